@@ -1,0 +1,4 @@
+//! An SMB 3.1.1 server and client for Linux in user space.
+#![forbid(unsafe_code)]
+
+fn main() {}

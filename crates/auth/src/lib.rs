@@ -1,0 +1,2 @@
+//! SPNEGO and NTLM: token in, token out; and the file of users.
+#![forbid(unsafe_code)]

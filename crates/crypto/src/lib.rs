@@ -1,0 +1,1 @@
+//! Sign, seal and derive keys for SMB: functions over slices.

@@ -1,0 +1,1 @@
+//! What a file is: a folder of the local system, or memory.

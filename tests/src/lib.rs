@@ -1,0 +1,2 @@
+//! Tests of smbeam against peers that nobody here wrote.
+#![forbid(unsafe_code)]
