@@ -1,5 +1,33 @@
 //! What the bytes of SMB mean: messages, contexts, information classes, tokens, frames.
+//!
+//! One file for each SMB2 command, named after it, with a `Request` and a `Response` that decode
+//! and encode themselves. The conventions that every file keeps:
+//!
+//! - A *message* is one SMB2 message from the first byte of its header to its own end: in a
+//!   compound each member is sliced out first. Every offset of \[MS-SMB2\] counts from there.
+//! - `decode(message: &[u8]) -> Result<Self, DecodeError>` borrows from the message. It checks
+//!   bounds and structure sizes, not policy.
+//! - `encode(&self, message: &mut Vec<u8>)` appends the body to a vector that begins with the
+//!   64 bytes of its header. Padding is zero.
+//! - Enumerations and flags are open: a newtype with constants. An unknown value survives a
+//!   decode and encode round trip.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+
+pub mod cursor;
+pub mod error;
+pub mod header;
+pub mod ids;
+mod open_enum;
+pub mod status;
+pub mod text;
+pub mod time;
+
+pub use error::DecodeError;
+pub use header::{Command, Flags, Header};
+pub use ids::{AsyncId, FileId, Guid, MessageId, SessionId, TreeId};
+pub use status::Status;
+pub use text::Utf16;
+pub use time::FileTime;

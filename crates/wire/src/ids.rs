@@ -1,0 +1,87 @@
+//! The identifiers of the protocol, each a type of its own.
+
+use core::fmt;
+
+macro_rules! id {
+    ($(#[$meta:meta])* $name:ident($int:ty)) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub $int);
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({:#x})"), self.0)
+            }
+        }
+    };
+}
+
+id! {
+    /// The place of a request in its connection's sequence. \[MS-SMB2\] 2.2.1.2
+    MessageId(u64)
+}
+id! {
+    /// A session of a user. \[MS-SMB2\] 2.2.1.2
+    SessionId(u64)
+}
+id! {
+    /// A tree connect within a session. \[MS-SMB2\] 2.2.1.2
+    TreeId(u32)
+}
+id! {
+    /// A request that is answered later. \[MS-SMB2\] 2.2.1.1
+    AsyncId(u64)
+}
+
+impl MessageId {
+    /// The MessageId of what a server says unasked. \[MS-SMB2\] 2.2.23.1
+    pub const UNSOLICITED: Self = Self(u64::MAX);
+}
+
+impl TreeId {
+    /// In a related compound: the tree of the request before. \[MS-SMB2\] 3.2.4.1.4
+    pub const RELATED: Self = Self(u32::MAX);
+}
+
+impl SessionId {
+    /// In a related compound: the session of the request before. \[MS-SMB2\] 3.2.4.1.4
+    pub const RELATED: Self = Self(u64::MAX);
+}
+
+/// An open as the client knows it. \[MS-SMB2\] 2.2.14.1
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct FileId {
+    /// The same across reconnects of a durable open.
+    pub persistent: u64,
+    /// Of this connection of the open.
+    pub volatile: u64,
+}
+
+impl FileId {
+    /// In a related compound: the open of the request before. \[MS-SMB2\] 3.3.5.2.7.2
+    pub const RELATED: Self = Self {
+        persistent: u64::MAX,
+        volatile: u64::MAX,
+    };
+}
+
+/// Sixteen bytes that name something, as they stand on the wire. \[MS-DTYP\] 2.3.4
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Guid(pub [u8; 16]);
+
+impl fmt::Debug for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g, h, i, rest @ ..] = self.0;
+        let first = u32::from_le_bytes([a, b, c, d]);
+        let second = u16::from_le_bytes([e, g]);
+        let third = u16::from_le_bytes([h, i]);
+        write!(
+            f,
+            "{first:08x}-{second:04x}-{third:04x}-{:02x}{:02x}-",
+            rest[0], rest[1]
+        )?;
+        rest[2..]
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}

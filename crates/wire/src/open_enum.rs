@@ -1,0 +1,96 @@
+//! Open enumerations: a number with names for the values that are known.
+
+/// Declares a newtype over an integer with named constants. Unknown values are kept as they are.
+macro_rules! open_enum {
+    ($(#[$meta:meta])* $name:ident($int:ty) { $($(#[$item:meta])* $constant:ident = $value:expr,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub $int);
+
+        impl $name {
+            $($(#[$item])* pub const $constant: Self = Self($value);)*
+
+            /// The name of the specification, where the value is a known one.
+            pub fn name(self) -> Option<&'static str> {
+                $(if self == Self::$constant { return Some(stringify!($constant)); })*
+                None
+            }
+        }
+
+        impl core::fmt::Debug for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                match self.name() {
+                    Some(name) => f.write_str(name),
+                    None => write!(f, concat!(stringify!($name), "({:#x})"), self.0),
+                }
+            }
+        }
+    };
+}
+
+/// Declares a newtype over an integer whose bits have names. Unknown bits are kept as they are.
+macro_rules! open_flags {
+    ($(#[$meta:meta])* $name:ident($int:ty) { $($(#[$item:meta])* $constant:ident = $value:expr,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub $int);
+
+        impl $name {
+            /// No bit set.
+            pub const NONE: Self = Self(0);
+            $($(#[$item])* pub const $constant: Self = Self($value);)*
+
+            /// Whether every bit of `other` is set.
+            pub const fn contains(self, other: Self) -> bool {
+                self.0 & other.0 == other.0
+            }
+
+            /// Whether any bit of `other` is set.
+            pub const fn intersects(self, other: Self) -> bool {
+                self.0 & other.0 != 0
+            }
+
+            /// These bits without those of `other`.
+            pub const fn without(self, other: Self) -> Self {
+                Self(self.0 & !other.0)
+            }
+
+            /// Whether no bit is set.
+            pub const fn is_empty(self) -> bool {
+                self.0 == 0
+            }
+        }
+
+        impl core::ops::BitOr for $name {
+            type Output = Self;
+            fn bitor(self, other: Self) -> Self {
+                Self(self.0 | other.0)
+            }
+        }
+
+        impl core::ops::BitOrAssign for $name {
+            fn bitor_assign(&mut self, other: Self) {
+                self.0 |= other.0;
+            }
+        }
+
+        impl core::ops::BitAnd for $name {
+            type Output = Self;
+            fn bitand(self, other: Self) -> Self {
+                Self(self.0 & other.0)
+            }
+        }
+
+        impl core::fmt::Debug for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                write!(f, concat!(stringify!($name), "({:#x}"), self.0)?;
+                $(if Self::$constant.0 != 0 && self.contains(Self::$constant) {
+                    f.write_str(concat!(" ", stringify!($constant)))?;
+                })*
+                f.write_str(")")
+            }
+        }
+    };
+}
+
+pub(crate) use {open_enum, open_flags};

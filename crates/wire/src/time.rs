@@ -1,0 +1,53 @@
+//! Points in time as Windows counts them.
+
+/// 100-nanosecond steps since 1601-01-01 UTC. \[MS-DTYP\] 2.3.3
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct FileTime(pub u64);
+
+/// Steps of a FileTime in a second.
+const STEPS_PER_SECOND: i128 = 10_000_000;
+/// Seconds from 1601-01-01 to 1970-01-01.
+const UNIX_EPOCH_SECONDS: i128 = 11_644_473_600;
+
+impl FileTime {
+    /// "Not set": leave the time as it is. \[MS-FSCC\] 2.4.7
+    pub const OMIT: Self = Self(0);
+    /// -1: do not change the time by what follows on this open. \[MS-FSCC\] 2.4.7
+    pub const FREEZE: Self = Self(u64::MAX);
+    /// -2: change the time again by what follows on this open. \[MS-FSCC\] 2.4.7
+    pub const THAW: Self = Self(u64::MAX - 1);
+
+    /// From seconds and nanoseconds since 1970; times outside the range are clamped.
+    pub fn from_unix(seconds: i64, nanoseconds: u32) -> Self {
+        let steps = (i128::from(seconds) + UNIX_EPOCH_SECONDS) * STEPS_PER_SECOND
+            + i128::from(nanoseconds / 100);
+        Self(
+            u64::try_from(steps.max(0))
+                .unwrap_or(i64::MAX as u64)
+                .min(i64::MAX as u64),
+        )
+    }
+
+    /// Seconds and nanoseconds since 1970.
+    pub fn to_unix(self) -> (i64, u32) {
+        let steps = i128::from(self.0) - UNIX_EPOCH_SECONDS * STEPS_PER_SECOND;
+        let seconds = steps.div_euclid(STEPS_PER_SECOND);
+        let nanoseconds = steps.rem_euclid(STEPS_PER_SECOND) * 100;
+        (seconds as i64, nanoseconds as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unix_epoch_and_back() {
+        assert_eq!(FileTime::from_unix(0, 0), FileTime(116_444_736_000_000_000));
+        assert_eq!(FileTime::from_unix(1, 500).to_unix(), (1, 500));
+        assert_eq!(
+            FileTime::from_unix(-1, 999_999_900).to_unix(),
+            (-1, 999_999_900)
+        );
+    }
+}
