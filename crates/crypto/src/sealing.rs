@@ -1,0 +1,151 @@
+//! Sealing and opening messages. [MS-SMB2] 3.1.4.3
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+use crate::ccm::CcmKey;
+use crate::sys::{Direction, Gcm, GcmKey};
+use crate::{Cipher, TAG_LEN};
+
+/// A cipher with its key, ready for any number of messages on any number of threads.
+///
+/// A nonce never comes twice with one key: the owner counts (and starts from another point for
+/// every session), this type does not know.
+pub struct SealingKey {
+    cipher: Cipher,
+    key: Key,
+}
+
+// Keys live behind an Arc for as long as a session; a second heap object would save nothing.
+#[expect(clippy::large_enum_variant)]
+enum Key {
+    Ccm(CcmKey),
+    Gcm(GcmKey),
+}
+
+/// The tag does not belong to the message: it was changed, or sealed with another key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mismatch;
+
+impl SealingKey {
+    /// Computes the key schedule.
+    ///
+    /// # Panics
+    /// When `key` does not have [`Cipher::key_len`] bytes.
+    pub fn new(cipher: Cipher, key: &[u8]) -> Self {
+        assert_eq!(key.len(), cipher.key_len());
+        let key = match cipher {
+            Cipher::Aes128Ccm | Cipher::Aes256Ccm => Key::Ccm(CcmKey::new(key)),
+            Cipher::Aes128Gcm | Cipher::Aes256Gcm => Key::Gcm(GcmKey::new(key)),
+        };
+        Self { cipher, key }
+    }
+
+    /// The cipher that this key is for.
+    pub const fn cipher(&self) -> Cipher {
+        self.cipher
+    }
+
+    /// Seals one buffer in place; returns the Signature of the transform header.
+    ///
+    /// `aad` is the transform header from its Nonce to its end (32 bytes). [MS-SMB2] 3.1.4.3
+    ///
+    /// # Panics
+    /// When `nonce` does not have [`Cipher::nonce_len`] bytes.
+    pub fn seal_in_place(&self, nonce: &[u8], aad: &[u8], data: &mut [u8]) -> [u8; TAG_LEN] {
+        self.seal_parts(nonce, aad, &mut [data])
+    }
+
+    /// Seals, in place, a message that lies in several buffers of any length.
+    ///
+    /// # Panics
+    /// When `nonce` does not have [`Cipher::nonce_len`] bytes.
+    pub fn seal_parts(&self, nonce: &[u8], aad: &[u8], parts: &mut [&mut [u8]]) -> [u8; TAG_LEN] {
+        match &self.key {
+            Key::Ccm(key) => key.seal(sized(nonce), aad, parts),
+            Key::Gcm(key) => gcm(key, Direction::Seal, nonce, aad, parts).tag(),
+        }
+    }
+
+    /// Opens one buffer in place.
+    ///
+    /// # Errors
+    /// [`Mismatch`] when the tag is wrong; the buffer is then zeroed, so that nobody acts on
+    /// bytes that nobody vouches for.
+    ///
+    /// # Panics
+    /// When `nonce` does not have [`Cipher::nonce_len`] bytes.
+    pub fn open_in_place(
+        &self,
+        nonce: &[u8],
+        aad: &[u8],
+        data: &mut [u8],
+        tag: &[u8; TAG_LEN],
+    ) -> Result<(), Mismatch> {
+        self.open_parts(nonce, aad, &mut [data], tag)
+    }
+
+    /// Opens, in place, a message that lies in several buffers of any length.
+    ///
+    /// # Errors
+    /// [`Mismatch`] when the tag is wrong; the buffers are then zeroed.
+    ///
+    /// # Panics
+    /// When `nonce` does not have [`Cipher::nonce_len`] bytes.
+    pub fn open_parts(
+        &self,
+        nonce: &[u8],
+        aad: &[u8],
+        parts: &mut [&mut [u8]],
+        tag: &[u8; TAG_LEN],
+    ) -> Result<(), Mismatch> {
+        let result = match &self.key {
+            Key::Ccm(key) => key.open(sized(nonce), aad, parts, tag),
+            Key::Gcm(key) => match gcm(key, Direction::Open, nonce, aad, parts).matches(tag) {
+                true => Ok(()),
+                false => Err(Mismatch),
+            },
+        };
+        if result.is_err() {
+            parts.iter_mut().for_each(|part| part.fill(0));
+        }
+        result
+    }
+}
+
+fn gcm(
+    key: &GcmKey,
+    direction: Direction,
+    nonce: &[u8],
+    aad: &[u8],
+    parts: &mut [&mut [u8]],
+) -> Gcm {
+    let mut message = key.start(direction, sized(nonce));
+    message.associated(aad);
+    for part in parts {
+        message.text(part);
+    }
+    message
+}
+
+fn sized<const N: usize>(nonce: &[u8]) -> &[u8; N] {
+    nonce
+        .try_into()
+        .expect("the nonce has the length that its cipher asks for")
+}
+
+impl fmt::Debug for SealingKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SealingKey")
+            .field("cipher", &self.cipher)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the authentication tag does not match the message")
+    }
+}
+
+impl core::error::Error for Mismatch {}

@@ -1,0 +1,136 @@
+//! Signing and verifying messages. [MS-SMB2] 3.1.4.1, 3.1.5.1
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::hmac;
+
+use crate::cbc_mac::CmacKey;
+use crate::sys::{Direction, GcmKey};
+use crate::{SigningAlgorithm, TAG_LEN};
+
+/// Bytes of the SMB2 header. [MS-SMB2] 2.2.1
+const HEADER_LEN: usize = 64;
+
+/// Where the signature begins in the header; it goes to the header's end. [MS-SMB2] 2.2.1
+const SIGNATURE_OFFSET: usize = 48;
+
+/// A signing algorithm with its key, ready for any number of messages on any number of threads.
+pub struct SigningKey {
+    algorithm: SigningAlgorithm,
+    key: Key,
+}
+
+// Keys live behind an Arc for as long as a session; a second heap object would save nothing.
+#[expect(clippy::large_enum_variant)]
+enum Key {
+    Hmac(hmac::Key),
+    Cmac(CmacKey),
+    Gmac(GcmKey),
+}
+
+/// What makes the nonce of AES-GMAC; the other algorithms ignore it. [MS-SMB2] 3.1.4.1
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SigningNonce {
+    /// MessageId of the header.
+    pub message_id: u64,
+    /// Whether the sender is the server (SMB2_FLAGS_SERVER_TO_REDIR).
+    pub from_server: bool,
+    /// Whether the command is CANCEL, which shares its MessageId with what it cancels.
+    pub is_cancel: bool,
+}
+
+impl SigningKey {
+    /// Computes the key schedule.
+    pub fn new(algorithm: SigningAlgorithm, key: &[u8; 16]) -> Self {
+        let key = match algorithm {
+            SigningAlgorithm::HmacSha256 => Key::Hmac(hmac::Key::new(hmac::HMAC_SHA256, key)),
+            SigningAlgorithm::AesCmac => Key::Cmac(CmacKey::new(key)),
+            SigningAlgorithm::AesGmac => Key::Gmac(GcmKey::new(key)),
+        };
+        Self { algorithm, key }
+    }
+
+    /// The algorithm that this key is for.
+    pub const fn algorithm(&self) -> SigningAlgorithm {
+        self.algorithm
+    }
+
+    /// The signature of one message (of a compound: one member with its padding).
+    ///
+    /// The first part begins with the 64-byte SMB2 header; the 16 bytes of its Signature count as
+    /// zero whatever they hold. Cutting the rest into parts does not change the result.
+    ///
+    /// # Panics
+    /// When the first part is shorter than an SMB2 header.
+    pub fn sign(&self, nonce: SigningNonce, message_parts: &[&[u8]]) -> [u8; TAG_LEN] {
+        let pieces = pieces(message_parts);
+        match &self.key {
+            Key::Hmac(key) => hmac_sha256(key, pieces),
+            Key::Cmac(key) => key.mac(pieces),
+            Key::Gmac(key) => gmac(key, nonce, pieces),
+        }
+    }
+
+    /// Whether `signature` is that of the message; compares in constant time.
+    ///
+    /// # Panics
+    /// When the first part is shorter than an SMB2 header.
+    pub fn verify(
+        &self,
+        nonce: SigningNonce,
+        message_parts: &[&[u8]],
+        signature: &[u8; TAG_LEN],
+    ) -> bool {
+        verify_slices_are_equal(&self.sign(nonce, message_parts), signature).is_ok()
+    }
+}
+
+impl SigningNonce {
+    /// MessageId, one bit for the sender's role, one for CANCEL, zeros. [MS-SMB2] 3.1.4.1
+    fn to_bytes(self) -> [u8; 12] {
+        let mut nonce = [0; 12];
+        nonce[..8].copy_from_slice(&self.message_id.to_le_bytes());
+        nonce[8] = u8::from(self.from_server) | u8::from(self.is_cancel) << 1;
+        nonce
+    }
+}
+
+/// The message as it is signed: with zeros where the signature goes.
+fn pieces<'m>(parts: &'m [&'m [u8]]) -> impl Iterator<Item = &'m [u8]> {
+    let (first, rest) = parts.split_first().expect("a message has a header");
+    assert!(first.len() >= HEADER_LEN);
+    [
+        &first[..SIGNATURE_OFFSET],
+        &[0; HEADER_LEN - SIGNATURE_OFFSET],
+        &first[HEADER_LEN..],
+    ]
+    .into_iter()
+    .chain(rest.iter().copied())
+}
+
+fn hmac_sha256<'m>(key: &hmac::Key, pieces: impl Iterator<Item = &'m [u8]>) -> [u8; TAG_LEN] {
+    let mut context = hmac::Context::with_key(key);
+    pieces.for_each(|piece| context.update(piece));
+    let tag = context.sign();
+    *tag.as_ref().first_chunk().expect("SHA-256 has 32 bytes")
+}
+
+fn gmac<'m>(
+    key: &GcmKey,
+    nonce: SigningNonce,
+    pieces: impl Iterator<Item = &'m [u8]>,
+) -> [u8; TAG_LEN] {
+    let mut message = key.start(Direction::Seal, &nonce.to_bytes());
+    pieces.for_each(|piece| message.associated(piece));
+    message.tag()
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningKey")
+            .field("algorithm", &self.algorithm)
+            .finish_non_exhaustive()
+    }
+}
