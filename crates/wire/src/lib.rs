@@ -16,7 +16,9 @@
 
 extern crate alloc;
 
+pub mod access;
 pub mod cursor;
+pub mod dialect;
 pub mod error;
 pub mod header;
 pub mod ids;
