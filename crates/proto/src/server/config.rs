@@ -1,0 +1,135 @@
+//! What a server is told before it starts.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
+use wire::Guid;
+use wire::dialect::Dialect;
+
+use crate::effect::ShareId;
+use crate::token::Token;
+
+/// Bytes of the largest READ, WRITE and transaction. \[MS-SMB2\] 3.3.5.4 asks for 65536 at least;
+/// Windows offers 8 MiB.
+pub const MAX_IO: u32 = 8 << 20;
+
+/// What a server is told before it starts. \[MS-SMB2\] 3.3.1.5
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// ServerGuid.
+    pub guid: Guid,
+    /// Oldest dialect.
+    pub min_dialect: Dialect,
+    /// Newest dialect.
+    pub max_dialect: Dialect,
+    /// RequireMessageSigning.
+    pub signing_required: bool,
+    /// RejectUnencryptedAccess: every session is sealed.
+    pub encryption_required: bool,
+    /// Ciphers, the best first.
+    pub ciphers: Vec<Cipher>,
+    /// Signing algorithms, the best first.
+    pub signing_algorithms: Vec<SigningAlgorithm>,
+    /// Bytes of the largest READ.
+    pub max_read: u32,
+    /// Bytes of the largest WRITE.
+    pub max_write: u32,
+    /// Bytes of the largest transaction: QUERY_DIRECTORY, QUERY_INFO, SET_INFO, IOCTL.
+    pub max_transact: u32,
+    /// The limits.
+    pub limits: Limits,
+    /// The shares; `ShareId` is the place in this list.
+    pub shares: Vec<Arc<Share>>,
+}
+
+/// What one peer may use up.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Credits of one connection. Samba and Windows give 8192.
+    pub credits: u16,
+    /// Messages of one compound.
+    pub compound_messages: usize,
+    /// Sessions of one connection.
+    pub sessions_per_connection: usize,
+    /// Tree connects of one session.
+    pub trees_per_session: usize,
+    /// Opens of one session.
+    pub opens_per_session: usize,
+    /// Bytes of a frame before a login.
+    pub frame_before_login: usize,
+    /// How long a connection may be without a session.
+    pub login_timeout: Duration,
+    /// After how long a request that waits is answered with an interim response.
+    pub interim_after: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            credits: 8192,
+            compound_messages: 256,
+            sessions_per_connection: 1024,
+            trees_per_session: 4096,
+            opens_per_session: 65_536,
+            frame_before_login: 256 << 10,
+            login_timeout: Duration::from_secs(30),
+            interim_after: Duration::from_millis(500),
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            guid: Guid::default(),
+            min_dialect: Dialect::SMB_2_0_2,
+            max_dialect: Dialect::SMB_3_1_1,
+            signing_required: false,
+            encryption_required: false,
+            ciphers: CIPHER_PREFERENCE.to_vec(),
+            signing_algorithms: SIGNING_PREFERENCE.to_vec(),
+            max_read: MAX_IO,
+            max_write: MAX_IO,
+            max_transact: MAX_IO,
+            limits: Limits::default(),
+            shares: Vec::new(),
+        }
+    }
+}
+
+/// What kind of share it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShareKind {
+    /// Files.
+    Disk,
+    /// IPC$.
+    Pipe,
+}
+
+/// A share. \[MS-SMB2\] 3.3.1.6
+#[derive(Clone, Debug)]
+pub struct Share {
+    /// Its place in the list.
+    pub id: ShareId,
+    /// Its name, compared without regard to case.
+    pub name: String,
+    /// Files or pipes.
+    pub kind: ShareKind,
+    /// What a list of shares says about it.
+    pub comment: String,
+    /// Nobody writes.
+    pub read_only: bool,
+    /// Shown in a list of shares.
+    pub listed: bool,
+    /// EncryptData: its requests must be sealed.
+    pub encryption_required: bool,
+    /// Who may enter; `None`: every named account.
+    pub users: Option<Vec<String>>,
+    /// Whether guest and anonymous sessions may enter.
+    pub guest: bool,
+    /// Whose rights file operations have, in place of the session's own.
+    pub force_token: Option<Arc<Token>>,
+}

@@ -1,0 +1,167 @@
+//! What a command's handler sees, and what it comes to.
+//!
+//! Each command that has an open to act on lives in a file of its own with one entry:
+//! `start(context, message) -> Result<Progress, Status>`. Where it has to wait for the world it
+//! pushes an effect under [`Context::wait`] and returns [`Progress::Wait`] with what it needs to
+//! go on; the outcome comes to the `resume` of that very file. The request's bytes are gone by
+//! then: what is still needed goes into the step.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use wire::dialect::Dialect;
+use wire::{FileId, Header, Status};
+
+use crate::effect::{Access, ConnectionId, Effect, Effects, FileOp, Now, OpId, Outcome, Payload};
+use crate::server::open::Open;
+use crate::server::session::Session;
+use crate::server::tree_connect::TreeConnect;
+use crate::server::{
+    Server, close, create, flush, query_directory, query_info, read, set_info, write,
+};
+
+/// What a handler sees of its request and of the world.
+pub(crate) struct Context<'a> {
+    pub(crate) now: Now,
+    pub(crate) server: &'a Arc<Server>,
+    pub(crate) connection: ConnectionId,
+    pub(crate) dialect: Dialect,
+    pub(crate) header: Header,
+    /// The session and the tree of the request: looked up anew for each member of a compound.
+    pub(crate) session: Arc<Session>,
+    pub(crate) tree: Arc<TreeConnect>,
+    /// What must be true of the bytes of the answer.
+    pub(crate) access: Access,
+    /// Where the message starts in the inbound frame of this call; `None` once the frame is gone
+    /// (a later member of a compound): then bytes that an effect needs are copied.
+    pub(crate) frame_offset: Option<usize>,
+    /// The open that a related request means: of the member of the compound before.
+    pub(crate) related_open: &'a mut RelatedOpen,
+    /// The next number of an operation.
+    pub(crate) next_op: &'a mut u64,
+    pub(crate) effects: &'a mut Effects,
+}
+
+/// What FileId ffff... stands for within a compound. \[MS-SMB2\] 3.3.5.2.7.2
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum RelatedOpen {
+    /// No member before had an open.
+    #[default]
+    None,
+    /// The open of the member before.
+    Open(FileId),
+    /// The member that should have made one failed: so does what depends on it.
+    Failed(Status),
+}
+
+/// What a handler comes to when it does not fail.
+pub(crate) enum Progress {
+    /// The answer.
+    Done(Reply),
+    /// The world is to complete this operation first.
+    Wait(OpId, Step),
+}
+
+/// An answer: its status and its body.
+pub(crate) struct Reply {
+    pub(crate) status: Status,
+    /// What follows the 64 bytes of the header, up to the payload. `write` appends it.
+    pub(crate) body: Body,
+}
+
+/// The body of an answer.
+pub(crate) enum Body {
+    /// These bytes: `encode` of a response into a vector that starts with 64 zero bytes, which
+    /// the connection overwrites with the header. No copy is made.
+    Message(Vec<u8>),
+    /// The same, followed by bytes that the driver holds.
+    WithPayload(Vec<u8>, Payload),
+    /// An ERROR response without data. \[MS-SMB2\] 2.2.2
+    Error,
+}
+
+/// What a command that waits goes on with.
+pub(crate) enum Step {
+    Create(create::Step),
+    Close(close::Step),
+    Flush(flush::Step),
+    Read(read::Step),
+    Write(write::Step),
+    QueryDirectory(query_directory::Step),
+    QueryInfo(query_info::Step),
+    SetInfo(set_info::Step),
+}
+
+impl Step {
+    /// Goes on with what came of the operation.
+    pub(crate) fn resume(
+        self,
+        context: &mut Context<'_>,
+        outcome: Outcome,
+    ) -> Result<Progress, Status> {
+        match self {
+            Self::Create(step) => step.resume(context, outcome),
+            Self::Close(step) => step.resume(context, outcome),
+            Self::Flush(step) => step.resume(context, outcome),
+            Self::Read(step) => step.resume(context, outcome),
+            Self::Write(step) => step.resume(context, outcome),
+            Self::QueryDirectory(step) => step.resume(context, outcome),
+            Self::QueryInfo(step) => step.resume(context, outcome),
+            Self::SetInfo(step) => step.resume(context, outcome),
+        }
+    }
+}
+
+impl Context<'_> {
+    /// A number for an operation that will be completed.
+    pub(crate) fn op(&mut self) -> OpId {
+        *self.next_op += 1;
+        OpId(*self.next_op)
+    }
+
+    /// Asks for a file operation and waits for it.
+    pub(crate) fn wait(&mut self, operation: FileOp, step: Step) -> Progress {
+        let op = self.op();
+        self.effects.push(Effect::File(op, operation));
+        Progress::Wait(op, step)
+    }
+
+    /// Asks for a file operation whose outcome nobody waits for, such as a close after a failure.
+    pub(crate) fn run(&mut self, operation: FileOp) {
+        let op = self.op();
+        self.effects.push(Effect::File(op, operation));
+    }
+
+    /// The open that a request names. It becomes the open of the compound.
+    /// \[MS-SMB2\] 3.3.5.2.7.2
+    pub(crate) fn open(&mut self, id: FileId) -> Result<Arc<Open>, Status> {
+        let id = match (id, *self.related_open) {
+            (FileId::RELATED, RelatedOpen::Open(id)) => id,
+            (FileId::RELATED, RelatedOpen::Failed(status)) => return Err(status),
+            (id, _) => id,
+        };
+        let open = self.session.opens.lock().get(&id.volatile).cloned();
+        let open = open.filter(|open| open.id == id && open.tree == self.tree.id);
+        let open = open.ok_or(Status::FILE_CLOSED)?;
+        *self.related_open = RelatedOpen::Open(id);
+        Ok(open)
+    }
+}
+
+impl Reply {
+    /// A success whose body is what `encode` appends behind the header.
+    pub(crate) fn message(encode: impl FnOnce(&mut Vec<u8>)) -> Self {
+        Self::with_status(Status::SUCCESS, encode)
+    }
+
+    /// The same, with another status: BUFFER_OVERFLOW has a body too.
+    pub(crate) fn with_status(status: Status, encode: impl FnOnce(&mut Vec<u8>)) -> Self {
+        let mut message = Vec::with_capacity(256);
+        message.resize(wire::header::HEADER_LEN, 0);
+        encode(&mut message);
+        Self {
+            status,
+            body: Body::Message(message),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The server's half of the protocol. \[MS-SMB2\] 3.3
+//!
+//! A [`Server`] is what all connections of a process share; a [`Connection`] is one transport
+//! connection, owned by one worker and never shared. Each command has a file of its own.
+//!
+//! Locks, in the order in which they are taken: `Server::sessions`, then one session's tables
+//! (`trees`, `opens`, `channels`), then an open's `state`, then `FileTable`. No two of one rank
+//! are held at once, none across a call that can wait.
+
+pub mod config;
+mod context;
+pub mod fsa;
+mod open;
+mod session;
+mod tree_connect;
+
+mod change_notify;
+mod close;
+mod create;
+mod flush;
+mod ioctl;
+mod lock;
+mod oplock_break;
+mod query_directory;
+mod query_info;
+mod read;
+mod set_info;
+mod write;
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use core::sync::atomic::AtomicU64;
+
+use spin::Mutex;
+use wire::{FileTime, SessionId};
+
+use crate::effect::Now;
+use config::Config;
+use fsa::FileTable;
+use session::Session;
+
+/// What all connections of a process share. \[MS-SMB2\] 3.3.1.5
+#[derive(Debug)]
+pub struct Server {
+    pub(crate) config: Config,
+    /// When it started. \[MS-SMB2\] 2.2.4, ServerStartTime
+    pub(crate) started: FileTime,
+    /// GlobalSessionTable.
+    pub(crate) sessions: Mutex<BTreeMap<SessionId, Arc<Session>>>,
+    /// Which files are open, and how: share modes and pending deletes.
+    pub(crate) files: FileTable,
+    /// The next number of an open; never used twice in a process.
+    pub(crate) next_open: AtomicU64,
+}
+
+impl Server {
+    /// A server that nobody is connected to yet.
+    pub fn new(config: Config, now: Now) -> Arc<Self> {
+        Arc::new(Self {
+            config,
+            started: now.wall,
+            sessions: Mutex::new(BTreeMap::new()),
+            files: FileTable::default(),
+            next_open: AtomicU64::new(1),
+        })
+    }
+}

@@ -1,0 +1,70 @@
+//! A session: one login of one user, over one or more channels. \[MS-SMB2\] 3.3.1.8
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::sync::atomic::AtomicU64;
+
+use crypto::{SealingKey, SigningKey};
+use spin::Mutex;
+use wire::dialect::Dialect;
+use wire::{SessionId, TreeId};
+
+use crate::effect::{Account, ConnectionId};
+use crate::server::open::Open;
+use crate::server::tree_connect::TreeConnect;
+
+/// A session that a user has logged in to. It is in the table of the server only once it is
+/// valid: a login under way belongs to its connection.
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    /// The dialect of the connection that made it. \[MS-SMB2\] 3.3.5.5.2 binds only alike.
+    pub(crate) dialect: Dialect,
+    pub(crate) state: Mutex<SessionState>,
+    /// Session.ChannelList: the connections that carry it, with the signing key of each.
+    pub(crate) channels: Mutex<BTreeMap<ConnectionId, Channel>>,
+    /// Session.TreeConnectTable.
+    pub(crate) trees: Mutex<BTreeMap<TreeId, Arc<TreeConnect>>>,
+    /// Session.OpenTable, by the volatile half of the FileId.
+    pub(crate) opens: Mutex<BTreeMap<u64, Arc<Open>>>,
+    /// Counts the nonces of what the server seals, over all channels: never one twice.
+    pub(crate) next_nonce: AtomicU64,
+}
+
+/// What of a session can change: a re-authentication replaces the account. \[MS-SMB2\] 3.3.5.5.2
+pub(crate) struct SessionState {
+    pub(crate) account: Account,
+    /// Session.SigningRequired.
+    pub(crate) signing_required: bool,
+    /// Session.EncryptData.
+    pub(crate) encrypt: bool,
+    /// Session.SessionKey and what further channels derive theirs from; empty where there is none.
+    pub(crate) session_key: Vec<u8>,
+    /// Session.DecryptionKey and Session.EncryptionKey.
+    pub(crate) sealing: Option<SealingPair>,
+    /// Set once, at LOGOFF or when the user came back elsewhere: nothing starts any more.
+    pub(crate) is_closed: bool,
+}
+
+/// The keys of a session's seals.
+#[derive(Clone)]
+pub(crate) struct SealingPair {
+    /// Opens what the client sealed.
+    pub(crate) inbound: Arc<SealingKey>,
+    /// Seals what the client will open.
+    pub(crate) outbound: Arc<SealingKey>,
+}
+
+/// A connection that carries the session. \[MS-SMB2\] 3.3.1.14
+#[derive(Clone)]
+pub(crate) struct Channel {
+    /// Channel.SigningKey; none for guest and anonymous.
+    pub(crate) signing: Option<Arc<SigningKey>>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.id)
+    }
+}
