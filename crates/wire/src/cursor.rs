@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::error::DecodeError;
-use crate::ids::Guid;
+use crate::ids::{FileId, Guid};
 
 /// Reads fields one after the other. Nothing here panics, whatever the bytes.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +91,14 @@ impl<'a> Reader<'a> {
         self.array(field).map(Guid)
     }
 
+    /// The next sixteen bytes, which name an open.
+    pub fn file_id(&mut self, field: &'static str) -> Result<FileId, DecodeError> {
+        Ok(FileId {
+            persistent: self.u64(field)?,
+            volatile: self.u64(field)?,
+        })
+    }
+
     /// Reads a StructureSize and checks it.
     pub fn structure_size(
         &mut self,
@@ -138,6 +146,8 @@ pub trait Put {
     fn put_u32(&mut self, value: u32);
     /// Eight bytes.
     fn put_u64(&mut self, value: u64);
+    /// The sixteen bytes that name an open.
+    fn put_file_id(&mut self, file_id: FileId);
     /// The bytes as they are.
     fn put(&mut self, bytes: &[u8]);
     /// Zero bytes up to a length that is a multiple of `alignment`.
@@ -159,6 +169,11 @@ impl Put for Vec<u8> {
 
     fn put_u64(&mut self, value: u64) {
         self.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn put_file_id(&mut self, file_id: FileId) {
+        self.put_u64(file_id.persistent);
+        self.put_u64(file_id.volatile);
     }
 
     fn put(&mut self, bytes: &[u8]) {

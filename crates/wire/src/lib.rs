@@ -17,15 +17,28 @@
 extern crate alloc;
 
 pub mod access;
+pub mod cancel;
+pub mod compound;
 pub mod cursor;
 pub mod dialect;
+pub mod echo;
 pub mod error;
+pub mod error_response;
 pub mod header;
 pub mod ids;
+mod layout;
+pub mod logoff;
+pub mod negotiate;
+pub mod negotiate_context;
 mod open_enum;
+pub mod session_setup;
+pub mod smb1;
 pub mod status;
 pub mod text;
 pub mod time;
+pub mod transform;
+pub mod tree_connect;
+pub mod tree_disconnect;
 
 pub use error::DecodeError;
 pub use header::{Command, Flags, Header};

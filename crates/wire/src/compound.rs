@@ -1,0 +1,69 @@
+//! Several messages in one frame. \[MS-SMB2\] 3.2.4.1.4, 3.3.5.2.7
+
+use alloc::vec::Vec;
+
+use crate::cursor::{Put, Reader};
+use crate::error::DecodeError;
+use crate::header::HEADER_LEN;
+
+/// Where NextCommand stands in the header.
+const NEXT_COMMAND: core::ops::Range<usize> = 20..24;
+
+/// Walks the messages of a frame. Each starts at a multiple of 8 bytes, holds at least a header
+/// and ends where the next starts, padding included: the signature covers the padding. After an
+/// error the walk ends. How many members are too many is for the protocol to say; a frame of N
+/// bytes has at most N / 64.
+#[derive(Clone, Copy, Debug)]
+pub struct Members<'a> {
+    left: &'a [u8],
+}
+
+impl<'a> Members<'a> {
+    /// The messages of a frame. An empty frame has none.
+    pub fn new(frame: &'a [u8]) -> Self {
+        Self { left: frame }
+    }
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = Result<&'a [u8], DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left.is_empty() {
+            return None;
+        }
+        let left = core::mem::take(&mut self.left);
+        let split = split_first(left).map(|(member, rest)| {
+            self.left = rest;
+            member
+        });
+        Some(split)
+    }
+}
+
+/// The first message, and what follows it.
+fn split_first(frame: &[u8]) -> Result<(&[u8], &[u8]), DecodeError> {
+    let header = Reader::new(frame).bytes("SMB2 header", HEADER_LEN)?;
+    let next = Reader::new(&header[NEXT_COMMAND]).u32("NextCommand")?;
+    if next == 0 {
+        return Ok((frame, &[]));
+    }
+    let start = next as usize;
+    let is_aligned = start % 8 == 0;
+    let leaves_headers = start >= HEADER_LEN && start <= frame.len() - HEADER_LEN;
+    if is_aligned && leaves_headers {
+        Ok(frame.split_at(start))
+    } else {
+        let (field, value) = ("NextCommand", next.into());
+        Err(DecodeError::Invalid { field, value })
+    }
+}
+
+/// Makes a message one that another follows: pads it to a multiple of 8 bytes and sets its
+/// NextCommand. To be done before the message is signed.
+pub fn link(message: &mut Vec<u8>) {
+    assert!(message.len() >= HEADER_LEN, "a message has a header");
+    message.align(8);
+    let next = u32::try_from(message.len()).expect("a message is shorter than 4 GiB");
+    message[NEXT_COMMAND].copy_from_slice(&next.to_le_bytes());
+}

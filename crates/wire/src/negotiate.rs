@@ -1,0 +1,196 @@
+//! NEGOTIATE: agree on a dialect. \[MS-SMB2\] 2.2.3, 2.2.4
+//!
+//! The contexts of dialect 3.1.1 are read and written here as they are; what they say is in
+//! [`crate::negotiate_context`].
+
+use alloc::vec::Vec;
+
+use crate::cursor::{Put, Reader, slice_at};
+use crate::dialect::{Capabilities, Dialect, SecurityMode};
+use crate::error::DecodeError;
+use crate::header::HEADER_LEN;
+use crate::ids::Guid;
+use crate::layout::{begin, fill_empty, u16_of, u32_of};
+use crate::negotiate_context::{self, RawContext};
+use crate::time::FileTime;
+
+const REQUEST_LEN: usize = 36;
+const RESPONSE_LEN: usize = 64;
+
+/// The dialects that a client offers. \[MS-SMB2\] 2.2.3
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// What the client wants of signing.
+    pub security_mode: SecurityMode,
+    /// What the client can do.
+    pub capabilities: Capabilities,
+    /// The client.
+    pub client_guid: Guid,
+    /// The dialects, in the order of the message.
+    pub dialects: Vec<Dialect>,
+    /// The contexts; empty where 3.1.1 is not among the dialects.
+    pub contexts: Vec<RawContext<'a>>,
+}
+
+impl<'a> Request<'a> {
+    /// Reads the body of a message.
+    pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::body(message, "NEGOTIATE request")?;
+        reader.structure_size("NEGOTIATE request", 36)?;
+        let dialect_count = reader.u16("DialectCount")?;
+        let security_mode = SecurityMode(reader.u16("SecurityMode")?);
+        reader.skip("Reserved", 2)?;
+        let capabilities = Capabilities(reader.u32("Capabilities")?);
+        let client_guid = reader.guid("ClientGuid")?;
+        // Without 3.1.1 these eight bytes are the ClientStartTime, which nobody needs.
+        let context_offset = reader.u32("NegotiateContextOffset")?;
+        let context_count = reader.u16("NegotiateContextCount")?;
+        reader.skip("Reserved2", 2)?;
+        let dialects = decode_dialects(&mut reader, dialect_count)?;
+        let contexts = if dialects.contains(&Dialect::SMB_3_1_1) {
+            negotiate_context::decode_list(message, context_offset, context_count)?
+        } else {
+            Vec::new()
+        };
+        Ok(Self {
+            security_mode,
+            capabilities,
+            client_guid,
+            dialects,
+            contexts,
+        })
+    }
+
+    /// Appends the body to a message that holds its header.
+    pub fn encode(&self, message: &mut Vec<u8>) {
+        let has_contexts = self.dialects.contains(&Dialect::SMB_3_1_1);
+        let dialects_end = HEADER_LEN + REQUEST_LEN + 2 * self.dialects.len();
+        begin(message, 36);
+        message.put_u16(u16_of(self.dialects.len()));
+        message.put_u16(self.security_mode.0);
+        message.put_u16(0);
+        message.put_u32(self.capabilities.0);
+        message.put(&self.client_guid.0);
+        if has_contexts {
+            message.put_u32(u32_of(dialects_end.next_multiple_of(8)));
+            message.put_u16(u16_of(self.contexts.len()));
+            message.put_u16(0);
+        } else {
+            message.put_u64(0);
+        }
+        for dialect in &self.dialects {
+            message.put_u16(dialect.0);
+        }
+        if has_contexts {
+            message.align(8);
+            negotiate_context::encode_list(&self.contexts, message);
+        }
+    }
+}
+
+fn decode_dialects(reader: &mut Reader<'_>, count: u16) -> Result<Vec<Dialect>, DecodeError> {
+    let bytes = reader.bytes("Dialects", 2 * usize::from(count))?;
+    let pairs = bytes.chunks_exact(2);
+    Ok(pairs
+        .map(|pair| Dialect(u16::from_le_bytes([pair[0], pair[1]])))
+        .collect())
+}
+
+/// The dialect that the server chose. \[MS-SMB2\] 2.2.4
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response<'a> {
+    /// What the server wants of signing.
+    pub security_mode: SecurityMode,
+    /// The dialect.
+    pub dialect: Dialect,
+    /// The server.
+    pub server_guid: Guid,
+    /// What the server can do.
+    pub capabilities: Capabilities,
+    /// Most bytes of a QUERY_INFO, SET_INFO, QUERY_DIRECTORY, CHANGE_NOTIFY or IOCTL buffer.
+    pub max_transact_size: u32,
+    /// Most bytes of a READ.
+    pub max_read_size: u32,
+    /// Most bytes of a WRITE.
+    pub max_write_size: u32,
+    /// The server's clock.
+    pub system_time: FileTime,
+    /// When the server started; servers say 0. \[MS-SMB2\] 3.3.5.4
+    pub server_start_time: FileTime,
+    /// The token that starts the login.
+    pub security_buffer: &'a [u8],
+    /// The contexts; empty unless the dialect is 3.1.1.
+    pub contexts: Vec<RawContext<'a>>,
+}
+
+impl<'a> Response<'a> {
+    /// Reads the body of a message.
+    pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::body(message, "NEGOTIATE response")?;
+        reader.structure_size("NEGOTIATE response", 65)?;
+        let security_mode = SecurityMode(reader.u16("SecurityMode")?);
+        let dialect = Dialect(reader.u16("DialectRevision")?);
+        let context_count = reader.u16("NegotiateContextCount")?;
+        let server_guid = reader.guid("ServerGuid")?;
+        let capabilities = Capabilities(reader.u32("Capabilities")?);
+        let max_transact_size = reader.u32("MaxTransactSize")?;
+        let max_read_size = reader.u32("MaxReadSize")?;
+        let max_write_size = reader.u32("MaxWriteSize")?;
+        let system_time = FileTime(reader.u64("SystemTime")?);
+        let server_start_time = FileTime(reader.u64("ServerStartTime")?);
+        let offset = reader.u16("SecurityBufferOffset")?;
+        let length = reader.u16("SecurityBufferLength")?;
+        let context_offset = reader.u32("NegotiateContextOffset")?;
+        let security_buffer = slice_at(message, "SecurityBuffer", offset.into(), length.into())?;
+        let contexts = if dialect == Dialect::SMB_3_1_1 {
+            negotiate_context::decode_list(message, context_offset, context_count)?
+        } else {
+            Vec::new()
+        };
+        Ok(Self {
+            security_mode,
+            dialect,
+            server_guid,
+            capabilities,
+            max_transact_size,
+            max_read_size,
+            max_write_size,
+            system_time,
+            server_start_time,
+            security_buffer,
+            contexts,
+        })
+    }
+
+    /// Appends the body to a message that holds its header.
+    pub fn encode(&self, message: &mut Vec<u8>) {
+        let buffer_offset = HEADER_LEN + RESPONSE_LEN;
+        let has_contexts = self.dialect == Dialect::SMB_3_1_1;
+        let count = if has_contexts { self.contexts.len() } else { 0 };
+        begin(message, 65);
+        message.put_u16(self.security_mode.0);
+        message.put_u16(self.dialect.0);
+        message.put_u16(u16_of(count));
+        message.put(&self.server_guid.0);
+        message.put_u32(self.capabilities.0);
+        message.put_u32(self.max_transact_size);
+        message.put_u32(self.max_read_size);
+        message.put_u32(self.max_write_size);
+        message.put_u64(self.system_time.0);
+        message.put_u64(self.server_start_time.0);
+        message.put_u16(u16_of(buffer_offset));
+        message.put_u16(u16_of(self.security_buffer.len()));
+        if has_contexts {
+            let buffer_end = buffer_offset + self.security_buffer.len();
+            message.put_u32(u32_of(buffer_end.next_multiple_of(8)));
+        } else {
+            message.put_u32(0);
+        }
+        message.put(self.security_buffer);
+        if has_contexts {
+            message.align(8);
+            negotiate_context::encode_list(&self.contexts, message);
+        }
+        fill_empty(message, RESPONSE_LEN);
+    }
+}

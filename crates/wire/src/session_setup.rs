@@ -1,0 +1,123 @@
+//! SESSION_SETUP: log in. \[MS-SMB2\] 2.2.5, 2.2.6
+
+use alloc::vec::Vec;
+
+use crate::cursor::{Put, Reader, slice_at};
+use crate::dialect::{Capabilities, SecurityMode};
+use crate::error::DecodeError;
+use crate::header::HEADER_LEN;
+use crate::ids::SessionId;
+use crate::layout::{begin, fill_empty, u16_of};
+use crate::open_enum::open_flags;
+
+const REQUEST_LEN: usize = 24;
+const RESPONSE_LEN: usize = 8;
+
+open_flags! {
+    /// Flags of the request. \[MS-SMB2\] 2.2.5
+    RequestFlags(u8) {
+        /// Bind this connection to a session that exists.
+        BINDING = 0x01,
+    }
+}
+
+open_flags! {
+    /// Flags of the response. \[MS-SMB2\] 2.2.6
+    SessionFlags(u16) {
+        /// The user is a guest.
+        IS_GUEST = 0x0001,
+        /// The user is nobody.
+        IS_NULL = 0x0002,
+        /// Everything in this session is encrypted.
+        ENCRYPT_DATA = 0x0004,
+    }
+}
+
+/// One leg of a login. \[MS-SMB2\] 2.2.5
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// Whether to bind.
+    pub flags: RequestFlags,
+    /// What the client wants of signing. One byte on the wire.
+    pub security_mode: SecurityMode,
+    /// What the client can do; only DFS counts.
+    pub capabilities: Capabilities,
+    /// Reserved; zero.
+    pub channel: u32,
+    /// A session of the same client that is to be replaced.
+    pub previous_session_id: SessionId,
+    /// The token.
+    pub security_buffer: &'a [u8],
+}
+
+impl<'a> Request<'a> {
+    /// Reads the body of a message.
+    pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::body(message, "SESSION_SETUP request")?;
+        reader.structure_size("SESSION_SETUP request", 25)?;
+        let flags = RequestFlags(reader.u8("Flags")?);
+        let security_mode = SecurityMode(u16::from(reader.u8("SecurityMode")?));
+        let capabilities = Capabilities(reader.u32("Capabilities")?);
+        let channel = reader.u32("Channel")?;
+        let offset = reader.u16("SecurityBufferOffset")?;
+        let length = reader.u16("SecurityBufferLength")?;
+        let previous_session_id = SessionId(reader.u64("PreviousSessionId")?);
+        let security_buffer = slice_at(message, "SecurityBuffer", offset.into(), length.into())?;
+        Ok(Self {
+            flags,
+            security_mode,
+            capabilities,
+            channel,
+            previous_session_id,
+            security_buffer,
+        })
+    }
+
+    /// Appends the body to a message that holds its header.
+    pub fn encode(&self, message: &mut Vec<u8>) {
+        begin(message, 25);
+        message.put_u8(self.flags.0);
+        message.put_u8(self.security_mode.0.to_le_bytes()[0]);
+        message.put_u32(self.capabilities.0);
+        message.put_u32(self.channel);
+        message.put_u16(u16_of(HEADER_LEN + REQUEST_LEN));
+        message.put_u16(u16_of(self.security_buffer.len()));
+        message.put_u64(self.previous_session_id.0);
+        message.put(self.security_buffer);
+        fill_empty(message, REQUEST_LEN);
+    }
+}
+
+/// The answer to one leg of a login. \[MS-SMB2\] 2.2.6
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Response<'a> {
+    /// What the session is.
+    pub flags: SessionFlags,
+    /// The token.
+    pub security_buffer: &'a [u8],
+}
+
+impl<'a> Response<'a> {
+    /// Reads the body of a message.
+    pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::body(message, "SESSION_SETUP response")?;
+        reader.structure_size("SESSION_SETUP response", 9)?;
+        let flags = SessionFlags(reader.u16("SessionFlags")?);
+        let offset = reader.u16("SecurityBufferOffset")?;
+        let length = reader.u16("SecurityBufferLength")?;
+        let security_buffer = slice_at(message, "SecurityBuffer", offset.into(), length.into())?;
+        Ok(Self {
+            flags,
+            security_buffer,
+        })
+    }
+
+    /// Appends the body to a message that holds its header.
+    pub fn encode(&self, message: &mut Vec<u8>) {
+        begin(message, 9);
+        message.put_u16(self.flags.0);
+        message.put_u16(u16_of(HEADER_LEN + RESPONSE_LEN));
+        message.put_u16(u16_of(self.security_buffer.len()));
+        message.put(self.security_buffer);
+    }
+}

@@ -1,0 +1,105 @@
+//! The header before an encrypted message. \[MS-SMB2\] 2.2.41
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::cursor::{Put, Reader};
+use crate::error::DecodeError;
+use crate::ids::SessionId;
+
+/// Bytes of the header.
+pub const TRANSFORM_LEN: usize = 52;
+/// The first four bytes.
+pub const PROTOCOL_ID: [u8; 4] = *b"\xFDSMB";
+/// Where the tag stands.
+pub const SIGNATURE: Range<usize> = 4..20;
+/// Where the nonce stands.
+pub const NONCE: Range<usize> = 20..36;
+/// What the tag guards besides the message: from the nonce to the end. \[MS-SMB2\] 3.1.4.3
+pub const ASSOCIATED_DATA: Range<usize> = 20..52;
+/// Bytes of the nonce that AES-CCM uses.
+pub const CCM_NONCE_LEN: usize = 11;
+/// Bytes of the nonce that AES-GCM uses.
+pub const GCM_NONCE_LEN: usize = 12;
+
+/// In dialect 3.1.1: the message is encrypted. In 3.0 and 3.0.2 the same number is the
+/// EncryptionAlgorithm AES-128-CCM.
+pub const FLAG_ENCRYPTED: u16 = 0x0001;
+
+/// The header before an encrypted message. \[MS-SMB2\] 2.2.41
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transform {
+    /// The tag of the cipher.
+    pub signature: [u8; 16],
+    /// The nonce: the first [`CCM_NONCE_LEN`] or [`GCM_NONCE_LEN`] bytes count, the rest are zero.
+    pub nonce: [u8; 16],
+    /// Bytes of the message.
+    pub original_message_size: u32,
+    /// [`FLAG_ENCRYPTED`], in every dialect.
+    pub flags: u16,
+    /// The session whose key it is.
+    pub session_id: SessionId,
+}
+
+impl Transform {
+    /// Reads the header at the start of a frame. Whether the message has its length is for
+    /// [`split`].
+    pub fn decode(frame: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(frame);
+        let protocol: [u8; 4] = reader.array("ProtocolId")?;
+        if protocol != PROTOCOL_ID {
+            let (field, value) = ("ProtocolId", u32::from_le_bytes(protocol).into());
+            return Err(DecodeError::Invalid { field, value });
+        }
+        let signature = reader.array("Signature")?;
+        let nonce = reader.array("Nonce")?;
+        let original_message_size = reader.u32("OriginalMessageSize")?;
+        reader.skip("Reserved", 2)?;
+        Ok(Self {
+            signature,
+            nonce,
+            original_message_size,
+            flags: reader.u16("Flags")?,
+            session_id: SessionId(reader.u64("SessionId")?),
+        })
+    }
+
+    /// The 52 bytes.
+    pub fn encode(&self) -> [u8; TRANSFORM_LEN] {
+        let mut bytes = Vec::with_capacity(TRANSFORM_LEN);
+        bytes.put(&PROTOCOL_ID);
+        bytes.put(&self.signature);
+        bytes.put(&self.nonce);
+        bytes.put_u32(self.original_message_size);
+        bytes.put_u16(0);
+        bytes.put_u16(self.flags);
+        bytes.put_u64(self.session_id.0);
+        bytes.try_into().expect("the fields are 52 bytes")
+    }
+}
+
+/// What an encrypted frame consists of.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Parts<'a> {
+    /// The header.
+    pub header: Transform,
+    /// What the tag guards besides the message.
+    pub associated_data: &'a [u8],
+    /// The encrypted message, to be decrypted in place.
+    pub ciphertext: &'a mut [u8],
+}
+
+/// Takes an encrypted frame apart. OriginalMessageSize must be what follows the header.
+pub fn split(frame: &mut [u8]) -> Result<Parts<'_>, DecodeError> {
+    let header = Transform::decode(frame)?;
+    let (head, ciphertext) = frame.split_at_mut(TRANSFORM_LEN);
+    if ciphertext.len() as u64 != u64::from(header.original_message_size) {
+        let (field, value) = ("OriginalMessageSize", header.original_message_size.into());
+        return Err(DecodeError::Invalid { field, value });
+    }
+    Ok(Parts {
+        header,
+        associated_data: &head[ASSOCIATED_DATA],
+        ciphertext,
+    })
+}
