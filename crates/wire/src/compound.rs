@@ -49,7 +49,7 @@ fn split_first(frame: &[u8]) -> Result<(&[u8], &[u8]), DecodeError> {
         return Ok((frame, &[]));
     }
     let start = next as usize;
-    let is_aligned = start % 8 == 0;
+    let is_aligned = start.is_multiple_of(8);
     let leaves_headers = start >= HEADER_LEN && start <= frame.len() - HEADER_LEN;
     if is_aligned && leaves_headers {
         Ok(frame.split_at(start))

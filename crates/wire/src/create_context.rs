@@ -8,11 +8,20 @@ use alloc::vec::Vec;
 use crate::access::AccessMask;
 use crate::cursor::{Put, Reader, slice_at};
 use crate::error::DecodeError;
-use crate::ids::{FileId, Guid};
 use crate::layout::{u16_of, u32_of};
-use crate::open_enum::open_flags;
 use crate::status::Status;
 use crate::time::FileTime;
+
+mod durable;
+mod lease;
+mod posix;
+
+pub use durable::{
+    DURABLE_REQUEST_DATA, DURABLE_RESPONSE_DATA, DurableFlags, DurableReconnect,
+    DurableReconnectV2, DurableRequestV2, DurableResponseV2,
+};
+pub use lease::{Lease, LeaseFlags, LeaseState, LeaseV2};
+pub use posix::{PosixRequest, PosixResponse};
 
 /// Most contexts of a CREATE. The specification knows a dozen names, each once; the rest is room
 /// for those to come.
@@ -96,7 +105,7 @@ pub fn decode_list(list: &[u8]) -> Result<Vec<RawContext<'_>>, DecodeError> {
 
 fn check_next(next: u32, left: usize) -> Result<(), DecodeError> {
     let is_last = next == 0;
-    let is_forward = next as usize >= HEAD_LEN && next % 8 == 0 && (next as usize) <= left;
+    let is_forward = next as usize >= HEAD_LEN && next.is_multiple_of(8) && (next as usize) <= left;
     if is_last || is_forward {
         Ok(())
     } else {
@@ -295,295 +304,5 @@ impl Timewarp {
     /// The data of a context.
     pub fn encode(&self) -> Vec<u8> {
         self.timestamp.0.to_le_bytes().to_vec()
-    }
-}
-
-open_flags! {
-    /// What a lease lets a client cache. \[MS-SMB2\] 2.2.13.2.8
-    LeaseState(u32) {
-        /// Reads.
-        READ_CACHING = 0x0000_0001,
-        /// The open itself.
-        HANDLE_CACHING = 0x0000_0002,
-        /// Writes.
-        WRITE_CACHING = 0x0000_0004,
-    }
-}
-
-open_flags! {
-    /// Flags of a lease. \[MS-SMB2\] 2.2.13.2.10, 2.2.14.2.10
-    LeaseFlags(u32) {
-        /// In a response: the lease is being broken.
-        BREAK_IN_PROGRESS = 0x0000_0002,
-        /// The parent's key is set.
-        PARENT_LEASE_KEY_SET = 0x0000_0004,
-    }
-}
-
-/// What a lease of version 2 has more. \[MS-SMB2\] 2.2.13.2.10
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeaseV2 {
-    /// The lease on the directory. Counts where PARENT_LEASE_KEY_SET is set.
-    pub parent_lease_key: Guid,
-    /// The number of the state.
-    pub epoch: u16,
-}
-
-/// RqLs, request and response: version 1 of 32 bytes, version 2 of 52.
-/// \[MS-SMB2\] 2.2.13.2.8, 2.2.13.2.10, 2.2.14.2.10, 2.2.14.2.11
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lease {
-    /// The client's name for the lease.
-    pub lease_key: Guid,
-    /// What is asked or granted.
-    pub lease_state: LeaseState,
-    /// Flags.
-    pub lease_flags: LeaseFlags,
-    /// What version 2 has more.
-    pub v2: Option<LeaseV2>,
-}
-
-impl Lease {
-    /// Bytes of version 1.
-    pub const V1_LEN: usize = 32;
-    /// Bytes of version 2.
-    pub const V2_LEN: usize = 52;
-
-    /// Reads the data of a context.
-    pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
-        let is_v2 = data.len() == Self::V2_LEN;
-        if !is_v2 {
-            check_length(data, "RqLs", Self::V1_LEN)?;
-        }
-        let mut reader = Reader::new(data);
-        let lease_key = reader.guid("LeaseKey")?;
-        let lease_state = LeaseState(reader.u32("LeaseState")?);
-        let lease_flags = LeaseFlags(reader.u32("LeaseFlags")?);
-        reader.skip("LeaseDuration", 8)?;
-        let v2 = if is_v2 {
-            Some(LeaseV2 {
-                parent_lease_key: reader.guid("ParentLeaseKey")?,
-                epoch: reader.u16("Epoch")?,
-            })
-        } else {
-            None
-        };
-        Ok(Self {
-            lease_key,
-            lease_state,
-            lease_flags,
-            v2,
-        })
-    }
-
-    /// The data of a context.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut data = Vec::new();
-        data.put(&self.lease_key.0);
-        data.put_u32(self.lease_state.0);
-        data.put_u32(self.lease_flags.0);
-        data.put_u64(0);
-        if let Some(LeaseV2 {
-            parent_lease_key,
-            epoch,
-        }) = self.v2
-        {
-            data.put(&parent_lease_key.0);
-            data.put_u16(epoch);
-            data.put_u16(0);
-        }
-        data
-    }
-}
-
-/// DHnQ, request: 16 reserved bytes. \[MS-SMB2\] 2.2.13.2.3
-pub const DURABLE_REQUEST_DATA: [u8; 16] = [0; 16];
-/// DHnQ, response: 8 reserved bytes. \[MS-SMB2\] 2.2.14.2.3
-pub const DURABLE_RESPONSE_DATA: [u8; 8] = [0; 8];
-
-/// DHnC, request; the response has none. \[MS-SMB2\] 2.2.13.2.4
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DurableReconnect {
-    /// The open.
-    pub file_id: FileId,
-}
-
-impl DurableReconnect {
-    /// Reads the data of a context.
-    pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
-        check_length(data, "DHnC", 16)?;
-        let file_id = Reader::new(data).file_id("DHnC")?;
-        Ok(Self { file_id })
-    }
-
-    /// The data of a context.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut data = Vec::new();
-        data.put_file_id(self.file_id);
-        data
-    }
-}
-
-open_flags! {
-    /// Flags of a durable open. \[MS-SMB2\] 2.2.13.2.11
-    DurableFlags(u32) {
-        /// The open is persistent.
-        PERSISTENT = 0x0000_0002,
-    }
-}
-
-/// DH2Q, request. \[MS-SMB2\] 2.2.13.2.11
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DurableRequestV2 {
-    /// How long to keep the open; 0 for the server's choice.
-    pub timeout_ms: u32,
-    /// Whether the open should be persistent.
-    pub flags: DurableFlags,
-    /// The client's name for the CREATE.
-    pub create_guid: Guid,
-}
-
-impl DurableRequestV2 {
-    /// Reads the data of a context.
-    pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
-        check_length(data, "DH2Q", 32)?;
-        let mut reader = Reader::new(data);
-        let timeout_ms = reader.u32("Timeout")?;
-        let flags = DurableFlags(reader.u32("Flags")?);
-        reader.skip("Reserved", 8)?;
-        Ok(Self {
-            timeout_ms,
-            flags,
-            create_guid: reader.guid("CreateGuid")?,
-        })
-    }
-
-    /// The data of a context.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut data = Vec::new();
-        data.put_u32(self.timeout_ms);
-        data.put_u32(self.flags.0);
-        data.put_u64(0);
-        data.put(&self.create_guid.0);
-        data
-    }
-}
-
-/// DH2Q, response. \[MS-SMB2\] 2.2.14.2.12
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DurableResponseV2 {
-    /// How long the open is kept.
-    pub timeout_ms: u32,
-    /// Whether the open is persistent.
-    pub flags: DurableFlags,
-}
-
-impl DurableResponseV2 {
-    /// Reads the data of a context.
-    pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
-        check_length(data, "DH2Q", 8)?;
-        let mut reader = Reader::new(data);
-        Ok(Self {
-            timeout_ms: reader.u32("Timeout")?,
-            flags: DurableFlags(reader.u32("Flags")?),
-        })
-    }
-
-    /// The data of a context.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut data = Vec::new();
-        data.put_u32(self.timeout_ms);
-        data.put_u32(self.flags.0);
-        data
-    }
-}
-
-/// DH2C, request; the response has none. \[MS-SMB2\] 2.2.13.2.12
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DurableReconnectV2 {
-    /// The open.
-    pub file_id: FileId,
-    /// The client's name for the CREATE.
-    pub create_guid: Guid,
-    /// Whether the open was persistent.
-    pub flags: DurableFlags,
-}
-
-impl DurableReconnectV2 {
-    /// Reads the data of a context.
-    pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
-        check_length(data, "DH2C", 36)?;
-        let mut reader = Reader::new(data);
-        Ok(Self {
-            file_id: reader.file_id("DH2C")?,
-            create_guid: reader.guid("CreateGuid")?,
-            flags: DurableFlags(reader.u32("Flags")?),
-        })
-    }
-
-    /// The data of a context.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut data = Vec::new();
-        data.put_file_id(self.file_id);
-        data.put(&self.create_guid.0);
-        data.put_u32(self.flags.0);
-        data
-    }
-}
-
-/// POSIX, request: the mode of a new file. Not of \[MS-SMB2\]; Samba and cifs.ko.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PosixRequest {
-    /// The permission bits.
-    pub mode: u32,
-}
-
-impl PosixRequest {
-    /// Reads the data of a context.
-    pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
-        check_length(data, "POSIX", 4)?;
-        let mode = Reader::new(data).u32("POSIX mode")?;
-        Ok(Self { mode })
-    }
-
-    /// The data of a context.
-    pub fn encode(&self) -> Vec<u8> {
-        self.mode.to_le_bytes().to_vec()
-    }
-}
-
-/// POSIX, response. Not of \[MS-SMB2\]; Samba and cifs.ko.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PosixResponse<'a> {
-    /// Hard links.
-    pub link_count: u32,
-    /// The reparse tag; 0 for none.
-    pub reparse_tag: u32,
-    /// The permission bits.
-    pub mode: u32,
-    /// The owner's SID, then the group's, as they stand on the wire.
-    pub sids: &'a [u8],
-}
-
-impl<'a> PosixResponse<'a> {
-    /// Reads the data of a context.
-    pub fn decode(data: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(data);
-        Ok(Self {
-            link_count: reader.u32("POSIX nlinks")?,
-            reparse_tag: reader.u32("POSIX reparse_tag")?,
-            mode: reader.u32("POSIX mode")?,
-            sids: reader.rest(),
-        })
-    }
-
-    /// The data of a context.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut data = Vec::new();
-        data.put_u32(self.link_count);
-        data.put_u32(self.reparse_tag);
-        data.put_u32(self.mode);
-        data.put(self.sids);
-        data
     }
 }
