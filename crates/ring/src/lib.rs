@@ -1,1 +1,56 @@
-//! io_uring and epoll behind one face: executor, sockets, registered buffers, mailbox.
+//! io_uring and epoll behind one face: executor, sockets, registered buffers, files, mailbox.
+//!
+//! This is the only crate that speaks io_uring or epoll, and the home of `unsafe`.
+//!
+//! One [`Runtime`] belongs to one worker thread. It runs `!Send` futures and turns in one loop:
+//! run what is ready (bounded by a budget), then one `io_uring_enter` that both submits and waits,
+//! then all completions of that wake-up. Everything is reached through a cheap, cloneable
+//! [`Handle`], which cannot leave its thread; other threads reach a worker through a [`Sender`].
+//!
+//! Memory given to the kernel is owned by the operation until its last completion. No borrow
+//! crosses a submit, so dropping any future at any time is sound: the operation is cancelled, and
+//! its buffers come home when the kernel has let go of them.
+//!
+//! | what | where |
+//! |---|---|
+//! | [`Runtime`], [`Handle`], [`JoinHandle`] | executor: spawn, sleep, timeout, blocking |
+//! | [`Listener`], [`Stream`], [`Chunk`], [`Part`] | TCP |
+//! | [`Pool`], [`Buffer`] | large, registered, bounded memory |
+//! | [`File`] | positioned reads and writes, fsync |
+//! | [`mailbox`], [`Sender`], [`Receiver`] | messages from other threads |
+
+#![deny(unsafe_op_in_unsafe_fn)]
+
+mod blocking;
+mod chunk;
+mod config;
+mod epoll;
+mod file;
+mod listener;
+mod mailbox;
+mod memory;
+mod op;
+mod pool;
+mod probe;
+mod recv;
+mod remote;
+mod runtime;
+mod send;
+mod stream;
+mod sys;
+mod task;
+mod time;
+mod turn;
+mod uring;
+
+pub use chunk::Chunk;
+pub use config::{Config, Driver, Io, IoReport, PoolConfig, Stats};
+pub use file::{File, Personality};
+pub use listener::Listener;
+pub use mailbox::{Receiver, SendError, Sender, mailbox};
+pub use pool::{Buffer, HEAD_ROOM_BYTES, Pool};
+pub use runtime::{Handle, Runtime};
+pub use send::Part;
+pub use stream::Stream;
+pub use task::{JoinError, JoinHandle};
+pub use time::{Elapsed, Sleep};

@@ -1,0 +1,242 @@
+//! Receive chunks: small buffers that the kernel picks when data arrives.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use io_uring::IoUring;
+use io_uring::types::BufRingEntry;
+
+use crate::config::PoolConfig;
+use crate::memory::Mapping;
+
+/// The one group of provided buffers of a ring.
+pub(crate) const GROUP: u16 = 0;
+/// Most entries of a ring of provided buffers. io_uring_register_buf_ring(3).
+const CHUNKS_MAX: u16 = 1 << 15;
+
+/// All receive chunks of a runtime.
+///
+/// A chunk is in one of two places: free (in the kernel's ring, or in `free` with epoll) or out
+/// (an unread completion or a [`Chunk`]). Only who has it out touches its memory.
+pub(crate) struct Chunks {
+    memory: Mapping,
+    count: u16,
+    chunk_bytes: usize,
+    /// The ring shared with the kernel: entries, and a tail that only we write.
+    ring: Option<Mapping>,
+    tail: Cell<u16>,
+    free: RefCell<Vec<u16>>,
+    out: Cell<usize>,
+    waiters: RefCell<Vec<Waker>>,
+}
+
+impl Chunks {
+    /// Chunks for epoll, or for a ring when `ring` is given.
+    pub(crate) fn new(config: &PoolConfig, ring: Option<&IoUring>) -> io::Result<Rc<Self>> {
+        let (count, chunk_bytes) = (config.chunks, config.chunk_bytes);
+        assert!(
+            count.is_power_of_two(),
+            "the number of chunks is a power of two"
+        );
+        assert!(count <= CHUNKS_MAX, "the number of chunks is at most 32768");
+        assert!(chunk_bytes > 0, "a chunk holds something");
+        assert_eq!(chunk_bytes % 4096, 0, "a chunk is made of whole pages");
+        let memory = Mapping::new(usize::from(count) * chunk_bytes)?;
+        let entries = match ring {
+            Some(ring) => Some(register(ring, count)?),
+            None => None,
+        };
+        let chunks = Self {
+            memory,
+            count,
+            chunk_bytes,
+            ring: entries,
+            tail: Cell::new(0),
+            free: RefCell::default(),
+            out: Cell::new(usize::from(count)),
+            waiters: RefCell::default(),
+        };
+        (0..count).for_each(|id| chunks.give_back(id));
+        Ok(Rc::new(chunks))
+    }
+
+    /// Takes a free chunk; epoll only, with io_uring the kernel picks.
+    pub(crate) fn take(self: &Rc<Self>) -> Option<Chunk> {
+        let id = self.free.borrow_mut().pop()?;
+        self.note_taken();
+        Some(self.chunk(id, self.chunk_bytes))
+    }
+
+    /// The kernel has put data into a chunk.
+    pub(crate) fn note_taken(&self) {
+        self.out.set(self.out.get() + 1);
+        assert!(
+            self.out.get() <= usize::from(self.count),
+            "a chunk is out once"
+        );
+    }
+
+    /// The chunk of a completion that was noted as taken, `length` bytes long.
+    pub(crate) fn chunk(self: &Rc<Self>, id: u16, length: usize) -> Chunk {
+        assert!(id < self.count, "a chunk id lies in its group");
+        assert!(length <= self.chunk_bytes, "data fits its chunk");
+        Chunk {
+            home: Some((Rc::clone(self), id)),
+            start: 0,
+            end: length,
+        }
+    }
+
+    /// Makes a chunk free again.
+    pub(crate) fn give_back(&self, id: u16) {
+        assert!(id < self.count, "a chunk id lies in its group");
+        assert!(self.out.get() > 0, "only what is out comes back");
+        match &self.ring {
+            Some(ring) => self.provide(ring, id),
+            None => self.free.borrow_mut().push(id),
+        }
+        self.out.set(self.out.get() - 1);
+        let waiters = std::mem::take(&mut *self.waiters.borrow_mut());
+        waiters.into_iter().for_each(Waker::wake);
+    }
+
+    /// Ready when a chunk is free.
+    pub(crate) fn poll_free(&self, context: &mut Context<'_>) -> Poll<()> {
+        if self.out.get() < usize::from(self.count) {
+            return Poll::Ready(());
+        }
+        let mut waiters = self.waiters.borrow_mut();
+        if !waiters.iter().any(|waker| waker.will_wake(context.waker())) {
+            waiters.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Chunks that are not free.
+    pub(crate) fn out(&self) -> usize {
+        self.out.get()
+    }
+
+    fn provide(&self, ring: &Mapping, id: u16) {
+        let (tail, mask) = (self.tail.get(), self.count - 1);
+        let base = ring.start().cast::<BufRingEntry>();
+        // SAFETY: the masked tail is below `count`, and the mapping holds `count` entries.
+        let slot = unsafe { base.add(usize::from(tail & mask)) };
+        // SAFETY: the kernel only reads entries between its head and our tail. At most `count`
+        // chunks exist and this one was out, so the slot at the tail is not among them; the
+        // memory was zeroed, which is a valid entry. This thread makes no other reference to it.
+        let entry = unsafe { &mut *slot.as_ptr() };
+        entry.set_addr(self.start(id).as_ptr() as u64);
+        entry.set_len(u32::try_from(self.chunk_bytes).expect("a chunk is small"));
+        entry.set_bid(id);
+        self.tail.set(tail.wrapping_add(1));
+        // SAFETY: `base` is the page-aligned start of the registered, zeroed ring.
+        let shared = unsafe { BufRingEntry::tail(base.as_ptr()) };
+        // SAFETY: the tail is a properly aligned u16 in memory that `ring` keeps mapped; the
+        // kernel only reads it, and no Rust reference to it lives now.
+        let shared = unsafe { AtomicU16::from_ptr(shared.cast_mut()) };
+        // Release: the kernel sees the entry before it sees the tail that covers it.
+        shared.store(self.tail.get(), Ordering::Release);
+    }
+
+    fn start(&self, id: u16) -> NonNull<u8> {
+        self.memory.at(usize::from(id) * self.chunk_bytes)
+    }
+}
+
+fn register(ring: &IoUring, count: u16) -> io::Result<Mapping> {
+    let entries = Mapping::new(usize::from(count) * size_of::<BufRingEntry>())?;
+    let address = entries.start().as_ptr() as u64;
+    let submitter = ring.submitter();
+    // SAFETY: the mapping holds `count` zeroed entries. `Chunks` owns it, and the uring driver,
+    // which owns a reference to `Chunks`, unregisters the group before it lets go (uring.rs).
+    unsafe { submitter.register_buf_ring_with_flags(address, count, GROUP, 0) }?;
+    Ok(entries)
+}
+
+/// Bytes received from a stream. Dereferences to `[u8]`; an empty chunk means end of stream.
+///
+/// The memory goes back to the runtime on drop. Chunks are scarce
+/// ([`PoolConfig::chunks`]): copy an incomplete message out rather than hold its
+/// chunk while waiting for the peer.
+pub struct Chunk {
+    home: Option<(Rc<Chunks>, u16)>,
+    start: usize,
+    end: usize,
+}
+
+impl Chunk {
+    /// The chunk that stands for end of stream.
+    pub(crate) fn end_of_stream() -> Self {
+        Self {
+            home: None,
+            start: 0,
+            end: 0,
+        }
+    }
+
+    /// Drops the first `count` bytes, which must be there.
+    pub fn advance(&mut self, count: usize) {
+        assert!(count <= self.len(), "a chunk is not advanced past its end");
+        self.start += count;
+    }
+
+    /// Keeps the first `length` bytes.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        assert!(length <= self.len(), "a chunk only gets shorter");
+        self.end = self.start + length;
+    }
+
+    fn pointer(&self) -> NonNull<u8> {
+        match &self.home {
+            Some((chunks, id)) => {
+                let start = chunks.start(*id);
+                // SAFETY: `start` is within the chunk (at most `end`, which is at most
+                // `chunk_bytes`), so the result is inside or one past its mapping.
+                unsafe { start.add(self.start) }
+            }
+            None => NonNull::dangling(),
+        }
+    }
+}
+
+impl Deref for Chunk {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        let (start, length) = (self.pointer(), self.end - self.start);
+        // SAFETY: the chunk is out and ours alone, mapped as long as `home` lives, initialised
+        // (zeroed by mmap), and `start + length` was checked against its size at creation. The
+        // dangling pointer has length 0.
+        unsafe { std::slice::from_raw_parts(start.as_ptr(), length) }
+    }
+}
+
+impl DerefMut for Chunk {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        let (start, length) = (self.pointer(), self.end - self.start);
+        // SAFETY: as in `deref`; `&mut self` makes the reference exclusive.
+        unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), length) }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        if let Some((chunks, id)) = self.home.take() {
+            chunks.give_back(id);
+        }
+    }
+}
+
+impl std::fmt::Debug for Chunk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Chunk")
+            .field("length", &self.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,326 @@
+//! Positioned reads and writes of files, and syncs.
+
+use std::fs;
+use std::future::poll_fn;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use io_uring::squeue::Entry;
+use io_uring::{opcode, types};
+
+use crate::op::Hold;
+use crate::pool::Buffer;
+use crate::runtime::Handle;
+use crate::sys;
+
+/// Credentials registered with the ring of one runtime. Meaningless to any other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Personality(u16);
+
+/// How reads of a file are tried before they go to the driver.
+const UNKNOWN: u8 = 0;
+/// `preadv2` with `RWF_NOWAIT` serves what is in the page cache.
+const NOWAIT: u8 = 1;
+/// The file system is memory: a plain read does not wait. (tmpfs has no NOWAIT, and io_uring
+/// would hand each read to a worker thread.)
+const MEMORY: u8 = 2;
+/// Neither.
+const NEVER: u8 = 3;
+
+/// An open file, shared by reference count between threads and operations under way. It is closed
+/// with the last reference.
+#[derive(Clone, Debug)]
+pub struct File {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    file: fs::File,
+    inline: AtomicU8,
+}
+
+impl From<OwnedFd> for File {
+    fn from(fd: OwnedFd) -> Self {
+        Self::from(fs::File::from(fd))
+    }
+}
+
+impl From<fs::File> for File {
+    fn from(file: fs::File) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                file,
+                inline: AtomicU8::new(UNKNOWN),
+            }),
+        }
+    }
+}
+
+impl AsFd for File {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.file.as_fd()
+    }
+}
+
+impl File {
+    /// Reads inline what can be had without waiting; None when the driver has to do it.
+    fn read_inline(&self, into: &mut [u8], offset: u64) -> Option<usize> {
+        let inline = &self.shared.inline;
+        match inline.load(Ordering::Relaxed) {
+            NEVER => None,
+            MEMORY => self.shared.file.read_at(into, offset).ok(),
+            _ => match sys::read_nowait(self.as_fd(), into, offset) {
+                Ok(count) => {
+                    inline.store(NOWAIT, Ordering::Relaxed);
+                    Some(count)
+                }
+                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                    let is_memory = sys::is_in_memory(self.as_fd());
+                    inline.store(if is_memory { MEMORY } else { NEVER }, Ordering::Relaxed);
+                    is_memory.then(|| self.shared.file.read_at(into, offset).ok())?
+                }
+                Err(_) => None,
+            },
+        }
+    }
+
+    fn fd(&self) -> types::Fd {
+        types::Fd(self.shared.file.as_raw_fd())
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    Read,
+    Write,
+}
+
+type Outcome<T> = (io::Result<T>, Buffer);
+
+impl Handle {
+    /// Reads into `range` of `buffer` from `offset` (bytes) on. The count is short only at the
+    /// end of the file, or before an error that the next read reports.
+    ///
+    /// What the page cache has is read inline, the rest by the driver. `personality` counts for
+    /// the driver's part with io_uring; with epoll it must be None.
+    pub async fn read_at(
+        &self,
+        file: &File,
+        buffer: Buffer,
+        range: Range<usize>,
+        offset: u64,
+        personality: Option<Personality>,
+    ) -> Outcome<usize> {
+        self.transfer(Way::Read, file, buffer, range, offset, personality)
+            .await
+    }
+
+    /// Writes `range` of `buffer` at `offset` (bytes). The count is short only before an error
+    /// that the next write reports (ENOSPC after half of it).
+    pub async fn write_at(
+        &self,
+        file: &File,
+        buffer: Buffer,
+        range: Range<usize>,
+        offset: u64,
+        personality: Option<Personality>,
+    ) -> Outcome<usize> {
+        self.transfer(Way::Write, file, buffer, range, offset, personality)
+            .await
+    }
+
+    /// Makes what was written durable; with `is_data_only` without times and the like.
+    pub async fn fsync(&self, file: &File, is_data_only: bool) -> io::Result<()> {
+        if self.inner().uring().is_none() {
+            let file = file.clone();
+            let sync = move || sync_blocking(&file.shared.file, is_data_only);
+            return self.blocking(sync).await;
+        }
+        let flags = if is_data_only {
+            types::FsyncFlags::DATASYNC
+        } else {
+            types::FsyncFlags::empty()
+        };
+        let entry = opcode::Fsync::new(file.fd()).flags(flags).build();
+        // SAFETY: the entry refers to no memory; the hold owns the file.
+        let (result, _hold) = unsafe { self.operate(entry, Hold::Sync(file.clone())) }.await;
+        result.map(drop)
+    }
+
+    /// Registers the credentials that this thread has now, for operations of this runtime.
+    /// Fails with `Unsupported` with epoll: there, switch inside a `blocking` closure.
+    pub fn register_personality(&self) -> io::Result<Personality> {
+        let uring = self.inner().uring().ok_or(io::ErrorKind::Unsupported)?;
+        uring.register_personality().map(Personality)
+    }
+
+    /// Forgets credentials. Operations under way keep theirs.
+    pub fn unregister_personality(&self, personality: Personality) -> io::Result<()> {
+        let uring = self.inner().uring().ok_or(io::ErrorKind::Unsupported)?;
+        uring.unregister_personality(personality.0)
+    }
+
+    async fn transfer(
+        &self,
+        way: Way,
+        file: &File,
+        mut buffer: Buffer,
+        range: Range<usize>,
+        offset: u64,
+        personality: Option<Personality>,
+    ) -> Outcome<usize> {
+        assert!(
+            range.start <= range.end,
+            "a range does not end before its start"
+        );
+        assert!(range.end <= buffer.len(), "a range lies inside its buffer");
+        let mut done = 0;
+        while done < range.len() {
+            let rest = range.start + done..range.end;
+            let result;
+            let position = offset + done as u64;
+            (result, buffer) = self
+                .step(way, file, buffer, rest, position, personality)
+                .await;
+            match result {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if done == 0 => return (Err(error), buffer),
+                Err(_) => break,
+            }
+        }
+        (Ok(done), buffer)
+    }
+
+    async fn step(
+        &self,
+        way: Way,
+        file: &File,
+        mut buffer: Buffer,
+        range: Range<usize>,
+        offset: u64,
+        personality: Option<Personality>,
+    ) -> Outcome<usize> {
+        if let Way::Read = way
+            && let Some(count) = file.read_inline(&mut buffer[range.clone()], offset)
+        {
+            return (Ok(count), buffer);
+        }
+        if self.inner().uring().is_none() {
+            assert!(personality.is_none(), "epoll has no personalities");
+            let file = file.clone();
+            return self
+                .blocking(move || blocking(way, &file, buffer, range, offset))
+                .await;
+        }
+        let entry = entry(way, file, &mut buffer, &range, offset);
+        let entry = entry.personality(personality.map_or(0, |personality| personality.0));
+        // SAFETY: the entry points into the buffer, whose memory does not move with the value;
+        // the hold owns it and the file.
+        let operation = unsafe { self.operate(entry, Hold::File(file.clone(), buffer)) };
+        match operation.await {
+            (result, Hold::File(_, buffer)) => (result.map(|count| count as usize), buffer),
+            _ => unreachable!("an operation gives back what it was given"),
+        }
+    }
+
+    /// Submits an operation with one completion and waits for it; cancels it when dropped.
+    ///
+    /// # Safety
+    ///
+    /// As for `Uring::submit`.
+    pub(crate) unsafe fn operate(
+        &self,
+        entry: Entry,
+        hold: Hold,
+    ) -> impl Future<Output = (io::Result<i32>, Hold)> + use<> {
+        let uring = self.inner().uring().expect("only a ring has operations");
+        // SAFETY: the caller vouches for it.
+        let key = unsafe { uring.submit(entry, hold) };
+        let mut operation = Operation {
+            handle: self.clone(),
+            key: Some(key),
+        };
+        async move {
+            poll_fn(move |context| {
+                let key = operation.key.expect("a finished operation is not polled");
+                let uring = operation
+                    .handle
+                    .inner()
+                    .uring()
+                    .expect("the driver does not change");
+                uring.poll(key, context).map(|(completion, hold)| {
+                    operation.key = None;
+                    let hold = hold.expect("a plain operation has one completion");
+                    (check(completion.result), hold)
+                })
+            })
+            .await
+        }
+    }
+}
+
+/// Turns a negated errno into an error.
+pub(crate) fn check(result: i32) -> io::Result<i32> {
+    if result < 0 {
+        Err(io::Error::from_raw_os_error(-result))
+    } else {
+        Ok(result)
+    }
+}
+
+struct Operation {
+    handle: Handle,
+    key: Option<usize>,
+}
+
+impl Drop for Operation {
+    fn drop(&mut self) {
+        if let (Some(key), Some(uring)) = (self.key, self.handle.inner().uring()) {
+            uring.abandon(key);
+        }
+    }
+}
+
+fn entry(way: Way, file: &File, buffer: &mut Buffer, range: &Range<usize>, offset: u64) -> Entry {
+    let length = u32::try_from(range.len()).expect("a buffer is smaller than 4 GiB");
+    let (fd, slot, start) = (file.fd(), buffer.slot(), buffer.pointer(range));
+    match (way, slot) {
+        (Way::Read, Some(slot)) => opcode::ReadFixed::new(fd, start, length, slot)
+            .offset(offset)
+            .build(),
+        (Way::Read, None) => opcode::Read::new(fd, start, length).offset(offset).build(),
+        (Way::Write, Some(slot)) => opcode::WriteFixed::new(fd, start, length, slot)
+            .offset(offset)
+            .build(),
+        (Way::Write, None) => opcode::Write::new(fd, start, length).offset(offset).build(),
+    }
+}
+
+fn blocking(
+    way: Way,
+    file: &File,
+    mut buffer: Buffer,
+    range: Range<usize>,
+    offset: u64,
+) -> Outcome<usize> {
+    let result = match way {
+        Way::Read => file.shared.file.read_at(&mut buffer[range], offset),
+        Way::Write => file.shared.file.write_at(&buffer[range], offset),
+    };
+    (result, buffer)
+}
+
+fn sync_blocking(file: &fs::File, is_data_only: bool) -> io::Result<()> {
+    if is_data_only {
+        file.sync_data()
+    } else {
+        file.sync_all()
+    }
+}

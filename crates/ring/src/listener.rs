@@ -1,0 +1,193 @@
+//! Accepting connections.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use io_uring::{opcode, types};
+
+use crate::epoll::Direction;
+use crate::file::check;
+use crate::op::Hold;
+use crate::runtime::Handle;
+use crate::stream::Stream;
+use crate::sys;
+
+/// Connections that the kernel completes before we accept them; it caps this at somaxconn.
+const BACKLOG: i32 = 4096;
+/// First and longest pause after the system has run out of descriptors or memory.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+
+/// A TCP socket that listens.
+pub struct Listener {
+    handle: Handle,
+    socket: Rc<TcpListener>,
+    /// The multishot accept that is armed (io_uring).
+    operation: Cell<Option<usize>>,
+    /// The token of the socket (epoll).
+    source: Option<usize>,
+    pause: RefCell<Duration>,
+}
+
+impl Listener {
+    /// Listens on `address`. With `reuse_port`, several listeners (one per worker) may share it
+    /// and the kernel spreads connections over them. An IPv6 address takes IPv6 only.
+    pub fn bind(handle: &Handle, address: SocketAddr, reuse_port: bool) -> io::Result<Self> {
+        let is_epoll = handle.inner().epoll().is_some();
+        let flags = if is_epoll { libc::SOCK_NONBLOCK } else { 0 };
+        let fd = sys::tcp_socket(&address, flags)?;
+        sys::set_socket_option(fd.as_fd(), libc::SO_REUSEADDR, 1)?;
+        if reuse_port {
+            sys::set_socket_option(fd.as_fd(), libc::SO_REUSEPORT, 1)?;
+        }
+        if address.is_ipv6() {
+            sys::set_v6_only(fd.as_fd())?;
+        }
+        sys::bind(fd.as_fd(), &address)?;
+        sys::listen(fd.as_fd(), BACKLOG)?;
+        let source = match handle.inner().epoll() {
+            Some(epoll) => Some(epoll.add(fd.as_fd())?),
+            None => None,
+        };
+        Ok(Self {
+            handle: handle.clone(),
+            socket: Rc::new(TcpListener::from(fd)),
+            operation: Cell::new(None),
+            source,
+            pause: RefCell::new(PAUSE.0),
+        })
+    }
+
+    /// The address that the socket is bound to.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// The next connection. Without descriptors or memory it pauses and tries again; connections
+    /// that broke before they were accepted are skipped.
+    pub async fn accept(&self) -> io::Result<Stream> {
+        loop {
+            let result = match self.source {
+                None => poll_fn(|context| self.poll_uring(context)).await,
+                Some(token) => self.accept_epoll(token).await,
+            };
+            match result.and_then(|socket| Stream::accepted(&self.handle, socket)) {
+                Ok(stream) => {
+                    self.pause.replace(PAUSE.0);
+                    return Ok(stream);
+                }
+                Err(error) if is_shortage(&error) => self.pause(&error).await,
+                Err(error) if is_passing(&error) => self.handle.yield_now().await,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn pause(&self, error: &io::Error) {
+        let pause = self.pause.replace_with(|pause| PAUSE.1.min(*pause * 2));
+        tracing::warn!(%error, ?pause, "cannot accept for now");
+        self.handle.sleep(pause).await;
+    }
+
+    fn poll_uring(&self, context: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
+        let uring = self
+            .handle
+            .inner()
+            .uring()
+            .expect("the driver does not change");
+        let key = self.operation.get().unwrap_or_else(|| self.arm());
+        uring.poll(key, context).map(|(completion, hold)| {
+            if hold.is_some() {
+                self.operation.set(None);
+            }
+            let fd = check(completion.result)?;
+            Ok(TcpStream::from(sys::own_from_completion(fd)))
+        })
+    }
+
+    fn arm(&self) -> usize {
+        let uring = self
+            .handle
+            .inner()
+            .uring()
+            .expect("the driver does not change");
+        let fd = types::Fd(self.socket.as_raw_fd());
+        let entry = opcode::AcceptMulti::new(fd)
+            .flags(libc::SOCK_CLOEXEC)
+            .build();
+        // SAFETY: the entry refers to no memory; the hold owns the socket.
+        let key = unsafe { uring.submit(entry, Hold::Accept(Rc::clone(&self.socket))) };
+        self.operation.set(Some(key));
+        key
+    }
+
+    async fn accept_epoll(&self, token: usize) -> io::Result<TcpStream> {
+        loop {
+            match self.socket.accept() {
+                Ok((socket, _peer)) => return Ok(socket),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let epoll = self.handle.inner().epoll().expect("a token is epoll's");
+                    epoll.clear_ready(token, Direction::Read);
+                    self.handle.ready(token, Direction::Read).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// The system has run out of something; later it may have it again.
+fn is_shortage(error: &io::Error) -> bool {
+    let shortages = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+    error
+        .raw_os_error()
+        .is_some_and(|errno| shortages.contains(&errno))
+}
+
+/// accept(2): errors of the new connection, not of the listener. ECANCELED is our own stop of a
+/// flooded multishot accept, which is armed again here; a runtime that ends no longer polls.
+fn is_passing(error: &io::Error) -> bool {
+    let passing = [
+        libc::ECONNABORTED,
+        libc::EINTR,
+        libc::EAGAIN,
+        libc::ECANCELED,
+        libc::EPROTO,
+        libc::EPERM,
+        libc::ENETDOWN,
+        libc::EHOSTDOWN,
+        libc::EHOSTUNREACH,
+        libc::ENETUNREACH,
+        libc::ENOPROTOOPT,
+        libc::ENOTCONN,
+    ];
+    error
+        .raw_os_error()
+        .is_some_and(|errno| passing.contains(&errno))
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let inner = self.handle.inner();
+        if let (Some(key), Some(uring)) = (self.operation.get(), inner.uring()) {
+            uring.abandon(key);
+        }
+        if let (Some(token), Some(epoll)) = (self.source, inner.epoll()) {
+            epoll.remove(token, self.socket.as_fd());
+        }
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener")
+            .field("socket", &self.socket)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,168 @@
+//! Messages to a runtime from any thread: many sends, one wake-up.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use crate::remote::lock;
+
+struct Shared<T> {
+    state: Mutex<State<T>>,
+    senders: AtomicUsize,
+    limit: usize,
+}
+
+struct State<T> {
+    queue: VecDeque<T>,
+    waker: Option<Waker>,
+    is_closed: bool,
+}
+
+/// A queue of at most `limit` messages (None: unbounded, for senders that are bounded themselves).
+///
+/// The receiver is woken once for all messages that arrive before it looks: from the thread of an
+/// io_uring runtime by `MSG_RING` with that runtime's next submit, from others by an eventfd.
+#[must_use]
+pub fn mailbox<T: Send>(limit: Option<usize>) -> (Sender<T>, Receiver<T>) {
+    let state = State {
+        queue: VecDeque::new(),
+        waker: None,
+        is_closed: false,
+    };
+    let shared = Arc::new(Shared {
+        state: Mutex::new(state),
+        senders: AtomicUsize::new(1),
+        limit: limit.unwrap_or(usize::MAX),
+    });
+    (
+        Sender {
+            shared: Arc::clone(&shared),
+        },
+        Receiver { shared },
+    )
+}
+
+/// Why a message was not taken; it comes back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum SendError<T> {
+    /// The mailbox has as many messages as it may.
+    Full(T),
+    /// The receiver is gone.
+    Closed(T),
+}
+
+impl<T> fmt::Debug for SendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "Full",
+            Self::Closed(_) => "Closed",
+        })
+    }
+}
+
+impl<T> fmt::Display for SendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "the mailbox is full",
+            Self::Closed(_) => "the mailbox is closed",
+        })
+    }
+}
+
+impl<T> std::error::Error for SendError<T> {}
+
+/// The sending side, for any thread.
+pub struct Sender<T> {
+    shared: Arc<Shared<T>>,
+}
+
+impl<T> Sender<T> {
+    /// Adds a message. Never waits.
+    pub fn send(&self, message: T) -> Result<(), SendError<T>> {
+        let mut state = lock(&self.shared.state);
+        if state.is_closed {
+            return Err(SendError::Closed(message));
+        }
+        if state.queue.len() >= self.shared.limit {
+            return Err(SendError::Full(message));
+        }
+        state.queue.push_back(message);
+        let waker = state.waker.take();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+        Ok(())
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        self.shared.senders.fetch_add(1, Ordering::Relaxed);
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        if self.shared.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let waker = lock(&self.shared.state).waker.take();
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender").finish_non_exhaustive()
+    }
+}
+
+/// The receiving side. It may be moved to the thread that reads it.
+pub struct Receiver<T> {
+    shared: Arc<Shared<T>>,
+}
+
+impl<T> Receiver<T> {
+    /// The next message; None when the mailbox is empty and all senders are gone.
+    pub async fn recv(&mut self) -> Option<T> {
+        poll_fn(|context| self.poll_recv(context)).await
+    }
+
+    /// The next message, if there is one.
+    pub fn try_recv(&mut self) -> Option<T> {
+        lock(&self.shared.state).queue.pop_front()
+    }
+
+    /// `recv` for hand-written futures.
+    pub fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<T>> {
+        let mut state = lock(&self.shared.state);
+        if let Some(message) = state.queue.pop_front() {
+            return Poll::Ready(Some(message));
+        }
+        if self.shared.senders.load(Ordering::Acquire) == 0 {
+            return Poll::Ready(None);
+        }
+        state.waker = Some(context.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.shared.state);
+        state.is_closed = true;
+        let left = (std::mem::take(&mut state.queue), state.waker.take());
+        drop(state);
+        drop(left);
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,105 @@
+//! Operations under way in the ring: what they own, what they have reported.
+
+use std::collections::VecDeque;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Waker;
+
+use crate::file::File;
+use crate::pool::Buffer;
+use crate::remote::Remote;
+use crate::send::Gather;
+use crate::sys::RawAddress;
+
+/// User data of completions that only end a sleep.
+pub(crate) const WAKE: u64 = u64::MAX;
+/// User data of completions that nobody waits for.
+pub(crate) const IGNORE: u64 = u64::MAX - 1;
+/// User data of the poll on the eventfd.
+pub(crate) const EVENTFD: u64 = u64::MAX - 2;
+
+/// Unread completions of a multishot operation after which it is stopped until somebody reads:
+/// one peer must not take all receive chunks of a worker, nor all its descriptors.
+pub(crate) const UNREAD_MAX: usize = 16;
+
+/// What the kernel works on. It lives in the operation until the last completion.
+#[expect(
+    dead_code,
+    reason = "most fields only keep alive what the kernel works on"
+)]
+pub(crate) enum Hold {
+    /// A receive into provided buffers.
+    Receive(Rc<TcpStream>),
+    /// A multishot accept.
+    Accept(Rc<TcpListener>),
+    /// A connect; the kernel reads the address. The socket comes back with the result.
+    Connect(OwnedFd, Box<RawAddress>),
+    /// A receive into a buffer of the pool.
+    Fill(Rc<TcpStream>, Buffer),
+    /// A gathering send; the message header and iovecs are in the box.
+    Send(Rc<TcpStream>, Box<Gather>),
+    /// A read or a write of a file.
+    File(File, Buffer),
+    /// A sync of a file.
+    Sync(File),
+    /// A message to another ring; both keep the target's descriptor meaningful.
+    Message(Arc<Remote>, Arc<OwnedFd>),
+}
+
+/// One completion as the kernel reported it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Completion {
+    /// Result: a count or a descriptor, or a negated errno.
+    pub(crate) result: i32,
+    /// The provided buffer that the data is in.
+    pub(crate) chunk: Option<u16>,
+}
+
+/// One operation. It is in the table from submit until its last completion is taken.
+pub(crate) struct Op {
+    pub(crate) hold: Hold,
+    pub(crate) waker: Option<Waker>,
+    first: Option<Completion>,
+    more: VecDeque<Completion>,
+    /// The kernel has posted the last completion.
+    pub(crate) is_finished: bool,
+    /// Nobody will take the completions.
+    pub(crate) is_orphan: bool,
+    /// A cancel has been queued.
+    pub(crate) is_cancelled: bool,
+}
+
+impl Op {
+    pub(crate) fn new(hold: Hold) -> Self {
+        Self {
+            hold,
+            waker: None,
+            first: None,
+            more: VecDeque::new(),
+            is_finished: false,
+            is_orphan: false,
+            is_cancelled: false,
+        }
+    }
+
+    /// Adds a completion. The first needs no allocation.
+    pub(crate) fn push(&mut self, completion: Completion) {
+        if self.first.is_none() && self.more.is_empty() {
+            self.first = Some(completion);
+        } else {
+            self.more.push_back(completion);
+        }
+    }
+
+    /// Takes the oldest completion.
+    pub(crate) fn pop(&mut self) -> Option<Completion> {
+        self.first.take().or_else(|| self.more.pop_front())
+    }
+
+    /// How many completions wait to be taken.
+    pub(crate) fn unread(&self) -> usize {
+        usize::from(self.first.is_some()) + self.more.len()
+    }
+}

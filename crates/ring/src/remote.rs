@@ -1,0 +1,227 @@
+//! How other threads wake a runtime: a queue of tasks and one signal for many of them.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Wake;
+
+use crate::op::WAKE;
+
+thread_local! {
+    /// The runtime of this thread: its identity, its ready tasks, its messages to other rings.
+    static LOCAL: RefCell<Option<Local>> = const { RefCell::new(None) };
+}
+
+struct Local {
+    id: u64,
+    ready: VecDeque<Arc<Header>>,
+    /// Rings to be woken by MSG_RING at the next submit; None when the driver is epoll.
+    messages: Option<Vec<Arc<Remote>>>,
+}
+
+/// What of a task its wakers hold.
+#[derive(Debug)]
+pub(crate) struct Header {
+    /// Slot in the task table; `MAIN` for the future of `block_on`.
+    pub(crate) slot: usize,
+    queued: AtomicBool,
+    remote: Arc<Remote>,
+}
+
+impl Header {
+    pub(crate) fn new(slot: usize, remote: Arc<Remote>) -> Arc<Self> {
+        Arc::new(Self {
+            slot,
+            queued: AtomicBool::new(false),
+            remote,
+        })
+    }
+
+    /// Called before a poll: wakes from now on queue the task again.
+    pub(crate) fn start_poll(&self) {
+        self.queued.store(false, Ordering::SeqCst);
+    }
+
+    fn queue(self: &Arc<Self>) {
+        if self.queued.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let is_local = LOCAL.try_with(|local| match &mut *local.borrow_mut() {
+            Some(local) if local.id == self.remote.id => {
+                local.ready.push_back(Arc::clone(self));
+                true
+            }
+            _ => false,
+        });
+        if is_local != Ok(true) {
+            self.remote.push(Arc::clone(self));
+        }
+    }
+}
+
+impl Wake for Header {
+    fn wake(self: Arc<Self>) {
+        self.queue();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.queue();
+    }
+}
+
+/// The part of a runtime that other threads may touch.
+#[derive(Debug)]
+pub(crate) struct Remote {
+    id: u64,
+    woken: Mutex<Vec<Arc<Header>>>,
+    has_woken: AtomicBool,
+    is_sleeping: AtomicBool,
+    is_closed: AtomicBool,
+    eventfd: OwnedFd,
+    /// A duplicate of the ring's descriptor, so that its number cannot be reused while a
+    /// message to it is under way.
+    ring: Mutex<Option<Arc<OwnedFd>>>,
+}
+
+impl Remote {
+    pub(crate) fn new() -> io::Result<Arc<Self>> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Ok(Arc::new(Self {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            woken: Mutex::default(),
+            has_woken: AtomicBool::new(false),
+            is_sleeping: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            eventfd: crate::sys::eventfd()?,
+            ring: Mutex::new(None),
+        }))
+    }
+
+    pub(crate) fn eventfd(&self) -> BorrowedFd<'_> {
+        self.eventfd.as_fd()
+    }
+
+    pub(crate) fn set_ring(&self, ring: BorrowedFd<'_>) -> io::Result<()> {
+        *lock(&self.ring) = Some(Arc::new(ring.try_clone_to_owned()?));
+        Ok(())
+    }
+
+    /// The ring to send a message to, kept open by the returned reference.
+    pub(crate) fn ring(&self) -> Option<Arc<OwnedFd>> {
+        lock(&self.ring).clone()
+    }
+
+    /// Makes this thread the owner of the runtime.
+    pub(crate) fn enter_thread(&self, has_ring: bool) {
+        LOCAL.with_borrow_mut(|local| {
+            assert!(local.is_none(), "a thread has one runtime");
+            let messages = has_ring.then(Vec::new);
+            *local = Some(Local {
+                id: self.id,
+                ready: VecDeque::new(),
+                messages,
+            });
+        });
+    }
+
+    /// The runtime is gone: wakes are ignored from now on.
+    pub(crate) fn leave_thread(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        *lock(&self.ring) = None;
+        let woken = std::mem::take(&mut *lock(&self.woken));
+        let local = LOCAL.with_borrow_mut(Option::take);
+        drop((woken, local));
+    }
+
+    /// Says that the runtime is about to sleep; false when it must not.
+    pub(crate) fn prepare_sleep(&self) -> bool {
+        self.is_sleeping.store(true, Ordering::SeqCst);
+        if self.has_woken.load(Ordering::SeqCst) {
+            self.is_sleeping.store(false, Ordering::SeqCst);
+            return false;
+        }
+        true
+    }
+
+    /// Says that the runtime runs and looks at its queue by itself.
+    pub(crate) fn end_sleep(&self) {
+        self.is_sleeping.store(false, Ordering::SeqCst);
+    }
+
+    /// Moves what other threads woke into the ready queue of this thread.
+    pub(crate) fn collect(&self) {
+        if !self.has_woken.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        let woken = std::mem::take(&mut *lock(&self.woken));
+        LOCAL.with_borrow_mut(|local| {
+            let local = local.as_mut().expect("the runtime runs on its thread");
+            local.ready.extend(woken);
+        });
+    }
+
+    fn push(self: &Arc<Self>, header: Arc<Header>) {
+        if self.is_closed.load(Ordering::SeqCst) {
+            return;
+        }
+        lock(&self.woken).push(header);
+        self.has_woken.store(true, Ordering::SeqCst);
+        // Only the first of many wakes finds the sleeper asleep: one signal for all of them.
+        if self.is_sleeping.swap(false, Ordering::SeqCst) && !self.queue_message() {
+            crate::sys::eventfd_signal(self.eventfd());
+        }
+    }
+
+    /// On a thread with a ring of its own the signal rides on the next submit: no system call.
+    fn queue_message(self: &Arc<Self>) -> bool {
+        if lock(&self.ring).is_none() {
+            return false;
+        }
+        LOCAL
+            .try_with(|local| match &mut *local.borrow_mut() {
+                Some(Local {
+                    messages: Some(messages),
+                    ..
+                }) => {
+                    messages.push(Arc::clone(self));
+                    true
+                }
+                _ => false,
+            })
+            .unwrap_or(false)
+    }
+}
+
+/// Takes the next ready task of this thread.
+pub(crate) fn next_ready() -> Option<Arc<Header>> {
+    LOCAL.with_borrow_mut(|local| local.as_mut()?.ready.pop_front())
+}
+
+/// Whether this thread has a ready task.
+pub(crate) fn has_ready() -> bool {
+    LOCAL.with_borrow(|local| local.as_ref().is_some_and(|local| !local.ready.is_empty()))
+}
+
+/// Takes one message that waits for the next submit.
+pub(crate) fn next_message() -> Option<Arc<Remote>> {
+    LOCAL.with_borrow_mut(|local| local.as_mut()?.messages.as_mut()?.pop())
+}
+
+/// The SQE that wakes another ring. The receiver sees a completion with user data `WAKE`.
+pub(crate) fn message_entry(ring: RawFd) -> io_uring::squeue::Entry {
+    use io_uring::{opcode, types};
+    opcode::MsgRingData::new(types::Fd(ring), 0, WAKE, None).build()
+}
+
+/// The number of a descriptor that an operation holds.
+pub(crate) fn raw(fd: &Arc<OwnedFd>) -> RawFd {
+    fd.as_raw_fd()
+}
+
+/// Locks; a panic of another holder leaves these plain queues consistent.
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,200 @@
+//! Sending: gathered parts, owned until the last byte is in the kernel.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd};
+use std::rc::Rc;
+
+use io_uring::{opcode, types};
+
+use crate::epoll::Direction;
+use crate::op::Hold;
+use crate::pool::Buffer;
+use crate::stream::{Shared, Stream};
+use crate::sys;
+use crate::turn::count;
+
+/// Slices in one inline call. Enough for a batch of small replies; a longer list takes more
+/// calls, and an array of this size is cheap on the stack.
+const SLICES_INLINE: usize = 64;
+
+/// Something to send.
+pub enum Part {
+    /// All bytes of a vector.
+    Bytes(Vec<u8>),
+    /// A range of a buffer, which must lie inside.
+    Buffer(Buffer, Range<usize>),
+}
+
+impl Part {
+    /// The bytes to send.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Buffer(buffer, range) => &buffer[range.clone()],
+        }
+    }
+}
+
+impl fmt::Debug for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::Bytes(_) => "Bytes",
+            Self::Buffer(..) => "Buffer",
+        };
+        write!(f, "Part::{name}({} bytes)", self.bytes().len())
+    }
+}
+
+/// What a send in the ring works on, at a fixed address in its box.
+pub(crate) struct Gather {
+    parts: Vec<Part>,
+    iovecs: Vec<libc::iovec>,
+    message: libc::msghdr,
+}
+
+/// How far a send has come: whole parts, then bytes of the next.
+#[derive(Clone, Copy, Default)]
+struct Position {
+    part: usize,
+    bytes: usize,
+}
+
+impl Position {
+    /// Skips `count` sent bytes, and parts that are empty.
+    fn advance(&mut self, parts: &[Part], mut count: usize) {
+        while let Some(part) = parts.get(self.part) {
+            let left = part.bytes().len() - self.bytes;
+            if count < left {
+                self.bytes += count;
+                return;
+            }
+            count -= left;
+            *self = Self {
+                part: self.part + 1,
+                bytes: 0,
+            };
+        }
+        assert_eq!(count, 0, "no more is sent than there is");
+    }
+
+    /// What is left to send.
+    fn rest<'a>(&self, parts: &'a [Part]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let skip = self.bytes;
+        let slices = parts[self.part..].iter().map(Part::bytes).enumerate();
+        slices.map(move |(index, bytes)| if index == 0 { &bytes[skip..] } else { bytes })
+    }
+}
+
+impl Stream {
+    /// Sends all parts in order, and gives them back when the kernel has taken the last byte.
+    ///
+    /// One task at a time sends. Dropping the future midway leaves half a message with the peer:
+    /// every send after it fails with `BrokenPipe`.
+    pub async fn send(&self, parts: Vec<Part>) -> (io::Result<()>, Vec<Part>) {
+        if self.shared.is_sending.replace(true) {
+            return (Err(io::ErrorKind::BrokenPipe.into()), parts);
+        }
+        let (result, parts) = self.shared.send_all(parts).await;
+        // After an error the peer may have half a message, too: leave the mark.
+        self.shared.is_sending.set(result.is_err());
+        (result, parts)
+    }
+}
+
+impl Shared {
+    async fn send_all(&self, mut parts: Vec<Part>) -> (io::Result<()>, Vec<Part>) {
+        let mut position = Position::default();
+        position.advance(&parts, 0);
+        while position.part < parts.len() {
+            let mut result = self.send_now(&parts, position);
+            if is_would_block(&result) {
+                match self.source {
+                    Some(_) => self.wait(Direction::Write).await,
+                    None => (result, parts) = self.send_in_ring(parts, position).await,
+                }
+            }
+            match result {
+                Ok(0) => return (Err(io::ErrorKind::WriteZero.into()), parts),
+                Ok(sent) => position.advance(&parts, sent),
+                Err(error) if is_passing(&error) => {}
+                Err(error) => return (Err(error), parts),
+            }
+        }
+        (Ok(()), parts)
+    }
+
+    /// One try without waiting.
+    fn send_now(&self, parts: &[Part], position: Position) -> io::Result<usize> {
+        let mut slices = [IoSlice::new(&[]); SLICES_INLINE];
+        let mut used = 0;
+        for (slot, bytes) in slices.iter_mut().zip(position.rest(parts)) {
+            *slot = IoSlice::new(bytes);
+            used += 1;
+        }
+        count(&self.handle.inner().stats, |stats| stats.inline_calls += 1);
+        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        sys::send_slices(self.socket.as_fd(), &slices[..used], flags)
+    }
+
+    /// Sends the rest with one operation that waits for room in the kernel.
+    async fn send_in_ring(
+        &self,
+        parts: Vec<Part>,
+        position: Position,
+    ) -> (io::Result<usize>, Vec<Part>) {
+        let gather = gather(parts, position);
+        let fd = types::Fd(self.socket.as_raw_fd());
+        let flags = (libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32;
+        let entry = opcode::SendMsg::new(fd, &raw const gather.message)
+            .flags(flags)
+            .build();
+        let hold = Hold::Send(Rc::clone(&self.socket), gather);
+        // SAFETY: the entry points at the header in the box, that at the iovecs in their vector,
+        // those at memory of the parts (vectors and pool buffers). None of it moves with the
+        // hold, which owns it all and is not looked into until it comes back.
+        match unsafe { self.handle.operate(entry, hold) }.await {
+            (result, Hold::Send(_, gather)) => (result.map(|sent| sent as usize), gather.parts),
+            _ => unreachable!("an operation gives back what it was given"),
+        }
+    }
+}
+
+fn gather(parts: Vec<Part>, position: Position) -> Box<Gather> {
+    let rest = position.rest(&parts).take(sys::IOV_MAX);
+    let iovecs: Vec<_> = rest.map(to_iovec).collect();
+    let message = sys::message(&iovecs);
+    Box::new(Gather {
+        parts,
+        iovecs,
+        message,
+    })
+    .checked()
+}
+
+impl Gather {
+    fn checked(self: Box<Self>) -> Box<Self> {
+        assert_eq!(self.message.msg_iov.cast_const(), self.iovecs.as_ptr());
+        self
+    }
+}
+
+fn to_iovec(bytes: &[u8]) -> libc::iovec {
+    libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
+    }
+}
+
+fn is_would_block(result: &io::Result<usize>) -> bool {
+    matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
+}

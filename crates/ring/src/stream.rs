@@ -1,0 +1,143 @@
+//! A TCP connection: set-up, state of both directions, end.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, AsRawFd};
+use std::rc::Rc;
+
+use io_uring::{opcode, types};
+
+use crate::epoll::Direction;
+use crate::op::Hold;
+use crate::recv::Receive;
+use crate::runtime::Handle;
+use crate::sys::{self, RawAddress};
+
+/// A TCP connection. Clones refer to the same connection, so that one task can receive while
+/// another sends. The socket is closed when the last clone is gone and what was under way on it
+/// has ended.
+#[derive(Clone)]
+pub struct Stream {
+    pub(crate) shared: Rc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) handle: Handle,
+    pub(crate) socket: Rc<TcpStream>,
+    /// The token of the socket (epoll).
+    pub(crate) source: Option<usize>,
+    pub(crate) receive: RefCell<Receive>,
+    /// A send is under way, or was dropped before its end: no other may follow.
+    pub(crate) is_sending: Cell<bool>,
+}
+
+impl Stream {
+    /// Connects to `address`.
+    pub async fn connect(handle: &Handle, address: SocketAddr) -> io::Result<Self> {
+        if handle.inner().epoll().is_some() {
+            return Self::connect_epoll(handle, address).await;
+        }
+        let socket = sys::tcp_socket(&address, 0)?;
+        let raw = Box::new(RawAddress::new(&address));
+        let fd = types::Fd(socket.as_raw_fd());
+        let entry = opcode::Connect::new(fd, raw.as_ptr(), raw.length()).build();
+        // SAFETY: the entry points into the box, which the hold owns with the socket.
+        let operation = unsafe { handle.operate(entry, Hold::Connect(socket, raw)) };
+        match operation.await {
+            (result, Hold::Connect(socket, _raw)) => {
+                result?;
+                Self::accepted(handle, TcpStream::from(socket))
+            }
+            _ => unreachable!("an operation gives back what it was given"),
+        }
+    }
+
+    /// The address of the peer.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.shared.socket.peer_addr()
+    }
+
+    /// The address of this side.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.shared.socket.local_addr()
+    }
+
+    /// Ends one or both directions. Receives and sends under way see it.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.shared.socket.shutdown(how)
+    }
+
+    /// Wraps a connected socket.
+    pub(crate) fn accepted(handle: &Handle, socket: TcpStream) -> io::Result<Self> {
+        // A peer that has already gone makes this fail; its end shows with the first receive.
+        let _ = sys::set_no_delay(socket.as_fd());
+        let source = match handle.inner().epoll() {
+            Some(epoll) => Some(epoll.add(socket.as_fd())?),
+            None => None,
+        };
+        let shared = Shared {
+            handle: handle.clone(),
+            socket: Rc::new(socket),
+            source,
+            receive: RefCell::default(),
+            is_sending: Cell::new(false),
+        };
+        Ok(Self {
+            shared: Rc::new(shared),
+        })
+    }
+
+    async fn connect_epoll(handle: &Handle, address: SocketAddr) -> io::Result<Self> {
+        let socket = sys::tcp_socket(&address, libc::SOCK_NONBLOCK)?;
+        let result = sys::connect(socket.as_fd(), &address);
+        let stream = Self::accepted(handle, TcpStream::from(socket))?;
+        match result {
+            Ok(()) => return Ok(stream),
+            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
+            Err(error) => return Err(error),
+        }
+        // A socket that is connecting becomes writable when that has ended, well or not.
+        loop {
+            stream.shared.wait(Direction::Write).await;
+            match stream.shared.socket.take_error()? {
+                Some(error) => return Err(error),
+                None if stream.peer_addr().is_ok() => return Ok(stream),
+                None => {}
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// After EAGAIN (epoll): waits until the direction is ready again.
+    pub(crate) async fn wait(&self, direction: Direction) {
+        let token = self
+            .source
+            .expect("only a watched socket waits for readiness");
+        let epoll = self.handle.inner().epoll().expect("a token is epoll's");
+        epoll.clear_ready(token, direction);
+        self.handle.ready(token, direction).await;
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let inner = self.handle.inner();
+        if let (Some(key), Some(uring)) = (self.receive.get_mut().operation(), inner.uring()) {
+            uring.abandon(key);
+        }
+        if let (Some(token), Some(epoll)) = (self.source, inner.epoll()) {
+            epoll.remove(token, self.socket.as_fd());
+        }
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream")
+            .field("socket", &self.shared.socket)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,256 @@
+//! System calls that std does not offer, as safe functions over borrowed descriptors and slices.
+
+use std::io;
+use std::mem::{self, MaybeUninit};
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Most iovecs that one call takes. Linux: UIO_MAXIOV.
+pub(crate) const IOV_MAX: usize = 1024;
+
+/// Turns -1 into the error that errno holds.
+pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+fn check_size(result: libc::ssize_t) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+fn own(fd: libc::c_int) -> OwnedFd {
+    assert!(fd >= 0, "a new descriptor is not negative");
+    // SAFETY: the callers pass a descriptor that a system call has just made for them, so nobody
+    // else owns it.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+/// Takes a descriptor over that the kernel made for a completion.
+pub(crate) fn own_from_completion(fd: i32) -> OwnedFd {
+    own(fd)
+}
+
+/// A non-blocking eventfd with count 0.
+pub(crate) fn eventfd() -> io::Result<OwnedFd> {
+    // SAFETY: takes no memory.
+    let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+    check(fd).map(own)
+}
+
+/// Adds 1 to an eventfd. A full counter is as good: it is readable.
+pub(crate) fn eventfd_signal(fd: BorrowedFd<'_>) {
+    let one = 1_u64.to_ne_bytes();
+    // SAFETY: `one` is alive during the call and its length is passed.
+    let _ = unsafe { libc::write(fd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+}
+
+/// A close-on-exec epoll instance.
+pub(crate) fn epoll_create() -> io::Result<OwnedFd> {
+    // SAFETY: takes no memory.
+    let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+    check(fd).map(own)
+}
+
+/// Watches `fd` for everything, edge-triggered.
+pub(crate) fn epoll_add(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
+    let interest = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;
+    let mut event = libc::epoll_event {
+        events: interest as u32,
+        u64: token,
+    };
+    let (epoll, fd) = (epoll.as_raw_fd(), fd.as_raw_fd());
+    // SAFETY: `event` is a live local that the kernel only reads during the call.
+    check(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &raw mut event) }).map(drop)
+}
+
+/// Stops watching `fd`.
+pub(crate) fn epoll_delete(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
+    let (epoll, fd) = (epoll.as_raw_fd(), fd.as_raw_fd());
+    // SAFETY: EPOLL_CTL_DEL ignores the event pointer (Linux 2.6.9 and later).
+    check(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) })
+        .map(drop)
+}
+
+/// Waits for events; returns how many entries of `events` are filled. -1 ms waits for ever.
+pub(crate) fn epoll_wait(
+    epoll: BorrowedFd<'_>,
+    events: &mut [libc::epoll_event],
+    timeout_ms: i32,
+) -> io::Result<usize> {
+    let room = i32::try_from(events.len()).expect("an event list is small");
+    // SAFETY: the kernel writes at most `room` entries into the exclusively borrowed slice.
+    let count =
+        unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), room, timeout_ms) };
+    check(count).map(|count| count as usize)
+}
+
+/// recv(2) into `into`. `flags` as in recv(2).
+pub(crate) fn recv(fd: BorrowedFd<'_>, into: &mut [u8], flags: i32) -> io::Result<usize> {
+    // SAFETY: the slice is exclusively borrowed for the call, which writes at most its length.
+    let count = unsafe { libc::recv(fd.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), flags) };
+    check_size(count)
+}
+
+/// A message header for sendmsg(2) that points at `iovecs`.
+pub(crate) fn message(iovecs: &[libc::iovec]) -> libc::msghdr {
+    // SAFETY: all-zero is a valid msghdr: null pointers with zero lengths.
+    let mut message: libc::msghdr = unsafe { mem::zeroed() };
+    message.msg_iov = iovecs.as_ptr().cast_mut();
+    message.msg_iovlen = iovecs.len() as _;
+    message
+}
+
+/// sendmsg(2) of the gathered slices. `flags` as in send(2).
+pub(crate) fn send_slices(
+    fd: BorrowedFd<'_>,
+    slices: &[io::IoSlice<'_>],
+    flags: i32,
+) -> io::Result<usize> {
+    // SAFETY: std guarantees that IoSlice has the layout of iovec on Unix; same length, and the
+    // borrow of `slices` outlives the view.
+    let iovecs =
+        unsafe { std::slice::from_raw_parts(slices.as_ptr().cast::<libc::iovec>(), slices.len()) };
+    let message = message(iovecs);
+    // SAFETY: `message` points at `iovecs`, which point at memory that `slices` borrows; the
+    // kernel only reads them, and only during the call.
+    check_size(unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const message, flags) })
+}
+
+/// preadv2(2) with RWF_NOWAIT: what can be had without waiting, or EAGAIN, or EOPNOTSUPP.
+pub(crate) fn read_nowait(fd: BorrowedFd<'_>, into: &mut [u8], offset: u64) -> io::Result<usize> {
+    let iovec = libc::iovec {
+        iov_base: into.as_mut_ptr().cast(),
+        iov_len: into.len(),
+    };
+    let offset = i64::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let (fd, flags) = (fd.as_raw_fd(), libc::RWF_NOWAIT);
+    // SAFETY: the one iovec covers the exclusively borrowed slice, alive during the call.
+    check_size(unsafe { libc::preadv2(fd, &raw const iovec, 1, offset, flags) })
+}
+
+/// Whether `fd` lives on a file system that is only memory (tmpfs, ramfs).
+pub(crate) fn is_in_memory(fd: BorrowedFd<'_>) -> bool {
+    let mut stat = MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the kernel fills the struct that the pointer designates; it is exclusively ours.
+    if unsafe { libc::fstatfs(fd.as_raw_fd(), stat.as_mut_ptr()) } != 0 {
+        return false;
+    }
+    // SAFETY: fstatfs returned 0, so it has filled the struct.
+    let stat = unsafe { stat.assume_init() };
+    [libc::TMPFS_MAGIC, RAMFS_MAGIC].contains(&stat.f_type)
+}
+
+/// The f_type of ramfs. linux/magic.h; libc has no name for it.
+const RAMFS_MAGIC: libc::__fsword_t = 0x8584_58f6;
+
+/// A TCP socket of the family of `address`, close-on-exec.
+pub(crate) fn tcp_socket(address: &SocketAddr, flags: i32) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() {
+        libc::AF_INET
+    } else {
+        libc::AF_INET6
+    };
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | flags;
+    // SAFETY: takes no memory.
+    check(unsafe { libc::socket(family, kind, 0) }).map(own)
+}
+
+/// Sets an integer option of the SOL_SOCKET level.
+pub(crate) fn set_socket_option(fd: BorrowedFd<'_>, name: i32, value: i32) -> io::Result<()> {
+    set_option(fd, libc::SOL_SOCKET, name, value)
+}
+
+/// Switches Nagle's delay off.
+pub(crate) fn set_no_delay(fd: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
+}
+
+/// Keeps an IPv6 socket off the IPv4 side of its port.
+pub(crate) fn set_v6_only(fd: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)
+}
+
+fn set_option(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
+    let length = size_of::<i32>() as libc::socklen_t;
+    let value = (&raw const value).cast();
+    // SAFETY: `value` points at a live i32 parameter and `length` is its size.
+    check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, value, length) }).map(drop)
+}
+
+/// A socket address in the kernel's form.
+pub(crate) struct RawAddress {
+    storage: libc::sockaddr_storage,
+    length: libc::socklen_t,
+}
+
+impl RawAddress {
+    /// Converts an address of either family.
+    pub(crate) fn new(address: &SocketAddr) -> Self {
+        match address {
+            SocketAddr::V4(v4) => Self::of(libc::sockaddr_in {
+                sin_family: libc::AF_INET as _,
+                sin_port: v4.port().to_be(),
+                sin_addr: libc::in_addr {
+                    s_addr: u32::from_ne_bytes(v4.ip().octets()),
+                },
+                sin_zero: [0; 8],
+            }),
+            SocketAddr::V6(v6) => Self::of(libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as _,
+                sin6_port: v6.port().to_be(),
+                sin6_flowinfo: v6.flowinfo(),
+                sin6_addr: libc::in6_addr {
+                    s6_addr: v6.ip().octets(),
+                },
+                sin6_scope_id: v6.scope_id(),
+            }),
+        }
+    }
+
+    fn of<T: Copy>(address: T) -> Self {
+        assert!(size_of::<T>() <= size_of::<libc::sockaddr_storage>());
+        // SAFETY: all-zero is a valid sockaddr_storage.
+        let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
+        let target = (&raw mut storage).cast::<T>();
+        // SAFETY: `storage` is a live local, at least as large as T (asserted) and aligned for
+        // every kind of socket address by its definition.
+        unsafe { target.write(address) };
+        Self {
+            storage,
+            length: size_of::<T>() as libc::socklen_t,
+        }
+    }
+
+    /// A pointer for the kernel; valid while `self` stays where it is.
+    pub(crate) fn as_ptr(&self) -> *const libc::sockaddr {
+        (&raw const self.storage).cast()
+    }
+
+    /// Length in bytes.
+    pub(crate) fn length(&self) -> libc::socklen_t {
+        self.length
+    }
+}
+
+/// bind(2).
+pub(crate) fn bind(fd: BorrowedFd<'_>, address: &SocketAddr) -> io::Result<()> {
+    let address = RawAddress::new(address);
+    // SAFETY: the pointer and the length describe a live local.
+    check(unsafe { libc::bind(fd.as_raw_fd(), address.as_ptr(), address.length()) }).map(drop)
+}
+
+/// listen(2).
+pub(crate) fn listen(fd: BorrowedFd<'_>, backlog: i32) -> io::Result<()> {
+    // SAFETY: takes no memory.
+    check(unsafe { libc::listen(fd.as_raw_fd(), backlog) }).map(drop)
+}
+
+/// connect(2).
+pub(crate) fn connect(fd: BorrowedFd<'_>, address: &SocketAddr) -> io::Result<()> {
+    let address = RawAddress::new(address);
+    // SAFETY: the pointer and the length describe a live local.
+    check(unsafe { libc::connect(fd.as_raw_fd(), address.as_ptr(), address.length()) }).map(drop)
+}

@@ -1,0 +1,244 @@
+//! Tasks: futures that a runtime polls when their wakers say so.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use slab::Slab;
+
+use crate::remote::{Header, Remote};
+
+type BoxFuture = Pin<Box<dyn Future<Output = ()>>>;
+
+/// The slot number of the future that `block_on` polls itself.
+pub(crate) const MAIN: usize = usize::MAX;
+
+struct Slot {
+    header: Arc<Header>,
+    /// None while the task is being polled.
+    future: Option<BoxFuture>,
+}
+
+/// All tasks of a runtime.
+#[derive(Default)]
+pub(crate) struct Tasks {
+    slots: RefCell<Slab<Slot>>,
+}
+
+impl Tasks {
+    /// Adds a task and queues its first poll.
+    pub(crate) fn spawn(&self, remote: &Arc<Remote>, future: BoxFuture) -> Arc<Header> {
+        let mut slots = self.slots.borrow_mut();
+        let entry = slots.vacant_entry();
+        let header = Header::new(entry.key(), Arc::clone(remote));
+        entry.insert(Slot {
+            header: Arc::clone(&header),
+            future: Some(future),
+        });
+        drop(slots);
+        Waker::from(Arc::clone(&header)).wake();
+        header
+    }
+
+    /// Polls the task of `header` once, unless it has ended.
+    pub(crate) fn poll(&self, header: &Arc<Header>) {
+        let Some(mut future) = self.check_out(header) else {
+            return;
+        };
+        header.start_poll();
+        let waker = Waker::from(Arc::clone(header));
+        let mut context = Context::from_waker(&waker);
+        match future.as_mut().poll(&mut context) {
+            Poll::Pending => self.check_in(header, future),
+            Poll::Ready(()) => self.remove(header),
+        }
+    }
+
+    /// Ends a task. Its future is dropped now, or after the poll that is under way.
+    pub(crate) fn remove(&self, header: &Arc<Header>) {
+        let mut slots = self.slots.borrow_mut();
+        let is_same = |slot: &Slot| Arc::ptr_eq(&slot.header, header);
+        let removed = match slots.get(header.slot) {
+            Some(slot) if is_same(slot) => Some(slots.remove(header.slot)),
+            _ => None,
+        };
+        // The future's drop may spawn or abort: not under the borrow.
+        drop(slots);
+        drop(removed);
+    }
+
+    /// Ends all tasks, also those that the others start while they end.
+    pub(crate) fn clear(&self) {
+        loop {
+            let slots = std::mem::take(&mut *self.slots.borrow_mut());
+            if slots.is_empty() {
+                return;
+            }
+            drop(slots);
+        }
+    }
+
+    fn check_out(&self, header: &Arc<Header>) -> Option<BoxFuture> {
+        let mut slots = self.slots.borrow_mut();
+        let slot = slots.get_mut(header.slot)?;
+        if Arc::ptr_eq(&slot.header, header) {
+            slot.future.take()
+        } else {
+            None
+        }
+    }
+
+    fn check_in(&self, header: &Arc<Header>, future: BoxFuture) {
+        let mut slots = self.slots.borrow_mut();
+        match slots.get_mut(header.slot) {
+            Some(slot) if Arc::ptr_eq(&slot.header, header) => slot.future = Some(future),
+            // Aborted by itself during the poll.
+            _ => {
+                drop(slots);
+                drop(future);
+            }
+        }
+    }
+}
+
+/// Why a task has no output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinError {
+    /// It was aborted, or the runtime ended first.
+    Aborted,
+    /// It panicked; the panic was logged and went no further.
+    Panicked,
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Aborted => "the task was aborted",
+            Self::Panicked => "the task panicked",
+        })
+    }
+}
+
+impl std::error::Error for JoinError {}
+
+struct Join<T> {
+    outcome: Option<Result<T, JoinError>>,
+    is_ended: bool,
+    waker: Option<Waker>,
+}
+
+impl<T> Join<T> {
+    fn end(join: &RefCell<Self>, outcome: Result<T, JoinError>) {
+        let mut join = join.borrow_mut();
+        if !join.is_ended {
+            join.is_ended = true;
+            join.outcome = Some(outcome);
+            join.waker.take().into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+/// Reports the end of the task when its future is dropped before it is done.
+struct EndOnDrop<T>(Rc<RefCell<Join<T>>>);
+
+impl<T> Drop for EndOnDrop<T> {
+    fn drop(&mut self) {
+        Join::end(&self.0, Err(JoinError::Aborted));
+    }
+}
+
+/// A spawned task. Await it for its output; dropping it lets the task run on.
+pub struct JoinHandle<T> {
+    join: Rc<RefCell<Join<T>>>,
+    header: Arc<Header>,
+    tasks: Weak<crate::runtime::Inner>,
+}
+
+impl<T> JoinHandle<T> {
+    /// Ends the task: its future is dropped at once (after the poll, if it aborts itself).
+    pub fn abort(&self) {
+        if let Some(inner) = self.tasks.upgrade() {
+            inner.tasks.remove(&self.header);
+        }
+    }
+
+    /// Whether the task has ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.join.borrow().is_ended
+    }
+}
+
+impl<T> Future for JoinHandle<T> {
+    type Output = Result<T, JoinError>;
+
+    /// Polled again after its output was taken, it says `Aborted`.
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut join = self.join.borrow_mut();
+        if join.is_ended {
+            return Poll::Ready(join.outcome.take().unwrap_or(Err(JoinError::Aborted)));
+        }
+        join.waker = Some(context.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle")
+            .field("is_finished", &self.is_finished())
+            .finish()
+    }
+}
+
+/// Spawns `future` on `inner`. A panic ends the task, not the worker.
+pub(crate) fn spawn<F>(inner: &Rc<crate::runtime::Inner>, future: F) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+{
+    let state = Join {
+        outcome: None,
+        is_ended: false,
+        waker: None,
+    };
+    let join = Rc::new(RefCell::new(state));
+    let end = EndOnDrop(Rc::clone(&join));
+    let body = async move {
+        let outcome = CatchPanic {
+            future: Box::pin(future),
+        }
+        .await;
+        Join::end(&end.0, outcome);
+    };
+    let header = inner.tasks.spawn(&inner.remote, Box::pin(body));
+    JoinHandle {
+        join,
+        header,
+        tasks: Rc::downgrade(inner),
+    }
+}
+
+struct CatchPanic<F> {
+    future: Pin<Box<F>>,
+}
+
+impl<F: Future> Future for CatchPanic<F> {
+    type Output = Result<F::Output, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let future = self.future.as_mut();
+        // Unwind safety: after a panic the future is only dropped.
+        match catch_unwind(AssertUnwindSafe(|| future.poll(context))) {
+            Ok(poll) => poll.map(Ok),
+            Err(_) => {
+                tracing::error!("a task panicked and was ended");
+                Poll::Ready(Err(JoinError::Panicked))
+            }
+        }
+    }
+}

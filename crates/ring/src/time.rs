@@ -1,0 +1,140 @@
+//! Timers: a sorted map of deadlines, looked at once a turn.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use crate::runtime::Handle;
+
+type Key = (Instant, u64);
+
+/// All deadlines of a runtime. Equal deadlines fire in the order in which they were set.
+#[derive(Default)]
+pub(crate) struct Timers {
+    deadlines: RefCell<BTreeMap<Key, Waker>>,
+    count: Cell<u64>,
+}
+
+impl Timers {
+    fn key(&self, deadline: Instant) -> Key {
+        self.count.set(self.count.get() + 1);
+        (deadline, self.count.get())
+    }
+
+    /// The earliest deadline.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.deadlines
+            .borrow()
+            .first_key_value()
+            .map(|(key, _)| key.0)
+    }
+
+    /// Wakes everything that is due at `now`.
+    pub(crate) fn fire(&self, now: Instant) {
+        loop {
+            let mut deadlines = self.deadlines.borrow_mut();
+            match deadlines.first_entry() {
+                Some(entry) if entry.key().0 <= now => entry.remove().wake(),
+                _ => return,
+            }
+        }
+    }
+}
+
+/// Waits until a deadline has passed. Made by [`Handle::sleep`].
+pub struct Sleep {
+    handle: Handle,
+    deadline: Instant,
+    key: Option<Key>,
+}
+
+impl Sleep {
+    pub(crate) fn new(handle: Handle, deadline: Instant) -> Self {
+        Self {
+            handle,
+            deadline,
+            key: None,
+        }
+    }
+
+    fn forget(&mut self) {
+        if let Some(key) = self.key.take() {
+            let waker = self
+                .handle
+                .inner()
+                .timers
+                .deadlines
+                .borrow_mut()
+                .remove(&key);
+            drop(waker);
+        }
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if Instant::now() >= self.deadline {
+            self.forget();
+            return Poll::Ready(());
+        }
+        let inner = self.handle.inner();
+        let key = self.key.unwrap_or_else(|| inner.timers.key(self.deadline));
+        let old = inner
+            .timers
+            .deadlines
+            .borrow_mut()
+            .insert(key, context.waker().clone());
+        drop(old);
+        self.key = Some(key);
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleep")
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The time was over before the future was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elapsed;
+
+impl fmt::Display for Elapsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the time was over first")
+    }
+}
+
+impl std::error::Error for Elapsed {}
+
+/// Runs `future` for at most `duration`; the future goes first when both are ready.
+pub(crate) async fn timeout<F: Future>(
+    handle: &Handle,
+    duration: Duration,
+    future: F,
+) -> Result<F::Output, Elapsed> {
+    let mut future = pin!(future);
+    let mut sleep = pin!(handle.sleep(duration));
+    poll_fn(|context| {
+        if let Poll::Ready(output) = future.as_mut().poll(context) {
+            return Poll::Ready(Ok(output));
+        }
+        sleep.as_mut().poll(context).map(|()| Err(Elapsed))
+    })
+    .await
+}

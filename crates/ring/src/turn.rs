@@ -1,0 +1,99 @@
+//! One turn of the loop: run what is ready, then one system call, then its completions.
+
+use std::cell::Cell;
+use std::io;
+use std::time::{Duration, Instant};
+
+use crate::config::Stats;
+use crate::epoll::Epoll;
+use crate::remote;
+use crate::runtime::Inner;
+use crate::task::MAIN;
+use crate::uring::Uring;
+
+/// Polls of tasks in one turn. A task that is always ready delays I/O by at most this many polls;
+/// fewer would submit smaller batches.
+const POLLS_PER_TURN: usize = 256;
+
+/// How long a turn may sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Not at all: something is ready.
+    No,
+    /// Until this much time has passed or something happens.
+    For(Duration),
+    /// Until something happens.
+    Forever,
+}
+
+/// The driver in use.
+#[expect(clippy::large_enum_variant, reason = "there is one per runtime")]
+pub(crate) enum Backend {
+    /// Completions.
+    Uring(Uring),
+    /// Readiness.
+    Epoll(Epoll),
+}
+
+impl Inner {
+    /// Polls ready tasks; returns whether the main future was among the woken.
+    pub(crate) fn run_tasks(&self) -> bool {
+        let mut is_main_woken = false;
+        self.remote.collect();
+        for _ in 0..POLLS_PER_TURN {
+            let Some(header) = remote::next_ready() else {
+                break;
+            };
+            if header.slot == MAIN {
+                header.start_poll();
+                is_main_woken = true;
+            } else {
+                count(&self.stats, |stats| stats.polls += 1);
+                self.tasks.poll(&header);
+            }
+        }
+        is_main_woken
+    }
+
+    /// Submits, sleeps if nothing is ready, and hands out what has happened.
+    pub(crate) fn turn(&self, is_ready: bool) {
+        let wait = if is_ready || remote::has_ready() {
+            Wait::No
+        } else {
+            self.next_wait()
+        };
+        let wait = if wait != Wait::No && !self.remote.prepare_sleep() {
+            Wait::No
+        } else {
+            wait
+        };
+        let result = self.drive(wait);
+        self.remote.end_sleep();
+        result.expect("the driver of a running runtime works");
+        self.timers.fire(Instant::now());
+    }
+
+    fn drive(&self, wait: Wait) -> io::Result<()> {
+        match &self.backend {
+            Backend::Uring(uring) => uring.turn(wait),
+            Backend::Epoll(epoll) => epoll.turn(wait),
+        }
+    }
+
+    fn next_wait(&self) -> Wait {
+        match self.timers.next() {
+            None => Wait::Forever,
+            Some(deadline) => match deadline.saturating_duration_since(Instant::now()) {
+                Duration::ZERO => Wait::No,
+                duration => Wait::For(duration),
+            },
+        }
+    }
+}
+
+/// Changes the counters.
+pub(crate) fn count(stats: &Cell<Stats>, change: impl FnOnce(&mut Stats)) {
+    let mut copy = stats.get();
+    change(&mut copy);
+    stats.set(copy);
+}

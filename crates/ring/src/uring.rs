@@ -1,0 +1,382 @@
+//! The io_uring driver: one ring, the table of operations under way, one enter a turn.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use io_uring::squeue::Entry;
+use io_uring::{IoUring, cqueue, opcode, types};
+use slab::Slab;
+
+use crate::chunk::{Chunks, GROUP};
+use crate::config::Stats;
+use crate::memory::Mapping;
+use crate::op::{Completion, EVENTFD, Hold, IGNORE, Op, UNREAD_MAX, WAKE};
+use crate::pool::SLOTS_MAX;
+use crate::remote::{self, Remote};
+use crate::turn::{Wait, count};
+
+/// The driver. It belongs to one thread.
+pub(crate) struct Uring {
+    ops: RefCell<Slab<Op>>,
+    /// Completions of one wake-up, kept to reuse its memory.
+    batch: RefCell<Vec<cqueue::Entry>>,
+    /// Free slots in the table of fixed buffers.
+    slots: RefCell<Vec<u16>>,
+    is_closed: Cell<bool>,
+    stats: Rc<Cell<Stats>>,
+    remote: Arc<Remote>,
+    ring: RefCell<IoUring>,
+    /// After `ring`: its memory is unmapped after the ring is closed. See also `close`.
+    chunks: Rc<Chunks>,
+}
+
+impl Uring {
+    pub(crate) fn new(
+        ring: IoUring,
+        chunks: Rc<Chunks>,
+        remote: Arc<Remote>,
+        stats: Rc<Cell<Stats>>,
+    ) -> io::Result<Self> {
+        // SAFETY: the ring is open and stays so during the call; the descriptor is only
+        // duplicated.
+        let fd = unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) };
+        remote.set_ring(fd.as_fd())?;
+        let has_slots = ring
+            .submitter()
+            .register_buffers_sparse(u32::from(SLOTS_MAX))
+            .is_ok();
+        let slots = if has_slots {
+            (0..SLOTS_MAX).rev().collect()
+        } else {
+            Vec::new()
+        };
+        let uring = Self {
+            ops: RefCell::default(),
+            batch: RefCell::default(),
+            slots: RefCell::new(slots),
+            is_closed: Cell::new(false),
+            stats,
+            remote,
+            ring: RefCell::new(ring),
+            chunks,
+        };
+        uring.watch_eventfd();
+        Ok(uring)
+    }
+
+    /// Queues an operation. It is submitted at the end of the turn.
+    ///
+    /// # Safety
+    ///
+    /// Every pointer and descriptor in `entry` is owned by `hold`, at an address that does not
+    /// change when `hold` moves, and nobody else touches that memory until `hold` comes back
+    /// with the last completion.
+    pub(crate) unsafe fn submit(&self, entry: Entry, hold: Hold) -> usize {
+        let mut op = Op::new(hold);
+        if self.is_closed.get() {
+            op.push(Completion {
+                result: -libc::ECANCELED,
+                chunk: None,
+            });
+            op.is_finished = true;
+            return self.ops.borrow_mut().insert(op);
+        }
+        let key = self.ops.borrow_mut().insert(op);
+        // SAFETY: the caller vouches for the entry; the table keeps `hold` until the last
+        // completion, and `close` waits for that before the table can go.
+        unsafe { self.push(&entry.user_data(key as u64)) };
+        key
+    }
+
+    /// Takes the next completion of an operation; with the last one comes what it held, and the
+    /// key means nothing any more.
+    pub(crate) fn poll(
+        &self,
+        key: usize,
+        context: &mut Context<'_>,
+    ) -> Poll<(Completion, Option<Hold>)> {
+        let mut ops = self.ops.borrow_mut();
+        let op = &mut ops[key];
+        let Some(completion) = op.pop() else {
+            assert!(!op.is_finished, "the last completion ends an operation");
+            op.waker = Some(context.waker().clone());
+            return Poll::Pending;
+        };
+        let is_last = op.is_finished && op.unread() == 0;
+        Poll::Ready((completion, is_last.then(|| ops.remove(key).hold)))
+    }
+
+    /// Asks the kernel to end an operation; its last completion still comes.
+    pub(crate) fn cancel(&self, key: usize) {
+        let mut ops = self.ops.borrow_mut();
+        let op = &mut ops[key];
+        if op.is_finished || op.is_cancelled {
+            return;
+        }
+        op.is_cancelled = true;
+        drop(ops);
+        let entry = opcode::AsyncCancel::new(key as u64)
+            .build()
+            .user_data(IGNORE);
+        // SAFETY: a cancel refers to no memory.
+        unsafe { self.push(&entry) };
+    }
+
+    /// Nobody waits for the operation any more: cancel it, and let its memory go when it ends.
+    pub(crate) fn abandon(&self, key: usize) {
+        let mut ops = self.ops.borrow_mut();
+        let op = &mut ops[key];
+        op.is_orphan = true;
+        let waker = op.waker.take();
+        let unread: Vec<_> = std::iter::from_fn(|| op.pop()).collect();
+        unread
+            .iter()
+            .for_each(|completion| self.dispose(&op.hold, *completion));
+        let finished = op.is_finished.then(|| ops.remove(key));
+        let is_finished = finished.is_some();
+        drop(ops);
+        drop((waker, finished));
+        if !is_finished {
+            self.cancel(key);
+        }
+    }
+
+    /// Submits what is queued, waits as told, and hands all completions out.
+    pub(crate) fn turn(&self, wait: Wait) -> io::Result<()> {
+        self.queue_messages();
+        let result = self.enter(wait);
+        self.dispatch();
+        result
+    }
+
+    /// Cancels everything and waits until the kernel has let go of all memory.
+    pub(crate) fn close(&self) {
+        self.is_closed.set(true);
+        let keys: Vec<_> = self.ops.borrow().iter().map(|(key, _)| key).collect();
+        keys.into_iter().for_each(|key| self.cancel(key));
+        while self.ops.borrow().iter().any(|(_, op)| !op.is_finished) {
+            self.turn(Wait::Forever)
+                .expect("a ring can be waited on while it is open");
+        }
+        let ring = self.ring.borrow();
+        // The remote side may hold a duplicate of the ring's descriptor for a moment, so closing
+        // it is not enough to make the kernel forget this memory.
+        let result = ring.submitter().unregister_buf_ring(GROUP);
+        assert!(
+            result.is_ok(),
+            "the group of provided buffers was registered: {result:?}"
+        );
+        let _ = ring.submitter().unregister_buffers();
+        self.slots.borrow_mut().clear();
+    }
+
+    /// Registers a slab of the pool; None when the table or the memory limit is full.
+    pub(crate) fn register_slab(&self, mapping: &Mapping) -> Option<u16> {
+        let slot = self.slots.borrow_mut().pop()?;
+        let start = mapping.start().as_ptr().cast();
+        let iovec = libc::iovec {
+            iov_base: start,
+            iov_len: mapping.bytes(),
+        };
+        let ring = self.ring.borrow();
+        // SAFETY: the mapping lives in the pool's slab, which calls `unregister_slab` before it
+        // unmaps; the kernel holds the pages pinned until then.
+        let result = unsafe {
+            ring.submitter()
+                .register_buffers_update(u32::from(slot), &[iovec], None)
+        };
+        if let Err(error) = result {
+            tracing::debug!(%error, "a slab stays unregistered");
+            self.slots.borrow_mut().push(slot);
+            return None;
+        }
+        Some(slot)
+    }
+
+    /// Frees a slot of the table of fixed buffers.
+    pub(crate) fn unregister_slab(&self, slot: u16) {
+        let iovec = libc::iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        };
+        let ring = self.ring.borrow();
+        // SAFETY: an empty entry refers to no memory.
+        let result = unsafe {
+            ring.submitter()
+                .register_buffers_update(u32::from(slot), &[iovec], None)
+        };
+        assert!(
+            result.is_ok(),
+            "a registered slot can be emptied: {result:?}"
+        );
+        self.slots.borrow_mut().push(slot);
+    }
+
+    /// Registers the calling thread's credentials.
+    pub(crate) fn register_personality(&self) -> io::Result<u16> {
+        self.ring.borrow().submitter().register_personality()
+    }
+
+    /// Forgets credentials.
+    pub(crate) fn unregister_personality(&self, id: u16) -> io::Result<()> {
+        self.ring.borrow().submitter().unregister_personality(id)
+    }
+
+    /// Whether the runtime has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.get()
+    }
+
+    /// Operations that the kernel has not finished.
+    pub(crate) fn pending(&self) -> usize {
+        self.ops
+            .borrow()
+            .iter()
+            .filter(|(_, op)| !op.is_finished)
+            .count()
+    }
+
+    /// # Safety
+    ///
+    /// As for `submit`, or the entry refers to no memory.
+    unsafe fn push(&self, entry: &Entry) {
+        loop {
+            let mut ring = self.ring.borrow_mut();
+            // SAFETY: the caller vouches for the entry.
+            let result = unsafe { ring.submission().push(entry) };
+            drop(ring);
+            if result.is_ok() {
+                return count(&self.stats, |stats| stats.sqes += 1);
+            }
+            if self.enter(Wait::No).is_err() {
+                self.dispatch();
+            }
+        }
+    }
+
+    fn enter(&self, wait: Wait) -> io::Result<()> {
+        let mut ring = self.ring.borrow_mut();
+        let is_idle = ring.submission().is_empty() && !ring.submission().taskrun();
+        if wait == Wait::No && is_idle && !ring.submission().cq_overflow() {
+            return Ok(());
+        }
+        count(&self.stats, |stats| stats.enters += 1);
+        let result = match wait {
+            Wait::No => ring.submit(),
+            Wait::Forever => ring.submit_and_wait(1),
+            Wait::For(duration) => submit_and_wait_for(&ring, duration),
+        };
+        match result {
+            Ok(_) => Ok(()),
+            // The wait was over, a signal came, or completions must be reaped first: the next
+            // turn goes on.
+            Err(error) => match error.raw_os_error() {
+                Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
+                _ => Err(error),
+            },
+        }
+    }
+
+    fn dispatch(&self) {
+        let mut batch = self.batch.take();
+        batch.extend(self.ring.borrow_mut().completion());
+        count(&self.stats, |stats| stats.cqes += batch.len() as u64);
+        for entry in batch.drain(..) {
+            match entry.user_data() {
+                WAKE | IGNORE => {}
+                EVENTFD if cqueue::more(entry.flags()) => {}
+                EVENTFD => self.watch_eventfd(),
+                key => self.complete(key as usize, &entry),
+            }
+        }
+        self.batch.replace(batch);
+    }
+
+    fn complete(&self, key: usize, entry: &cqueue::Entry) {
+        let chunk = cqueue::buffer_select(entry.flags());
+        chunk.into_iter().for_each(|_| self.chunks.note_taken());
+        let completion = Completion {
+            result: entry.result(),
+            chunk,
+        };
+        let mut ops = self.ops.borrow_mut();
+        let op = ops
+            .get_mut(key)
+            .expect("a completion belongs to an operation");
+        op.is_finished = !cqueue::more(entry.flags());
+        if op.is_orphan {
+            self.dispose(&op.hold, completion);
+            let finished = op.is_finished.then(|| ops.remove(key));
+            drop(ops);
+            return drop(finished);
+        }
+        op.push(completion);
+        let waker = op.waker.take();
+        let is_flooded = op.unread() >= UNREAD_MAX;
+        drop(ops);
+        if is_flooded {
+            self.cancel(key);
+        }
+        waker.into_iter().for_each(std::task::Waker::wake);
+    }
+
+    /// Undoes a completion that nobody takes.
+    fn dispose(&self, hold: &Hold, completion: Completion) {
+        completion
+            .chunk
+            .into_iter()
+            .for_each(|id| self.chunks.give_back(id));
+        match hold {
+            Hold::Accept(_) if completion.result >= 0 => {
+                drop(crate::sys::own_from_completion(completion.result));
+            }
+            Hold::Message(remote, _) if completion.result < 0 => {
+                crate::sys::eventfd_signal(remote.eventfd());
+            }
+            _ => {}
+        }
+    }
+
+    fn queue_messages(&self) {
+        while let Some(remote) = remote::next_message() {
+            let Some(ring) = remote.ring() else { continue };
+            let entry = remote::message_entry(remote::raw(&ring));
+            // SAFETY: the entry refers to no memory, only to the descriptor that `hold` owns.
+            let key = unsafe { self.submit(entry, Hold::Message(remote, ring)) };
+            let mut ops = self.ops.borrow_mut();
+            let op = &mut ops[key];
+            op.is_orphan = true;
+            // Submitted to a closed ring: the runtime ends and its peers have the eventfd.
+            let finished = op.is_finished.then(|| ops.remove(key));
+            drop(ops);
+            if let Some(Op {
+                hold: Hold::Message(remote, _),
+                ..
+            }) = finished
+            {
+                crate::sys::eventfd_signal(remote.eventfd());
+            }
+        }
+    }
+
+    fn watch_eventfd(&self) {
+        if self.is_closed.get() {
+            return;
+        }
+        let fd = types::Fd(self.remote.eventfd().as_raw_fd());
+        let poll = opcode::PollAdd::new(fd, libc::POLLIN as u32).multi(true);
+        // SAFETY: a poll refers to no memory; the kernel keeps the file itself alive.
+        unsafe { self.push(&poll.build().user_data(EVENTFD)) };
+    }
+}
+
+fn submit_and_wait_for(ring: &IoUring, duration: Duration) -> io::Result<usize> {
+    let time = types::Timespec::from(duration);
+    let arguments = types::SubmitArgs::new().timespec(&time);
+    ring.submitter().submit_with_args(1, &arguments)
+}
