@@ -13,6 +13,7 @@ use io_uring::types::BufRingEntry;
 
 use crate::config::PoolConfig;
 use crate::memory::Mapping;
+use crate::op::Completion;
 
 /// The one group of provided buffers of a ring.
 pub(crate) const GROUP: u16 = 0;
@@ -86,10 +87,37 @@ impl Chunks {
         assert!(id < self.count, "a chunk id lies in its group");
         assert!(length <= self.chunk_bytes, "data fits its chunk");
         Chunk {
-            home: Some((Rc::clone(self), id)),
+            home: Home::Group(Rc::clone(self), id),
             start: 0,
             end: length,
         }
+    }
+
+    /// The data of a completion: its chunk, or the copy that was made of it.
+    pub(crate) fn received(self: &Rc<Self>, completion: Completion) -> Option<Chunk> {
+        if let Some(bytes) = completion.spilled {
+            let end = bytes.len();
+            return Some(Chunk {
+                home: Home::Heap(bytes),
+                start: 0,
+                end,
+            });
+        }
+        let length = usize::try_from(completion.result).unwrap_or(0);
+        completion.chunk.map(|id| self.chunk(id, length))
+    }
+
+    /// Copies an unread completion's data, so that its chunk is free again.
+    pub(crate) fn spill(self: &Rc<Self>, completion: &mut Completion) {
+        if let Some(id) = completion.chunk.take() {
+            let length = usize::try_from(completion.result).unwrap_or(0);
+            completion.spilled = Some(Box::from(&*self.chunk(id, length)));
+        }
+    }
+
+    /// Whether the kernel has no chunk to receive into.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.out.get() == usize::from(self.count)
     }
 
     /// Makes a chunk free again.
@@ -107,7 +135,7 @@ impl Chunks {
 
     /// Ready when a chunk is free.
     pub(crate) fn poll_free(&self, context: &mut Context<'_>) -> Poll<()> {
-        if self.out.get() < usize::from(self.count) {
+        if !self.is_exhausted() {
             return Poll::Ready(());
         }
         let mut waiters = self.waiters.borrow_mut();
@@ -165,16 +193,24 @@ fn register(ring: &IoUring, count: u16) -> io::Result<Mapping> {
 /// ([`PoolConfig::chunks`]): copy an incomplete message out rather than hold its
 /// chunk while waiting for the peer.
 pub struct Chunk {
-    home: Option<(Rc<Chunks>, u16)>,
+    home: Home,
     start: usize,
     end: usize,
+}
+
+/// Where the bytes of a chunk are.
+enum Home {
+    /// In the group of the runtime.
+    Group(Rc<Chunks>, u16),
+    /// In a copy, made because the group was exhausted.
+    Heap(Box<[u8]>),
 }
 
 impl Chunk {
     /// The chunk that stands for end of stream.
     pub(crate) fn end_of_stream() -> Self {
         Self {
-            home: None,
+            home: Home::Heap(Box::default()),
             start: 0,
             end: 0,
         }
@@ -191,44 +227,41 @@ impl Chunk {
         assert!(length <= self.len(), "a chunk only gets shorter");
         self.end = self.start + length;
     }
-
-    fn pointer(&self) -> NonNull<u8> {
-        match &self.home {
-            Some((chunks, id)) => {
-                let start = chunks.start(*id);
-                // SAFETY: `start` is within the chunk (at most `end`, which is at most
-                // `chunk_bytes`), so the result is inside or one past its mapping.
-                unsafe { start.add(self.start) }
-            }
-            None => NonNull::dangling(),
-        }
-    }
 }
 
 impl Deref for Chunk {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        let (start, length) = (self.pointer(), self.end - self.start);
-        // SAFETY: the chunk is out and ours alone, mapped as long as `home` lives, initialised
-        // (zeroed by mmap), and `start + length` was checked against its size at creation. The
-        // dangling pointer has length 0.
-        unsafe { std::slice::from_raw_parts(start.as_ptr(), length) }
+        let (chunks, id) = match &self.home {
+            Home::Group(chunks, id) => (chunks, *id),
+            Home::Heap(bytes) => return &bytes[self.start..self.end],
+        };
+        let start = chunks.start(id).as_ptr();
+        // SAFETY: the chunk is out and ours alone, mapped as long as `home` lives, and
+        // initialised (zeroed by mmap); `end` was checked against its size at creation.
+        let whole = unsafe { std::slice::from_raw_parts(start, self.end) };
+        &whole[self.start..]
     }
 }
 
 impl DerefMut for Chunk {
     fn deref_mut(&mut self) -> &mut [u8] {
-        let (start, length) = (self.pointer(), self.end - self.start);
+        let (chunks, id) = match &mut self.home {
+            Home::Group(chunks, id) => (chunks, *id),
+            Home::Heap(bytes) => return &mut bytes[self.start..self.end],
+        };
+        let start = chunks.start(id).as_ptr();
         // SAFETY: as in `deref`; `&mut self` makes the reference exclusive.
-        unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), length) }
+        let whole = unsafe { std::slice::from_raw_parts_mut(start, self.end) };
+        &mut whole[self.start..]
     }
 }
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        if let Some((chunks, id)) = self.home.take() {
-            chunks.give_back(id);
+        if let Home::Group(chunks, id) = &self.home {
+            chunks.give_back(*id);
         }
     }
 }

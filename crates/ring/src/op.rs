@@ -49,12 +49,25 @@ pub(crate) enum Hold {
 }
 
 /// One completion as the kernel reported it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Completion {
     /// Result: a count or a descriptor, or a negated errno.
     pub(crate) result: i32,
     /// The provided buffer that the data is in.
     pub(crate) chunk: Option<u16>,
+    /// The data itself, copied because its chunk was needed elsewhere.
+    pub(crate) spilled: Option<Box<[u8]>>,
+}
+
+impl Completion {
+    /// A completion without a copy of its data.
+    pub(crate) fn new(result: i32, chunk: Option<u16>) -> Self {
+        Self {
+            result,
+            chunk,
+            spilled: None,
+        }
+    }
 }
 
 /// One operation. It is in the table from submit until its last completion is taken.
@@ -96,6 +109,11 @@ impl Op {
     /// Takes the oldest completion.
     pub(crate) fn pop(&mut self) -> Option<Completion> {
         self.first.take().or_else(|| self.more.pop_front())
+    }
+
+    /// The completions that wait to be taken.
+    pub(crate) fn unread_mut(&mut self) -> impl Iterator<Item = &mut Completion> {
+        self.first.iter_mut().chain(self.more.iter_mut())
     }
 
     /// How many completions wait to be taken.

@@ -80,14 +80,14 @@ impl Receive {
     /// Sorts one completion of the chunk operation in.
     fn note(&mut self, handle: &Handle, completion: Completion) {
         let chunks = &handle.inner().chunks;
-        let length = usize::try_from(completion.result).unwrap_or(0);
-        let chunk = completion.chunk.map(|id| chunks.chunk(id, length));
-        match completion.result {
+        let result = completion.result;
+        let chunk = chunks.received(completion);
+        match result {
             0 => self.end = Some(End::Stream),
             1.. => self
                 .pending
                 .push_back(chunk.expect("received data is in a chunk")),
-            _ => match -completion.result {
+            _ => match -result {
                 libc::ENOBUFS => self.is_starved = true,
                 // Stopped by us, or by a signal: the next receive arms again.
                 libc::ECANCELED | libc::EINTR | libc::EAGAIN => {}

@@ -20,6 +20,8 @@ struct Local {
     ready: VecDeque<Arc<Header>>,
     /// Rings to be woken by MSG_RING at the next submit; None when the driver is epoll.
     messages: Option<Vec<Arc<Remote>>>,
+    /// The loop runs, so there will be a next submit.
+    is_running: bool,
 }
 
 /// What of a task its wakers hold.
@@ -123,8 +125,23 @@ impl Remote {
                 id: self.id,
                 ready: VecDeque::new(),
                 messages,
+                is_running: false,
             });
         });
+    }
+
+    /// The loop starts or ends. Messages that miss the last submit go by the eventfd.
+    pub(crate) fn set_running(&self, is_running: bool) {
+        LOCAL.with_borrow_mut(|local| {
+            local
+                .as_mut()
+                .expect("the runtime is on its thread")
+                .is_running = is_running;
+        });
+        if !is_running {
+            let left = std::iter::from_fn(next_message);
+            left.for_each(|remote| crate::sys::eventfd_signal(remote.eventfd()));
+        }
     }
 
     /// The runtime is gone: wakes are ignored from now on.
@@ -184,6 +201,7 @@ impl Remote {
             .try_with(|local| match &mut *local.borrow_mut() {
                 Some(Local {
                     messages: Some(messages),
+                    is_running: true,
                     ..
                 }) => {
                     messages.push(Arc::clone(self));

@@ -177,6 +177,7 @@ impl Runtime {
         let mut context = Context::from_waker(&waker);
         let mut future = pin!(future);
         let mut is_woken = true;
+        let _running = Running::start(&inner.remote);
         loop {
             if is_woken && let Poll::Ready(output) = future.as_mut().poll(&mut context) {
                 return output;
@@ -184,6 +185,22 @@ impl Runtime {
             is_woken = inner.run_tasks();
             inner.turn(is_woken);
         }
+    }
+}
+
+/// Tells the thread that its loop runs, until it is dropped.
+struct Running<'a>(&'a Remote);
+
+impl<'a> Running<'a> {
+    fn start(remote: &'a Remote) -> Self {
+        remote.set_running(true);
+        Self(remote)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.set_running(false);
     }
 }
 

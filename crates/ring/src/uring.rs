@@ -79,10 +79,7 @@ impl Uring {
     pub(crate) unsafe fn submit(&self, entry: Entry, hold: Hold) -> usize {
         let mut op = Op::new(hold);
         if self.is_closed.get() {
-            op.push(Completion {
-                result: -libc::ECANCELED,
-                chunk: None,
-            });
+            op.push(Completion::new(-libc::ECANCELED, None));
             op.is_finished = true;
             return self.ops.borrow_mut().insert(op);
         }
@@ -136,7 +133,7 @@ impl Uring {
         let unread: Vec<_> = std::iter::from_fn(|| op.pop()).collect();
         unread
             .iter()
-            .for_each(|completion| self.dispose(&op.hold, *completion));
+            .for_each(|completion| self.dispose(&op.hold, completion));
         let finished = op.is_finished.then(|| ops.remove(key));
         let is_finished = finished.is_some();
         drop(ops);
@@ -295,22 +292,32 @@ impl Uring {
             }
         }
         self.batch.replace(batch);
+        if self.chunks.is_exhausted() {
+            self.spill();
+        }
+    }
+
+    /// Frees the chunks that nobody has read yet, by a copy: a stream whose owner does not read
+    /// (it is paused, or waits for another) must not keep the others from receiving. Floods are
+    /// stopped at `UNREAD_MAX`, so a stream keeps little more than that.
+    fn spill(&self) {
+        for (_, op) in self.ops.borrow_mut().iter_mut() {
+            op.unread_mut()
+                .for_each(|completion| self.chunks.spill(completion));
+        }
     }
 
     fn complete(&self, key: usize, entry: &cqueue::Entry) {
         let chunk = cqueue::buffer_select(entry.flags());
         chunk.into_iter().for_each(|_| self.chunks.note_taken());
-        let completion = Completion {
-            result: entry.result(),
-            chunk,
-        };
+        let completion = Completion::new(entry.result(), chunk);
         let mut ops = self.ops.borrow_mut();
         let op = ops
             .get_mut(key)
             .expect("a completion belongs to an operation");
         op.is_finished = !cqueue::more(entry.flags());
         if op.is_orphan {
-            self.dispose(&op.hold, completion);
+            self.dispose(&op.hold, &completion);
             let finished = op.is_finished.then(|| ops.remove(key));
             drop(ops);
             return drop(finished);
@@ -326,7 +333,7 @@ impl Uring {
     }
 
     /// Undoes a completion that nobody takes.
-    fn dispose(&self, hold: &Hold, completion: Completion) {
+    fn dispose(&self, hold: &Hold, completion: &Completion) {
         completion
             .chunk
             .into_iter()

@@ -1,0 +1,163 @@
+//! Large transfers keep every byte and its order.
+
+use smbeam_ring::{Chunk, Handle, Part, Stream};
+
+use crate::{Random, pair};
+
+const TOTAL: usize = 8 << 20;
+
+async fn send_in_segments(stream: Stream, handle: Handle, bytes: Vec<u8>, mut random: Random) {
+    let mut rest = &bytes[..];
+    while !rest.is_empty() {
+        let size = random.size(200_000).min(rest.len());
+        let (segment, tail) = rest.split_at(size);
+        rest = tail;
+        let middle = random.size(size) - 1;
+        let mut buffer = handle.pool().take_or_wait(size).await;
+        buffer[..size - middle].copy_from_slice(&segment[middle..]);
+        let range = 0..size - middle;
+        let parts = vec![
+            Part::Bytes(segment[..middle].to_vec()),
+            Part::Buffer(buffer, range),
+        ];
+        let (result, parts) = stream.send(parts).await;
+        result.expect("send");
+        assert_eq!(parts.len(), 2, "the parts come back");
+    }
+}
+
+pub(crate) async fn segments_of_any_size_arrive_whole(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let bytes = Random(1).bytes(TOTAL);
+    handle.spawn(send_in_segments(
+        client,
+        handle.clone(),
+        bytes.clone(),
+        Random(2),
+    ));
+    let mut received = Vec::new();
+    loop {
+        let chunk = server.recv().await.expect("recv");
+        if chunk.is_empty() {
+            break;
+        }
+        received.extend_from_slice(&chunk);
+    }
+    assert!(received == bytes, "every byte arrives in its place");
+}
+
+pub(crate) async fn chunks_and_buffers_interleave(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let bytes = Random(3).bytes(TOTAL);
+    handle.spawn(send_in_segments(
+        client,
+        handle.clone(),
+        bytes.clone(),
+        Random(4),
+    ));
+    let (mut received, mut random) = (Vec::new(), Random(5));
+    while received.len() < TOTAL {
+        if random.next() % 40 == 0 {
+            // Long enough for the stream to go back to the multishot receive.
+            for _ in 0..random.size(30) {
+                received.extend_from_slice(&server.recv().await.expect("recv"));
+            }
+        }
+        if random.next() % 2 == 0 {
+            received.extend_from_slice(&server.recv().await.expect("recv"));
+            continue;
+        }
+        let length = random.size(100_000).min(TOTAL - received.len());
+        if length > 0 {
+            let buffer = handle.pool().take_or_wait(length + 7).await;
+            let (result, buffer) = server.recv_into(buffer, 7..7 + length).await;
+            result.expect("recv_into");
+            received.extend_from_slice(&buffer[7..7 + length]);
+        }
+    }
+    assert!(received == bytes, "every byte arrives in its place");
+}
+
+pub(crate) async fn many_parts_are_sent_in_order(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let mut random = Random(6);
+    let parts: Vec<Vec<u8>> = (0..5000_u64)
+        .map(|index| {
+            if index % 7 == 0 {
+                Vec::new()
+            } else {
+                random.bytes(index as usize % 999)
+            }
+        })
+        .collect();
+    let expected = parts.concat();
+    let sending = handle.spawn(async move {
+        let (result, parts) = client
+            .send(parts.into_iter().map(Part::Bytes).collect())
+            .await;
+        result.expect("send");
+        parts.len()
+    });
+    let mut received = Vec::new();
+    while received.len() < expected.len() {
+        received.extend_from_slice(&server.recv().await.expect("recv"));
+    }
+    assert!(received == expected);
+    assert_eq!(sending.await, Ok(5000));
+}
+
+pub(crate) async fn held_chunks_stop_the_stream_until_one_returns(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let bytes = Random(7).bytes(1 << 20);
+    handle.spawn(send_in_segments(
+        client,
+        handle.clone(),
+        bytes.clone(),
+        Random(8),
+    ));
+    let (mut held, mut received) = (Vec::<Chunk>::new(), Vec::new());
+    while received.len() < bytes.len() {
+        if handle.chunks_out() == 64 && held.len() > 60 {
+            held.clear();
+        }
+        let wait = std::time::Duration::from_millis(20);
+        match handle.timeout(wait, server.recv()).await {
+            Ok(chunk) => {
+                let mut chunk = chunk.expect("recv");
+                received.extend_from_slice(&chunk);
+                chunk.fill(0);
+                held.push(chunk);
+            }
+            Err(_) => held.clear(),
+        }
+    }
+    assert!(received == bytes);
+}
+
+pub(crate) async fn a_silent_reader_leaves_chunks_to_others(handle: Handle) {
+    let (flooding, silent) = pair(&handle).await;
+    // The first receive arms the stream; then nobody reads, and the peer floods it.
+    let armed = std::time::Duration::from_millis(1);
+    assert!(handle.timeout(armed, silent.recv()).await.is_err());
+    let flood = Random(9).bytes(4 << 20);
+    let flooder = handle.clone();
+    handle.spawn(send_in_segments(
+        flooding,
+        flooder,
+        flood.clone(),
+        Random(10),
+    ));
+    handle.sleep(std::time::Duration::from_millis(20)).await;
+    let (client, server) = pair(&handle).await;
+    client
+        .send(vec![Part::Bytes(b"still here".to_vec())])
+        .await
+        .0
+        .expect("send");
+    assert_eq!(&*server.recv().await.expect("recv"), b"still here");
+    let mut received = Vec::new();
+    while received.len() < flood.len() {
+        received.extend_from_slice(&silent.recv().await.expect("recv"));
+    }
+    assert!(received == flood, "nothing of the flood is lost");
+}

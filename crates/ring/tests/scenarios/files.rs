@@ -1,0 +1,102 @@
+//! Files keep what is written, and say what goes wrong.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+
+use smbeam_ring::{Driver, File, Handle};
+
+use crate::Random;
+
+fn scratch() -> fs::File {
+    tempfile::tempfile().expect("a scratch file")
+}
+
+pub(crate) async fn what_is_written_is_read(handle: Handle) {
+    let file = File::from(scratch());
+    let bytes = Random(11).bytes(3 << 20);
+    let mut offset = 0;
+    for piece in bytes.chunks(700_001) {
+        let mut buffer = handle.pool().take_or_wait(piece.len() + 80).await;
+        buffer[80..80 + piece.len()].copy_from_slice(piece);
+        let range = 80..80 + piece.len();
+        let (result, _buffer) = handle.write_at(&file, buffer, range, offset, None).await;
+        assert_eq!(result.expect("write"), piece.len());
+        offset += piece.len() as u64;
+    }
+    handle.fsync(&file, true).await.expect("fdatasync");
+    handle.fsync(&file, false).await.expect("fsync");
+    let buffer = handle.pool().take_or_wait(3 << 20).await;
+    let (result, buffer) = handle
+        .read_at(&file, buffer, 5..5 + bytes.len(), 0, None)
+        .await;
+    assert_eq!(result.expect("read"), bytes.len());
+    assert!(buffer[5..5 + bytes.len()] == bytes[..]);
+}
+
+pub(crate) async fn reads_end_at_end_of_file(handle: Handle) {
+    let scratch = scratch();
+    scratch.set_len(1000).expect("truncate");
+    let file = File::from(scratch);
+    for (offset, expected) in [(0, 1000), (400, 600), (999, 1), (1000, 0), (1 << 40, 0)] {
+        let buffer = handle.pool().take_or_wait(4096).await;
+        let (result, _buffer) = handle.read_at(&file, buffer, 0..4096, offset, None).await;
+        assert_eq!(result.expect("read"), expected);
+    }
+    let buffer = handle.pool().take_or_wait(4096).await;
+    let (result, _buffer) = handle.read_at(&file, buffer, 7..7, 0, None).await;
+    assert_eq!(result.expect("an empty read"), 0);
+}
+
+pub(crate) async fn errors_come_back_with_the_buffer(handle: Handle) {
+    let read_only = File::from(fs::File::open("/dev/null").expect("open"));
+    let buffer = handle.pool().take_or_wait(4096).await;
+    let (result, buffer) = handle.write_at(&read_only, buffer, 0..10, 0, None).await;
+    assert_eq!(
+        result.expect_err("not open for writing").raw_os_error(),
+        Some(libc::EBADF)
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = OwnedFd::from(fs::File::open(folder.path()).expect("open"));
+    let (result, buffer) = handle
+        .read_at(&File::from(folder), buffer, 0..10, 0, None)
+        .await;
+    assert_eq!(
+        result.expect_err("a folder").raw_os_error(),
+        Some(libc::EISDIR)
+    );
+    assert!(buffer.len() >= 4096);
+}
+
+pub(crate) async fn a_full_file_system_is_an_error(handle: Handle) {
+    let full = fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .expect("open");
+    let buffer = handle.pool().take_or_wait(4096).await;
+    let (result, _buffer) = handle
+        .write_at(&File::from(full), buffer, 0..10, 0, None)
+        .await;
+    assert_eq!(result.expect_err("full").raw_os_error(), Some(libc::ENOSPC));
+}
+
+pub(crate) async fn large_files_use_offsets(handle: Handle) {
+    let file = File::from(scratch());
+    let identity = handle.register_personality();
+    assert_eq!(identity.is_ok(), handle.io().driver == Driver::Uring);
+    let identity = identity.ok();
+    let mut buffer = handle.pool().take_or_wait(100).await;
+    buffer[..4].copy_from_slice(b"here");
+    let far = 5 << 32;
+    let (result, buffer) = handle.write_at(&file, buffer, 0..4, far, identity).await;
+    assert_eq!(result.expect("write"), 4);
+    let (result, buffer) = handle
+        .read_at(&file, buffer, 50..60, far - 1, identity)
+        .await;
+    assert_eq!(result.expect("read"), 5);
+    assert_eq!(&buffer[50..55], b"\0here");
+    identity.into_iter().for_each(|identity| {
+        handle
+            .unregister_personality(identity)
+            .expect("registered above");
+    });
+}

@@ -1,0 +1,9 @@
+//! The scenarios, by what they are about.
+
+pub(crate) mod bulk;
+pub(crate) mod drops;
+pub(crate) mod executor;
+pub(crate) mod files;
+pub(crate) mod memory;
+pub(crate) mod messages;
+pub(crate) mod sockets;
