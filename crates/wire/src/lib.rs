@@ -61,3 +61,5 @@ pub use ids::{AsyncId, FileId, Guid, MessageId, SessionId, TreeId};
 pub use status::Status;
 pub use text::Utf16;
 pub use time::FileTime;
+pub mod ntlmssp;
+pub mod spnego;

@@ -1,0 +1,420 @@
+//! SPNEGO tokens: which mechanism, and its tokens on their way. RFC 4178, [MS-SPNG] 2.2
+//!
+//! The reader takes the subset of DER that SPNEGO needs: definite lengths of at most four bytes,
+//! nesting as deep as the grammar and no deeper. It tolerates lengths that are longer than they
+//! need be and fields that it does not know.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Mechanisms in one offer before it counts as garbage; Windows offers five.
+pub const MECHANISMS_MAX: usize = 32;
+
+/// What [MS-SPNG] 2.2.1 has a server say in its hint, where a name could stand.
+pub const HINT_NAME: &[u8] = b"not_defined_in_RFC4178@please_ignore";
+
+/// An object identifier: the content of its DER element.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Oid<'a>(pub &'a [u8]);
+
+impl Oid<'static> {
+    /// SPNEGO itself, 1.3.6.1.5.5.2.
+    pub const SPNEGO: Self = Self(&[0x2b, 0x06, 0x01, 0x05, 0x05, 0x02]);
+    /// NTLM, 1.3.6.1.4.1.311.2.2.10. [MS-NLMP] 1.9
+    pub const NTLMSSP: Self = Self(&[0x2b, 0x06, 0x01, 0x04, 0x01, 0x82, 0x37, 0x02, 0x02, 0x0a]);
+    /// NegoEx, 1.3.6.1.4.1.311.2.2.30. [MS-NEGOEX]
+    pub const NEGOEX: Self = Self(&[0x2b, 0x06, 0x01, 0x04, 0x01, 0x82, 0x37, 0x02, 0x02, 0x1e]);
+    /// Kerberos, 1.2.840.113554.1.2.2. RFC 4121
+    pub const KERBEROS: Self = Self(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 0x01, 0x02, 0x02]);
+    /// Kerberos as Windows 2000 misspelt it, 1.2.840.48018.1.2.2. [MS-SPNG] 3.1.5.1
+    pub const MS_KERBEROS: Self = Self(&[0x2a, 0x86, 0x48, 0x82, 0xf7, 0x12, 0x01, 0x02, 0x02]);
+}
+
+/// MechTypeList as DER, byte for byte as it was sent: mechListMIC covers it. RFC 4178, 4.1, 5
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct MechList<'a>(&'a [u8]);
+
+/// The first token of an initiator, or the hint of an acceptor that speaks first (NegTokenInit2).
+/// RFC 4178, 4.2.1; [MS-SPNG] 2.2.1
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NegTokenInit<'a> {
+    /// What is offered, best first.
+    pub mechanisms: MechList<'a>,
+    /// The first token of the first mechanism.
+    pub mech_token: Option<&'a [u8]>,
+    /// hintName of negHints: an acceptor's hint has it.
+    pub hint_name: Option<&'a [u8]>,
+    /// The MIC over `mechanisms`.
+    pub mech_list_mic: Option<&'a [u8]>,
+}
+
+/// Every token after the first. RFC 4178, 4.2.2
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NegTokenResp<'a> {
+    /// How far the negotiation is.
+    pub state: Option<NegState>,
+    /// What the acceptor chose.
+    pub mechanism: Option<Oid<'a>>,
+    /// The next token of the mechanism.
+    pub response_token: Option<&'a [u8]>,
+    /// The MIC over the initiator's offer.
+    pub mech_list_mic: Option<&'a [u8]>,
+}
+
+/// Either token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Token<'a> {
+    /// The first.
+    Init(NegTokenInit<'a>),
+    /// A later one.
+    Response(NegTokenResp<'a>),
+}
+
+/// negState; unknown values are passed on. RFC 4178, 4.2.2
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NegState(pub u8);
+
+#[expect(missing_docs, reason = "the names are those of RFC 4178, 4.2.2")]
+impl NegState {
+    pub const ACCEPT_COMPLETED: Self = Self(0);
+    pub const ACCEPT_INCOMPLETE: Self = Self(1);
+    pub const REJECT: Self = Self(2);
+    pub const REQUEST_MIC: Self = Self(3);
+}
+
+/// Why bytes are no SPNEGO token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecodeError {
+    /// An element is cut off, or reaches beyond the one that holds it.
+    Truncated,
+    /// A length without end, or of more than four bytes.
+    Length,
+    /// Another element stands where this one belongs.
+    Expected(&'static str),
+    /// A required field is missing.
+    Missing(&'static str),
+    /// Nobody has that many mechanisms.
+    TooManyMechanisms,
+}
+
+mod tag {
+    pub(super) const OCTET_STRING: u8 = 0x04;
+    pub(super) const OID: u8 = 0x06;
+    pub(super) const ENUMERATED: u8 = 0x0a;
+    pub(super) const GENERAL_STRING: u8 = 0x1b;
+    pub(super) const SEQUENCE: u8 = 0x30;
+    /// `[APPLICATION 0]`, the frame of a GSS-API token. RFC 2743, 3.1
+    pub(super) const GSS: u8 = 0x60;
+    /// `[n]`, constructed.
+    pub(super) const fn context(number: u8) -> u8 {
+        0xa0 + number
+    }
+}
+
+impl<'a> Token<'a> {
+    /// Whether the bytes begin as an SPNEGO token does; other mechanisms come raw.
+    pub fn is_plausible(bytes: &[u8]) -> bool {
+        matches!(bytes.first(), Some(&(tag::GSS | 0xa0 | 0xa1)))
+    }
+
+    /// Reads either token. Bytes after it are ignored.
+    ///
+    /// # Errors
+    /// When the bytes are no token of SPNEGO.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut outer = Der(bytes);
+        if outer.peek() == Some(tag::GSS) {
+            let mut framed = Der(outer.expect(tag::GSS, "GSS-API frame")?);
+            if Oid(framed.expect(tag::OID, "thisMech")?) != Oid::SPNEGO {
+                return Err(DecodeError::Expected("the OID of SPNEGO"));
+            }
+            outer = framed;
+        }
+        match outer.peek() {
+            Some(0xa0) => {
+                let fields = outer.nested(tag::context(0), "NegTokenInit")?;
+                NegTokenInit::decode(fields).map(Self::Init)
+            }
+            Some(0xa1) => {
+                let fields = outer.nested(tag::context(1), "NegTokenResp")?;
+                NegTokenResp::decode(fields).map(Self::Response)
+            }
+            _ => Err(DecodeError::Expected("NegTokenInit or NegTokenResp")),
+        }
+    }
+}
+
+impl<'a> NegTokenInit<'a> {
+    fn decode(mut fields: Der<'a>) -> Result<Self, DecodeError> {
+        let (mut mechanisms, mut mech_token) = (None, None);
+        let (mut hint_name, mut mech_list_mic) = (None, None);
+        while let Some((tag, content)) = fields.next()? {
+            let mut field = Der(content);
+            match (tag, field.peek()) {
+                (0xa0, _) => mechanisms = Some(MechList::decode(content)?),
+                (0xa2, _) => mech_token = Some(field.expect(tag::OCTET_STRING, "mechToken")?),
+                // [3] is mechListMIC in NegTokenInit and negHints in NegTokenInit2.
+                (0xa3, Some(tag::SEQUENCE)) => hint_name = hint(field)?,
+                (0xa3 | 0xa4, _) => {
+                    mech_list_mic = Some(field.expect(tag::OCTET_STRING, "mechListMIC")?);
+                }
+                _ => {}
+            }
+        }
+        let mechanisms = mechanisms.ok_or(DecodeError::Missing("mechTypes"))?;
+        Ok(Self {
+            mechanisms,
+            mech_token,
+            hint_name,
+            mech_list_mic,
+        })
+    }
+
+    /// The bytes to send, in their GSS-API frame.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut fields = element(tag::context(0), &[self.mechanisms.0]);
+        let mic_number = if self.hint_name.is_some() { 4 } else { 3 };
+        push_field(&mut fields, 2, tag::OCTET_STRING, self.mech_token);
+        if let Some(name) = self.hint_name {
+            let name = element(tag::context(0), &[&element(tag::GENERAL_STRING, &[name])]);
+            push_field(&mut fields, 3, tag::SEQUENCE, Some(&name));
+        }
+        push_field(
+            &mut fields,
+            mic_number,
+            tag::OCTET_STRING,
+            self.mech_list_mic,
+        );
+        let token = element(tag::context(0), &[&element(tag::SEQUENCE, &[&fields])]);
+        element(tag::GSS, &[&element(tag::OID, &[Oid::SPNEGO.0]), &token])
+    }
+}
+
+/// hintName of negHints. [MS-SPNG] 2.2.1
+fn hint(mut field: Der<'_>) -> Result<Option<&[u8]>, DecodeError> {
+    let mut hints = Der(field.expect(tag::SEQUENCE, "negHints")?);
+    while let Some((tag, content)) = hints.next()? {
+        if tag == tag::context(0) {
+            return Der(content)
+                .expect(tag::GENERAL_STRING, "hintName")
+                .map(Some);
+        }
+    }
+    Ok(None)
+}
+
+impl<'a> NegTokenResp<'a> {
+    fn decode(mut fields: Der<'a>) -> Result<Self, DecodeError> {
+        let mut token = Self::default();
+        while let Some((tag, content)) = fields.next()? {
+            let mut field = Der(content);
+            match tag {
+                0xa0 => token.state = Some(state(field.expect(tag::ENUMERATED, "negState")?)?),
+                0xa1 => token.mechanism = Some(Oid(field.expect(tag::OID, "supportedMech")?)),
+                0xa2 => {
+                    token.response_token = Some(field.expect(tag::OCTET_STRING, "responseToken")?);
+                }
+                0xa3 => {
+                    token.mech_list_mic = Some(field.expect(tag::OCTET_STRING, "mechListMIC")?);
+                }
+                _ => {}
+            }
+        }
+        Ok(token)
+    }
+
+    /// The bytes to send; later tokens have no GSS-API frame.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut fields = Vec::new();
+        let state = self.state.map(|state| [state.0]);
+        push_field(
+            &mut fields,
+            0,
+            tag::ENUMERATED,
+            state.as_ref().map(|state| &state[..]),
+        );
+        push_field(
+            &mut fields,
+            1,
+            tag::OID,
+            self.mechanism.map(|mechanism| mechanism.0),
+        );
+        push_field(&mut fields, 2, tag::OCTET_STRING, self.response_token);
+        push_field(&mut fields, 3, tag::OCTET_STRING, self.mech_list_mic);
+        element(tag::context(1), &[&element(tag::SEQUENCE, &[&fields])])
+    }
+}
+
+fn state(content: &[u8]) -> Result<NegState, DecodeError> {
+    match content {
+        [state] => Ok(NegState(*state)),
+        _ => Err(DecodeError::Expected("negState of one byte")),
+    }
+}
+
+impl<'a> MechList<'a> {
+    /// Checks the DER of a MechTypeList, which begins with its SEQUENCE.
+    ///
+    /// # Errors
+    /// When it is no list of OIDs, or has more than [`MECHANISMS_MAX`].
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut rest = Der(bytes);
+        let mut mechanisms = Der(rest.expect(tag::SEQUENCE, "mechTypes")?);
+        let mut count = 0;
+        while mechanisms.peek().is_some() {
+            mechanisms.expect(tag::OID, "MechType")?;
+            count += 1;
+            if count > MECHANISMS_MAX {
+                return Err(DecodeError::TooManyMechanisms);
+            }
+        }
+        Ok(Self(&bytes[..bytes.len() - rest.0.len()]))
+    }
+
+    /// The DER of a list, to be borrowed by [`MechList::decode`].
+    pub fn encode(mechanisms: &[Oid<'_>]) -> Vec<u8> {
+        let mut content = Vec::new();
+        for mechanism in mechanisms {
+            content.extend_from_slice(&element(tag::OID, &[mechanism.0]));
+        }
+        element(tag::SEQUENCE, &[&content])
+    }
+
+    /// The DER, as mechListMIC covers it.
+    pub const fn as_bytes(&self) -> &'a [u8] {
+        self.0
+    }
+
+    /// The mechanisms, best first.
+    pub fn iter(&self) -> impl Iterator<Item = Oid<'a>> + use<'a> {
+        let mut mechanisms = Der(self.0).expect(tag::SEQUENCE, "mechTypes").map(Der).ok();
+        core::iter::from_fn(move || {
+            mechanisms
+                .as_mut()?
+                .expect(tag::OID, "MechType")
+                .ok()
+                .map(Oid)
+        })
+    }
+}
+
+/// DER that is still to be read.
+#[derive(Clone, Copy)]
+struct Der<'a>(&'a [u8]);
+
+impl<'a> Der<'a> {
+    fn peek(&self) -> Option<u8> {
+        self.0.first().copied()
+    }
+
+    /// The next element's tag and content; `None` at the end.
+    fn next(&mut self) -> Result<Option<(u8, &'a [u8])>, DecodeError> {
+        let Some((&tag, rest)) = self.0.split_first() else {
+            return Ok(None);
+        };
+        let (&first, rest) = rest.split_first().ok_or(DecodeError::Truncated)?;
+        let (len, rest) = long_len(first, rest)?;
+        let len = usize::try_from(len).map_err(|_| DecodeError::Length)?;
+        let (content, rest) = rest.split_at_checked(len).ok_or(DecodeError::Truncated)?;
+        self.0 = rest;
+        Ok(Some((tag, content)))
+    }
+
+    fn expect(&mut self, tag: u8, what: &'static str) -> Result<&'a [u8], DecodeError> {
+        match self.next()? {
+            Some((found, content)) if found == tag => Ok(content),
+            _ => Err(DecodeError::Expected(what)),
+        }
+    }
+
+    /// The fields of a SEQUENCE inside an explicit tag.
+    fn nested(&mut self, tag: u8, what: &'static str) -> Result<Self, DecodeError> {
+        Der(self.expect(tag, what)?)
+            .expect(tag::SEQUENCE, what)
+            .map(Der)
+    }
+}
+
+/// A length whose first byte is `first`, and what follows it. X.690, 8.1.3
+fn long_len(first: u8, rest: &[u8]) -> Result<(u32, &[u8]), DecodeError> {
+    let count = usize::from(first & 0x7f);
+    if first < 0x80 {
+        return Ok((u32::from(first), rest));
+    }
+    if count == 0 || count > 4 {
+        return Err(DecodeError::Length);
+    }
+    let (bytes, rest) = rest.split_at_checked(count).ok_or(DecodeError::Truncated)?;
+    Ok((
+        bytes
+            .iter()
+            .fold(0, |len, byte| len << 8 | u32::from(*byte)),
+        rest,
+    ))
+}
+
+fn element(tag: u8, content: &[&[u8]]) -> Vec<u8> {
+    let len: usize = content.iter().map(|part| part.len()).sum();
+    let mut bytes = Vec::with_capacity(len + 6);
+    bytes.push(tag);
+    push_len(
+        &mut bytes,
+        u32::try_from(len).expect("tokens are shorter than 4 GiB"),
+    );
+    content
+        .iter()
+        .for_each(|part| bytes.extend_from_slice(part));
+    bytes
+}
+
+/// The shortest encoding, as DER wants it.
+fn push_len(bytes: &mut Vec<u8>, len: u32) {
+    if len < 0x80 {
+        bytes.push(len as u8);
+        return;
+    }
+    let digits = len.to_be_bytes();
+    let digits = &digits[len.leading_zeros() as usize / 8..];
+    bytes.push(0x80 | digits.len() as u8);
+    bytes.extend_from_slice(digits);
+}
+
+/// `[number]` around one element, if there is a value.
+fn push_field(fields: &mut Vec<u8>, number: u8, tag: u8, value: Option<&[u8]>) {
+    if let Some(value) = value {
+        fields.extend_from_slice(&element(tag::context(number), &[&element(tag, &[value])]));
+    }
+}
+
+impl fmt::Debug for Oid<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Oid::SPNEGO => f.write_str("SPNEGO"),
+            Oid::NTLMSSP => f.write_str("NTLMSSP"),
+            Oid::NEGOEX => f.write_str("NEGOEX"),
+            Oid::KERBEROS => f.write_str("KERBEROS"),
+            Oid::MS_KERBEROS => f.write_str("MS_KERBEROS"),
+            Oid(other) => write!(f, "Oid({other:02x?})"),
+        }
+    }
+}
+
+impl fmt::Debug for MechList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated => f.write_str("SPNEGO token is cut off"),
+            Self::Length => f.write_str("SPNEGO token has a length that DER does not allow"),
+            Self::Expected(what) => write!(f, "SPNEGO token has no {what} where it belongs"),
+            Self::Missing(what) => write!(f, "SPNEGO token lacks {what}"),
+            Self::TooManyMechanisms => f.write_str("SPNEGO token offers too many mechanisms"),
+        }
+    }
+}
+
+impl core::error::Error for DecodeError {}
