@@ -29,3 +29,8 @@ pub use algorithm::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgori
 pub use preauth::PreauthHash;
 pub use sealing::{Mismatch, SealingKey};
 pub use signing::{SigningKey, SigningNonce};
+
+/// Whether two byte strings are equal; takes as long whatever they hold.
+pub fn fixed_time_eq(a: &[u8], b: &[u8]) -> bool {
+    aws_lc_rs::constant_time::verify_slices_are_equal(a, b).is_ok()
+}

@@ -1,0 +1,266 @@
+//! The server's side of SPNEGO, and of mechanisms that come without it. RFC 4178, [MS-SPNG] 3.2
+
+use std::sync::Arc;
+
+use wire::ntlmssp;
+use wire::spnego::{HINT_NAME, MechList, NegState, NegTokenInit, NegTokenResp, Oid, Token};
+use zeroize::Zeroizing;
+
+use crate::mechanism::{Established, Mechanism, Progress};
+use crate::ntlm_acceptor::NtlmAcceptor;
+use crate::realm::{Accepted, Entropy, FileTime, Realm, Refusal};
+
+/// Bytes of a token: SecurityBufferLength has 16 bits. [MS-SMB2] 2.2.5
+pub const TOKEN_LEN_MAX: usize = 0xffff;
+
+/// One authentication, from the first token to the verdict.
+pub struct Acceptor {
+    realm: Arc<Realm>,
+    state: State,
+}
+
+/// What to do after a token.
+#[derive(Debug)]
+pub enum Step {
+    /// Send this with STATUS_MORE_PROCESSING_REQUIRED and wait for the next.
+    Continue(Vec<u8>),
+    /// The client is in.
+    Done(Box<Accepted>),
+    /// The client is out. Answer no sooner than the configured delay.
+    Refused {
+        /// What SPNEGO would send; SMB's error responses have no room for it.
+        token: Option<Vec<u8>>,
+        /// For logs, not for the client.
+        reason: Refusal,
+    },
+}
+
+enum State {
+    Start,
+    /// Tokens of the mechanism come bare.
+    Raw(Box<dyn Mechanism>),
+    Spnego(Spnego),
+    Finished,
+}
+
+/// A negotiation whose mechanism is chosen.
+struct Spnego {
+    mechanism: Box<dyn Mechanism>,
+    /// The client's list as it was sent.
+    mech_list: Vec<u8>,
+    /// Whether the client preferred another mechanism, so that its list needs a MIC.
+    /// RFC 4178, 5
+    requires_mic: bool,
+}
+
+/// The token of a server that speaks first, for the NEGOTIATE response. [MS-SPNG] 3.2.5.2
+pub fn server_hint() -> Vec<u8> {
+    let mech_list = MechList::encode(&[Oid::NTLMSSP]);
+    NegTokenInit {
+        mechanisms: MechList::decode(&mech_list).expect("encoded here"),
+        mech_token: None,
+        hint_name: Some(HINT_NAME),
+        mech_list_mic: None,
+    }
+    .encode()
+}
+
+impl Acceptor {
+    /// An authentication that has not begun.
+    pub fn new(realm: Arc<Realm>) -> Self {
+        Self {
+            realm,
+            state: State::Start,
+        }
+    }
+
+    /// Takes the client's next token. After [`Step::Done`] and [`Step::Refused`] every further
+    /// token is refused.
+    ///
+    /// `entropy` makes the server's challenge: fresh random bytes for every step.
+    pub fn step(&mut self, token: &[u8], now: FileTime, entropy: &Entropy) -> Step {
+        let state = std::mem::replace(&mut self.state, State::Finished);
+        if token.len() > TOKEN_LEN_MAX {
+            return refuse(Refusal::Malformed);
+        }
+        match state {
+            State::Start if token.starts_with(&ntlmssp::SIGNATURE) => {
+                let mechanism = Box::new(NtlmAcceptor::new(Arc::clone(&self.realm)));
+                self.step_raw(mechanism, token, now, entropy)
+            }
+            State::Start => self.start_spnego(token, now, entropy),
+            State::Raw(mechanism) => self.step_raw(mechanism, token, now, entropy),
+            State::Spnego(spnego) => self.step_spnego(spnego, token, now, entropy),
+            State::Finished => refuse(Refusal::Malformed),
+        }
+    }
+
+    fn step_raw(
+        &mut self,
+        mut mechanism: Box<dyn Mechanism>,
+        token: &[u8],
+        now: FileTime,
+        entropy: &Entropy,
+    ) -> Step {
+        match mechanism.step(token, now, entropy) {
+            Progress::Continue(token) => {
+                self.state = State::Raw(mechanism);
+                Step::Continue(token)
+            }
+            Progress::Established(mut established) => {
+                let token = established.token.take().unwrap_or_default();
+                Step::Done(Box::new(accepted(*established, token)))
+            }
+            Progress::Refused(reason) => Step::Refused {
+                token: None,
+                reason,
+            },
+        }
+    }
+
+    /// RFC 4178, 4.2.1: the offer, perhaps with the first mechanism's first token.
+    fn start_spnego(&mut self, token: &[u8], now: FileTime, entropy: &Entropy) -> Step {
+        let Ok(Token::Init(offer)) = Token::decode(token) else {
+            return refuse(Refusal::Malformed);
+        };
+        let chosen =
+            offer.mechanisms.iter().enumerate().find_map(|(rank, oid)| {
+                self.mechanism(oid).map(|mechanism| (rank == 0, mechanism))
+            });
+        let Some((is_preferred, mechanism)) = chosen else {
+            return refuse(Refusal::NoCommonMechanism);
+        };
+        let spnego = Spnego {
+            mechanism,
+            mech_list: offer.mechanisms.as_bytes().to_vec(),
+            requires_mic: !is_preferred,
+        };
+        match offer.mech_token.filter(|_| is_preferred) {
+            Some(token) => self.step_mechanism(spnego, token, None, true, (now, entropy)),
+            None => self.choose(spnego),
+        }
+    }
+
+    /// The mechanisms that we have.
+    fn mechanism(&self, oid: Oid<'_>) -> Option<Box<dyn Mechanism>> {
+        match oid {
+            Oid::NTLMSSP => Some(Box::new(NtlmAcceptor::new(Arc::clone(&self.realm)))),
+            _ => None,
+        }
+    }
+
+    /// Names the mechanism and waits for its first token.
+    fn choose(&mut self, spnego: Spnego) -> Step {
+        let state = match spnego.requires_mic {
+            true => NegState::REQUEST_MIC,
+            false => NegState::ACCEPT_INCOMPLETE,
+        };
+        let mechanism = Some(spnego.mechanism.oid());
+        self.state = State::Spnego(spnego);
+        Step::Continue(
+            NegTokenResp {
+                state: Some(state),
+                mechanism,
+                ..NegTokenResp::default()
+            }
+            .encode(),
+        )
+    }
+
+    fn step_spnego(
+        &mut self,
+        spnego: Spnego,
+        token: &[u8],
+        now: FileTime,
+        entropy: &Entropy,
+    ) -> Step {
+        let Ok(Token::Response(token)) = Token::decode(token) else {
+            return refuse(Refusal::Malformed);
+        };
+        let Some(inner) = token.response_token else {
+            return refuse(Refusal::Malformed);
+        };
+        self.step_mechanism(spnego, inner, token.mech_list_mic, false, (now, entropy))
+    }
+
+    fn step_mechanism(
+        &mut self,
+        mut spnego: Spnego,
+        token: &[u8],
+        mic: Option<&[u8]>,
+        is_first: bool,
+        (now, entropy): (FileTime, &Entropy),
+    ) -> Step {
+        match spnego.mechanism.step(token, now, entropy) {
+            Progress::Continue(token) => {
+                let reply = NegTokenResp {
+                    state: Some(NegState::ACCEPT_INCOMPLETE),
+                    mechanism: is_first.then(|| spnego.mechanism.oid()),
+                    response_token: Some(&token),
+                    mech_list_mic: None,
+                };
+                self.state = State::Spnego(spnego);
+                Step::Continue(reply.encode())
+            }
+            Progress::Established(established) => complete(&spnego, *established, mic),
+            Progress::Refused(reason) => refuse(reason),
+        }
+    }
+}
+
+/// Checks the client's mechListMIC and makes ours. RFC 4178, 5
+fn complete(spnego: &Spnego, mut established: Established, mic: Option<&[u8]>) -> Step {
+    let has_keys = established.user.kind.has_keys();
+    let verified = match (&mut established.integrity, mic) {
+        (Some(integrity), Some(mic)) => integrity.verify(&spnego.mech_list, mic),
+        (_, None) => !spnego.requires_mic,
+        (None, Some(_)) => false,
+    };
+    // Where there is no secret there is nothing to forge either: guests and nobody pass.
+    if has_keys && !verified {
+        return refuse(Refusal::MechListMicMismatch);
+    }
+    let integrity = established
+        .integrity
+        .as_mut()
+        .filter(|_| verified && mic.is_some());
+    let our_mic = integrity.map(|integrity| integrity.sign(&spnego.mech_list));
+    let token = established.token.take();
+    let reply = NegTokenResp {
+        state: Some(NegState::ACCEPT_COMPLETED),
+        mechanism: None,
+        response_token: token.as_deref(),
+        mech_list_mic: our_mic.as_deref(),
+    };
+    Step::Done(Box::new(accepted(established, reply.encode())))
+}
+
+fn accepted(established: Established, token: Vec<u8>) -> Accepted {
+    let full_session_key = established.full_session_key;
+    // Shorter keys are filled up with zeros. [MS-SMB2] 3.3.5.5.3
+    let mut session_key = Zeroizing::new([0; 16]);
+    session_key
+        .iter_mut()
+        .zip(full_session_key.iter())
+        .for_each(|(to, from)| *to = *from);
+    Accepted {
+        token,
+        session_key,
+        full_session_key,
+        user: established.user,
+        target_name: established.target_name,
+        channel_bindings: established.channel_bindings,
+        workstation: established.workstation,
+    }
+}
+
+fn refuse(reason: Refusal) -> Step {
+    let reject = NegTokenResp {
+        state: Some(NegState::REJECT),
+        ..NegTokenResp::default()
+    };
+    Step::Refused {
+        token: Some(reject.encode()),
+        reason,
+    }
+}

@@ -1,0 +1,202 @@
+//! The client's side of NTLMv2. [MS-NLMP] 3.1.5
+
+use wire::ntlmssp::{
+    Authenticate, AvFlags, AvId, AvPairs, Challenge, Flags, MIC_LEN, MIC_OFFSET, Negotiate,
+    Ntlmv2Response, Version, utf16,
+};
+use zeroize::Zeroizing;
+
+use crate::initiator::InitiatorError;
+use crate::keys::{
+    Key, NtHash, NtlmIntegrity, Role, exchange, message_mic, nt_proof, session_base_key,
+};
+use crate::realm::{Entropy, FileTime};
+
+/// Who a client is.
+#[derive(Clone, Debug)]
+pub enum Credentials {
+    /// Nobody in particular. Its session has no key.
+    Anonymous,
+    /// Somebody with a password.
+    User {
+        /// The account.
+        name: String,
+        /// Its domain; may be empty.
+        domain: String,
+        /// What its password hashes to.
+        nt_hash: NtHash,
+    },
+}
+
+impl Credentials {
+    /// Somebody with a password.
+    pub fn with_password(name: &str, domain: &str, password: &str) -> Self {
+        let nt_hash = NtHash::from_password(password);
+        Self::User {
+            name: name.into(),
+            domain: domain.into(),
+            nt_hash,
+        }
+    }
+}
+
+/// What a client asks for; the server must grant the first three.
+const REQUIRED: Flags =
+    Flags(Flags::UNICODE.0 | Flags::EXTENDED_SESSION_SECURITY.0 | Flags::TARGET_INFO.0);
+const ASKED: Flags = Flags(
+    REQUIRED.0
+        | Flags::REQUEST_TARGET.0
+        | Flags::SIGN.0
+        | Flags::SEAL.0
+        | Flags::NTLM.0
+        | Flags::ALWAYS_SIGN.0
+        | Flags::VERSION.0
+        | Flags::KEY_128.0
+        | Flags::KEY_EXCHANGE.0
+        | Flags::KEY_56.0,
+);
+
+/// The NEGOTIATE; the same for everybody. [MS-NLMP] 3.1.5.1.1
+pub(crate) fn negotiate() -> Vec<u8> {
+    let version = Some(Version::WINDOWS_10);
+    Negotiate {
+        flags: ASKED,
+        domain: &[],
+        workstation: &[],
+        version,
+    }
+    .encode()
+}
+
+/// What a client sends last, and what it has then.
+pub(crate) struct Response {
+    pub(crate) authenticate: Vec<u8>,
+    pub(crate) exported_session_key: Key,
+    pub(crate) integrity: NtlmIntegrity,
+}
+
+/// Answers a CHALLENGE. [MS-NLMP] 3.1.5.1.2
+pub(crate) fn respond(
+    credentials: &Credentials,
+    target_name: &str,
+    challenge: &[u8],
+    now: FileTime,
+    entropy: &Entropy,
+) -> Result<Response, InitiatorError> {
+    let message = Challenge::decode(challenge).map_err(|_| InitiatorError::Malformed)?;
+    if !message.flags.contains(REQUIRED) {
+        return Err(InitiatorError::Downgrade);
+    }
+    let flags = Flags(message.flags.0 & ASKED.0);
+    let proof = Proof::new(credentials, &message, target_name, now, entropy)?;
+    let random_key = Zeroizing::new(*entropy[8..].first_chunk().expect("24 bytes are left"));
+    let (exported, wrapped) = match flags.contains(Flags::KEY_EXCHANGE) {
+        true => (
+            random_key.clone(),
+            Some(exchange(&proof.session_base_key, &random_key)),
+        ),
+        false => (proof.session_base_key.clone(), None),
+    };
+    let mut authenticate = Authenticate {
+        flags,
+        lm_response: proof.lm_response,
+        nt_response: &proof.nt_response,
+        domain: &proof.domain,
+        user: &proof.user,
+        workstation: &[],
+        encrypted_session_key: wrapped.as_ref().map_or(&[], |key| &key[..]),
+        version: flags
+            .contains(Flags::VERSION)
+            .then_some(Version::WINDOWS_10),
+        mic: Some([0; MIC_LEN]),
+    }
+    .encode();
+    let mic = message_mic(&exported, &negotiate(), challenge, &authenticate);
+    authenticate[MIC_OFFSET..MIC_OFFSET + MIC_LEN].copy_from_slice(&mic[..]);
+    let integrity = NtlmIntegrity::new(Role::Client, &exported, flags);
+    Ok(Response {
+        authenticate,
+        exported_session_key: exported,
+        integrity,
+    })
+}
+
+/// The parts of an AUTHENTICATE that tell who sends it.
+struct Proof {
+    user: Vec<u8>,
+    domain: Vec<u8>,
+    lm_response: &'static [u8],
+    nt_response: Vec<u8>,
+    session_base_key: Key,
+}
+
+impl Proof {
+    fn new(
+        credentials: &Credentials,
+        challenge: &Challenge<'_>,
+        target_name: &str,
+        now: FileTime,
+        entropy: &Entropy,
+    ) -> Result<Self, InitiatorError> {
+        let Credentials::User {
+            name,
+            domain,
+            nt_hash,
+        } = credentials
+        else {
+            return Ok(Self::anonymous());
+        };
+        let (timestamp, target_info) = target_info(challenge.target_info, target_name, now)?;
+        let client_challenge = *entropy.first_chunk().expect("32 bytes");
+        let client_data = Ntlmv2Response::client_data(timestamp, client_challenge, &target_info);
+        let domain = utf16(domain);
+        let response_key = nt_hash.response_key(name, &domain);
+        let proof = nt_proof(&response_key, challenge.server_challenge, &client_data);
+        Ok(Self {
+            user: utf16(name),
+            domain,
+            // Zeros in place of LMv2. [MS-NLMP] 3.1.5.1.2
+            lm_response: &[0; 24],
+            nt_response: [&proof[..], &client_data].concat(),
+            session_base_key: session_base_key(&response_key, &proof),
+        })
+    }
+
+    /// [MS-NLMP] 3.3.2: no name, one zero byte, no proof.
+    fn anonymous() -> Self {
+        Self {
+            user: Vec::new(),
+            domain: Vec::new(),
+            lm_response: &[0],
+            nt_response: Vec::new(),
+            session_base_key: Zeroizing::new([0; 16]),
+        }
+    }
+}
+
+/// The server's pairs with ours, and the time that the response carries. [MS-NLMP] 3.1.5.1.2
+fn target_info(
+    from_server: &[u8],
+    target_name: &str,
+    now: FileTime,
+) -> Result<(u64, Vec<u8>), InitiatorError> {
+    let mut info = Vec::new();
+    let mut timestamp = now.0;
+    for pair in AvPairs::new(from_server) {
+        let (id, value) = pair.map_err(|_| InitiatorError::Malformed)?;
+        match id {
+            AvId::FLAGS | AvId::TARGET_NAME | AvId::CHANNEL_BINDINGS => continue,
+            AvId::TIMESTAMP => {
+                let value = value.try_into().map_err(|_| InitiatorError::Malformed)?;
+                timestamp = u64::from_le_bytes(value);
+            }
+            _ => {}
+        }
+        AvPairs::push(&mut info, id, value);
+    }
+    AvPairs::push(&mut info, AvId::FLAGS, &AvFlags::MIC.0.to_le_bytes());
+    AvPairs::push(&mut info, AvId::CHANNEL_BINDINGS, &[0; 16]);
+    AvPairs::push(&mut info, AvId::TARGET_NAME, &utf16(target_name));
+    AvPairs::push(&mut info, AvId::EOL, &[]);
+    Ok((timestamp, info))
+}

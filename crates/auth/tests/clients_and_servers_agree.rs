@@ -1,0 +1,458 @@
+//! Whole exchanges between our initiator and our acceptor: those that must succeed with the same
+//! key on both sides, and those that must not.
+
+mod exchange;
+
+use std::sync::Arc;
+
+use exchange::{NOW, accepted, alice, entropy, exchange, realm, refused, run};
+use smbeam_auth::{
+    Acceptor, Account, Credentials, Framing, Initiator, InitiatorError, InitiatorStep, Realm,
+    Refusal, Step, UserKind, Users, server_hint,
+};
+use wire::ntlmssp::{Authenticate, AvFlags, Challenge, Flags, Negotiate, Ntlmv2Response};
+use wire::spnego::{HINT_NAME, MechList, NegState, NegTokenInit, NegTokenResp, Oid, Token};
+
+#[test]
+fn a_known_user_comes_in_with_the_same_key_on_both_sides() {
+    for framing in [Framing::Spnego, Framing::Raw] {
+        let client = Initiator::new(alice("secret"), "cifs/files", framing);
+        let (client_key, accepted) = accepted(client, &realm());
+        assert_eq!(client_key, accepted.session_key, "{framing:?}");
+        assert_ne!(*accepted.session_key, [0; 16]);
+        assert_eq!(accepted.full_session_key[..], accepted.session_key[..]);
+        assert_eq!(accepted.user.name, "Alice");
+        assert_eq!(accepted.user.unix.as_deref(), Some("alice-unix"));
+        assert_eq!(accepted.user.kind, UserKind::Named);
+        assert_eq!(accepted.target_name.as_deref(), Some("cifs/files"));
+        assert_eq!(accepted.channel_bindings, None);
+    }
+}
+
+/// [MS-NLMP] 4.2.4.3: the example's AUTHENTICATE answers our CHALLENGE if we challenge alike.
+#[test]
+fn the_example_of_the_specification_comes_in() {
+    let account = Account::new("user", "Password").expect("a good name");
+    let mut users = Users::default();
+    users.insert(account);
+    let names = realm().names.clone();
+    let realm = Realm {
+        names,
+        users: Arc::new(users),
+        allows_anonymous: false,
+        allows_guest: false,
+    };
+    let mut acceptor = Acceptor::new(Arc::new(realm));
+    let flags = Flags(0xe288_8235);
+    let negotiate = Negotiate {
+        flags,
+        domain: &[],
+        workstation: &[],
+        version: None,
+    };
+    let mut entropy = [0; 32];
+    entropy[..8].copy_from_slice(&[0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef]);
+    let _ = acceptor.step(&negotiate.encode(), NOW, &entropy);
+    match acceptor.step(SPEC_AUTHENTICATE, NOW, &entropy) {
+        Step::Done(accepted) => assert_eq!(*accepted.session_key, [0x55; 16]),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn names_are_compared_without_case_and_without_their_domain() {
+    for name in ["alice", "ALICE", "aLiCe", "alice@example.org"] {
+        let client = Credentials::with_password(name, "ANYWHERE", "secret");
+        let client = Initiator::new(client, "cifs/files", Framing::Spnego);
+        assert_eq!(accepted(client, &realm()).1.user.name, "Alice");
+    }
+}
+
+#[test]
+fn sessions_never_share_a_key() {
+    let key = |seed| {
+        let client = Initiator::new(alice("secret"), "cifs/files", Framing::Spnego);
+        match run(client, Acceptor::new(realm()), seed, |_, token| token) {
+            (_, Step::Done(accepted)) => accepted.session_key,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_ne!(key(1), key(2));
+}
+
+#[test]
+fn wrong_passwords_and_unknown_users_are_refused() {
+    assert_eq!(refused(alice("Secret"), &realm()), Refusal::BadPassword);
+    let bob = Credentials::with_password("bob", "", "secret");
+    assert_eq!(refused(bob, &realm()), Refusal::BadUser);
+    let carol = Credentials::with_password("carol", "", "secret");
+    assert_eq!(refused(carol, &realm()), Refusal::Disabled);
+    let carol = Credentials::with_password("carol", "", "wrong");
+    assert_eq!(refused(carol, &realm()), Refusal::BadPassword);
+}
+
+#[test]
+fn anonymous_users_need_leave_and_get_no_key() {
+    assert_eq!(
+        refused(Credentials::Anonymous, &realm()),
+        Refusal::Anonymous
+    );
+    for framing in [Framing::Spnego, Framing::Raw] {
+        let client = Initiator::new(Credentials::Anonymous, "cifs/files", framing);
+        let (client_key, accepted) = accepted(client, &exchange::realm_with(true, false));
+        assert_eq!(accepted.user.kind, UserKind::Anonymous);
+        assert_eq!(*accepted.session_key, [0; 16]);
+        assert_eq!(*client_key, [0; 16]);
+    }
+}
+
+#[test]
+fn guests_are_those_without_an_account_and_get_no_key() {
+    let realm = exchange::realm_with(false, true);
+    let bob = Credentials::with_password("bob", "", "whatever");
+    match exchange(Initiator::new(bob, "cifs/files", Framing::Spnego), &realm).1 {
+        Step::Done(accepted) => {
+            assert_eq!(accepted.user.kind, UserKind::Guest);
+            assert_eq!(accepted.user.name, "bob");
+            assert_eq!(*accepted.session_key, [0; 16]);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(refused(alice("wrong"), &realm), Refusal::BadPassword);
+    assert_eq!(refused(Credentials::Anonymous, &realm), Refusal::Anonymous);
+}
+
+#[test]
+fn a_server_without_kerberos_asks_for_ntlm_and_for_a_mic() {
+    let offer = [Oid::MS_KERBEROS, Oid::KERBEROS, Oid::NTLMSSP];
+    let client = Initiator::offering(&offer, alice("secret"), "cifs/files", Framing::Spnego);
+    let mut acceptor = Acceptor::new(realm());
+    let Step::Continue(reply) = acceptor.step(&client.start(), NOW, &entropy(1)) else {
+        panic!("NTLM is in the list");
+    };
+    let Ok(Token::Response(reply)) = Token::decode(&reply) else {
+        panic!("{reply:?}")
+    };
+    assert_eq!(reply.state, Some(NegState::REQUEST_MIC));
+    assert_eq!(reply.mechanism, Some(Oid::NTLMSSP));
+    assert_eq!(reply.response_token, None);
+
+    let client = Initiator::offering(&offer, alice("secret"), "cifs/files", Framing::Spnego);
+    let (key, accepted) = accepted(client, &realm());
+    assert_eq!(key, accepted.session_key);
+}
+
+#[test]
+fn an_offer_without_ntlm_is_refused() {
+    let offer = [Oid::KERBEROS, Oid::NEGOEX];
+    let client = Initiator::offering(&offer, alice("secret"), "cifs/files", Framing::Spnego);
+    let (_, step) = exchange(client, &realm());
+    assert!(
+        matches!(
+            step,
+            Step::Refused {
+                reason: Refusal::NoCommonMechanism,
+                ..
+            }
+        ),
+        "{step:?}"
+    );
+}
+
+#[test]
+fn an_optimistic_token_of_another_mechanism_is_ignored() {
+    let list = MechList::encode(&[Oid::KERBEROS, Oid::NTLMSSP]);
+    let offer = NegTokenInit {
+        mechanisms: MechList::decode(&list).expect("a list"),
+        mech_token: Some(b"an AP-REQ, perhaps"),
+        hint_name: None,
+        mech_list_mic: None,
+    };
+    let step = Acceptor::new(realm()).step(&offer.encode(), NOW, &entropy(1));
+    assert!(matches!(step, Step::Continue(_)), "{step:?}");
+}
+
+/// Somebody on the way takes the mechanism that he cannot break out of the client's list. The
+/// client's mechListMIC covers what the client sent, the server checks it against what came.
+#[test]
+fn a_changed_list_of_mechanisms_is_found_out() {
+    let offer = [Oid::NTLMSSP, Oid::KERBEROS];
+    let client = Initiator::offering(&offer, alice("secret"), "cifs/files", Framing::Spnego);
+    let step = run(client, Acceptor::new(realm()), 1, |leg, token| match leg {
+        0 => Initiator::new(alice("secret"), "cifs/files", Framing::Spnego).start(),
+        _ => token,
+    });
+    assert_eq!(reason(step.1), Refusal::MechListMicMismatch);
+}
+
+#[test]
+fn a_missing_mech_list_mic_is_refused_where_it_is_required() {
+    let offer = [Oid::KERBEROS, Oid::NTLMSSP];
+    let client = Initiator::offering(&offer, alice("secret"), "cifs/files", Framing::Spnego);
+    let step = run(client, Acceptor::new(realm()), 1, |leg, token| match leg {
+        2 => change_mic(&token, |_| None),
+        _ => token,
+    });
+    assert_eq!(reason(step.1), Refusal::MechListMicMismatch);
+}
+
+#[test]
+fn every_changed_bit_of_the_mech_list_mic_is_found_out() {
+    for bit in 0..128 {
+        let client = Initiator::new(alice("secret"), "cifs/files", Framing::Spnego);
+        let step = run(client, Acceptor::new(realm()), 1, |leg, token| match leg {
+            1 => change_mic(&token, |mut mic| {
+                mic[bit / 8] ^= 1 << (bit % 8);
+                Some(mic)
+            }),
+            _ => token,
+        });
+        assert_eq!(reason(step.1), Refusal::MechListMicMismatch, "bit {bit}");
+    }
+}
+
+#[test]
+fn a_client_checks_the_mech_list_mic_of_the_server() {
+    let mut client = Initiator::new(alice("secret"), "cifs/files", Framing::Spnego);
+    let mut acceptor = Acceptor::new(realm());
+    let mut token = client.start();
+    let last = loop {
+        match acceptor.step(&token, NOW, &entropy(1)) {
+            Step::Continue(reply) => match client.step(&reply, NOW, &entropy(2)) {
+                Ok(InitiatorStep::Continue(next)) => token = next,
+                other => panic!("{other:?}"),
+            },
+            Step::Done(accepted) => break accepted.token,
+            other => panic!("{other:?}"),
+        }
+    };
+    let changed = change_mic(&last, |mut mic| {
+        mic[5] ^= 1;
+        Some(mic)
+    });
+    let error = client
+        .step(&changed, NOW, &entropy(3))
+        .expect_err("a changed MIC");
+    assert_eq!(error, InitiatorError::MechListMicMismatch);
+}
+
+/// Each of the three messages is covered by the MIC in the last.
+#[test]
+fn changed_ntlm_messages_are_found_out() {
+    let bare = || Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
+    // Somebody takes the offer to sign out of the NEGOTIATE.
+    let step = run(bare(), Acceptor::new(realm()), 1, |leg, token| match leg {
+        0 => {
+            let negotiate = Negotiate::decode(&token).expect("ours");
+            Negotiate {
+                flags: negotiate.flags.without(Flags::SIGN),
+                ..negotiate
+            }
+            .encode()
+        }
+        _ => token,
+    });
+    assert_eq!(reason(step.1), Refusal::MicMismatch);
+    // Every byte of the fixed part of the AUTHENTICATE, and of its MIC.
+    for at in (12..88).filter(|at| !(44..52).contains(at)) {
+        let step = run(bare(), Acceptor::new(realm()), 1, |leg, mut token| {
+            if leg == 1 {
+                token[at] ^= 1;
+            }
+            token
+        });
+        assert!(
+            matches!(step.1, Step::Refused { .. }),
+            "byte {at}: {:?}",
+            step.1
+        );
+    }
+}
+
+#[test]
+fn a_mic_that_was_taken_out_is_missed() {
+    let client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
+    let step = run(client, Acceptor::new(realm()), 1, |leg, token| match leg {
+        1 => Authenticate {
+            mic: None,
+            ..Authenticate::decode(&token).expect("ours")
+        }
+        .encode(),
+        _ => token,
+    });
+    assert_eq!(reason(step.1), Refusal::MicMismatch);
+}
+
+/// The flag that announces the MIC is under the client's proof.
+#[test]
+fn the_announcement_of_the_mic_cannot_be_taken_out() {
+    let client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
+    let step = run(client, Acceptor::new(realm()), 1, |leg, token| {
+        if leg == 0 {
+            return token;
+        }
+        let message = Authenticate::decode(&token).expect("ours");
+        let proof = Ntlmv2Response::decode(message.nt_response).expect("ours");
+        assert!(proof.av_flags().contains(AvFlags::MIC));
+        let mut response = message.nt_response.to_vec();
+        let flags = [6, 0, 4, 0, 2, 0, 0, 0];
+        let at = response
+            .windows(8)
+            .position(|bytes| bytes == flags)
+            .expect("AV_FLAGS");
+        response[at + 4] = 0;
+        Authenticate {
+            nt_response: &response,
+            mic: None,
+            ..message
+        }
+        .encode()
+    });
+    assert_eq!(reason(step.1), Refusal::BadPassword);
+}
+
+#[test]
+fn old_ntlm_is_refused() {
+    for (lm, nt) in [
+        (&[7; 24][..], &[7; 24][..]),
+        (&[7; 24], &[]),
+        (&[], &[7; 24]),
+    ] {
+        let client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
+        let step = run(client, Acceptor::new(realm()), 1, |leg, token| match leg {
+            1 => {
+                let message = Authenticate::decode(&token).expect("ours");
+                Authenticate {
+                    lm_response: lm,
+                    nt_response: nt,
+                    ..message
+                }
+                .encode()
+            }
+            _ => token,
+        });
+        assert_eq!(reason(step.1), Refusal::NtlmV1);
+    }
+}
+
+#[test]
+fn session_security_cannot_be_negotiated_away() {
+    for missing in [Flags::EXTENDED_SESSION_SECURITY, Flags::UNICODE] {
+        let client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
+        let step = run(client, Acceptor::new(realm()), 1, |leg, token| match leg {
+            0 => {
+                let negotiate = Negotiate::decode(&token).expect("ours");
+                Negotiate {
+                    flags: negotiate.flags.without(missing),
+                    ..negotiate
+                }
+                .encode()
+            }
+            _ => token,
+        });
+        assert_eq!(reason(step.1), Refusal::Downgrade);
+
+        let mut client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
+        let challenge = challenge(&client.start());
+        let message = Challenge::decode(&challenge).expect("ours");
+        let weak = Challenge {
+            flags: message.flags.without(missing),
+            ..message
+        }
+        .encode();
+        let error = client
+            .step(&weak, NOW, &entropy(2))
+            .expect_err("a weak challenge");
+        assert_eq!(error, InitiatorError::Downgrade);
+    }
+}
+
+#[test]
+fn a_finished_acceptor_takes_no_more_tokens() {
+    let mut acceptor = Acceptor::new(realm());
+    assert_eq!(
+        reason(acceptor.step(b"garbage", NOW, &entropy(1))),
+        Refusal::Malformed
+    );
+    let client = Initiator::new(alice("secret"), "cifs/files", Framing::Spnego);
+    let (_, step) = run(client, acceptor, 1, |_, token| token);
+    assert_eq!(reason(step), Refusal::Malformed);
+}
+
+#[test]
+fn a_recorded_authenticate_is_good_for_one_challenge_only() {
+    let client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
+    let mut recorded = Vec::new();
+    let step = run(client, Acceptor::new(realm()), 1, |_, token| {
+        recorded.push(token.clone());
+        token
+    });
+    assert!(matches!(step.1, Step::Done(_)));
+    let mut acceptor = Acceptor::new(realm());
+    let _ = acceptor.step(&recorded[0], NOW, &entropy(99));
+    assert_eq!(
+        reason(acceptor.step(&recorded[1], NOW, &entropy(100))),
+        Refusal::BadPassword
+    );
+}
+
+#[test]
+fn the_hint_offers_ntlm() {
+    let hint = server_hint();
+    let Ok(Token::Init(hint)) = Token::decode(&hint) else {
+        panic!("{hint:?}")
+    };
+    assert!(hint.mechanisms.iter().eq([Oid::NTLMSSP]));
+    assert_eq!(hint.hint_name, Some(HINT_NAME));
+}
+
+#[test]
+fn the_challenge_names_the_server() {
+    let client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
+    let challenge = challenge(&client.start());
+    let message = Challenge::decode(&challenge).expect("ours");
+    let realm: &Realm = &realm();
+    let name = wire::ntlmssp::text(message.target_name);
+    assert_eq!(name.as_ref(), Some(&realm.names.netbios_computer));
+    assert_eq!(message.server_challenge, entropy(1)[..8]);
+}
+
+fn challenge(negotiate: &[u8]) -> Vec<u8> {
+    match Acceptor::new(realm()).step(negotiate, NOW, &entropy(1)) {
+        Step::Continue(challenge) => challenge,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn change_mic(token: &[u8], change: impl FnOnce(Vec<u8>) -> Option<Vec<u8>>) -> Vec<u8> {
+    let Ok(Token::Response(token)) = Token::decode(token) else {
+        panic!("{token:?}")
+    };
+    let mic = change(token.mech_list_mic.expect("a MIC").to_vec());
+    NegTokenResp {
+        mech_list_mic: mic.as_deref(),
+        ..token
+    }
+    .encode()
+}
+
+fn reason(step: Step) -> Refusal {
+    match step {
+        Step::Refused { reason, .. } => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The AUTHENTICATE of [MS-NLMP] 4.2.4.3.
+const SPEC_AUTHENTICATE: &[u8] = b"\
+    \x4e\x54\x4c\x4d\x53\x53\x50\x00\x03\x00\x00\x00\x18\x00\x18\x00\x6c\x00\x00\x00\x54\x00\
+    \x54\x00\x84\x00\x00\x00\x0c\x00\x0c\x00\x48\x00\x00\x00\x08\x00\x08\x00\x54\x00\x00\x00\
+    \x10\x00\x10\x00\x5c\x00\x00\x00\x10\x00\x10\x00\xd8\x00\x00\x00\x35\x82\x88\xe2\x05\x01\
+    \x28\x0a\x00\x00\x00\x0f\x44\x00\x6f\x00\x6d\x00\x61\x00\x69\x00\x6e\x00\x55\x00\x73\x00\
+    \x65\x00\x72\x00\x43\x00\x4f\x00\x4d\x00\x50\x00\x55\x00\x54\x00\x45\x00\x52\x00\x86\xc3\
+    \x50\x97\xac\x9c\xec\x10\x25\x54\x76\x4a\x57\xcc\xcc\x19\xaa\xaa\xaa\xaa\xaa\xaa\xaa\xaa\
+    \x68\xcd\x0a\xb8\x51\xe5\x1c\x96\xaa\xbc\x92\x7b\xeb\xef\x6a\x1c\x01\x01\x00\x00\x00\x00\
+    \x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xaa\xaa\xaa\xaa\xaa\xaa\xaa\xaa\x00\x00\x00\x00\
+    \x02\x00\x0c\x00\x44\x00\x6f\x00\x6d\x00\x61\x00\x69\x00\x6e\x00\x01\x00\x0c\x00\x53\x00\
+    \x65\x00\x72\x00\x76\x00\x65\x00\x72\x00\x00\x00\x00\x00\x00\x00\x00\x00\xc5\xda\xd2\x54\
+    \x4f\xc9\x79\x90\x94\xce\x1c\xe9\x0b\xc9\xd0\x3e";

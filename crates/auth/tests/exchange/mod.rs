@@ -1,0 +1,105 @@
+//! A realm with a few accounts, and a client and a server that talk until one has enough.
+#![allow(dead_code, unreachable_pub)]
+
+use std::sync::Arc;
+
+use smbeam_auth::{
+    Accepted, Acceptor, Account, Credentials, Entropy, FileTime, Framing, Initiator, InitiatorStep,
+    Realm, Refusal, Step, TargetNames, Users,
+};
+
+type Key = zeroize::Zeroizing<[u8; 16]>;
+
+/// Some day in 2026.
+pub const NOW: FileTime = FileTime(134_000_000_000_000_000);
+
+/// Legs before an exchange counts as endless.
+const LEGS_MAX: u8 = 8;
+
+pub fn realm() -> Arc<Realm> {
+    realm_with(false, false)
+}
+
+pub fn realm_with(allows_anonymous: bool, allows_guest: bool) -> Arc<Realm> {
+    let mut users = Users::default();
+    let account = |name, password| Account::new(name, password).expect("a good name");
+    users.insert(Account {
+        unix: Some("alice-unix".into()),
+        ..account("Alice", "secret")
+    });
+    users.insert(Account {
+        is_disabled: true,
+        ..account("carol", "secret")
+    });
+    let names = TargetNames {
+        netbios_computer: "FILES".into(),
+        netbios_domain: "WORKGROUP".into(),
+        dns_computer: "files.example.org".into(),
+        dns_domain: "example.org".into(),
+    };
+    Arc::new(Realm {
+        names,
+        users: Arc::new(users),
+        allows_anonymous,
+        allows_guest,
+    })
+}
+
+pub fn alice(password: &str) -> Credentials {
+    Credentials::with_password("alice", "WORKGROUP", password)
+}
+
+pub fn entropy(seed: u8) -> Entropy {
+    std::array::from_fn(|index| seed.wrapping_mul(31).wrapping_add(index as u8))
+}
+
+/// `change` sees every token of the client, with the number of its leg, before the server does.
+pub fn run(
+    mut client: Initiator,
+    mut acceptor: Acceptor,
+    seed: u8,
+    mut change: impl FnMut(u8, Vec<u8>) -> Vec<u8>,
+) -> (Option<Key>, Step) {
+    let mut token = client.start();
+    for leg in 0..LEGS_MAX {
+        token = change(leg, token);
+        match acceptor.step(&token, NOW, &entropy(seed.wrapping_add(leg))) {
+            Step::Continue(reply) => {
+                match client.step(&reply, NOW, &entropy(seed.wrapping_add(100 + leg))) {
+                    Ok(InitiatorStep::Continue(next)) => token = next,
+                    other => panic!("{other:?}"),
+                }
+            }
+            Step::Done(accepted) => {
+                let key = match client.step(&accepted.token, NOW, &entropy(0)) {
+                    Ok(InitiatorStep::Done(key)) => Some(key),
+                    _ => None,
+                };
+                return (key, Step::Done(accepted));
+            }
+            refused => return (None, refused),
+        }
+    }
+    panic!("the exchange does not end");
+}
+
+pub fn exchange(client: Initiator, realm: &Arc<Realm>) -> (Option<Key>, Step) {
+    run(client, Acceptor::new(Arc::clone(realm)), 1, |_, token| {
+        token
+    })
+}
+
+pub fn accepted(client: Initiator, realm: &Arc<Realm>) -> (Key, Accepted) {
+    match exchange(client, realm) {
+        (Some(key), Step::Done(accepted)) => (key, *accepted),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub fn refused(credentials: Credentials, realm: &Arc<Realm>) -> Refusal {
+    let client = Initiator::new(credentials, "cifs/files", Framing::Spnego);
+    match exchange(client, realm).1 {
+        Step::Refused { reason, .. } => reason,
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,197 @@
+//! The file of users: what is written is read, what is wrong is named, and nobody else can read
+//! it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use smbeam_auth::{NameError, NtHash, UserFile, UserFileError};
+
+struct Folder {
+    folder: tempfile::TempDir,
+}
+
+impl Folder {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().expect("a temporary folder"),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("users.toml")
+    }
+
+    fn write(&self, content: &str) {
+        fs::write(self.path(), content).expect("the folder is ours");
+        fs::set_permissions(self.path(), fs::Permissions::from_mode(0o600)).expect("so is this");
+    }
+
+    fn load(&self) -> UserFile {
+        UserFile::load(self.path()).expect("a good file")
+    }
+
+    fn error(&self, content: &str) -> String {
+        self.write(content);
+        let error = UserFile::load(self.path())
+            .expect_err("a bad file")
+            .to_string();
+        let path = format!("{}: ", self.path().display());
+        error
+            .strip_prefix(&path)
+            .expect("the error names the file")
+            .into()
+    }
+}
+
+#[test]
+fn accounts_live_through_a_reload() {
+    let folder = Folder::new();
+    let mut file = folder.load();
+    assert_eq!(file.list().len(), 0);
+    file.add("Alice", "Password", Some("al"))
+        .expect("a new user");
+    file.add("b\u{f6}b \"x", "Password", None)
+        .expect_err("a quote");
+    file.add("b\u{f6}b", "other", None).expect("a new user");
+    file.set_disabled("B\u{d6}B", true).expect("a known user");
+
+    let read = folder.load();
+    let users = read.users();
+    let alice = users.find("aLICE").expect("alice");
+    assert_eq!(alice.name, "Alice");
+    assert_eq!(alice.unix.as_deref(), Some("al"));
+    assert_eq!(
+        *alice.nt_hash.to_hex(),
+        *NtHash::from_password("Password").to_hex()
+    );
+    assert!(!alice.is_disabled);
+    assert!(users.find("b\u{f6}b").expect("bob").is_disabled);
+
+    file.set_password("ALICE", "new").expect("a known user");
+    file.remove("B\u{d6}b").expect("a known user");
+    let users = folder.load().users();
+    assert_eq!(users.len(), 1);
+    let alice = users.find("alice").expect("alice");
+    assert_eq!(
+        *alice.nt_hash.to_hex(),
+        *NtHash::from_password("new").to_hex()
+    );
+}
+
+#[test]
+fn names_are_unique_without_case() {
+    let folder = Folder::new();
+    let mut file = folder.load();
+    file.add("alice", "secret", None).expect("a new user");
+    let error = file.add("ALICE", "secret", None).expect_err("a known user");
+    assert!(matches!(error, UserFileError::Exists(_)));
+    assert!(matches!(file.remove("bob"), Err(UserFileError::Unknown(_))));
+    assert!(matches!(
+        file.set_password("bob", "x"),
+        Err(UserFileError::Unknown(_))
+    ));
+}
+
+#[test]
+fn empty_passwords_and_odd_names_are_refused() {
+    let folder = Folder::new();
+    let mut file = folder.load();
+    let mut error = |name: &str, password: &str| match file.add(name, password, None) {
+        Err(UserFileError::Name(error)) => error,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(error("alice", ""), NameError::EmptyPassword);
+    assert_eq!(error("", "secret"), NameError::EmptyName);
+    assert_eq!(error("a\\b", "secret"), NameError::Character('\\'));
+    assert_eq!(error("a\nb", "secret"), NameError::Character('\n'));
+    assert_eq!(error(&"a".repeat(257), "secret"), NameError::LongName);
+    assert_eq!(error("alice", &"a".repeat(257)), NameError::LongPassword);
+    assert!(!folder.path().exists());
+}
+
+#[test]
+fn files_that_others_can_read_are_refused() {
+    let folder = Folder::new();
+    folder
+        .load()
+        .add("alice", "secret", None)
+        .expect("a new user");
+    let mode = fs::metadata(folder.path())
+        .expect("written")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    for mode in [0o640, 0o604, 0o620, 0o644] {
+        let permissions = fs::Permissions::from_mode(mode);
+        fs::set_permissions(folder.path(), permissions).expect("ours");
+        let error = UserFile::load(folder.path())
+            .expect_err("readable")
+            .to_string();
+        assert!(error.contains("chmod 600"), "{error}");
+    }
+}
+
+#[test]
+fn errors_name_the_line_and_the_key() {
+    let folder = Folder::new();
+    let hash = "nt_hash = \"a4f49c406510bdcab6824ee7c30fd852\"";
+    assert_eq!(
+        folder.error("[[user]]\nname = \"alice\"\nnt_hash = \"123\"\n"),
+        "line 3: nt_hash: not 32 hexadecimal digits"
+    );
+    assert_eq!(
+        folder.error(&format!("[[user]]\nname = \"a/b\"\n{hash}\n")),
+        "line 2: name: the name may not contain '/'"
+    );
+    assert_eq!(
+        folder.error(&format!(
+            "[[user]]\nname='a'\n{hash}\n[[user]]\nname='A'\n{hash}\n"
+        )),
+        "line 5: name: the user is there twice"
+    );
+    let unknown = folder.error(&format!("[[user]]\nname='a'\n{hash}\npasword='x'\n"));
+    assert!(
+        unknown.starts_with("line 4: unknown field `pasword`"),
+        "{unknown}"
+    );
+    let missing = folder.error("[[user]]\nname='a'\n");
+    assert!(missing.contains("missing field `nt_hash`"), "{missing}");
+    assert!(folder.error("[[user]\n").starts_with("line 1: "));
+}
+
+#[test]
+fn changes_of_another_process_are_seen_and_kept() {
+    let folder = Folder::new();
+    let (mut ours, mut theirs) = (folder.load(), folder.load());
+    theirs.add("alice", "secret", None).expect("a new user");
+    // Ours still believes in an empty file, and must not write that.
+    ours.add("bob", "secret", None).expect("a new user");
+    assert_eq!(folder.load().list().len(), 2);
+    assert!(theirs.reload_if_changed().expect("a good file"));
+    assert!(theirs.users().find("bob").is_some());
+    assert!(!theirs.reload_if_changed().expect("a good file"));
+}
+
+#[test]
+fn a_broken_file_leaves_the_accounts_as_they_were() {
+    let folder = Folder::new();
+    let mut file = folder.load();
+    file.add("alice", "secret", None).expect("a new user");
+    folder.write("nonsense");
+    file.reload_if_changed().expect_err("nonsense");
+    assert!(file.users().find("alice").is_some());
+    file.add("bob", "secret", None)
+        .expect_err("nonsense is not overwritten");
+}
+
+#[test]
+fn a_file_left_behind_by_a_crash_is_no_obstacle() {
+    let folder = Folder::new();
+    fs::write(folder.folder.path().join("users.toml.new"), "half").expect("ours");
+    folder
+        .load()
+        .add("alice", "secret", None)
+        .expect("a new user");
+    assert!(folder.load().users().find("alice").is_some());
+}
