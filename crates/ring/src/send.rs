@@ -1,4 +1,9 @@
 //! Sending: gathered parts, owned until the last byte is in the kernel.
+//!
+//! Each send is tried inline first and goes to the ring when the socket is full. Measured against
+//! sending through the ring only (examples/stream.rs, two runs of each): the time does not differ
+//! beyond the noise, but at depth 1 inline needs one enter for a reply instead of two, and a
+//! reply that fits needs no box and no vector of iovecs.
 
 use std::fmt;
 use std::io::{self, IoSlice};
