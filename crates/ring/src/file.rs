@@ -219,7 +219,8 @@ impl Handle {
                 .blocking(move || blocking(way, &file, buffer, range, offset))
                 .await;
         }
-        let entry = entry(way, file, &mut buffer, &range, offset);
+        let slot = buffer.slot(&self.inner().buffers);
+        let entry = entry(way, file, &mut buffer, &range, offset, slot);
         let entry = entry.personality(personality.map_or(0, |personality| personality.0));
         // SAFETY: the entry points into the buffer, whose memory does not move with the value;
         // the hold owns it and the file.
@@ -288,9 +289,16 @@ impl Drop for Operation {
     }
 }
 
-fn entry(way: Way, file: &File, buffer: &mut Buffer, range: &Range<usize>, offset: u64) -> Entry {
+fn entry(
+    way: Way,
+    file: &File,
+    buffer: &mut Buffer,
+    range: &Range<usize>,
+    offset: u64,
+    slot: Option<u16>,
+) -> Entry {
     let length = u32::try_from(range.len()).expect("a buffer is smaller than 4 GiB");
-    let (fd, slot, start) = (file.fd(), buffer.slot(), buffer.pointer(range));
+    let (fd, start) = (file.fd(), buffer.pointer(range));
     match (way, slot) {
         (Way::Read, Some(slot)) => opcode::ReadFixed::new(fd, start, length, slot)
             .offset(offset)

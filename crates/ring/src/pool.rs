@@ -301,9 +301,9 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// The slot in the ring's table of fixed buffers.
-    pub(crate) fn slot(&self) -> Option<u16> {
-        self.slot
+    /// The slot in the table of fixed buffers, if `pool` is the one that registered it there.
+    pub(crate) fn slot(&self, pool: &Arc<Shared>) -> Option<u16> {
+        self.slot.filter(|_| Arc::ptr_eq(pool, &self.shared))
     }
 
     /// Pointer to the start of `range`, which must lie inside. For operations that own `self`.

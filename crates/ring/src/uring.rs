@@ -382,6 +382,20 @@ impl Uring {
     }
 }
 
+impl Drop for Uring {
+    /// Also when the runtime's own drop was cut short by a panic: the memory of an operation must
+    /// not be freed while the kernel works on it.
+    fn drop(&mut self) {
+        if !self.is_closed.get() {
+            self.close();
+        }
+        if self.pending() > 0 {
+            tracing::error!("the ring cannot be emptied, its memory cannot be freed");
+            std::process::abort();
+        }
+    }
+}
+
 fn submit_and_wait_for(ring: &IoUring, duration: Duration) -> io::Result<usize> {
     let time = types::Timespec::from(duration);
     let arguments = types::SubmitArgs::new().timespec(&time);
