@@ -61,7 +61,7 @@ fn report(path: &str, io: Io, bytes: usize, depth: usize, count: usize) -> Outco
     let (time, cost) = measure(
         io,
         move |handle, stream| serve(handle, stream, file, bytes),
-        { move |socket| ask(socket, bytes, depth, count) },
+        move |socket| ask(socket, bytes, depth, count),
     )?;
     let name = format!("read {} KiB, depth {depth}", bytes >> 10);
     print_line(&name, bytes, count, time, &cost);
