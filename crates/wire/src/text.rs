@@ -20,7 +20,7 @@ impl Utf16<'_> {
 
     /// As Rust text; `None` for an odd number of bytes or an unpaired surrogate.
     pub fn decode(self) -> Option<String> {
-        if self.0.len() % 2 != 0 {
+        if !self.0.len().is_multiple_of(2) {
             return None;
         }
         let units = self
