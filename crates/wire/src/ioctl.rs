@@ -128,7 +128,7 @@ impl<'a> Response<'a> {
     }
 
     /// Appends the body to a message that holds its header. Output follows input at a multiple
-    /// of 8 bytes. Without output Windows sends 112 bytes in all, not the one more that
+    /// of 8 bytes. Without output Samba sends 112 bytes in all, not the one more that
     /// StructureSize counts.
     pub fn encode(&self, message: &mut Vec<u8>) {
         let input_offset = HEADER_LEN + RESPONSE_LEN;

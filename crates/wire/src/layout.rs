@@ -111,7 +111,8 @@ pub(crate) fn decode_buffer<'a>(
     slice_at(message, "OutputBuffer", offset.into(), length.into())
 }
 
-/// Appends the body of a [`buffer_response`].
+/// Appends the body of a [`buffer_response`]. Without output it is the fixed part alone, as Samba
+/// sends it, not the one byte more that StructureSize counts.
 pub(crate) fn encode_buffer(output: &[u8], message: &mut Vec<u8>) {
     begin(message, 9);
     message.put_u16(u16_of(BUFFER_RESPONSE_OFFSET));

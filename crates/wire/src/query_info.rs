@@ -6,7 +6,7 @@ use crate::cursor::{Put, Reader, slice_at};
 use crate::error::DecodeError;
 use crate::header::HEADER_LEN;
 use crate::ids::FileId;
-use crate::layout::{begin, buffer_response, fill_empty, u16_of, u32_of};
+use crate::layout::{begin, buffer_response, u16_of, u32_of};
 use crate::open_enum::{open_enum, open_flags};
 
 const REQUEST_LEN: usize = 40;
@@ -108,7 +108,8 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the body to a message that holds its header. Without input Windows sends 104 bytes
+    /// in all, not the one more that StructureSize counts.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 41);
         message.put_u8(self.info_type.0);
@@ -121,7 +122,6 @@ impl<'a> Request<'a> {
         message.put_u32(self.flags.0);
         message.put_file_id(self.file_id);
         message.put(self.input);
-        fill_empty(message, REQUEST_LEN);
     }
 }
 

@@ -158,6 +158,9 @@ impl Response {
 
     /// Appends the 16 bytes of the fixed part to a message that holds its header. The data go
     /// right after, from another buffer, with DataOffset [`DATA_OFFSET`].
+    ///
+    /// A READ of no bytes that succeeds is these 80 bytes alone, as Samba sends it; the one byte
+    /// that \[MS-SMB2\] 2.2.20 counts is left out.
     pub fn encode_head(&self, data_length: u32, message: &mut Vec<u8>) {
         begin(message, 17);
         message.put_u8(self.data_offset);
