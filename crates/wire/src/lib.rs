@@ -36,6 +36,7 @@ pub mod ioctl;
 mod layout;
 pub mod lock;
 pub mod logoff;
+pub mod nbt;
 pub mod negotiate;
 pub mod negotiate_context;
 mod open_enum;

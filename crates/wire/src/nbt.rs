@@ -1,0 +1,289 @@
+//! How SMB messages are framed on a stream: four bytes before each message, in the two forms of
+//! direct TCP (port 445) and of the NetBIOS session service (port 139). \[MS-SMB2\] 2.1,
+//! RFC 1001 and 1002
+
+use alloc::vec::Vec;
+
+use crate::cursor::{Put, Reader};
+use crate::error::DecodeError;
+use crate::open_enum::open_enum;
+
+/// Bytes of the header of a frame, in both forms.
+pub const FRAME_HEADER_LEN: usize = 4;
+/// The longest message in a frame of direct TCP: 24 bits. \[MS-SMB2\] 2.1
+pub const MAX_DIRECT_LEN: u32 = 0x00FF_FFFF;
+/// The longest message in a frame of the session service: 17 bits. RFC 1002 4.3.1
+pub const MAX_SESSION_LEN: u32 = 0x0001_FFFF;
+
+/// The header of a frame of direct TCP: zero, and a length of 24 bits. \[MS-SMB2\] 2.1
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirectHeader {
+    /// Bytes of the message.
+    pub length: u32,
+}
+
+impl DirectHeader {
+    /// Reads a header. The first byte must be zero.
+    pub fn decode(header: [u8; FRAME_HEADER_LEN]) -> Result<Self, DecodeError> {
+        let length = u32::from_be_bytes(header);
+        match header[0] {
+            0 => Ok(Self { length }),
+            _ => Err(invalid("StreamProtocolLength", length)),
+        }
+    }
+
+    /// The header; `None` where the message is too long.
+    pub fn encode(&self) -> Option<[u8; FRAME_HEADER_LEN]> {
+        (self.length <= MAX_DIRECT_LEN).then(|| self.length.to_be_bytes())
+    }
+}
+
+open_enum! {
+    /// What a frame of the session service is. RFC 1002 4.3.1
+    SessionPacketType(u8) {
+        /// A message.
+        MESSAGE = 0x00,
+        /// The caller names itself and whom it calls.
+        REQUEST = 0x81,
+        /// The session is there.
+        POSITIVE_RESPONSE = 0x82,
+        /// There will be none.
+        NEGATIVE_RESPONSE = 0x83,
+        /// Try elsewhere.
+        RETARGET_RESPONSE = 0x84,
+        /// Nothing; read and forget it.
+        KEEP_ALIVE = 0x85,
+    }
+}
+
+/// The header of a frame of the session service. RFC 1002 4.3.1
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionHeader {
+    /// What the frame is.
+    pub packet_type: SessionPacketType,
+    /// Bytes after the header.
+    pub length: u32,
+}
+
+impl SessionHeader {
+    /// Reads a header. The seven reserved flags must be zero.
+    pub fn decode(header: [u8; FRAME_HEADER_LEN]) -> Result<Self, DecodeError> {
+        let [packet_type, flags, high, low] = header;
+        if flags > 1 {
+            return Err(invalid("FLAGS", u32::from(flags)));
+        }
+        Ok(Self {
+            packet_type: SessionPacketType(packet_type),
+            length: u32::from_be_bytes([0, flags, high, low]),
+        })
+    }
+
+    /// The header; `None` where the message is too long.
+    pub fn encode(&self) -> Option<[u8; FRAME_HEADER_LEN]> {
+        let [_, flags, high, low] = self.length.to_be_bytes();
+        (self.length <= MAX_SESSION_LEN).then_some([self.packet_type.0, flags, high, low])
+    }
+}
+
+/// Bytes of a NetBIOS name: 15 characters and what it names. RFC 1001 5.2
+const NAME_LEN: usize = 16;
+/// Bytes of its first label: each half of a byte is a letter. RFC 1001 14.1
+const ENCODED_NAME_LEN: u8 = 32;
+/// The letter for 0.
+const ZERO_LETTER: u8 = b'A';
+/// The longest label of a scope. RFC 1002 4.1
+const MAX_LABEL_LEN: u8 = 63;
+/// The longest name with its scope. RFC 1002 4.1
+const MAX_ENCODED_LEN: usize = 255;
+
+/// A NetBIOS name. RFC 1001 5.2
+///
+/// The scope that may follow it is checked and dropped: nobody uses one today.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NetbiosName(pub [u8; NAME_LEN]);
+
+impl NetbiosName {
+    /// The suffix of a workstation.
+    pub const WORKSTATION: u8 = 0x00;
+    /// The suffix of a file server.
+    pub const SERVER: u8 = 0x20;
+    /// The name that reaches any file server: "*SMBSERVER".
+    pub const ANY_SERVER: Self = Self(*b"*SMBSERVER      ");
+
+    /// A name in capitals, padded with spaces. `None` where it is empty, longer than 15 bytes or
+    /// not ASCII.
+    pub fn new(name: &str, suffix: u8) -> Option<Self> {
+        let mut bytes = [b' '; NAME_LEN];
+        let place = bytes[..NAME_LEN - 1].get_mut(..name.len())?;
+        if name.is_empty() || !name.is_ascii() {
+            return None;
+        }
+        place.copy_from_slice(name.as_bytes());
+        place.make_ascii_uppercase();
+        bytes[NAME_LEN - 1] = suffix;
+        Some(Self(bytes))
+    }
+
+    /// The characters, without the spaces after them.
+    pub fn name(&self) -> &[u8] {
+        self.0[..NAME_LEN - 1].trim_ascii_end()
+    }
+
+    /// What it names.
+    pub fn suffix(&self) -> u8 {
+        self.0[NAME_LEN - 1]
+    }
+
+    /// Reads an encoded name and its scope. RFC 1001 14.1, RFC 1002 4.1
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let start = reader.position();
+        let length = reader.u8("NetBIOS name")?;
+        if length != ENCODED_NAME_LEN {
+            return Err(invalid("NetBIOS name", u32::from(length)));
+        }
+        let mut name = [0; NAME_LEN];
+        for byte in &mut name {
+            let [high, low] = reader.array("NetBIOS name")?;
+            *byte = nibble(high)? << 4 | nibble(low)?;
+        }
+        skip_scope(reader, start)?;
+        Ok(Self(name))
+    }
+
+    /// Appends the encoded name, with no scope.
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u8(ENCODED_NAME_LEN);
+        for byte in self.0 {
+            out.put(&[ZERO_LETTER + (byte >> 4), ZERO_LETTER + (byte & 0xF)]);
+        }
+        out.put_u8(0);
+    }
+}
+
+/// The half of a byte that a letter stands for.
+fn nibble(letter: u8) -> Result<u8, DecodeError> {
+    let value = letter.wrapping_sub(ZERO_LETTER);
+    if value > 0xF {
+        return Err(invalid("NetBIOS name", u32::from(letter)));
+    }
+    Ok(value)
+}
+
+/// Passes over the labels of a scope, up to the empty one that ends a name.
+fn skip_scope(reader: &mut Reader<'_>, start: usize) -> Result<(), DecodeError> {
+    loop {
+        let length = reader.u8("NetBIOS scope")?;
+        if length == 0 {
+            return Ok(());
+        }
+        reader.skip("NetBIOS scope", usize::from(length))?;
+        let is_too_long = reader.position() - start >= MAX_ENCODED_LEN;
+        if length > MAX_LABEL_LEN || is_too_long {
+            return Err(invalid("NetBIOS scope", u32::from(length)));
+        }
+    }
+}
+
+/// What a caller sends first. RFC 1002 4.3.2
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionRequest {
+    /// Whom it calls.
+    pub called: NetbiosName,
+    /// Who it is.
+    pub calling: NetbiosName,
+}
+
+impl SessionRequest {
+    /// Reads what follows the header.
+    pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(body);
+        Ok(Self {
+            called: NetbiosName::read(&mut reader)?,
+            calling: NetbiosName::read(&mut reader)?,
+        })
+    }
+
+    /// Appends the frame, header and all.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.put(&[SessionPacketType::REQUEST.0, 0, 0, 68]);
+        self.called.encode(out);
+        self.calling.encode(out);
+    }
+}
+
+open_enum! {
+    /// Why there is no session. RFC 1002 4.3.4
+    SessionError(u8) {
+        /// Nobody listens on the called name.
+        NOT_LISTENING_ON_CALLED_NAME = 0x80,
+        /// Nobody listens for the calling name.
+        NOT_LISTENING_FOR_CALLING_NAME = 0x81,
+        /// There is no such called name.
+        CALLED_NAME_NOT_PRESENT = 0x82,
+        /// The name is there, but not what a session needs.
+        INSUFFICIENT_RESOURCES = 0x83,
+        /// Something else.
+        UNSPECIFIED = 0x8F,
+    }
+}
+
+/// The answer to a [`SessionRequest`]. RFC 1002 4.3.3 to 4.3.5
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionResponse {
+    /// The session is there.
+    Positive,
+    /// There will be none.
+    Negative(SessionError),
+    /// Try elsewhere.
+    Retarget {
+        /// The IPv4 address.
+        address: [u8; 4],
+        /// The TCP port.
+        port: u16,
+    },
+}
+
+impl SessionResponse {
+    /// Reads what follows a header of the type `packet_type`.
+    pub fn decode(packet_type: SessionPacketType, body: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(body);
+        match packet_type {
+            SessionPacketType::POSITIVE_RESPONSE => Ok(Self::Positive),
+            SessionPacketType::NEGATIVE_RESPONSE => {
+                let error = SessionError(reader.u8("ERROR_CODE")?);
+                Ok(Self::Negative(error))
+            }
+            SessionPacketType::RETARGET_RESPONSE => Ok(Self::Retarget {
+                address: reader.array("RETARGET_IP_ADDRESS")?,
+                port: reader.array("PORT").map(u16::from_be_bytes)?,
+            }),
+            _ => Err(invalid("TYPE", u32::from(packet_type.0))),
+        }
+    }
+
+    /// Appends the frame, header and all.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match *self {
+            Self::Positive => out.put(&[SessionPacketType::POSITIVE_RESPONSE.0, 0, 0, 0]),
+            Self::Negative(error) => {
+                out.put(&[SessionPacketType::NEGATIVE_RESPONSE.0, 0, 0, 1]);
+                out.put_u8(error.0);
+            }
+            Self::Retarget { address, port } => {
+                out.put(&[SessionPacketType::RETARGET_RESPONSE.0, 0, 0, 6]);
+                out.put(&address);
+                out.put(&port.to_be_bytes());
+            }
+        }
+    }
+}
+
+/// A frame that only shows that its sender lives. RFC 1002 4.3.7
+pub const KEEP_ALIVE: [u8; FRAME_HEADER_LEN] = [SessionPacketType::KEEP_ALIVE.0, 0, 0, 0];
+
+fn invalid(field: &'static str, value: u32) -> DecodeError {
+    DecodeError::Invalid {
+        field,
+        value: u64::from(value),
+    }
+}
