@@ -44,6 +44,7 @@ pub mod oplock_break;
 pub mod query_directory;
 pub mod query_info;
 pub mod read;
+pub mod security;
 pub mod server_to_client_notification;
 pub mod session_setup;
 pub mod set_info;
