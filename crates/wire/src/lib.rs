@@ -41,6 +41,7 @@ pub mod negotiate;
 pub mod negotiate_context;
 mod open_enum;
 pub mod oplock_break;
+pub mod posix;
 pub mod query_directory;
 pub mod query_info;
 pub mod read;

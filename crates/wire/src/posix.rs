@@ -1,0 +1,290 @@
+//! The POSIX extensions of SMB 3.1.1: a create context, two information classes of files, one of
+//! volumes. "SMB3 POSIX Protocol Extensions", as Samba and the Linux kernel speak them.
+
+use alloc::vec::Vec;
+
+use crate::access::FileAttributes;
+use crate::cursor::{Put, Reader};
+use crate::error::DecodeError;
+use crate::open_enum::open_enum;
+use crate::security::Sid;
+use crate::time::FileTime;
+
+/// The name of the create context, and of the negotiate context that offers it.
+pub const POSIX_TAG: [u8; 16] = [
+    0x93, 0xAD, 0x25, 0x50, 0x9C, 0xB4, 0x11, 0xE7, 0xB4, 0x23, 0x83, 0xDE, 0x96, 0x8B, 0xCD, 0x7C,
+];
+
+open_enum! {
+    /// What kind of file, in bits 12 to 14 of a mode.
+    PosixFileType(u32) {
+        /// A regular file.
+        FILE = 0,
+        /// A directory.
+        DIRECTORY = 1,
+        /// A symbolic link.
+        SYMLINK = 2,
+        /// A character device.
+        CHARACTER_DEVICE = 3,
+        /// A block device.
+        BLOCK_DEVICE = 4,
+        /// A named pipe.
+        FIFO = 5,
+        /// A socket.
+        SOCKET = 6,
+    }
+}
+
+/// Permissions and type: as in chmod in bits 0 to 11, the type in bits 12 to 14.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct PosixMode(pub u32);
+
+/// The bits of chmod.
+const PERMISSIONS: u32 = 0o7777;
+/// The bits of the type.
+const TYPE_SHIFT: u32 = 12;
+/// Three bits hold a type.
+const TYPE_MASK: u32 = 0x7;
+/// The bits of the type in a Unix mode.
+const UNIX_TYPE: u32 = 0o170_000;
+/// Each type as a Unix mode has it.
+const UNIX_TYPES: [(u32, PosixFileType); 7] = [
+    (0o100_000, PosixFileType::FILE),
+    (0o040_000, PosixFileType::DIRECTORY),
+    (0o120_000, PosixFileType::SYMLINK),
+    (0o020_000, PosixFileType::CHARACTER_DEVICE),
+    (0o060_000, PosixFileType::BLOCK_DEVICE),
+    (0o010_000, PosixFileType::FIFO),
+    (0o140_000, PosixFileType::SOCKET),
+];
+
+impl PosixMode {
+    /// From what stat tells. A type that the wire has no number for is a file.
+    pub fn from_unix(mode: u32) -> Self {
+        let file_type = UNIX_TYPES
+            .iter()
+            .find(|(unix, _)| *unix == mode & UNIX_TYPE)
+            .map_or(PosixFileType::FILE, |(_, file_type)| *file_type);
+        Self(mode & PERMISSIONS | file_type.0 << TYPE_SHIFT)
+    }
+
+    /// As stat would tell it; `None` for a type that Unix does not have.
+    pub fn to_unix(self) -> Option<u32> {
+        let file_type = self.file_type();
+        UNIX_TYPES
+            .iter()
+            .find(|(_, known)| *known == file_type)
+            .map(|(unix, _)| self.permissions() | unix)
+    }
+
+    /// The bits of chmod.
+    pub const fn permissions(self) -> u32 {
+        self.0 & PERMISSIONS
+    }
+
+    /// What kind of file.
+    pub const fn file_type(self) -> PosixFileType {
+        PosixFileType(self.0 >> TYPE_SHIFT & TYPE_MASK)
+    }
+}
+
+/// The create context of a request: open by POSIX rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct PosixCreateRequest {
+    /// The permissions of a file that is created.
+    pub mode: u32,
+}
+
+impl PosixCreateRequest {
+    /// Bytes on the wire.
+    pub const LEN: usize = 4;
+
+    /// Reads the data of the context.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mode = Reader::new(bytes).u32("Mode")?;
+        Ok(Self { mode })
+    }
+
+    /// Appends the data of the context.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.mode);
+    }
+}
+
+/// The create context of a response; the information classes end in the same fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct PosixCreateResponse {
+    /// Names that the file has.
+    pub number_of_links: u32,
+    /// What kind of reparse point; 0 for none.
+    pub reparse_tag: u32,
+    /// Permissions and type.
+    pub mode: PosixMode,
+    /// The owner.
+    pub owner: Sid,
+    /// The group.
+    pub group: Sid,
+}
+
+impl PosixCreateResponse {
+    /// Bytes before the SIDs.
+    pub const FIXED_LEN: usize = 12;
+
+    /// Reads the data of the context.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::read(&mut Reader::new(bytes))
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            number_of_links: reader.u32("HardLinks")?,
+            reparse_tag: reader.u32("ReparseTag")?,
+            mode: PosixMode(reader.u32("Mode")?),
+            owner: Sid::read(reader)?,
+            group: Sid::read(reader)?,
+        })
+    }
+
+    /// Appends the data of the context.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.number_of_links);
+        out.put_u32(self.reparse_tag);
+        out.put_u32(self.mode.0);
+        self.owner.encode(out);
+        self.group.encode(out);
+    }
+}
+
+/// What a listing by class 100 tells besides what other classes do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct PosixAttributes {
+    /// The device that holds the file.
+    pub device: u32,
+    /// Links, tag, mode, owner and group.
+    pub create: PosixCreateResponse,
+}
+
+/// FILE_POSIX_INFO: the attributes of a file. File information class 100.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct FilePosixInformation {
+    /// When the file was created.
+    pub created: FileTime,
+    /// When it was last read.
+    pub accessed: FileTime,
+    /// When its data last changed.
+    pub written: FileTime,
+    /// When its data or attributes last changed.
+    pub changed: FileTime,
+    /// Bytes in the file.
+    pub end_of_file: u64,
+    /// Bytes on disk.
+    pub allocation_size: u64,
+    /// DOS attributes.
+    pub attributes: FileAttributes,
+    /// The number of the file on its device.
+    pub inode: u64,
+    /// Device, links, tag, mode, owner and group.
+    pub posix: PosixAttributes,
+}
+
+impl FilePosixInformation {
+    /// Bytes before the SIDs.
+    pub const FIXED_LEN: usize = 80;
+
+    /// Reads the structure at the start of `bytes`.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::read(&mut Reader::new(bytes))
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            created: FileTime(reader.u64("CreationTime")?),
+            accessed: FileTime(reader.u64("LastAccessTime")?),
+            written: FileTime(reader.u64("LastWriteTime")?),
+            changed: FileTime(reader.u64("ChangeTime")?),
+            end_of_file: reader.u64("EndOfFile")?,
+            allocation_size: reader.u64("AllocationSize")?,
+            attributes: FileAttributes(reader.u32("FileAttributes")?),
+            inode: reader.u64("Inode")?,
+            posix: PosixAttributes {
+                device: read_device(reader)?,
+                create: PosixCreateResponse::read(reader)?,
+            },
+        })
+    }
+
+    /// Appends the structure.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u64(self.created.0);
+        out.put_u64(self.accessed.0);
+        out.put_u64(self.written.0);
+        out.put_u64(self.changed.0);
+        out.put_u64(self.end_of_file);
+        out.put_u64(self.allocation_size);
+        out.put_u32(self.attributes.0);
+        out.put_u64(self.inode);
+        out.put_u32(self.posix.device);
+        out.put_u32(0);
+        self.posix.create.encode(out);
+    }
+}
+
+/// Reads the device and the zero after it.
+fn read_device(reader: &mut Reader<'_>) -> Result<u32, DecodeError> {
+    let device = reader.u32("DeviceId")?;
+    reader.skip("Reserved", 4)?;
+    Ok(device)
+}
+
+/// FS_POSIX_INFO: what statvfs tells. File system information class 100.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct FsPosixInformation {
+    /// Bytes that are best moved at once.
+    pub optimal_transfer_size: u32,
+    /// Bytes in a block, the unit of the next three.
+    pub block_size: u32,
+    /// Blocks of the volume.
+    pub total_blocks: u64,
+    /// Free blocks.
+    pub blocks_available: u64,
+    /// Free blocks for the user.
+    pub user_blocks_available: u64,
+    /// Inodes of the volume.
+    pub total_file_nodes: u64,
+    /// Free inodes.
+    pub free_file_nodes: u64,
+    /// The id of the file system.
+    pub file_system_identifier: u64,
+}
+
+impl FsPosixInformation {
+    /// Bytes on the wire.
+    pub const LEN: usize = 56;
+
+    /// Reads the structure at the start of `bytes`.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        Ok(Self {
+            optimal_transfer_size: reader.u32("OptimalTransferSize")?,
+            block_size: reader.u32("BlockSize")?,
+            total_blocks: reader.u64("TotalBlocks")?,
+            blocks_available: reader.u64("BlocksAvail")?,
+            user_blocks_available: reader.u64("UserBlocksAvail")?,
+            total_file_nodes: reader.u64("TotalFileNodes")?,
+            free_file_nodes: reader.u64("FreeFileNodes")?,
+            file_system_identifier: reader.u64("FileSysIdentifier")?,
+        })
+    }
+
+    /// Appends the structure.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.optimal_transfer_size);
+        out.put_u32(self.block_size);
+        out.put_u64(self.total_blocks);
+        out.put_u64(self.blocks_available);
+        out.put_u64(self.user_blocks_available);
+        out.put_u64(self.total_file_nodes);
+        out.put_u64(self.free_file_nodes);
+        out.put_u64(self.file_system_identifier);
+    }
+}
