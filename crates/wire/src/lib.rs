@@ -16,6 +16,7 @@
 
 extern crate alloc;
 
+pub mod aapl;
 pub mod access;
 pub mod cancel;
 pub mod change_notify;
