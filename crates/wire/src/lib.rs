@@ -30,6 +30,7 @@ pub mod echo;
 pub mod error;
 pub mod error_response;
 pub mod flush;
+pub mod fscc;
 pub mod fsctl;
 pub mod header;
 pub mod ids;

@@ -1,0 +1,137 @@
+//! Lists whose entries begin with NextEntryOffset: bytes from one entry to the next, 0 in the
+//! last. \[MS-FSCC\] 2.4, 2.7.1
+
+use alloc::vec::Vec;
+
+use crate::cursor::Put;
+use crate::error::DecodeError;
+
+/// Bytes of a NextEntryOffset.
+const OFFSET_LEN: usize = 4;
+
+/// Writes the entries of a list, each at its alignment, with no padding after the last.
+#[derive(Clone, Debug)]
+pub struct ChainWriter {
+    bytes: Vec<u8>,
+    /// Where the list begins in `bytes`; alignment counts from here.
+    start: usize,
+    /// Where the last entry begins in `bytes`.
+    last: Option<usize>,
+    alignment: usize,
+    max_len: usize,
+}
+
+impl ChainWriter {
+    /// A list that is appended to `bytes` and takes at most `max_len` more.
+    pub fn new(bytes: Vec<u8>, alignment: usize, max_len: usize) -> Self {
+        let start = bytes.len();
+        Self {
+            bytes,
+            start,
+            last: None,
+            alignment,
+            max_len,
+        }
+    }
+
+    /// Appends an entry: `encode` writes what follows NextEntryOffset. False, and nothing is
+    /// changed, where the entry does not fit.
+    pub fn push(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let before = self.bytes.len();
+        let length = (before - self.start).next_multiple_of(self.alignment);
+        self.bytes.resize(self.start + length, 0);
+        let entry = self.bytes.len();
+        self.bytes.put_u32(0);
+        encode(&mut self.bytes);
+        if self.len() > self.max_len || !self.link(entry) {
+            self.bytes.truncate(before);
+            return false;
+        }
+        self.last = Some(entry);
+        true
+    }
+
+    /// Makes the last entry point at the one that begins at `entry`.
+    fn link(&mut self, entry: usize) -> bool {
+        let Some(last) = self.last else {
+            return true;
+        };
+        let Ok(offset) = u32::try_from(entry - last) else {
+            return false;
+        };
+        self.bytes[last..last + OFFSET_LEN].copy_from_slice(&offset.to_le_bytes());
+        true
+    }
+
+    /// Bytes of the list so far.
+    pub fn len(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    /// Whether no entry was written.
+    pub fn is_empty(&self) -> bool {
+        self.last.is_none()
+    }
+
+    /// The bytes given to [`ChainWriter::new`], with the list after them.
+    pub fn finish(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// Reads the entries of a list: the bytes of each after its NextEntryOffset. The first error
+/// ends it, and every step goes forward, so that it ends whatever the bytes.
+#[derive(Clone, Debug)]
+pub struct Chain<'a> {
+    /// From the next entry on; `None` after the last.
+    rest: Option<&'a [u8]>,
+    field: &'static str,
+    alignment: usize,
+}
+
+impl<'a> Chain<'a> {
+    /// The entries in `bytes`; no bytes are an empty list.
+    pub fn new(bytes: &'a [u8], field: &'static str, alignment: usize) -> Self {
+        Self {
+            rest: (!bytes.is_empty()).then_some(bytes),
+            field,
+            alignment,
+        }
+    }
+
+    /// The entry at the start of `rest`, and what comes after it.
+    fn split(&self, rest: &'a [u8]) -> Result<(&'a [u8], Option<&'a [u8]>), DecodeError> {
+        let Some((offset, entry)) = rest.split_first_chunk::<OFFSET_LEN>() else {
+            return Err(DecodeError::Truncated {
+                field: self.field,
+                needed: OFFSET_LEN,
+                left: rest.len(),
+            });
+        };
+        let offset = u32::from_le_bytes(*offset);
+        if offset == 0 {
+            return Ok((entry, None));
+        }
+        let next = usize::try_from(offset).unwrap_or(usize::MAX);
+        let is_entry = next > OFFSET_LEN && next.is_multiple_of(self.alignment);
+        if !is_entry || next >= rest.len() {
+            return Err(DecodeError::Invalid {
+                field: self.field,
+                value: u64::from(offset),
+            });
+        }
+        Ok((&entry[..next - OFFSET_LEN], Some(&rest[next..])))
+    }
+}
+
+impl<'a> Iterator for Chain<'a> {
+    type Item = Result<&'a [u8], DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.rest.take()?;
+        Some(self.split(rest).map(|(entry, after)| {
+            self.rest = after;
+            entry
+        }))
+    }
+}

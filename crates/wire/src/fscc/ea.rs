@@ -1,0 +1,149 @@
+//! Extended attributes, and lists of their names. \[MS-FSCC\] 2.4.16
+
+use alloc::vec::Vec;
+
+use super::chain::{Chain, ChainWriter};
+use crate::cursor::{Put, Reader};
+use crate::error::DecodeError;
+use crate::open_enum::open_flags;
+
+/// Where each entry of the lists begins.
+const ALIGNMENT: usize = 4;
+
+open_flags! {
+    /// What is special about an extended attribute. \[MS-FSCC\] 2.4.16
+    EaFlags(u8) {
+        /// Who does not understand the attribute cannot use the file.
+        NEED_EA = 0x80,
+    }
+}
+
+/// An extended attribute. \[MS-FSCC\] 2.4.16
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct FullEa<'a> {
+    /// What is special about it.
+    pub flags: EaFlags,
+    /// The name: 8-bit characters, no NUL; at most 255 bytes.
+    pub name: &'a [u8],
+    /// The value; at most 65,535 bytes. None deletes the attribute.
+    pub value: &'a [u8],
+}
+
+impl<'a> FullEa<'a> {
+    /// Reads what follows NextEntryOffset.
+    fn decode(entry: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(entry);
+        let flags = EaFlags(reader.u8("Flags")?);
+        let name_len = reader.u8("EaNameLength")?;
+        let value_len = reader.u16("EaValueLength")?;
+        let name = read_name(&mut reader, name_len)?;
+        let value = reader.bytes("EaValue", usize::from(value_len))?;
+        Ok(Self { flags, name, value })
+    }
+}
+
+/// Reads a name and the NUL after it.
+fn read_name<'a>(reader: &mut Reader<'a>, name_len: u8) -> Result<&'a [u8], DecodeError> {
+    let name = reader.bytes("EaName", usize::from(name_len))?;
+    match reader.u8("EaName")? {
+        0 => Ok(name),
+        byte => Err(DecodeError::Invalid {
+            field: "EaName",
+            value: u64::from(byte),
+        }),
+    }
+}
+
+/// Writes a list of extended attributes. \[MS-FSCC\] 2.4.16
+#[derive(Clone, Debug)]
+pub struct EaWriter(ChainWriter);
+
+impl EaWriter {
+    /// A list of at most `max_len` bytes.
+    pub fn new(max_len: usize) -> Self {
+        Self(ChainWriter::new(Vec::new(), ALIGNMENT, max_len))
+    }
+
+    /// Appends an attribute. False where it does not fit, and where name or value are longer
+    /// than the wire can say.
+    pub fn push(&mut self, ea: &FullEa<'_>) -> bool {
+        let Ok(name_len) = u8::try_from(ea.name.len()) else {
+            return false;
+        };
+        let Ok(value_len) = u16::try_from(ea.value.len()) else {
+            return false;
+        };
+        self.0.push(|out| {
+            out.put_u8(ea.flags.0);
+            out.put_u8(name_len);
+            out.put_u16(value_len);
+            out.put(ea.name);
+            out.put_u8(0);
+            out.put(ea.value);
+        })
+    }
+
+    /// The list.
+    pub fn finish(self) -> Vec<u8> {
+        self.0.finish()
+    }
+}
+
+/// Reads a list of extended attributes. \[MS-FSCC\] 2.4.16
+#[derive(Clone, Debug)]
+pub struct Eas<'a>(Chain<'a>);
+
+impl<'a> Eas<'a> {
+    /// The attributes in `bytes`. An error is STATUS_EA_LIST_INCONSISTENT.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(Chain::new(bytes, "FILE_FULL_EA_INFORMATION", ALIGNMENT))
+    }
+}
+
+impl<'a> Iterator for Eas<'a> {
+    type Item = Result<FullEa<'a>, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let entry = self.0.next()?;
+        Some(entry.and_then(FullEa::decode))
+    }
+}
+
+/// Reads the names that a query asks for: FILE_GET_EA_INFORMATION. \[MS-FSCC\] 2.4.16.1
+#[derive(Clone, Debug)]
+pub struct EaNames<'a>(Chain<'a>);
+
+impl<'a> EaNames<'a> {
+    /// The names in `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(Chain::new(bytes, "FILE_GET_EA_INFORMATION", ALIGNMENT))
+    }
+}
+
+impl<'a> Iterator for EaNames<'a> {
+    type Item = Result<&'a [u8], DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let entry = self.0.next()?;
+        Some(entry.and_then(|entry| {
+            let mut reader = Reader::new(entry);
+            let name_len = reader.u8("EaNameLength")?;
+            read_name(&mut reader, name_len)
+        }))
+    }
+}
+
+/// A list of the names that a query asks for: FILE_GET_EA_INFORMATION. `None` where a name is
+/// longer than 255 bytes. \[MS-FSCC\] 2.4.16.1
+pub fn put_ea_names(out: Vec<u8>, names: &[&[u8]]) -> Option<Vec<u8>> {
+    let mut chain = ChainWriter::new(out, ALIGNMENT, usize::MAX);
+    for name in names {
+        let name_len = u8::try_from(name.len()).ok()?;
+        chain.push(|out| {
+            out.put_u8(name_len);
+            out.put(name);
+            out.put_u8(0);
+        });
+    }
+    Some(chain.finish())
+}

@@ -1,0 +1,64 @@
+//! Information classes that hold a name: its length in bytes, then its characters.
+
+use alloc::vec::Vec;
+
+use crate::cursor::{Put, Reader};
+use crate::error::DecodeError;
+use crate::text::Utf16;
+
+/// Appends the length of a name. A name is far shorter than what a u32 counts.
+pub(super) fn put_name_len(out: &mut Vec<u8>, name: Utf16<'_>) {
+    out.put_u32(u32::try_from(name.len()).expect("a name is shorter than 4 GiB"));
+}
+
+/// Reads a length in bytes, and as many of a name.
+pub(super) fn read_name<'a>(
+    reader: &mut Reader<'a>,
+    field: &'static str,
+) -> Result<Utf16<'a>, DecodeError> {
+    let length = reader.u32(field)?;
+    name_of(reader, field, length)
+}
+
+/// Reads the `length` bytes of a name.
+pub(super) fn name_of<'a>(
+    reader: &mut Reader<'a>,
+    field: &'static str,
+    length: u32,
+) -> Result<Utf16<'a>, DecodeError> {
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    reader.bytes(field, length).map(Utf16)
+}
+
+/// A name or path. The classes Name, AlternateName and NormalizedName have this form.
+/// \[MS-FSCC\] 2.1.7
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct FileNameInformation<'a> {
+    /// The name. In AlternateName the 8.3 name alone; in the others the path from the root of
+    /// the share, with a leading backslash in Name and without it in NormalizedName.
+    pub name: Utf16<'a>,
+}
+
+/// Set: the 8.3 name. \[MS-FSCC\] 2.4.46
+pub type FileShortNameInformation<'a> = FileNameInformation<'a>;
+
+impl<'a> FileNameInformation<'a> {
+    /// Bytes before the characters.
+    pub const FIXED_LEN: usize = 4;
+
+    /// Reads the structure at the start of `bytes`.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        Self::read(&mut Reader::new(bytes))
+    }
+
+    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let name = read_name(reader, "FileName")?;
+        Ok(Self { name })
+    }
+
+    /// Appends the structure.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        put_name_len(out, self.name);
+        out.put(self.name.0);
+    }
+}

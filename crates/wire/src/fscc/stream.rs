@@ -1,0 +1,85 @@
+//! The streams of a file. \[MS-FSCC\] 2.4.49
+
+use alloc::vec::Vec;
+
+use super::chain::{Chain, ChainWriter};
+use super::name::{name_of, put_name_len};
+use crate::cursor::{Put, Reader};
+use crate::error::DecodeError;
+use crate::text::Utf16;
+
+/// Where each entry of the list begins.
+const ALIGNMENT: usize = 8;
+
+/// A stream of a file. \[MS-FSCC\] 2.4.49
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct FileStreamInformation<'a> {
+    /// Bytes in the stream.
+    pub stream_size: u64,
+    /// Bytes on disk.
+    pub allocation_size: u64,
+    /// The name with its type: "::$DATA", ":notes:$DATA".
+    pub name: Utf16<'a>,
+}
+
+impl<'a> FileStreamInformation<'a> {
+    /// Reads what follows NextEntryOffset.
+    fn decode(entry: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(entry);
+        let name_len = reader.u32("StreamNameLength")?;
+        Ok(Self {
+            stream_size: reader.u64("StreamSize")?,
+            allocation_size: reader.u64("StreamAllocationSize")?,
+            name: name_of(&mut reader, "StreamName", name_len)?,
+        })
+    }
+
+    /// Appends what follows NextEntryOffset.
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_name_len(out, self.name);
+        out.put_u64(self.stream_size);
+        out.put_u64(self.allocation_size);
+        out.put(self.name.0);
+    }
+}
+
+/// Writes the list of streams.
+#[derive(Clone, Debug)]
+pub struct StreamWriter(ChainWriter);
+
+impl StreamWriter {
+    /// A list of at most `max_len` bytes.
+    pub fn new(max_len: usize) -> Self {
+        Self(ChainWriter::new(Vec::new(), ALIGNMENT, max_len))
+    }
+
+    /// Appends a stream; false where it does not fit.
+    pub fn push(&mut self, stream: &FileStreamInformation<'_>) -> bool {
+        self.0.push(|out| stream.encode(out))
+    }
+
+    /// The list.
+    pub fn finish(self) -> Vec<u8> {
+        self.0.finish()
+    }
+}
+
+/// Reads the list of streams.
+#[derive(Clone, Debug)]
+pub struct Streams<'a>(Chain<'a>);
+
+impl<'a> Streams<'a> {
+    /// The streams in `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(Chain::new(bytes, "FILE_STREAM_INFORMATION", ALIGNMENT))
+    }
+}
+
+impl<'a> Iterator for Streams<'a> {
+    type Item = Result<FileStreamInformation<'a>, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let entry = self.0.next()?;
+        Some(entry.and_then(FileStreamInformation::decode))
+    }
+}
