@@ -10,9 +10,6 @@ use crate::error::DecodeError;
 use crate::open_enum::{open_enum, open_flags};
 use crate::text::Utf16;
 
-/// The name of the create context.
-pub const AAPL_TAG: [u8; 4] = *b"AAPL";
-
 open_enum! {
     /// What a context asks for.
     AaplCommand(u32) {

@@ -1,5 +1,6 @@
-//! The POSIX extensions of SMB 3.1.1: a create context, two information classes of files, one of
-//! volumes. "SMB3 POSIX Protocol Extensions", as Samba and the Linux kernel speak them.
+//! The POSIX extensions of SMB 3.1.1: the create context of a response, two information classes
+//! of files, one of volumes. "SMB3 POSIX Protocol Extensions", as Samba and the Linux kernel
+//! speak them.
 
 use alloc::vec::Vec;
 
@@ -9,11 +10,6 @@ use crate::error::DecodeError;
 use crate::open_enum::open_enum;
 use crate::security::Sid;
 use crate::time::FileTime;
-
-/// The name of the create context, and of the negotiate context that offers it.
-pub const POSIX_TAG: [u8; 16] = [
-    0x93, 0xAD, 0x25, 0x50, 0x9C, 0xB4, 0x11, 0xE7, 0xB4, 0x23, 0x83, 0xDE, 0x96, 0x8B, 0xCD, 0x7C,
-];
 
 open_enum! {
     /// What kind of file, in bits 12 to 14 of a mode.
@@ -88,30 +84,8 @@ impl PosixMode {
     }
 }
 
-/// The create context of a request: open by POSIX rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct PosixCreateRequest {
-    /// The permissions of a file that is created.
-    pub mode: u32,
-}
-
-impl PosixCreateRequest {
-    /// Bytes on the wire.
-    pub const LEN: usize = 4;
-
-    /// Reads the data of the context.
-    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mode = Reader::new(bytes).u32("Mode")?;
-        Ok(Self { mode })
-    }
-
-    /// Appends the data of the context.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        out.put_u32(self.mode);
-    }
-}
-
-/// The create context of a response; the information classes end in the same fields.
+/// The create context of a response, SIDs and all; the information classes end in the same
+/// fields. [`crate::create_context::PosixResponse`] is the same with the SIDs as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PosixCreateResponse {
     /// Names that the file has.

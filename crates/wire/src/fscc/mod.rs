@@ -46,20 +46,7 @@ pub use volume::{
 };
 
 use crate::open_enum::open_enum;
-
-open_enum! {
-    /// What QUERY_INFO and SET_INFO are about. \[MS-SMB2\] 2.2.37
-    InfoType(u8) {
-        /// The file: see [`FileInfoClass`].
-        FILE = 0x01,
-        /// The volume: see [`FsInfoClass`].
-        FILESYSTEM = 0x02,
-        /// The security descriptor.
-        SECURITY = 0x03,
-        /// Disk quotas.
-        QUOTA = 0x04,
-    }
-}
+pub use crate::query_info::InfoType;
 
 open_enum! {
     /// An information class of a file or directory. \[MS-FSCC\] 2.4

@@ -15,7 +15,8 @@ pub struct FileRenameInformation<'a> {
     pub is_replacing: bool,
     /// Always 0 over the network.
     pub root_directory: u64,
-    /// The path from the root of the share; no leading backslash.
+    /// The path from the root of the share. Some clients lead it with a backslash: smbclient
+    /// does in a link.
     pub name: Utf16<'a>,
 }
 

@@ -7,6 +7,7 @@ use super::sid::Sid;
 use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::open_enum::open_flags;
+use crate::query_info::SecurityInformation;
 
 /// Bytes before what the offsets point at.
 const HEADER_LEN: usize = 20;
@@ -48,28 +49,6 @@ open_flags! {
         RM_CONTROL_VALID = 0x4000,
         /// The form with offsets: the only one on the wire.
         SELF_RELATIVE = 0x8000,
-    }
-}
-
-open_flags! {
-    /// Which parts of a descriptor are asked for or set. \[MS-DTYP\] 2.4.7
-    SecurityInformation(u32) {
-        /// The owner.
-        OWNER = 0x0000_0001,
-        /// The group.
-        GROUP = 0x0000_0002,
-        /// The DACL.
-        DACL = 0x0000_0004,
-        /// The SACL.
-        SACL = 0x0000_0008,
-        /// The integrity label in the SACL.
-        LABEL = 0x0000_0010,
-        /// The resource attributes in the SACL.
-        ATTRIBUTE = 0x0000_0020,
-        /// The central policy in the SACL.
-        SCOPE = 0x0000_0040,
-        /// All of it, to back it up.
-        BACKUP = 0x0001_0000,
     }
 }
 

@@ -9,5 +9,7 @@ mod sid;
 mod unix;
 
 pub use acl::{Ace, AceFlags, AceType, Acl};
-pub use descriptor::{DescriptorControl, SecurityDescriptor, SecurityInformation};
+pub use descriptor::{DescriptorControl, SecurityDescriptor};
 pub use sid::{ParseSidError, Sid};
+
+pub use crate::query_info::SecurityInformation;
