@@ -210,7 +210,10 @@ fn exported_session_key(
     message: &Authenticate<'_>,
 ) -> Result<(Key, Flags), Refusal> {
     let flags = Flags(message.flags.0 & first.flags.0);
-    if !flags.contains(Flags::KEY_EXCHANGE) {
+    // Who neither signs nor seals may leave the key out.
+    let is_silent = flags.0 & (Flags::SIGN.0 | Flags::SEAL.0) == 0;
+    let is_left_out = is_silent && message.encrypted_session_key.is_empty();
+    if !flags.contains(Flags::KEY_EXCHANGE) || is_left_out {
         return Ok((key_exchange_key.clone(), flags));
     }
     let wrapped = message
