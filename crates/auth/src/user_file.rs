@@ -337,7 +337,7 @@ fn write(path: &Path, users: &Users) -> io::Result<()> {
 fn format(users: &Users) -> Zeroizing<String> {
     let quoted = |text: &str| toml::Value::String(text.into()).to_string();
     let mut content = Zeroizing::new(String::from(
-        "# Written by `smbeam user`. An NT hash is as good as the password: keep this file secret.\n",
+        "# Written by `smbeam user`. An NT hash is as good as the password: keep this secret.\n",
     ));
     for Account {
         name,
@@ -376,7 +376,8 @@ impl fmt::Display for UserFileError {
             Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Readable(path, mode) => write!(
                 f,
-                "{path}: mode {mode:04o} lets others read the password hashes; run: chmod 600 {path}",
+                "{path}: mode {mode:04o} lets others read the password hashes; \
+                 run: chmod 600 {path}",
                 path = path.display()
             ),
             Self::TooLong(path) => {

@@ -7,7 +7,7 @@
 //! - [`SigningKey`] signs and verifies: HMAC-SHA256, AES-CMAC, AES-GMAC. [MS-SMB2] 3.1.4.1
 //! - [`SealingKey`] seals and opens: AES-GCM and AES-CCM, 128 and 256 bits. [MS-SMB2] 3.1.4.3
 //! - [`PreauthHash`] chains the messages before authentication. [MS-SMB2] 3.3.5.4
-//! - [`derive`] turns a session key into the keys of a session. [MS-SMB2] 3.1.4.2
+//! - [`mod@derive`] turns a session key into the keys of a session. [MS-SMB2] 3.1.4.2
 #![no_std]
 #![deny(unsafe_code)]
 

@@ -232,7 +232,10 @@ proptest! {
 
     #[test]
     fn authenticate_round_trips(
-        fields in vec(vec(any::<u8>(), 0..40), 6), flags: u32, version: [u8; 8], mic: Option<[u8; 16]>,
+        fields in vec(vec(any::<u8>(), 0..40), 6),
+        flags: u32,
+        version: [u8; 8],
+        mic: Option<[u8; 16]>,
     ) {
         let flags = Flags(flags);
         let message = Authenticate {
