@@ -20,6 +20,10 @@ use crate::server::{
     Server, close, create, flush, query_directory, query_info, read, set_info, write,
 };
 
+/// Bytes that one credit pays for, and most bytes where credits do not count them.
+/// \[MS-SMB2\] 3.3.5.2.5
+pub(crate) const BYTES_PER_CREDIT: u32 = 65_536;
+
 /// What a handler sees of its request and of the world.
 pub(crate) struct Context<'a> {
     pub(crate) now: Now,
@@ -30,12 +34,16 @@ pub(crate) struct Context<'a> {
     /// The session and the tree of the request: looked up anew for each member of a compound.
     pub(crate) session: Arc<Session>,
     pub(crate) tree: Arc<TreeConnect>,
+    /// Whether a request may ask for more than 64 KiB and pay with its credits: dialect 2.1 and
+    /// later, where the transport has room for it.
+    pub(crate) has_large_mtu: bool,
     /// What must be true of the bytes of the answer.
     pub(crate) access: Access,
     /// Where the message starts in the inbound frame of this call; `None` once the frame is gone
     /// (a later member of a compound): then bytes that an effect needs are copied.
     pub(crate) frame_offset: Option<usize>,
-    /// The open that a related request means: of the member of the compound before.
+    /// The open that a related request means: of the member of the compound before. A CREATE that
+    /// succeeds puts its open here; that one failed is noted by the connection.
     pub(crate) related_open: &'a mut RelatedOpen,
     /// The next number of an operation.
     pub(crate) next_op: &'a mut u64,
@@ -130,6 +138,43 @@ impl Context<'_> {
     pub(crate) fn run(&mut self, operation: FileOp) {
         let op = self.op();
         self.effects.push(Effect::File(op, operation));
+    }
+
+    /// Checks that the credits of the request pay for the longer of what it carries and what it
+    /// asks for. \[MS-SMB2\] 3.3.5.2.5
+    pub(crate) fn check_charge(&self, payload_bytes: u32) -> Result<(), Status> {
+        if !self.has_large_mtu {
+            return Ok(());
+        }
+        let needed = payload_bytes.saturating_sub(1) / BYTES_PER_CREDIT + 1;
+        if needed <= u32::from(self.header.credit_charge.max(1)) {
+            Ok(())
+        } else {
+            Err(Status::INVALID_PARAMETER)
+        }
+    }
+
+    /// Bytes of the largest READ on this connection, as NEGOTIATE said.
+    pub(crate) fn max_read(&self) -> u32 {
+        self.bounded(self.server.config.max_read)
+    }
+
+    /// Bytes of the largest WRITE on this connection, as NEGOTIATE said.
+    pub(crate) fn max_write(&self) -> u32 {
+        self.bounded(self.server.config.max_write)
+    }
+
+    /// Bytes of the largest transaction on this connection, as NEGOTIATE said.
+    pub(crate) fn max_transact(&self) -> u32 {
+        self.bounded(self.server.config.max_transact)
+    }
+
+    fn bounded(&self, configured: u32) -> u32 {
+        if self.has_large_mtu {
+            configured
+        } else {
+            configured.min(BYTES_PER_CREDIT)
+        }
     }
 
     /// The open that a request names. It becomes the open of the compound.
