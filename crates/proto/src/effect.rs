@@ -601,6 +601,17 @@ pub enum Notice {
     /// The session is over: its user came back on another connection, or an administrator said so.
     /// \[MS-SMB2\] 3.3.5.5.3, PreviousSessionId
     SessionClosed(wire::SessionId),
+    /// The same, and the connection that took the session's place waits for
+    /// [`Notice::SessionGone`] before it answers its client: so the client finds no file that its
+    /// former self still holds.
+    SessionReplaced {
+        /// The session that is over.
+        session: wire::SessionId,
+        /// Who waits.
+        by: ConnectionId,
+    },
+    /// The opens of a replaced session are closed.
+    SessionGone(wire::SessionId),
 }
 
 /// Why a connection ends.
@@ -619,6 +630,8 @@ pub enum Violation {
     Unsealable(wire::SessionId),
     /// A request in the clear where it must be sealed, or a sealed one inside another's seal.
     NotSealed(wire::SessionId),
+    /// A tree connect of dialect 3.1.1 that is neither signed nor sealed. \[MS-SMB2\] 3.3.5.7
+    NotSigned(wire::SessionId),
     /// What was negotiated is not what the client saw. \[MS-SMB2\] 3.3.5.15.12
     NegotiateTampered,
     /// A command that cannot be.
@@ -640,6 +653,7 @@ impl fmt::Display for Violation {
             Self::MessageIdOutOfWindow(id) => write!(f, "{id:?} is outside the sequence window"),
             Self::Unsealable(session) => write!(f, "sealed frame of {session:?} does not open"),
             Self::NotSealed(session) => write!(f, "request of {session:?} is not sealed"),
+            Self::NotSigned(session) => write!(f, "request of {session:?} is not signed"),
             Self::NegotiateTampered => f.write_str("the negotiation was tampered with"),
             Self::UnexpectedMessage(command) => write!(f, "unexpected {command:?}"),
             Self::FrameTooLong(bytes) => write!(f, "frame of {bytes} bytes is too long"),

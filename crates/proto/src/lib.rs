@@ -8,7 +8,9 @@
 
 extern crate alloc;
 
+pub mod credit;
 pub mod effect;
+mod entropy;
 pub mod path;
 pub mod pattern;
 pub mod seal;

@@ -25,6 +25,10 @@ pub struct Config {
     pub min_dialect: Dialect,
     /// Newest dialect.
     pub max_dialect: Dialect,
+    /// What the server says first in a login: the SPNEGO token of the NEGOTIATE response, which
+    /// names the mechanisms. The driver makes it from its authenticator; empty leaves it to the
+    /// client. \[MS-SMB2\] 2.2.4
+    pub security_blob: Vec<u8>,
     /// RequireMessageSigning.
     pub signing_required: bool,
     /// RejectUnencryptedAccess: every session is sealed.
@@ -54,6 +58,11 @@ pub struct Limits {
     pub compound_messages: usize,
     /// Sessions of one connection.
     pub sessions_per_connection: usize,
+    /// Logins under way on one connection.
+    pub logins_per_connection: usize,
+    /// Requests of one connection that were answered with an interim response: each has given
+    /// its credits back. Samba and Windows allow 512.
+    pub async_requests: usize,
     /// Tree connects of one session.
     pub trees_per_session: usize,
     /// Opens of one session.
@@ -62,6 +71,8 @@ pub struct Limits {
     pub frame_before_login: usize,
     /// How long a connection may be without a session.
     pub login_timeout: Duration,
+    /// How long a login waits for the session that it replaces to close its opens.
+    pub replace_timeout: Duration,
     /// After how long a request that waits is answered with an interim response.
     pub interim_after: Duration,
 }
@@ -72,10 +83,13 @@ impl Default for Limits {
             credits: 8192,
             compound_messages: 256,
             sessions_per_connection: 1024,
+            logins_per_connection: 64,
+            async_requests: 512,
             trees_per_session: 4096,
             opens_per_session: 65_536,
             frame_before_login: 256 << 10,
             login_timeout: Duration::from_secs(30),
+            replace_timeout: Duration::from_secs(5),
             interim_after: Duration::from_millis(500),
         }
     }
@@ -87,6 +101,7 @@ impl Default for Config {
             guid: Guid::default(),
             min_dialect: Dialect::SMB_2_0_2,
             max_dialect: Dialect::SMB_3_1_1,
+            security_blob: Vec::new(),
             signing_required: false,
             encryption_required: false,
             ciphers: CIPHER_PREFERENCE.to_vec(),

@@ -8,6 +8,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 
 use wire::dialect::Dialect;
 use wire::{FileId, Header, Status};
@@ -71,6 +72,7 @@ pub(crate) enum Progress {
 }
 
 /// An answer: its status and its body.
+#[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: Status,
     /// What follows the 64 bytes of the header, up to the payload. `write` appends it.
@@ -78,6 +80,7 @@ pub(crate) struct Reply {
 }
 
 /// The body of an answer.
+#[derive(Debug)]
 pub(crate) enum Body {
     /// These bytes: `encode` of a response into a vector that starts with 64 zero bytes, which
     /// the connection overwrites with the header. No copy is made.
@@ -98,6 +101,12 @@ pub(crate) enum Step {
     QueryDirectory(query_directory::Step),
     QueryInfo(query_info::Step),
     SetInfo(set_info::Step),
+}
+
+impl fmt::Debug for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Step")
+    }
 }
 
 impl Step {

@@ -1,10 +1,122 @@
-//! IOCTL.
+//! IOCTL. \[MS-SMB2\] 3.3.5.15
+//!
+//! VALIDATE_NEGOTIATE_INFO is served; everything else is refused with the status that Samba gives
+//! for what it does not do: FS_DRIVER_REQUIRED on IPC$, INVALID_DEVICE_REQUEST elsewhere.
 
-use wire::Status;
+use wire::fsctl::{CtlCode, ValidateNegotiateInfoRequest, ValidateNegotiateInfoResponse};
+use wire::ioctl::{IoctlFlags, Request, Response};
+use wire::{FileId, Status};
 
-use crate::server::context::{Context, Progress};
+use crate::effect::Violation;
+use crate::server::config::ShareKind;
+use crate::server::connection::Connection;
+use crate::server::context::{Context, Progress, Reply};
+use crate::server::negotiate::{Negotiated, best_dialect};
+use crate::server::task::{self, Flow};
 
-/// Starts on a request.
-pub(crate) fn start(_context: &mut Context<'_>, _message: &[u8]) -> Result<Progress, Status> {
-    Err(Status::NOT_IMPLEMENTED)
+/// Bytes of a VALIDATE_NEGOTIATE_INFO response. \[MS-SMB2\] 2.2.32.6
+const VALIDATE_NEGOTIATE_LEN: u32 = 24;
+
+/// Whether the request is about the connection and needs no tree: Samba serves it even without a
+/// session, so that a client finds out about a downgrade as early as it likes.
+pub(super) fn is_about_connection(message: &[u8]) -> bool {
+    Request::decode(message)
+        .is_ok_and(|request| request.ctl_code == CtlCode::VALIDATE_NEGOTIATE_INFO)
+}
+
+impl Connection {
+    /// Serves VALIDATE_NEGOTIATE_INFO. \[MS-SMB2\] 3.3.5.15.12
+    pub(super) fn connection_ioctl(
+        &mut self,
+        _request: &task::Request,
+        message: &[u8],
+    ) -> Result<Flow, Status> {
+        let request = Request::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
+        check_flags(&request)?;
+        check_no_open(&request)?;
+        let seen = ValidateNegotiateInfoRequest::decode(request.input)
+            .map_err(|_| Status::INVALID_PARAMETER)?;
+        if request.max_output_response < VALIDATE_NEGOTIATE_LEN {
+            return Err(Status::BUFFER_TOO_SMALL);
+        }
+        let negotiated = self.negotiated.as_ref().expect("NEGOTIATE came first");
+        let dialect = best_dialect(&self.server.config, &seen.dialects);
+        if dialect != Some(negotiated.dialect) || !is_what_came(&seen, negotiated) {
+            return Ok(Flow::End(Violation::NegotiateTampered));
+        }
+        let answer = ValidateNegotiateInfoResponse {
+            capabilities: negotiated.capabilities,
+            guid: self.server.config.guid,
+            security_mode: negotiated.security_mode,
+            dialect: negotiated.dialect,
+        };
+        let response = Response {
+            ctl_code: request.ctl_code,
+            file_id: request.file_id,
+            flags: IoctlFlags::NONE,
+            input: &[],
+            output: &answer.encode(),
+        };
+        Ok(Flow::Done(Reply::message(|body| response.encode(body))))
+    }
+}
+
+/// Refuses every other function.
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+    let request = Request::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
+    context.check_charge(payload_bytes(&request)?)?;
+    check_flags(&request)?;
+    let refusal = match context.tree.share.kind {
+        ShareKind::Pipe => Status::FS_DRIVER_REQUIRED,
+        ShareKind::Disk => Status::INVALID_DEVICE_REQUEST,
+    };
+    match request.ctl_code {
+        // There is no DFS here, and every client knows that answer.
+        CtlCode::DFS_GET_REFERRALS | CtlCode::DFS_GET_REFERRALS_EX => {
+            check_no_open(&request)?;
+            Err(Status::FS_DRIVER_REQUIRED)
+        }
+        CtlCode::QUERY_NETWORK_INTERFACE_INFO | CtlCode::PIPE_WAIT => {
+            check_no_open(&request)?;
+            Err(refusal)
+        }
+        _ => {
+            context.open(request.file_id)?;
+            Err(refusal)
+        }
+    }
+}
+
+/// What the credits of the request must pay for. \[MS-SMB2\] 3.3.5.15
+fn payload_bytes(request: &Request<'_>) -> Result<u32, Status> {
+    let inbound = request.input.len() + request.output.len();
+    let inbound = u32::try_from(inbound).map_err(|_| Status::INVALID_PARAMETER)?;
+    let outbound = request
+        .max_input_response
+        .checked_add(request.max_output_response)
+        .ok_or(Status::INVALID_PARAMETER)?;
+    Ok(inbound.max(outbound))
+}
+
+fn check_flags(request: &Request<'_>) -> Result<(), Status> {
+    if request.flags == IoctlFlags::IS_FSCTL {
+        Ok(())
+    } else {
+        Err(Status::NOT_SUPPORTED)
+    }
+}
+
+/// \[MS-SMB2\] 3.3.5.15: these functions take no open.
+fn check_no_open(request: &Request<'_>) -> Result<(), Status> {
+    if request.file_id == FileId::RELATED {
+        Ok(())
+    } else {
+        Err(Status::INVALID_PARAMETER)
+    }
+}
+
+fn is_what_came(seen: &ValidateNegotiateInfoRequest, negotiated: &Negotiated) -> bool {
+    seen.guid == negotiated.client_guid
+        && seen.capabilities == negotiated.client_capabilities
+        && seen.security_mode == negotiated.client_security_mode
 }

@@ -8,24 +8,40 @@
 //! are held at once, none across a call that can wait.
 
 pub mod config;
-mod context;
 pub mod fsa;
-mod open;
-mod session;
-mod tree_connect;
 
+mod admit;
+mod connection;
+mod context;
+mod dispatch;
+mod drain;
+mod frame;
+mod open;
+mod reply;
+mod session;
+mod task;
+
+mod cancel;
 mod change_notify;
 mod close;
 mod create;
+mod echo;
 mod flush;
 mod ioctl;
 mod lock;
+mod logoff;
+mod negotiate;
 mod oplock_break;
 mod query_directory;
 mod query_info;
 mod read;
+mod session_setup;
 mod set_info;
+mod tree_connect;
+mod tree_disconnect;
 mod write;
+
+pub use connection::{Connection, Summary};
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -43,8 +59,7 @@ use session::Session;
 #[derive(Debug)]
 pub struct Server {
     pub(crate) config: Config,
-    /// When it started. \[MS-SMB2\] 2.2.4, ServerStartTime
-    pub(crate) started: FileTime,
+    started: FileTime,
     /// GlobalSessionTable.
     pub(crate) sessions: Mutex<BTreeMap<SessionId, Arc<Session>>>,
     /// Which files are open, and how: share modes and pending deletes.
@@ -63,5 +78,15 @@ impl Server {
             files: FileTable::default(),
             next_open: AtomicU64::new(1),
         })
+    }
+
+    /// What it was told before it started.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// When it started.
+    pub fn started(&self) -> FileTime {
+        self.started
     }
 }

@@ -4,14 +4,15 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crypto::{SealingKey, SigningKey};
 use spin::Mutex;
 use wire::dialect::Dialect;
 use wire::{SessionId, TreeId};
 
-use crate::effect::{Account, ConnectionId};
+use crate::effect::{Account, AccountKind, ConnectionId, Instant};
+use crate::seal::Seal;
 use crate::server::open::Open;
 use crate::server::tree_connect::TreeConnect;
 
@@ -28,6 +29,8 @@ pub(crate) struct Session {
     pub(crate) trees: Mutex<BTreeMap<TreeId, Arc<TreeConnect>>>,
     /// Session.OpenTable, by the volatile half of the FileId.
     pub(crate) opens: Mutex<BTreeMap<u64, Arc<Open>>>,
+    /// The next TreeId.
+    pub(crate) next_tree: AtomicU32,
     /// Counts the nonces of what the server seals, over all channels: never one twice.
     pub(crate) next_nonce: AtomicU64,
 }
@@ -43,6 +46,9 @@ pub(crate) struct SessionState {
     pub(crate) session_key: Vec<u8>,
     /// Session.DecryptionKey and Session.EncryptionKey.
     pub(crate) sealing: Option<SealingPair>,
+    /// When the login runs out: then only SESSION_SETUP and what ends things goes on. `None` until
+    /// a mechanism says so. \[MS-SMB2\] 3.3.5.2.9
+    pub(crate) expires: Option<Instant>,
     /// Set once, at LOGOFF or when the user came back elsewhere: nothing starts any more.
     pub(crate) is_closed: bool,
 }
@@ -61,6 +67,41 @@ pub(crate) struct SealingPair {
 pub(crate) struct Channel {
     /// Channel.SigningKey; none for guest and anonymous.
     pub(crate) signing: Option<Arc<SigningKey>>,
+}
+
+impl Session {
+    /// Whether nothing starts on it any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.lock().is_closed
+    }
+
+    /// The signing key of a connection; none for guest and anonymous.
+    pub(crate) fn signing_key(&self, connection: ConnectionId) -> Option<Arc<SigningKey>> {
+        let channels = self.channels.lock();
+        channels.get(&connection)?.signing.clone()
+    }
+
+    /// How to seal the next frame: with a nonce of its own. None where there are no keys.
+    /// \[MS-SMB2\] 3.1.4.3
+    pub(crate) fn seal(&self) -> Option<Seal> {
+        let key = self.state.lock().sealing.as_ref()?.outbound.clone();
+        let count = self.next_nonce.fetch_add(1, Ordering::Relaxed);
+        assert!(count != u64::MAX, "a session does not send 2^64 frames");
+        let mut nonce = [0; 16];
+        nonce[..8].copy_from_slice(&count.to_le_bytes());
+        Some(Seal {
+            key,
+            nonce,
+            session_id: self.id,
+        })
+    }
+}
+
+impl SessionState {
+    /// Whether the user proved who it is.
+    pub(crate) fn is_named(&self) -> bool {
+        self.account.kind == AccountKind::Named
+    }
 }
 
 impl fmt::Debug for Session {

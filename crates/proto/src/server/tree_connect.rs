@@ -1,11 +1,26 @@
-//! A tree connect: a session within a share. \[MS-SMB2\] 3.3.1.9
+//! TREE_CONNECT: a session enters a share. \[MS-SMB2\] 3.3.1.9, 3.3.5.7
 
+use alloc::string::String;
 use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
 
-use wire::TreeId;
 use wire::access::AccessMask;
+use wire::dialect::Dialect;
+use wire::header::Target;
+use wire::tree_connect::{Request, Response, ShareCapabilities, ShareFlags, ShareType};
+use wire::{Status, TreeId};
 
-use crate::server::config::Share;
+use crate::effect::Violation;
+use crate::server::config::{Share, ShareKind};
+use crate::server::connection::Connection;
+use crate::server::context::Reply;
+use crate::server::session::Session;
+use crate::server::task::{self, Flow, Task};
+
+/// Everything that a file knows of. \[MS-DTYP\] 2.4.3, FILE_ALL_ACCESS
+const FULL_ACCESS: AccessMask = AccessMask(0x001F_01FF);
+/// Read, list, execute. \[MS-DTYP\] 2.4.3, FILE_GENERIC_READ and FILE_GENERIC_EXECUTE
+const READ_ACCESS: AccessMask = AccessMask(0x0012_00A9);
 
 /// A session within a share.
 #[derive(Debug)]
@@ -14,4 +29,118 @@ pub(crate) struct TreeConnect {
     pub(crate) share: Arc<Share>,
     /// TreeConnect.MaximalAccess: no open has more.
     pub(crate) maximal_access: AccessMask,
+}
+
+impl Connection {
+    /// Enters a share.
+    pub(super) fn tree_connect(
+        &mut self,
+        task: &mut Task,
+        request: &mut task::Request,
+        message: &[u8],
+    ) -> Result<Flow, Status> {
+        let session = Self::require_session(request)?;
+        let connect = Request::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
+        // [MS-SMB2] 3.3.5.7: nobody in between may choose the share.
+        let is_guarded = task.sealed.is_some() || request.sign.is_some();
+        let has_keys = session.signing_key(self.id).is_some();
+        if self.dialect() >= Dialect::SMB_3_1_1 && has_keys && !is_guarded {
+            return Ok(Flow::End(Violation::NotSigned(session.id)));
+        }
+        let path = connect.path.decode().ok_or(Status::BAD_NETWORK_NAME)?;
+        let share = self.find_share(share_name(&path))?;
+        self.check_entry(&share, &session)?;
+        let tree = self.enter(&session, share)?;
+        if let Target::Sync { tree_id, .. } = &mut request.header.target {
+            *tree_id = tree.id;
+        }
+        task.chain.tree = Some(tree.id);
+        Ok(Flow::Done(reply(&tree, &session)))
+    }
+
+    fn find_share(&self, name: &str) -> Result<Arc<Share>, Status> {
+        let name = folded(name);
+        let mut shares = self.server.config.shares.iter();
+        let found = shares.find(|share| folded(&share.name) == name);
+        found.cloned().ok_or(Status::BAD_NETWORK_NAME)
+    }
+
+    /// Whether the user of the session may enter the share.
+    fn check_entry(&self, share: &Share, session: &Session) -> Result<(), Status> {
+        let state = session.state.lock();
+        if share.encryption_required && state.sealing.is_none() {
+            return Err(Status::ACCESS_DENIED);
+        }
+        let may_enter = match (&share.users, state.is_named()) {
+            (_, false) => share.guest,
+            (None, true) => true,
+            (Some(users), true) => {
+                let name = folded(&state.account.name);
+                users.iter().any(|user| folded(user) == name)
+            }
+        };
+        if may_enter {
+            Ok(())
+        } else {
+            Err(Status::ACCESS_DENIED)
+        }
+    }
+
+    fn enter(&self, session: &Session, share: Arc<Share>) -> Result<Arc<TreeConnect>, Status> {
+        let mut trees = session.trees.lock();
+        if trees.len() >= self.server.config.limits.trees_per_session {
+            return Err(Status::INSUFFICIENT_RESOURCES);
+        }
+        let is_usable =
+            |id: &TreeId| *id != TreeId(0) && *id != TreeId::RELATED && !trees.contains_key(id);
+        let id = core::iter::repeat_with(|| session.next_tree.fetch_add(1, Ordering::Relaxed))
+            .map(TreeId)
+            .find(is_usable)
+            .expect("there are more ids than trees");
+        let maximal_access = if share.read_only {
+            READ_ACCESS
+        } else {
+            FULL_ACCESS
+        };
+        let tree = Arc::new(TreeConnect {
+            id,
+            share,
+            maximal_access,
+        });
+        trees.insert(id, tree.clone());
+        Ok(tree)
+    }
+}
+
+/// The last part of `\\server\share`; a name alone is taken too, as Samba does.
+fn share_name(path: &str) -> &str {
+    let Some(unc) = path.strip_prefix("\\\\") else {
+        return path;
+    };
+    match unc.split_once('\\') {
+        Some((_server, share)) => share,
+        None => path,
+    }
+}
+
+/// A name as it is compared: without regard to case.
+fn folded(name: &str) -> String {
+    name.chars().flat_map(char::to_lowercase).collect()
+}
+
+fn reply(tree: &TreeConnect, session: &Session) -> Reply {
+    let mut share_flags = ShareFlags::NONE;
+    if tree.share.encryption_required || session.state.lock().encrypt {
+        share_flags |= ShareFlags::ENCRYPT_DATA;
+    }
+    let response = Response {
+        share_type: match tree.share.kind {
+            ShareKind::Disk => ShareType::DISK,
+            ShareKind::Pipe => ShareType::PIPE,
+        },
+        share_flags,
+        capabilities: ShareCapabilities::NONE,
+        maximal_access: tree.maximal_access,
+    };
+    Reply::message(|body| response.encode(body))
 }

@@ -1,0 +1,145 @@
+//! Credits and the sequence window: which MessageIds a client may use. \[MS-SMB2\] 3.3.1.1, 3.3.1.2
+//!
+//! The window holds every MessageId from the lowest that has not come to the highest that was
+//! granted. A client may use them in any order, each once. The window is never longer than the
+//! limit, so that a client that leaves an id out is granted less and less until it uses that one:
+//! so do Windows (since 2016) and Samba. It still holds the id that it left out, and so never
+//! starves.
+
+use alloc::collections::BTreeSet;
+
+use wire::MessageId;
+
+/// Which MessageIds a client may use. \[MS-SMB2\] 3.3.1.7, CommandSequenceWindow
+#[derive(Debug)]
+pub struct SequenceWindow {
+    /// The lowest id that has not come.
+    low: u64,
+    /// One above the highest id that was granted.
+    high: u64,
+    /// Ids above `low` that have come: empty where a client counts in order.
+    seen: BTreeSet<u64>,
+    /// Ids that the window holds at most.
+    limit: u64,
+}
+
+impl SequenceWindow {
+    /// The window of a new connection: MessageId 0. \[MS-SMB2\] 3.3.1.7
+    pub fn new(limit: u16) -> Self {
+        Self {
+            low: 0,
+            high: 1,
+            seen: BTreeSet::new(),
+            limit: u64::from(limit.max(1)),
+        }
+    }
+
+    /// Takes the `charge` ids from `first` on, or none of them where one is outside the window or
+    /// has come before. \[MS-SMB2\] 3.3.5.2.3
+    #[must_use]
+    pub fn take(&mut self, first: MessageId, charge: u16) -> bool {
+        let first = first.0;
+        let Some(end) = first.checked_add(u64::from(charge.max(1))) else {
+            return false;
+        };
+        if first < self.low || end > self.high || self.seen.range(first..end).next().is_some() {
+            return false;
+        }
+        if first == self.low {
+            self.low = end;
+        } else {
+            self.seen.extend(first..end);
+        }
+        while self.seen.first() == Some(&self.low) {
+            self.seen.pop_first();
+            self.low += 1;
+        }
+        assert!(self.low <= self.high);
+        true
+    }
+
+    /// Grants up to `wanted` ids more, as many as the limit leaves room for.
+    #[must_use]
+    pub fn grant(&mut self, wanted: u16) -> u16 {
+        let room = self.limit.saturating_sub(self.high - self.low);
+        // The last id of all is that of what a server says unasked.
+        let room = room.min(MessageId::UNSOLICITED.0 - self.high);
+        let granted = u16::try_from(room).unwrap_or(u16::MAX).min(wanted);
+        self.high += u64::from(granted);
+        assert!(self.high > self.low || room == 0, "a client never starves");
+        granted
+    }
+
+    /// Credits that the client holds.
+    pub fn held(&self) -> u64 {
+        self.high - self.low - self.seen.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn take(window: &mut SequenceWindow, first: u64, charge: u16) -> bool {
+        window.take(MessageId(first), charge)
+    }
+
+    #[test]
+    fn ids_come_in_any_order_and_once() {
+        let mut window = SequenceWindow::new(512);
+        assert!(take(&mut window, 0, 1));
+        assert_eq!(window.grant(8), 8);
+        assert!(take(&mut window, 4, 2));
+        assert!(!take(&mut window, 5, 1));
+        assert!(take(&mut window, 1, 3));
+        assert!(!take(&mut window, 1, 1));
+        assert!(!take(&mut window, 8, 2));
+        assert!(take(&mut window, 6, 3));
+        assert_eq!(window.held(), 0);
+    }
+
+    #[test]
+    fn an_id_left_out_holds_the_window_and_frees_it_when_it_comes() {
+        let mut window = SequenceWindow::new(16);
+        assert!(take(&mut window, 0, 1));
+        assert_eq!(window.grant(100), 16);
+        for id in 2..=16 {
+            assert!(take(&mut window, id, 1));
+            assert_eq!(window.grant(1), 0);
+        }
+        assert!(take(&mut window, 1, 1));
+        assert_eq!(window.grant(100), 16);
+    }
+
+    #[test]
+    fn the_last_id_of_all_is_never_granted() {
+        let mut window = SequenceWindow::new(16);
+        window.low = u64::MAX - 2;
+        window.high = u64::MAX - 2;
+        assert_eq!(window.grant(16), 2);
+        assert!(!take(&mut window, u64::MAX, 1));
+        assert!(!take(&mut window, u64::MAX, u16::MAX));
+    }
+
+    proptest! {
+        #[test]
+        fn a_window_agrees_with_a_set(steps in proptest::collection::vec((0_u64..64, 1_u16..5, 0_u16..9), 1..200)) {
+            let mut window = SequenceWindow::new(32);
+            let mut free = BTreeSet::from([0_u64]);
+            for (first, charge, wanted) in steps {
+                let ids: BTreeSet<u64> = (first..first + u64::from(charge)).collect();
+                let is_free = ids.is_subset(&free);
+                prop_assert_eq!(take(&mut window, first, charge), is_free);
+                if is_free {
+                    free.retain(|id| !ids.contains(id));
+                }
+                let high = window.high;
+                let granted = window.grant(wanted);
+                free.extend(high..high + u64::from(granted));
+                prop_assert_eq!(window.held(), free.len() as u64);
+                prop_assert!(window.high - window.low <= 32);
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What is checked before a request is served: session, seal, flags, signature, tree.
+//! \[MS-SMB2\] 3.3.5.2.4 to 3.3.5.2.11
+//!
+//! The checks come in the order of Samba, which is that of Windows as its test suite knows it:
+//! where several things are wrong with a request, the order says which status it gets.
+
+use alloc::sync::Arc;
+
+use crypto::SigningNonce;
+use wire::dialect::Dialect;
+use wire::{Command, Flags, Header, SessionId, Status, TreeId};
+
+use crate::effect::Now;
+use crate::server::connection::Connection;
+use crate::server::context::RelatedOpen;
+use crate::server::session::Session;
+use crate::server::task::{Chain, Request, Task};
+use crate::server::tree_connect::TreeConnect;
+
+impl Connection {
+    /// Checks everything of a request but its tree, and finds its session if it has a valid one.
+    pub(super) fn admit(
+        &self,
+        now: Now,
+        task: &mut Task,
+        request: &mut Request,
+        message: &[u8],
+    ) -> Result<(), Status> {
+        let header = &request.header;
+        let is_related = header.flags.contains(Flags::RELATED_OPERATIONS);
+        request.session = self.find_session(session_id(header, &mut task.chain));
+        let session = request.session.clone();
+        task.chain.session = session.as_ref().map(|session| session.id);
+        if let Some(session) = &session {
+            check_seal(session, task)?;
+        }
+        check_command(header.command)?;
+        check_flags(header, self.dialect())?;
+        if is_related && session.is_none() {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        if task.sealed.is_none() {
+            self.check_signature(request, message)?;
+        }
+        if let (true, RelatedOpen::Failed(status)) = (is_related, task.chain.open) {
+            return Err(status);
+        }
+        match session {
+            Some(session) => check_expiry(&session, request.header.command, now),
+            None => Ok(()),
+        }
+    }
+
+    /// The session that a command cannot do without.
+    pub(super) fn require_session(request: &Request) -> Result<Arc<Session>, Status> {
+        request.session.clone().ok_or(Status::USER_SESSION_DELETED)
+    }
+
+    /// The tree that a request names. \[MS-SMB2\] 3.3.5.2.11
+    pub(super) fn require_tree(
+        &self,
+        task: &mut Task,
+        request: &Request,
+        session: &Arc<Session>,
+    ) -> Result<Arc<TreeConnect>, Status> {
+        let named = tree_id(&request.header, &mut task.chain);
+        let tree = named.and_then(|id| session.trees.lock().get(&id).cloned());
+        let tree = tree.ok_or(Status::NETWORK_NAME_DELETED)?;
+        task.chain.tree = Some(tree.id);
+        if tree.share.encryption_required && task.sealed.is_none() {
+            task.seal = Some(session.clone());
+            return Err(Status::ACCESS_DENIED);
+        }
+        Ok(tree)
+    }
+
+    /// The dialect. Everything that asks comes after NEGOTIATE or is one.
+    pub(super) fn dialect(&self) -> Dialect {
+        self.negotiated
+            .as_ref()
+            .map_or(Dialect::SMB_2_0_2, |negotiated| negotiated.dialect)
+    }
+
+    /// \[MS-SMB2\] 3.3.5.2.4: a signed request, and any request of a session that requires it, has
+    /// a valid signature. Its answer is signed, even if it says that the signature is wrong.
+    fn check_signature(&self, request: &mut Request, message: &[u8]) -> Result<(), Status> {
+        let header = &request.header;
+        let is_signed = header.flags.contains(Flags::SIGNED);
+        let Some(session) = &request.session else {
+            return match (is_signed, header.command) {
+                (false, _) => Ok(()),
+                (true, Command::NEGOTIATE) => Err(Status::INVALID_PARAMETER),
+                // The legs of a first login cannot be signed: there is no key yet.
+                (true, Command::SESSION_SETUP) => Ok(()),
+                (true, _) => Err(Status::USER_SESSION_DELETED),
+            };
+        };
+        if !is_signed && !session.state.lock().signing_required {
+            return Ok(());
+        }
+        let key = session.signing_key(self.id).ok_or(Status::ACCESS_DENIED)?;
+        request.sign = Some(key.clone());
+        let nonce = SigningNonce {
+            message_id: header.message_id.0,
+            from_server: false,
+            is_cancel: header.command == Command::CANCEL,
+        };
+        if is_signed && key.verify(nonce, &[message], &header.signature) {
+            Ok(())
+        } else {
+            Err(Status::ACCESS_DENIED)
+        }
+    }
+}
+
+/// The session that a request means. \[MS-SMB2\] 3.3.5.2.7.2
+fn session_id(header: &Header, chain: &mut Chain) -> SessionId {
+    let handed_down = chain.session.take();
+    if header.flags.contains(Flags::RELATED_OPERATIONS) {
+        handed_down.unwrap_or_default()
+    } else {
+        chain.open = RelatedOpen::None;
+        header.session_id
+    }
+}
+
+/// The tree that a request means. \[MS-SMB2\] 3.3.5.2.7.2
+fn tree_id(header: &Header, chain: &mut Chain) -> Option<TreeId> {
+    let handed_down = chain.tree.take();
+    if header.flags.contains(Flags::RELATED_OPERATIONS) {
+        handed_down
+    } else {
+        header.tree_id()
+    }
+}
+
+/// \[MS-SMB2\] 3.3.5.2.9: what must be sealed is; and sealed by the session that asks, as Samba has
+/// it, where Windows takes the seal of any session of the connection.
+fn check_seal(session: &Arc<Session>, task: &mut Task) -> Result<(), Status> {
+    match task.sealed {
+        Some(sealed) if sealed != session.id => Err(Status::ACCESS_DENIED),
+        Some(_) => Ok(()),
+        None if session.state.lock().encrypt => {
+            task.seal = Some(session.clone());
+            Err(Status::ACCESS_DENIED)
+        }
+        None => Ok(()),
+    }
+}
+
+/// Samba and Windows answer a command that they do not know.
+fn check_command(command: Command) -> Result<(), Status> {
+    if command.0 <= Command::OPLOCK_BREAK.0 {
+        Ok(())
+    } else {
+        Err(Status::INVALID_PARAMETER)
+    }
+}
+
+fn check_flags(header: &Header, dialect: Dialect) -> Result<(), Status> {
+    let mut allowed = Flags::RELATED_OPERATIONS | Flags::SIGNED | Flags::DFS_OPERATIONS;
+    if header.command == Command::CANCEL {
+        allowed |= Flags::ASYNC_COMMAND;
+    }
+    if dialect >= Dialect::SMB_3_0 {
+        allowed |= Flags::REPLAY_OPERATION;
+    }
+    if dialect >= Dialect::SMB_3_1_1 || header.command == Command::NEGOTIATE {
+        allowed |= Flags::PRIORITY_MASK;
+    }
+    if header.flags.without(allowed).is_empty() {
+        Ok(())
+    } else {
+        Err(Status::INVALID_PARAMETER)
+    }
+}
+
+/// \[MS-SMB2\] 3.3.5.2.9: when the login has run out, only what renews it and what ends things goes
+/// on; CANCEL and ECHO too, as Windows does (smb2.session.expire2).
+fn check_expiry(session: &Session, command: Command, now: Now) -> Result<(), Status> {
+    let is_always_allowed = matches!(
+        command,
+        Command::SESSION_SETUP
+            | Command::LOGOFF
+            | Command::CLOSE
+            | Command::LOCK
+            | Command::CANCEL
+            | Command::ECHO
+    );
+    let expires = session.state.lock().expires;
+    if is_always_allowed || expires.is_none_or(|expires| now.instant < expires) {
+        Ok(())
+    } else {
+        Err(Status::NETWORK_SESSION_EXPIRED)
+    }
+}

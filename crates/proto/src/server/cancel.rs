@@ -1,0 +1,29 @@
+//! CANCEL. \[MS-SMB2\] 3.3.5.16
+
+use wire::header::Target;
+
+use crate::effect::{Effect, Effects};
+use crate::server::connection::Connection;
+use crate::server::task::Request;
+
+impl Connection {
+    /// Gives up on the request that a CANCEL of the same session means, if it still waits: by
+    /// AsyncId where the header has one, by MessageId otherwise. The answer to that request says
+    /// what came of it. A member of a compound that others follow is not given up on: what would
+    /// the others depend on? Neither does Samba.
+    pub(super) fn cancel(&self, cancel: &Request, effects: &mut Effects) {
+        let session = cancel.session.as_ref().map(|session| session.id);
+        let is_meant = |request: &Request| match cancel.header.target {
+            Target::Async(async_id) => request.async_id == Some(async_id),
+            Target::Sync { .. } => request.header.message_id == cancel.header.message_id,
+        };
+        let found = (self.tasks.values())
+            .filter(|task| task.is_last())
+            .filter_map(|task| task.current.as_ref())
+            .filter(|pending| pending.request.session.as_ref().map(|s| s.id) == session)
+            .find(|pending| is_meant(&pending.request));
+        if let Some(op) = found.and_then(|pending| pending.op) {
+            effects.push(Effect::Cancel(op));
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! A transport connection: what comes in, what was done, what time it is. \[MS-SMB2\] 3.3.1.7
+//!
+//! The path of a request: `receive` here, unsealed and counted in `frame.rs`, run member by
+//! member in `task.rs`, checked in `admit.rs`, handed to its command's file in `dispatch.rs`,
+//! answered in `reply.rs`. What ends together with a tree, a session or the connection is in
+//! `drain.rs`.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crypto::{Cipher, PreauthHash, SigningAlgorithm};
+use wire::dialect::Dialect;
+use wire::{Guid, SessionId};
+
+use crate::credit::SequenceWindow;
+use crate::effect::{
+    Account, ConnectionId, Effect, Effects, Inbound, Instant, Notice, Now, OpId, Outcome, Violation,
+};
+use crate::entropy::Entropy;
+use crate::server::Server;
+use crate::server::drain::{After, Drain, DrainId};
+use crate::server::negotiate::Negotiated;
+use crate::server::session::Session;
+use crate::server::session_setup::{AwaitedSession, Login};
+use crate::server::task::{Interim, Task, TaskId};
+
+/// Bytes of a frame beside the payload of its largest message: headers, contexts, the other
+/// members of a compound.
+const FRAME_OVERHEAD: usize = 64 << 10;
+
+/// A transport connection. One worker owns it; it is never shared.
+#[derive(Debug)]
+pub struct Connection {
+    pub(super) server: Arc<Server>,
+    pub(super) id: ConnectionId,
+    pub(super) entropy: Entropy,
+    /// Whether the transport has room for more than 64 KiB.
+    pub(super) is_large: bool,
+    /// Whether an SMB1 NEGOTIATE was answered with the wildcard and an SMB2 one is to follow.
+    pub(super) is_wildcard: bool,
+    /// What was agreed on; `None` before NEGOTIATE.
+    pub(super) negotiated: Option<Negotiated>,
+    /// Connection.PreauthIntegrityHashValue.
+    pub(super) preauth: PreauthHash,
+    /// Connection.CommandSequenceWindow.
+    pub(super) window: SequenceWindow,
+    /// Connection.SessionTable.
+    pub(super) sessions: BTreeMap<SessionId, Arc<Session>>,
+    /// Logins under way, first ones and repeated ones.
+    pub(super) logins: BTreeMap<SessionId, Login>,
+    /// Frames that wait for the world.
+    pub(super) tasks: BTreeMap<TaskId, Task>,
+    /// Who waits for an operation.
+    pub(super) waiting: BTreeMap<OpId, Waiter>,
+    /// What is being closed.
+    pub(super) drains: BTreeMap<DrainId, Drain>,
+    /// When requests that wait are told so, the earliest first.
+    pub(super) interims: VecDeque<Interim>,
+    /// Requests that were told so and still wait.
+    pub(super) async_requests: usize,
+    /// Logins that wait for another connection to close what they replace.
+    pub(super) awaited: Vec<AwaitedSession>,
+    /// When a login must be done.
+    pub(super) login_deadline: Option<Instant>,
+    /// Nothing is received or sent any more.
+    pub(super) is_over: bool,
+    pub(super) next_op: u64,
+    next_number: u64,
+    /// For headers under way to their messages.
+    pub(super) scratch: Vec<u8>,
+}
+
+/// Who waits for an operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Waiter {
+    Task(TaskId),
+    Drain(DrainId),
+}
+
+/// What a log or a status page says of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The dialect; `None` before NEGOTIATE.
+    pub dialect: Option<Dialect>,
+    /// The cipher, where there is one.
+    pub cipher: Option<Cipher>,
+    /// How messages are signed.
+    pub signing: Option<SigningAlgorithm>,
+    /// The client.
+    pub client_guid: Option<Guid>,
+    /// The sessions and whose they are.
+    pub sessions: Vec<(SessionId, Account)>,
+    /// Requests under way.
+    pub requests: usize,
+}
+
+impl Connection {
+    /// A connection that has just been accepted. `entropy` seeds session ids and the salt of the
+    /// preauthentication integrity: it is random, and different for each connection.
+    pub fn new(server: Arc<Server>, id: ConnectionId, entropy: [u8; 32], now: Now) -> Self {
+        let limits = &server.config.limits;
+        let window = SequenceWindow::new(limits.credits);
+        let login_deadline = Some(now.instant.after(limits.login_timeout));
+        Self {
+            server,
+            id,
+            entropy: Entropy::new(&entropy),
+            is_large: true,
+            is_wildcard: false,
+            negotiated: None,
+            preauth: PreauthHash::new(),
+            window,
+            sessions: BTreeMap::new(),
+            logins: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            drains: BTreeMap::new(),
+            interims: VecDeque::new(),
+            async_requests: 0,
+            awaited: Vec::new(),
+            login_deadline,
+            is_over: false,
+            next_op: 0,
+            next_number: 0,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// For a transport whose frames have little room, such as the NBT session service: no request
+    /// carries or asks for more than 64 KiB. To be said before the first message.
+    #[must_use]
+    pub fn without_large_mtu(mut self) -> Self {
+        assert!(self.negotiated.is_none());
+        self.is_large = false;
+        self
+    }
+
+    /// Takes a frame. What it leads to is in `effects`.
+    pub fn receive(&mut self, now: Now, message: Inbound<'_>, effects: &mut Effects) {
+        if self.is_over {
+            return;
+        }
+        if let Err(violation) = self.frame(now, message.bytes, effects) {
+            self.end(violation, effects);
+        }
+        self.settle(now, effects);
+    }
+
+    /// Takes what came of an operation: once for each, in any order, even after `closed`.
+    pub fn complete(&mut self, now: Now, op: OpId, outcome: Outcome, effects: &mut Effects) {
+        match self.waiting.remove(&op) {
+            Some(Waiter::Task(task)) => self.resume(now, task, outcome, effects),
+            Some(Waiter::Drain(drain)) => self.drained_one(drain),
+            None => discard(outcome, effects),
+        }
+        self.settle(now, effects);
+    }
+
+    /// Takes what another connection says.
+    pub fn notice(&mut self, now: Now, notice: Notice, effects: &mut Effects) {
+        match notice {
+            Notice::SessionClosed(session) => {
+                self.close_session(now, session, After::Nothing);
+            }
+            Notice::SessionReplaced { session, by } => {
+                let after = After::Notify(by, session);
+                if !self.close_session(now, session, after) {
+                    effects.push(Effect::Notify(by, Notice::SessionGone(session)));
+                }
+            }
+            Notice::SessionGone(session) => self.replaced(now, session, effects),
+        }
+        self.settle(now, effects);
+    }
+
+    /// Does what [`Self::next_timeout`] announced. Calling it early does no harm.
+    pub fn timeout(&mut self, now: Now, effects: &mut Effects) {
+        if !self.is_over {
+            self.send_interims(now, effects);
+            if self.login_deadline.is_some_and(|at| at <= now.instant) {
+                self.end(Violation::LoginTimeout, effects);
+            }
+        }
+        self.stop_waiting_for_replaced(now, effects);
+        self.settle(now, effects);
+    }
+
+    /// The transport is gone. Closes what the sessions of this connection have open, at once or
+    /// when the operations that run on it are completed.
+    pub fn closed(&mut self, now: Now, effects: &mut Effects) {
+        self.is_over = true;
+        self.login_deadline = None;
+        self.interims.clear();
+        self.end_logins(effects);
+        for (op, waiter) in &self.waiting {
+            if matches!(waiter, Waiter::Task(_)) {
+                effects.push(Effect::Cancel(*op));
+            }
+        }
+        let sessions: Vec<SessionId> = self.sessions.keys().copied().collect();
+        for session in sessions {
+            self.close_session(now, session, After::Nothing);
+        }
+        self.login_deadline = None;
+        self.settle(now, effects);
+    }
+
+    /// When `timeout` is to be called.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let interim = self.interims.front().map(|interim| interim.at);
+        let awaited = self.awaited.iter().map(|awaited| awaited.deadline).min();
+        let login = self.login_deadline.filter(|_| !self.is_over);
+        [interim, awaited, login].into_iter().flatten().min()
+    }
+
+    /// Bytes of the largest frame that may come now, without its length prefix.
+    pub fn max_frame(&self) -> usize {
+        let config = &self.server.config;
+        if self.sessions.is_empty() {
+            return config.limits.frame_before_login;
+        }
+        let largest = config.max_write.max(config.max_transact) as usize;
+        (largest + FRAME_OVERHEAD).max(config.limits.frame_before_login)
+    }
+
+    /// What a log or a status page says.
+    pub fn summary(&self) -> Summary {
+        let account = |session: &Arc<Session>| session.state.lock().account.clone();
+        let negotiated = self.negotiated.as_ref();
+        Summary {
+            dialect: negotiated.map(|negotiated| negotiated.dialect),
+            cipher: negotiated.and_then(|negotiated| negotiated.cipher),
+            signing: negotiated.map(|negotiated| negotiated.signing),
+            client_guid: negotiated.map(|negotiated| negotiated.client_guid),
+            sessions: (self.sessions.iter())
+                .map(|(id, session)| (*id, account(session)))
+                .collect(),
+            requests: self.tasks.len(),
+        }
+    }
+
+    /// Whether nothing is open, running or expected any more: after `closed`, the connection may
+    /// be dropped.
+    pub fn is_idle(&self) -> bool {
+        self.tasks.is_empty() && self.waiting.is_empty() && self.drains.is_empty()
+    }
+
+    /// A number that this connection has not used yet.
+    pub(super) fn number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number
+    }
+
+    /// Whether a request may ask for more than 64 KiB and pay with its credits.
+    pub(super) fn has_large_mtu(&self) -> bool {
+        self.negotiated
+            .as_ref()
+            .is_some_and(|negotiated| negotiated.has_large_mtu)
+    }
+
+    /// Ends the connection because of what the peer did.
+    pub(super) fn end(&mut self, violation: Violation, effects: &mut Effects) {
+        if !self.is_over {
+            self.is_over = true;
+            effects.push(Effect::Disconnect(violation));
+        }
+    }
+
+    /// Goes on with what became possible, until nothing more does.
+    fn settle(&mut self, now: Now, effects: &mut Effects) {
+        while self.advance_drains(now, effects) {}
+        self.forget_stale_interims();
+    }
+}
+
+/// Gives back what an outcome holds that nobody waits for any more.
+pub(super) fn discard(outcome: Outcome, effects: &mut Effects) {
+    if let Outcome::Read(payload) = outcome {
+        effects.push(Effect::Release(payload.token));
+    }
+}

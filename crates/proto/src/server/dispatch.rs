@@ -1,0 +1,115 @@
+//! Which file serves which command.
+
+use alloc::sync::Arc;
+
+use wire::{Command, Status};
+
+use crate::effect::{Access, Effects, Now};
+use crate::server::connection::Connection;
+use crate::server::context::Context;
+use crate::server::session::Session;
+use crate::server::task::{Flow, Part, Request, Task};
+use crate::server::tree_connect::TreeConnect;
+use crate::server::{
+    change_notify, close, create, echo, flush, ioctl, lock, oplock_break, query_directory,
+    query_info, read, set_info, write,
+};
+
+impl Connection {
+    /// Serves a member of a frame.
+    pub(super) fn serve(
+        &mut self,
+        now: Now,
+        task: &mut Task,
+        request: &mut Request,
+        part: Part<'_>,
+        effects: &mut Effects,
+    ) -> Result<Flow, Status> {
+        let admitted = self.admit(now, task, request, part.message);
+        if request.header.command == Command::CANCEL {
+            // It has no answer, whatever is wrong with it. [MS-SMB2] 3.3.5.16
+            if admitted.is_ok() {
+                self.cancel(request, effects);
+            }
+            return Ok(Flow::Silence);
+        }
+        admitted?;
+        let message = part.message;
+        match request.header.command {
+            Command::NEGOTIATE => self.negotiate(now, message),
+            Command::SESSION_SETUP => self.session_setup(now, task, request, message, effects),
+            Command::LOGOFF => self.logoff(now, task, request, message, effects),
+            Command::TREE_CONNECT => self.tree_connect(task, request, message),
+            Command::TREE_DISCONNECT => self.tree_disconnect(task, request, message, effects),
+            Command::ECHO => echo::serve(message).map(Flow::Done),
+            Command::IOCTL if ioctl::is_about_connection(message) => {
+                self.connection_ioctl(request, message)
+            }
+            _ => self.serve_in_tree(now, task, request, part, effects),
+        }
+    }
+
+    /// Serves a command that acts on a tree.
+    fn serve_in_tree(
+        &mut self,
+        now: Now,
+        task: &mut Task,
+        request: &Request,
+        part: Part<'_>,
+        effects: &mut Effects,
+    ) -> Result<Flow, Status> {
+        let session = Self::require_session(request)?;
+        let tree = self.require_tree(task, request, &session)?;
+        let start = match request.header.command {
+            Command::CREATE => create::start,
+            Command::CLOSE => close::start,
+            Command::FLUSH => flush::start,
+            Command::READ => read::start,
+            Command::WRITE => write::start,
+            Command::LOCK => lock::start,
+            Command::IOCTL => ioctl::start,
+            Command::QUERY_DIRECTORY => query_directory::start,
+            Command::CHANGE_NOTIFY => change_notify::start,
+            Command::QUERY_INFO => query_info::start,
+            Command::SET_INFO => set_info::start,
+            Command::OPLOCK_BREAK => oplock_break::start,
+            _ => return Err(Status::INVALID_PARAMETER),
+        };
+        let place = (session.clone(), tree.clone());
+        let mut context = self.context(now, task, request, place, part.frame_offset, effects);
+        let progress = start(&mut context, part.message)?;
+        Ok(Flow::of(progress, session, tree))
+    }
+
+    /// What a handler sees.
+    pub(super) fn context<'a>(
+        &'a mut self,
+        now: Now,
+        task: &'a mut Task,
+        request: &Request,
+        (session, tree): (Arc<Session>, Arc<TreeConnect>),
+        frame_offset: Option<usize>,
+        effects: &'a mut Effects,
+    ) -> Context<'a> {
+        let is_guarded = request.sign.is_some() || task.seal.is_some();
+        Context {
+            now,
+            connection: self.id,
+            dialect: self.dialect(),
+            header: request.header,
+            session,
+            tree,
+            has_large_mtu: self.has_large_mtu(),
+            access: if is_guarded {
+                Access::InMemory
+            } else {
+                Access::Opaque
+            },
+            frame_offset,
+            related_open: &mut task.chain.open,
+            server: &self.server,
+            next_op: &mut self.next_op,
+            effects,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The end of a tree, a session or a connection: nothing starts on it any more, what runs on it
+//! ends, then its opens are closed, then whoever asked for it goes on. \[MS-SMB2\] 3.3.4.8,
+//! 3.3.5.6, 3.3.5.8, 3.3.7.1
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use wire::{Command, SessionId, TreeId};
+
+use crate::effect::{ConnectionId, Effect, Effects, Notice, Now, OpId, Outcome};
+use crate::server::close;
+use crate::server::connection::{Connection, Waiter};
+use crate::server::open::Open;
+use crate::server::session::Session;
+use crate::server::task::TaskId;
+
+/// Something that is being closed, within its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DrainId(u64);
+
+/// A session, or one of its trees, that is being closed.
+#[derive(Debug)]
+pub(super) struct Drain {
+    session: Arc<Session>,
+    /// The tree; `None` for all that the session has open.
+    tree: Option<TreeId>,
+    stage: Stage,
+    after: After,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Requests still act on it.
+    Busy,
+    /// This many operations close its opens.
+    Closing(usize),
+}
+
+/// Who goes on once it is closed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum After {
+    /// Nobody.
+    Nothing,
+    /// A request of this connection.
+    Resume(TaskId),
+    /// Another connection, whose login replaces the session.
+    Notify(ConnectionId, SessionId),
+}
+
+impl Connection {
+    /// Closes a session of this connection. Whether there is one.
+    pub(super) fn close_session(&mut self, now: Now, id: SessionId, after: After) -> bool {
+        let Some(session) = self.sessions.remove(&id) else {
+            return false;
+        };
+        session.state.lock().is_closed = true;
+        session.channels.lock().clear();
+        self.server.sessions.lock().remove(&id);
+        session.trees.lock().clear();
+        if self.sessions.is_empty() {
+            let timeout = self.server.config.limits.login_timeout;
+            self.login_deadline = Some(now.instant.after(timeout));
+        }
+        self.start_drain(session, None, after);
+        true
+    }
+
+    /// Closes what a tree that is out of its session's table has open.
+    pub(super) fn close_tree(&mut self, session: Arc<Session>, tree: TreeId, after: After) {
+        self.start_drain(session, Some(tree), after);
+    }
+
+    fn start_drain(&mut self, session: Arc<Session>, tree: Option<TreeId>, after: After) {
+        let id = DrainId(self.number());
+        let drain = Drain {
+            session,
+            tree,
+            stage: Stage::Busy,
+            after,
+        };
+        self.drains.insert(id, drain);
+    }
+
+    /// Takes each drain as far as it goes. Whether one ended: then others may go further.
+    pub(super) fn advance_drains(&mut self, now: Now, effects: &mut Effects) -> bool {
+        let ids: Vec<DrainId> = self.drains.keys().copied().collect();
+        let mut has_ended = false;
+        for id in ids {
+            self.close_opens(id, effects);
+            let is_done = |drain: &Drain| matches!(drain.stage, Stage::Closing(0));
+            if self.drains.get(&id).is_some_and(is_done) {
+                let drain = self.drains.remove(&id).expect("it was just seen");
+                self.go_on(now, drain.after, effects);
+                has_ended = true;
+            }
+        }
+        has_ended
+    }
+
+    /// An operation that closes something is done.
+    pub(super) fn drained_one(&mut self, id: DrainId) {
+        let drain = self.drains.get_mut(&id);
+        if let Some(Stage::Closing(left)) = drain.map(|drain| &mut drain.stage) {
+            *left -= 1;
+        }
+    }
+
+    /// Closes the opens, if no request acts on them any more.
+    fn close_opens(&mut self, id: DrainId, effects: &mut Effects) {
+        let Some(drain) = self.drains.get(&id) else {
+            return;
+        };
+        let (session, tree) = (drain.session.clone(), drain.tree);
+        if matches!(drain.stage, Stage::Closing(_)) || self.is_busy(session.id, tree) {
+            return;
+        }
+        let first = self.next_op + 1;
+        for open in take_opens(&session, tree) {
+            close::abandon(&self.server, &open, &mut self.next_op, effects);
+        }
+        let ops = first..=self.next_op;
+        let count = ops.clone().count();
+        self.waiting
+            .extend(ops.map(|op| (OpId(op), Waiter::Drain(id))));
+        let drain = self.drains.get_mut(&id).expect("it was just seen");
+        drain.stage = Stage::Closing(count);
+    }
+
+    fn is_busy(&self, session: SessionId, tree: Option<TreeId>) -> bool {
+        self.tasks.values().any(|task| task.acts_on(session, tree))
+    }
+
+    fn go_on(&mut self, now: Now, after: After, effects: &mut Effects) {
+        match after {
+            After::Nothing => {}
+            After::Resume(task) => self.resume(now, task, Outcome::Done, effects),
+            After::Notify(connection, session) => {
+                effects.push(Effect::Notify(connection, Notice::SessionGone(session)));
+            }
+        }
+    }
+
+    /// Gives up on what would wait for ever. Reads and writes under way come to their end.
+    pub(super) fn cancel_waits(
+        &self,
+        session: SessionId,
+        tree: Option<TreeId>,
+        effects: &mut Effects,
+    ) {
+        let acting = (self.tasks.values()).filter(|task| task.acts_on(session, tree));
+        for pending in acting.filter_map(|task| task.current.as_ref()) {
+            let command = pending.request.header.command;
+            if let (Command::CHANGE_NOTIFY | Command::LOCK, Some(op)) = (command, pending.op) {
+                effects.push(Effect::Cancel(op));
+            }
+        }
+    }
+}
+
+/// Takes the opens of a session, or of one tree, out of its table.
+fn take_opens(session: &Session, tree: Option<TreeId>) -> Vec<Arc<Open>> {
+    let mut opens = session.opens.lock();
+    let is_meant = |open: &Open| tree.is_none_or(|tree| open.tree == tree);
+    let ids: Vec<u64> = (opens.values())
+        .filter(|open| is_meant(open))
+        .map(|open| open.id.volatile)
+        .collect();
+    ids.iter().filter_map(|id| opens.remove(id)).collect()
+}

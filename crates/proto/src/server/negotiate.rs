@@ -1,0 +1,334 @@
+//! NEGOTIATE: the dialect and what both sides can do in it. \[MS-SMB2\] 3.3.5.3, 3.3.5.4
+
+use alloc::vec::Vec;
+
+use crypto::{Cipher, SigningAlgorithm};
+use wire::dialect::{Capabilities, Dialect, SecurityMode};
+use wire::negotiate::{Request, Response};
+use wire::negotiate_context::{
+    self as context, ContextType, Encryption, HashAlgorithm, PreauthIntegrity, RawContext, Signing,
+};
+use wire::smb1::{self, DIALECT_SMB_2_002, DIALECT_SMB_2_WILDCARD};
+use wire::{Command, FileTime, Flags, Guid, Header, MessageId, SessionId, Status, TreeId};
+
+use crate::effect::{Effects, Now, Violation};
+use crate::server::config::Config;
+use crate::server::connection::Connection;
+use crate::server::context::{BYTES_PER_CREDIT, Reply};
+use crate::server::reply::Answer;
+use crate::server::task::{self, Flow, Task};
+
+/// Dialects, the newest first.
+const DIALECTS: [Dialect; 5] = [
+    Dialect::SMB_3_1_1,
+    Dialect::SMB_3_0_2,
+    Dialect::SMB_3_0,
+    Dialect::SMB_2_1,
+    Dialect::SMB_2_0_2,
+];
+
+/// What was agreed on. \[MS-SMB2\] 3.3.1.7
+#[derive(Clone, Debug)]
+pub(super) struct Negotiated {
+    pub(super) dialect: Dialect,
+    /// Connection.CipherId.
+    pub(super) cipher: Option<Cipher>,
+    /// Connection.SigningAlgorithmId.
+    pub(super) signing: SigningAlgorithm,
+    /// Connection.SupportsMultiCredit.
+    pub(super) has_large_mtu: bool,
+    /// Connection.ServerCapabilities.
+    pub(super) capabilities: Capabilities,
+    /// Connection.ServerSecurityMode.
+    pub(super) security_mode: SecurityMode,
+    pub(super) client_guid: Guid,
+    pub(super) client_capabilities: Capabilities,
+    pub(super) client_security_mode: SecurityMode,
+}
+
+/// What the contexts of a client of dialect 3.1.1 say. \[MS-SMB2\] 3.3.5.4
+#[derive(Default)]
+struct Offer {
+    hashes: Option<Vec<HashAlgorithm>>,
+    ciphers: Option<Vec<context::Cipher>>,
+    signing: Option<Vec<context::SigningAlgorithm>>,
+}
+
+impl Connection {
+    /// Answers the first message of SMB2.
+    pub(super) fn negotiate(&mut self, now: Now, message: &[u8]) -> Result<Flow, Status> {
+        let request = Request::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
+        if request.dialects.is_empty() {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        let dialect =
+            best_dialect(&self.server.config, &request.dialects).ok_or(Status::NOT_SUPPORTED)?;
+        let offer = match dialect {
+            Dialect::SMB_3_1_1 => Some(read_contexts(&request.contexts)?),
+            _ => None,
+        };
+        let negotiated = self.agree(dialect, &request, offer.as_ref());
+        let salt = self.entropy.bytes();
+        let contexts = match &offer {
+            Some(offer) => answer_contexts(&negotiated, offer, &salt),
+            None => Vec::new(),
+        };
+        if dialect == Dialect::SMB_3_1_1 {
+            self.preauth.update(message);
+        }
+        let reply = self.negotiate_reply(now, &negotiated, &contexts);
+        self.negotiated = Some(negotiated);
+        Ok(Flow::Done(reply))
+    }
+
+    fn agree(&self, dialect: Dialect, request: &Request<'_>, offer: Option<&Offer>) -> Negotiated {
+        let config = &self.server.config;
+        let has_large_mtu = dialect >= Dialect::SMB_2_1 && self.is_large;
+        let (cipher, signing) = match offer {
+            Some(offer) => (best_cipher(config, offer), best_signing(config, offer)),
+            None => (
+                implied_cipher(config, dialect, request),
+                implied_signing(dialect),
+            ),
+        };
+        let mut capabilities = Capabilities::NONE;
+        if has_large_mtu {
+            capabilities |= Capabilities::LARGE_MTU;
+        }
+        // [MS-SMB2] 3.3.5.4: in 3.1.1 the context says it.
+        if offer.is_none() && cipher.is_some() {
+            capabilities |= Capabilities::ENCRYPTION;
+        }
+        Negotiated {
+            dialect,
+            cipher,
+            signing,
+            has_large_mtu,
+            capabilities,
+            security_mode: security_mode(config),
+            client_guid: request.client_guid,
+            client_capabilities: request.capabilities,
+            client_security_mode: request.security_mode,
+        }
+    }
+
+    fn negotiate_reply(
+        &self,
+        now: Now,
+        negotiated: &Negotiated,
+        contexts: &[(ContextType, Vec<u8>)],
+    ) -> Reply {
+        let config = &self.server.config;
+        let bounded = |size: u32| match negotiated.has_large_mtu {
+            true => size,
+            false => size.min(BYTES_PER_CREDIT),
+        };
+        let contexts = (contexts.iter())
+            .map(|(context_type, data)| RawContext {
+                context_type: *context_type,
+                data,
+            })
+            .collect();
+        let response = Response {
+            security_mode: negotiated.security_mode,
+            dialect: negotiated.dialect,
+            server_guid: config.guid,
+            capabilities: negotiated.capabilities,
+            max_transact_size: bounded(config.max_transact),
+            max_read_size: bounded(config.max_read),
+            max_write_size: bounded(config.max_write),
+            system_time: now.wall,
+            server_start_time: FileTime(0),
+            security_buffer: &config.security_blob,
+            contexts,
+        };
+        Reply::message(|body| response.encode(body))
+    }
+
+    /// Answers an SMB1 NEGOTIATE, the only message of SMB1, if it is the first one and leads to
+    /// SMB2. \[MS-SMB2\] 3.3.5.3.1, 3.3.5.3.2
+    pub(super) fn smb1_negotiate(
+        &mut self,
+        now: Now,
+        bytes: &[u8],
+        effects: &mut Effects,
+    ) -> Result<(), Violation> {
+        let request = smb1::Negotiate::decode(bytes).map_err(Violation::Malformed)?;
+        if self.negotiated.is_some() || self.is_wildcard {
+            return Err(Violation::UnexpectedNegotiate);
+        }
+        let config = &self.server.config;
+        let has_2_1 = config.max_dialect >= Dialect::SMB_2_1;
+        let dialect = if has_2_1 && request.offers(DIALECT_SMB_2_WILDCARD) {
+            Dialect::WILDCARD
+        } else if config.min_dialect <= Dialect::SMB_2_0_2 && request.offers(DIALECT_SMB_2_002) {
+            Dialect::SMB_2_0_2
+        } else {
+            return Err(Violation::UnexpectedNegotiate);
+        };
+        let is_first = self.window.take(MessageId(0), 1);
+        assert!(is_first, "nothing came before");
+        let negotiated = smb1_negotiated(config, dialect);
+        let reply = self.negotiate_reply(now, &negotiated, &[]);
+        if dialect == Dialect::WILDCARD {
+            self.is_wildcard = true;
+        } else {
+            self.negotiated = Some(negotiated);
+        }
+        let mut task = Task::new(self.task_id(), None);
+        let request = task::Request::new(negotiate_header());
+        task.answers.push(Answer::new(request, reply));
+        self.send(&mut task, effects);
+        Ok(())
+    }
+}
+
+/// What an SMB1 NEGOTIATE leads to. Of the client nothing is known.
+fn smb1_negotiated(config: &Config, dialect: Dialect) -> Negotiated {
+    Negotiated {
+        dialect,
+        cipher: None,
+        signing: SigningAlgorithm::HmacSha256,
+        has_large_mtu: false,
+        capabilities: Capabilities::NONE,
+        security_mode: security_mode(config),
+        client_guid: Guid::default(),
+        client_capabilities: Capabilities::NONE,
+        client_security_mode: SecurityMode::NONE,
+    }
+}
+
+/// The header of the SMB2 NEGOTIATE that an SMB1 one stands for. \[MS-SMB2\] 3.3.5.3.1
+fn negotiate_header() -> Header {
+    Header {
+        credit_charge: 0,
+        status: Status::SUCCESS,
+        command: Command::NEGOTIATE,
+        credits: 1,
+        flags: Flags::NONE,
+        next_command: 0,
+        message_id: MessageId(0),
+        target: wire::header::Target::Sync {
+            process_id: 0,
+            tree_id: TreeId(0),
+        },
+        session_id: SessionId(0),
+        signature: [0; 16],
+    }
+}
+
+fn security_mode(config: &Config) -> SecurityMode {
+    match config.signing_required {
+        true => SecurityMode::SIGNING_ENABLED | SecurityMode::SIGNING_REQUIRED,
+        false => SecurityMode::SIGNING_ENABLED,
+    }
+}
+
+/// The newest dialect that both sides speak.
+pub(super) fn best_dialect(config: &Config, offered: &[Dialect]) -> Option<Dialect> {
+    let range = config.min_dialect..=config.max_dialect;
+    DIALECTS
+        .into_iter()
+        .find(|dialect| range.contains(dialect) && offered.contains(dialect))
+}
+
+/// \[MS-SMB2\] 3.3.5.4: each of the types that we know comes once at most, PREAUTH_INTEGRITY exactly
+/// once; a type that we do not know is passed over, and so is NETNAME.
+fn read_contexts(contexts: &[RawContext<'_>]) -> Result<Offer, Status> {
+    let mut offer = Offer::default();
+    for RawContext { context_type, data } in contexts {
+        match *context_type {
+            ContextType::PREAUTH_INTEGRITY_CAPABILITIES => {
+                let decoded = PreauthIntegrity::decode(data).map(|found| found.hash_algorithms);
+                set_once(&mut offer.hashes, decoded)?;
+            }
+            ContextType::ENCRYPTION_CAPABILITIES => {
+                let decoded = Encryption::decode(data).map(|found| found.ciphers);
+                set_once(&mut offer.ciphers, decoded)?;
+            }
+            ContextType::SIGNING_CAPABILITIES => {
+                let decoded = Signing::decode(data).map(|found| found.algorithms);
+                set_once(&mut offer.signing, decoded)?;
+            }
+            _ => {}
+        }
+    }
+    let hashes = offer.hashes.as_ref().ok_or(Status::INVALID_PARAMETER)?;
+    if hashes.contains(&HashAlgorithm::SHA_512) {
+        Ok(offer)
+    } else {
+        Err(Status::SMB_NO_PREAUTH_INTEGRITY_HASH_OVERLAP)
+    }
+}
+
+fn set_once<T>(
+    place: &mut Option<Vec<T>>,
+    found: Result<Vec<T>, wire::DecodeError>,
+) -> Result<(), Status> {
+    let found = found.map_err(|_| Status::INVALID_PARAMETER)?;
+    if place.is_some() || found.is_empty() {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    *place = Some(found);
+    Ok(())
+}
+
+/// \[MS-SMB2\] 3.3.5.4 leaves the choice to the server; ours goes by what is fast.
+fn best_cipher(config: &Config, offer: &Offer) -> Option<Cipher> {
+    let offered = offer.ciphers.as_ref()?;
+    let is_offered = |cipher: &Cipher| offered.contains(&context::Cipher(cipher.id()));
+    config.ciphers.iter().copied().find(is_offered)
+}
+
+/// Without an offer it is AES-CMAC. \[MS-SMB2\] 3.3.5.4
+fn best_signing(config: &Config, offer: &Offer) -> SigningAlgorithm {
+    let offered = offer.signing.as_deref().unwrap_or_default();
+    let is_offered =
+        |algorithm: &SigningAlgorithm| offered.contains(&context::SigningAlgorithm(algorithm.id()));
+    let best = config.signing_algorithms.iter().copied().find(is_offered);
+    best.unwrap_or(SigningAlgorithm::AesCmac)
+}
+
+/// In 3.0 and 3.0.2 a capability stands for AES-128-CCM.
+fn implied_cipher(config: &Config, dialect: Dialect, request: &Request<'_>) -> Option<Cipher> {
+    let has_cipher = dialect >= Dialect::SMB_3_0
+        && request.capabilities.contains(Capabilities::ENCRYPTION)
+        && config.ciphers.contains(&Cipher::Aes128Ccm);
+    has_cipher.then_some(Cipher::Aes128Ccm)
+}
+
+fn implied_signing(dialect: Dialect) -> SigningAlgorithm {
+    if dialect >= Dialect::SMB_3_0 {
+        SigningAlgorithm::AesCmac
+    } else {
+        SigningAlgorithm::HmacSha256
+    }
+}
+
+/// The answer to each context that we know. Compression, RDMA transforms and the POSIX extensions
+/// are not offered: no answer says so.
+fn answer_contexts(
+    negotiated: &Negotiated,
+    offer: &Offer,
+    salt: &[u8; 32],
+) -> Vec<(ContextType, Vec<u8>)> {
+    let integrity = PreauthIntegrity {
+        hash_algorithms: Vec::from([HashAlgorithm::SHA_512]),
+        salt,
+    };
+    let integrity_type = ContextType::PREAUTH_INTEGRITY_CAPABILITIES;
+    let mut contexts = Vec::from([(integrity_type, integrity.encode())]);
+    if offer.ciphers.is_some() {
+        let cipher = negotiated.cipher.map_or(0, Cipher::id);
+        let ciphers = Vec::from([context::Cipher(cipher)]);
+        let answer = Encryption { ciphers };
+        contexts.push((ContextType::ENCRYPTION_CAPABILITIES, answer.encode()));
+    }
+    if offer.signing.is_some() {
+        let algorithm = context::SigningAlgorithm(negotiated.signing.id());
+        let algorithms = Vec::from([algorithm]);
+        let answer = Signing { algorithms };
+        contexts.push((ContextType::SIGNING_CAPABILITIES, answer.encode()));
+    }
+    contexts
+}

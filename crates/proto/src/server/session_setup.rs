@@ -1,0 +1,405 @@
+//! SESSION_SETUP: log in, in several legs; log in again. \[MS-SMB2\] 3.3.5.5
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+use crypto::derive::{KeySchedule, SessionKeys, session_keys};
+use crypto::{PreauthHash, SealingKey, SigningKey};
+use spin::Mutex;
+use wire::dialect::{Dialect, SecurityMode};
+use wire::session_setup::{Request, RequestFlags, Response, SessionFlags};
+use wire::{SessionId, Status};
+
+use crate::effect::{
+    Accepted, AccountKind, Authenticate, Authenticated, ConversationId, Effect, Effects, Instant,
+    Notice, Now, OpId, Outcome,
+};
+use crate::server::connection::Connection;
+use crate::server::context::Reply;
+use crate::server::drain::After;
+use crate::server::negotiate::Negotiated;
+use crate::server::session::{Channel, SealingPair, Session, SessionState};
+use crate::server::task::{self, Flow, Task, TaskId, Then};
+
+/// A login under way. Its session is in no table before it succeeds.
+#[derive(Debug)]
+pub(super) struct Login {
+    conversation: ConversationId,
+    /// Session.PreauthIntegrityHashValue.
+    pub(super) preauth: PreauthHash,
+    /// Whether a leg is with the authenticator.
+    is_busy: bool,
+}
+
+/// A login that waits until the session it replaces is gone. \[MS-SMB2\] 3.3.5.5.3
+#[derive(Debug)]
+pub(super) struct AwaitedSession {
+    session: SessionId,
+    task: TaskId,
+    pub(super) deadline: Instant,
+}
+
+/// What a leg of a login goes on with.
+#[derive(Debug)]
+pub(super) enum LoginStep {
+    /// The authenticator has the token.
+    Authenticate {
+        security_mode: SecurityMode,
+        previous: SessionId,
+    },
+    /// The login succeeded; the session that it replaces is being closed.
+    Replace(Box<Accepted>, SecurityMode),
+}
+
+impl Connection {
+    /// Takes a leg of a login.
+    pub(super) fn session_setup(
+        &mut self,
+        now: Now,
+        task: &mut Task,
+        request: &mut task::Request,
+        message: &[u8],
+        effects: &mut Effects,
+    ) -> Result<Flow, Status> {
+        let setup = Request::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
+        if setup.flags.contains(RequestFlags::BINDING) {
+            return Err(self.refuse_binding(request.header.session_id));
+        }
+        let id = self.login_id(request, task)?;
+        request.header.session_id = id;
+        let login = self.logins.get_mut(&id).expect("there is one by now");
+        if login.is_busy {
+            return Err(Status::REQUEST_NOT_ACCEPTED);
+        }
+        login.is_busy = true;
+        login.preauth.update(message);
+        let authenticate = Authenticate {
+            conversation: login.conversation,
+            token: setup.security_buffer.to_vec(),
+        };
+        self.next_op += 1;
+        let op = OpId(self.next_op);
+        effects.push(Effect::Authenticate(op, authenticate));
+        let _ = now;
+        let step = LoginStep::Authenticate {
+            security_mode: setup.security_mode,
+            previous: setup.previous_session_id,
+        };
+        Ok(Flow::Wait(op, Then::Login(step)))
+    }
+
+    /// Sessions over several connections are not offered. \[MS-SMB2\] 3.3.5.5, 3.3.5.5.2
+    fn refuse_binding(&self, id: SessionId) -> Status {
+        let is_known = self.server.sessions.lock().contains_key(&id);
+        if is_known {
+            Status::REQUEST_NOT_ACCEPTED
+        } else {
+            Status::USER_SESSION_DELETED
+        }
+    }
+
+    /// The session that the leg belongs to: of a login under way, of a session that logs in
+    /// again, or a new one.
+    fn login_id(&mut self, request: &task::Request, task: &Task) -> Result<SessionId, Status> {
+        let id = match task.chain.session {
+            Some(id) => id,
+            None => request.header.session_id,
+        };
+        if self.logins.contains_key(&id) {
+            return Ok(id);
+        }
+        let is_new = id == SessionId(0);
+        if !is_new && request.session.is_none() {
+            return Err(Status::USER_SESSION_DELETED);
+        }
+        let limits = &self.server.config.limits;
+        let is_full = self.logins.len() >= limits.logins_per_connection
+            || is_new && self.sessions.len() >= limits.sessions_per_connection;
+        if is_full {
+            return Err(Status::INSUFFICIENT_RESOURCES);
+        }
+        let id = if is_new { self.unused_session_id() } else { id };
+        let login = Login {
+            conversation: ConversationId(self.number()),
+            preauth: self.preauth.clone(),
+            is_busy: false,
+        };
+        self.logins.insert(id, login);
+        Ok(id)
+    }
+
+    /// An id that no session of the server has, and that nobody guesses.
+    fn unused_session_id(&mut self) -> SessionId {
+        loop {
+            let id = SessionId(self.entropy.number());
+            let is_special = id == SessionId(0) || id == SessionId::RELATED;
+            let is_taken =
+                self.logins.contains_key(&id) || self.server.sessions.lock().contains_key(&id);
+            if !is_special && !is_taken {
+                return id;
+            }
+        }
+    }
+
+    /// Goes on with what came of a leg.
+    pub(super) fn resume_login(
+        &mut self,
+        now: Now,
+        task: TaskId,
+        request: &mut task::Request,
+        step: LoginStep,
+        outcome: Outcome,
+        effects: &mut Effects,
+    ) -> Result<Flow, Status> {
+        let id = request.header.session_id;
+        let (security_mode, previous) = match step {
+            LoginStep::Replace(accepted, mode) => {
+                return self.accept(request, &accepted, mode, effects);
+            }
+            LoginStep::Authenticate {
+                security_mode,
+                previous,
+            } => (security_mode, previous),
+        };
+        let Some(login) = self.logins.get_mut(&id) else {
+            // The connection ended in the meantime.
+            return Err(Status::USER_SESSION_DELETED);
+        };
+        login.is_busy = false;
+        match outcome {
+            Outcome::Authenticated(Authenticated::Continue(token)) => {
+                let status = Status::MORE_PROCESSING_REQUIRED;
+                Ok(Flow::Done(reply(status, SessionFlags::NONE, &token)))
+            }
+            Outcome::Authenticated(Authenticated::Accepted(accepted)) => {
+                let is_waiting = self.replace(now, task, (id, previous), &accepted, effects);
+                if is_waiting {
+                    let step = LoginStep::Replace(Box::new(accepted), security_mode);
+                    return Ok(Flow::WaitUnasked(Then::Login(step)));
+                }
+                self.accept(request, &accepted, security_mode, effects)
+            }
+            Outcome::Authenticated(Authenticated::Refused(status, _)) | Outcome::Failed(status) => {
+                self.refuse(now, id, effects);
+                Err(status)
+            }
+            other => panic!("the authenticator answered {other:?}"),
+        }
+    }
+
+    /// Closes the session that the client had before it lost its connection, if it was the same
+    /// user's. Whether the login is to wait for that. \[MS-SMB2\] 3.3.5.5.3
+    fn replace(
+        &mut self,
+        now: Now,
+        task: TaskId,
+        (id, previous): (SessionId, SessionId),
+        accepted: &Accepted,
+        effects: &mut Effects,
+    ) -> bool {
+        if previous == SessionId(0) || previous == id {
+            return false;
+        }
+        let found = self.server.sessions.lock().get(&previous).cloned();
+        let Some(session) = found.filter(|session| is_of_same_user(session, accepted)) else {
+            return false;
+        };
+        if self.sessions.contains_key(&previous) {
+            self.cancel_waits(previous, None, effects);
+            return self.close_session(now, previous, After::Resume(task));
+        }
+        session.state.lock().is_closed = true;
+        self.server.sessions.lock().remove(&previous);
+        let holders = session.channels.lock().keys().copied().next();
+        let Some(holder) = holders else {
+            return false;
+        };
+        let notice = Notice::SessionReplaced {
+            session: previous,
+            by: self.id,
+        };
+        effects.push(Effect::Notify(holder, notice));
+        self.awaited.push(AwaitedSession {
+            session: previous,
+            task,
+            deadline: now.instant.after(self.server.config.limits.replace_timeout),
+        });
+        true
+    }
+
+    /// Another connection has closed what a login of this one replaces.
+    pub(super) fn replaced(&mut self, now: Now, session: SessionId, effects: &mut Effects) {
+        let is_meant = |awaited: &AwaitedSession| awaited.session == session;
+        while let Some(index) = self.awaited.iter().position(is_meant) {
+            let awaited = self.awaited.swap_remove(index);
+            self.resume(now, awaited.task, Outcome::Done, effects);
+        }
+    }
+
+    /// Goes on with the logins that have waited for long enough: the other connection is stuck.
+    pub(super) fn stop_waiting_for_replaced(&mut self, now: Now, effects: &mut Effects) {
+        let is_due = |awaited: &AwaitedSession| awaited.deadline <= now.instant;
+        while let Some(index) = self.awaited.iter().position(is_due) {
+            let awaited = self.awaited.swap_remove(index);
+            self.resume(now, awaited.task, Outcome::Done, effects);
+        }
+    }
+
+    /// A login that failed. One that was to renew a session takes it along, as Windows and Samba
+    /// do (smb2.session.reauth6): who cannot say again who it is has no business with its files.
+    fn refuse(&mut self, now: Now, id: SessionId, effects: &mut Effects) {
+        self.end_login(id, effects);
+        self.cancel_waits(id, None, effects);
+        self.close_session(now, id, After::Nothing);
+    }
+
+    fn end_login(&mut self, id: SessionId, effects: &mut Effects) -> Option<Login> {
+        let login = self.logins.remove(&id)?;
+        effects.push(Effect::EndConversation(login.conversation));
+        Some(login)
+    }
+
+    /// Forgets every login under way.
+    pub(super) fn end_logins(&mut self, effects: &mut Effects) {
+        while let Some((_, login)) = self.logins.pop_first() {
+            effects.push(Effect::EndConversation(login.conversation));
+        }
+    }
+
+    /// A login that succeeded: makes the session, or renews it.
+    fn accept(
+        &mut self,
+        request: &mut task::Request,
+        accepted: &Accepted,
+        security_mode: SecurityMode,
+        effects: &mut Effects,
+    ) -> Result<Flow, Status> {
+        let id = request.header.session_id;
+        let Some(login) = self.end_login(id, effects) else {
+            return Err(Status::USER_SESSION_DELETED);
+        };
+        let session = match self.find_session(id) {
+            Some(session) => {
+                renew(&session, accepted);
+                session
+            }
+            None => self.establish(id, &login, accepted, security_mode)?,
+        };
+        // [MS-SMB2] 3.3.5.5.3: the last answer of a login is signed, whatever the session needs.
+        request.sign = session.signing_key(self.id);
+        request.session = Some(session.clone());
+        let flags = session_flags(&session);
+        Ok(Flow::Done(reply(Status::SUCCESS, flags, &accepted.token)))
+    }
+
+    /// Makes the session of a first login.
+    fn establish(
+        &mut self,
+        id: SessionId,
+        login: &Login,
+        accepted: &Accepted,
+        security_mode: SecurityMode,
+    ) -> Result<Arc<Session>, Status> {
+        let negotiated = self.negotiated.as_ref().expect("NEGOTIATE came first");
+        let config = &self.server.config;
+        let is_named = accepted.account.kind == AccountKind::Named;
+        // Without a key of its own a session can be neither signed nor sealed.
+        if !is_named && (config.signing_required || config.encryption_required) {
+            return Err(Status::ACCESS_DENIED);
+        }
+        if config.encryption_required && negotiated.cipher.is_none() {
+            return Err(Status::ACCESS_DENIED);
+        }
+        let is_signing_wanted =
+            config.signing_required || security_mode.contains(SecurityMode::SIGNING_REQUIRED);
+        let keys = is_named.then(|| derive(negotiated, &login.preauth, &accepted.session_key));
+        let signing = (keys.as_ref())
+            .map(|keys| Arc::new(SigningKey::new(negotiated.signing, &keys.signing)));
+        let session = Arc::new(Session {
+            id,
+            dialect: negotiated.dialect,
+            state: Mutex::new(SessionState {
+                account: accepted.account.clone(),
+                signing_required: is_named && is_signing_wanted,
+                encrypt: config.encryption_required,
+                session_key: match is_named {
+                    true => accepted.session_key.clone(),
+                    false => Default::default(),
+                },
+                sealing: keys.as_ref().and_then(|keys| sealing(negotiated, keys)),
+                expires: None,
+                is_closed: false,
+            }),
+            channels: Mutex::new(BTreeMap::from([(self.id, Channel { signing })])),
+            trees: Mutex::new(BTreeMap::new()),
+            opens: Mutex::new(BTreeMap::new()),
+            next_tree: AtomicU32::new(1),
+            next_nonce: AtomicU64::new(1),
+        });
+        self.server.sessions.lock().insert(id, session.clone());
+        self.sessions.insert(id, session.clone());
+        self.login_deadline = None;
+        Ok(session)
+    }
+}
+
+/// \[MS-SMB2\] 3.3.5.5.2: a login again changes who it is, not the keys.
+fn renew(session: &Session, accepted: &Accepted) {
+    let mut state = session.state.lock();
+    state.account = accepted.account.clone();
+    state.expires = None;
+}
+
+/// The user of both proved who it is, and it is the same.
+fn is_of_same_user(session: &Session, accepted: &Accepted) -> bool {
+    let state = session.state.lock();
+    state.is_named()
+        && accepted.account.kind == AccountKind::Named
+        && state.account.name == accepted.account.name
+}
+
+fn session_flags(session: &Session) -> SessionFlags {
+    let state = session.state.lock();
+    let mut flags = match state.account.kind {
+        AccountKind::Named => SessionFlags::NONE,
+        AccountKind::Guest => SessionFlags::IS_GUEST,
+        AccountKind::Anonymous => SessionFlags::IS_NULL,
+    };
+    if state.encrypt {
+        flags |= SessionFlags::ENCRYPT_DATA;
+    }
+    flags
+}
+
+/// \[MS-SMB2\] 3.3.5.5.3: Session.SessionKey is the first 16 bytes, filled up with zeroes.
+fn derive(negotiated: &Negotiated, preauth: &PreauthHash, full_key: &[u8]) -> SessionKeys {
+    let mut key = [0; 16];
+    let len = full_key.len().min(key.len());
+    key[..len].copy_from_slice(&full_key[..len]);
+    let schedule = match negotiated.dialect {
+        Dialect::SMB_3_1_1 => KeySchedule::Smb311(preauth),
+        dialect if dialect >= Dialect::SMB_3_0 => KeySchedule::Smb30,
+        _ => KeySchedule::Smb2,
+    };
+    session_keys(schedule, &key, full_key, negotiated.cipher)
+}
+
+fn sealing(negotiated: &Negotiated, keys: &SessionKeys) -> Option<SealingPair> {
+    let cipher = negotiated.cipher?;
+    let pair = keys.sealing.as_ref()?;
+    let key = |bytes: &[u8]| Arc::new(SealingKey::new(cipher, bytes));
+    Some(SealingPair {
+        inbound: key(pair.client_to_server.as_bytes()),
+        outbound: key(pair.server_to_client.as_bytes()),
+    })
+}
+
+fn reply(status: Status, flags: SessionFlags, token: &[u8]) -> Reply {
+    let response = Response {
+        flags,
+        security_buffer: token,
+    };
+    Reply::with_status(status, |body| response.encode(body))
+}

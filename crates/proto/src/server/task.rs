@@ -1,0 +1,365 @@
+//! A frame on its way: its members run one after the other, each may wait for the world.
+//! \[MS-SMB2\] 3.3.5.2.7
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crypto::SigningKey;
+use wire::compound::Members;
+use wire::{AsyncId, Command, Header, SessionId, Status, TreeId};
+
+use crate::effect::{Effects, Instant, Now, OpId, Outcome, Violation};
+use crate::server::connection::{Connection, Waiter};
+use crate::server::context::{Body, Progress, RelatedOpen, Reply, Step};
+use crate::server::reply::Answer;
+use crate::server::session::Session;
+use crate::server::session_setup::LoginStep;
+use crate::server::tree_connect::TreeConnect;
+
+/// A frame within its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct TaskId(pub(super) u64);
+
+/// A frame whose members are not all answered.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) id: TaskId,
+    /// The session whose seal the frame came under.
+    pub(super) sealed: Option<SessionId>,
+    /// The session whose seal the answer goes under.
+    pub(super) seal: Option<Arc<Session>>,
+    pub(super) chain: Chain,
+    /// Answers that go out together.
+    pub(super) answers: Vec<Answer>,
+    /// The member that waits.
+    pub(super) current: Option<Pending>,
+    /// The members after it.
+    rest: Vec<u8>,
+}
+
+/// What a member of a compound hands down to a related one. \[MS-SMB2\] 3.3.5.2.7.2
+#[derive(Debug, Default)]
+pub(super) struct Chain {
+    pub(super) session: Option<SessionId>,
+    pub(super) tree: Option<TreeId>,
+    pub(super) open: RelatedOpen,
+}
+
+/// A request as far as its answer needs it.
+#[derive(Debug)]
+pub(super) struct Request {
+    /// As it came; SESSION_SETUP and TREE_CONNECT put their new ids here.
+    pub(super) header: Header,
+    /// The key that signs the answer.
+    pub(super) sign: Option<Arc<SigningKey>>,
+    /// The session, where there is a valid one.
+    pub(super) session: Option<Arc<Session>>,
+    /// Set once an interim response went out.
+    pub(super) async_id: Option<AsyncId>,
+}
+
+/// A request that waits.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) request: Request,
+    /// The operation, where it waits for the world.
+    pub(super) op: Option<OpId>,
+    then: Then,
+    /// Unlike that of any other request of the connection.
+    number: u64,
+}
+
+/// What goes on when the waiting ends.
+#[derive(Debug)]
+pub(super) enum Then {
+    /// A command that acts on a tree.
+    Handler(Arc<Session>, Arc<TreeConnect>, Step),
+    /// A leg of a login.
+    Login(LoginStep),
+    /// LOGOFF or TREE_DISCONNECT: the answer, once everything is closed.
+    Farewell(Reply),
+}
+
+/// What a member came to.
+pub(super) enum Flow {
+    /// The answer.
+    Done(Reply),
+    /// CANCEL has none.
+    Silence,
+    /// The world is to complete an operation first.
+    Wait(OpId, Then),
+    /// Something else is to happen first: a drain ends, or another connection says so.
+    WaitUnasked(Then),
+    /// The connection ends.
+    End(Violation),
+}
+
+/// When a request that waits is told so.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interim {
+    pub(super) at: Instant,
+    task: TaskId,
+    number: u64,
+}
+
+/// A member of a frame.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'m> {
+    /// From its header to its end, padding included.
+    pub(super) message: &'m [u8],
+    /// Where it starts in the frame of this call; `None` once that frame is gone.
+    pub(super) frame_offset: Option<usize>,
+}
+
+impl Task {
+    pub(super) fn new(id: TaskId, sealed: Option<Arc<Session>>) -> Self {
+        Self {
+            id,
+            sealed: sealed.as_ref().map(|session| session.id),
+            seal: sealed,
+            chain: Chain::default(),
+            answers: Vec::new(),
+            current: None,
+            rest: Vec::new(),
+        }
+    }
+
+    /// Whether no member follows the one that waits.
+    pub(super) fn is_last(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Whether a request of this session, and of this tree if one is named, acts on it.
+    pub(super) fn acts_on(&self, session: SessionId, tree: Option<TreeId>) -> bool {
+        match self.current.as_ref().map(|pending| &pending.then) {
+            Some(Then::Handler(its_session, its_tree, _)) => {
+                its_session.id == session && tree.is_none_or(|tree| tree == its_tree.id)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Connection {
+    pub(super) fn task_id(&mut self) -> TaskId {
+        TaskId(self.number())
+    }
+
+    /// Runs the members that `bytes` hold; `offset` says where they lie in the frame of this
+    /// call. Their headers were checked when the frame came.
+    pub(super) fn run(
+        &mut self,
+        now: Now,
+        mut task: Task,
+        bytes: &[u8],
+        offset: Option<usize>,
+        effects: &mut Effects,
+    ) {
+        let mut position = 0;
+        for member in Members::new(bytes) {
+            let message = member.expect("the members were walked when the frame came");
+            let header = Header::decode(message).expect("the headers were read then");
+            let mut request = Request::new(header);
+            let frame_offset = offset.map(|offset| offset + position);
+            position += message.len();
+            let part = Part {
+                message,
+                frame_offset,
+            };
+            let flow = self.serve(now, &mut task, &mut request, part, effects);
+            if !self.take(now, &mut task, request, flow, effects) {
+                // Members behind one that waits are copied: their frame goes with this call.
+                task.rest = bytes[position..].to_vec();
+                self.put_aside(task, effects);
+                return;
+            }
+        }
+        self.send(&mut task, effects);
+    }
+
+    /// Goes on with the request of a task that waited.
+    pub(super) fn resume(&mut self, now: Now, id: TaskId, outcome: Outcome, effects: &mut Effects) {
+        let mut task = self.tasks.remove(&id).expect("a task that waits is kept");
+        let pending = task.current.take().expect("a task that is kept waits");
+        let Pending {
+            mut request,
+            op: _,
+            then,
+            number: _,
+        } = pending;
+        let flow = match then {
+            Then::Handler(session, tree, step) => {
+                let place = (session.clone(), tree.clone());
+                let mut context = self.context(now, &mut task, &request, place, None, effects);
+                let progress = step.resume(&mut context, outcome);
+                progress.map(|progress| Flow::of(progress, session, tree))
+            }
+            Then::Login(step) => {
+                self.resume_login(now, task.id, &mut request, step, outcome, effects)
+            }
+            Then::Farewell(reply) => Ok(Flow::Done(reply)),
+        };
+        if self.take(now, &mut task, request, flow, effects) {
+            let rest = core::mem::take(&mut task.rest);
+            self.run(now, task, &rest, None, effects);
+        } else {
+            self.put_aside(task, effects);
+        }
+    }
+
+    /// Takes what a member came to. Whether the next one may run.
+    fn take(
+        &mut self,
+        now: Now,
+        task: &mut Task,
+        request: Request,
+        flow: Result<Flow, Status>,
+        effects: &mut Effects,
+    ) -> bool {
+        if request.async_id.is_some() {
+            self.async_requests -= 1;
+        }
+        match flow {
+            Ok(Flow::Wait(op, then)) => {
+                self.waiting.insert(op, Waiter::Task(task.id));
+                self.wait(now, task, request, Some(op), then);
+                false
+            }
+            Ok(Flow::WaitUnasked(then)) => {
+                self.wait(now, task, request, None, then);
+                false
+            }
+            Ok(Flow::End(violation)) => {
+                self.end(violation, effects);
+                false
+            }
+            Ok(Flow::Silence) => true,
+            Ok(Flow::Done(reply)) => {
+                task.answers.push(Answer::new(request, reply));
+                !self.is_over
+            }
+            Err(status) => {
+                if request.header.command == Command::CREATE {
+                    // [MS-SMB2] 3.3.5.2.7.2: what depends on it fails alike.
+                    task.chain.open = RelatedOpen::Failed(status);
+                }
+                let body = Body::Error;
+                task.answers
+                    .push(Answer::new(request, Reply { status, body }));
+                !self.is_over
+            }
+        }
+    }
+
+    fn wait(&mut self, now: Now, task: &mut Task, request: Request, op: Option<OpId>, then: Then) {
+        let number = self.number();
+        if request.async_id.is_some() {
+            self.async_requests += 1;
+        } else if may_be_async(request.header.command) {
+            self.interims.push_back(Interim {
+                at: now.instant.after(self.server.config.limits.interim_after),
+                task: task.id,
+                number,
+            });
+        }
+        task.current = Some(Pending {
+            request,
+            op,
+            then,
+            number,
+        });
+    }
+
+    /// Keeps a task that waits; of one that has nowhere to go, gives back what it holds.
+    fn put_aside(&mut self, task: Task, effects: &mut Effects) {
+        if task.current.is_some() {
+            self.tasks.insert(task.id, task);
+        } else {
+            for answer in task.answers {
+                answer.release(effects);
+            }
+        }
+    }
+
+    /// Answers the requests that have waited for long with an interim response, where there is
+    /// nothing behind them in their frame: as Windows does. \[MS-SMB2\] 3.3.4.2
+    pub(super) fn send_interims(&mut self, now: Now, effects: &mut Effects) {
+        while let Some(interim) = self.interims.front().copied() {
+            if interim.at > now.instant {
+                return;
+            }
+            self.interims.pop_front();
+            if self.async_requests < self.server.config.limits.async_requests
+                && self.is_waiting(&interim)
+            {
+                self.send_interim(interim.task, effects);
+            }
+        }
+    }
+
+    fn send_interim(&mut self, id: TaskId, effects: &mut Effects) {
+        let mut task = self.tasks.remove(&id).expect("the task waits");
+        if task.rest.is_empty() {
+            self.send(&mut task, effects);
+            let async_id = AsyncId(self.number());
+            let pending = task.current.as_mut().expect("the task waits");
+            self.async_requests += 1;
+            let answer = Answer::interim(&pending.request, async_id);
+            pending.request.async_id = Some(async_id);
+            task.answers.push(answer);
+            self.send(&mut task, effects);
+        }
+        self.tasks.insert(id, task);
+    }
+
+    fn is_waiting(&self, interim: &Interim) -> bool {
+        let task = self.tasks.get(&interim.task);
+        let pending = task.and_then(|task| task.current.as_ref());
+        pending.is_some_and(|pending| pending.number == interim.number)
+    }
+
+    /// Drops the reminders of requests that are answered from the front of the queue, so that
+    /// `next_timeout` names one that matters.
+    pub(super) fn forget_stale_interims(&mut self) {
+        while let Some(interim) = self.interims.front() {
+            if self.is_waiting(interim) {
+                return;
+            }
+            self.interims.pop_front();
+        }
+    }
+}
+
+impl Request {
+    pub(super) fn new(header: Header) -> Self {
+        Self {
+            header,
+            sign: None,
+            session: None,
+            async_id: None,
+        }
+    }
+}
+
+impl Flow {
+    /// What a handler came to; it goes on with the session and the tree that it began with.
+    pub(super) fn of(progress: Progress, session: Arc<Session>, tree: Arc<TreeConnect>) -> Self {
+        match progress {
+            Progress::Done(reply) => Self::Done(reply),
+            Progress::Wait(op, step) => Self::Wait(op, Then::Handler(session, tree, step)),
+        }
+    }
+}
+
+/// Whether a request may be answered with an interim response. Windows never does so for
+/// SESSION_SETUP, and macOS would not understand it.
+fn may_be_async(command: Command) -> bool {
+    !matches!(
+        command,
+        Command::SESSION_SETUP
+            | Command::LOGOFF
+            | Command::TREE_CONNECT
+            | Command::TREE_DISCONNECT
+            | Command::CLOSE
+    )
+}

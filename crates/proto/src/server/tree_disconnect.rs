@@ -1,0 +1,30 @@
+//! TREE_DISCONNECT. \[MS-SMB2\] 3.3.5.8
+
+use wire::{Status, tree_disconnect};
+
+use crate::effect::Effects;
+use crate::server::connection::Connection;
+use crate::server::context::Reply;
+use crate::server::drain::After;
+use crate::server::task::{Flow, Request, Task, Then};
+
+impl Connection {
+    /// Leaves a share: the answer comes when what runs in it has ended and what was open in it is
+    /// closed.
+    pub(super) fn tree_disconnect(
+        &mut self,
+        task: &mut Task,
+        request: &Request,
+        message: &[u8],
+        effects: &mut Effects,
+    ) -> Result<Flow, Status> {
+        tree_disconnect::Request::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
+        let session = Self::require_session(request)?;
+        let tree = self.require_tree(task, request, &session)?;
+        session.trees.lock().remove(&tree.id);
+        self.cancel_waits(session.id, Some(tree.id), effects);
+        self.close_tree(session, tree.id, After::Resume(task.id));
+        let reply = Reply::message(|body| tree_disconnect::Response.encode(body));
+        Ok(Flow::WaitUnasked(Then::Farewell(reply)))
+    }
+}
