@@ -287,3 +287,139 @@ fn invalid(field: &'static str, value: u32) -> DecodeError {
         value: u64::from(value),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn direct_headers() {
+        let header = DirectHeader { length: 0x01_0203 };
+        assert_eq!(header.encode(), Some([0, 1, 2, 3]));
+        assert_eq!(DirectHeader::decode([0, 1, 2, 3]), Ok(header));
+        assert!(DirectHeader::decode([0x85, 0, 0, 0]).is_err());
+        let too_long = DirectHeader {
+            length: MAX_DIRECT_LEN + 1,
+        };
+        assert_eq!(too_long.encode(), None);
+    }
+
+    #[test]
+    fn session_headers_have_17_bits_of_length() {
+        let packet_type = SessionPacketType::MESSAGE;
+        let header = SessionHeader {
+            packet_type,
+            length: MAX_SESSION_LEN,
+        };
+        assert_eq!(header.encode(), Some([0, 1, 0xFF, 0xFF]));
+        assert_eq!(SessionHeader::decode([0, 1, 0xFF, 0xFF]), Ok(header));
+        let too_long = SessionHeader {
+            packet_type,
+            length: MAX_SESSION_LEN + 1,
+        };
+        assert_eq!(too_long.encode(), None);
+        assert!(SessionHeader::decode([0, 2, 0, 0]).is_err());
+        let keep_alive = SessionHeader::decode(KEEP_ALIVE).expect("a header");
+        assert_eq!(keep_alive.packet_type, SessionPacketType::KEEP_ALIVE);
+        assert_eq!(keep_alive.length, 0);
+    }
+
+    /// From smbclient 4.25.1 to port 139 of a server given by address.
+    const REQUEST: &[u8; 72] = b"\x81\0\0\x44\
+        \x20DBDCDHCODACODACODBCACACACACACACA\0\
+        \x20FGENCACACACACACACACACACACACACAAA\0";
+
+    #[test]
+    fn a_session_request_both_ways() {
+        let request = SessionRequest {
+            called: NetbiosName::new("127.0.0.1", NetbiosName::SERVER).expect("a name"),
+            calling: NetbiosName::new("vm", NetbiosName::WORKSTATION).expect("a name"),
+        };
+        let mut frame = Vec::new();
+        request.encode(&mut frame);
+        assert_eq!(frame, REQUEST);
+        assert_eq!(SessionRequest::decode(&frame[4..]), Ok(request));
+        assert_eq!(request.called.name(), b"127.0.0.1");
+        assert_eq!(request.called.suffix(), NetbiosName::SERVER);
+        for end in 4..frame.len() {
+            assert!(
+                SessionRequest::decode(&frame[4..end]).is_err(),
+                "{end} bytes"
+            );
+        }
+    }
+
+    #[test]
+    fn the_name_of_any_server() {
+        let mut encoded = Vec::new();
+        NetbiosName::ANY_SERVER.encode(&mut encoded);
+        assert_eq!(encoded, b"\x20CKFDENECFDEFFCFGEFFCCACACACACACA\0");
+        assert_eq!(
+            NetbiosName::new("*smbserver", NetbiosName::SERVER),
+            Some(NetbiosName::ANY_SERVER)
+        );
+    }
+
+    #[test]
+    fn names_that_are_none() {
+        assert_eq!(NetbiosName::new("", 0), None);
+        assert_eq!(NetbiosName::new("sixteen-letters-", 0), None);
+        assert_eq!(NetbiosName::new("b\u{FC}ro", 0), None);
+        // The length, a letter before A, one after P, a pointer in place of a scope.
+        for (at, value) in [(0, 31), (0, 0xC0), (1, b'@'), (2, b'Q'), (33, 0xC0)] {
+            let mut body = REQUEST[4..].to_vec();
+            body[at] = value;
+            assert!(SessionRequest::decode(&body).is_err(), "{value} at {at}");
+        }
+    }
+
+    #[test]
+    fn a_scope_is_passed_over_and_bounded() {
+        let mut body = REQUEST[4..37].to_vec();
+        body.extend_from_slice(b"\x04corp\x07example\0");
+        body.extend_from_slice(&REQUEST[38..]);
+        let request = SessionRequest::decode(&body).expect("a request");
+        assert_eq!(request.called.name(), b"127.0.0.1");
+        assert_eq!(request.calling.name(), b"VM");
+        let mut body = REQUEST[4..37].to_vec();
+        for _ in 0..100 {
+            body.extend_from_slice(b"\x01a");
+        }
+        let good = [&body, &b"\0"[..], &REQUEST[38..]].concat();
+        assert!(SessionRequest::decode(&good).is_ok());
+        body.extend_from_slice(&[1, b'a', 1, b'a', 1, b'a', 1, b'a', 1, b'a', 1, b'a']);
+        let long = [&body, &body[33..], &b"\0"[..], &REQUEST[38..]].concat();
+        assert!(SessionRequest::decode(&long).is_err());
+    }
+
+    #[test]
+    fn session_responses_both_ways() {
+        let responses: [(SessionResponse, &[u8]); 3] = [
+            (SessionResponse::Positive, b"\x82\0\0\0"),
+            (
+                SessionResponse::Negative(SessionError::CALLED_NAME_NOT_PRESENT),
+                b"\x83\0\0\x01\x82",
+            ),
+            (
+                SessionResponse::Retarget {
+                    address: [192, 0, 2, 1],
+                    port: 1390,
+                },
+                b"\x84\0\0\x06\xC0\0\x02\x01\x05\x6E",
+            ),
+        ];
+        for (response, frame) in responses {
+            let mut written = Vec::new();
+            response.encode(&mut written);
+            assert_eq!(written, frame);
+            let packet_type = SessionPacketType(frame[0]);
+            assert_eq!(
+                SessionResponse::decode(packet_type, &frame[4..]),
+                Ok(response)
+            );
+        }
+        assert!(SessionResponse::decode(SessionPacketType::NEGATIVE_RESPONSE, &[]).is_err());
+        assert!(SessionResponse::decode(SessionPacketType::RETARGET_RESPONSE, &[0; 5]).is_err());
+        assert!(SessionResponse::decode(SessionPacketType::MESSAGE, &[0; 6]).is_err());
+    }
+}
