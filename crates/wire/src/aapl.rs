@@ -239,3 +239,89 @@ impl DirectoryAttributes {
         out.put_u16(self.unix_mode);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::utf16;
+
+    /// What macOS asks for: all three.
+    const QUERY: &[u8; 24] = b"\x01\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0";
+
+    #[test]
+    fn a_server_query_both_ways() {
+        let request = AaplRequest::ServerQuery {
+            fields: AaplFields(7),
+            client_caps: AaplServerCaps(7),
+        };
+        assert_eq!(AaplRequest::decode(QUERY), Ok(request));
+        let mut written = Vec::new();
+        request.encode(&mut written);
+        assert_eq!(written, QUERY);
+        for end in 0..QUERY.len() {
+            assert!(AaplRequest::decode(&QUERY[..end]).is_err(), "{end} bytes");
+        }
+    }
+
+    #[test]
+    fn another_command_keeps_its_bytes() {
+        let bytes = b"\x02\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0";
+        let request = AaplRequest::decode(bytes).expect("a request");
+        let command = AaplCommand::RESOLVE_ID;
+        assert_eq!(
+            request,
+            AaplRequest::Other {
+                command,
+                data: &bytes[8..]
+            }
+        );
+        let mut written = Vec::new();
+        request.encode(&mut written);
+        assert_eq!(written, bytes);
+    }
+
+    #[test]
+    fn replies_hold_what_their_bits_say() {
+        let model = utf16("Xserve");
+        let reply = AaplReply {
+            server_caps: Some(AaplServerCaps::UNIX_BASED | AaplServerCaps::SUPPORTS_NFS_ACE),
+            volume_caps: Some(AaplVolumeCaps::SUPPORTS_FULL_SYNC),
+            model: Some(Utf16(&model)),
+        };
+        let bytes = b"\x01\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x0C\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\
+            \0\0\0\0\x0C\0\0\0X\0s\0e\0r\0v\0e\0";
+        let mut written = Vec::new();
+        reply.encode(&mut written);
+        assert_eq!(written, bytes);
+        assert_eq!(AaplReply::decode(bytes), Ok(reply));
+        for end in 0..bytes.len() {
+            assert!(AaplReply::decode(&bytes[..end]).is_err(), "{end} bytes");
+        }
+        let caps_only = AaplReply {
+            volume_caps: None,
+            model: None,
+            ..reply
+        };
+        let mut written = Vec::new();
+        caps_only.encode(&mut written);
+        assert_eq!(written.len(), 24);
+        assert_eq!(AaplReply::decode(&written), Ok(caps_only));
+        assert!(AaplReply::decode(b"\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0").is_err());
+    }
+
+    #[test]
+    fn directory_attributes_take_32_bytes() {
+        let attributes = DirectoryAttributes {
+            max_access: 0x001F_01FF,
+            resource_fork_len: 9,
+            finder_info: *b"TEXTttxt\0\0\0\0\0\0\0\0",
+            unix_mode: 0o100_644,
+        };
+        let mut written = Vec::new();
+        attributes.encode(&mut written);
+        let bytes = b"\xFF\x01\x1F\0\x18\0\x09\0\0\0\0\0\0\0TEXTttxt\0\0\0\0\0\0\0\0\xA4\x81";
+        assert_eq!(written, bytes);
+        assert_eq!(written.len(), DirectoryAttributes::LEN);
+        assert_eq!(DirectoryAttributes::decode(bytes), Ok(attributes));
+    }
+}

@@ -262,3 +262,44 @@ impl FsPosixInformation {
         out.put_u64(self.file_system_identifier);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_carry_every_type() {
+        for (unix_type, file_type) in UNIX_TYPES {
+            let mode = PosixMode::from_unix(unix_type | 0o4755);
+            assert_eq!(mode.file_type(), file_type);
+            assert_eq!(mode.permissions(), 0o4755);
+            assert_eq!(mode.to_unix(), Some(unix_type | 0o4755));
+        }
+        assert_eq!(PosixMode::from_unix(0o644), PosixMode(0o644));
+        assert_eq!(PosixMode(7 << TYPE_SHIFT).to_unix(), None);
+    }
+
+    /// From Samba 4.25.1 to cifs.ko of Linux 7.2: a directory of root's group.
+    const CONTEXT: &[u8] = b"\x04\0\0\0\0\0\0\0\xFF\x11\0\0\
+        \x01\x05\0\0\0\0\0\x05\x15\0\0\0\
+        \x3F\x07\x21\x88\xA2\xE7\xD3\xBE\x35\x51\xA5\x81\xF5\x01\0\0\
+        \x01\x02\0\0\0\0\0\x16\x02\0\0\0\0\0\0\0";
+
+    #[test]
+    fn a_create_context_both_ways() {
+        let context = PosixCreateResponse::decode(CONTEXT).expect("a context");
+        assert_eq!(context.number_of_links, 4);
+        assert_eq!(context.mode.to_unix(), Some(0o040_777));
+        assert_eq!(context.owner.sub_authorities().last(), Some(&501));
+        assert_eq!(context.group, Sid::unix_group(0));
+        let mut written = Vec::new();
+        context.encode(&mut written);
+        assert_eq!(written, CONTEXT);
+        for end in 0..CONTEXT.len() {
+            assert!(
+                PosixCreateResponse::decode(&CONTEXT[..end]).is_err(),
+                "{end} bytes"
+            );
+        }
+    }
+}
