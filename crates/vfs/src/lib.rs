@@ -1,1 +1,132 @@
 //! What a file is: a folder of the local system, or memory.
+//!
+//! Both implement the file operations of [`proto::effect`]; there is no mapping layer in between.
+//! What can
+//! be decided without a system call is decided once for both: who may do what in [`rights`], DOS
+//! attributes in [`attributes`], names without regard to case in [`fold`].
+#![forbid(unsafe_code)]
+
+pub mod attributes;
+pub mod fold;
+pub mod rights;
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use proto::effect::{FileOp, LocalOpen, Outcome, Select};
+use proto::token::Token;
+use wire::Status;
+
+/// How far an attempt may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Only as far as it need not wait for a disk: for a thread that serves others too.
+    Cached,
+    /// Until it is done: for a thread that may wait.
+    Blocking,
+}
+
+/// What came of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Attempt<T> {
+    /// It is done, well or not.
+    Done(T),
+    /// It would have had to wait, and nothing was done: again with [`Effort::Blocking`], on a
+    /// thread that may wait.
+    WouldBlock,
+}
+
+impl<T> Attempt<T> {
+    /// What came of it; `None` where nothing was done.
+    pub fn done(self) -> Option<T> {
+        match self {
+            Self::Done(value) => Some(value),
+            Self::WouldBlock => None,
+        }
+    }
+}
+
+/// An open file for a driver that moves the bytes by itself, on its ring.
+#[derive(Clone, Debug)]
+pub struct Descriptor {
+    /// The file. It stays open until the last clone goes, whatever becomes of the open.
+    pub fd: Arc<OwnedFd>,
+    /// Under whose credentials to write. Reads need none: the file was opened under them.
+    pub token: Arc<Token>,
+    /// Whether neither reads nor writes ever wait for a disk.
+    pub never_blocks: bool,
+}
+
+/// A share's files. Used from several threads at once.
+pub trait FileSystem: Send + Sync {
+    /// Does the operation now, or says that it would have to wait.
+    fn execute(&self, op: &FileOp, effort: Effort) -> Attempt<Outcome>;
+
+    /// Reads at `offset` until `into` is full or the file ends; how many bytes that were.
+    fn read(
+        &self,
+        file: LocalOpen,
+        offset: u64,
+        into: &mut [u8],
+        effort: Effort,
+    ) -> Attempt<Result<usize, Status>>;
+
+    /// Writes all of `from` at `offset`, or at the end of the file; how many bytes that were.
+    /// With `through` it is done when the bytes are on stable storage.
+    fn write(
+        &self,
+        file: LocalOpen,
+        offset: Option<u64>,
+        from: &[u8],
+        through: bool,
+        effort: Effort,
+    ) -> Attempt<Result<usize, Status>>;
+
+    /// The file behind an open with the right to read or write data; `None` where there is none.
+    fn descriptor(&self, file: LocalOpen) -> Option<Descriptor>;
+}
+
+/// Whether a listing wants a name.
+pub(crate) fn selects(select: &Select, name: &str) -> bool {
+    match select {
+        Select::All | Select::Matching(_) => true,
+        Select::Name(wanted) => fold::same(wanted, name),
+    }
+}
+
+/// Why an operation went no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// It failed.
+    Failed(Status),
+    /// It would have to wait.
+    WouldBlock,
+}
+
+impl From<Status> for Stop {
+    fn from(status: Status) -> Self {
+        Self::Failed(status)
+    }
+}
+
+/// A step of an operation.
+pub(crate) type Step<T> = Result<T, Stop>;
+
+/// The attempt that the steps of an operation make.
+pub(crate) fn attempt(step: Step<Outcome>) -> Attempt<Outcome> {
+    match step {
+        Ok(outcome) => Attempt::Done(outcome),
+        Err(Stop::Failed(status)) => Attempt::Done(Outcome::Failed(status)),
+        Err(Stop::WouldBlock) => Attempt::WouldBlock,
+    }
+}
+
+/// The attempt that the steps of a transfer of bytes make.
+pub(crate) fn attempt_bytes(step: Step<usize>) -> Attempt<Result<usize, Status>> {
+    match step {
+        Ok(count) => Attempt::Done(Ok(count)),
+        Err(Stop::Failed(status)) => Attempt::Done(Err(status)),
+        Err(Stop::WouldBlock) => Attempt::WouldBlock,
+    }
+}

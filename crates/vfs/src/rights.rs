@@ -1,0 +1,270 @@
+//! Who may do what: Unix permissions as an access mask.
+//!
+//! | right | who has it |
+//! |---|---|
+//! | READ_ATTRIBUTES, READ_CONTROL, SYNCHRONIZE | whoever can search the directory |
+//! | READ_DATA (LIST_DIRECTORY), READ_EA | `r` |
+//! | WRITE_DATA, APPEND_DATA (ADD_FILE, ADD_SUBDIRECTORY), WRITE_EA, DELETE_CHILD | `w` |
+//! | EXECUTE of a file | `r`: a READ with this right reads the bytes, and so does the kernel |
+//! | TRAVERSE | `x` |
+//! | WRITE_ATTRIBUTES | `w`, and the owner |
+//! | WRITE_DAC, WRITE_OWNER | the owner |
+//! | DELETE | `w` and `x` of the parent; where that is sticky, the owner of either |
+//! | ACCESS_SYSTEM_SECURITY | nobody |
+//!
+//! Root has them all. A READONLY file gives nobody WRITE_DATA or APPEND_DATA on a new open; it
+//! may be opened for DELETE but not be deleted. \[MS-FSA\] 2.1.5.1.2.1, 2.1.5.15.3. The mask of
+//! what a token may do at most does not mention READONLY, as on Windows.
+//!
+//! Samba gives a file's owner DELETE whatever the parent says and finds out later, wants `x` for
+//! EXECUTE, which files made over SMB have only by the accident of `map archive`, and otherwise
+//! agrees. The kernel is the last judge in either: the file is opened under the token's
+//! credentials.
+
+use proto::effect::{FileKind, Metadata};
+use proto::token::Token;
+use wire::Status;
+use wire::access::{AccessMask, FileAttributes};
+
+/// What whoever can search the directory may do.
+const ALWAYS: AccessMask = AccessMask(
+    AccessMask::FILE_READ_ATTRIBUTES.0 | AccessMask::READ_CONTROL.0 | AccessMask::SYNCHRONIZE.0,
+);
+/// What `r` gives.
+const READ: AccessMask = AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_READ_EA.0);
+/// What `w` gives.
+const WRITE: AccessMask = AccessMask(
+    WRITE_DATA.0
+        | AccessMask::FILE_WRITE_EA.0
+        | AccessMask::FILE_DELETE_CHILD.0
+        | AccessMask::FILE_WRITE_ATTRIBUTES.0,
+);
+/// What being the owner gives.
+const OWNER: AccessMask = AccessMask(
+    AccessMask::FILE_WRITE_ATTRIBUTES.0 | AccessMask::WRITE_DAC.0 | AccessMask::WRITE_OWNER.0,
+);
+/// The rights to change a file's bytes.
+pub const WRITE_DATA: AccessMask =
+    AccessMask(AccessMask::FILE_WRITE_DATA.0 | AccessMask::FILE_APPEND_DATA.0);
+/// The rights to read a file's bytes.
+pub const READ_DATA: AccessMask =
+    AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_EXECUTE.0);
+/// All rights that there are: who makes a file has them on the open that made it.
+pub const FULL: AccessMask = AccessMask(0x001F_01FF);
+
+/// The sticky bit of a directory's mode.
+const STICKY: u32 = 0o1000;
+
+/// What the permission bits allow a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Permissions {
+    /// `r`
+    pub read: bool,
+    /// `w`
+    pub write: bool,
+    /// `x`
+    pub execute: bool,
+}
+
+impl Permissions {
+    /// What the mode of a file allows a token: as owner, else as group, else as other. Root may
+    /// read and write, search directories, and execute what anybody may.
+    pub fn of(token: &Token, file: &Metadata) -> Self {
+        if token.is_root() {
+            let execute = file.is_directory() || file.mode & 0o111 != 0;
+            return Self {
+                read: true,
+                write: true,
+                execute,
+            };
+        }
+        let shift = match () {
+            () if token.uid == file.uid => 6,
+            () if token.has_group(file.gid) => 3,
+            () => 0,
+        };
+        let bits = file.mode >> shift;
+        Self {
+            read: bits & 4 != 0,
+            write: bits & 2 != 0,
+            execute: bits & 1 != 0,
+        }
+    }
+
+    /// Whether names may be added and removed.
+    pub fn changes_names(self) -> bool {
+        self.write && self.execute
+    }
+}
+
+/// Whether a token may remove a file's name from its directory.
+pub fn may_remove(token: &Token, file: &Metadata, parent: &Metadata, of: Permissions) -> bool {
+    let is_owner = token.is_root() || token.uid == file.uid || token.uid == parent.uid;
+    of.changes_names() && (parent.mode & STICKY == 0 || is_owner)
+}
+
+/// All that a token may do with a file. `may_remove` is the word of the parent directory.
+pub fn maximal(token: &Token, file: &Metadata, has: Permissions, may_remove: bool) -> AccessMask {
+    let mut mask = ALWAYS;
+    let is_data = matches!(file.kind, FileKind::File | FileKind::Directory);
+    if has.read && is_data {
+        mask |= READ;
+    }
+    if has.write && is_data {
+        mask |= WRITE;
+    }
+    let executes = if file.is_directory() {
+        has.execute
+    } else {
+        has.read
+    };
+    if executes && is_data {
+        mask |= AccessMask::FILE_EXECUTE;
+    }
+    if token.is_root() || token.uid == file.uid {
+        mask |= OWNER;
+    }
+    if may_remove {
+        mask |= AccessMask::DELETE;
+    }
+    mask
+}
+
+/// The rights of an open: those asked for, with MAXIMUM_ALLOWED replaced by what it stands for;
+/// ACCESS_DENIED where one of them, or of the implied ones, is not allowed.
+pub fn grant(
+    maximal: AccessMask,
+    asked: AccessMask,
+    implied: AccessMask,
+    file: &Metadata,
+) -> Result<AccessMask, Status> {
+    let allowed = if is_read_only(file) {
+        maximal.without(WRITE_DATA)
+    } else {
+        maximal
+    };
+    let named = asked.without(AccessMask::MAXIMUM_ALLOWED);
+    if !allowed.contains(named | implied) {
+        return Err(Status::ACCESS_DENIED);
+    }
+    match asked.contains(AccessMask::MAXIMUM_ALLOWED) {
+        true => Ok(named | allowed),
+        false => Ok(named),
+    }
+}
+
+/// Whether the READONLY attribute guards the file. On a directory it means nothing.
+/// \[MS-FSCC\] 2.6
+pub fn is_read_only(file: &Metadata) -> bool {
+    !file.is_directory() && file.attributes.contains(FileAttributes::READONLY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(uid: u32, groups: &[u32]) -> Token {
+        Token {
+            uid,
+            gid: 100,
+            groups: groups.to_vec(),
+        }
+    }
+
+    fn file(mode: u32) -> Metadata {
+        Metadata {
+            mode,
+            uid: 1000,
+            gid: 500,
+            ..Metadata::default()
+        }
+    }
+
+    fn all(token: &Token, file: &Metadata) -> AccessMask {
+        maximal(token, file, Permissions::of(token, file), false)
+    }
+
+    #[test]
+    fn the_owner_is_judged_by_the_owners_bits_alone() {
+        let owner = token(1000, &[500]);
+        assert!(!Permissions::of(&owner, &file(0o077)).read);
+        assert!(Permissions::of(&owner, &file(0o400)).read);
+    }
+
+    #[test]
+    fn a_further_group_counts_like_the_first() {
+        let member = token(1, &[7, 500]);
+        assert!(Permissions::of(&member, &file(0o640)).read);
+        assert!(!Permissions::of(&token(1, &[7]), &file(0o640)).read);
+    }
+
+    #[test]
+    fn the_owner_of_a_plain_file_has_everything_but_delete() {
+        let rights = all(&token(1000, &[]), &file(0o644));
+        assert_eq!(rights, FULL.without(AccessMask::DELETE));
+    }
+
+    #[test]
+    fn others_read_and_do_no_more() {
+        let rights = all(&token(1, &[]), &file(0o644));
+        assert_eq!(rights, ALWAYS | READ | AccessMask::FILE_EXECUTE);
+        assert_eq!(all(&token(1, &[]), &file(0o600)), ALWAYS);
+    }
+
+    #[test]
+    fn root_may_do_everything() {
+        let root = Token {
+            uid: 0,
+            gid: 0,
+            groups: vec![],
+        };
+        assert_eq!(all(&root, &file(0o000)), FULL.without(AccessMask::DELETE));
+    }
+
+    #[test]
+    fn a_sticky_directory_lets_owners_remove() {
+        let parent = Metadata {
+            mode: 0o1777,
+            uid: 0,
+            ..Metadata::default()
+        };
+        let free = Permissions {
+            read: true,
+            write: true,
+            execute: true,
+        };
+        assert!(may_remove(&token(1000, &[]), &file(0o644), &parent, free));
+        assert!(!may_remove(&token(1, &[]), &file(0o644), &parent, free));
+        let open = Metadata {
+            mode: 0o777,
+            ..parent
+        };
+        assert!(may_remove(&token(1, &[]), &file(0o644), &open, free));
+    }
+
+    #[test]
+    fn a_read_only_file_is_not_opened_for_writing() {
+        let attributes = FileAttributes::READONLY;
+        let file = Metadata {
+            attributes,
+            ..file(0o644)
+        };
+        let write = AccessMask::FILE_WRITE_DATA;
+        let none = AccessMask::NONE;
+        assert_eq!(grant(FULL, write, none, &file), Err(Status::ACCESS_DENIED));
+        assert_eq!(grant(FULL, none, write, &file), Err(Status::ACCESS_DENIED));
+        let granted = grant(FULL, AccessMask::MAXIMUM_ALLOWED, none, &file);
+        assert_eq!(granted, Ok(FULL.without(WRITE_DATA)));
+        assert_eq!(
+            grant(FULL, AccessMask::DELETE, none, &file),
+            Ok(AccessMask::DELETE)
+        );
+    }
+
+    #[test]
+    fn nobody_reads_the_sacl() {
+        let asked = AccessMask::ACCESS_SYSTEM_SECURITY;
+        let granted = grant(FULL, asked, AccessMask::NONE, &file(0o644));
+        assert_eq!(granted, Err(Status::ACCESS_DENIED));
+    }
+}
