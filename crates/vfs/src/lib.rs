@@ -1,14 +1,16 @@
 //! What a file is: a folder of the local system, or memory.
 //!
 //! Both implement the file operations of [`proto::effect`]; there is no mapping layer in between.
-//! What can
+//! [`memory::Memory`] serves tests and the simulator. What can
 //! be decided without a system call is decided once for both: who may do what in [`rights`], DOS
 //! attributes in [`attributes`], names without regard to case in [`fold`].
 #![forbid(unsafe_code)]
 
 pub mod attributes;
 pub mod fold;
+pub mod memory;
 pub mod rights;
+mod settle;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

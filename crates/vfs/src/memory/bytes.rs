@@ -1,0 +1,143 @@
+//! The bytes of a file in memory, with holes.
+
+use std::collections::BTreeMap;
+
+/// Bytes in a page.
+pub(crate) const PAGE: u64 = 4096;
+
+/// A file's bytes. What was never written is zero and takes no memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bytes {
+    len: u64,
+    pages: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Bytes {
+    /// Bytes from the start to the end of the file.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Bytes that take memory.
+    pub(crate) fn allocated(&self) -> u64 {
+        self.pages.len() as u64 * PAGE
+    }
+
+    /// Bytes that a write would take in addition.
+    pub(crate) fn cost(&self, offset: u64, count: usize) -> u64 {
+        let pages = pages(offset, count as u64).filter(|page| !self.pages.contains_key(page));
+        pages.count() as u64 * PAGE
+    }
+
+    /// Cuts the file, or lets it end later.
+    pub(crate) fn set_len(&mut self, len: u64) {
+        if len < self.len {
+            self.pages.split_off(&len.div_ceil(PAGE));
+            if let Some(last) = self.pages.get_mut(&(len / PAGE)) {
+                last[(len % PAGE) as usize..].fill(0);
+            }
+        }
+        self.len = len;
+    }
+
+    /// Reads at an offset, up to the end of the file.
+    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> usize {
+        let count = self.len.saturating_sub(offset).min(into.len() as u64);
+        let into = &mut into[..count as usize];
+        into.fill(0);
+        for page in pages(offset, count) {
+            let Some(bytes) = self.pages.get(&page) else {
+                continue;
+            };
+            let (within, at) = overlap(page, offset, count);
+            into[at].copy_from_slice(&bytes[within]);
+        }
+        count as usize
+    }
+
+    /// Writes at an offset; the file ends there or later.
+    pub(crate) fn write(&mut self, offset: u64, from: &[u8]) {
+        let count = from.len() as u64;
+        for page in pages(offset, count) {
+            let bytes = self
+                .pages
+                .entry(page)
+                .or_insert_with(|| vec![0; PAGE as usize]);
+            let (within, at) = overlap(page, offset, count);
+            bytes[within].copy_from_slice(&from[at]);
+        }
+        if count > 0 {
+            self.len = self.len.max(offset + count);
+        }
+    }
+}
+
+/// The pages that a range touches.
+fn pages(offset: u64, count: u64) -> std::ops::Range<u64> {
+    match count {
+        0 => 0..0,
+        _ => offset / PAGE..(offset + count).div_ceil(PAGE),
+    }
+}
+
+/// Where a range and a page meet: within the page, and within the range.
+fn overlap(page: u64, offset: u64, count: u64) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
+    let start = offset.max(page * PAGE);
+    let end = (offset + count).min((page + 1) * PAGE);
+    let from = |base: u64| (start - base) as usize..(end - base) as usize;
+    (from(page * PAGE), from(offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_hole_is_zero_and_free() {
+        let mut bytes = Bytes::default();
+        bytes.write(1 << 40, b"x");
+        assert_eq!(bytes.len(), (1 << 40) + 1);
+        assert_eq!(bytes.allocated(), PAGE);
+        let mut into = [7; 3];
+        assert_eq!(bytes.read(5, &mut into), 3);
+        assert_eq!(into, [0; 3]);
+    }
+
+    #[test]
+    fn what_was_cut_does_not_come_back() {
+        let mut bytes = Bytes::default();
+        bytes.write(0, &[9; 5000]);
+        bytes.set_len(10);
+        bytes.set_len(5000);
+        let mut into = [7; 5000];
+        assert_eq!(bytes.read(0, &mut into), 5000);
+        assert_eq!(into[..10], [9; 10]);
+        assert!(into[10..].iter().all(|byte| *byte == 0));
+    }
+
+    proptest! {
+        #[test]
+        fn it_behaves_as_a_vector(
+            steps in prop::collection::vec((0_u64..20_000, 0_usize..9_000, any::<u8>()), 0..20),
+        ) {
+            let mut bytes = Bytes::default();
+            let mut model: Vec<u8> = Vec::new();
+            for (offset, count, fill) in steps {
+                if fill % 4 == 0 {
+                    bytes.set_len(offset);
+                    model.resize(offset as usize, 0);
+                    continue;
+                }
+                bytes.write(offset, &vec![fill; count]);
+                if count > 0 {
+                    model.resize(model.len().max(offset as usize + count), 0);
+                    model[offset as usize..][..count].fill(fill);
+                }
+            }
+            let mut all = vec![1; model.len() + 1];
+            let read = bytes.read(0, &mut all);
+            prop_assert_eq!(&all[..read], &model[..]);
+        }
+    }
+}

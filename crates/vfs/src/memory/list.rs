@@ -1,0 +1,74 @@
+//! Listing directories in memory.
+
+use std::collections::VecDeque;
+
+use proto::effect::{DirectoryEntry, DirectoryPlan, FileKind, LocalOpen, Outcome, Select};
+use wire::Status;
+
+use super::State;
+use super::tree::{Content, NodeId, ROOT};
+use crate::rights;
+
+impl State {
+    /// The entries are those of the moment at which the listing began, less those that are gone.
+    pub(super) fn read_directory(&mut self, plan: &DirectoryPlan) -> Result<Outcome, Status> {
+        let DirectoryPlan {
+            file,
+            restart,
+            select,
+            limit,
+        } = plan;
+        let node = self.directory_of(*file)?;
+        let fresh = self.entries(node, select);
+        let open = self.open_mut(*file)?;
+        if *restart || open.listing.is_none() {
+            open.listing = Some(fresh);
+        }
+        let left = open.listing.get_or_insert_default();
+        let count = left.len().min(*limit as usize);
+        Ok(Outcome::Directory(left.drain(..count).collect()))
+    }
+
+    fn directory_of(&self, file: LocalOpen) -> Result<NodeId, Status> {
+        let open = self.open_of(file)?;
+        if self.tree.node(open.node).kind() != FileKind::Directory {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        if !open.access.intersects(rights::READ_DATA) {
+            return Err(Status::ACCESS_DENIED);
+        }
+        Ok(open.node)
+    }
+
+    fn entries(&self, node: NodeId, select: &Select) -> VecDeque<DirectoryEntry> {
+        let entry = |name: &str, id| DirectoryEntry {
+            name: name.to_owned(),
+            metadata: self.tree.metadata(id, name),
+        };
+        if let Select::Name(name) = select {
+            let child = self.tree.child(node, name);
+            return child
+                .map(|child| entry(&child.name, child.node))
+                .into_iter()
+                .collect();
+        }
+        let dots = [(".", node), ("..", self.above(node))];
+        let children = self
+            .tree
+            .children(node)
+            .values()
+            .map(|c| (c.name.as_str(), c.node));
+        let all = dots.into_iter().chain(children);
+        all.filter(|(name, _)| crate::selects(select, name))
+            .map(|(name, id)| entry(name, id))
+            .collect()
+    }
+
+    /// The directory above; the root is its own, so that nothing outside the share shows.
+    fn above(&self, node: NodeId) -> NodeId {
+        match &self.tree.node(node).content {
+            Content::Directory(_, above) if self.tree.node(node).links > 0 => *above,
+            Content::Directory(..) | Content::File(_) => ROOT,
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Files in memory: for tests and the simulator.
+//!
+//! Behaves as a posix share does and is deterministic: one lock, no system call, no clock of its
+//! own. Time goes on by 100 ns with each operation, or as [`Memory::set_time`] says. [`Faults`]
+//! lets operations fail. There are no links other than hard links, and no special files.
+
+mod bytes;
+mod data;
+mod list;
+mod names;
+mod open;
+mod tree;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use proto::effect::{
+    BasicChanges, DirectoryEntry, FileKind, FileOp, LocalOpen, Outcome, ShareId, VolumeInfo,
+};
+use proto::token::Token;
+use wire::access::{AccessMask, FileAttributes};
+use wire::{FileTime, Status};
+
+use self::bytes::PAGE;
+use self::tree::{Content, NodeId, Place, ROOT, Tree};
+use crate::{
+    Attempt, Descriptor, Effort, FileSystem, Step, Stop, attempt, attempt_bytes, attributes,
+};
+
+/// The time at which a memory share begins: 2020-01-01 UTC.
+pub const EPOCH: FileTime = FileTime(132_223_104_000_000_000);
+
+/// What goes wrong, and when. All off by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Operations that fail, by their number; see [`Memory::operations`].
+    pub fail: BTreeMap<u64, Status>,
+    /// Bytes that a read returns at most, even before the end of the file.
+    pub short_read: Option<usize>,
+    /// Bytes that all files may take together.
+    pub space: Option<u64>,
+    /// Whether every attempt with [`Effort::Cached`] would block.
+    pub would_block: bool,
+}
+
+/// Who the root of a memory share belongs to, and the modes of new files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Owner of the root.
+    pub uid: u32,
+    /// Group of the root.
+    pub gid: u32,
+    /// Permissions of the root.
+    pub root_mode: u32,
+    /// Permissions of a new file.
+    pub file_mode: u32,
+    /// Permissions of a new directory.
+    pub directory_mode: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let (file_mode, directory_mode) = (0o644, 0o755);
+        Self {
+            uid: 0,
+            gid: 0,
+            root_mode: 0o777,
+            file_mode,
+            directory_mode,
+        }
+    }
+}
+
+/// A share in memory.
+#[derive(Debug)]
+pub struct Memory {
+    share: ShareId,
+    options: Options,
+    state: Mutex<State>,
+}
+
+/// Everything that changes.
+#[derive(Debug)]
+struct State {
+    tree: Tree,
+    opens: BTreeMap<u64, Open>,
+    next_slot: u64,
+    operations: u64,
+    faults: Faults,
+    share: ShareId,
+    options: Options,
+}
+
+/// An open file.
+#[derive(Debug)]
+struct Open {
+    node: NodeId,
+    place: Place,
+    token: Arc<Token>,
+    /// Rights that reads and writes are checked against: those granted and those implied.
+    access: AccessMask,
+    /// What is left to list; `None` before the first listing.
+    listing: Option<VecDeque<DirectoryEntry>>,
+}
+
+impl Memory {
+    /// An empty share.
+    pub fn new(share: ShareId, options: Options) -> Self {
+        let tree = Tree::new(EPOCH, options.uid, options.gid, options.root_mode);
+        let state = State {
+            tree,
+            opens: BTreeMap::new(),
+            next_slot: 1,
+            operations: 0,
+            faults: Faults::default(),
+            share,
+            options,
+        };
+        Self {
+            share,
+            options,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// The share's number.
+    pub fn share(&self) -> ShareId {
+        self.share
+    }
+
+    /// What it was made with.
+    pub fn options(&self) -> Options {
+        self.options
+    }
+
+    /// Changes what goes wrong.
+    pub fn set_faults(&self, change: impl FnOnce(&mut Faults)) {
+        change(&mut self.lock().faults);
+    }
+
+    /// Operations so far, transfers included. The next one has this number.
+    pub fn operations(&self) -> u64 {
+        self.lock().operations
+    }
+
+    /// Opens that are not closed.
+    pub fn opens(&self) -> usize {
+        self.lock().opens.len()
+    }
+
+    /// Sets the clock. It never goes back by itself.
+    pub fn set_time(&self, now: FileTime) {
+        self.lock().tree.now = now;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FileSystem for Memory {
+    fn execute(&self, op: &FileOp, effort: Effort) -> Attempt<Outcome> {
+        let mut state = self.lock();
+        // A close does not fail, whatever else does.
+        if let FileOp::Close(file) = op {
+            state.close(*file);
+            return Attempt::Done(Outcome::Done);
+        }
+        attempt(
+            state
+                .begin(effort)
+                .and_then(|()| state.execute(op).map_err(Stop::Failed)),
+        )
+    }
+
+    fn read(
+        &self,
+        file: LocalOpen,
+        offset: u64,
+        into: &mut [u8],
+        effort: Effort,
+    ) -> Attempt<Result<usize, Status>> {
+        let mut state = self.lock();
+        let step = state.begin(effort);
+        attempt_bytes(step.and_then(|()| Ok(state.read(file, offset, into)?)))
+    }
+
+    fn write(
+        &self,
+        file: LocalOpen,
+        offset: Option<u64>,
+        from: &[u8],
+        _through: bool,
+        effort: Effort,
+    ) -> Attempt<Result<usize, Status>> {
+        let mut state = self.lock();
+        let step = state.begin(effort);
+        attempt_bytes(step.and_then(|()| Ok(state.write(file, offset, from)?)))
+    }
+
+    fn descriptor(&self, _file: LocalOpen) -> Option<Descriptor> {
+        None
+    }
+}
+
+impl State {
+    /// Counts an operation, lets time go on, and lets fail what is to fail.
+    fn begin(&mut self, effort: Effort) -> Step<()> {
+        if self.faults.would_block && effort == Effort::Cached {
+            return Err(Stop::WouldBlock);
+        }
+        let number = self.operations;
+        self.operations += 1;
+        self.tree.now.0 += 1;
+        match self.faults.fail.get(&number) {
+            Some(status) => Err(Stop::Failed(*status)),
+            None => Ok(()),
+        }
+    }
+
+    fn execute(&mut self, op: &FileOp) -> Result<Outcome, Status> {
+        match op {
+            FileOp::Open(plan) => self.open(plan).map(Outcome::Opened),
+            FileOp::Close(file) => Ok(self.close(*file)),
+            FileOp::Stat(file) => self.stat(*file),
+            FileOp::Overwrite {
+                file,
+                attributes,
+                allocation,
+            } => self.overwrite(*file, *attributes, *allocation),
+            FileOp::SetBasic { file, changes } => self.set_basic(*file, changes),
+            FileOp::SetEndOfFile { file, length } => self.set_end_of_file(*file, *length),
+            FileOp::SetAllocation { file, length } => self.set_allocation(*file, *length),
+            FileOp::Flush(file) => self.open_of(*file).map(|_| Outcome::Done),
+            FileOp::Rename { file, to, replace } => self.rename(*file, to, *replace),
+            FileOp::Link { file, to, replace } => self.link(*file, to, *replace),
+            FileOp::Unlink(file) => self.unlink(*file),
+            FileOp::CheckEmpty(file) => self.check_empty(*file),
+            FileOp::CheckDelete(file) => self.check_delete(*file),
+            FileOp::LookUp { file, path } => self.look_up(*file, path),
+            FileOp::ReadDirectory(plan) => self.read_directory(plan),
+            FileOp::Volume(file) => self.volume(*file),
+        }
+    }
+
+    fn open_of(&self, file: LocalOpen) -> Result<&Open, Status> {
+        let open = self
+            .opens
+            .get(&file.slot)
+            .filter(|_| file.share == self.share);
+        open.ok_or(Status::FILE_CLOSED)
+    }
+
+    fn open_mut(&mut self, file: LocalOpen) -> Result<&mut Open, Status> {
+        let open = self
+            .opens
+            .get_mut(&file.slot)
+            .filter(|_| file.share == self.share);
+        open.ok_or(Status::FILE_CLOSED)
+    }
+
+    fn close(&mut self, file: LocalOpen) -> Outcome {
+        if self.open_of(file).is_ok()
+            && let Some(open) = self.opens.remove(&file.slot)
+        {
+            self.tree.node_mut(open.node).opens -= 1;
+            self.tree.forget(open.node);
+        }
+        Outcome::Done
+    }
+
+    fn stat(&self, file: LocalOpen) -> Result<Outcome, Status> {
+        let open = self.open_of(file)?;
+        Ok(Outcome::Metadata(
+            self.tree.metadata(open.node, &open.place.name),
+        ))
+    }
+
+    fn set_basic(&mut self, file: LocalOpen, changes: &BasicChanges) -> Result<Outcome, Status> {
+        let id = self.open_of(file)?.node;
+        let BasicChanges {
+            created,
+            accessed,
+            written,
+            changed,
+            attributes,
+        } = *changes;
+        let now = self.tree.now;
+        let node = self.tree.node_mut(id);
+        node.created = created.unwrap_or(node.created);
+        node.accessed = accessed.unwrap_or(node.accessed);
+        node.written = written.unwrap_or(node.written);
+        node.changed = changed.unwrap_or(now);
+        node.kept = attributes.map_or(node.kept, attributes::kept);
+        self.stat(file)
+    }
+
+    fn overwrite(
+        &mut self,
+        file: LocalOpen,
+        attributes: FileAttributes,
+        allocation: u64,
+    ) -> Result<Outcome, Status> {
+        let id = self.data_of(file, crate::rights::WRITE_DATA)?;
+        self.reserve(id, 0)?;
+        self.bytes_mut(id).set_len(0);
+        self.tree.node_mut(id).kept = attributes::of_new(attributes, FileKind::File);
+        self.reserve(id, allocation)?;
+        self.tree.touch(id);
+        self.stat(file)
+    }
+
+    fn volume(&self, file: LocalOpen) -> Result<Outcome, Status> {
+        self.open_of(file)?;
+        let total = self.faults.space.unwrap_or(1 << 40);
+        let free = total.saturating_sub(self.tree.used()) / PAGE;
+        Ok(Outcome::Volume(VolumeInfo {
+            block: PAGE as u32,
+            total: total / PAGE,
+            free,
+            available: free,
+            serial: 1,
+            max_name: 255,
+            created: self.tree.node(ROOT).created,
+        }))
+    }
+
+    /// The bytes of a node that is known to be a file.
+    fn bytes_mut(&mut self, id: NodeId) -> &mut bytes::Bytes {
+        match &mut self.tree.node_mut(id).content {
+            Content::File(bytes) => bytes,
+            Content::Directory(..) => panic!("only files are asked for their bytes"),
+        }
+    }
+}

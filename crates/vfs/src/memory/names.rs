@@ -1,0 +1,174 @@
+//! Names of files in memory: renaming, linking, removing.
+
+use proto::effect::{FileKind, LocalOpen, Outcome};
+use proto::path::SharePath;
+use wire::Status;
+
+use super::State;
+use super::tree::{NodeId, Place, ROOT};
+use crate::rights;
+
+impl State {
+    pub(super) fn rename(
+        &mut self,
+        file: LocalOpen,
+        to: &SharePath,
+        replace: bool,
+    ) -> Result<Outcome, Status> {
+        let (node, from) = self.named(file)?;
+        let token = self.open_of(file)?.token.clone();
+        if !self.tree.may_remove(&token, &from, node) {
+            return Err(Status::ACCESS_DENIED);
+        }
+        let target = self.target(file, to)?;
+        if self.tree.is_beneath(target.parent, node) {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        if let Some(other) = self
+            .tree
+            .child(target.parent, to.name())
+            .map(|child| child.node)
+        {
+            let is_same = target.parent == from.parent && crate::fold::same(&from.name, to.name());
+            if !is_same {
+                self.make_way(file, &target, other, replace)?;
+            }
+        }
+        // Without a name the node lasts because it is open.
+        self.tree.unlink(from.parent, &from.name);
+        self.tree.link(target.parent, &target.name, node);
+        for open in self.opens.values_mut() {
+            if open.node == node && open.place == from {
+                open.place = target.clone();
+            }
+        }
+        Ok(Outcome::Renamed(target.path))
+    }
+
+    pub(super) fn link(
+        &mut self,
+        file: LocalOpen,
+        to: &SharePath,
+        replace: bool,
+    ) -> Result<Outcome, Status> {
+        let (node, _) = self.named(file)?;
+        if self.tree.node(node).kind() == FileKind::Directory {
+            return Err(Status::FILE_IS_A_DIRECTORY);
+        }
+        let target = self.target(file, to)?;
+        if let Some(other) = self
+            .tree
+            .child(target.parent, to.name())
+            .map(|child| child.node)
+        {
+            if other == node && replace {
+                return Ok(Outcome::Done);
+            }
+            self.make_way(file, &target, other, replace)?;
+        }
+        self.tree.link(target.parent, &target.name, node);
+        Ok(Outcome::Done)
+    }
+
+    pub(super) fn unlink(&mut self, file: LocalOpen) -> Result<Outcome, Status> {
+        self.check_delete(file)?;
+        let (node, place) = self.named(file)?;
+        if self.tree.node(node).kind() == FileKind::Directory {
+            self.check_empty(file)?;
+        }
+        self.tree.unlink(place.parent, &place.name);
+        Ok(Outcome::Done)
+    }
+
+    pub(super) fn check_empty(&self, file: LocalOpen) -> Result<Outcome, Status> {
+        let open = self.open_of(file)?;
+        if self.tree.node(open.node).kind() != FileKind::Directory {
+            return Err(Status::NOT_A_DIRECTORY);
+        }
+        match self.tree.children(open.node).is_empty() {
+            true => Ok(Outcome::Done),
+            false => Err(Status::DIRECTORY_NOT_EMPTY),
+        }
+    }
+
+    pub(super) fn check_delete(&self, file: LocalOpen) -> Result<Outcome, Status> {
+        let open = self.open_of(file)?;
+        let metadata = self.tree.metadata(open.node, "");
+        if open.node == ROOT || rights::is_read_only(&metadata) {
+            return Err(Status::CANNOT_DELETE);
+        }
+        match self.tree.may_remove(&open.token, &open.place, open.node) {
+            true => Ok(Outcome::Done),
+            false => Err(Status::ACCESS_DENIED),
+        }
+    }
+
+    pub(super) fn look_up(&self, file: LocalOpen, path: &SharePath) -> Result<Outcome, Status> {
+        let open = self.open_of(file)?;
+        match self.tree.find(&open.token, path) {
+            Ok((place, node)) => Ok(Outcome::Found(
+                node.map(|node| self.tree.metadata(node, &place.name)),
+            )),
+            Err(Status::OBJECT_PATH_NOT_FOUND) => Ok(Outcome::Found(None)),
+            Err(status) => Err(status),
+        }
+    }
+
+    /// The file of an open and its name, which still names it.
+    fn named(&self, file: LocalOpen) -> Result<(NodeId, Place), Status> {
+        let open = self.open_of(file)?;
+        if open.node == ROOT {
+            return Err(Status::ACCESS_DENIED);
+        }
+        let is_there = self
+            .tree
+            .get(open.place.parent)
+            .is_some_and(|parent| parent.links > 0);
+        let child = is_there.then(|| self.tree.child(open.place.parent, &open.place.name));
+        match child.flatten() {
+            Some(child) if child.node == open.node => Ok((open.node, open.place.clone())),
+            Some(_) | None => Err(Status::OBJECT_NAME_NOT_FOUND),
+        }
+    }
+
+    /// The place of a new name, spelled as asked for, where the token may add one.
+    fn target(&self, file: LocalOpen, to: &SharePath) -> Result<Place, Status> {
+        let token = &self.open_of(file)?.token;
+        if to.is_root() {
+            return Err(Status::OBJECT_NAME_COLLISION);
+        }
+        let (parent, above) = self.tree.directory(token, &to.parent())?;
+        if !self.tree.permissions(token, parent).changes_names() {
+            return Err(Status::ACCESS_DENIED);
+        }
+        Ok(Place {
+            parent,
+            name: to.name().to_owned(),
+            path: above.join(to.name()),
+        })
+    }
+
+    /// Removes what has the target's name, where it may be replaced. \[MS-FSA\] 2.1.5.15.11
+    fn make_way(
+        &mut self,
+        file: LocalOpen,
+        target: &Place,
+        other: NodeId,
+        replace: bool,
+    ) -> Result<(), Status> {
+        if !replace {
+            return Err(Status::OBJECT_NAME_COLLISION);
+        }
+        let open = self.open_of(file)?;
+        let metadata = self.tree.metadata(other, "");
+        let is_barred = metadata.is_directory()
+            || self.tree.node(open.node).kind() == FileKind::Directory
+            || rights::is_read_only(&metadata)
+            || !self.tree.may_remove(&open.token, target, other);
+        if is_barred {
+            return Err(Status::ACCESS_DENIED);
+        }
+        self.tree.unlink(target.parent, &target.name);
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! Opening and making files in memory.
+
+use proto::effect::{FileKind, KindWanted, LocalOpen, OpenPlan, Opened};
+use wire::Status;
+use wire::access::AccessMask;
+
+use super::bytes::Bytes;
+use super::tree::{Content, NodeId, Place, ROOT};
+use super::{Open, State};
+use crate::{attributes, rights, settle};
+
+impl State {
+    pub(super) fn open(&mut self, plan: &OpenPlan) -> Result<Opened, Status> {
+        if plan.share != self.share {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        let (place, node) = self.tree.find(&plan.token, &plan.path)?;
+        match node {
+            Some(node) => self.open_existing(plan, place, node),
+            None => self.create(plan, place),
+        }
+    }
+
+    fn open_existing(
+        &mut self,
+        plan: &OpenPlan,
+        place: Place,
+        node: NodeId,
+    ) -> Result<Opened, Status> {
+        let file = self.tree.metadata(node, &place.name);
+        settle::existing(plan, &file)?;
+        let maximal = self.maximal(plan, &place, node);
+        let granted = rights::grant(maximal, plan.access, plan.implied_access, &file)?;
+        Ok(self.opened(plan, place, node, (false, granted, maximal)))
+    }
+
+    fn create(&mut self, plan: &OpenPlan, place: Place) -> Result<Opened, Status> {
+        let granted = settle::absent(plan)?;
+        if !self
+            .tree
+            .permissions(&plan.token, place.parent)
+            .changes_names()
+        {
+            return Err(Status::ACCESS_DENIED);
+        }
+        let node = self.make(plan);
+        if let Err(status) = self.reserve_new(node, plan.allocation) {
+            self.tree.forget(node);
+            return Err(status);
+        }
+        self.tree.link(place.parent, &place.name, node);
+        let maximal = self.maximal(plan, &place, node) | granted;
+        Ok(self.opened(plan, place, node, (true, granted, maximal)))
+    }
+
+    /// A new file or directory, without a name yet.
+    fn make(&mut self, plan: &OpenPlan) -> NodeId {
+        let (content, kind, mode) = match plan.kind {
+            KindWanted::Directory => {
+                let content = Content::Directory(std::collections::BTreeMap::new(), ROOT);
+                (content, FileKind::Directory, self.options.directory_mode)
+            }
+            KindWanted::Any | KindWanted::File => (
+                Content::File(Bytes::default()),
+                FileKind::File,
+                self.options.file_mode,
+            ),
+        };
+        let kept = attributes::of_new(plan.attributes, kind);
+        self.tree.add(content, &plan.token, mode, kept)
+    }
+
+    fn reserve_new(&mut self, node: NodeId, allocation: u64) -> Result<(), Status> {
+        match self.tree.node(node).kind() {
+            FileKind::File => self.reserve(node, allocation),
+            FileKind::Directory | FileKind::Link | FileKind::Special => Ok(()),
+        }
+    }
+
+    fn maximal(&self, plan: &OpenPlan, place: &Place, node: NodeId) -> AccessMask {
+        let file = self.tree.metadata(node, &place.name);
+        let has = self.tree.permissions(&plan.token, node);
+        let may_remove = self.tree.may_remove(&plan.token, place, node);
+        rights::maximal(&plan.token, &file, has, may_remove)
+    }
+
+    /// Enters the open into the table.
+    fn opened(
+        &mut self,
+        plan: &OpenPlan,
+        place: Place,
+        node: NodeId,
+        (created, granted, maximal): (bool, AccessMask, AccessMask),
+    ) -> Opened {
+        let slot = self.next_slot;
+        self.next_slot += 1;
+        self.tree.node_mut(node).opens += 1;
+        let path = place.path.clone();
+        let metadata = self.tree.metadata(node, &place.name);
+        let access = granted | plan.implied_access;
+        let open = Open {
+            node,
+            place,
+            token: plan.token.clone(),
+            access,
+            listing: None,
+        };
+        self.opens.insert(slot, open);
+        let file = LocalOpen {
+            share: self.share,
+            slot,
+        };
+        Opened {
+            file,
+            created,
+            granted,
+            maximal,
+            metadata,
+            path,
+        }
+    }
+}

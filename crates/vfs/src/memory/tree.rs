@@ -1,0 +1,344 @@
+//! The tree of files in memory.
+
+use std::collections::BTreeMap;
+
+use proto::effect::{FileKey, FileKind, Metadata};
+use proto::path::SharePath;
+use proto::token::Token;
+use wire::access::FileAttributes;
+use wire::{FileTime, Status};
+
+use super::bytes::{Bytes, PAGE};
+use crate::rights::{self, Permissions};
+use crate::{attributes, fold};
+
+/// The number of a file.
+pub(crate) type NodeId = u64;
+
+/// The root of the share.
+pub(crate) const ROOT: NodeId = 1;
+
+/// A file or directory.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) content: Content,
+    pub(crate) kept: FileAttributes,
+    pub(crate) mode: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) created: FileTime,
+    pub(crate) accessed: FileTime,
+    pub(crate) written: FileTime,
+    pub(crate) changed: FileTime,
+    /// Names.
+    pub(crate) links: u32,
+    /// Opens. A file without names lasts as long as it is open.
+    pub(crate) opens: u32,
+    /// Bytes that are reserved.
+    pub(crate) reserved: u64,
+}
+
+/// What a node holds.
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    File(Bytes),
+    /// The children by folded name, and the directory above.
+    Directory(BTreeMap<String, Child>, NodeId),
+}
+
+/// An entry of a directory.
+#[derive(Clone, Debug)]
+pub(crate) struct Child {
+    pub(crate) name: String,
+    pub(crate) node: NodeId,
+}
+
+/// A name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) parent: NodeId,
+    pub(crate) name: String,
+    pub(crate) path: SharePath,
+}
+
+/// All nodes of a share.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    nodes: BTreeMap<NodeId, Node>,
+    next: NodeId,
+    /// The time of the operation that runs.
+    pub(crate) now: FileTime,
+}
+
+impl Tree {
+    /// A tree whose root belongs to a user.
+    pub(crate) fn new(now: FileTime, uid: u32, gid: u32, mode: u32) -> Self {
+        let mut tree = Self {
+            nodes: BTreeMap::new(),
+            next: ROOT,
+            now,
+        };
+        let token = Token {
+            uid,
+            gid,
+            groups: Vec::new(),
+        };
+        let content = Content::Directory(BTreeMap::new(), ROOT);
+        let root = tree.add(content, &token, mode, FileAttributes::NONE);
+        assert_eq!(root, ROOT);
+        tree.node_mut(root).links = 1;
+        tree
+    }
+
+    /// A node that is known to be there.
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        self.nodes
+            .get(&id)
+            .expect("a node with names or opens is in the tree")
+    }
+
+    /// A node that is known to be there.
+    pub(crate) fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        self.nodes
+            .get_mut(&id)
+            .expect("a node with names or opens is in the tree")
+    }
+
+    /// A node that may be gone.
+    pub(crate) fn get(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(&id)
+    }
+
+    /// Adds a node without a name.
+    pub(crate) fn add(
+        &mut self,
+        content: Content,
+        token: &Token,
+        mode: u32,
+        kept: FileAttributes,
+    ) -> NodeId {
+        let (id, now) = (self.next, self.now);
+        self.next += 1;
+        let node = Node {
+            content,
+            kept,
+            mode,
+            uid: token.uid,
+            gid: token.gid,
+            created: now,
+            accessed: now,
+            written: now,
+            changed: now,
+            links: 0,
+            opens: 0,
+            reserved: 0,
+        };
+        self.nodes.insert(id, node);
+        id
+    }
+
+    /// Bytes that all files take.
+    pub(crate) fn used(&self) -> u64 {
+        self.nodes.values().map(Node::allocation).sum()
+    }
+
+    /// What is known of a node under a name.
+    pub(crate) fn metadata(&self, id: NodeId, name: &str) -> Metadata {
+        let node = self.node(id);
+        let kind = node.kind();
+        let type_bits = if kind == FileKind::Directory {
+            0o040_000
+        } else {
+            0o100_000
+        };
+        Metadata {
+            key: FileKey {
+                volume: 1,
+                file: id,
+            },
+            kind,
+            attributes: attributes::shown(node.kept, kind, name, true),
+            size: node.size(),
+            allocation: node.allocation(),
+            links: node.links,
+            created: node.created,
+            accessed: node.accessed,
+            written: node.written,
+            changed: node.changed,
+            mode: node.mode | type_bits,
+            uid: node.uid,
+            gid: node.gid,
+        }
+    }
+
+    /// What the permission bits of a node allow a token.
+    pub(crate) fn permissions(&self, token: &Token, id: NodeId) -> Permissions {
+        Permissions::of(token, &self.metadata(id, ""))
+    }
+
+    /// Whether a token may remove a name from a directory.
+    pub(crate) fn may_remove(&self, token: &Token, place: &Place, id: NodeId) -> bool {
+        if self.get(place.parent).is_none() {
+            return false;
+        }
+        let parent = self.metadata(place.parent, "");
+        let has = Permissions::of(token, &parent);
+        id != ROOT && rights::may_remove(token, &self.metadata(id, ""), &parent, has)
+    }
+
+    /// The entry of a directory with a name, without regard to case.
+    pub(crate) fn child(&self, directory: NodeId, name: &str) -> Option<&Child> {
+        self.children(directory).get(&fold::fold(name))
+    }
+
+    /// The entries of a directory.
+    pub(crate) fn children(&self, directory: NodeId) -> &BTreeMap<String, Child> {
+        match &self.node(directory).content {
+            Content::Directory(children, _) => children,
+            Content::File(_) => panic!("only directories are asked for their children"),
+        }
+    }
+
+    /// The directory that a path leads to, as the tree spells it.
+    pub(crate) fn directory(
+        &self,
+        token: &Token,
+        path: &SharePath,
+    ) -> Result<(NodeId, SharePath), Status> {
+        let (mut at, mut spelled) = (ROOT, SharePath::root());
+        for component in path.components() {
+            if !self.permissions(token, at).execute {
+                return Err(Status::ACCESS_DENIED);
+            }
+            let child = self
+                .child(at, component)
+                .ok_or(Status::OBJECT_PATH_NOT_FOUND)?;
+            if self.node(child.node).kind() != FileKind::Directory {
+                return Err(Status::OBJECT_PATH_NOT_FOUND);
+            }
+            at = child.node;
+            spelled = spelled.join(&child.name);
+        }
+        if !self.permissions(token, at).execute {
+            return Err(Status::ACCESS_DENIED);
+        }
+        Ok((at, spelled))
+    }
+
+    /// The place that a path names, as the tree spells it, and the node that is there.
+    pub(crate) fn find(
+        &self,
+        token: &Token,
+        path: &SharePath,
+    ) -> Result<(Place, Option<NodeId>), Status> {
+        if path.is_root() {
+            let place = Place {
+                parent: ROOT,
+                name: String::new(),
+                path: SharePath::root(),
+            };
+            return Ok((place, Some(ROOT)));
+        }
+        let (parent, above) = self.directory(token, &path.parent())?;
+        let child = self.child(parent, path.name());
+        let name = child.map_or(path.name(), |child| &child.name);
+        let place = Place {
+            parent,
+            name: name.to_owned(),
+            path: above.join(name),
+        };
+        Ok((place, child.map(|child| child.node)))
+    }
+
+    /// Gives a node a name in a directory, which has none like it.
+    pub(crate) fn link(&mut self, parent: NodeId, name: &str, id: NodeId) {
+        let now = self.now;
+        let child = Child {
+            name: name.to_owned(),
+            node: id,
+        };
+        let Content::Directory(children, _) = &mut self.node_mut(parent).content else {
+            panic!("only directories hold names");
+        };
+        let before = children.insert(fold::fold(name), child);
+        assert!(before.is_none(), "a name is free before it is given");
+        self.touch(parent);
+        let node = self.node_mut(id);
+        node.links += 1;
+        node.changed = now;
+        if let Content::Directory(_, above) = &mut node.content {
+            *above = parent;
+        }
+    }
+
+    /// Takes a name from a directory.
+    pub(crate) fn unlink(&mut self, parent: NodeId, name: &str) {
+        let now = self.now;
+        let Content::Directory(children, _) = &mut self.node_mut(parent).content else {
+            panic!("only directories hold names");
+        };
+        let child = children
+            .remove(&fold::fold(name))
+            .expect("a name is there to be removed");
+        self.touch(parent);
+        let node = self.node_mut(child.node);
+        node.links -= 1;
+        node.changed = now;
+        self.forget(child.node);
+    }
+
+    /// Lets go of a node that has neither names nor opens.
+    pub(crate) fn forget(&mut self, id: NodeId) {
+        let node = self.node(id);
+        if node.links == 0 && node.opens == 0 {
+            self.nodes.remove(&id);
+        }
+    }
+
+    /// Whether a directory is another or lies beneath it.
+    pub(crate) fn is_beneath(&self, mut directory: NodeId, above: NodeId) -> bool {
+        loop {
+            if directory == above {
+                return true;
+            }
+            match &self.node(directory).content {
+                Content::Directory(_, parent) if directory != ROOT => directory = *parent,
+                Content::Directory(..) | Content::File(_) => return false,
+            }
+        }
+    }
+
+    /// Notes that the content of a node changed.
+    pub(crate) fn touch(&mut self, id: NodeId) {
+        let now = self.now;
+        let node = self.node_mut(id);
+        node.written = now;
+        node.changed = now;
+    }
+}
+
+impl Node {
+    /// File or directory.
+    pub(crate) fn kind(&self) -> FileKind {
+        match &self.content {
+            Content::File(_) => FileKind::File,
+            Content::Directory(..) => FileKind::Directory,
+        }
+    }
+
+    fn size(&self) -> u64 {
+        match &self.content {
+            Content::File(bytes) => bytes.len(),
+            Content::Directory(..) => 0,
+        }
+    }
+
+    fn allocation(&self) -> u64 {
+        match &self.content {
+            Content::File(bytes) => bytes
+                .allocated()
+                .max(self.reserved.div_ceil(PAGE).saturating_mul(PAGE)),
+            Content::Directory(..) => 0,
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! A share to test with.
+
+use std::sync::Arc;
+
+use proto::effect::{
+    BasicChanges, DirectoryEntry, DirectoryPlan, Existing, FileOp, KindWanted, LocalOpen, Metadata,
+    OpenPlan, Opened, Outcome, Select, ShareId,
+};
+use proto::path::SharePath;
+use proto::token::Token;
+use vfs::memory::{self, Memory};
+use vfs::{Attempt, Effort, FileSystem};
+use wire::Status;
+use wire::access::{AccessMask, FileAttributes};
+
+/// The share under test.
+pub(crate) struct Share {
+    pub(crate) fs: Box<dyn FileSystem>,
+    pub(crate) token: Arc<Token>,
+}
+
+/// All rights to the bytes, and to delete.
+pub(crate) const ALL: AccessMask = AccessMask(0x001F_01FF);
+
+impl Share {
+    /// A share in memory.
+    pub(crate) fn memory() -> Self {
+        let token = Token {
+            uid: 1000,
+            gid: 1000,
+            groups: vec![],
+        };
+        let options = memory::Options {
+            uid: 1000,
+            gid: 1000,
+            ..Default::default()
+        };
+        Self {
+            fs: Box::new(Memory::new(ShareId(3), options)),
+            token: Arc::new(token),
+        }
+    }
+
+    /// An operation as a server does it: first without waiting, then with.
+    pub(crate) fn execute(&self, op: &FileOp) -> Result<Outcome, Status> {
+        let outcome = match self.fs.execute(op, Effort::Cached) {
+            Attempt::Done(outcome) => outcome,
+            Attempt::WouldBlock => self
+                .fs
+                .execute(op, Effort::Blocking)
+                .done()
+                .expect("it waited"),
+        };
+        match outcome {
+            Outcome::Failed(status) => Err(status),
+            outcome => Ok(outcome),
+        }
+    }
+
+    /// The plan to open a name with all rights.
+    pub(crate) fn plan(&self, path: &str, existing: Existing, kind: KindWanted) -> OpenPlan {
+        OpenPlan {
+            share: ShareId(3),
+            token: self.token.clone(),
+            path: SharePath::from_trusted(path),
+            access: ALL,
+            implied_access: AccessMask::NONE,
+            existing,
+            kind,
+            attributes: FileAttributes::NONE,
+            allocation: 0,
+            open_link: false,
+        }
+    }
+
+    pub(crate) fn open_plan(&self, plan: OpenPlan) -> Result<Opened, Status> {
+        match self.execute(&FileOp::Open(plan))? {
+            Outcome::Opened(opened) => Ok(opened),
+            other => panic!("an open came to {other:?}"),
+        }
+    }
+
+    /// Opens what is there.
+    pub(crate) fn open(&self, path: &str) -> Result<Opened, Status> {
+        self.open_plan(self.plan(path, Existing::Open, KindWanted::Any))
+    }
+
+    /// Opens what is there with these rights.
+    pub(crate) fn open_for(&self, path: &str, access: AccessMask) -> Result<Opened, Status> {
+        let plan = self.plan(path, Existing::Open, KindWanted::Any);
+        self.open_plan(OpenPlan { access, ..plan })
+    }
+
+    /// Makes a file.
+    pub(crate) fn create(&self, path: &str) -> Result<Opened, Status> {
+        self.open_plan(self.plan(path, Existing::Create, KindWanted::File))
+    }
+
+    /// Makes a file with bytes and leaves it open.
+    pub(crate) fn file(&self, path: &str, bytes: &[u8]) -> LocalOpen {
+        let file = self.create(path).expect("a new file").file;
+        self.write(file, Some(0), bytes)
+            .expect("bytes in a new file");
+        file
+    }
+
+    /// Makes a directory and leaves it open.
+    pub(crate) fn directory(&self, path: &str) -> LocalOpen {
+        let plan = self.plan(path, Existing::Create, KindWanted::Directory);
+        self.open_plan(plan).expect("a new directory").file
+    }
+
+    pub(crate) fn close(&self, file: LocalOpen) {
+        self.execute(&FileOp::Close(file))
+            .expect("a close never fails");
+    }
+
+    pub(crate) fn stat(&self, file: LocalOpen) -> Result<Metadata, Status> {
+        self.metadata(&FileOp::Stat(file))
+    }
+
+    pub(crate) fn set_basic(
+        &self,
+        file: LocalOpen,
+        changes: BasicChanges,
+    ) -> Result<Metadata, Status> {
+        self.metadata(&FileOp::SetBasic { file, changes })
+    }
+
+    /// An operation that comes to metadata.
+    pub(crate) fn metadata(&self, op: &FileOp) -> Result<Metadata, Status> {
+        match self.execute(op)? {
+            Outcome::Metadata(metadata) => Ok(metadata),
+            other => panic!("{op:?} came to {other:?}"),
+        }
+    }
+
+    pub(crate) fn write(
+        &self,
+        file: LocalOpen,
+        at: Option<u64>,
+        bytes: &[u8],
+    ) -> Result<usize, Status> {
+        match self.fs.write(file, at, bytes, false, Effort::Cached) {
+            Attempt::Done(result) => result,
+            Attempt::WouldBlock => {
+                let attempt = self.fs.write(file, at, bytes, false, Effort::Blocking);
+                attempt.done().expect("it waited")
+            }
+        }
+    }
+
+    /// Reads up to `count` bytes.
+    pub(crate) fn read(&self, file: LocalOpen, at: u64, count: usize) -> Result<Vec<u8>, Status> {
+        let mut into = vec![0xAA; count];
+        let read = match self.fs.read(file, at, &mut into, Effort::Cached) {
+            Attempt::Done(result) => result,
+            Attempt::WouldBlock => self
+                .fs
+                .read(file, at, &mut into, Effort::Blocking)
+                .done()
+                .expect("it waited"),
+        }?;
+        into.truncate(read);
+        Ok(into)
+    }
+
+    /// The whole file of a name.
+    pub(crate) fn content(&self, path: &str) -> Result<Vec<u8>, Status> {
+        let file = self.open_for(path, AccessMask::FILE_READ_DATA)?.file;
+        let bytes = self.read(file, 0, 1 << 16);
+        self.close(file);
+        bytes
+    }
+
+    /// Renames; the name as the file system spells it.
+    pub(crate) fn rename(
+        &self,
+        file: LocalOpen,
+        to: &str,
+        replace: bool,
+    ) -> Result<String, Status> {
+        let to = SharePath::from_trusted(to);
+        match self.execute(&FileOp::Rename { file, to, replace })? {
+            Outcome::Renamed(path) => Ok(path.as_str().to_owned()),
+            other => panic!("a rename came to {other:?}"),
+        }
+    }
+
+    pub(crate) fn link(&self, file: LocalOpen, to: &str, replace: bool) -> Result<(), Status> {
+        self.unit(&FileOp::Link {
+            file,
+            to: SharePath::from_trusted(to),
+            replace,
+        })
+    }
+
+    pub(crate) fn unlink(&self, file: LocalOpen) -> Result<(), Status> {
+        self.unit(&FileOp::Unlink(file))
+    }
+
+    /// An operation with nothing to say.
+    pub(crate) fn unit(&self, op: &FileOp) -> Result<(), Status> {
+        match self.execute(op)? {
+            Outcome::Done => Ok(()),
+            other => panic!("{op:?} came to {other:?}"),
+        }
+    }
+
+    pub(crate) fn look_up(&self, file: LocalOpen, path: &str) -> Result<Option<Metadata>, Status> {
+        match self.execute(&FileOp::LookUp {
+            file,
+            path: SharePath::from_trusted(path),
+        })? {
+            Outcome::Found(found) => Ok(found),
+            other => panic!("a look-up came to {other:?}"),
+        }
+    }
+
+    /// The next entries of a directory.
+    pub(crate) fn list(
+        &self,
+        file: LocalOpen,
+        restart: bool,
+        select: Select,
+        limit: u32,
+    ) -> Result<Vec<DirectoryEntry>, Status> {
+        let plan = DirectoryPlan {
+            file,
+            restart,
+            select,
+            limit,
+        };
+        match self.execute(&FileOp::ReadDirectory(plan))? {
+            Outcome::Directory(entries) => Ok(entries),
+            other => panic!("a listing came to {other:?}"),
+        }
+    }
+
+    /// The names in a directory, sorted, without `.` and `..`.
+    pub(crate) fn names(&self, path: &str) -> Vec<String> {
+        let file = self
+            .open_for(path, AccessMask::FILE_LIST_DIRECTORY)
+            .expect("a directory")
+            .file;
+        let entries = self
+            .list(file, true, Select::All, 10_000)
+            .expect("a listing");
+        self.close(file);
+        let mut names: Vec<String> = entries
+            .into_iter()
+            .skip(2)
+            .map(|entry| entry.name)
+            .collect();
+        names.sort();
+        names
+    }
+}
