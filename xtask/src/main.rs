@@ -1,4 +1,38 @@
 //! The commands of a developer: demo, test, lab, bench-compare.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod host;
+mod lab;
+mod process;
+
+use std::env;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  lab                     build the peers that the tests talk to, in a cache folder
+  lab run CMD [ARG]...    run a command of the lab, such as smbclient
+  lab path                print where the lab lies";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let (command, rest) = match arguments.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("help", [].as_slice()),
+    };
+    let result = match command {
+        "lab" => lab::run(rest),
+        _ => {
+            println!("{USAGE}");
+            return ExitCode::from(if command == "help" { 0 } else { 2 });
+        }
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The lab: real peers in a folder outside the checkout, built by `cargo xtask lab`.
+//!
+//! It is one Debian root file system with the Samba tools, and a user-mode Linux kernel with
+//! cifs.ko that boots from the same files. Commands run in it through [`Lab::command`].
+
+use std::env;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The recipe of the Samba part. A change to what the part holds must raise it: older labs are
+/// built anew.
+pub const SAMBA_RECIPE: u32 = 1;
+/// The recipe of the guest part.
+pub const GUEST_RECIPE: u32 = 1;
+/// Where the guest's kernel lies inside the lab's root.
+pub const GUEST_KERNEL: &str = "/usr/bin/linux.uml";
+/// Where the guest's first process lies inside the lab's root.
+pub const GUEST_INIT: &str = "/usr/lib/smbeam-lab/guest-init";
+
+/// The folder whose contents the lab's commands share with the host, under one path.
+const SHARED_FOLDER: &str = "/tmp";
+const ENTER: &str = include_str!("lab/enter.sh");
+
+/// A lab that was built and can be used.
+#[derive(Clone, Debug)]
+pub struct Lab {
+    root: PathBuf,
+}
+
+/// A part of the lab, built and stamped on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// smbclient, smbtorture and smbd.
+    Samba,
+    /// User-mode Linux with cifs.ko.
+    Guest,
+}
+
+/// Why there is no lab to use.
+#[derive(Clone, Debug)]
+pub struct Missing(pub String);
+
+impl Lab {
+    /// The lab, if its Samba part is built and this process may enter it.
+    pub fn find() -> Result<Lab, Missing> {
+        if let Ok(reason) = env::var("SMBEAM_LAB_MISSING") {
+            return Err(Missing(reason));
+        }
+        if !is_root() {
+            return Err(Missing(
+                "the lab needs root: it enters a root file system of its own".into(),
+            ));
+        }
+        let lab = Lab::at(&folder());
+        if !lab.holds(Part::Samba) {
+            let place = folder().display().to_string();
+            return Err(Missing(format!(
+                "no lab in {place}: build it with `cargo xtask lab`"
+            )));
+        }
+        Ok(lab)
+    }
+
+    /// The lab in `folder`, built or not.
+    pub fn at(folder: &Path) -> Lab {
+        Lab {
+            root: folder.join("root"),
+        }
+    }
+
+    /// The root file system of the peers.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether `part` was built to its end by the present recipe.
+    pub fn holds(&self, part: Part) -> bool {
+        fs::read_to_string(self.stamp(part)).is_ok_and(|text| text.trim() == part.recipe())
+    }
+
+    /// The file that says by which recipe `part` was built.
+    pub fn stamp(&self, part: Part) -> PathBuf {
+        self.root.join("usr/lib/smbeam-lab").join(part.name())
+    }
+
+    /// `program`, to be run inside the lab. It shares the network and `/tmp` with the caller.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("unshare");
+        self.enter(&mut command, program);
+        command
+    }
+
+    /// `program`, run inside the lab and in the network namespace of process `holder`; killed with
+    /// the caller.
+    pub fn command_under(&self, holder: Option<u32>, program: &str) -> Command {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]);
+        if let Some(pid) = holder {
+            command.args(["nsenter", "--net", "--target", &pid.to_string(), "--"]);
+        }
+        command.arg("unshare");
+        self.enter(&mut command, program);
+        command
+    }
+
+    fn enter(&self, command: &mut Command, program: &str) {
+        command.args([
+            "--mount",
+            "--propagation",
+            "private",
+            "--",
+            "/bin/sh",
+            "-c",
+            ENTER,
+            "enter",
+        ]);
+        command
+            .arg(env::current_dir().unwrap_or_else(|_| "/".into()))
+            .arg(&self.root);
+        command.args(["--bind", SHARED_FOLDER]);
+        command.args([
+            "env",
+            "LC_ALL=C.UTF-8",
+            "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+            program,
+        ]);
+    }
+}
+
+impl Part {
+    /// The name of its stamp.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Samba => "samba",
+            Part::Guest => "guest",
+        }
+    }
+
+    /// What its stamp must say.
+    pub fn recipe(self) -> String {
+        match self {
+            Part::Samba => SAMBA_RECIPE.to_string(),
+            Part::Guest => format!("{SAMBA_RECIPE}.{GUEST_RECIPE}"),
+        }
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Missing {}
+
+/// Where the lab lies: `$SMBEAM_LAB`, or a folder in the user's cache that every clone shares.
+pub fn folder() -> PathBuf {
+    if let Some(folder) = env::var_os("SMBEAM_LAB") {
+        return folder.into();
+    }
+    let cache = env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute());
+    let home = || env::var_os("HOME").map_or_else(|| "/root".into(), PathBuf::from);
+    cache
+        .unwrap_or_else(|| home().join(".cache"))
+        .join("smbeam/lab")
+}
+
+/// Whether this process runs as root.
+pub fn is_root() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let uids = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Uid:"))
+        .unwrap_or_default();
+    uids.split_whitespace().nth(1) == Some("0")
+}

@@ -1,0 +1,16 @@
+# Runs a command with another folder as its root: enter CWD ROOT [--bind DIR]... CMD [ARG]...
+# Started in a mount namespace of its own, so that the mounts end with the command, nothing is left
+# behind, and removing ROOT is always safe. Each DIR is seen inside under the same path as outside.
+set -eu
+cwd=$1
+root=$2
+shift 2
+for dir in proc sys dev; do
+    mount --rbind "/$dir" "$root/$dir"
+done
+while [ "${1:-}" = --bind ]; do
+    mkdir -p "$root$2"
+    mount --rbind "$2" "$root$2"
+    shift 2
+done
+exec chroot "$root" /bin/sh -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$cwd" "$@"

@@ -1,0 +1,56 @@
+//! A network of its own for a test: a loopback and a tap device whose other end is a guest.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+
+/// The host's address on the tap device.
+pub const HOST_ADDRESS: &str = "10.77.0.1";
+/// The guest's address on the tap device.
+pub const GUEST_ADDRESS: &str = "10.77.0.2";
+/// The tap device.
+pub const TAP: &str = "labtap0";
+
+/// A network namespace. It is held by a child that reads from us, so that it ends with this
+/// process.
+#[derive(Debug)]
+pub struct Namespace {
+    holder: Child,
+}
+
+impl Namespace {
+    /// A new namespace with a loopback and the tap device for one guest.
+    pub fn with_tap() -> Result<Namespace> {
+        let script = format!(
+            "set -e; ip link set lo up; ip tuntap add dev {TAP} mode tap; \
+             ip addr add {HOST_ADDRESS}/24 dev {TAP}; ip link set {TAP} up; echo ready; exec cat"
+        );
+        let mut holder = Command::new("unshare")
+            .args(["--net", "--", "/bin/sh", "-c", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot run unshare")?;
+        let output = holder.stdout.take().context("the output was piped")?;
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line)?;
+        ensure!(
+            line.trim() == "ready",
+            "cannot make a network namespace with a tap device"
+        );
+        Ok(Namespace { holder })
+    }
+
+    /// The process whose network namespace it is.
+    pub fn holder(&self) -> u32 {
+        self.holder.id()
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}

@@ -1,0 +1,60 @@
+//! Folders for the files of one test.
+
+use std::env;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use anyhow::{Context as _, Result};
+
+/// The folder that the host and the lab see under the same path, and that every user may enter.
+const PARENT: &str = "/tmp";
+
+/// A folder that is removed with the value, unless a panic is on its way or `SMBEAM_KEEP` is set.
+#[derive(Debug)]
+pub struct Scratch {
+    path: PathBuf,
+}
+
+impl Scratch {
+    /// A new folder with `name` in its name.
+    pub fn new(name: &str) -> Result<Scratch> {
+        Scratch::below(Path::new(PARENT), name)
+    }
+
+    /// A new folder in `parent`, for a test that cares about the file system under it.
+    pub fn below(parent: &Path, name: &str) -> Result<Scratch> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = parent.join(format!("smbeam-{}-{number}-{name}", process::id()));
+        fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        fs::set_permissions(&path, Permissions::from_mode(0o755))?;
+        Ok(Scratch { path })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A new folder in it that every user may write to.
+    pub fn open_folder(&self, name: &str) -> Result<PathBuf> {
+        let path = self.path.join(name);
+        fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        fs::set_permissions(&path, Permissions::from_mode(0o777))?;
+        Ok(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if thread::panicking() || env::var_os("SMBEAM_KEEP").is_some() {
+            eprintln!("kept: {}", self.path.display());
+        } else {
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}

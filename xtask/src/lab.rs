@@ -1,0 +1,118 @@
+//! `cargo xtask lab`: builds the peers that the tests talk to, in a cache folder that survives
+//! clones.
+//!
+//! Every part is built by a recipe with a number and stamped when it is done: a finished part is
+//! left alone, an interrupted one is begun anew, and a changed recipe builds again. A lock keeps
+//! two runs apart.
+
+mod debian;
+mod guest;
+mod samba;
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+use smbeam_tests::lab::{Lab, Part, folder, is_root};
+
+use crate::host::{self, Tool};
+
+const TOOLS: &[Tool] = &[
+    Tool {
+        program: "debootstrap",
+        package: "debootstrap",
+    },
+    Tool {
+        program: "ip",
+        package: "iproute2",
+    },
+    Tool {
+        program: "unshare",
+        package: "util-linux",
+    },
+    Tool {
+        program: "mount",
+        package: "mount",
+    },
+];
+
+/// Builds the lab, or runs a command in it.
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
+    match arguments
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .as_slice()
+    {
+        [] | ["build"] => build().map(|_| ExitCode::SUCCESS),
+        ["path"] => {
+            println!("{}", folder().display());
+            Ok(ExitCode::SUCCESS)
+        }
+        ["run", program, rest @ ..] => {
+            let lab = Lab::find()?;
+            let status = lab
+                .command(program)
+                .args(rest)
+                .status()
+                .context("cannot enter the lab")?;
+            Ok(ExitCode::from(
+                status
+                    .code()
+                    .map_or(1, |code| u8::try_from(code).unwrap_or(1)),
+            ))
+        }
+        _ => bail!("usage: cargo xtask lab [build | path | run CMD [ARG]...]"),
+    }
+}
+
+/// Builds what is missing of the lab and gives it back ready for use.
+pub(crate) fn build() -> Result<Lab> {
+    let folder = folder();
+    if !is_root() {
+        bail!("the lab needs root: it is a root file system of its own, entered by chroot");
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let _lock = lock(&folder)?;
+    let lab = Lab::at(&folder);
+    for (part, recipe) in [
+        (Part::Samba, samba::build as fn(&Lab) -> Result<()>),
+        (Part::Guest, guest::build),
+    ] {
+        if lab.holds(part) {
+            println!("lab: {} is ready in {}", part.name(), lab.root().display());
+            continue;
+        }
+        host::ensure(TOOLS)?;
+        let start = Instant::now();
+        println!("lab: building {} in {}", part.name(), lab.root().display());
+        recipe(&lab).with_context(|| format!("cannot build the lab's part {}", part.name()))?;
+        stamp(&lab, part)?;
+        println!(
+            "lab: {} built in {:.0} s",
+            part.name(),
+            start.elapsed().as_secs_f64()
+        );
+    }
+    Ok(lab)
+}
+
+fn stamp(lab: &Lab, part: Part) -> Result<()> {
+    let stamp = lab.stamp(part);
+    fs::create_dir_all(stamp.parent().context("a stamp lies in a folder")?)?;
+    fs::write(&stamp, part.recipe()).with_context(|| format!("cannot write {}", stamp.display()))
+}
+
+/// Waits until no other run builds in `folder`.
+fn lock(folder: &Path) -> Result<File> {
+    let path = folder.join("lock");
+    let file = File::create(&path).with_context(|| format!("cannot open {}", path.display()))?;
+    if file.try_lock().is_err() {
+        println!("lab: waiting for another run that holds {}", path.display());
+        file.lock()
+            .with_context(|| format!("cannot lock {}", path.display()))?;
+    }
+    Ok(file)
+}
