@@ -4,6 +4,8 @@
 mod host;
 mod lab;
 mod process;
+mod table;
+mod test;
 
 use std::env;
 use std::process::ExitCode;
@@ -11,6 +13,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
+  test [STEP]...          everything that must pass: fmt, clippy, doc, unit, lab, interop
   lab                     build the peers that the tests talk to, in a cache folder
   lab run CMD [ARG]...    run a command of the lab, such as smbclient
   lab path                print where the lab lies";
@@ -22,6 +25,7 @@ fn main() -> ExitCode {
         None => ("help", [].as_slice()),
     };
     let result = match command {
+        "test" => test::run(rest),
         "lab" => lab::run(rest),
         _ => {
             println!("{USAGE}");

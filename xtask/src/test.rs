@@ -1,0 +1,221 @@
+//! `cargo xtask test`: everything that must pass, in steps, with one sum at the end.
+
+mod tally;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use smbeam_tests::lab::Lab;
+
+use crate::{host, lab, table};
+use tally::Tally;
+
+/// Why the lab cannot be used, handed to the interop tests; see `smbeam_tests::lab`.
+const LAB_MISSING: &str = "SMBEAM_LAB_MISSING";
+/// The server that the interop tests start; see `smbeam_tests::subject`.
+const BINARY: &str = "SMBEAM_BIN";
+
+const STEPS: &[(&str, Step)] = &[
+    ("fmt", Step::Check(&["fmt", "--all", "--check"])),
+    (
+        "clippy",
+        Step::Check(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]),
+    ),
+    (
+        "doc",
+        Step::Check(&[
+            "doc",
+            "--workspace",
+            "--no-deps",
+            "--document-private-items",
+        ]),
+    ),
+    (
+        "unit",
+        Step::Tests(&[
+            "test",
+            "--workspace",
+            "--exclude",
+            "smbeam-tests",
+            "--no-fail-fast",
+        ]),
+    ),
+    ("lab", Step::Lab),
+    ("interop", Step::Interop),
+];
+
+/// One step of the test.
+#[derive(Clone, Copy)]
+enum Step {
+    /// A cargo command that passes or fails.
+    Check(&'static [&'static str]),
+    /// A cargo command that runs tests.
+    Tests(&'static [&'static str]),
+    /// Building the lab. A lab that cannot be built fails nothing; the tests that need it say so.
+    Lab,
+    /// The tests against the lab's peers.
+    Interop,
+}
+
+struct Outcome {
+    name: &'static str,
+    tally: Tally,
+    time: Duration,
+    note: String,
+}
+
+/// Runs the steps named in `only`, or all of them.
+pub(crate) fn run(only: &[String]) -> Result<ExitCode> {
+    if let Some(unknown) = only
+        .iter()
+        .find(|name| !STEPS.iter().any(|(step, _)| step == name))
+    {
+        bail!("no step is called {unknown}");
+    }
+    host::ensure(host::BUILD_TOOLS)?;
+    host::ensure_component("rustfmt", "fmt")?;
+    host::ensure_component("clippy", "clippy")?;
+    let mut outcomes = Vec::new();
+    for (name, step) in STEPS {
+        if only.is_empty() || only.iter().any(|wanted| wanted == name) {
+            outcomes.push(run_step(name, *step)?);
+        }
+    }
+    Ok(summarize(&outcomes))
+}
+
+/// The folder of the workspace.
+pub(crate) fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map_or_else(PathBuf::new, Path::to_path_buf)
+}
+
+fn run_step(name: &'static str, step: Step) -> Result<Outcome> {
+    println!("\n=== {name}");
+    let start = Instant::now();
+    let (tally, note) = match step {
+        Step::Check(arguments) => (check(arguments)?, String::new()),
+        Step::Tests(arguments) => (tests(&mut cargo(arguments))?, String::new()),
+        Step::Lab => (Tally::default(), build_lab()),
+        Step::Interop => (interop()?, String::new()),
+    };
+    let time = start.elapsed();
+    println!("=== {name}: {tally} in {:.1} s", time.as_secs_f64());
+    Ok(Outcome {
+        name,
+        tally,
+        time,
+        note,
+    })
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command
+        .args(arguments)
+        .current_dir(workspace())
+        .env("RUSTDOCFLAGS", "-D warnings");
+    command
+}
+
+fn check(arguments: &[&str]) -> Result<Tally> {
+    let status = cargo(arguments).status().context("cannot run cargo")?;
+    Ok(Tally::of_check(status.success()))
+}
+
+/// Runs a cargo command that runs tests, in view, and counts them.
+fn tests(command: &mut Command) -> Result<Tally> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot run cargo")?;
+    let output = child.stdout.take().context("the output was piped")?;
+    let mut tally = Tally::default();
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line.context("cannot read the output of cargo")?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        tally.add_line(&line);
+    }
+    let status = child.wait()?;
+    if !status.success() && tally.failed == 0 {
+        // It did not come to its tests, or a test program died: that is a failure too.
+        tally.failed = 1;
+    }
+    Ok(tally)
+}
+
+fn build_lab() -> String {
+    match lab_of_this_run() {
+        Ok(lab) => format!("ready in {}", lab.root().display()),
+        Err(reason) => reason.clone(),
+    }
+}
+
+/// The lab, or why there is none. Built at most once in a run: what failed is not tried again.
+fn lab_of_this_run() -> &'static Result<Lab, String> {
+    static LAB: OnceLock<Result<Lab, String>> = OnceLock::new();
+    LAB.get_or_init(|| {
+        lab::build().map_err(|error| {
+            println!("lab: cannot be built: {error:#}");
+            format!("the lab cannot be built: {error:#}").replace('\n', " ")
+        })
+    })
+}
+
+fn interop() -> Result<Tally> {
+    let built = cargo(&["build", "--package", "smbeam"])
+        .status()
+        .context("cannot run cargo")?;
+    if !built.success() {
+        return Ok(Tally::of_check(false));
+    }
+    let mut command = cargo(&["test", "--package", "smbeam-tests", "--no-fail-fast"]);
+    command.env(BINARY, target().join("debug/smbeam"));
+    if let Err(reason) = lab_of_this_run() {
+        command.env(LAB_MISSING, reason);
+    }
+    tests(&mut command)
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    let named = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    named.map_or_else(
+        || workspace().join("target"),
+        |folder| workspace().join(folder),
+    )
+}
+
+fn summarize(outcomes: &[Outcome]) -> ExitCode {
+    let mut sum = Tally::default();
+    let mut rows = Vec::new();
+    for Outcome {
+        name,
+        tally,
+        time,
+        note,
+    } in outcomes
+    {
+        sum.add(*tally);
+        let time = format!("{:.1} s", time.as_secs_f64());
+        let counts = [tally.passed, tally.failed, tally.skipped].map(|count| count.to_string());
+        let note = note.lines().next().unwrap_or_default().to_owned();
+        rows.push([vec![(*name).to_owned(), time], counts.to_vec(), vec![note]].concat());
+    }
+    let head = ["step", "time", "passed", "failed", "skipped", ""];
+    println!("\n{}\n{sum}", table::render(&head, &rows));
+    ExitCode::from(u8::from(sum.failed > 0))
+}
