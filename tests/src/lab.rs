@@ -116,9 +116,7 @@ impl Lab {
             ENTER,
             "enter",
         ]);
-        command
-            .arg(env::current_dir().unwrap_or_else(|_| "/".into()))
-            .arg(&self.root);
+        command.arg(&self.root);
         command.args(["--bind", SHARED_FOLDER]);
         command.args([
             "env",

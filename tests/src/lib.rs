@@ -1,13 +1,18 @@
 //! Tests of smbeam against peers that nobody here wrote.
 //!
-//! The library finds the peers ([`lab`]), starts the server under test (`subject`) and drives the
+//! The library finds the peers ([`lab`]), starts the server under test ([`subject`]) and drives the
 //! clients; the files in `tests/` are named after what they promise. `SMBEAM_SUBJECT=samba` runs
 //! every test against the lab's own smbd: a test that smbd fails says more about the test than
 //! about smbeam.
 #![forbid(unsafe_code)]
 
+pub mod files;
 pub mod guest;
+pub mod harness;
 pub mod lab;
 pub mod namespace;
+pub mod random;
 pub mod scratch;
+pub mod smbclient;
+pub mod subject;
 pub mod wait;

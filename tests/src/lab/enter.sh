@@ -1,10 +1,10 @@
-# Runs a command with another folder as its root: enter CWD ROOT [--bind DIR]... CMD [ARG]...
+# Runs a command with another folder as its root: enter ROOT [--bind DIR]... CMD [ARG]...
 # Started in a mount namespace of its own, so that the mounts end with the command, nothing is left
 # behind, and removing ROOT is always safe. Each DIR is seen inside under the same path as outside.
 set -eu
-cwd=$1
-root=$2
-shift 2
+cwd=$(pwd -P)
+root=$1
+shift
 for dir in proc sys dev; do
     mount --rbind "/$dir" "$root/$dir"
 done

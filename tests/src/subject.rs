@@ -1,0 +1,353 @@
+//! The server under test: `smbeam serve` from this workspace, or the lab's smbd as a control.
+//!
+//! A [`Plan`] says what the server shall offer, in words that both understand; [`Server`] is the
+//! running process. It is killed with the value, and its log is shown when the test panics.
+
+mod binary;
+mod samba;
+mod smbeam;
+
+use std::env;
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::lab::Lab;
+use crate::namespace::{HOST_ADDRESS, Namespace};
+use crate::scratch::Scratch;
+use crate::wait;
+
+/// The users that every server knows and the lab's root file system has ids for.
+pub const USERS: [User; 2] = [
+    User {
+        name: "alice",
+        password: "Wonderland-7",
+        id: 2001,
+    },
+    User {
+        name: "bob",
+        password: "Builder:9 x",
+        id: 2002,
+    },
+];
+/// The first of the users.
+pub const ALICE: User = USERS[0];
+/// The second of the users.
+pub const BOB: User = USERS[1];
+
+const START_LIMIT: Duration = Duration::from_secs(20);
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+/// How many of the last lines of a server's log a panicking test shows.
+const LOG_LINES_SHOWN: usize = 40;
+
+/// Somebody who may log in.
+#[derive(Clone, Copy, Debug)]
+pub struct User {
+    /// The name, of the session and in the Unix of the lab.
+    pub name: &'static str,
+    /// The password.
+    pub password: &'static str,
+    /// The Unix uid and gid inside the lab.
+    pub id: u32,
+}
+
+/// Which server is under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The server of this workspace.
+    Smbeam,
+    /// The lab's smbd, to validate the tests themselves.
+    Samba,
+}
+
+/// What a share offers.
+#[derive(Clone, Debug)]
+pub struct Share {
+    /// The name that clients connect to.
+    pub name: String,
+    /// The folder behind it.
+    pub path: PathBuf,
+    /// Whether nothing can be changed.
+    pub read_only: bool,
+    /// Whether only sealed requests are answered.
+    pub encryption_required: bool,
+    /// Who may connect; empty: every user.
+    pub users: Vec<String>,
+}
+
+/// What a server shall offer.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Its shares.
+    pub shares: Vec<Share>,
+    /// Whether only signed requests are answered.
+    pub signing_required: bool,
+    /// Whether only sealed requests are answered.
+    pub encryption_required: bool,
+    /// More limits of smbeam, as `name = value`; smbd has none of them.
+    pub limits: Vec<(String, u64)>,
+    /// The I/O driver of smbeam: auto, uring or epoll.
+    pub io: Option<String>,
+    /// More lines for smbd's `[global]`; for comparisons.
+    pub samba_globals: Vec<String>,
+}
+
+/// A server that runs.
+#[derive(Debug)]
+pub struct Server {
+    /// Which one it is.
+    pub subject: Subject,
+    /// Where it speaks SMB over TCP.
+    pub tcp: SocketAddrV4,
+    /// Where it speaks SMB over the NBT session service.
+    pub nbt: SocketAddrV4,
+    child: Child,
+    scratch: Scratch,
+    plan: Plan,
+    holder: Option<u32>,
+    lab: Option<Lab>,
+}
+
+impl Subject {
+    /// The subject that `SMBEAM_SUBJECT` names; smbeam unless it says samba.
+    pub fn chosen() -> Subject {
+        match env::var("SMBEAM_SUBJECT").as_deref() {
+            Ok("samba") => Subject::Samba,
+            _ => Subject::Smbeam,
+        }
+    }
+}
+
+impl Share {
+    /// A share of `path` that every user may write to.
+    pub fn new(name: &str, path: &Path) -> Share {
+        Share {
+            name: name.into(),
+            path: path.into(),
+            read_only: false,
+            encryption_required: false,
+            users: Vec::new(),
+        }
+    }
+}
+
+impl Plan {
+    /// One share of `path`, called `data`.
+    pub fn sharing(path: &Path) -> Plan {
+        Plan {
+            shares: vec![Share::new("data", path)],
+            ..Plan::default()
+        }
+    }
+}
+
+impl Server {
+    /// Starts the chosen subject in the lab on loopback and waits until it listens.
+    pub fn start(lab: &Lab, plan: Plan) -> Result<Server> {
+        Server::start_as(Subject::chosen(), Some(lab), None, plan)
+    }
+
+    /// Starts the chosen subject in `namespace`, where a guest reaches it.
+    pub fn start_under(lab: &Lab, namespace: &Namespace, plan: Plan) -> Result<Server> {
+        Server::start_as(Subject::chosen(), Some(lab), Some(namespace.holder()), plan)
+    }
+
+    /// Starts the chosen subject without a lab, which smbd cannot do without.
+    pub fn start_alone(plan: Plan) -> Result<Server> {
+        match Lab::find() {
+            Ok(lab) => Server::start(&lab, plan),
+            Err(missing) if Subject::chosen() == Subject::Samba => Err(missing.into()),
+            Err(_) => Server::start_as(Subject::Smbeam, None, None, plan),
+        }
+    }
+
+    /// Starts `subject`. `holder` is a process whose network namespace the server shall live in.
+    pub fn start_as(
+        subject: Subject,
+        lab: Option<&Lab>,
+        holder: Option<u32>,
+        plan: Plan,
+    ) -> Result<Server> {
+        let scratch = Scratch::new("server")?;
+        // Nobody else is in a namespace of its own, so that fixed ports do.
+        let ports = if holder.is_some() {
+            [445, 139]
+        } else {
+            free_ports()?
+        };
+        let address = match holder {
+            Some(_) => HOST_ADDRESS.parse().context("an address of our own")?,
+            None => Ipv4Addr::LOCALHOST,
+        };
+        let [tcp, nbt] = ports.map(|port| SocketAddrV4::new(address, port));
+        let site = Site {
+            folder: scratch.path(),
+            tcp,
+            nbt,
+            plan: &plan,
+            lab,
+        };
+        match subject {
+            Subject::Smbeam => smbeam::prepare(&site)?,
+            Subject::Samba => samba::prepare(&site)?,
+        }
+        let child = spawn(subject, &site, holder)?;
+        let lab = lab.cloned();
+        let mut server = Server {
+            subject,
+            tcp,
+            nbt,
+            child,
+            scratch,
+            plan,
+            holder,
+            lab,
+        };
+        server.wait_until_it_listens()?;
+        Ok(server)
+    }
+
+    /// The server's main process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Everything that the server has logged.
+    pub fn log(&self) -> String {
+        let mut text = String::new();
+        for file in fs::read_dir(self.scratch.path())
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            if file.file_name().to_string_lossy().starts_with("log") {
+                text.push_str(&fs::read_to_string(file.path()).unwrap_or_default());
+            }
+        }
+        text
+    }
+
+    /// Kills the server and all its processes with SIGKILL, as a crash would.
+    pub fn kill(&mut self) -> Result<()> {
+        self.signal("KILL", Duration::from_secs(5))
+    }
+
+    /// Starts the server again as it was, after it was killed.
+    pub fn restart(&mut self) -> Result<()> {
+        let site = Site {
+            folder: self.scratch.path(),
+            tcp: self.tcp,
+            nbt: self.nbt,
+            plan: &self.plan,
+            lab: self.lab.as_ref(),
+        };
+        self.child = spawn(self.subject, &site, self.holder)?;
+        self.wait_until_it_listens()
+    }
+
+    /// Asks the server to finish and waits for it.
+    pub fn stop(&mut self) -> Result<()> {
+        self.signal("TERM", STOP_LIMIT)
+    }
+
+    fn signal(&mut self, signal: &str, limit: Duration) -> Result<()> {
+        if self.child.try_wait()?.is_some() {
+            return Ok(());
+        }
+        // The server was started as the leader of a process group, to which its children belong.
+        let group = format!("-{}", self.child.id());
+        let sent = Command::new("kill")
+            .args(["-s", signal, "--", &group])
+            .status()?;
+        if !sent.success() || wait::for_end(&mut self.child, limit)?.is_none() {
+            bail!("the server did not end on SIG{signal} within {limit:?}");
+        }
+        Ok(())
+    }
+
+    fn wait_until_it_listens(&mut self) -> Result<()> {
+        let (tcp, holder) = (self.tcp, self.holder);
+        let child = &mut self.child;
+        let mut ended = false;
+        let listening = wait::until("the server to listen", START_LIMIT, || {
+            ended = child.try_wait().ok().flatten().is_some();
+            ended || listens(tcp, holder)
+        });
+        if ended || listening.is_err() {
+            bail!("the server does not start:\n{}", self.log());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.stop().is_err() {
+            let _ = self.kill();
+        }
+        if thread::panicking() {
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().collect();
+            let shown = &lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..];
+            eprintln!("the end of the server's log:\n    {}", shown.join("\n    "));
+        }
+    }
+}
+
+/// Where and with what a server is started.
+struct Site<'a> {
+    folder: &'a Path,
+    tcp: SocketAddrV4,
+    nbt: SocketAddrV4,
+    plan: &'a Plan,
+    lab: Option<&'a Lab>,
+}
+
+fn spawn(subject: Subject, site: &Site<'_>, holder: Option<u32>) -> Result<Child> {
+    use std::os::unix::process::CommandExt as _;
+    let mut command = match subject {
+        Subject::Smbeam => smbeam::command(site, holder)?,
+        Subject::Samba => samba::command(site, holder)?,
+    };
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(site.folder.join("log"))?;
+    command
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log);
+    command
+        .process_group(0)
+        .spawn()
+        .context("cannot start the server")
+}
+
+/// Two ports of loopback that were free a moment ago.
+fn free_ports() -> Result<[u16; 2]> {
+    let listeners = [
+        TcpListener::bind("127.0.0.1:0")?,
+        TcpListener::bind("127.0.0.1:0")?,
+    ];
+    let [first, second] = &listeners;
+    Ok([first.local_addr()?.port(), second.local_addr()?.port()])
+}
+
+fn listens(address: SocketAddrV4, holder: Option<u32>) -> bool {
+    match holder {
+        None => TcpStream::connect(address).is_ok(),
+        // Another namespace: its table of sockets says it. State 0A is LISTEN.
+        Some(pid) => {
+            let table = fs::read_to_string(format!("/proc/{pid}/net/tcp")).unwrap_or_default();
+            let port = format!(":{:04X} ", address.port());
+            table
+                .lines()
+                .any(|line| line.contains(&port) && line.contains(" 0A "))
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The lab's smbd as the server under test.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::{Share, Site, USERS};
+use crate::lab::Lab;
+
+/// Writes the configuration and the users.
+pub(super) fn prepare(site: &Site<'_>) -> Result<()> {
+    let lab = lab(site)?;
+    for folder in ["private", "lock", "state", "cache", "pid", "rpc"] {
+        fs::create_dir(site.folder.join(folder))?;
+    }
+    fs::write(configuration(site), text(site))?;
+    for user in USERS {
+        let mut child = lab
+            .command("smbpasswd")
+            .arg("-c")
+            .arg(configuration(site))
+            .args(["-s", "-a", user.name])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let mut input = child.stdin.take().context("the input was piped")?;
+        write!(input, "{0}\n{0}\n", user.password)?;
+        drop(input);
+        ensure!(
+            child.wait()?.success(),
+            "smbpasswd does not add {}",
+            user.name
+        );
+    }
+    Ok(())
+}
+
+/// The command that runs the server.
+pub(super) fn command(site: &Site<'_>, holder: Option<u32>) -> Result<Command> {
+    let mut command = lab(site)?.command_under(holder, "smbd");
+    command
+        .args(["-F", "--no-process-group", "--debug-stdout", "-s"])
+        .arg(configuration(site));
+    Ok(command)
+}
+
+fn lab<'a>(site: &Site<'a>) -> Result<&'a Lab> {
+    site.lab.context("smbd runs in the lab")
+}
+
+fn configuration(site: &Site<'_>) -> PathBuf {
+    site.folder.join("smb.conf")
+}
+
+fn text(site: &Site<'_>) -> String {
+    let folder = site.folder.display();
+    let (tcp, nbt) = (site.tcp.port(), site.nbt.port());
+    let interface = site.tcp.ip();
+    let mut text = format!(
+        "[global]\n\
+         server role = standalone server\n\
+         map to guest = never\n\
+         bind interfaces only = yes\n\
+         interfaces = 127.0.0.1/8 {interface}/24\n\
+         server smb transports = tcp:{tcp}, nbt:{nbt}\n\
+         disable netbios = yes\n\
+         private dir = {folder}/private\n\
+         lock directory = {folder}/lock\n\
+         state directory = {folder}/state\n\
+         cache directory = {folder}/cache\n\
+         pid directory = {folder}/pid\n\
+         ncalrpc dir = {folder}/rpc\n\
+         load printers = no\n\
+         log level = 1\n"
+    );
+    for (key, wanted) in [
+        ("server signing = mandatory", site.plan.signing_required),
+        (
+            "server smb encrypt = required",
+            site.plan.encryption_required,
+        ),
+    ] {
+        if wanted {
+            text.push_str(key);
+            text.push('\n');
+        }
+    }
+    for line in &site.plan.samba_globals {
+        text.push_str(line);
+        text.push('\n');
+    }
+    for share in &site.plan.shares {
+        let Share {
+            name,
+            path,
+            read_only,
+            encryption_required,
+            users,
+        } = share;
+        let yes = |flag: bool| if flag { "yes" } else { "no" };
+        let path = path.display();
+        let _ = write!(
+            text,
+            "[{name}]\npath = {path}\nread only = {}\n",
+            yes(*read_only)
+        );
+        if *encryption_required {
+            text.push_str("server smb encrypt = required\n");
+        }
+        if !users.is_empty() {
+            let _ = writeln!(text, "valid users = {}", users.join(" "));
+        }
+    }
+    text
+}

@@ -1,0 +1,136 @@
+//! The server of this workspace as the server under test.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+use toml::{Table, Value};
+
+use super::binary;
+use super::{Share, Site, USERS};
+
+/// How long smbeam waits before it answers a failed login, in the tests.
+const FAILED_LOGIN_DELAY_MS: i64 = 100;
+
+/// Writes the configuration and the users.
+pub(super) fn prepare(site: &Site<'_>) -> Result<()> {
+    fs::write(configuration(site), toml::to_string(&table(site))?)?;
+    for user in USERS {
+        let mut command = in_its_place(site, None)?;
+        command
+            .args(["user", "add", "--password-stdin", "--file"])
+            .arg(users(site))
+            .arg(user.name);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().context("cannot run smbeam user add")?;
+        let mut input = child.stdin.take().context("the input was piped")?;
+        writeln!(input, "{}", user.password)?;
+        drop(input);
+        let output = child.wait_with_output()?;
+        if !output.status.success() {
+            bail!(
+                "smbeam user add: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The command that runs the server.
+pub(super) fn command(site: &Site<'_>, holder: Option<u32>) -> Result<Command> {
+    let mut command = in_its_place(site, holder)?;
+    command.args(["serve", "--config"]).arg(configuration(site));
+    Ok(command)
+}
+
+/// smbeam, to be run inside the lab where there is one: it has users that the host lacks.
+fn in_its_place(site: &Site<'_>, holder: Option<u32>) -> Result<Command> {
+    let built = binary::path()?;
+    let Some(lab) = site.lab else {
+        return Ok(Command::new(built));
+    };
+    let program = site.folder.join("smbeam");
+    if !program.exists() {
+        fs::copy(&built, &program).with_context(|| format!("cannot copy {}", built.display()))?;
+    }
+    Ok(lab.command_under(holder, &program.display().to_string()))
+}
+
+fn configuration(site: &Site<'_>) -> PathBuf {
+    site.folder.join("smbeam.toml")
+}
+
+fn users(site: &Site<'_>) -> PathBuf {
+    site.folder.join("users.toml")
+}
+
+fn table(site: &Site<'_>) -> Table {
+    let transports = [
+        format!("tcp:{}", site.tcp.port()),
+        format!("nbt:{}", site.nbt.port()),
+    ];
+    let plan = site.plan;
+    let mut server = Table::new();
+    server.insert("listen".into(), strings(&[site.tcp.ip().to_string()]));
+    server.insert("transports".into(), strings(&transports));
+    server.insert("users".into(), path(&users(site)));
+    if let Some(io) = &plan.io {
+        server.insert("io".into(), io.as_str().into());
+    }
+    let mut security = Table::new();
+    security.insert("signing_required".into(), plan.signing_required.into());
+    security.insert(
+        "encryption_required".into(),
+        plan.encryption_required.into(),
+    );
+    security.insert("failed_login_delay_ms".into(), FAILED_LOGIN_DELAY_MS.into());
+    let mut limits = Table::new();
+    for (name, value) in &plan.limits {
+        limits.insert(
+            name.clone(),
+            i64::try_from(*value).unwrap_or(i64::MAX).into(),
+        );
+    }
+    let mut table = Table::new();
+    table.insert("server".into(), server.into());
+    table.insert("security".into(), security.into());
+    table.insert("limits".into(), limits.into());
+    table.insert(
+        "share".into(),
+        plan.shares.iter().map(share).collect::<Vec<_>>().into(),
+    );
+    table
+}
+
+fn share(share: &Share) -> Value {
+    let Share {
+        name,
+        path: folder,
+        read_only,
+        encryption_required,
+        users,
+    } = share;
+    let mut table = Table::new();
+    table.insert("name".into(), name.as_str().into());
+    table.insert("path".into(), path(folder));
+    table.insert("read_only".into(), (*read_only).into());
+    table.insert("encryption_required".into(), (*encryption_required).into());
+    if !users.is_empty() {
+        table.insert("users".into(), strings(users));
+    }
+    table.into()
+}
+
+fn strings(items: &[String]) -> Value {
+    items.iter().map(String::as_str).collect::<Vec<_>>().into()
+}
+
+fn path(path: &Path) -> Value {
+    path.display().to_string().into()
+}

@@ -1,0 +1,152 @@
+//! A stock smbclient puts, gets, lists, renames and deletes, plain, signed and sealed.
+
+use std::fs;
+
+use anyhow::{Result, ensure};
+use smbeam_tests::files::{assert_same_file, assert_same_tree, write_random};
+use smbeam_tests::lab::Lab;
+use smbeam_tests::scratch::Scratch;
+use smbeam_tests::smbclient::{Protection, Smbclient};
+use smbeam_tests::subject::{Plan, Server};
+use smbeam_tests::tests;
+
+tests!(
+    files_come_back_as_they_went,
+    folders_are_made_renamed_and_removed,
+    many_small_files_come_back,
+    a_read_only_share_is_not_changed,
+    a_sealed_share_is_not_served_plain,
+);
+
+/// Not a multiple of any buffer, and larger than the largest single READ.
+const LARGE_BYTES: u64 = 33 * 1024 * 1024 + 7;
+
+fn files_come_back_as_they_went() -> Result<()> {
+    let lab = Lab::find()?;
+    let scratch = Scratch::new("files")?;
+    let share = scratch.open_folder("share")?;
+    let local = scratch.open_folder("local")?;
+    write_random(&local.join("large"), LARGE_BYTES, 1)?;
+    write_random(&local.join("odd"), 12_345, 2)?;
+    fs::write(local.join("empty"), "")?;
+    let server = Server::start(&lab, Plan::sharing(&share))?;
+    for protection in Protection::ALL {
+        let client = Smbclient::new(&lab, &server)
+            .protection(protection)
+            .folder(&local);
+        for name in ["large", "odd", "empty"] {
+            client.run(&format!(
+                "put {name}\nrename {name} {name}.moved\nget {name}.moved back"
+            ))?;
+            assert_same_file(&local.join(name), &local.join("back"))?;
+            assert_same_file(&local.join(name), &share.join(format!("{name}.moved")))?;
+        }
+        let listing = client.run("ls")?;
+        ensure!(
+            listing.contains("odd.moved") && listing.contains("12345"),
+            "{listing}"
+        );
+        client.run("del large.moved\ndel odd.moved\ndel empty.moved")?;
+        ensure!(
+            fs::read_dir(&share)?.next().is_none(),
+            "files are left with {protection:?}"
+        );
+    }
+    Ok(())
+}
+
+fn folders_are_made_renamed_and_removed() -> Result<()> {
+    let lab = Lab::find()?;
+    let scratch = Scratch::new("folders")?;
+    let share = scratch.open_folder("share")?;
+    let server = Server::start(&lab, Plan::sharing(&share))?;
+    for protection in Protection::ALL {
+        let client = Smbclient::new(&lab, &server)
+            .protection(protection)
+            .folder(scratch.path());
+        client.run("mkdir one\ncd one\nmkdir two\ncd ..\nrename one three")?;
+        ensure!(share.join("three/two").is_dir(), "three/two is not there");
+        let refused = client.try_run("rmdir three")?;
+        ensure!(
+            refused.text.contains("NT_STATUS_DIRECTORY_NOT_EMPTY"),
+            "{refused}"
+        );
+        client.run("rmdir three/two\nrmdir three")?;
+        ensure!(!share.join("three").exists(), "three is still there");
+        let missing = client.try_run("cd three")?;
+        ensure!(
+            missing.text.contains("NT_STATUS_OBJECT_NAME_NOT_FOUND"),
+            "{missing}"
+        );
+    }
+    Ok(())
+}
+
+fn many_small_files_come_back() -> Result<()> {
+    let lab = Lab::find()?;
+    let scratch = Scratch::new("many")?;
+    let share = scratch.open_folder("share")?;
+    let (local, back) = (scratch.open_folder("local")?, scratch.open_folder("back")?);
+    for number in 0..500 {
+        write_random(&local.join(format!("small{number}")), number * 37, number)?;
+    }
+    let server = Server::start(&lab, Plan::sharing(&share))?;
+    let client = Smbclient::new(&lab, &server);
+    client.clone().folder(&local).run("prompt\nmput small*")?;
+    client.clone().folder(&back).run("prompt\nmget small*")?;
+    assert_same_tree(&local, &back)?;
+    client.run("del small*")?;
+    ensure!(
+        fs::read_dir(&share)?.next().is_none(),
+        "del by pattern leaves files"
+    );
+    Ok(())
+}
+
+fn a_read_only_share_is_not_changed() -> Result<()> {
+    let lab = Lab::find()?;
+    let scratch = Scratch::new("readonly")?;
+    let share = scratch.open_folder("share")?;
+    fs::write(share.join("there"), "text")?;
+    let mut plan = Plan::sharing(&share);
+    plan.shares[0].read_only = true;
+    let server = Server::start(&lab, plan)?;
+    let client = Smbclient::new(&lab, &server).folder(scratch.path());
+    client.run("get there here")?;
+    for command in [
+        "put here new",
+        "del there",
+        "mkdir folder",
+        "rename there away",
+    ] {
+        let refused = client.try_run(command)?;
+        let statuses = ["NT_STATUS_ACCESS_DENIED", "NT_STATUS_MEDIA_WRITE_PROTECTED"];
+        let is_refused = statuses.iter().any(|status| refused.text.contains(status));
+        ensure!(is_refused, "{command}: {refused}");
+    }
+    ensure!(
+        fs::read_to_string(share.join("there"))? == "text",
+        "the file was changed"
+    );
+    ensure!(fs::read_dir(&share)?.count() == 1, "something was made");
+    Ok(())
+}
+
+fn a_sealed_share_is_not_served_plain() -> Result<()> {
+    let lab = Lab::find()?;
+    let scratch = Scratch::new("sealed")?;
+    let share = scratch.open_folder("share")?;
+    fs::write(share.join("there"), "text")?;
+    let mut plan = Plan::sharing(&share);
+    plan.shares[0].encryption_required = true;
+    let server = Server::start(&lab, plan)?;
+    let client = Smbclient::new(&lab, &server).folder(scratch.path());
+    client
+        .clone()
+        .protection(Protection::Encrypt)
+        .run("get there here")?;
+    // SMB 2.1 cannot seal.
+    let refused = client.dialect("SMB2_10").try_run("ls")?;
+    ensure!(refused.failed_with("NT_STATUS_ACCESS_DENIED"), "{refused}");
+    Ok(())
+}
