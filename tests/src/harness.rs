@@ -14,10 +14,9 @@ use anyhow::{Error, Result};
 use crate::lab::Missing;
 
 /// A named test.
-#[derive(Clone, Copy, Debug)]
-pub struct Test {
-    name: &'static str,
-    run: fn() -> Result<()>,
+pub struct Test<'a> {
+    name: String,
+    run: Box<dyn Fn() -> Result<()> + 'a>,
 }
 
 /// Names the functions of a test program and makes its `main`.
@@ -36,26 +35,29 @@ enum Outcome {
     Failed(String),
 }
 
-impl Test {
+impl<'a> Test<'a> {
     /// The test that `run` is.
-    pub const fn new(name: &'static str, run: fn() -> Result<()>) -> Test {
-        Test { name, run }
+    pub fn new(name: &str, run: impl Fn() -> Result<()> + 'a) -> Test<'a> {
+        Test {
+            name: name.into(),
+            run: Box::new(run),
+        }
     }
 }
 
 /// Runs the tests that the command line asks for, one after the other.
-pub fn run(tests: &[Test]) -> ExitCode {
+pub fn run(tests: &[Test<'_>]) -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let (flags, filters): (Vec<_>, Vec<_>) = arguments.iter().partition(|a| a.starts_with("--"));
     let is_exact = flags.iter().any(|flag| *flag == "--exact");
-    let wanted = |test: &&Test| {
+    let wanted = |test: &&Test<'_>| {
         filters.is_empty()
             || filters.iter().any(|filter| match is_exact {
                 true => test.name == filter.as_str(),
                 false => test.name.contains(filter.as_str()),
             })
     };
-    let chosen: Vec<&Test> = tests.iter().filter(wanted).collect();
+    let chosen: Vec<&Test<'_>> = tests.iter().filter(wanted).collect();
     if flags.iter().any(|flag| *flag == "--list") {
         chosen
             .iter()
@@ -65,7 +67,7 @@ pub fn run(tests: &[Test]) -> ExitCode {
     run_all(&chosen, tests.len() - chosen.len())
 }
 
-fn run_all(tests: &[&Test], filtered: usize) -> ExitCode {
+fn run_all(tests: &[&Test<'_>], filtered: usize) -> ExitCode {
     println!("\nrunning {} tests", tests.len());
     let start = Instant::now();
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
@@ -97,8 +99,8 @@ fn run_all(tests: &[&Test], filtered: usize) -> ExitCode {
     ExitCode::from(u8::from(failed > 0))
 }
 
-fn run_one(test: &Test) -> Outcome {
-    match panic::catch_unwind(AssertUnwindSafe(test.run)) {
+fn run_one(test: &Test<'_>) -> Outcome {
+    match panic::catch_unwind(AssertUnwindSafe(&test.run)) {
         Ok(Ok(())) => Outcome::Passed,
         Ok(Err(error)) => outcome_of(&error),
         Err(payload) => Outcome::Failed(message(payload.as_ref())),

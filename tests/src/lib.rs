@@ -15,4 +15,5 @@ pub mod random;
 pub mod scratch;
 pub mod smbclient;
 pub mod subject;
+pub mod torture;
 pub mod wait;

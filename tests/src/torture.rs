@@ -1,0 +1,179 @@
+//! smbtorture's tests, one by one, and the list of those that are known to fail.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+
+use crate::lab::Lab;
+use crate::scratch::Scratch;
+use crate::subject::{ALICE, Server, Subject};
+use crate::wait;
+
+/// How long one test may take.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+/// How many of the last lines of a failing test's output are shown.
+const LINES_SHOWN: usize = 40;
+
+/// What became of a test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It passed.
+    Passed,
+    /// It failed, was skipped by smbtorture or took too long; with the end of its output.
+    Failed(String),
+}
+
+/// The tests that are known to fail, with their reasons.
+#[derive(Clone, Debug, Default)]
+pub struct KnownFailures {
+    reasons: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FailureFile {
+    #[serde(default)]
+    failure: Vec<Failure>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Failure {
+    test: String,
+    reason: String,
+}
+
+impl KnownFailures {
+    /// The list in `known-failures.toml`; empty when the subject is Samba itself.
+    pub fn of(subject: Subject) -> Result<KnownFailures> {
+        match subject {
+            Subject::Samba => Ok(KnownFailures::default()),
+            Subject::Smbeam => {
+                let path = data_folder().join("known-failures.toml");
+                parse_failures(&read(&path)?).with_context(|| path.display().to_string())
+            }
+        }
+    }
+
+    /// The tests in the list.
+    pub fn tests(&self) -> impl Iterator<Item = &str> {
+        self.reasons.keys().map(String::as_str)
+    }
+
+    /// Fails unless `verdict` is what the list makes us expect of `test`.
+    pub fn judge(&self, test: &str, verdict: Verdict) -> Result<()> {
+        match (self.reasons.get(test), verdict) {
+            (None, Verdict::Passed) => Ok(()),
+            (Some(reason), Verdict::Failed(_)) => {
+                println!("known failure of {test}: {reason}");
+                Ok(())
+            }
+            (None, Verdict::Failed(output)) => bail!("{output}"),
+            (Some(_), Verdict::Passed) => {
+                bail!("it passes now: take it off tests/torture/known-failures.toml")
+            }
+        }
+    }
+}
+
+/// The tests that Samba passes, in the order of the list.
+pub fn passed_by_samba() -> Result<Vec<String>> {
+    let text = read(&data_folder().join("expected.tsv"))?;
+    let rows = text.lines().filter_map(|line| line.split_once('\t'));
+    Ok(rows
+        .filter(|(_, samba)| *samba == "pass")
+        .map(|(test, _)| test.to_owned())
+        .collect())
+}
+
+/// Runs one test of smbtorture against the share `data` of `server`.
+pub fn run(lab: &Lab, server: &Server, test: &str) -> Result<Verdict> {
+    let scratch = Scratch::new("torture")?;
+    let path = scratch.path().join("output");
+    let output = fs::File::create(&path)?;
+    let mut child = lab
+        .command_under(None, "smbtorture")
+        .arg(format!("//{}/data", server.tcp.ip()))
+        .args(["-p", &server.tcp.port().to_string()])
+        .args(["-U", &format!("{}%{}", ALICE.name, ALICE.password)])
+        .arg(format!(
+            "--option=torture:localdir={}",
+            scratch.path().display()
+        ))
+        .arg(test)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .spawn()
+        .context("cannot enter the lab")?;
+    let status = wait::for_end(&mut child, TIME_LIMIT)?;
+    let text = String::from_utf8_lossy(&fs::read(&path)?).into_owned();
+    Ok(match status {
+        Some(status) if status.success() && has_success(&text) => Verdict::Passed,
+        Some(status) => Verdict::Failed(format!("{status}\n{}", end_of(&text))),
+        None => Verdict::Failed(format!("killed after {TIME_LIMIT:?}\n{}", end_of(&text))),
+    })
+}
+
+/// smbtorture also succeeds when every test skips itself or none has the name.
+fn has_success(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("success: "))
+}
+
+fn end_of(text: &str) -> String {
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with("time: "))
+        .collect();
+    lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n")
+}
+
+fn parse_failures(text: &str) -> Result<KnownFailures> {
+    let FailureFile { failure } = toml::from_str(text)?;
+    let mut reasons = BTreeMap::new();
+    for Failure { test, reason } in failure {
+        if reason.trim().is_empty() {
+            bail!("{test} has no reason");
+        }
+        if reasons.insert(test.clone(), reason).is_some() {
+            bail!("{test} is listed twice");
+        }
+    }
+    Ok(KnownFailures { reasons })
+}
+
+fn data_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("torture")
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Verdict, parse_failures};
+
+    const LIST: &str = "[[failure]]\ntest = \"smb2.a\"\nreason = \"no leases yet\"\n";
+
+    #[test]
+    fn a_listed_test_must_fail_and_others_must_pass() {
+        let list = parse_failures(LIST).expect("the list is well formed");
+        let failed = || Verdict::Failed("output".into());
+        assert!(list.judge("smb2.a", failed()).is_ok());
+        assert!(list.judge("smb2.b", Verdict::Passed).is_ok());
+        assert!(list.judge("smb2.a", Verdict::Passed).is_err());
+        assert!(list.judge("smb2.b", failed()).is_err());
+    }
+
+    #[test]
+    fn every_listed_test_has_one_reason() {
+        assert!(parse_failures(&LIST.replace("no leases yet", " ")).is_err());
+        assert!(parse_failures(&format!("{LIST}{LIST}")).is_err());
+    }
+}
