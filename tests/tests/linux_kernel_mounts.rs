@@ -1,0 +1,116 @@
+//! A stock Linux kernel mounts a share with every dialect, plain and sealed, and works on it.
+
+use std::fs;
+
+use anyhow::{Result, ensure};
+use smbeam_tests::files::{assert_same_tree, give_tree_to, make_tree};
+use smbeam_tests::guest::Guest;
+use smbeam_tests::lab::{Lab, Missing, Part};
+use smbeam_tests::namespace::{HOST_ADDRESS, Namespace};
+use smbeam_tests::scratch::Scratch;
+use smbeam_tests::subject::{ALICE, Plan, Server};
+use smbeam_tests::tests;
+
+tests!(
+    with_smb_2_1,
+    with_smb_3_0,
+    with_smb_3_0_sealed,
+    with_smb_3_0_2,
+    with_smb_3_0_2_sealed,
+    with_smb_3_1_1,
+    with_smb_3_1_1_signed,
+    with_smb_3_1_1_sealed,
+);
+
+const OPERATIONS: u32 = 10_000;
+
+fn with_smb_2_1() -> Result<()> {
+    works_on_a_mount("vers=2.1")
+}
+
+fn with_smb_3_0() -> Result<()> {
+    works_on_a_mount("vers=3.0")
+}
+
+fn with_smb_3_0_sealed() -> Result<()> {
+    works_on_a_mount("vers=3.0,seal")
+}
+
+fn with_smb_3_0_2() -> Result<()> {
+    works_on_a_mount("vers=3.0.2")
+}
+
+fn with_smb_3_0_2_sealed() -> Result<()> {
+    works_on_a_mount("vers=3.0.2,seal")
+}
+
+fn with_smb_3_1_1() -> Result<()> {
+    works_on_a_mount("vers=3.1.1")
+}
+
+fn with_smb_3_1_1_signed() -> Result<()> {
+    works_on_a_mount("vers=3.1.1,sign")
+}
+
+fn with_smb_3_1_1_sealed() -> Result<()> {
+    works_on_a_mount("vers=3.1.1,seal")
+}
+
+fn works_on_a_mount(options: &str) -> Result<()> {
+    let lab = Lab::find()?;
+    if !lab.holds(Part::Guest) {
+        return Err(Missing("the lab has no guest: build it with `cargo xtask lab`".into()).into());
+    }
+    let scratch = Scratch::new("mount")?;
+    let share = scratch.open_folder("share")?;
+    let tree = scratch.path().join("tree");
+    make_tree(&tree, 6)?;
+    give_tree_to(&tree, ALICE.id)?;
+    let checker = scratch.path().join("random_io");
+    fs::copy(env!("CARGO_BIN_EXE_random_io"), &checker)?;
+    fs::create_dir(scratch.path().join("from-guest"))?;
+    let namespace = Namespace::with_tap()?;
+    let server = Server::start_under(&lab, &namespace, Plan::sharing(&share))?;
+    let script = script(&scratch, options);
+    let report = Guest::new(&lab, &namespace).run(&script)?;
+    let log = server.log();
+    ensure!(
+        report.code == Some(0),
+        "with {options}:\n{}\nserver:\n{log}",
+        report.console
+    );
+    assert_same_tree(&tree, &scratch.path().join("from-guest/tree"))?;
+    ensure!(
+        fs::read_dir(&share)?.next().is_none(),
+        "rm -r left something on the share"
+    );
+    Ok(())
+}
+
+/// What the guest does. The first command that fails ends it; the kernel's complaints fail it too.
+fn script(scratch: &Scratch, options: &str) -> String {
+    let (name, password) = (ALICE.name, ALICE.password);
+    let folder = scratch.path().display();
+    format!(
+        r#"set -e
+trap 'code=$?; test $code = 0 || {{ echo "failed with $code"; dmesg | tail -30; }}' EXIT
+modprobe cifs
+mkdir -p /mnt/share
+mount -t cifs //{HOST_ADDRESS}/data /mnt/share -o username={name},password='{password}',{options}
+set -x
+cp -a {folder}/tree /mnt/share/
+diff -r {folder}/tree /mnt/share/tree
+test "$(find /mnt/share | wc -l)" = "$(find {folder}/tree | wc -l | awk '{{ print $1 + 1 }}')"
+cp -a /mnt/share/tree {folder}/from-guest/
+{folder}/random_io /mnt/share/random 1 {OPERATIONS}
+mv /mnt/share/random /mnt/share/tree/moved
+df /mnt/share | tail -1
+rm -r /mnt/share/tree
+test -z "$(ls -A /mnt/share)"
+umount /mnt/share
+set +x
+dmesg | grep -E 'CIFS: VFS|WARNING|BUG|Oops|Call Trace|hung' && exit 99
+exit 0
+"#
+    )
+}
