@@ -12,6 +12,7 @@ pub mod harness;
 pub mod lab;
 pub mod namespace;
 pub mod random;
+pub mod raw;
 pub mod scratch;
 pub mod smbclient;
 pub mod subject;

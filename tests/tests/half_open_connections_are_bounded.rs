@@ -1,0 +1,134 @@
+//! Connections that never log in are bounded in number, in time and in bytes, and hold nobody up.
+
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use smbeam_tests::lab::{Lab, Missing};
+use smbeam_tests::raw::{Raw, Reaction, command, frame, header, negotiate_body};
+use smbeam_tests::scratch::Scratch;
+use smbeam_tests::smbclient::Smbclient;
+use smbeam_tests::subject::{Plan, Server, Subject};
+use smbeam_tests::tests;
+use socket2::{Domain, Socket, Type};
+
+tests!(
+    a_thousand_silent_connections_hold_nobody_up,
+    silent_connections_end_in_time,
+    a_sender_of_one_byte_a_second_is_closed,
+);
+
+const CONNECTIONS: usize = 1000;
+/// The limits of the server in these tests, by their names in its configuration.
+const PER_ADDRESS: (&str, u64) = ("half_open_per_address", 64);
+const LOGIN_TIME_MS: (&str, u64) = ("login_time_ms", 5000);
+
+fn start(scratch: &Scratch, limits: &[(&str, u64)]) -> Result<Server> {
+    if Subject::chosen() == Subject::Samba {
+        return Err(Missing("smbd has no such limits".into()).into());
+    }
+    let mut plan = Plan::sharing(&scratch.open_folder("share")?);
+    plan.limits = limits
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), *value))
+        .collect();
+    Server::start_alone(plan)
+}
+
+fn a_thousand_silent_connections_hold_nobody_up() -> Result<()> {
+    let scratch = Scratch::new("silent")?;
+    let server = start(&scratch, &[PER_ADDRESS, ("login_time_ms", 60_000)])?;
+    let mut silent = Vec::new();
+    for _ in 0..CONNECTIONS {
+        silent.push(Raw::connect(server.tcp)?);
+    }
+    // Somebody at another address does not notice.
+    let start = Instant::now();
+    let elsewhere = Ipv4Addr::new(127, 0, 0, 2);
+    let mut other = Raw::on(connect_from(elsewhere, server.tcp)?)?;
+    other.negotiate().context("a client at another address")?;
+    ensure!(
+        start.elapsed() < Duration::from_secs(5),
+        "the other client waits"
+    );
+    let mut open = 0;
+    for raw in &mut silent {
+        if raw.reaction_within(Duration::from_millis(1))? == Reaction::Silence {
+            open += 1;
+        }
+    }
+    let limit = usize::try_from(PER_ADDRESS.1)?;
+    ensure!(
+        open <= limit,
+        "{open} silent connections stay open, {limit} are allowed"
+    );
+    ensure!(open > 0, "every silent connection was closed at once");
+    other.echo()?;
+    drop(silent);
+    // Their places are free again.
+    let free = || Raw::negotiated(server.tcp).is_ok();
+    smbeam_tests::wait::until(
+        "a place for a new connection",
+        Duration::from_secs(10),
+        free,
+    )?;
+    match Lab::find() {
+        Ok(lab) => Smbclient::new(&lab, &server).run("ls").map(drop),
+        Err(_) => Ok(()),
+    }
+}
+
+fn silent_connections_end_in_time() -> Result<()> {
+    let scratch = Scratch::new("in-time")?;
+    let server = start(&scratch, &[LOGIN_TIME_MS])?;
+    let mut silent = Raw::connect(server.tcp)?;
+    let mut negotiated = Raw::negotiated(server.tcp)?;
+    let begin = Instant::now();
+    for (name, raw) in [("silent", &mut silent), ("negotiated", &mut negotiated)] {
+        let reaction = raw.reaction_within(Duration::from_secs(20))?;
+        ensure!(
+            reaction == Reaction::Closed,
+            "the {name} connection stays open"
+        );
+    }
+    let time = begin.elapsed();
+    let limit = Duration::from_millis(LOGIN_TIME_MS.1);
+    ensure!(
+        time + Duration::from_secs(1) > limit,
+        "closed after {time:?} already"
+    );
+    ensure!(
+        time < limit + Duration::from_secs(5),
+        "closed after {time:?} only"
+    );
+    Ok(())
+}
+
+fn a_sender_of_one_byte_a_second_is_closed() -> Result<()> {
+    let scratch = Scratch::new("slow")?;
+    let server = start(&scratch, &[LOGIN_TIME_MS])?;
+    let mut slow = Raw::connect(server.tcp)?;
+    let message = frame(&[&header(command::NEGOTIATE, 0)[..], &negotiate_body()].concat());
+    let begin = Instant::now();
+    for byte in message.chunks(1) {
+        slow.send(byte)?;
+        Raw::negotiated(server.tcp).context("another client beside the slow one")?;
+        if slow.reaction_within(Duration::from_secs(1))? == Reaction::Closed {
+            return Ok(());
+        }
+        ensure!(
+            begin.elapsed() < Duration::from_secs(30),
+            "the slow sender is not closed"
+        );
+        thread::yield_now();
+    }
+    Ok(())
+}
+
+fn connect_from(source: Ipv4Addr, target: SocketAddrV4) -> Result<TcpStream> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.bind(&SocketAddrV4::new(source, 0).into())?;
+    socket.connect(&target.into())?;
+    Ok(socket.into())
+}
