@@ -91,6 +91,8 @@ pub struct Plan {
     pub encryption_required: bool,
     /// More limits of smbeam, as `name = value`; smbd has none of them.
     pub limits: Vec<(String, u64)>,
+    /// The program of smbeam; none: the one that `SMBEAM_BIN` names or the workspace builds.
+    pub binary: Option<PathBuf>,
     /// The I/O driver of smbeam: auto, uring or epoll.
     pub io: Option<String>,
     /// More lines for smbd's `[global]`; for comparisons.

@@ -1,6 +1,7 @@
 //! The commands of a developer: demo, test, lab, bench-compare.
 #![forbid(unsafe_code)]
 
+mod demo;
 mod host;
 mod lab;
 mod process;
@@ -14,6 +15,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   test [STEP]...          everything that must pass: fmt, clippy, doc, unit, lab, interop
+  demo                    serve a temporary share and let smbclient use it: plain, signed, sealed
   lab                     build the peers that the tests talk to, in a cache folder
   lab run CMD [ARG]...    run a command of the lab, such as smbclient
   lab path                print where the lab lies";
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
     };
     let result = match command {
         "test" => test::run(rest),
+        "demo" => demo::run(),
         "lab" => lab::run(rest),
         _ => {
             println!("{USAGE}");

@@ -51,7 +51,7 @@ pub(super) fn command(site: &Site<'_>, holder: Option<u32>) -> Result<Command> {
 
 /// smbeam, to be run inside the lab where there is one: it has users that the host lacks.
 fn in_its_place(site: &Site<'_>, holder: Option<u32>) -> Result<Command> {
-    let built = binary::path()?;
+    let built = site.plan.binary.clone().map_or_else(binary::path, Ok)?;
     let Some(lab) = site.lab else {
         return Ok(Command::new(built));
     };
