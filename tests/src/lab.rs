@@ -45,9 +45,7 @@ pub struct Missing(pub String);
 impl Lab {
     /// The lab, if its Samba part is built and this process may enter it.
     pub fn find() -> Result<Lab, Missing> {
-        if let Ok(reason) = env::var("SMBEAM_LAB_MISSING") {
-            return Err(Missing(reason));
-        }
+        Part::Samba.not_known_missing()?;
         if !is_root() {
             return Err(Missing(
                 "the lab needs root: it enters a root file system of its own".into(),
@@ -59,6 +57,18 @@ impl Lab {
             return Err(Missing(format!(
                 "no lab in {place}: build it with `cargo xtask lab`"
             )));
+        }
+        Ok(lab)
+    }
+
+    /// The lab, if its guest part can be used too.
+    pub fn find_with_guest() -> Result<Lab, Missing> {
+        let lab = Lab::find()?;
+        Part::Guest.not_known_missing()?;
+        if !lab.holds(Part::Guest) {
+            return Err(Missing(
+                "the lab has no guest: build it with `cargo xtask lab`".into(),
+            ));
         }
         Ok(lab)
     }
@@ -134,6 +144,18 @@ impl Part {
             Part::Samba => "samba",
             Part::Guest => "guest",
         }
+    }
+
+    /// The variable in which `cargo xtask test` says why there is no such part.
+    pub fn missing_variable(self) -> &'static str {
+        match self {
+            Part::Samba => "SMBEAM_LAB_MISSING",
+            Part::Guest => "SMBEAM_GUEST_MISSING",
+        }
+    }
+
+    fn not_known_missing(self) -> Result<(), Missing> {
+        env::var(self.missing_variable()).map_or(Ok(()), |reason| Err(Missing(reason)))
     }
 
     /// What its stamp must say.

@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Result, ensure};
 use smbeam_tests::files::{assert_same_tree, give_tree_to, make_tree};
 use smbeam_tests::guest::Guest;
-use smbeam_tests::lab::{Lab, Missing, Part};
+use smbeam_tests::lab::Lab;
 use smbeam_tests::namespace::{HOST_ADDRESS, Namespace};
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{ALICE, Plan, Server};
@@ -57,10 +57,7 @@ fn with_smb_3_1_1_sealed() -> Result<()> {
 }
 
 fn works_on_a_mount(options: &str) -> Result<()> {
-    let lab = Lab::find()?;
-    if !lab.holds(Part::Guest) {
-        return Err(Missing("the lab has no guest: build it with `cargo xtask lab`".into()).into());
-    }
+    let lab = Lab::find_with_guest()?;
     let scratch = Scratch::new("mount")?;
     let share = scratch.open_folder("share")?;
     let tree = scratch.path().join("tree");

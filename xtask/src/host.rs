@@ -53,7 +53,7 @@ pub(crate) fn ensure(tools: &[Tool]) -> Result<()> {
             .args(["install", "-y", "--no-install-recommends"])
             .args(&missing);
         install.env("DEBIAN_FRONTEND", "noninteractive");
-        install
+        Ok(install)
     })?;
     Ok(())
 }

@@ -70,6 +70,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 
 /// Builds what is missing of the lab and gives it back ready for use.
 pub(crate) fn build() -> Result<Lab> {
+    let lab = build_part(Part::Samba)?;
+    build_part(Part::Guest)?;
+    Ok(lab)
+}
+
+/// Builds one part of the lab, if it is missing. The guest lives in what the Samba part made.
+pub(crate) fn build_part(part: Part) -> Result<Lab> {
     let folder = folder();
     if !is_root() {
         bail!("the lab needs root: it is a root file system of its own, entered by chroot");
@@ -77,25 +84,24 @@ pub(crate) fn build() -> Result<Lab> {
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let _lock = lock(&folder)?;
     let lab = Lab::at(&folder);
-    for (part, recipe) in [
-        (Part::Samba, samba::build as fn(&Lab) -> Result<()>),
-        (Part::Guest, guest::build),
-    ] {
-        if lab.holds(part) {
-            println!("lab: {} is ready in {}", part.name(), lab.root().display());
-            continue;
-        }
-        host::ensure(TOOLS)?;
-        let start = Instant::now();
-        println!("lab: building {} in {}", part.name(), lab.root().display());
-        recipe(&lab).with_context(|| format!("cannot build the lab's part {}", part.name()))?;
-        stamp(&lab, part)?;
-        println!(
-            "lab: {} built in {:.0} s",
-            part.name(),
-            start.elapsed().as_secs_f64()
-        );
+    if lab.holds(part) {
+        println!("lab: {} is ready in {}", part.name(), lab.root().display());
+        return Ok(lab);
     }
+    host::ensure(TOOLS)?;
+    let start = Instant::now();
+    println!("lab: building {} in {}", part.name(), lab.root().display());
+    let built = match part {
+        Part::Samba => samba::build(&lab),
+        Part::Guest => guest::build(&lab),
+    };
+    built.with_context(|| format!("cannot build the lab's part {}", part.name()))?;
+    stamp(&lab, part)?;
+    println!(
+        "lab: {} built in {:.0} s",
+        part.name(),
+        start.elapsed().as_secs_f64()
+    );
     Ok(lab)
 }
 

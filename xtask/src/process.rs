@@ -25,10 +25,13 @@ pub(crate) fn quiet(command: &mut Command) -> Result<String> {
 }
 
 /// Runs what `command` builds until it succeeds, at most `attempts` times.
-pub(crate) fn retried(attempts: u32, mut command: impl FnMut() -> Command) -> Result<String> {
+pub(crate) fn retried(
+    attempts: u32,
+    mut command: impl FnMut() -> Result<Command>,
+) -> Result<String> {
     let mut attempt = 1;
     loop {
-        match quiet(&mut command()) {
+        match quiet(&mut command()?) {
             Ok(output) => return Ok(output),
             Err(error) if attempt == attempts => return Err(error),
             Err(error) => println!("lab: attempt {attempt} of {attempts} failed: {error:#}"),

@@ -9,13 +9,11 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use smbeam_tests::lab::Lab;
+use smbeam_tests::lab::Part;
 
 use crate::{host, lab, table};
 use tally::Tally;
 
-/// Why the lab cannot be used, handed to the interop tests; see `smbeam_tests::lab`.
-const LAB_MISSING: &str = "SMBEAM_LAB_MISSING";
 /// The server that the interop tests start; see `smbeam_tests::subject`.
 const BINARY: &str = "SMBEAM_BIN";
 
@@ -158,20 +156,32 @@ fn tests(command: &mut Command) -> Result<Tally> {
 }
 
 fn build_lab() -> String {
-    match lab_of_this_run() {
-        Ok(lab) => format!("ready in {}", lab.root().display()),
-        Err(reason) => reason.clone(),
+    let missing: Vec<&str> = missing_parts()
+        .iter()
+        .map(|(_, reason)| reason.as_str())
+        .collect();
+    if missing.is_empty() {
+        "ready".into()
+    } else {
+        missing.join("; ")
     }
 }
 
-/// The lab, or why there is none. Built at most once in a run: what failed is not tried again.
-fn lab_of_this_run() -> &'static Result<Lab, String> {
-    static LAB: OnceLock<Result<Lab, String>> = OnceLock::new();
-    LAB.get_or_init(|| {
-        lab::build().map_err(|error| {
-            println!("lab: cannot be built: {error:#}");
-            format!("the lab cannot be built: {error:#}").replace('\n', " ")
-        })
+/// The parts of the lab that cannot be built, and why. What failed once in a run is not tried
+/// again.
+fn missing_parts() -> &'static [(Part, String)] {
+    static MISSING: OnceLock<Vec<(Part, String)>> = OnceLock::new();
+    MISSING.get_or_init(|| {
+        let mut missing = Vec::new();
+        for part in [Part::Samba, Part::Guest] {
+            if let Err(error) = lab::build_part(part) {
+                println!("lab: {error:#}");
+                let words = format!("{error:#}");
+                missing.push((part, words.split_whitespace().collect::<Vec<_>>().join(" ")));
+                break;
+            }
+        }
+        missing
     })
 }
 
@@ -184,8 +194,8 @@ fn interop() -> Result<Tally> {
     }
     let mut command = cargo(&["test", "--package", "smbeam-tests", "--no-fail-fast"]);
     command.env(BINARY, target().join("debug/smbeam"));
-    if let Err(reason) = lab_of_this_run() {
-        command.env(LAB_MISSING, reason);
+    for (part, reason) in missing_parts() {
+        command.env(part.missing_variable(), reason);
     }
     tests(&mut command)
 }

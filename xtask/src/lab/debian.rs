@@ -22,10 +22,10 @@ const POLICY_RC_D: &str = "#!/bin/sh\nexit 101\n";
 
 /// Makes a fresh root file system at `root`, whatever was left there before.
 pub(super) fn bootstrap(root: &Path) -> Result<()> {
-    remove(root)?;
     let mirror = mirror()?;
     println!("lab: debootstrap {SUITE}");
     retried(ATTEMPTS, || {
+        remove(root)?;
         // In a mount namespace of its own: what debootstrap mounts ends with it, even when it is
         // killed.
         let mut command = Command::new("unshare");
@@ -35,7 +35,7 @@ pub(super) fn bootstrap(root: &Path) -> Result<()> {
         if let Some(proxy) = &mirror.proxy {
             command.env("http_proxy", proxy);
         }
-        command
+        Ok(command)
     })?;
     let settings = root.join("etc/apt/apt.conf.d/90smbeam-lab");
     let proxy = mirror
@@ -61,11 +61,11 @@ pub(super) fn install(lab: &Lab, packages: &[&str]) -> Result<()> {
             .args(arguments);
         command
     };
-    retried(ATTEMPTS, || apt_get(&["update"]))?;
+    retried(ATTEMPTS, || Ok(apt_get(&["update"])))?;
     retried(ATTEMPTS, || {
         let mut command = apt_get(&["install", "-y"]);
         command.args(packages);
-        command
+        Ok(command)
     })?;
     quiet(&mut apt_get(&["clean"]))?;
     Ok(())
