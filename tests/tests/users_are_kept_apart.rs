@@ -1,5 +1,6 @@
 //! Two users with private files: nothing of the one shows to the other.
 
+use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::Path;
@@ -7,11 +8,19 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use smbeam_tests::lab::Lab;
 use smbeam_tests::scratch::Scratch;
+use smbeam_tests::session::{ACCESS_ALL, ACCESS_READ, Connection, FILE_BEFORE, Request};
 use smbeam_tests::smbclient::Smbclient;
 use smbeam_tests::subject::{ALICE, BOB, Plan, Server, USERS, User};
 use smbeam_tests::tests;
 
-tests!(private_files_stay_private, new_files_belong_to_their_maker);
+tests!(
+    private_files_stay_private,
+    new_files_belong_to_their_maker,
+    compounds_of_two_users_do_not_mix,
+    pipelined_requests_of_two_users_do_not_mix,
+);
+
+const ACCESS_DENIED: u32 = 0xc000_0022;
 
 fn private_files_stay_private() -> Result<()> {
     let lab = Lab::find()?;
@@ -81,6 +90,105 @@ fn new_files_belong_to_their_maker() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Two sessions on one connection: each reads its own file in a compound and not the other's.
+fn compounds_of_two_users_do_not_mix() -> Result<()> {
+    let lab = Lab::find()?;
+    let scratch = Scratch::new("compounds")?;
+    let share = scratch.open_folder("share")?;
+    for user in USERS {
+        make_private_files(user, &share)?;
+    }
+    let server = Server::start(&lab, Plan::sharing(&share))?;
+    let mut connection = Connection::open(server.tcp)?;
+    let sessions = [
+        connection.log_in(ALICE, "data")?,
+        connection.log_in(BOB, "data")?,
+    ];
+    for round in 0..100 {
+        let (me, other) = (round % 2, 1 - round % 2);
+        let own = connection.compound(sessions[me], &read_inner_of(USERS[me]))?;
+        own[0].expect("the own file")?;
+        ensure!(own[1].data() == format!("inner of {}", USERS[me].name).as_bytes());
+        own[2].expect("the close")?;
+        let foreign = connection.compound(sessions[me], &read_inner_of(USERS[other]))?;
+        for response in foreign {
+            ensure!(
+                response.status == ACCESS_DENIED,
+                "{:#010x}",
+                response.status
+            );
+            ensure!(response.data().is_empty(), "data comes with a refusal");
+        }
+    }
+    // A file that the other session opened is no file of this one.
+    let opened = connection.call(sessions[1], &Request::open("bob-file", ACCESS_READ))?;
+    opened.expect("the own file")?;
+    let stolen = connection.call(sessions[0], &Request::read(opened.file()?, 100))?;
+    ensure!(
+        stolen.status != 0 && stolen.data().is_empty(),
+        "alice reads through bob's open"
+    );
+    Ok(())
+}
+
+/// Requests of two sessions in turn without waiting for answers.
+fn pipelined_requests_of_two_users_do_not_mix() -> Result<()> {
+    const ROUNDS: usize = 20;
+    const AT_ONCE: usize = 32;
+    let lab = Lab::find()?;
+    let scratch = Scratch::new("pipelined")?;
+    let share = scratch.open_folder("share")?;
+    for user in USERS {
+        make_private_files(user, &share)?;
+    }
+    let server = Server::start(&lab, Plan::sharing(&share))?;
+    let mut connection = Connection::open(server.tcp)?;
+    let sessions = [
+        connection.log_in(ALICE, "data")?,
+        connection.log_in(BOB, "data")?,
+    ];
+    for round in 0..ROUNDS {
+        let mut allowed = BTreeMap::new();
+        for number in 0..AT_ONCE {
+            // Each file is asked for by its owner and by the other, in every order.
+            let (who, whose) = (number % 2, (number / 2 + round) % 2);
+            let name = format!("{}-folder\\inner", USERS[whose].name);
+            let open = Request::open(&name, ACCESS_READ);
+            allowed.insert(connection.post(sessions[who], &[open])?, who == whose);
+            let make = Request::make(&format!("{round}-{number}"), ACCESS_ALL);
+            allowed.insert(connection.post(sessions[who], &[make])?, true);
+        }
+        for response in connection.collect(2 * AT_ONCE)? {
+            let expected = if allowed[&response.message_id] {
+                0
+            } else {
+                ACCESS_DENIED
+            };
+            ensure!(
+                response.status == expected,
+                "{:#010x} in {round}",
+                response.status
+            );
+        }
+        for number in 0..AT_ONCE {
+            let owner = share.join(format!("{round}-{number}")).metadata()?.uid();
+            ensure!(
+                owner == USERS[number % 2].id,
+                "{round}-{number} belongs to {owner}"
+            );
+        }
+    }
+    Ok(())
+}
+
+fn read_inner_of(user: User) -> [Request; 3] {
+    [
+        Request::open(&format!("{}-folder\\inner", user.name), ACCESS_READ),
+        Request::read(FILE_BEFORE, 100),
+        Request::close(FILE_BEFORE),
+    ]
 }
 
 fn make_private_files(user: User, share: &Path) -> Result<()> {
