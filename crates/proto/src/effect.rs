@@ -265,6 +265,13 @@ pub enum FileOp {
         /// What to change.
         changes: BasicChanges,
     },
+    /// Set the Unix permissions (chmod), by which alone access is decided; [`Outcome::Metadata`].
+    SetMode {
+        /// The file.
+        file: LocalOpen,
+        /// The nine bits of the permissions; the other bits of st_mode stay.
+        mode: u32,
+    },
     /// Set the length of the file; [`Outcome::Done`].
     SetEndOfFile {
         /// The file.
@@ -299,12 +306,18 @@ pub enum FileOp {
         /// Whether a file of that name is replaced.
         replace: bool,
     },
-    /// Remove the name under which the file was opened (or to which it was renamed since), if it
-    /// still names this file; [`Outcome::Done`].
-    Unlink(LocalOpen),
+    /// Remove a name, if it still names this file; [`Outcome::Done`]. The core knows the name: an
+    /// open may have been renamed through another one.
+    Unlink {
+        /// The file.
+        file: LocalOpen,
+        /// Its name.
+        path: SharePath,
+    },
     /// Whether a directory holds nothing; [`Outcome::Done`] or DIRECTORY_NOT_EMPTY.
     CheckEmpty(LocalOpen),
-    /// Whether this token may delete the file; [`Outcome::Done`] or ACCESS_DENIED, CANNOT_DELETE.
+    /// Whether this token may delete the file; [`Outcome::Done`], or ACCESS_DENIED, or
+    /// CANNOT_DELETE for a file that is READONLY.
     CheckDelete(LocalOpen),
     /// Which file a name stands for, without opening it; [`Outcome::Found`].
     LookUp {

@@ -103,6 +103,9 @@ struct Open {
     listing: Option<VecDeque<DirectoryEntry>>,
 }
 
+/// The nine permission bits of a mode.
+const PERMISSIONS: u32 = 0o777;
+
 impl Memory {
     /// An empty share.
     pub fn new(share: ShareId, options: Options) -> Self {
@@ -229,12 +232,14 @@ impl State {
                 allocation,
             } => self.overwrite(*file, *attributes, *allocation),
             FileOp::SetBasic { file, changes } => self.set_basic(*file, changes),
+            FileOp::SetMode { file, mode } => self.set_mode(*file, *mode),
             FileOp::SetEndOfFile { file, length } => self.set_end_of_file(*file, *length),
             FileOp::SetAllocation { file, length } => self.set_allocation(*file, *length),
             FileOp::Flush(file) => self.open_of(*file).map(|_| Outcome::Done),
             FileOp::Rename { file, to, replace } => self.rename(*file, to, *replace),
             FileOp::Link { file, to, replace } => self.link(*file, to, *replace),
-            FileOp::Unlink(file) => self.unlink(*file),
+            // An open's place follows every rename of its name, so the path says nothing new.
+            FileOp::Unlink { file, path: _ } => self.unlink(*file),
             FileOp::CheckEmpty(file) => self.check_empty(*file),
             FileOp::CheckDelete(file) => self.check_delete(*file),
             FileOp::LookUp { file, path } => self.look_up(*file, path),
@@ -292,6 +297,15 @@ impl State {
         node.written = written.unwrap_or(node.written);
         node.changed = changed.unwrap_or(now);
         node.kept = attributes.map_or(node.kept, attributes::kept);
+        self.stat(file)
+    }
+
+    fn set_mode(&mut self, file: LocalOpen, mode: u32) -> Result<Outcome, Status> {
+        let id = self.open_of(file)?.node;
+        let now = self.tree.now;
+        let node = self.tree.node_mut(id);
+        node.mode = node.mode & !PERMISSIONS | mode & PERMISSIONS;
+        node.changed = now;
         self.stat(file)
     }
 

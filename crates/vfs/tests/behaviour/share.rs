@@ -195,8 +195,10 @@ impl Share {
         })
     }
 
+    /// By the name that the open itself has, wherever a rename has taken it.
     pub(crate) fn unlink(&self, file: LocalOpen) -> Result<(), Status> {
-        self.unit(&FileOp::Unlink(file))
+        let path = SharePath::root();
+        self.unit(&FileOp::Unlink { file, path })
     }
 
     /// An operation with nothing to say.
