@@ -15,6 +15,26 @@ pub const MAX_COMPONENT_UNITS: usize = 255;
 /// UTF-16 units in a whole path, as Windows has it.
 pub const MAX_PATH_UNITS: usize = 32_760;
 
+/// A character in upper case, where that is one character: how names are compared.
+///
+/// Windows compares by a table of the volume that maps 16-bit units one to one; so does this, but
+/// for characters beyond them too.
+pub fn upcase(c: char) -> char {
+    if c.is_ascii() {
+        return c.to_ascii_uppercase();
+    }
+    let mut upper = c.to_uppercase();
+    match (upper.next(), upper.next()) {
+        (Some(upper), None) => upper,
+        _ => c,
+    }
+}
+
+/// Whether two names are one, without regard to case.
+pub fn is_same_name(one: &str, other: &str) -> bool {
+    one.chars().map(upcase).eq(other.chars().map(upcase))
+}
+
 impl SharePath {
     /// The root of the share.
     pub fn root() -> Self {
@@ -22,7 +42,7 @@ impl SharePath {
     }
 
     /// Reads a name as CREATE and SET_INFO carry it: `\` between the components, no `\` in front.
-    /// \[MS-SMB2\] 2.2.13, \[MS-FSCC\] 2.1.5
+    /// `name::$DATA` is the file itself. \[MS-SMB2\] 2.2.13, \[MS-FSCC\] 2.1.5
     pub fn from_wire(name: Utf16<'_>) -> Result<Self, Status> {
         if name.len() > MAX_PATH_UNITS * 2 {
             return Err(Status::NAME_TOO_LONG);
@@ -32,7 +52,25 @@ impl SharePath {
         if name.starts_with('\\') {
             return Err(Status::INVALID_PARAMETER);
         }
-        let name = name.strip_suffix('\\').unwrap_or(&name);
+        Self::from_text(without_stream(&name)?)
+    }
+
+    /// Reads the new name that SET_INFO carries: like one of CREATE, but clients write a `\` in
+    /// front too, and the root is none.
+    pub fn from_wire_target(name: Utf16<'_>) -> Result<Self, Status> {
+        if name.len() > MAX_PATH_UNITS * 2 {
+            return Err(Status::NAME_TOO_LONG);
+        }
+        let name = name.decode().ok_or(Status::OBJECT_NAME_INVALID)?;
+        let path = Self::from_text(name.strip_prefix('\\').unwrap_or(&name))?;
+        if path.is_root() {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        Ok(path)
+    }
+
+    fn from_text(name: &str) -> Result<Self, Status> {
+        let name = name.strip_suffix('\\').unwrap_or(name);
         if name.is_empty() {
             return Ok(Self::root());
         }
@@ -91,6 +129,15 @@ impl SharePath {
         Self(path)
     }
 
+    /// Whether this path lies below another, which is not itself.
+    pub fn is_below(&self, other: &Self) -> bool {
+        if other.is_root() {
+            return !self.is_root();
+        }
+        let rest = self.0.strip_prefix(other.as_str());
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    }
+
     /// As the wire has it: `\` between the components.
     pub fn to_wire(&self) -> String {
         self.0.replace('/', "\\")
@@ -106,6 +153,23 @@ impl fmt::Debug for SharePath {
 impl fmt::Display for SharePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// The name without the stream that is the file itself, `::$DATA`. \[MS-FSCC\] 2.1.5
+///
+/// There are no other streams yet. As Samba does where a share has none, a name of one is answered
+/// with OBJECT_NAME_INVALID: the colon that stays in the name is not allowed in a component.
+fn without_stream(name: &str) -> Result<&str, Status> {
+    let last = name.rfind('\\').map_or(0, |index| index + 1);
+    let Some(colon) = name[last..].find(':') else {
+        return Ok(name);
+    };
+    let (file, stream) = name.split_at(last + colon);
+    if file.len() > last && is_same_name(stream, "::$DATA") {
+        Ok(file)
+    } else {
+        Err(Status::OBJECT_NAME_INVALID)
     }
 }
 
@@ -155,5 +219,39 @@ mod tests {
         assert_eq!(path("\\a"), Err(Status::INVALID_PARAMETER));
         assert_eq!(path("a\\\\b"), Err(Status::OBJECT_NAME_INVALID));
         assert_eq!(path("a\0b"), Err(Status::OBJECT_NAME_INVALID));
+    }
+
+    #[test]
+    fn the_data_stream_is_the_file_and_there_is_no_other() {
+        assert_eq!(path("a\\b::$data").expect("a file").as_str(), "a/b");
+        assert_eq!(path("a:b"), Err(Status::OBJECT_NAME_INVALID));
+        assert_eq!(path("a:b:$DATA"), Err(Status::OBJECT_NAME_INVALID));
+        assert_eq!(path("::$DATA"), Err(Status::OBJECT_NAME_INVALID));
+        assert_eq!(path("a\\::$DATA"), Err(Status::OBJECT_NAME_INVALID));
+        assert_eq!(path("a::$DATA\\b"), Err(Status::OBJECT_NAME_INVALID));
+        assert_eq!(
+            path("a::$INDEX_ALLOCATION"),
+            Err(Status::OBJECT_NAME_INVALID)
+        );
+    }
+
+    #[test]
+    fn a_target_may_begin_with_a_separator_and_is_not_the_root() {
+        let target = |name: &str| SharePath::from_wire_target(Utf16(&utf16(name)));
+        assert_eq!(target("\\a\\b").expect("a good name").as_str(), "a/b");
+        assert_eq!(target("a").expect("a good name").as_str(), "a");
+        assert_eq!(target("\\"), Err(Status::INVALID_PARAMETER));
+        assert_eq!(target(""), Err(Status::INVALID_PARAMETER));
+        assert_eq!(target(":x:$DATA"), Err(Status::OBJECT_NAME_INVALID));
+    }
+
+    #[test]
+    fn below_means_below_and_not_beside() {
+        let at = SharePath::from_trusted;
+        assert!(at("a/b").is_below(&at("a")));
+        assert!(at("a").is_below(&at("")));
+        assert!(!at("ab").is_below(&at("a")));
+        assert!(!at("a").is_below(&at("a")));
+        assert!(!at("").is_below(&at("")));
     }
 }

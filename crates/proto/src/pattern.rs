@@ -1,7 +1,286 @@
 //! DOS wildcards. \[MS-FSA\] 2.1.4.4
+//!
+//! A pattern is matched by following all places in it that the name may stand at, side by side:
+//! the work is at most the length of the pattern times the length of the name, whatever both
+//! hold.
 
 use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::path::upcase;
 
 /// A pattern of QUERY_DIRECTORY, matched without regard to case.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern(String);
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pattern {
+    text: String,
+    parts: Vec<Part>,
+}
+
+/// What stands at a place of a pattern. \[MS-FSA\] 2.1.4.4
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// This character, in upper case.
+    Literal(char),
+    /// `*`: any characters, or none.
+    Star,
+    /// `?`: one character.
+    Question,
+    /// `<`, DOS_STAR: like `*`, but not over the last dot of the name.
+    DosStar,
+    /// `>`, DOS_QM: one character but a dot; nothing before a dot and at the end.
+    DosQuestion,
+    /// `"`, DOS_DOT: a dot; nothing at the end.
+    DosDot,
+}
+
+impl Pattern {
+    /// Reads a pattern. Every text is one.
+    pub fn new(text: &str) -> Self {
+        Self {
+            text: String::from(text),
+            parts: text.chars().map(Part::new).collect(),
+        }
+    }
+
+    /// As it was given.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it has no wildcard: at most one file of a directory matches.
+    pub fn is_literal(&self) -> bool {
+        let is_literal = |part: &Part| matches!(part, Part::Literal(_));
+        self.parts.iter().all(is_literal)
+    }
+
+    /// Whether everything matches.
+    pub fn is_all(&self) -> bool {
+        self.parts == [Part::Star]
+    }
+
+    /// Whether a name matches, without regard to case.
+    pub fn matches(&self, name: &str) -> bool {
+        // The places in the pattern that what was read of the name leads to.
+        let mut places = vec![false; self.parts.len() + 1];
+        let mut next = places.clone();
+        places[0] = true;
+        let last_dot = name.rfind('.');
+        for (index, c) in name.char_indices() {
+            next.fill(false);
+            self.step(&mut places, &mut next, upcase(c), last_dot == Some(index));
+            core::mem::swap(&mut places, &mut next);
+            if !places.contains(&true) {
+                return false;
+            }
+        }
+        self.finish(&mut places);
+        places[self.parts.len()]
+    }
+
+    /// Goes on by one character from all places, which grow by what can be passed over.
+    fn step(&self, places: &mut [bool], next: &mut [bool], c: char, is_last_dot: bool) {
+        for (index, part) in self.parts.iter().enumerate() {
+            if !places[index] {
+                continue;
+            }
+            if part.may_be_passed_before(c) {
+                places[index + 1] = true;
+            }
+            match part.takes(c, is_last_dot) {
+                Takes::Nothing => {}
+                Takes::One => next[index + 1] = true,
+                Takes::Many => next[index] = true,
+            }
+        }
+    }
+
+    /// Passes over what needs no character at the end of the name.
+    fn finish(&self, places: &mut [bool]) {
+        for (index, part) in self.parts.iter().enumerate() {
+            let needs_one = matches!(part, Part::Literal(_) | Part::Question);
+            if places[index] && !needs_one {
+                places[index + 1] = true;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pattern({:?})", self.text)
+    }
+}
+
+/// What a part of a pattern does with a character.
+enum Takes {
+    /// Does not match it.
+    Nothing,
+    /// Matches it, and is used up.
+    One,
+    /// Matches it, and perhaps more.
+    Many,
+}
+
+impl Part {
+    fn new(c: char) -> Self {
+        match c {
+            '*' => Self::Star,
+            '?' => Self::Question,
+            '<' => Self::DosStar,
+            '>' => Self::DosQuestion,
+            '"' => Self::DosDot,
+            c => Self::Literal(upcase(c)),
+        }
+    }
+
+    fn takes(self, c: char, is_last_dot: bool) -> Takes {
+        let (takes, how) = match self {
+            Self::Literal(literal) => (literal == c, Takes::One),
+            Self::Question => (true, Takes::One),
+            Self::DosQuestion => (c != '.', Takes::One),
+            Self::DosDot => (c == '.', Takes::One),
+            Self::Star => (true, Takes::Many),
+            Self::DosStar => (!is_last_dot, Takes::Many),
+        };
+        if takes { how } else { Takes::Nothing }
+    }
+
+    /// Whether the part may match nothing although the character follows.
+    fn may_be_passed_before(self, c: char) -> bool {
+        match self {
+            Self::Star | Self::DosStar => true,
+            Self::DosQuestion => c == '.',
+            Self::Literal(_) | Self::Question | Self::DosDot => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Pattern, name, whether they match: \[MS-FSA\] 2.1.4.4, and what Windows makes of `*.*`,
+    /// `*.` and `????.txt` before it sends them: `*`, `<"` and `>>>>.txt`.
+    const TABLE: &[(&str, &str, bool)] = &[
+        ("*", "a", true),
+        ("*", "a.b.c", true),
+        ("*", "", true),
+        ("", "", true),
+        ("", "a", false),
+        ("a", "A", true),
+        ("a", "ab", false),
+        ("*.*", "a.b", true),
+        ("*.*", "ab", false),
+        ("?", "a", true),
+        ("?", "", false),
+        ("?", ".", true),
+        ("??", "a", false),
+        ("a?c", "abc", true),
+        ("a*c", "ac", true),
+        ("a*c", "abbbc", true),
+        ("a*c", "abbb", false),
+        ("*.txt", "a.TXT", true),
+        ("*.txt", "a.txt.bak", false),
+        ("t*-*.txt", "t001-1.txt", true),
+        (">", "a", true),
+        (">", "", true),
+        (">>>", "ab", true),
+        (">>>", "abcd", false),
+        (">>>.txt", "ab.txt", true),
+        (">>>.txt", "abc.txt", true),
+        (">>>.txt", "abcd.txt", false),
+        (">a", "a", false),
+        ("\"", ".", true),
+        ("\"", "", true),
+        ("a\"", "a", true),
+        ("a\"", "a.", true),
+        ("a\"", "ab", false),
+        ("a\"b", "a.b", true),
+        ("a\"b", "ab", false),
+        ("<", "abc", true),
+        ("<", "a.b", false),
+        ("<", "", true),
+        ("<.b", "a.b", true),
+        ("<.b", "a.x.b", true),
+        ("<.b", "a.b.x", false),
+        ("<\"", "abc", true),
+        ("<\"", "a.b", false),
+        ("<\"*", "a.b", true),
+        ("<\"*", "ab", true),
+        ("<b", "a.b", false),
+        ("\u{e4}*", "\u{c4}pfel", true),
+    ];
+
+    #[test]
+    fn wildcards_mean_what_the_specification_says() {
+        for (pattern, name, expected) in TABLE {
+            assert_eq!(
+                Pattern::new(pattern).matches(name),
+                *expected,
+                "{pattern:?} on {name:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_a_pattern_without_wildcards_is_literal() {
+        assert!(Pattern::new("a b.c").is_literal());
+        assert!("*?<>\"".chars().all(|c| {
+            let mut text = String::from("a");
+            text.push(c);
+            !Pattern::new(&text).is_literal()
+        }));
+        assert!(Pattern::new("*").is_all());
+        assert!(!Pattern::new("**").is_all());
+    }
+
+    #[test]
+    fn many_stars_take_no_time() {
+        let pattern = "*a".repeat(100);
+        let name = "a".repeat(250) + "b";
+        assert!(!Pattern::new(&pattern).matches(&name));
+    }
+
+    /// The specification's words one by one, by trying everything.
+    fn naive(pattern: &[char], name: &[char]) -> bool {
+        let Some((part, rest)) = pattern.split_first() else {
+            return name.is_empty();
+        };
+        let taken = |ok: fn(char) -> bool| {
+            name.split_first()
+                .is_some_and(|(c, name)| ok(*c) && naive(rest, name))
+        };
+        let many = |limit: usize| (0..=limit).any(|count| naive(rest, &name[count..]));
+        match part {
+            '*' => many(name.len()),
+            '?' => taken(|_| true),
+            '<' => {
+                let last_dot = name.iter().rposition(|c| *c == '.');
+                many(last_dot.unwrap_or(name.len()))
+            }
+            '>' => match name.first() {
+                None | Some('.') => naive(rest, name),
+                Some(_) => taken(|_| true),
+            },
+            '"' => (name.is_empty() && naive(rest, name)) || taken(|c| c == '.'),
+            part => name
+                .split_first()
+                .is_some_and(|(c, name)| upcase(*c) == upcase(*part) && naive(rest, name)),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_matcher_agrees_with_a_naive_one(
+            pattern in "[*?<>\".ab]{0,8}",
+            name in "[.abA]{0,8}",
+        ) {
+            let parts: Vec<char> = pattern.chars().collect();
+            let chars: Vec<char> = name.chars().collect();
+            prop_assert_eq!(Pattern::new(&pattern).matches(&name), naive(&parts, &chars));
+        }
+    }
+}
