@@ -1,11 +1,21 @@
 //! What \[MS-FSA\] decides: who may open a file beside whom, and when a file goes.
 
+mod delete;
+mod share_access;
+
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use spin::Mutex;
+use wire::Status;
+use wire::access::{AccessMask, ShareAccess};
 
-use crate::effect::FileKey;
+use crate::effect::{FileKey, LocalOpen, ShareId};
+use crate::path::SharePath;
+
+pub(crate) use delete::Departure;
+use delete::PendingDelete;
+pub(crate) use share_access::Sharing;
 
 /// The files that are open, and how.
 #[derive(Debug, Default)]
@@ -13,8 +23,110 @@ pub(crate) struct FileTable {
     files: Mutex<BTreeMap<FileKey, FileRecord>>,
 }
 
-/// One open file.
+/// One open file. In the table for as long as it is open, or is being deleted.
 #[derive(Debug, Default)]
 struct FileRecord {
-    opens: Vec<()>,
+    opens: Vec<OpenRecord>,
+    /// Set once the file is to go with its last open.
+    delete: Option<PendingDelete>,
 }
+
+/// One open of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenRecord {
+    /// The open: nothing else names it.
+    pub(crate) file: LocalOpen,
+    /// What it may do and allows.
+    pub(crate) sharing: Sharing,
+    /// Its name, as the file system spells it; kept up to date when it is renamed.
+    pub(crate) path: SharePath,
+    /// FILE_DELETE_ON_CLOSE: once this open is closed, the file is to go.
+    pub(crate) delete_on_close: bool,
+}
+
+impl FileTable {
+    /// Lets an open in beside those that are there. `checked` is what is compared with their
+    /// share modes: an overwrite writes, whatever rights the open keeps. \[MS-FSA\] 2.1.5.1.2
+    pub(crate) fn enter(
+        &self,
+        key: FileKey,
+        record: OpenRecord,
+        checked: Sharing,
+    ) -> Result<(), Status> {
+        let mut files = self.files.lock();
+        let file = files.entry(key).or_default();
+        if file.delete.is_some() {
+            return Err(Status::DELETE_PENDING);
+        }
+        let is_compatible = |open: &OpenRecord| open.sharing.is_compatible(checked);
+        if !file.opens.iter().all(is_compatible) {
+            return Err(Status::SHARING_VIOLATION);
+        }
+        file.opens.push(record);
+        Ok(())
+    }
+
+    /// Whether anybody has the file open.
+    pub(crate) fn is_open(&self, key: FileKey) -> bool {
+        self.files.lock().contains_key(&key)
+    }
+
+    /// Whether anybody has something open beneath a directory. Windows refuses to rename it then.
+    pub(crate) fn is_open_below(&self, share: ShareId, directory: &SharePath) -> bool {
+        let is_below =
+            |open: &OpenRecord| open.file.share == share && open.path.is_below(directory);
+        self.any(is_below)
+    }
+
+    /// Whether a name may be made in a directory: Windows opens the directory to write, sharing
+    /// reads and writes, and finds in its way who does not share writes or may delete it.
+    /// smbtorture smb2.rename.share_delete_and_delete_access.
+    pub(crate) fn is_open_to_names(&self, share: ShareId, directory: &SharePath) -> bool {
+        let own = Sharing {
+            access: AccessMask::FILE_ADD_FILE,
+            share: ShareAccess::READ | ShareAccess::WRITE,
+        };
+        let is_in_the_way = |open: &OpenRecord| {
+            let is_it = open.file.share == share && open.path == *directory;
+            is_it && !open.sharing.is_compatible(own)
+        };
+        !self.any(is_in_the_way)
+    }
+
+    /// Gives the opens of a name of the file another one. Opens by its other links keep theirs.
+    pub(crate) fn rename(&self, key: FileKey, share: ShareId, from: &SharePath, to: &SharePath) {
+        let mut files = self.files.lock();
+        let Some(file) = files.get_mut(&key) else {
+            return;
+        };
+        for open in &mut file.opens {
+            if open.file.share == share && open.path == *from {
+                open.path = to.clone();
+            }
+        }
+        if let Some(delete) = &mut file.delete
+            && delete.file.share == share
+            && delete.path == *from
+        {
+            delete.path = to.clone();
+        }
+    }
+
+    /// The name of an open, as it is now.
+    pub(crate) fn path(&self, key: FileKey, open: LocalOpen) -> Option<SharePath> {
+        let files = self.files.lock();
+        let mut opens = files.get(&key)?.opens.iter();
+        opens
+            .find(|record| record.file == open)
+            .map(|record| record.path.clone())
+    }
+
+    /// Looks through everything: for what is rare, such as a rename.
+    fn any(&self, is_it: impl Fn(&OpenRecord) -> bool) -> bool {
+        let files = self.files.lock();
+        files.values().any(|file| file.opens.iter().any(&is_it))
+    }
+}
+
+#[cfg(test)]
+mod tests;
