@@ -70,12 +70,18 @@ open_enum! {
         EA_TOO_LARGE = 0xC000_0050,
         /// The file system has no extended attributes.
         EAS_NOT_SUPPORTED = 0xC000_004F,
+        /// The file has no extended attributes.
+        NO_EAS_ON_FILE = 0xC000_0052,
         /// A locked range is in the way.
         FILE_LOCK_CONFLICT = 0xC000_0054,
         /// The lock was not granted.
         LOCK_NOT_GRANTED = 0xC000_0055,
         /// The file is about to be deleted.
         DELETE_PENDING = 0xC000_0056,
+        /// May not be the owner.
+        INVALID_OWNER = 0xC000_005A,
+        /// A privilege is needed that the user does not have.
+        PRIVILEGE_NOT_HELD = 0xC000_0061,
         /// No such range is locked.
         RANGE_NOT_LOCKED = 0xC000_007E,
         /// The user is not known. Not told to a client: LOGON_FAILURE is.
@@ -90,6 +96,10 @@ open_enum! {
         PASSWORD_EXPIRED = 0xC000_0071,
         /// The account is switched off.
         ACCOUNT_DISABLED = 0xC000_0072,
+        /// There is nothing to say about it.
+        NONE_MAPPED = 0xC000_0073,
+        /// Not a security descriptor.
+        INVALID_SECURITY_DESCR = 0xC000_0079,
         /// The disk is full.
         DISK_FULL = 0xC000_007F,
         /// The server has not got what it needs.
@@ -98,6 +108,8 @@ open_enum! {
         VOLUME_DISMOUNTED = 0xC000_026E,
         /// The disk or share is not to be written.
         MEDIA_WRITE_PROTECTED = 0xC000_00A2,
+        /// The server may not act for the user in this way.
+        BAD_IMPERSONATION_LEVEL = 0xC000_00A5,
         /// No pipe instance is free.
         INSTANCE_NOT_AVAILABLE = 0xC000_00AB,
         /// No instance of the pipe is free.
