@@ -2,12 +2,13 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicU64;
 
 use spin::Mutex;
 use wire::access::{AccessMask, CreateOptions, FileAttributes, ShareAccess};
-use wire::{FileId, SessionId, TreeId};
+use wire::{DecodeError, FileId, FileTime, SessionId, Status, TreeId};
 
-use crate::effect::{DirectoryEntry, FileKey, LocalOpen};
+use crate::effect::{DirectoryEntry, FileKey, LocalOpen, Metadata, Select};
 use crate::path::SharePath;
 use crate::server::config::Share;
 
@@ -27,20 +28,19 @@ pub(crate) struct Open {
     pub(crate) granted: AccessMask,
     pub(crate) share_access: ShareAccess,
     pub(crate) options: CreateOptions,
+    /// FilePositionInformation, in bytes. Not in the state: every READ sets it.
+    pub(crate) position: AtomicU64,
     pub(crate) state: Mutex<OpenState>,
 }
 
 /// What of an open can change.
 #[derive(Debug, Default)]
 pub(crate) struct OpenState {
-    /// Its name, as it was opened or renamed to.
-    pub(crate) path: SharePath,
-    /// Attributes that CREATE gave, for what the file system does not keep.
-    pub(crate) attributes: FileAttributes,
-    /// FilePositionInformation. Bytes.
-    pub(crate) position: u64,
-    /// FileModeInformation.
-    pub(crate) mode: u32,
+    /// FileModeInformation, as far as it was set: WRITE_THROUGH and SEQUENTIAL_ONLY.
+    pub(crate) mode: Option<u32>,
+    /// The time of the last write, once the client set it or froze it: writes through this open
+    /// do not change it any more. \[MS-FSA\] 2.1.4.17, Open.UserSetModificationTime
+    pub(crate) kept_write_time: Option<FileTime>,
     /// Where QUERY_DIRECTORY stands.
     pub(crate) enumeration: Option<Enumeration>,
 }
@@ -48,11 +48,88 @@ pub(crate) struct OpenState {
 /// Where QUERY_DIRECTORY stands. \[MS-SMB2\] 3.3.5.18
 #[derive(Debug)]
 pub(crate) struct Enumeration {
+    /// Counts the restarts: what an earlier scan brings does not belong to a later one.
+    pub(crate) scan: u64,
     /// What the first call asked for.
-    pub(crate) pattern: alloc::string::String,
+    pub(crate) select: Select,
+    /// Whether the file system is still to be told to start at the first entry.
+    pub(crate) restart: bool,
     /// Entries that the file system gave and that did not fit in the last answer; the next first,
     /// from the end of the vector on.
     pub(crate) left_over: Vec<DirectoryEntry>,
     /// Whether any entry was returned.
     pub(crate) has_matched: bool,
+}
+
+/// Rights by which something on disk changes.
+pub(crate) const WRITE_RIGHTS: AccessMask = AccessMask(
+    AccessMask::FILE_WRITE_DATA.0
+        | AccessMask::FILE_APPEND_DATA.0
+        | AccessMask::FILE_WRITE_EA.0
+        | AccessMask::FILE_DELETE_CHILD.0
+        | AccessMask::FILE_WRITE_ATTRIBUTES.0
+        | AccessMask::DELETE.0
+        | AccessMask::WRITE_DAC.0
+        | AccessMask::WRITE_OWNER.0,
+);
+
+/// What an operation needs of the open that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// To be open, no more.
+    Nothing,
+    /// One of these rights.
+    Right(AccessMask),
+    /// Something will change, but no right of the open allows or forbids that.
+    Change,
+}
+
+impl Open {
+    /// The one check before every operation on an open: whether it was opened for this, and, where
+    /// something will change, whether the share lets anything change.
+    pub(crate) fn authorize(&self, need: Need) -> Result<(), Status> {
+        let (is_granted, changes) = match need {
+            Need::Nothing => (true, false),
+            Need::Right(rights) => (
+                self.granted.intersects(rights),
+                rights.intersects(WRITE_RIGHTS),
+            ),
+            Need::Change => (true, true),
+        };
+        if !is_granted || (changes && self.share.read_only) {
+            return Err(Status::ACCESS_DENIED);
+        }
+        Ok(())
+    }
+
+    /// Whether a write is done only when it is on stable storage.
+    pub(crate) fn is_write_through(&self) -> bool {
+        self.options.contains(CreateOptions::WRITE_THROUGH)
+    }
+}
+
+/// Attributes as the wire has them: never none. \[MS-FSCC\] 2.6
+pub(crate) fn wire_attributes(metadata: &Metadata) -> FileAttributes {
+    if metadata.attributes.is_empty() {
+        FileAttributes::NORMAL
+    } else {
+        metadata.attributes
+    }
+}
+
+/// IO_REPARSE_TAG_SYMLINK. \[MS-FSCC\] 2.1.2.1
+const REPARSE_TAG_SYMLINK: u32 = 0xA000_000C;
+
+/// What kind of reparse point a file is; 0 for none. A link that is shown as such is the only one.
+pub(crate) fn reparse_tag(metadata: &Metadata) -> u32 {
+    if metadata.attributes.contains(FileAttributes::REPARSE_POINT) {
+        REPARSE_TAG_SYMLINK
+    } else {
+        0
+    }
+}
+
+/// What a request that cannot be read is answered with. \[MS-SMB2\] 3.3.5.2.6
+pub(crate) fn malformed(_: DecodeError) -> Status {
+    Status::INVALID_PARAMETER
 }

@@ -47,6 +47,17 @@ impl FileTable {
         departure
     }
 
+    /// An open goes as if it had never been: the request that made it failed.
+    pub(crate) fn withdraw(&self, key: FileKey, open: LocalOpen) -> Departure {
+        if let Some(file) = self.files.lock().get_mut(&key) {
+            let mut records = file.opens.iter_mut();
+            if let Some(record) = records.find(|record| record.file == open) {
+                record.delete_on_close = false;
+            }
+        }
+        self.leave(key, open)
+    }
+
     /// The name of a file that went is removed, or could not be: it is as good as closed.
     pub(crate) fn forget(&self, key: FileKey) {
         let mut files = self.files.lock();

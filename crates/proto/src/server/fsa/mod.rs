@@ -17,6 +17,12 @@ pub(crate) use delete::Departure;
 use delete::PendingDelete;
 pub(crate) use share_access::Sharing;
 
+/// The largest offset: a signed number on the wire. \[MS-FSA\] 2.1.5.3
+pub(crate) const MAX_OFFSET: u64 = i64::MAX as u64;
+/// Bytes of the largest file: that of NTFS, which Samba and smbtorture smb2.rw.invalid take over.
+/// \[MS-FSA\] 2.1.5.4, MaxFileSize
+pub(crate) const MAX_FILE_SIZE: u64 = 0x0FFF_FFFF_0000;
+
 /// The files that are open, and how.
 #[derive(Debug, Default)]
 pub(crate) struct FileTable {
