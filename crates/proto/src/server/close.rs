@@ -1,34 +1,141 @@
-//! CLOSE.
+//! CLOSE, and what else ends an open. \[MS-SMB2\] 3.3.5.10, 3.3.4.17
+//!
+//! The last open of a file that is to go removes its name: first the name, then the opens, so
+//! that nobody finds the number of the file used again while it is still in the table.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 use wire::Status;
+use wire::close::{CloseFlags, Request, Response};
 
-use crate::effect::{Effect, Effects, FileOp, OpId, Outcome};
+use crate::effect::{Effect, Effects, FileKey, FileOp, Metadata, OpId, Outcome};
 use crate::server::Server;
-use crate::server::context::{Context, Progress};
-use crate::server::open::Open;
+use crate::server::context::{self, Context, Progress, Reply};
+use crate::server::fsa::Departure;
+use crate::server::open::{Open, malformed, wire_attributes};
 
 /// What goes on once the world has answered.
-pub(crate) enum Step {}
+pub(crate) enum Step {
+    /// The attributes for the answer are being asked for.
+    Stat(Arc<Open>),
+    /// The name is being removed.
+    Unlink(Box<Unlinking>),
+}
+
+/// A file whose last open is being closed and whose name is being removed.
+pub(crate) struct Unlinking {
+    key: FileKey,
+    departure: Departure,
+    response: Response,
+}
+
+/// Starts on a request.
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+    let request = Request::decode(message).map_err(malformed)?;
+    let open = context.open(request.file_id)?;
+    // Whoever takes it out of the table closes it, and nobody else.
+    let taken = context.session.opens.lock().remove(&open.id.volatile);
+    let open = taken.ok_or(Status::FILE_CLOSED)?;
+    if request.flags.contains(CloseFlags::POSTQUERY_ATTRIB) {
+        let operation = FileOp::Stat(open.file);
+        let step = context::Step::Close(Step::Stat(open));
+        return Ok(context.wait(operation, step));
+    }
+    Ok(leave(context, &open, Response::default()))
+}
 
 impl Step {
     pub(crate) fn resume(
         self,
-        _context: &mut Context<'_>,
-        _outcome: Outcome,
+        context: &mut Context<'_>,
+        outcome: Outcome,
     ) -> Result<Progress, Status> {
-        match self {}
+        match self {
+            Self::Stat(open) => {
+                let response = match outcome {
+                    Outcome::Metadata(metadata) => describe(&metadata),
+                    // [MS-SMB2] 3.3.5.10: the close does not fail for want of attributes.
+                    _ => Response::default(),
+                };
+                Ok(leave(context, &open, response))
+            }
+            Self::Unlink(unlinking) => {
+                // Whether it went or not, such as a directory that is not empty: it is closed.
+                let Unlinking {
+                    key,
+                    departure,
+                    response,
+                } = *unlinking;
+                context.server.files.forget(key);
+                for file in departure.close {
+                    context.run(FileOp::Close(file));
+                }
+                Ok(done(&response))
+            }
+        }
     }
 }
 
-/// Starts on a request.
-pub(crate) fn start(_context: &mut Context<'_>, _message: &[u8]) -> Result<Progress, Status> {
-    Err(Status::NOT_IMPLEMENTED)
+/// The open leaves the table of open files.
+fn leave(context: &mut Context<'_>, open: &Open, response: Response) -> Progress {
+    let mut departure = context.server.files.leave(open.key, open.file);
+    if let Some((file, path)) = departure.unlink.take() {
+        let step = Step::Unlink(Box::new(Unlinking {
+            key: open.key,
+            departure,
+            response,
+        }));
+        let operation = FileOp::Unlink { file, path };
+        return context.wait(operation, context::Step::Close(step));
+    }
+    context.depart(open.key, departure);
+    done(&response)
 }
 
-/// Closes an open that nobody asked to close: its tree, session or connection goes. It is out of
-/// the session's table already, and no request on it is under way. Every operation is numbered
-/// from `next_op` on; their outcomes are waited for and ignored.
-pub(crate) fn abandon(_server: &Server, open: &Open, next_op: &mut u64, effects: &mut Effects) {
-    *next_op += 1;
-    effects.push(Effect::File(OpId(*next_op), FileOp::Close(open.file)));
+fn done(response: &Response) -> Progress {
+    Progress::Done(Reply::message(|out| response.encode(out)))
 }
+
+fn describe(metadata: &Metadata) -> Response {
+    Response {
+        flags: CloseFlags::POSTQUERY_ATTRIB,
+        creation_time: metadata.created,
+        last_access_time: metadata.accessed,
+        last_write_time: metadata.written,
+        change_time: metadata.changed,
+        allocation_size: metadata.allocation,
+        end_of_file: metadata.size,
+        file_attributes: wire_attributes(metadata),
+    }
+}
+
+/// Closes an open that is out of its session's table already: its tree, session or connection
+/// ended, and nobody waits for an answer. \[MS-SMB2\] 3.3.4.17
+pub(crate) fn abandon(server: &Server, open: &Open, next_op: &mut u64, effects: &mut Effects) {
+    let departure = server.files.leave(open.key, open.file);
+    depart(server, open.key, departure, |operation| {
+        *next_op += 1;
+        effects.push(Effect::File(OpId(*next_op), operation));
+    });
+}
+
+/// Does what an open left to be done, without waiting for it.
+fn depart(server: &Server, key: FileKey, departure: Departure, mut run: impl FnMut(FileOp)) {
+    if let Some((file, path)) = departure.unlink {
+        server.files.forget(key);
+        run(FileOp::Unlink { file, path });
+    }
+    for file in departure.close {
+        run(FileOp::Close(file));
+    }
+}
+
+impl Context<'_> {
+    /// Does what an open left to be done, without waiting for it.
+    pub(crate) fn depart(&mut self, key: FileKey, departure: Departure) {
+        let server = self.server.clone();
+        depart(&server, key, departure, |operation| self.run(operation));
+    }
+}
+

@@ -1,24 +1,266 @@
-//! CREATE.
+//! CREATE: open or create a file or a directory. \[MS-SMB2\] 3.3.5.9
+//!
+//! The file system opens or creates, but never truncates: only once the file is known the share
+//! modes of others can be asked. So the order is: open, check, enter the table of open files,
+//! overwrite. What fails on the way closes the file again.
 
-use wire::Status;
+mod admit;
+mod contexts;
+mod wanted;
 
-use crate::effect::Outcome;
-use crate::server::context::{Context, Progress};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use spin::Mutex;
+use wire::access::{AccessMask, CreateDisposition, CreateOptions, OplockLevel};
+use wire::create::{CreateAction, Request, Response, ResponseFlags};
+use wire::create_context::RawContext;
+use wire::{FileId, Status};
+
+use crate::effect::{FileOp, Metadata, OpenPlan, Opened, Outcome};
+use crate::server::config::ShareKind;
+use crate::server::context;
+use crate::server::context::{Context, Progress, RelatedOpen, Reply};
+use crate::server::fsa::OpenRecord;
+use crate::server::open::{Open, OpenState, malformed, wire_attributes};
+use crate::token::Token;
+use wanted::Wanted;
 
 /// What goes on once the world has answered.
-pub(crate) enum Step {}
+pub(crate) enum Step {
+    /// The file system opens or creates.
+    Opening(Box<Wanted>),
+    /// It empties a file that is in the table of open files.
+    Overwriting(Box<Entered>),
+}
+
+/// An open that is in the table of open files, but not yet in that of its session.
+pub(crate) struct Entered {
+    wanted: Wanted,
+    opened: Opened,
+    /// Open.GrantedAccess.
+    granted: AccessMask,
+}
+
+/// Starts on a request.
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+    let request = Request::decode(message).map_err(malformed)?;
+    let share = &context.tree.share;
+    if share.kind == ShareKind::Pipe {
+        // There are no pipes yet.
+        return Err(Status::OBJECT_NAME_NOT_FOUND);
+    }
+    let wanted = Wanted::new(&request, &context.tree)?;
+    check_room(context)?;
+    let plan = OpenPlan {
+        share: share.id,
+        token: token(context),
+        path: wanted.path.clone(),
+        access: wanted.access,
+        implied_access: wanted.implied_access(),
+        existing: wanted.existing(&context.tree),
+        kind: wanted.kind(),
+        attributes: wanted.attributes,
+        allocation: wanted.asked.allocation,
+        open_link: wanted.options.contains(CreateOptions::OPEN_REPARSE_POINT),
+    };
+    let step = Step::Opening(Box::new(wanted));
+    Ok(context.wait(FileOp::Open(plan), context::Step::Create(step)))
+}
+
+/// Whose rights count: those that the share forces, or the user's.
+fn token(context: &Context<'_>) -> Arc<Token> {
+    match &context.tree.share.force_token {
+        Some(token) => token.clone(),
+        None => context.session.state.lock().account.token.clone(),
+    }
+}
+
+/// \[MS-SMB2\] 3.3.5.9 leaves the limit to the server.
+fn check_room(context: &Context<'_>) -> Result<(), Status> {
+    let limit = context.server.config.limits.opens_per_session;
+    if context.session.opens.lock().len() >= limit {
+        return Err(Status::INSUFFICIENT_RESOURCES);
+    }
+    Ok(())
+}
 
 impl Step {
     pub(crate) fn resume(
         self,
-        _context: &mut Context<'_>,
-        _outcome: Outcome,
+        context: &mut Context<'_>,
+        outcome: Outcome,
     ) -> Result<Progress, Status> {
-        match self {}
+        match (self, outcome) {
+            (Self::Opening(wanted), Outcome::Opened(opened)) => enter(context, *wanted, opened),
+            (Self::Opening(wanted), Outcome::Failed(status)) => {
+                Err(wanted.explain(status, &context.tree))
+            }
+            (Self::Overwriting(mut entered), Outcome::Metadata(metadata)) => {
+                entered.opened.metadata = metadata;
+                finish(context, *entered)
+            }
+            (Self::Overwriting(entered), Outcome::Failed(status)) => {
+                entered.withdraw(context);
+                Err(status)
+            }
+            (Self::Overwriting(entered), _) => {
+                entered.withdraw(context);
+                Err(Status::INTERNAL_ERROR)
+            }
+            (Self::Opening(_), _) => Err(Status::INTERNAL_ERROR),
+        }
     }
 }
 
-/// Starts on a request.
-pub(crate) fn start(_context: &mut Context<'_>, _message: &[u8]) -> Result<Progress, Status> {
-    Err(Status::NOT_IMPLEMENTED)
+/// The file is open: may it stay so?
+fn enter(context: &mut Context<'_>, wanted: Wanted, opened: Opened) -> Result<Progress, Status> {
+    let granted = match admit::admit(&wanted, &opened, &context.tree) {
+        Ok(granted) => granted,
+        Err(status) => {
+            admit::discard(context, &wanted, &opened);
+            return Err(status);
+        }
+    };
+    let record = OpenRecord {
+        file: opened.file,
+        sharing: admit::sharing(&wanted, granted),
+        path: opened.path.clone(),
+        delete_on_close: wanted.options.contains(CreateOptions::DELETE_ON_CLOSE),
+    };
+    let checked = admit::checked_sharing(&wanted, granted);
+    let entered = context
+        .server
+        .files
+        .enter(opened.metadata.key, record, checked);
+    if let Err(status) = entered {
+        // Also where the file is new: another client opened it before we could say how it is
+        // shared. It is that client's file now.
+        context.run(FileOp::Close(opened.file));
+        return Err(status);
+    }
+    let must_overwrite = wanted.overwrites() && !opened.created;
+    let entered = Entered {
+        wanted,
+        opened,
+        granted,
+    };
+    if must_overwrite {
+        return Ok(overwrite(context, entered));
+    }
+    finish(context, entered)
 }
+
+fn overwrite(context: &mut Context<'_>, entered: Entered) -> Progress {
+    let operation = FileOp::Overwrite {
+        file: entered.opened.file,
+        attributes: entered.wanted.attributes,
+        allocation: entered.wanted.asked.allocation,
+    };
+    let step = Step::Overwriting(Box::new(entered));
+    context.wait(operation, context::Step::Create(step))
+}
+
+impl Entered {
+    /// Takes the open back: the request failed after all.
+    fn withdraw(&self, context: &mut Context<'_>) {
+        let key = self.opened.metadata.key;
+        let departure = context.server.files.withdraw(key, self.opened.file);
+        context.depart(key, departure);
+    }
+
+    /// What the client will know the open by.
+    fn to_open(&self, context: &Context<'_>) -> Open {
+        let number = context.server.next_open.fetch_add(1, Ordering::Relaxed);
+        Open {
+            id: FileId {
+                persistent: number,
+                volatile: number,
+            },
+            session: context.session.id,
+            tree: context.tree.id,
+            share: context.tree.share.clone(),
+            file: self.opened.file,
+            key: self.opened.metadata.key,
+            is_directory: self.opened.metadata.is_directory(),
+            granted: self.granted,
+            share_access: self.wanted.share_access,
+            options: self.wanted.options,
+            position: AtomicU64::new(0),
+            state: Mutex::new(OpenState::default()),
+        }
+    }
+
+    fn action(&self) -> CreateAction {
+        match self.wanted.disposition {
+            _ if self.opened.created => CreateAction::CREATED,
+            CreateDisposition::SUPERSEDE => CreateAction::SUPERSEDED,
+            _ if self.wanted.overwrites() => CreateAction::OVERWRITTEN,
+            _ => CreateAction::OPENED,
+        }
+    }
+}
+
+/// The open is complete: into the session's table, and to the client.
+fn finish(context: &mut Context<'_>, entered: Entered) -> Result<Progress, Status> {
+    let open = Arc::new(entered.to_open(context));
+    if let Err(status) = register(context, &open) {
+        entered.withdraw(context);
+        return Err(status);
+    }
+    *context.related_open = RelatedOpen::Open(open.id);
+    let maximal = entered.opened.maximal & context.tree.maximal_access;
+    let metadata = &entered.opened.metadata;
+    let answers = entered.wanted.asked.answers(metadata, maximal);
+    let contexts: Vec<RawContext<'_>> = answers
+        .iter()
+        .map(|(name, data)| RawContext { name, data })
+        .collect();
+    let response = describe(metadata, open.id, entered.action(), contexts);
+    Ok(Progress::Done(Reply::message(|out| response.encode(out))))
+}
+
+/// Enters an open in its session's table. Fails where the session or tree ended meanwhile: who
+/// ends them takes them out of their tables first, and then closes the opens that it finds, so
+/// that an open is seen by either or both.
+fn register(context: &Context<'_>, open: &Arc<Open>) -> Result<(), Status> {
+    let session = &context.session;
+    let limit = context.server.config.limits.opens_per_session;
+    let mut opens = session.opens.lock();
+    if opens.len() >= limit {
+        return Err(Status::INSUFFICIENT_RESOURCES);
+    }
+    opens.insert(open.id.volatile, open.clone());
+    drop(opens);
+    let is_there = session.trees.lock().contains_key(&open.tree);
+    if !is_there && session.opens.lock().remove(&open.id.volatile).is_some() {
+        return Err(Status::NETWORK_NAME_DELETED);
+    }
+    Ok(())
+}
+
+fn describe<'a>(
+    metadata: &Metadata,
+    file_id: FileId,
+    create_action: CreateAction,
+    contexts: Vec<RawContext<'a>>,
+) -> Response<'a> {
+    Response {
+        // No oplocks yet.
+        oplock_level: OplockLevel::NONE,
+        flags: ResponseFlags::NONE,
+        create_action,
+        creation_time: metadata.created,
+        last_access_time: metadata.accessed,
+        last_write_time: metadata.written,
+        change_time: metadata.changed,
+        allocation_size: metadata.allocation,
+        end_of_file: metadata.size,
+        file_attributes: wire_attributes(metadata),
+        file_id,
+        contexts,
+    }
+}
+

@@ -1,0 +1,111 @@
+//! What can be checked only once the file is known. \[MS-FSA\] 2.1.5.1.2
+
+use wire::Status;
+use wire::access::{AccessMask, CreateOptions, FileAttributes};
+
+use super::wanted::Wanted;
+use crate::effect::{FileOp, Opened};
+use crate::server::context::Context;
+use crate::server::fsa::Sharing;
+use crate::server::tree_connect::TreeConnect;
+
+/// Rights that a file with the attribute READONLY gives to nobody.
+const WRITES_DATA: AccessMask =
+    AccessMask(AccessMask::FILE_WRITE_DATA.0 | AccessMask::FILE_APPEND_DATA.0);
+
+/// Whether what was opened may stay open, and with which rights.
+pub(super) fn admit(
+    wanted: &Wanted,
+    opened: &Opened,
+    tree: &TreeConnect,
+) -> Result<AccessMask, Status> {
+    let mut granted = opened.granted.without(AccessMask::MAXIMUM_ALLOWED) & tree.maximal_access;
+    if !opened.created {
+        check_existing(wanted, opened)?;
+        granted = without_writes_to_readonly(wanted, opened, granted)?;
+    }
+    if wanted.options.contains(CreateOptions::DELETE_ON_CLOSE) {
+        check_delete(wanted, opened, granted)?;
+    }
+    Ok(granted)
+}
+
+fn check_existing(wanted: &Wanted, opened: &Opened) -> Result<(), Status> {
+    if !wanted.overwrites() {
+        return Ok(());
+    }
+    if opened.metadata.is_directory() {
+        // Windows says this where NON_DIRECTORY_FILE is not given; with it the file system has
+        // said FILE_IS_A_DIRECTORY.
+        return Err(Status::INVALID_PARAMETER);
+    }
+    // [MS-FSA] 2.1.5.1.2.1: an overwrite must not make a file visible.
+    let veiled = FileAttributes::HIDDEN | FileAttributes::SYSTEM;
+    if !wanted
+        .attributes
+        .contains(opened.metadata.attributes & veiled)
+    {
+        return Err(Status::ACCESS_DENIED);
+    }
+    Ok(())
+}
+
+/// READONLY forbids to write to a file that is there, not to the open that makes it. Of a
+/// directory it forbids nothing. \[MS-FSA\] 2.1.5.1.2.1
+fn without_writes_to_readonly(
+    wanted: &Wanted,
+    opened: &Opened,
+    granted: AccessMask,
+) -> Result<AccessMask, Status> {
+    let attributes = opened.metadata.attributes;
+    if opened.metadata.is_directory() || !attributes.contains(FileAttributes::READONLY) {
+        return Ok(granted);
+    }
+    if wanted.overwrites() || wanted.access.intersects(WRITES_DATA) {
+        return Err(Status::ACCESS_DENIED);
+    }
+    // What is left came with MAXIMUM_ALLOWED.
+    Ok(granted.without(WRITES_DATA))
+}
+
+fn check_delete(wanted: &Wanted, opened: &Opened, granted: AccessMask) -> Result<(), Status> {
+    if !granted.contains(AccessMask::DELETE) {
+        return Err(Status::ACCESS_DENIED);
+    }
+    let attributes = if opened.created {
+        wanted.attributes
+    } else {
+        opened.metadata.attributes
+    };
+    let is_directory = opened.metadata.is_directory();
+    if !is_directory && attributes.contains(FileAttributes::READONLY) {
+        return Err(Status::CANNOT_DELETE);
+    }
+    Ok(())
+}
+
+/// What the open does and allows while it lasts.
+pub(super) fn sharing(wanted: &Wanted, granted: AccessMask) -> Sharing {
+    Sharing {
+        access: granted,
+        share: wanted.share_access,
+    }
+}
+
+/// The same with what happens as it begins: an overwrite writes.
+pub(super) fn checked_sharing(wanted: &Wanted, granted: AccessMask) -> Sharing {
+    sharing(wanted, granted | wanted.implied_access())
+}
+
+/// Closes what may not stay open. A file that was made for it goes again: it was refused for what
+/// the request asked, not for what another client did.
+pub(super) fn discard(context: &mut Context<'_>, wanted: &Wanted, opened: &Opened) {
+    let is_ours = opened.created && !wanted.path.is_root();
+    if is_ours && !context.server.files.is_open(opened.metadata.key) {
+        context.run(FileOp::Unlink {
+            file: opened.file,
+            path: opened.path.clone(),
+        });
+    }
+    context.run(FileOp::Close(opened.file));
+}

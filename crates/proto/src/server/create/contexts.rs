@@ -1,0 +1,178 @@
+//! The create contexts that are heeded: MxAc, QFid, AlSi, and those whose answer is no.
+//! \[MS-SMB2\] 3.3.5.9
+
+use alloc::vec::Vec;
+
+use wire::access::AccessMask;
+use wire::create_context::{
+    AllocationSize, MaximalAccessRequest, MaximalAccessResponse, OnDiskIdResponse, RawContext,
+    Timewarp, find, name,
+};
+use wire::{FileTime, Status};
+
+use crate::effect::{FileKey, Metadata};
+use crate::server::open::malformed;
+
+/// What the contexts of a request ask for. Leases and durable opens are not granted: no answer
+/// says so. Contexts that are not known are passed over, as the specification asks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// AlSi: bytes to reserve.
+    pub(crate) allocation: u64,
+    /// MxAc.
+    maximal_access: Option<MaximalAccessRequest>,
+    /// QFid.
+    on_disk_id: bool,
+}
+
+impl Asked {
+    /// Reads the contexts; one that is heeded but malformed fails the request.
+    pub(crate) fn new(contexts: &[RawContext<'_>]) -> Result<Self, Status> {
+        refuse(contexts)?;
+        let mut asked = Self::default();
+        if let Some(data) = find(contexts, name::ALLOCATION_SIZE) {
+            asked.allocation = allocation(data)?;
+        }
+        if let Some(data) = find(contexts, name::MAXIMAL_ACCESS) {
+            let request = MaximalAccessRequest::decode(data).map_err(malformed)?;
+            asked.maximal_access = Some(request);
+        }
+        asked.on_disk_id = find(contexts, name::ON_DISK_ID).is_some();
+        Ok(asked)
+    }
+
+    /// The answers: name and data of each.
+    pub(crate) fn answers(
+        &self,
+        metadata: &Metadata,
+        maximal: AccessMask,
+    ) -> Vec<(&'static [u8], Vec<u8>)> {
+        let mut answers = Vec::new();
+        if let Some(request) = self.maximal_access {
+            let response = answer_maximal_access(request, metadata.written, maximal);
+            answers.push((name::MAXIMAL_ACCESS, response.encode()));
+        }
+        if self.on_disk_id {
+            let FileKey { volume, file } = metadata.key;
+            let response = OnDiskIdResponse {
+                disk_file_id: file,
+                volume_id: volume,
+            };
+            answers.push((name::ON_DISK_ID, response.encode()));
+        }
+        answers
+    }
+}
+
+/// Refuses what must not be passed over.
+fn refuse(contexts: &[RawContext<'_>]) -> Result<(), Status> {
+    // [MS-SMB2] 3.3.5.9.7, 3.3.5.9.12: no open was ever kept for a reconnect.
+    let reconnects = [name::DURABLE_RECONNECT, name::DURABLE_RECONNECT_V2];
+    if reconnects.iter().any(|name| find(contexts, name).is_some()) {
+        return Err(Status::OBJECT_NAME_NOT_FOUND);
+    }
+    // There are no snapshots: no file is as it was then. Samba says the same.
+    if let Some(data) = find(contexts, name::TIMEWARP) {
+        let Timewarp { timestamp } = Timewarp::decode(data).map_err(malformed)?;
+        if timestamp != FileTime(0) {
+            return Err(Status::OBJECT_NAME_NOT_FOUND);
+        }
+    }
+    let eas = find(contexts, name::EXTENDED_ATTRIBUTES);
+    if eas.is_some_and(|eas| !eas.is_empty()) {
+        return Err(Status::EAS_NOT_SUPPORTED);
+    }
+    Ok(())
+}
+
+/// A signed number on the wire. \[MS-SMB2\] 2.2.13.2.6
+fn allocation(data: &[u8]) -> Result<u64, Status> {
+    let AllocationSize { allocation_size } = AllocationSize::decode(data).map_err(malformed)?;
+    if i64::try_from(allocation_size).is_err() {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    Ok(allocation_size)
+}
+
+/// \[MS-SMB2\] 3.3.5.9.5: nothing is said where the file was not written since.
+fn answer_maximal_access(
+    request: MaximalAccessRequest,
+    written: FileTime,
+    maximal: AccessMask,
+) -> MaximalAccessResponse {
+    let is_unchanged = |timestamp: FileTime| timestamp != FileTime(0) && timestamp == written;
+    if request.timestamp.is_some_and(is_unchanged) {
+        return MaximalAccessResponse {
+            query_status: Status::NONE_MAPPED,
+            maximal_access: AccessMask::NONE,
+        };
+    }
+    MaximalAccessResponse {
+        query_status: Status::SUCCESS,
+        maximal_access: maximal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context<'a>(name: &'a [u8], data: &'a [u8]) -> RawContext<'a> {
+        RawContext { name, data }
+    }
+
+    fn asked(name: &[u8], data: &[u8]) -> Result<Asked, Status> {
+        Asked::new(&[context(name, data)])
+    }
+
+    #[test]
+    fn unknown_contexts_leases_and_durable_requests_are_passed_over() {
+        for name in [
+            &b"What"[..],
+            name::LEASE,
+            name::DURABLE_REQUEST,
+            name::APPLE,
+        ] {
+            assert_eq!(asked(name, &[1, 2, 3]), Ok(Asked::default()), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn heeded_contexts_of_a_wrong_length_fail_the_request() {
+        let bad = Err(Status::INVALID_PARAMETER);
+        assert_eq!(asked(name::ALLOCATION_SIZE, &[0; 7]), bad);
+        assert_eq!(asked(name::ALLOCATION_SIZE, &[0xFF; 8]), bad);
+        assert_eq!(asked(name::MAXIMAL_ACCESS, &[0; 4]), bad);
+        assert_eq!(asked(name::TIMEWARP, &[]), bad);
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_found() {
+        let not_found = Err(Status::OBJECT_NAME_NOT_FOUND);
+        assert_eq!(asked(name::DURABLE_RECONNECT, &[0; 16]), not_found);
+        assert_eq!(asked(name::DURABLE_RECONNECT_V2, &[0; 36]), not_found);
+        assert_eq!(asked(name::TIMEWARP, &[1; 8]), not_found);
+        assert_eq!(asked(name::TIMEWARP, &[0; 8]), Ok(Asked::default()));
+    }
+
+    #[test]
+    fn maximal_access_is_told_unless_the_client_knows_it() {
+        let metadata = Metadata {
+            written: FileTime(77),
+            ..Metadata::default()
+        };
+        let maximal = AccessMask(0x001F_01FF);
+        let answer = |data: &[u8]| {
+            let asked = asked(name::MAXIMAL_ACCESS, data).expect("a good context");
+            let answers = asked.answers(&metadata, maximal);
+            MaximalAccessResponse::decode(&answers[0].1).expect("a good answer")
+        };
+        assert_eq!(answer(&[]).maximal_access, maximal);
+        assert_eq!(answer(&0_u64.to_le_bytes()).maximal_access, maximal);
+        assert_eq!(answer(&76_u64.to_le_bytes()).maximal_access, maximal);
+        assert_eq!(
+            answer(&77_u64.to_le_bytes()).query_status,
+            Status::NONE_MAPPED
+        );
+    }
+}

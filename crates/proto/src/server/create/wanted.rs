@@ -1,0 +1,238 @@
+//! What a CREATE asks for, once it is known to make sense. \[MS-SMB2\] 3.3.5.9, \[MS-FSA\] 2.1.5.1
+
+use wire::Status;
+use wire::access::{
+    AccessMask, CreateDisposition, CreateOptions, FileAttributes, ImpersonationLevel, ShareAccess,
+};
+use wire::create::Request;
+
+use super::contexts::Asked;
+use crate::effect::{Existing, KindWanted};
+use crate::path::SharePath;
+use crate::server::open::WRITE_RIGHTS;
+use crate::server::tree_connect::TreeConnect;
+
+/// What a CREATE asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) path: SharePath,
+    /// Rights asked for: no generic ones, perhaps MAXIMUM_ALLOWED.
+    pub(crate) access: AccessMask,
+    pub(crate) share_access: ShareAccess,
+    pub(crate) disposition: CreateDisposition,
+    pub(crate) options: CreateOptions,
+    /// Attributes of a new or overwritten file.
+    pub(crate) attributes: FileAttributes,
+    pub(crate) asked: Asked,
+}
+
+/// Bits that no option has. smbtorture smb2.create.gentest
+const INVALID_OPTIONS: CreateOptions = CreateOptions(0xFF00_0000);
+/// Options that no server supports: FILE_CREATE_TREE_CONNECTION, FILE_OPEN_BY_FILE_ID and
+/// FILE_RESERVE_OPFILTER. \[MS-SMB2\] 3.3.5.9, smbtorture smb2.create.gentest
+const UNSUPPORTED_OPTIONS: CreateOptions = CreateOptions(0x0010_2080);
+/// Attributes that a request may name; most have no effect. smbtorture smb2.create.gentest
+const VALID_ATTRIBUTES: FileAttributes = FileAttributes(0x0000_7FB7);
+/// Attributes that a new file keeps.
+const KEPT_ATTRIBUTES: FileAttributes = FileAttributes(0x0000_3127);
+/// Rights that exist: the specific and standard ones, ACCESS_SYSTEM_SECURITY, MAXIMUM_ALLOWED and
+/// the generic ones. smbtorture smb2.create.gentest
+const VALID_RIGHTS: AccessMask = AccessMask(0xF31F_01FF);
+/// FILE_ALL_ACCESS. \[MS-SMB2\] 2.2.13.1
+const ALL_RIGHTS: AccessMask = AccessMask(0x001F_01FF);
+/// Bits of a share mode. \[MS-SMB2\] 2.2.13
+const VALID_SHARE_ACCESS: u32 = 7;
+
+impl Wanted {
+    /// Checks a request.
+    pub(crate) fn new(request: &Request<'_>, tree: &TreeConnect) -> Result<Self, Status> {
+        if request.impersonation_level > ImpersonationLevel::DELEGATE {
+            return Err(Status::BAD_IMPERSONATION_LEVEL);
+        }
+        let path = SharePath::from_wire(request.name)?;
+        check_options(request)?;
+        let asked = Asked::new(&request.contexts)?;
+        let wanted = Self {
+            path,
+            access: map_rights(request.desired_access)?,
+            share_access: request.share_access,
+            disposition: request.create_disposition,
+            options: request.create_options,
+            attributes: kept_attributes(request),
+            asked,
+        };
+        wanted.check_rights(tree)?;
+        wanted.check_root()?;
+        Ok(wanted)
+    }
+
+    /// \[MS-SMB2\] 3.3.5.9: no right beyond those of the tree, none needed but not asked for.
+    fn check_rights(&self, tree: &TreeConnect) -> Result<(), Status> {
+        let access = self.access.without(AccessMask::MAXIMUM_ALLOWED);
+        if !tree.maximal_access.contains(access) {
+            return Err(Status::ACCESS_DENIED);
+        }
+        let deletes = self.options.contains(CreateOptions::DELETE_ON_CLOSE);
+        let may_delete = AccessMask::DELETE | AccessMask::MAXIMUM_ALLOWED;
+        // Windows and Samba say so, where [MS-SMB2] 3.3.5.9 has ACCESS_DENIED.
+        if deletes && !self.access.intersects(may_delete) {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        let may_only_open = matches!(
+            self.disposition,
+            CreateDisposition::OPEN | CreateDisposition::OPEN_IF
+        );
+        if is_read_only(tree) && !may_only_open {
+            return Err(Status::ACCESS_DENIED);
+        }
+        Ok(())
+    }
+
+    /// The root of a share is there, is a directory and stays.
+    fn check_root(&self) -> Result<(), Status> {
+        if !self.path.is_root() {
+            return Ok(());
+        }
+        if self.options.contains(CreateOptions::NON_DIRECTORY_FILE) {
+            return Err(Status::FILE_IS_A_DIRECTORY);
+        }
+        if self.options.contains(CreateOptions::DELETE_ON_CLOSE) {
+            return Err(Status::CANNOT_DELETE);
+        }
+        if self.disposition == CreateDisposition::CREATE {
+            return Err(Status::OBJECT_NAME_COLLISION);
+        }
+        Ok(())
+    }
+
+    /// Whether a file that is there is emptied.
+    pub(crate) fn overwrites(&self) -> bool {
+        matches!(
+            self.disposition,
+            CreateDisposition::SUPERSEDE
+                | CreateDisposition::OVERWRITE
+                | CreateDisposition::OVERWRITE_IF
+        )
+    }
+
+    /// Rights without which the open fails, beyond those asked for. CVE-2023-4091: a server that
+    /// looks at the rights asked for only lets a reader empty a file.
+    pub(crate) fn implied_access(&self) -> AccessMask {
+        let mut implied = AccessMask::NONE;
+        if self.overwrites() {
+            implied |= AccessMask::FILE_WRITE_DATA;
+        }
+        // [MS-FSA] 2.1.5.1.2: to supersede a file is to delete it.
+        if self.disposition == CreateDisposition::SUPERSEDE {
+            implied |= AccessMask::DELETE;
+        }
+        implied
+    }
+
+    pub(crate) fn existing(&self, tree: &TreeConnect) -> Existing {
+        match self.disposition {
+            CreateDisposition::OPEN | CreateDisposition::OVERWRITE => Existing::Open,
+            CreateDisposition::CREATE => Existing::Create,
+            _ if is_read_only(tree) => Existing::Open,
+            _ => Existing::OpenOrCreate,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> KindWanted {
+        if self.options.contains(CreateOptions::DIRECTORY_FILE) {
+            KindWanted::Directory
+        } else if self.options.contains(CreateOptions::NON_DIRECTORY_FILE) {
+            KindWanted::File
+        } else {
+            KindWanted::Any
+        }
+    }
+
+    /// What a failure of the file system is told as. A file that would be made in a share that
+    /// nobody writes is denied; the file system was asked for one that is there only.
+    pub(crate) fn explain(&self, status: Status, tree: &TreeConnect) -> Status {
+        let would_create = self.disposition == CreateDisposition::OPEN_IF && is_read_only(tree);
+        if would_create && status == Status::OBJECT_NAME_NOT_FOUND {
+            return Status::ACCESS_DENIED;
+        }
+        status
+    }
+}
+
+/// Whether nothing in the tree may be written.
+pub(crate) fn is_read_only(tree: &TreeConnect) -> bool {
+    tree.share.read_only || !tree.maximal_access.intersects(WRITE_RIGHTS)
+}
+
+/// \[MS-FSA\] 2.1.5.1, phase 1; the statuses are those of smbtorture smb2.create.gentest.
+fn check_options(request: &Request<'_>) -> Result<(), Status> {
+    let (options, disposition) = (request.create_options, request.create_disposition);
+    let attributes = request.file_attributes;
+    if options.intersects(INVALID_OPTIONS)
+        || request.share_access.0 > VALID_SHARE_ACCESS
+        || disposition > CreateDisposition::OVERWRITE_IF
+        || !VALID_ATTRIBUTES.contains(attributes)
+    {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    if options.intersects(UNSUPPORTED_OPTIONS) {
+        return Err(Status::NOT_SUPPORTED);
+    }
+    let is_directory = options.contains(CreateOptions::DIRECTORY_FILE);
+    let is_for_files = options.contains(CreateOptions::NON_DIRECTORY_FILE)
+        || matches!(
+            disposition,
+            CreateDisposition::SUPERSEDE
+                | CreateDisposition::OVERWRITE
+                | CreateDisposition::OVERWRITE_IF
+        );
+    if is_directory && is_for_files {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    // Nothing is encrypted on disk; smb2.create.gentest takes this from a stand-alone server.
+    let makes = disposition != CreateDisposition::OPEN;
+    if makes && attributes.contains(FileAttributes::ENCRYPTED) {
+        return Err(Status::ACCESS_DENIED);
+    }
+    Ok(())
+}
+
+/// Generic rights become specific ones. \[MS-SMB2\] 2.2.13.1, \[MS-FSA\] 2.1.5.1
+fn map_rights(desired: AccessMask) -> Result<AccessMask, Status> {
+    if !VALID_RIGHTS.contains(desired) {
+        return Err(Status::ACCESS_DENIED);
+    }
+    let mut access = desired;
+    for (generic, specific) in [
+        (AccessMask::GENERIC_READ, AccessMask(0x0012_0089)),
+        (AccessMask::GENERIC_WRITE, AccessMask(0x0012_0116)),
+        (AccessMask::GENERIC_EXECUTE, AccessMask(0x0012_00A0)),
+        (AccessMask::GENERIC_ALL, ALL_RIGHTS),
+    ] {
+        if desired.contains(generic) {
+            access = access.without(generic) | specific;
+        }
+    }
+    // Nobody has the privilege to see the SACL, and there is none to see.
+    if access.contains(AccessMask::ACCESS_SYSTEM_SECURITY) {
+        return Err(Status::PRIVILEGE_NOT_HELD);
+    }
+    // Nothing, or nothing but to wait: smbtorture smb2.create.gentest.
+    if access.without(AccessMask::SYNCHRONIZE).is_empty() {
+        return Err(Status::ACCESS_DENIED);
+    }
+    Ok(access)
+}
+
+/// The attributes that a new file gets: those that it can have, and ARCHIVE. \[MS-FSA\] 2.1.5.1.1
+fn kept_attributes(request: &Request<'_>) -> FileAttributes {
+    let kept = request.file_attributes & KEPT_ATTRIBUTES;
+    if request
+        .create_options
+        .contains(CreateOptions::DIRECTORY_FILE)
+    {
+        kept.without(FileAttributes::TEMPORARY)
+    } else {
+        kept | FileAttributes::ARCHIVE
+    }
+}
