@@ -1,24 +1,41 @@
-//! FLUSH.
+//! FLUSH. \[MS-SMB2\] 3.3.5.11
 
 use wire::Status;
+use wire::access::AccessMask;
+use wire::flush::{Request, Response};
 
-use crate::effect::Outcome;
-use crate::server::context::{Context, Progress};
+use crate::effect::{FileOp, Outcome};
+use crate::server::context::{self, Context, Progress, Reply};
+use crate::server::open::{Need, malformed};
 
-/// What goes on once the world has answered.
-pub(crate) enum Step {}
+/// Rights that let an open flush. Of a directory they are FILE_ADD_FILE and
+/// FILE_ADD_SUBDIRECTORY: the same bits.
+const FLUSHES: AccessMask =
+    AccessMask(AccessMask::FILE_WRITE_DATA.0 | AccessMask::FILE_APPEND_DATA.0);
+
+/// What goes on once everything is on stable storage.
+pub(crate) struct Step;
+
+/// Starts on a request. The flush of macOS to the bottom of the disk (Reserved1 of 0xFFFF) is no
+/// other than that of all.
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+    let request = Request::decode(message).map_err(malformed)?;
+    let open = context.open(request.file_id)?;
+    open.authorize(Need::Right(FLUSHES))?;
+    let step = context::Step::Flush(Step);
+    Ok(context.wait(FileOp::Flush(open.file), step))
+}
 
 impl Step {
     pub(crate) fn resume(
         self,
         _context: &mut Context<'_>,
-        _outcome: Outcome,
+        outcome: Outcome,
     ) -> Result<Progress, Status> {
-        match self {}
+        match outcome {
+            Outcome::Done => Ok(Progress::Done(Reply::message(|out| Response.encode(out)))),
+            Outcome::Failed(status) => Err(status),
+            _ => Err(Status::INTERNAL_ERROR),
+        }
     }
-}
-
-/// Starts on a request.
-pub(crate) fn start(_context: &mut Context<'_>, _message: &[u8]) -> Result<Progress, Status> {
-    Err(Status::NOT_IMPLEMENTED)
 }

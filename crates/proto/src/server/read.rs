@@ -1,24 +1,106 @@
-//! READ.
+//! READ. \[MS-SMB2\] 3.3.5.12
+
+use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
 
 use wire::Status;
+use wire::access::AccessMask;
+use wire::header::HEADER_LEN;
+use wire::read::{Channel, DATA_OFFSET, Request, Response, ResponseFlags};
 
-use crate::effect::Outcome;
-use crate::server::context::{Context, Progress};
+use crate::effect::{Effect, Outcome, Payload, ReadPlan};
+use crate::server::context::{self, Body, Context, Progress, Reply};
+use crate::server::fsa::MAX_OFFSET;
+use crate::server::open::{Need, Open, malformed};
 
-/// What goes on once the world has answered.
-pub(crate) enum Step {}
+/// Rights that let an open read: who may run a file may read it, over a network.
+const READS: AccessMask = AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_EXECUTE.0);
+
+/// What goes on once the bytes are there.
+pub(crate) struct Step {
+    open: Arc<Open>,
+    offset: u64,
+    length: u32,
+    minimum_count: u32,
+}
+
+/// Starts on a request.
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+    let request = Request::decode(message).map_err(malformed)?;
+    let open = context.open(request.file_id)?;
+    check(context, &open, &request)?;
+    let op = context.op();
+    context.effects.push(Effect::Read(ReadPlan {
+        op,
+        file: open.file,
+        offset: request.offset,
+        length: request.length,
+        access: context.access,
+    }));
+    let step = Step {
+        open,
+        offset: request.offset,
+        length: request.length,
+        minimum_count: request.minimum_count,
+    };
+    Ok(Progress::Wait(op, context::Step::Read(step)))
+}
+
+fn check(context: &Context<'_>, open: &Open, request: &Request<'_>) -> Result<(), Status> {
+    // smbtorture smb2.read.dir, as Samba answers it; Windows looks at the length first.
+    if open.is_directory {
+        return Err(Status::INVALID_DEVICE_REQUEST);
+    }
+    if request.length > context.server.config.max_read || request.channel != Channel::NONE {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    // smbtorture smb2.rw.invalid: signed numbers, whose end must be one too.
+    let end = request.offset.checked_add(u64::from(request.length));
+    if end.is_none_or(|end| end > MAX_OFFSET) {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    open.authorize(Need::Right(READS))
+}
 
 impl Step {
     pub(crate) fn resume(
         self,
-        _context: &mut Context<'_>,
-        _outcome: Outcome,
+        context: &mut Context<'_>,
+        outcome: Outcome,
     ) -> Result<Progress, Status> {
-        match self {}
+        let payload = match outcome {
+            Outcome::Read(payload) => payload,
+            Outcome::Failed(status) => return Err(status),
+            _ => return Err(Status::INTERNAL_ERROR),
+        };
+        assert!(payload.len <= self.length, "no more is read than asked for");
+        // [MS-SMB2] 3.3.5.12: too little is the end of the file; nothing is enough only where
+        // nothing was asked for. smbtorture smb2.read.eof
+        let is_too_little = payload.len < self.minimum_count;
+        if is_too_little || (payload.len == 0 && self.length > 0) {
+            context.effects.push(Effect::Release(payload.token));
+            return Err(Status::END_OF_FILE);
+        }
+        // Samba moves the position, Windows does not: smbtorture smb2.read.position takes either.
+        let position = self.offset.saturating_add(u64::from(payload.len));
+        self.open.position.store(position, Ordering::Relaxed);
+        Ok(Progress::Done(answer(payload)))
     }
 }
 
-/// Starts on a request.
-pub(crate) fn start(_context: &mut Context<'_>, _message: &[u8]) -> Result<Progress, Status> {
-    Err(Status::NOT_IMPLEMENTED)
+/// A head of 80 bytes, with the bytes of the file behind it.
+fn answer(payload: Payload) -> Reply {
+    let response = Response {
+        data_offset: DATA_OFFSET,
+        data_remaining: 0,
+        flags: ResponseFlags::NONE,
+    };
+    let mut head = alloc::vec::Vec::with_capacity(usize::from(DATA_OFFSET));
+    head.resize(HEADER_LEN, 0);
+    response.encode_head(payload.len, &mut head);
+    Reply {
+        status: Status::SUCCESS,
+        body: Body::WithPayload(head, payload),
+    }
 }
+

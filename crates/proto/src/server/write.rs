@@ -1,24 +1,153 @@
-//! WRITE.
+//! WRITE. \[MS-SMB2\] 3.3.5.13
+
+use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
 
 use wire::Status;
+use wire::access::AccessMask;
+use wire::read::Channel;
+use wire::write::{Request, Response, WriteFlags};
 
-use crate::effect::Outcome;
-use crate::server::context::{Context, Progress};
+use crate::effect::{BasicChanges, Effect, FileOp, Outcome, WriteData, WritePlan};
+use crate::server::context::{self, Context, Progress, Reply};
+use crate::server::fsa::{MAX_FILE_SIZE, MAX_OFFSET};
+use crate::server::open::{Need, Open, malformed};
 
-/// What goes on once the world has answered.
-pub(crate) enum Step {}
+/// Rights that let an open write, each by itself.
+///
+/// \[MS-SMB2\] 3.3.5.13 asks for FILE_APPEND_DATA to write past the end and for FILE_WRITE_DATA to
+/// write before it. Windows and Samba take either for both: smbtorture smb2.rw.append writes at
+/// offset 0 of an open that may only append, and well-known clients grow files that they opened
+/// with FILE_WRITE_DATA alone.
+const WRITES: AccessMask =
+    AccessMask(AccessMask::FILE_WRITE_DATA.0 | AccessMask::FILE_APPEND_DATA.0);
+
+/// What goes on once the bytes are written.
+pub(crate) enum Step {
+    /// They are being written.
+    Writing {
+        /// To which open.
+        open: Arc<Open>,
+        /// Where; `None` for the end of the file.
+        offset: Option<u64>,
+    },
+    /// The time of the last write that the client has set is being restored.
+    Restoring {
+        /// Bytes that were written.
+        count: u32,
+    },
+}
+
+/// Starts on a request.
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+    let request = Request::decode(message).map_err(malformed)?;
+    let open = context.open(request.file_id)?;
+    check_request(context, &request)?;
+    // Before the offset is judged: what it means depends on the rights.
+    open.authorize(Need::Right(WRITES))?;
+    let offset = place(&open, &request)?;
+    if open.is_directory {
+        return Err(Status::INVALID_DEVICE_REQUEST);
+    }
+    if request.data.is_empty() {
+        return Ok(done(0));
+    }
+    let op = context.op();
+    let data = data(context, &request);
+    let through = request.flags.contains(WriteFlags::WRITE_THROUGH) || open.is_write_through();
+    context.effects.push(Effect::Write(WritePlan {
+        op,
+        file: open.file,
+        offset,
+        data,
+        through,
+    }));
+    let step = Step::Writing { open, offset };
+    Ok(Progress::Wait(op, context::Step::Write(step)))
+}
+
+fn check_request(context: &Context<'_>, request: &Request<'_>) -> Result<(), Status> {
+    let length = request.data.len() as u64;
+    if length > u64::from(context.server.config.max_write) || request.channel != Channel::NONE {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    // [MS-SMB2] 3.3.5.13: the data do not overlap the fixed part.
+    let is_behind_head = request.data_offset as usize >= wire::write::HEAD_LEN;
+    if !request.data.is_empty() && !is_behind_head {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    Ok(())
+}
+
+/// Where to write: at the end for -1, but of an open that may only append. smbtorture
+/// smb2.rw.invalid wants INVALID_PARAMETER for -1 of an open with all rights, and sets the limits.
+fn place(open: &Open, request: &Request<'_>) -> Result<Option<u64>, Status> {
+    let may_write = open.granted.contains(AccessMask::FILE_WRITE_DATA);
+    if request.offset == u64::MAX && !may_write {
+        return Ok(None);
+    }
+    let length = request.data.len() as u64;
+    let limit = if length == 0 {
+        MAX_OFFSET
+    } else {
+        MAX_FILE_SIZE
+    };
+    let end = request.offset.checked_add(length);
+    if end.is_none_or(|end| end > limit) {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    Ok(Some(request.offset))
+}
+
+/// The bytes: where they came in, or a copy once the frame is gone.
+fn data(context: &Context<'_>, request: &Request<'_>) -> WriteData {
+    match context.frame_offset {
+        Some(start) => {
+            let range = request.data_range();
+            WriteData::Inbound(start + range.start..start + range.end)
+        }
+        None => WriteData::Owned(request.data.to_vec()),
+    }
+}
 
 impl Step {
     pub(crate) fn resume(
         self,
-        _context: &mut Context<'_>,
-        _outcome: Outcome,
+        context: &mut Context<'_>,
+        outcome: Outcome,
     ) -> Result<Progress, Status> {
-        match self {}
+        match (self, outcome) {
+            (Self::Writing { open, offset }, Outcome::Written(count)) => {
+                Ok(written(context, &open, offset, count))
+            }
+            (Self::Writing { .. }, Outcome::Failed(status)) => Err(status),
+            (Self::Writing { .. }, _) => Err(Status::INTERNAL_ERROR),
+            // The bytes are written, whatever became of the time.
+            (Self::Restoring { count }, _) => Ok(done(count)),
+        }
     }
 }
 
-/// Starts on a request.
-pub(crate) fn start(_context: &mut Context<'_>, _message: &[u8]) -> Result<Progress, Status> {
-    Err(Status::NOT_IMPLEMENTED)
+fn written(context: &mut Context<'_>, open: &Open, offset: Option<u64>, count: u32) -> Progress {
+    if let Some(offset) = offset {
+        let position = offset.saturating_add(u64::from(count));
+        open.position.store(position, Ordering::Relaxed);
+    }
+    let kept = open.state.lock().kept_write_time;
+    let Some(written) = kept else {
+        return done(count);
+    };
+    // The rare client that set the time, such as a copy, finds it as it set it.
+    let changes = BasicChanges {
+        written: Some(written),
+        ..BasicChanges::default()
+    };
+    let file = open.file;
+    let step = context::Step::Write(Step::Restoring { count });
+    context.wait(FileOp::SetBasic { file, changes }, step)
 }
+
+fn done(count: u32) -> Progress {
+    Progress::Done(Reply::message(|out| Response { count }.encode(out)))
+}
+
