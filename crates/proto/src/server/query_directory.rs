@@ -1,24 +1,254 @@
-//! QUERY_DIRECTORY.
+//! QUERY_DIRECTORY. \[MS-SMB2\] 3.3.5.18
+//!
+//! The file system is asked for entries in batches of about as many as the answer takes. What did
+//! not fit stays with the open and begins the next answer.
 
-use wire::Status;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
-use crate::effect::Outcome;
-use crate::server::context::{Context, Progress};
+use wire::access::AccessMask;
+use wire::fscc::{self, DirectoryWriter, FileInfoClass};
+use wire::query_directory::{QueryDirectoryFlags, Request, Response};
+use wire::text::utf16;
+use wire::{Status, Utf16};
 
-/// What goes on once the world has answered.
-pub(crate) enum Step {}
+use crate::effect::{DirectoryEntry, DirectoryPlan, FileOp, Outcome, Select};
+use crate::path::MAX_COMPONENT_UNITS;
+use crate::pattern::Pattern;
+use crate::server::context::{self, Context, Progress, Reply};
+use crate::server::open::{Enumeration, Need, Open, malformed, reparse_tag, wire_attributes};
 
-impl Step {
-    pub(crate) fn resume(
-        self,
-        _context: &mut Context<'_>,
-        _outcome: Outcome,
-    ) -> Result<Progress, Status> {
-        match self {}
-    }
+/// Entries of a batch at least: a client that asks for one entry at a time wants them all.
+const MIN_BATCH: usize = 64;
+/// Entries of a batch at most: what an open may leave over.
+const MAX_BATCH: usize = 1024;
+/// Bytes that a name takes in most listings, for the size of a batch only.
+const USUAL_NAME_LEN: usize = 24;
+
+/// An answer in the making.
+pub(crate) struct Step {
+    open: Arc<Open>,
+    /// The scan that the answer is of.
+    scan: u64,
+    writer: Box<DirectoryWriter>,
+    /// Entries that were asked for.
+    batch: u32,
+    /// Entries at most.
+    max_count: usize,
+}
+
+/// How far the entries at hand have brought an answer.
+enum Filled {
+    /// It takes no more.
+    Full,
+    /// It takes more.
+    Hungry,
 }
 
 /// Starts on a request.
-pub(crate) fn start(_context: &mut Context<'_>, _message: &[u8]) -> Result<Progress, Status> {
-    Err(Status::NOT_IMPLEMENTED)
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+    let request = Request::decode(message).map_err(malformed)?;
+    let open = context.open(request.file_id)?;
+    if !open.is_directory {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    open.authorize(Need::Right(AccessMask::FILE_LIST_DIRECTORY))?;
+    if request.output_buffer_length > context.server.config.max_transact {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    let class = FileInfoClass(request.file_information_class);
+    let length = request.output_buffer_length as usize;
+    let entry_len = entry_len(class)?;
+    if length < entry_len {
+        return Err(Status::INFO_LENGTH_MISMATCH);
+    }
+    let select = select(request.pattern)?;
+    let writer = DirectoryWriter::new(class, length).ok_or(Status::INVALID_INFO_CLASS)?;
+    let is_single = (request.flags).contains(QueryDirectoryFlags::RETURN_SINGLE_ENTRY);
+    let usual = length / (entry_len + USUAL_NAME_LEN);
+    let step = Step {
+        scan: prepare(&open, &request, select),
+        open,
+        writer: Box::new(writer),
+        batch: u32::try_from(usual.clamp(MIN_BATCH, MAX_BATCH)).expect("a batch is small"),
+        max_count: if is_single { 1 } else { usize::MAX },
+    };
+    step.serve_left_over(context)
 }
+
+/// The class, if it is one that is listed: 100 needs the POSIX extensions, which were not agreed.
+fn entry_len(class: FileInfoClass) -> Result<usize, Status> {
+    let entry_len = class.entry_len().filter(|_| class != FileInfoClass::POSIX);
+    entry_len.ok_or(Status::INVALID_INFO_CLASS)
+}
+
+/// What a pattern selects. Samba refuses an empty one; \[MS-FSA\] 2.1.5.6.3 does so for a first
+/// call only.
+fn select(pattern: Utf16<'_>) -> Result<Select, Status> {
+    if pattern.len() > MAX_COMPONENT_UNITS * 2 {
+        return Err(Status::OBJECT_NAME_INVALID);
+    }
+    let text = pattern.decode().ok_or(Status::OBJECT_NAME_INVALID)?;
+    if text.is_empty() || text.contains(['\\', '/', '\0']) {
+        return Err(Status::OBJECT_NAME_INVALID);
+    }
+    let pattern = Pattern::new(&text);
+    Ok(if pattern.is_all() {
+        Select::All
+    } else if pattern.is_literal() {
+        Select::Name(text)
+    } else {
+        Select::Matching(pattern)
+    })
+}
+
+/// Starts the scan if there is none or it is to start again. \[MS-FSA\] 2.1.5.6.3: the pattern of
+/// the first call holds until then. FileIndex is passed over, as NTFS and Samba do.
+fn prepare(open: &Open, request: &Request<'_>, select: Select) -> u64 {
+    let starts_again = QueryDirectoryFlags::RESTART_SCANS | QueryDirectoryFlags::REOPEN;
+    let mut state = open.state.lock();
+    let scan = match &state.enumeration {
+        Some(enumeration) if !request.flags.intersects(starts_again) => return enumeration.scan,
+        Some(enumeration) => enumeration.scan + 1,
+        None => 0,
+    };
+    state.enumeration = Some(Enumeration {
+        scan,
+        select,
+        restart: true,
+        left_over: Vec::new(),
+        has_matched: false,
+    });
+    scan
+}
+
+impl Step {
+    pub(crate) fn resume(
+        mut self,
+        context: &mut Context<'_>,
+        outcome: Outcome,
+    ) -> Result<Progress, Status> {
+        let mut entries = match outcome {
+            Outcome::Directory(entries) => entries,
+            // What is there already is an answer; the error comes again with the next request.
+            Outcome::Failed(_) if !self.writer.is_empty() => return self.finish(),
+            Outcome::Failed(status) => return Err(status),
+            _ => return Err(Status::INTERNAL_ERROR),
+        };
+        // [`DirectoryPlan::limit`]: fewer come only at the end.
+        let is_end = entries.len() < self.batch as usize;
+        entries.reverse();
+        match self.fill(entries)? {
+            Filled::Hungry if !is_end => Ok(self.read_more(context)),
+            _ => self.finish(),
+        }
+    }
+
+    /// Begins with what the last answer left.
+    fn serve_left_over(mut self, context: &mut Context<'_>) -> Result<Progress, Status> {
+        let mut state = self.open.state.lock();
+        let enumeration = state.enumeration.as_mut();
+        let entries = enumeration.map_or(Vec::new(), |it| core::mem::take(&mut it.left_over));
+        drop(state);
+        match self.fill(entries)? {
+            Filled::Full => self.finish(),
+            Filled::Hungry => Ok(self.read_more(context)),
+        }
+    }
+
+    /// Asks for the next batch.
+    fn read_more(self, context: &mut Context<'_>) -> Progress {
+        let mut state = self.open.state.lock();
+        let (restart, select) = match &mut state.enumeration {
+            Some(it) => (core::mem::take(&mut it.restart), it.select.clone()),
+            None => (true, Select::All),
+        };
+        drop(state);
+        let plan = DirectoryPlan {
+            file: self.open.file,
+            restart,
+            select,
+            limit: self.batch,
+        };
+        let step = context::Step::QueryDirectory(self);
+        context.wait(FileOp::ReadDirectory(plan), step)
+    }
+
+    /// Puts entries into the answer, the last one first, as many as fit; the others are left over.
+    fn fill(&mut self, mut entries: Vec<DirectoryEntry>) -> Result<Filled, Status> {
+        while let Some(entry) = entries.last() {
+            if self.writer.count() == self.max_count || !push(&mut self.writer, entry) {
+                let is_empty = self.writer.is_empty();
+                self.keep(entries);
+                // Samba's word for a buffer that holds not even one entry.
+                return if is_empty {
+                    Err(Status::INFO_LENGTH_MISMATCH)
+                } else {
+                    Ok(Filled::Full)
+                };
+            }
+            entries.pop();
+        }
+        if self.writer.count() == self.max_count {
+            return Ok(Filled::Full);
+        }
+        Ok(Filled::Hungry)
+    }
+
+    /// Leaves entries for the next answer, the next one last, unless the scan started again
+    /// meanwhile. Those of an answer made at the same time stay behind these.
+    fn keep(&self, mut entries: Vec<DirectoryEntry>) {
+        let mut state = self.open.state.lock();
+        if let Some(enumeration) = &mut state.enumeration
+            && enumeration.scan == self.scan
+        {
+            enumeration.left_over.append(&mut entries);
+        }
+    }
+
+    fn finish(self) -> Result<Progress, Status> {
+        let mut state = self.open.state.lock();
+        let is_empty = self.writer.is_empty();
+        let mut has_matched = !is_empty;
+        if let Some(enumeration) = &mut state.enumeration
+            && enumeration.scan == self.scan
+        {
+            has_matched |= enumeration.has_matched;
+            enumeration.has_matched = has_matched;
+        }
+        drop(state);
+        if is_empty {
+            return Err(if has_matched {
+                Status::NO_MORE_FILES
+            } else {
+                Status::NO_SUCH_FILE
+            });
+        }
+        let output = self.writer.finish();
+        let reply = Reply::message(|out| Response { output: &output }.encode(out));
+        Ok(Progress::Done(reply))
+    }
+}
+
+/// Appends an entry in the form of the class; false where it does not fit.
+fn push(writer: &mut DirectoryWriter, entry: &DirectoryEntry) -> bool {
+    let DirectoryEntry { name, metadata } = entry;
+    let name = utf16(name);
+    writer.push(&fscc::DirectoryEntry {
+        created: metadata.created,
+        accessed: metadata.accessed,
+        written: metadata.written,
+        changed: metadata.changed,
+        end_of_file: metadata.size,
+        allocation_size: metadata.allocation,
+        attributes: wire_attributes(metadata),
+        reparse_tag: reparse_tag(metadata),
+        file_id: metadata.key.file,
+        // No 8.3 names, no extended attributes, and no place that lasts.
+        short_name: Utf16(&[]),
+        name: Utf16(&name),
+        ..fscc::DirectoryEntry::default()
+    })
+}
+
