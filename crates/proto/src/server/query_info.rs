@@ -1,24 +1,126 @@
-//! QUERY_INFO.
+//! QUERY_INFO. \[MS-SMB2\] 3.3.5.20
 
-use wire::Status;
+mod file;
+mod filesystem;
+mod security;
 
-use crate::effect::Outcome;
-use crate::server::context::{Context, Progress};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use wire::fscc::{FileInfoClass, FsInfoClass, InfoType};
+use wire::query_info::{Request, Response, SecurityInformation};
+use wire::{Status, error_response};
+
+use crate::effect::{FileOp, Outcome};
+use crate::server::context::{self, Context, Progress, Reply};
+use crate::server::open::{Open, malformed};
 
 /// What goes on once the world has answered.
-pub(crate) enum Step {}
+pub(crate) struct Step {
+    open: Arc<Open>,
+    asked: Asked,
+    /// Bytes of the answer at most.
+    max_len: usize,
+}
+
+/// What is asked.
+#[derive(Clone, Copy)]
+enum Asked {
+    File(FileInfoClass),
+    Filesystem(FsInfoClass),
+    Security(SecurityInformation),
+}
+
+/// Starts on a request.
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+    let request = Request::decode(message).map_err(malformed)?;
+    let open = context.open(request.file_id)?;
+    if request.output_buffer_length > context.server.config.max_transact {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    let max_len = request.output_buffer_length as usize;
+    let (asked, operation) = match request.info_type {
+        InfoType::FILE => {
+            let class = FileInfoClass(request.file_info_class);
+            file::check(class, &open, context.dialect, max_len)?;
+            (Asked::File(class), FileOp::Stat(open.file))
+        }
+        InfoType::FILESYSTEM => {
+            let class = FsInfoClass(request.file_info_class);
+            filesystem::check(class, max_len)?;
+            (Asked::Filesystem(class), FileOp::Volume(open.file))
+        }
+        InfoType::SECURITY => {
+            let parts = SecurityInformation(request.additional_information);
+            security::check(parts, &open)?;
+            (Asked::Security(parts), FileOp::Stat(open.file))
+        }
+        InfoType::QUOTA => return Err(Status::NOT_SUPPORTED),
+        _ => return Err(Status::INVALID_PARAMETER),
+    };
+    let step = Step {
+        open,
+        asked,
+        max_len,
+    };
+    Ok(context.wait(operation, context::Step::QueryInfo(step)))
+}
 
 impl Step {
     pub(crate) fn resume(
         self,
-        _context: &mut Context<'_>,
-        _outcome: Outcome,
+        context: &mut Context<'_>,
+        outcome: Outcome,
     ) -> Result<Progress, Status> {
-        match self {}
+        match (self.asked, outcome) {
+            (_, Outcome::Failed(status)) => Err(status),
+            (Asked::File(class), Outcome::Metadata(metadata)) => {
+                let bytes = file::describe(class, context.server, &self.open, &metadata)?;
+                Ok(answer(bytes, self.max_len))
+            }
+            (Asked::Filesystem(class), Outcome::Volume(volume)) => {
+                let bytes = filesystem::describe(class, context, &volume)?;
+                Ok(answer(bytes, self.max_len))
+            }
+            (Asked::Security(parts), Outcome::Metadata(metadata)) => {
+                let bytes = security::describe(parts, &metadata);
+                Ok(answer_whole(&bytes, self.max_len, context))
+            }
+            _ => Err(Status::INTERNAL_ERROR),
+        }
     }
 }
 
-/// Starts on a request.
-pub(crate) fn start(_context: &mut Context<'_>, _message: &[u8]) -> Result<Progress, Status> {
-    Err(Status::NOT_IMPLEMENTED)
+/// An answer of which the client gets what its buffer holds. \[MS-SMB2\] 3.3.5.20.1
+fn answer(mut bytes: Vec<u8>, max_len: usize) -> Progress {
+    let status = if bytes.len() > max_len {
+        bytes.truncate(max_len);
+        Status::BUFFER_OVERFLOW
+    } else {
+        Status::SUCCESS
+    };
+    let response = Response { output: &bytes };
+    Progress::Done(Reply::with_status(status, |out| response.encode(out)))
 }
+
+/// An answer that is told whole or not at all: else the error tells how large a buffer it takes.
+/// \[MS-SMB2\] 3.3.5.20.3, 2.2.2.2.2
+fn answer_whole(bytes: &[u8], max_len: usize, context: &Context<'_>) -> Progress {
+    if bytes.len() <= max_len {
+        return answer(bytes.to_vec(), max_len);
+    }
+    let needed = u32::try_from(bytes.len()).expect("a descriptor is shorter than 4 GiB");
+    let needed = needed.to_le_bytes();
+    let in_context = context.dialect == wire::dialect::Dialect::SMB_3_1_1;
+    let wrapped = error_response::encode_contexts(&[error_response::ErrorContext {
+        error_id: error_response::ErrorId::DEFAULT,
+        data: &needed,
+    }]);
+    let response = error_response::Response {
+        context_count: u8::from(in_context),
+        error_data: if in_context { &wrapped } else { &needed },
+    };
+    let reply = Reply::with_status(Status::BUFFER_TOO_SMALL, |out| response.encode(out));
+    Progress::Done(reply)
+}
+

@@ -1,0 +1,273 @@
+//! What QUERY_INFO tells of a file. \[MS-SMB2\] 3.3.5.20.1, \[MS-FSA\] 2.1.5.12
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use wire::access::AccessMask;
+use wire::dialect::Dialect;
+use wire::fscc::{
+    FileAccessInformation, FileAlignmentInformation, FileAllInformation,
+    FileAttributeTagInformation, FileBasicInformation, FileCompressionInformation,
+    FileEaInformation, FileIdInformation, FileInfoClass, FileInternalInformation,
+    FileModeInformation, FileNameInformation, FileNetworkOpenInformation, FilePositionInformation,
+    FileStandardInformation, FileStreamInformation, ModeFlags, StreamWriter,
+};
+use wire::text::utf16;
+use wire::{Status, Utf16};
+
+use crate::effect::Metadata;
+use crate::path::SharePath;
+use crate::server::Server;
+use crate::server::open::{Need, Open, reparse_tag, wire_attributes};
+
+/// Whether the class is one that can be asked, by this open and with this buffer.
+pub(super) fn check(
+    class: FileInfoClass,
+    open: &Open,
+    dialect: Dialect,
+    max_len: usize,
+) -> Result<(), Status> {
+    open.authorize(needs(class)?)?;
+    // [MS-SMB2] 3.3.5.20.1: of dialect 3.1.1 only.
+    if class == FileInfoClass::NORMALIZED_NAME && dialect < Dialect::SMB_3_1_1 {
+        return Err(Status::NOT_SUPPORTED);
+    }
+    if max_len < class.fixed_len().unwrap_or(0) {
+        return Err(Status::INFO_LENGTH_MISMATCH);
+    }
+    // There are no extended attributes.
+    if class == FileInfoClass::FULL_EA {
+        return Err(Status::NO_EAS_ON_FILE);
+    }
+    Ok(())
+}
+
+/// What a class needs of the open; an error where it is not told. Windows and Samba look at these
+/// rights for these classes only.
+fn needs(class: FileInfoClass) -> Result<Need, Status> {
+    match class {
+        FileInfoClass::BASIC
+        | FileInfoClass::ALL
+        | FileInfoClass::NETWORK_OPEN
+        | FileInfoClass::ATTRIBUTE_TAG => Ok(Need::Right(AccessMask::FILE_READ_ATTRIBUTES)),
+        FileInfoClass::FULL_EA => Ok(Need::Right(AccessMask::FILE_READ_EA)),
+        FileInfoClass::STANDARD
+        | FileInfoClass::INTERNAL
+        | FileInfoClass::EA
+        | FileInfoClass::ACCESS
+        | FileInfoClass::NAME
+        | FileInfoClass::POSITION
+        | FileInfoClass::MODE
+        | FileInfoClass::ALIGNMENT
+        | FileInfoClass::ALTERNATE_NAME
+        | FileInfoClass::STREAM
+        | FileInfoClass::COMPRESSION
+        | FileInfoClass::NORMALIZED_NAME
+        | FileInfoClass::ID => Ok(Need::Nothing),
+        _ => Err(Status::INVALID_INFO_CLASS),
+    }
+}
+
+/// The structure of the class.
+pub(super) fn describe(
+    class: FileInfoClass,
+    server: &Server,
+    open: &Open,
+    metadata: &Metadata,
+) -> Result<Vec<u8>, Status> {
+    let mut out = Vec::new();
+    match class {
+        FileInfoClass::BASIC => basic(metadata).encode(&mut out),
+        FileInfoClass::STANDARD => standard(server, open, metadata).encode(&mut out),
+        FileInfoClass::INTERNAL => internal(metadata).encode(&mut out),
+        FileInfoClass::EA => FileEaInformation::default().encode(&mut out),
+        FileInfoClass::ACCESS => access(open).encode(&mut out),
+        FileInfoClass::POSITION => position(open).encode(&mut out),
+        FileInfoClass::MODE => mode(open).encode(&mut out),
+        FileInfoClass::ALIGNMENT => FileAlignmentInformation::default().encode(&mut out),
+        FileInfoClass::COMPRESSION => compression(metadata).encode(&mut out),
+        FileInfoClass::NETWORK_OPEN => network_open(metadata).encode(&mut out),
+        FileInfoClass::ATTRIBUTE_TAG => attribute_tag(metadata).encode(&mut out),
+        FileInfoClass::ID => id(metadata).encode(&mut out),
+        FileInfoClass::STREAM => out = streams(metadata),
+        _ => describe_named(class, server, open, metadata, &mut out)?,
+    }
+    Ok(out)
+}
+
+/// The classes that hold a name.
+fn describe_named(
+    class: FileInfoClass,
+    server: &Server,
+    open: &Open,
+    metadata: &Metadata,
+    out: &mut Vec<u8>,
+) -> Result<(), Status> {
+    let path = server.files.path(open.key, open.file);
+    let path = path.unwrap_or_default();
+    match class {
+        FileInfoClass::ALL => {
+            let name = utf16(&absolute(&path));
+            all(server, open, metadata, &name).encode(out);
+        }
+        FileInfoClass::NAME => put_name(&absolute(&path), out),
+        FileInfoClass::NORMALIZED_NAME => put_name(&path.to_wire(), out),
+        FileInfoClass::ALTERNATE_NAME if is_short(path.name()) => put_name(path.name(), out),
+        // [MS-FSA] 2.1.5.12.3: there are no 8.3 names but those that are so by themselves.
+        FileInfoClass::ALTERNATE_NAME => return Err(Status::OBJECT_NAME_NOT_FOUND),
+        _ => return Err(Status::INVALID_INFO_CLASS),
+    }
+    Ok(())
+}
+
+fn put_name(name: &str, out: &mut Vec<u8>) {
+    let name = utf16(name);
+    FileNameInformation { name: Utf16(&name) }.encode(out);
+}
+
+/// From the root of the share on, with a separator in front: `\` is the root.
+fn absolute(path: &SharePath) -> String {
+    let mut name = String::from("\\");
+    name.push_str(&path.to_wire());
+    name
+}
+
+/// Whether a name is of the 8.3 form as it is.
+fn is_short(name: &str) -> bool {
+    let (stem, extension) = name.split_once('.').unwrap_or((name, ""));
+    let is_short_char = |c: char| c.is_ascii_graphic() && !"+,;=[].".contains(c);
+    (1..=8).contains(&stem.len())
+        && extension.len() <= 3
+        && stem.chars().chain(extension.chars()).all(is_short_char)
+        && !name.ends_with('.')
+}
+
+fn basic(metadata: &Metadata) -> FileBasicInformation {
+    FileBasicInformation {
+        created: metadata.created,
+        accessed: metadata.accessed,
+        written: metadata.written,
+        changed: metadata.changed,
+        attributes: wire_attributes(metadata),
+    }
+}
+
+/// A directory has one name, whatever the file system counts; a name that is about to go does not
+/// count. Samba does the same.
+fn standard(server: &Server, open: &Open, metadata: &Metadata) -> FileStandardInformation {
+    let is_delete_pending = server.files.is_delete_pending(open.key);
+    let names = if metadata.is_directory() {
+        1
+    } else {
+        metadata.links
+    };
+    FileStandardInformation {
+        allocation_size: metadata.allocation,
+        end_of_file: metadata.size,
+        number_of_links: names.saturating_sub(u32::from(is_delete_pending)),
+        is_delete_pending,
+        is_directory: metadata.is_directory(),
+    }
+}
+
+fn internal(metadata: &Metadata) -> FileInternalInformation {
+    FileInternalInformation {
+        index_number: metadata.key.file,
+    }
+}
+
+fn access(open: &Open) -> FileAccessInformation {
+    FileAccessInformation {
+        access_flags: open.granted,
+    }
+}
+
+fn position(open: &Open) -> FilePositionInformation {
+    FilePositionInformation {
+        current_byte_offset: open.position.load(Ordering::Relaxed),
+    }
+}
+
+/// The options of the CREATE that are modes, with what was set since. \[MS-FSA\] 2.1.5.12.20
+fn mode(open: &Open) -> FileModeInformation {
+    let modes = ModeFlags::WRITE_THROUGH
+        | ModeFlags::SEQUENTIAL_ONLY
+        | ModeFlags::NO_INTERMEDIATE_BUFFERING
+        | ModeFlags::SYNCHRONOUS_IO_ALERT
+        | ModeFlags::SYNCHRONOUS_IO_NONALERT
+        | ModeFlags::DELETE_ON_CLOSE;
+    let settable = ModeFlags::WRITE_THROUGH | ModeFlags::SEQUENTIAL_ONLY;
+    let mut mode = ModeFlags(open.options.0) & modes;
+    if let Some(set) = open.state.lock().mode {
+        mode = mode.without(settable) | ModeFlags(set);
+    }
+    FileModeInformation { mode }
+}
+
+fn all<'a>(
+    server: &Server,
+    open: &Open,
+    metadata: &Metadata,
+    name: &'a [u8],
+) -> FileAllInformation<'a> {
+    FileAllInformation {
+        basic: basic(metadata),
+        standard: standard(server, open, metadata),
+        internal: internal(metadata),
+        ea: FileEaInformation::default(),
+        access: access(open),
+        position: position(open),
+        mode: mode(open),
+        alignment: FileAlignmentInformation::default(),
+        name: FileNameInformation { name: Utf16(name) },
+    }
+}
+
+fn compression(metadata: &Metadata) -> FileCompressionInformation {
+    FileCompressionInformation {
+        compressed_size: metadata.size,
+        ..FileCompressionInformation::default()
+    }
+}
+
+fn network_open(metadata: &Metadata) -> FileNetworkOpenInformation {
+    FileNetworkOpenInformation {
+        created: metadata.created,
+        accessed: metadata.accessed,
+        written: metadata.written,
+        changed: metadata.changed,
+        allocation_size: metadata.allocation,
+        end_of_file: metadata.size,
+        attributes: wire_attributes(metadata),
+    }
+}
+
+fn attribute_tag(metadata: &Metadata) -> FileAttributeTagInformation {
+    FileAttributeTagInformation {
+        attributes: wire_attributes(metadata),
+        reparse_tag: reparse_tag(metadata),
+    }
+}
+
+fn id(metadata: &Metadata) -> FileIdInformation {
+    FileIdInformation {
+        volume_serial_number: metadata.key.volume,
+        file_id: u128::from(metadata.key.file),
+    }
+}
+
+/// The one stream of a file; a directory has none.
+fn streams(metadata: &Metadata) -> Vec<u8> {
+    let mut writer = StreamWriter::new(usize::MAX);
+    if !metadata.is_directory() {
+        let name = utf16("::$DATA");
+        let fits = writer.push(&FileStreamInformation {
+            stream_size: metadata.size,
+            allocation_size: metadata.allocation,
+            name: Utf16(&name),
+        });
+        assert!(fits, "a list without a limit has room");
+    }
+    writer.finish()
+}

@@ -1,0 +1,152 @@
+//! What QUERY_INFO tells of the file system. \[MS-SMB2\] 3.3.5.20.2, \[MS-FSA\] 2.1.5.13
+
+use alloc::vec::Vec;
+
+use wire::fscc::{
+    DeviceCharacteristics, DeviceType, FileFsAttributeInformation, FileFsDeviceInformation,
+    FileFsFullSizeInformation, FileFsObjectIdInformation, FileFsSectorSizeInformation,
+    FileFsSizeInformation, FileFsVolumeInformation, FileSystemAttributes, FsInfoClass,
+    SectorSizeFlags,
+};
+use wire::text::utf16;
+use wire::{Guid, Status, Utf16};
+
+use crate::effect::VolumeInfo;
+use crate::server::context::Context;
+
+/// Bytes of a sector, as Samba tells it for whatever disk.
+const SECTOR: u32 = 512;
+/// UTF-16 units of a label. \[MS-FSCC\] 2.5.9
+const MAX_LABEL_UNITS: usize = 32;
+
+/// Whether the class is one that can be asked with this buffer.
+pub(super) fn check(class: FsInfoClass, max_len: usize) -> Result<(), Status> {
+    let fixed_len = match class {
+        FsInfoClass::VOLUME
+        | FsInfoClass::SIZE
+        | FsInfoClass::DEVICE
+        | FsInfoClass::ATTRIBUTE
+        | FsInfoClass::FULL_SIZE
+        | FsInfoClass::OBJECT_ID
+        | FsInfoClass::SECTOR_SIZE => class.fixed_len().unwrap_or(0),
+        _ => return Err(Status::INVALID_INFO_CLASS),
+    };
+    if max_len < fixed_len {
+        return Err(Status::INFO_LENGTH_MISMATCH);
+    }
+    Ok(())
+}
+
+/// The structure of the class.
+pub(super) fn describe(
+    class: FsInfoClass,
+    context: &Context<'_>,
+    volume: &VolumeInfo,
+) -> Result<Vec<u8>, Status> {
+    let mut out = Vec::new();
+    match class {
+        FsInfoClass::VOLUME => put_volume(&context.tree.share.name, volume, &mut out),
+        FsInfoClass::SIZE => size(volume).encode(&mut out),
+        FsInfoClass::DEVICE => device(context).encode(&mut out),
+        FsInfoClass::ATTRIBUTE => put_attributes(context, volume, &mut out),
+        FsInfoClass::FULL_SIZE => full_size(volume).encode(&mut out),
+        FsInfoClass::OBJECT_ID => object_id(context).encode(&mut out),
+        FsInfoClass::SECTOR_SIZE => sector_size().encode(&mut out),
+        _ => return Err(Status::INVALID_INFO_CLASS),
+    }
+    Ok(out)
+}
+
+/// The label is the name of the share, as Samba has it.
+fn put_volume(share: &str, volume: &VolumeInfo, out: &mut Vec<u8>) {
+    let mut label = utf16(share);
+    label.truncate(MAX_LABEL_UNITS * 2);
+    let information = FileFsVolumeInformation {
+        created: volume.created,
+        serial_number: volume.serial as u32,
+        supports_objects: false,
+        label: Utf16(&label),
+    };
+    information.encode(out);
+}
+
+/// Sectors of a unit, and units in a block: a block is a unit where it is a multiple of sectors.
+fn sectors(volume: &VolumeInfo) -> u32 {
+    (volume.block / SECTOR).max(1)
+}
+
+fn size(volume: &VolumeInfo) -> FileFsSizeInformation {
+    FileFsSizeInformation {
+        total_allocation_units: volume.total,
+        available_allocation_units: volume.available,
+        sectors_per_allocation_unit: sectors(volume),
+        bytes_per_sector: SECTOR,
+    }
+}
+
+fn full_size(volume: &VolumeInfo) -> FileFsFullSizeInformation {
+    FileFsFullSizeInformation {
+        total_allocation_units: volume.total,
+        caller_available_allocation_units: volume.available,
+        actual_available_allocation_units: volume.free,
+        sectors_per_allocation_unit: sectors(volume),
+        bytes_per_sector: SECTOR,
+    }
+}
+
+fn device(context: &Context<'_>) -> FileFsDeviceInformation {
+    let mut characteristics = DeviceCharacteristics::DEVICE_IS_MOUNTED;
+    if context.tree.share.read_only {
+        characteristics |= DeviceCharacteristics::READ_ONLY_DEVICE;
+    }
+    FileFsDeviceInformation {
+        device_type: DeviceType::DISK,
+        characteristics,
+    }
+}
+
+/// What Samba says of a share without extended attributes and streams, and hard links. "NTFS",
+/// since clients trust no other name with access control lists.
+fn put_attributes(context: &Context<'_>, volume: &VolumeInfo, out: &mut Vec<u8>) {
+    let mut attributes = FileSystemAttributes::CASE_SENSITIVE_SEARCH
+        | FileSystemAttributes::CASE_PRESERVED_NAMES
+        | FileSystemAttributes::UNICODE_ON_DISK
+        | FileSystemAttributes::PERSISTENT_ACLS
+        | FileSystemAttributes::SUPPORTS_OBJECT_IDS
+        | FileSystemAttributes::SUPPORTS_HARD_LINKS;
+    if context.tree.share.read_only {
+        attributes |= FileSystemAttributes::READ_ONLY_VOLUME;
+    }
+    let name = utf16("NTFS");
+    let information = FileFsAttributeInformation {
+        attributes,
+        maximum_component_name_length: volume.max_name,
+        file_system_name: Utf16(&name),
+    };
+    information.encode(out);
+}
+
+/// The server's id with the number of the share: the same as long as the configuration is.
+fn object_id(context: &Context<'_>) -> FileFsObjectIdInformation {
+    let Guid(mut object_id) = context.server.config.guid;
+    let share = context.tree.share.id.0.to_le_bytes();
+    for (byte, share) in object_id[12..].iter_mut().zip(share) {
+        *byte ^= share;
+    }
+    FileFsObjectIdInformation {
+        object_id: Guid(object_id),
+        extended_info: [0; 48],
+    }
+}
+
+fn sector_size() -> FileFsSectorSizeInformation {
+    FileFsSectorSizeInformation {
+        logical_bytes_per_sector: SECTOR,
+        physical_bytes_per_sector_for_atomicity: SECTOR,
+        physical_bytes_per_sector_for_performance: SECTOR,
+        effective_physical_bytes_per_sector_for_atomicity: SECTOR,
+        flags: SectorSizeFlags::ALIGNED_DEVICE | SectorSizeFlags::PARTITION_ALIGNED_ON_DEVICE,
+        byte_offset_for_sector_alignment: 0,
+        byte_offset_for_partition_alignment: 0,
+    }
+}
