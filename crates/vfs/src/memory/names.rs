@@ -71,8 +71,13 @@ impl State {
     }
 
     pub(super) fn unlink(&mut self, file: LocalOpen) -> Result<Outcome, Status> {
-        self.check_delete(file)?;
         let (node, place) = self.named(file)?;
+        if !self
+            .tree
+            .may_remove(&self.open_of(file)?.token, &place, node)
+        {
+            return Err(Status::ACCESS_DENIED);
+        }
         if self.tree.node(node).kind() == FileKind::Directory {
             self.check_empty(file)?;
         }
