@@ -1,0 +1,177 @@
+//! What the kernel's errors mean to a client: the one table.
+//!
+//! An error has one meaning for all operations, unless the context gives it another.
+
+use rustix::io::Errno;
+use wire::Status;
+
+/// What was being done when the kernel refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// Walking the directories of a path.
+    Walk,
+    /// Opening, making or asking about the file that a path names.
+    Open,
+    /// Removing a name.
+    Remove,
+    /// Renaming or linking.
+    Rename,
+    /// Reading, writing, flushing or cutting.
+    Data,
+    /// Changing attributes, times or permissions.
+    Attributes,
+}
+
+/// The meaning of an error.
+pub fn status(errno: Errno, context: Context) -> Status {
+    special(errno, context).unwrap_or_else(|| general(errno))
+}
+
+/// Where the context makes a difference.
+fn special(errno: Errno, context: Context) -> Option<Status> {
+    use Context::{Attributes, Data, Open, Remove, Rename, Walk};
+    let status = match (context, errno) {
+        // A directory of the path that is missing, a file, a loop of links or outside the share:
+        // to the client the path is not there.
+        (Walk, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => {
+            Status::OBJECT_PATH_NOT_FOUND
+        }
+        (Rename, Errno::NOENT | Errno::NOTDIR) => Status::OBJECT_PATH_NOT_FOUND,
+        // A link that leads out of the share leads nowhere.
+        (Open, Errno::XDEV | Errno::LOOP) => Status::OBJECT_NAME_NOT_FOUND,
+        // A fifo or socket without its other end, or a device without its driver.
+        (Open, Errno::NXIO | Errno::NODEV) => Status::ACCESS_DENIED,
+        (Open, Errno::NOTDIR) => Status::NOT_A_DIRECTORY,
+        (Remove, Errno::BUSY) => Status::SHARING_VIOLATION,
+        (Remove, Errno::ISDIR) => Status::FILE_IS_A_DIRECTORY,
+        (Remove, Errno::NOTDIR) => Status::NOT_A_DIRECTORY,
+        // [MS-FSA] 2.1.5.15.11: what is a directory, or is not empty, is not replaced.
+        (Rename, Errno::ISDIR | Errno::NOTEMPTY) => Status::ACCESS_DENIED,
+        (Rename, Errno::EXIST) => Status::OBJECT_NAME_COLLISION,
+        (Rename, Errno::BUSY) => Status::SHARING_VIOLATION,
+        // The descriptor was not opened for this.
+        (Data | Attributes, Errno::BADF) => Status::ACCESS_DENIED,
+        (Data, Errno::INVAL | Errno::OVERFLOW) => Status::INVALID_PARAMETER,
+        (Data, Errno::NXIO) => Status::INVALID_PARAMETER,
+        (Data, Errno::ISDIR | Errno::SPIPE) => Status::INVALID_DEVICE_REQUEST,
+        _ => return None,
+    };
+    Some(status)
+}
+
+/// Whatever the context.
+fn general(errno: Errno) -> Status {
+    match errno {
+        Errno::PERM | Errno::ACCESS => Status::ACCESS_DENIED,
+        Errno::NOENT => Status::OBJECT_NAME_NOT_FOUND,
+        Errno::EXIST => Status::OBJECT_NAME_COLLISION,
+        Errno::NOTDIR => Status::OBJECT_PATH_NOT_FOUND,
+        Errno::ISDIR => Status::FILE_IS_A_DIRECTORY,
+        Errno::NOTEMPTY => Status::DIRECTORY_NOT_EMPTY,
+        Errno::NAMETOOLONG | Errno::ILSEQ => Status::OBJECT_NAME_INVALID,
+        Errno::LOOP => Status::OBJECT_PATH_NOT_FOUND,
+        Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Status::DISK_FULL,
+        Errno::ROFS => Status::MEDIA_WRITE_PROTECTED,
+        Errno::MFILE | Errno::NFILE => Status::TOO_MANY_OPENED_FILES,
+        Errno::NOMEM | Errno::NOBUFS => Status::INSUFFICIENT_RESOURCES,
+        Errno::MLINK => Status::TOO_MANY_LINKS,
+        Errno::XDEV => Status::NOT_SAME_DEVICE,
+        Errno::BUSY | Errno::TXTBSY => Status::SHARING_VIOLATION,
+        Errno::INVAL | Errno::FAULT | Errno::OVERFLOW => Status::INVALID_PARAMETER,
+        Errno::BADF => Status::INVALID_HANDLE,
+        Errno::NOSYS | Errno::OPNOTSUPP => Status::NOT_SUPPORTED,
+        Errno::IO => Status::IO_DEVICE_ERROR,
+        Errno::NODEV | Errno::NXIO => Status::NO_SUCH_DEVICE,
+        Errno::STALE => Status::FILE_CLOSED,
+        Errno::TIMEDOUT => Status::IO_TIMEOUT,
+        Errno::CANCELED | Errno::INTR => Status::CANCELLED,
+        _ => Status::UNSUCCESSFUL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_directory_is_told_from_a_missing_file() {
+        assert_eq!(
+            status(Errno::NOENT, Context::Walk),
+            Status::OBJECT_PATH_NOT_FOUND
+        );
+        assert_eq!(
+            status(Errno::NOENT, Context::Open),
+            Status::OBJECT_NAME_NOT_FOUND
+        );
+        assert_eq!(
+            status(Errno::NOTDIR, Context::Walk),
+            Status::OBJECT_PATH_NOT_FOUND
+        );
+        assert_eq!(
+            status(Errno::NOTDIR, Context::Open),
+            Status::NOT_A_DIRECTORY
+        );
+    }
+
+    #[test]
+    fn what_leaves_the_share_is_not_there() {
+        assert_eq!(
+            status(Errno::XDEV, Context::Walk),
+            Status::OBJECT_PATH_NOT_FOUND
+        );
+        assert_eq!(
+            status(Errno::XDEV, Context::Open),
+            Status::OBJECT_NAME_NOT_FOUND
+        );
+        assert_eq!(
+            status(Errno::XDEV, Context::Rename),
+            Status::NOT_SAME_DEVICE
+        );
+    }
+
+    #[test]
+    fn a_full_disk_is_full_for_everybody() {
+        for context in [
+            Context::Open,
+            Context::Rename,
+            Context::Data,
+            Context::Attributes,
+        ] {
+            assert_eq!(status(Errno::NOSPC, context), Status::DISK_FULL);
+            assert_eq!(status(Errno::DQUOT, context), Status::DISK_FULL);
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_taken_collides() {
+        assert_eq!(
+            status(Errno::EXIST, Context::Rename),
+            Status::OBJECT_NAME_COLLISION
+        );
+        assert_eq!(
+            status(Errno::EXIST, Context::Open),
+            Status::OBJECT_NAME_COLLISION
+        );
+        assert_eq!(
+            status(Errno::NOTEMPTY, Context::Remove),
+            Status::DIRECTORY_NOT_EMPTY
+        );
+        assert_eq!(
+            status(Errno::NOTEMPTY, Context::Rename),
+            Status::ACCESS_DENIED
+        );
+    }
+
+    #[test]
+    fn no_error_is_a_success() {
+        for raw in 1..134 {
+            let errno = Errno::from_raw_os_error(raw);
+            for context in [Context::Walk, Context::Open, Context::Remove, Context::Data] {
+                assert!(
+                    status(errno, context).is_error(),
+                    "{errno:?} in {context:?}"
+                );
+            }
+        }
+    }
+}
