@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attributes;
+pub mod dosattrib;
 pub mod errno;
 pub mod fold;
 pub mod memory;
