@@ -4,12 +4,20 @@
 //! [`memory::Memory`] serves tests and the simulator. What can
 //! be decided without a system call is decided once for both: who may do what in [`rights`], DOS
 //! attributes in [`attributes`], names without regard to case in [`fold`].
+//!
+//! # Who must be what, when
+//!
+//! A process that runs as root does every operation of [`FileSystem::execute`] and
+//! [`FileSystem::write`] under the Unix credentials of the open's token. They are set on the
+//! calling thread and stay set (see [`identity`]): a worker calls [`identity::own`] before it
+//! does something as the server itself.
 #![forbid(unsafe_code)]
 
 pub mod attributes;
 pub mod dosattrib;
 pub mod errno;
 pub mod fold;
+pub mod identity;
 pub mod memory;
 pub mod rights;
 mod settle;
