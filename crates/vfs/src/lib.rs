@@ -1,7 +1,7 @@
 //! What a file is: a folder of the local system, or memory.
 //!
 //! Both implement the file operations of [`proto::effect`]; there is no mapping layer in between.
-//! [`memory::Memory`] serves tests and the simulator. What can
+//! [`posix::Posix`] serves a folder, [`memory::Memory`] serves tests and the simulator. What can
 //! be decided without a system call is decided once for both: who may do what in [`rights`], DOS
 //! attributes in [`attributes`], names without regard to case in [`fold`].
 //!
@@ -19,8 +19,10 @@ pub mod errno;
 pub mod fold;
 pub mod identity;
 pub mod memory;
+pub mod posix;
 pub mod rights;
 mod settle;
+mod table;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -21,6 +21,24 @@ macro_rules! promises {
                 }
             )* })*
         }
+
+        mod posix {
+            $(mod $module { $(
+                #[test]
+                fn $promise() {
+                    crate::$module::$promise(&crate::share::Share::posix());
+                }
+            )* })*
+        }
+
+        mod tmpfs {
+            $(mod $module { $(
+                #[test]
+                fn $promise() {
+                    crate::$module::$promise(&crate::share::Share::tmpfs());
+                }
+            )* })*
+        }
     };
 }
 

@@ -8,8 +8,10 @@ use proto::effect::{
 };
 use proto::path::SharePath;
 use proto::token::Token;
+use tempfile::TempDir;
 use vfs::memory::{self, Memory};
-use vfs::{Attempt, Effort, FileSystem};
+use vfs::posix::{self, Posix};
+use vfs::{Attempt, Effort, FileSystem, identity};
 use wire::Status;
 use wire::access::{AccessMask, FileAttributes};
 
@@ -17,6 +19,8 @@ use wire::access::{AccessMask, FileAttributes};
 pub(crate) struct Share {
     pub(crate) fs: Box<dyn FileSystem>,
     pub(crate) token: Arc<Token>,
+    /// The folder on disk, which goes with the share.
+    _folder: Option<TempDir>,
 }
 
 /// All rights to the bytes, and to delete.
@@ -25,19 +29,56 @@ pub(crate) const ALL: AccessMask = AccessMask(0x001F_01FF);
 impl Share {
     /// A share in memory.
     pub(crate) fn memory() -> Self {
-        let token = Token {
-            uid: 1000,
-            gid: 1000,
-            groups: vec![],
-        };
         let options = memory::Options {
             uid: 1000,
             gid: 1000,
             ..Default::default()
         };
+        let fs = Box::new(Memory::new(ShareId(3), options));
+        let token = Token {
+            uid: 1000,
+            gid: 1000,
+            groups: vec![],
+        };
         Self {
-            fs: Box::new(Memory::new(ShareId(3), options)),
+            fs,
             token: Arc::new(token),
+            _folder: None,
+        }
+    }
+
+    /// A share of a folder on the disk.
+    pub(crate) fn posix() -> Self {
+        Self::folder(TempDir::new().expect("a folder"))
+    }
+
+    /// A share of a folder on a file system in memory, where there is one.
+    pub(crate) fn tmpfs() -> Self {
+        match TempDir::new_in("/dev/shm") {
+            Ok(folder) => Self::folder(folder),
+            Err(error) => {
+                println!("no tmpfs to be had ({error}): the disk stands in");
+                Self::posix()
+            }
+        }
+    }
+
+    /// A share of a folder that belongs to an ordinary user, where that can be had.
+    fn folder(folder: TempDir) -> Self {
+        if identity::switches() {
+            std::os::unix::fs::chown(folder.path(), Some(1000), Some(1000)).expect("a chown");
+        }
+        let posix = Posix::new(ShareId(3), folder.path(), posix::Options::default());
+        let token = Token {
+            uid: 1000,
+            gid: 1000,
+            groups: vec![],
+        };
+        let token = identity::effective(&Arc::new(token));
+        Self {
+            fs: Box::new(posix.expect("a share")),
+            token,
+            _folder: Some(folder),
         }
     }
 

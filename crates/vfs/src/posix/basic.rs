@@ -1,0 +1,275 @@
+//! Attributes, times and lengths.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use proto::effect::{BasicChanges, FileKind, Outcome, VolumeInfo};
+use rustix::fs::{
+    AtFlags, CWD, Mode, Timespec, Timestamps, UTIME_OMIT, chmodat, fdatasync, fstatvfs, fsync,
+    ftruncate, utimensat,
+};
+use rustix::io::Errno;
+use wire::access::FileAttributes;
+use wire::{FileTime, Status};
+
+use super::data::reserve;
+use super::file::OpenFile;
+use super::stat::{Stat, Subject, as_server, by_descriptor, has_note, stat};
+use super::walk::{Directory, Run};
+use super::{CUT_MAX, Posix};
+use crate::dosattrib::DosInfo;
+use crate::errno::{Context, status};
+use crate::{Effort, Step, Stop, attributes};
+
+/// The owner's permission to write.
+const OWNER_WRITES: u32 = 0o200;
+
+impl Posix {
+    pub(super) fn stat(&self, file: &OpenFile) -> Step<Outcome> {
+        let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Open))?;
+        let name = file.link.place().name;
+        Ok(Outcome::Metadata(self.metadata(
+            file.subject(),
+            &stat,
+            &name,
+        )))
+    }
+
+    pub(super) fn set_basic(&self, file: &OpenFile, changes: &BasicChanges) -> Step<Outcome> {
+        // The time of the last change of metadata is the kernel's to set.
+        let BasicChanges {
+            created,
+            accessed,
+            written,
+            changed: _,
+            attributes,
+        } = *changes;
+        if created.is_some() || attributes.is_some() {
+            self.set_note(file, created, attributes)?;
+        }
+        if accessed.is_some() || written.is_some() {
+            set_times(file.subject(), accessed, written)?;
+        }
+        self.stat(file)
+    }
+
+    /// Changes what Samba's attribute says, and leaves the rest of it.
+    /// Sets the nine bits of the permissions. Whether this user may is the kernel's to say.
+    pub(super) fn set_permissions(&self, file: &OpenFile, mode: u32) -> Step<Outcome> {
+        let now = stat(&file.fd).map_err(|errno| status(errno, Context::Attributes))?;
+        let is = u32::from(now.0.stx_mode) & 0o7777;
+        change_mode(file, is & !PERMISSIONS | mode & PERMISSIONS)?;
+        self.stat(file)
+    }
+
+    fn set_note(
+        &self,
+        file: &OpenFile,
+        created: Option<FileTime>,
+        asked: Option<FileAttributes>,
+    ) -> Step<()> {
+        let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Attributes))?;
+        if !has_note(&stat) {
+            return Ok(());
+        }
+        if !self.keeps_attributes {
+            return asked.map_or(Ok(()), |asked| set_mode(file, &stat, asked));
+        }
+        let is = self.metadata(file.subject(), &stat, "");
+        let info = DosInfo {
+            attributes: Some(attributes::kept(asked.unwrap_or(is.attributes))),
+            created: Some(created.unwrap_or(is.created)),
+        };
+        let stored = self.store(file.subject(), info);
+        Ok(stored.map_err(|errno| status(errno, Context::Attributes))?)
+    }
+
+    /// Keeps attributes if that is to be had. A file that was made is not unmade for them.
+    pub(super) fn keep(&self, of: Subject<'_>, info: DosInfo) {
+        if !self.keeps_attributes {
+            return;
+        }
+        if let Err(error) = self.store(of, info) {
+            tracing::debug!(%error, "cannot keep DOS attributes");
+        }
+    }
+
+    pub(super) fn overwrite(
+        &self,
+        file: &OpenFile,
+        asked: FileAttributes,
+        allocation: u64,
+        run: Run<'_>,
+    ) -> Step<Outcome> {
+        self.cut(file, 0, run)?;
+        if allocation > 0 {
+            reserve(&file.fd, allocation)?;
+        }
+        let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Data))?;
+        let is = self.metadata(file.subject(), &stat, "");
+        let kept = attributes::of_new(asked, FileKind::File);
+        let info = DosInfo {
+            attributes: Some(kept),
+            created: Some(is.created),
+        };
+        self.keep(file.subject(), info);
+        self.stat(file)
+    }
+
+    pub(super) fn set_end_of_file(
+        &self,
+        file: &OpenFile,
+        length: u64,
+        run: Run<'_>,
+    ) -> Step<Outcome> {
+        self.cut(file, length, run)?;
+        Ok(Outcome::Done)
+    }
+
+    pub(super) fn set_allocation(
+        &self,
+        file: &OpenFile,
+        length: u64,
+        run: Run<'_>,
+    ) -> Step<Outcome> {
+        if run.effort == Effort::Cached {
+            return Err(Stop::WouldBlock);
+        }
+        file.check_writes()?;
+        let size = stat(&*file.fd)
+            .map_err(|errno| status(errno, Context::Data))?
+            .0
+            .stx_size;
+        match length < size {
+            true => self.cut(file, length, run)?,
+            false if length > 0 => reserve(&file.fd, length)?,
+            false => {}
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Sets the length of a file; inline if not much is cut.
+    fn cut(&self, file: &OpenFile, length: u64, run: Run<'_>) -> Step<()> {
+        file.check_writes()?;
+        if run.effort == Effort::Cached {
+            let size = stat(&*file.fd)
+                .map_err(|errno| status(errno, Context::Data))?
+                .0
+                .stx_size;
+            if size.saturating_sub(length) > CUT_MAX {
+                return Err(Stop::WouldBlock);
+            }
+        }
+        Ok(ftruncate(&*file.fd, length).map_err(|errno| status(errno, Context::Data))?)
+    }
+
+    pub(super) fn flush(&self, file: &OpenFile, run: Run<'_>) -> Step<Outcome> {
+        if run.effort == Effort::Cached {
+            return Err(Stop::WouldBlock);
+        }
+        let flushed = match file.kind {
+            // An O_PATH descriptor has nothing to flush.
+            _ if file.is_path => Ok(()),
+            FileKind::Directory => fsync(&*file.fd),
+            FileKind::File | FileKind::Link | FileKind::Special => fdatasync(&*file.fd),
+        };
+        flushed.map_err(|errno| status(errno, Context::Data))?;
+        Ok(Outcome::Done)
+    }
+
+    pub(super) fn volume(&self) -> Step<Outcome> {
+        let Directory { fd, key: _ } = &*self.root;
+        let volume = fstatvfs(fd).map_err(|errno| status(errno, Context::Open))?;
+        let root = stat(fd).map_err(|errno| status(errno, Context::Open))?;
+        // Larger blocks than 2 GiB do not exist; a file system that says so is told in bytes.
+        let block = u32::try_from(volume.f_frsize).unwrap_or(1).max(1);
+        Ok(Outcome::Volume(VolumeInfo {
+            block,
+            total: volume.f_blocks,
+            free: volume.f_bfree,
+            available: volume.f_bavail,
+            serial: volume.f_fsid,
+            max_name: u32::try_from(volume.f_namemax).unwrap_or(u32::MAX),
+            created: self.metadata_with(&root, None, "").created,
+        }))
+    }
+}
+
+/// The time of the wall clock.
+pub(super) fn now() -> FileTime {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    FileTime::from_unix(seconds, since.subsec_nanos())
+}
+
+/// Sets times. The right to do so was checked when the file was opened; the kernel lets only the
+/// owner choose them.
+fn set_times(of: Subject<'_>, accessed: Option<FileTime>, written: Option<FileTime>) -> Step<()> {
+    let times = Timestamps {
+        last_access: time(accessed),
+        last_modification: time(written),
+    };
+    let set = || utimensat(of.fd, "", &times, AtFlags::EMPTY_PATH);
+    let result = match set() {
+        Err(Errno::ACCESS | Errno::PERM) if of.may_note => as_server(of.token, set),
+        result => result,
+    };
+    Ok(result.map_err(|errno| status(errno, Context::Attributes))?)
+}
+
+fn time(time: Option<FileTime>) -> Timespec {
+    match time.map(FileTime::to_unix) {
+        None => Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_OMIT,
+        },
+        Some((seconds, nanoseconds)) => Timespec {
+            tv_sec: seconds,
+            tv_nsec: nanoseconds.into(),
+        },
+    }
+}
+
+/// Without a place for attributes, READONLY takes the owner's permission to write.
+fn set_mode(file: &OpenFile, stat: &Stat, asked: FileAttributes) -> Step<()> {
+    let is = u32::from(stat.0.stx_mode) & 0o7777;
+    let mode = match asked.contains(FileAttributes::READONLY) && file.kind == FileKind::File {
+        true => is & !0o222,
+        false => is | OWNER_WRITES,
+    };
+    if mode == is {
+        return Ok(());
+    }
+    change_mode(file, mode)
+}
+
+/// Sets the twelve bits of a mode, through any kind of descriptor.
+fn change_mode(file: &OpenFile, mode: u32) -> Step<()> {
+    let path = by_descriptor(&*file.fd);
+    let set = chmodat(CWD, path, Mode::from_raw_mode(mode), AtFlags::empty());
+    Ok(set.map_err(|errno| status(errno, Context::Attributes))?)
+}
+
+/// The permission bits of a mode.
+const PERMISSIONS: u32 = 0o777;
+
+impl OpenFile {
+    /// Whether bytes may be written through this open.
+    pub(super) fn check_writes(&self) -> Result<(), Status> {
+        match self.kind {
+            FileKind::File if self.is_data() && self.writes() => Ok(()),
+            FileKind::File => Err(Status::ACCESS_DENIED),
+            _ => Err(Status::INVALID_DEVICE_REQUEST),
+        }
+    }
+
+    /// Whether bytes may be read through this open.
+    pub(super) fn check_reads(&self) -> Result<(), Status> {
+        match self.kind {
+            FileKind::File if self.is_data() && self.reads() => Ok(()),
+            FileKind::File => Err(Status::ACCESS_DENIED),
+            _ => Err(Status::INVALID_DEVICE_REQUEST),
+        }
+    }
+}

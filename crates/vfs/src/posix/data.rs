@@ -1,0 +1,121 @@
+//! Reading and writing bytes by system calls, for whoever does not do it on a ring.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+
+use proto::effect::LocalOpen;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
+use wire::Status;
+
+use super::Posix;
+use crate::errno::{Context, status};
+use crate::{Effort, Step, Stop, identity};
+
+/// Bytes that are written inline into the page cache. Copying more takes long enough to hand it
+/// to a thread, where it may also be held back until older pages are on the disk.
+pub const WRITE_MAX: usize = 1 << 20;
+
+impl Posix {
+    pub(super) fn read_bytes(
+        &self,
+        file: LocalOpen,
+        offset: u64,
+        into: &mut [u8],
+        effort: Effort,
+    ) -> Step<usize> {
+        let file = self.file(file)?;
+        file.check_reads()?;
+        let flags = match effort {
+            Effort::Cached => ReadWriteFlags::NOWAIT,
+            Effort::Blocking => ReadWriteFlags::empty(),
+        };
+        let mut done = 0;
+        while done < into.len() {
+            let slices = &mut [IoSliceMut::new(&mut into[done..])];
+            match preadv2(&*file.fd, slices, offset.saturating_add(done as u64), flags) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN | Errno::OPNOTSUPP) if effort == Effort::Cached => {
+                    return Err(Stop::WouldBlock);
+                }
+                // An offset beyond what the kernel counts is past the end.
+                Err(Errno::INVAL | Errno::OVERFLOW) if offset > i64::MAX as u64 => break,
+                Err(errno) => return Err(status(errno, Context::Data).into()),
+            }
+        }
+        Ok(done)
+    }
+
+    pub(super) fn write_bytes(
+        &self,
+        file: LocalOpen,
+        offset: Option<u64>,
+        from: &[u8],
+        through: bool,
+        effort: Effort,
+    ) -> Step<usize> {
+        let file = self.file(file)?;
+        file.check_writes()?;
+        if effort == Effort::Cached && (through || from.len() > WRITE_MAX) {
+            return Err(Stop::WouldBlock);
+        }
+        identity::assume(&file.token)?;
+        let mut flags = ReadWriteFlags::empty();
+        if through {
+            flags |= ReadWriteFlags::DSYNC;
+        }
+        if offset.is_none() {
+            flags |= ReadWriteFlags::APPEND;
+        }
+        self.write_all(&file.fd, offset, from, flags, effort)
+    }
+
+    /// Writes everything. What the file system can do without waiting is tried so first; where it
+    /// cannot tell, as ext4, it is done all the same: it fits into memory, and almost never waits.
+    fn write_all(
+        &self,
+        fd: &OwnedFd,
+        offset: Option<u64>,
+        from: &[u8],
+        flags: ReadWriteFlags,
+        effort: Effort,
+    ) -> Step<usize> {
+        let mut done = 0;
+        while done < from.len() {
+            let is_first = done == 0;
+            let asks =
+                is_first && effort == Effort::Cached && !self.writes_wait.load(Ordering::Relaxed);
+            let nowait = if asks {
+                ReadWriteFlags::NOWAIT
+            } else {
+                ReadWriteFlags::empty()
+            };
+            let at = offset.map_or(Ok(0), |offset| {
+                offset
+                    .checked_add(done as u64)
+                    .ok_or(Status::INVALID_PARAMETER)
+            })?;
+            match pwritev2(fd, &[IoSlice::new(&from[done..])], at, flags | nowait) {
+                Ok(0) => return Err(Status::DISK_FULL.into()),
+                Ok(count) => done += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP) if asks => self.writes_wait.store(true, Ordering::Relaxed),
+                Err(Errno::AGAIN) if asks => return Err(Stop::WouldBlock),
+                Err(errno) => return Err(status(errno, Context::Data).into()),
+            }
+        }
+        Ok(done)
+    }
+}
+
+/// Reserves space behind the end of a file without moving it. A file system that cannot is
+/// forgiven: the space is there or not when it is written.
+pub(super) fn reserve(fd: &OwnedFd, length: u64) -> Step<()> {
+    match fallocate(fd, FallocateFlags::KEEP_SIZE, 0, length) {
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        Err(errno) => Err(status(errno, Context::Data).into()),
+    }
+}

@@ -1,0 +1,235 @@
+//! Listing directories.
+//!
+//! Entries are read in batches of 32 KiB; for each that is wanted the kernel is asked for its
+//! metadata and for Samba's attribute, by name within the directory and without opening it.
+//! A name that is not UTF-8 cannot be said in UTF-16 and is left out, as is one with a backslash:
+//! a client would take it for a path. Other characters that Windows reserves are shown as they
+//! are: clients that cannot use the name say so, and others can.
+//!
+//! A link is shown as what it leads to within the share, and as a link where it leads nowhere, so
+//! that it can be seen and removed.
+
+use std::fmt::Write;
+use std::os::fd::OwnedFd;
+use std::sync::PoisonError;
+
+use proto::effect::{DirectoryEntry, DirectoryPlan, FileKind, Outcome, Select};
+use rustix::fs::{RawDir, SeekFrom, lgetxattr, seek};
+use rustix::io::Errno;
+use wire::Status;
+
+use super::Posix;
+use super::file::{Listing, OpenFile, Place};
+use super::scan::BUFFER;
+use super::stat::{Stat, Subject, as_server, by_descriptor, has_note, kind_of, stat, stat_name};
+use super::walk::{Directory, Run};
+use crate::dosattrib::{self, DosInfo};
+use crate::errno::{Context, status};
+use crate::{Effort, Step, Stop};
+
+impl Posix {
+    pub(super) fn read_directory(
+        &self,
+        file: &OpenFile,
+        plan: &DirectoryPlan,
+        run: Run<'_>,
+    ) -> Step<Outcome> {
+        let DirectoryPlan {
+            file: _,
+            restart,
+            select,
+            limit,
+        } = plan;
+        if file.kind != FileKind::Directory {
+            return Err(Status::INVALID_PARAMETER.into());
+        }
+        if file.is_path {
+            return Err(Status::ACCESS_DENIED.into());
+        }
+        if run.effort == Effort::Cached && !matches!(select, Select::Name(_)) {
+            return Err(Stop::WouldBlock);
+        }
+        let mut listing = file.listing.lock().unwrap_or_else(PoisonError::into_inner);
+        if *restart {
+            *listing = Listing::default();
+            seek(&*file.fd, SeekFrom::Start(0)).map_err(|errno| status(errno, Context::Data))?;
+        }
+        let entries = match select {
+            Select::Name(name) => self.one(file, &mut listing, name, run)?,
+            Select::All | Select::Matching(_) => {
+                self.next(file, &mut listing, select, *limit as usize, run)?
+            }
+        };
+        Ok(Outcome::Directory(entries))
+    }
+
+    /// The entry of one name, the first time; then nothing.
+    fn one(
+        &self,
+        file: &OpenFile,
+        listing: &mut Listing,
+        name: &str,
+        run: Run<'_>,
+    ) -> Step<Vec<DirectoryEntry>> {
+        if listing.is_begun {
+            return Ok(Vec::new());
+        }
+        let directory = Directory {
+            fd: file.fd.clone(),
+            key: file.key,
+        };
+        let spot = self.spot(&directory, name, run)?;
+        listing.is_begun = true;
+        let mut lister = Lister::new(self, file, run);
+        Ok(spot
+            .and_then(|spot| lister.entry(spot.name))
+            .into_iter()
+            .collect())
+    }
+
+    /// The next entries that are wanted.
+    fn next(
+        &self,
+        file: &OpenFile,
+        listing: &mut Listing,
+        select: &Select,
+        limit: usize,
+        run: Run<'_>,
+    ) -> Step<Vec<DirectoryEntry>> {
+        if !listing.is_begun {
+            listing.is_begun = true;
+            listing.names.extend([".", ".."].map(str::to_owned));
+        }
+        let mut lister = Lister::new(self, file, run);
+        let mut entries = Vec::new();
+        while entries.len() < limit {
+            let Some(name) = listing.names.pop_front() else {
+                if !fill(&file.fd, listing)? {
+                    break;
+                }
+                continue;
+            };
+            if crate::selects(select, &name) {
+                entries.extend(lister.entry(name));
+            }
+        }
+        Ok(entries)
+    }
+}
+
+/// Reads a batch of names; false at the end of the directory.
+fn fill(directory: &OwnedFd, listing: &mut Listing) -> Result<bool, Status> {
+    let mut buffer = Box::new_uninit_slice(BUFFER);
+    let mut entries = RawDir::new(directory, &mut buffer);
+    let mut skipped = 0;
+    while let Some(entry) = entries.next() {
+        let entry = match entry {
+            Ok(entry) => entry,
+            // The directory was removed while it was open: it holds nothing.
+            Err(Errno::NOENT) => return Ok(false),
+            Err(errno) => return Err(status(errno, Context::Data)),
+        };
+        match entry.file_name().to_str() {
+            Ok("." | "..") => {}
+            Ok(name) if !name.contains('\\') => listing.names.push_back(name.to_owned()),
+            Ok(_) | Err(_) => skipped += 1,
+        }
+        if entries.is_buffer_empty() {
+            if skipped > 0 {
+                tracing::debug!(skipped, "names that cannot be shown");
+            }
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Makes entries of names.
+struct Lister<'a> {
+    posix: &'a Posix,
+    file: &'a OpenFile,
+    run: Run<'a>,
+    place: Place,
+    /// The path of the directory by its descriptor, and behind it that of the last entry.
+    path: String,
+    stem: usize,
+}
+
+impl<'a> Lister<'a> {
+    fn new(posix: &'a Posix, file: &'a OpenFile, run: Run<'a>) -> Self {
+        let path = by_descriptor(&*file.fd);
+        let stem = path.len();
+        Self {
+            posix,
+            file,
+            run,
+            place: file.link.place(),
+            path,
+            stem,
+        }
+    }
+
+    /// The entry of a name; `None` where it is gone or may not be asked about.
+    fn entry(&mut self, name: String) -> Option<DirectoryEntry> {
+        let metadata = match name.as_str() {
+            "." => self.metadata_of(&self.file.fd, ".")?,
+            ".." if self.place.is_root() => self.metadata_of(&self.file.fd, "..")?,
+            ".." => self.metadata_of(&self.place.parent.fd, "..")?,
+            name => {
+                let stat = stat_name(&*self.file.fd, name).ok()?;
+                match kind_of(&stat) {
+                    FileKind::Link => self.linked(name, &stat),
+                    FileKind::File | FileKind::Directory | FileKind::Special => {
+                        let stored = self.stored(name, &stat);
+                        self.posix.metadata_with(&stat, stored, name)
+                    }
+                }
+            }
+        };
+        Some(DirectoryEntry { name, metadata })
+    }
+
+    fn metadata_of(&self, fd: &OwnedFd, name: &str) -> Option<proto::effect::Metadata> {
+        let subject = Subject {
+            fd,
+            is_path: true,
+            token: self.run.token,
+            may_note: false,
+        };
+        Some(self.posix.metadata(subject, &stat(fd).ok()?, name))
+    }
+
+    /// What a link leads to, or the link itself.
+    fn linked(&self, name: &str, link: &Stat) -> proto::effect::Metadata {
+        let path = self.place.path.join(name);
+        match self.posix.follow(&path, self.run) {
+            Ok((fd, stat)) => {
+                let token = self.run.token;
+                let subject = Subject {
+                    fd: &fd,
+                    is_path: true,
+                    token,
+                    may_note: false,
+                };
+                self.posix.metadata(subject, &stat, name)
+            }
+            Err(_) => self.posix.metadata_with(link, None, name),
+        }
+    }
+
+    /// What Samba's attribute says of an entry.
+    fn stored(&mut self, name: &str, stat: &Stat) -> Option<DosInfo> {
+        if !self.posix.keeps_attributes || !has_note(stat) {
+            return None;
+        }
+        self.path.truncate(self.stem);
+        write!(self.path, "/{name}").expect("a string takes what is written");
+        let mut value = [0; dosattrib::MAX_LEN];
+        let mut read = || lgetxattr(self.path.as_str(), dosattrib::NAME, &mut value[..]);
+        let result = match read() {
+            Err(Errno::ACCESS | Errno::PERM) => as_server(self.run.token, read),
+            result => result,
+        };
+        DosInfo::decode(&value[..result.ok()?])
+    }
+}

@@ -1,0 +1,303 @@
+//! A folder of the local file system.
+//!
+//! [`walk`] resolves paths beneath the root, [`index`] finds names without regard to case,
+//! [`open`] opens and makes files; the rest is what can be done with an open.
+//!
+//! # What runs inline
+//!
+//! With [`Effort::Cached`] paths are resolved from the kernel's cache alone (RESOLVE_CACHED), and
+//! a directory that is not in the index is not scanned. What then remains runs inline, as system
+//! calls on cached dentries and inodes are cheaper than handing the work to a thread (1-5 us
+//! against 15 us): making, removing, renaming and linking names, stat, attributes and times,
+//! small cuts. These may still wait for the journal of the file system, as in any server that
+//! does them inline. What reads or writes the disk by its nature would block: flushing, reserving,
+//! listing a directory, cutting more than [`CUT_MAX`] bytes, closing a file that has no name any
+//! more, writing more than [`WRITE_MAX`] bytes or through to the disk, and reads that are not
+//! in the page cache. A file system in memory never blocks, and does everything inline.
+//!
+//! # Bytes and identity
+//!
+//! A read goes by the descriptor, which was opened under the token's credentials, and needs
+//! none. A write runs under the token's: root's would leave the set-user-id bit of a file that is
+//! written to, could use up what is reserved for root, and would pass every quota.
+
+mod basic;
+mod data;
+mod file;
+mod index;
+mod list;
+mod names;
+mod open;
+mod scan;
+mod spellings;
+mod stat;
+mod walk;
+mod watch;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use proto::effect::{FileOp, LocalOpen, Outcome, ShareId};
+use rustix::fs::{Mode, OFlags, fgetxattr, open};
+use rustix::io::Errno;
+use wire::Status;
+
+use self::file::{Links, OpenFile};
+use self::index::Index;
+use self::walk::{Directories, Directory, Run};
+use crate::table::Table;
+use crate::{
+    Attempt, Descriptor, Effort, FileSystem, Step, Stop, attempt, attempt_bytes, dosattrib,
+    identity,
+};
+
+pub use self::data::WRITE_MAX;
+pub use self::index::DIRECTORIES_MAX;
+
+/// Bytes that are cut from a file inline; the blocks of more than that take time to free.
+pub const CUT_MAX: u64 = 64 << 20;
+
+/// How a folder is shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Permissions of a new file, less the process's umask.
+    pub file_mode: u32,
+    /// Permissions of a new directory, less the process's umask.
+    pub directory_mode: u32,
+    /// Whether names that begin with a dot are hidden.
+    pub hide_dot_files: bool,
+    /// Bytes that the index of names may take, estimated.
+    pub index_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            file_mode: 0o644,
+            directory_mode: 0o755,
+            hide_dot_files: true,
+            // Some 600,000 names.
+            index_bytes: 64 << 20,
+        }
+    }
+}
+
+/// A shared folder.
+#[derive(Debug)]
+pub struct Posix {
+    share: ShareId,
+    options: Options,
+    root: Arc<Directory>,
+    directories: Directories,
+    index: Index,
+    links: Links,
+    files: Table<OpenFile>,
+    /// Whether the file system keeps extended attributes.
+    keeps_attributes: bool,
+    never_blocks: bool,
+    /// Whether a buffered write was ever refused because it was not to wait.
+    writes_wait: AtomicBool,
+}
+
+/// What the share holds at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Open files.
+    pub opens: usize,
+    /// Directories whose names are known.
+    pub indexed_directories: usize,
+    /// Bytes of these names, estimated.
+    pub index_bytes: usize,
+}
+
+impl Posix {
+    /// Shares a folder. The folder itself is opened as the server.
+    pub fn new(share: ShareId, root: &Path, options: Options) -> io::Result<Self> {
+        identity::own().map_err(|status| io::Error::other(format!("{status:?}")))?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = open(root, flags, Mode::empty())?;
+        let key = stat::stat(&fd)?.key();
+        let posix = Self {
+            share,
+            options,
+            never_blocks: scan::never_blocks(&fd),
+            keeps_attributes: keeps_attributes(root)?,
+            root: Arc::new(Directory {
+                fd: Arc::new(fd),
+                key,
+            }),
+            directories: Directories::default(),
+            index: Index::new(options.index_bytes),
+            links: Links::default(),
+            files: Table::new(),
+            writes_wait: AtomicBool::new(false),
+        };
+        if !posix.keeps_attributes {
+            tracing::warn!(root = %root.display(), "no extended attributes: DOS attributes are lost");
+        }
+        Ok(posix)
+    }
+
+    /// What the share holds at the moment.
+    pub fn held(&self) -> Held {
+        let (indexed_directories, index_bytes) = self.index.held();
+        Held {
+            opens: self.files.len(),
+            indexed_directories,
+            index_bytes,
+        }
+    }
+
+    /// The file of an open.
+    fn file(&self, file: LocalOpen) -> Step<Arc<OpenFile>> {
+        if file.share != self.share {
+            return Err(Status::FILE_CLOSED.into());
+        }
+        Ok(self.files.find(file.slot).ok_or(Status::FILE_CLOSED)?)
+    }
+
+    /// How far an attempt may go on this file system.
+    fn effort(&self, effort: Effort) -> Effort {
+        if self.never_blocks {
+            Effort::Blocking
+        } else {
+            effort
+        }
+    }
+
+    /// Does an operation on an open, under the credentials of its token.
+    fn with(
+        &self,
+        file: LocalOpen,
+        effort: Effort,
+        run: impl FnOnce(&OpenFile, Run<'_>) -> Step<Outcome>,
+    ) -> Step<Outcome> {
+        let file = self.file(file)?;
+        identity::assume(&file.token)?;
+        run(
+            &file,
+            Run {
+                token: &file.token,
+                effort,
+            },
+        )
+    }
+
+    fn run(&self, op: &FileOp, effort: Effort) -> Step<Outcome> {
+        match op {
+            FileOp::Open(plan) => self.open(plan, effort).map(Outcome::Opened),
+            FileOp::Close(file) => self.close(*file, effort),
+            FileOp::Stat(file) => self.with(*file, effort, |file, _| self.stat(file)),
+            FileOp::Overwrite {
+                file,
+                attributes,
+                allocation,
+            } => self.with(*file, effort, |file, run| {
+                self.overwrite(file, *attributes, *allocation, run)
+            }),
+            FileOp::SetBasic { file, changes } => {
+                self.with(*file, effort, |file, _| self.set_basic(file, changes))
+            }
+            FileOp::SetMode { file, mode } => {
+                self.with(*file, effort, |file, _| self.set_permissions(file, *mode))
+            }
+            FileOp::SetEndOfFile { file, length } => self.with(*file, effort, |file, run| {
+                self.set_end_of_file(file, *length, run)
+            }),
+            FileOp::SetAllocation { file, length } => self.with(*file, effort, |file, run| {
+                self.set_allocation(file, *length, run)
+            }),
+            FileOp::Flush(file) => self.with(*file, effort, |file, run| self.flush(file, run)),
+            FileOp::Rename { file, to, replace } => self.with(*file, effort, |file, run| {
+                self.rename(file, to, *replace, run)
+            }),
+            FileOp::Link { file, to, replace } => self.with(*file, effort, |file, run| {
+                self.link(file, to, *replace, run)
+            }),
+            // All opens through one name share it, so the path says nothing new.
+            FileOp::Unlink { file, path: _ } => {
+                self.with(*file, effort, |file, _| self.unlink(file))
+            }
+            FileOp::CheckEmpty(file) => {
+                self.with(*file, effort, |file, run| self.check_empty(file, run))
+            }
+            FileOp::CheckDelete(file) => {
+                self.with(*file, effort, |file, run| self.check_delete(file, run))
+            }
+            FileOp::LookUp { file, path } => {
+                self.with(*file, effort, |_, run| self.look_up(path, run))
+            }
+            FileOp::ReadDirectory(plan) => self.with(plan.file, effort, |file, run| {
+                self.read_directory(file, plan, run)
+            }),
+            FileOp::Volume(file) => self.with(*file, effort, |_, _| self.volume()),
+        }
+    }
+
+    /// Never fails: what is not open any more is closed.
+    fn close(&self, file: LocalOpen, effort: Effort) -> Step<Outcome> {
+        let Ok(open) = self.file(file) else {
+            return Ok(Outcome::Done);
+        };
+        if effort == Effort::Cached && open.is_unlinked() {
+            return Err(Stop::WouldBlock);
+        }
+        if self.files.remove(file.slot).is_some() {
+            let key = open.link.key;
+            drop(open);
+            self.links.forget(key);
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+impl FileSystem for Posix {
+    fn execute(&self, op: &FileOp, effort: Effort) -> Attempt<Outcome> {
+        attempt(self.run(op, self.effort(effort)))
+    }
+
+    fn read(
+        &self,
+        file: LocalOpen,
+        offset: u64,
+        into: &mut [u8],
+        effort: Effort,
+    ) -> Attempt<Result<usize, Status>> {
+        attempt_bytes(self.read_bytes(file, offset, into, self.effort(effort)))
+    }
+
+    fn write(
+        &self,
+        file: LocalOpen,
+        offset: Option<u64>,
+        from: &[u8],
+        through: bool,
+        effort: Effort,
+    ) -> Attempt<Result<usize, Status>> {
+        attempt_bytes(self.write_bytes(file, offset, from, through, self.effort(effort)))
+    }
+
+    fn descriptor(&self, file: LocalOpen) -> Option<Descriptor> {
+        let file = self.file(file).ok()?;
+        let is_open = file.is_data();
+        is_open.then(|| Descriptor {
+            fd: file.fd.clone(),
+            token: file.token.clone(),
+            never_blocks: self.never_blocks,
+        })
+    }
+}
+
+/// Whether a folder's file system keeps extended attributes.
+fn keeps_attributes(root: &Path) -> io::Result<bool> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let fd: OwnedFd = open(root, flags, Mode::empty())?;
+    let mut value = [0; dosattrib::MAX_LEN];
+    match fgetxattr(&fd, dosattrib::NAME, &mut value[..]) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
+        Ok(_) | Err(_) => Ok(true),
+    }
+}

@@ -1,0 +1,304 @@
+//! Renaming, linking and removing names.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use proto::effect::{FileKind, Outcome};
+use proto::path::SharePath;
+use rustix::fs::{AtFlags, CWD, RenameFlags, linkat, renameat, renameat_with, unlinkat};
+use rustix::io::Errno;
+use wire::Status;
+
+use super::Posix;
+use super::file::{OpenFile, Place};
+use super::scan;
+use super::stat::{Stat, Subject, by_descriptor, kind_of, stat, stat_name};
+use super::walk::{Directory, Parent, RACES, Run, Spot};
+use crate::errno::{Context, status};
+use crate::{Effort, Step, Stop, rights};
+
+impl Posix {
+    pub(super) fn rename(
+        &self,
+        file: &OpenFile,
+        to: &SharePath,
+        replace: bool,
+        run: Run<'_>,
+    ) -> Step<Outcome> {
+        let (from, _) = self.named(file)?;
+        let parent = self.target(to, run)?;
+        let _making = self
+            .index
+            .making(&parent.directory, to.name(), run.effort)?;
+        for _ in 0..RACES {
+            let there = self.spot(&parent.directory, to.name(), run)?;
+            let renamed = match there {
+                None => rename_free(&from, &parent.directory, to.name()),
+                Some(spot) if is_itself(&spot, &parent, &from) => {
+                    respell(&parent.directory, &from.name, to.name())
+                }
+                Some(spot) => {
+                    self.check_replaceable(file, &spot, replace, run)?;
+                    replace_name(file, &from, &parent.directory, &spot, to.name())
+                }
+            };
+            match renamed {
+                Ok(()) => return Ok(Outcome::Renamed(moved(file, parent, to.name()))),
+                // Somebody made the name, or removed it, at the same time.
+                Err(Errno::EXIST) if replace => {}
+                Err(errno) => return Err(status(errno, Context::Rename).into()),
+            }
+        }
+        Err(Status::SHARING_VIOLATION.into())
+    }
+
+    pub(super) fn link(
+        &self,
+        file: &OpenFile,
+        to: &SharePath,
+        replace: bool,
+        run: Run<'_>,
+    ) -> Step<Outcome> {
+        if file.kind == FileKind::Directory {
+            return Err(Status::FILE_IS_A_DIRECTORY.into());
+        }
+        let parent = self.target(to, run)?;
+        let _making = self
+            .index
+            .making(&parent.directory, to.name(), run.effort)?;
+        let linked = match self.spot(&parent.directory, to.name(), run)? {
+            None => link_free(file, &parent.directory, to.name()),
+            Some(spot) if replace && spot.stat.key() == file.key => {
+                respell(&parent.directory, &spot.name, to.name())
+            }
+            Some(spot) => {
+                self.check_replaceable(file, &spot, replace, run)?;
+                link_over(file, &parent.directory, &spot.name, to.name())
+            }
+        };
+        linked.map_err(|errno| status(errno, Context::Rename))?;
+        Ok(Outcome::Done)
+    }
+
+    pub(super) fn unlink(&self, file: &OpenFile) -> Step<Outcome> {
+        let (place, stat) = self.named(file)?;
+        let flags = match kind_of(&stat) {
+            FileKind::Directory => AtFlags::REMOVEDIR,
+            FileKind::File | FileKind::Link | FileKind::Special => AtFlags::empty(),
+        };
+        let unlinked = unlinkat(&*place.parent.fd, &place.name, flags);
+        unlinked.map_err(|errno| status(errno, Context::Remove))?;
+        file.link.set_unlinked();
+        Ok(Outcome::Done)
+    }
+
+    pub(super) fn check_empty(&self, file: &OpenFile, run: Run<'_>) -> Step<Outcome> {
+        if file.kind != FileKind::Directory {
+            return Err(Status::NOT_A_DIRECTORY.into());
+        }
+        if run.effort == Effort::Cached {
+            return Err(Stop::WouldBlock);
+        }
+        let directory = Directory {
+            fd: file.fd.clone(),
+            key: file.key,
+        };
+        let opened = scan::open(&directory, run.token)?.ok_or(Status::ACCESS_DENIED)?;
+        match scan::is_empty(&opened)? {
+            true => Ok(Outcome::Done),
+            false => Err(Status::DIRECTORY_NOT_EMPTY.into()),
+        }
+    }
+
+    pub(super) fn check_delete(&self, file: &OpenFile, run: Run<'_>) -> Step<Outcome> {
+        let place = file.link.place();
+        let stat_of = |fd| stat(fd).map_err(|errno| status(errno, Context::Open));
+        let metadata = self.metadata(file.subject(), &stat_of(&file.fd)?, "");
+        if place.is_root() || rights::is_read_only(&metadata) {
+            return Err(Status::CANNOT_DELETE.into());
+        }
+        let parent = (&*place.parent.fd, &stat_of(&place.parent.fd)?);
+        match self.may_remove(run, &metadata, parent, true) {
+            true => Ok(Outcome::Done),
+            false => Err(Status::ACCESS_DENIED.into()),
+        }
+    }
+
+    pub(super) fn look_up(&self, path: &SharePath, run: Run<'_>) -> Step<Outcome> {
+        let found = if path.is_root() {
+            self.find_root(run)
+        } else {
+            self.find(path, run)
+        };
+        match found {
+            Ok(found) => Ok(found),
+            Err(Stop::Failed(Status::OBJECT_PATH_NOT_FOUND | Status::OBJECT_NAME_NOT_FOUND)) => {
+                Ok(Outcome::Found(None))
+            }
+            Err(stop) => Err(stop),
+        }
+    }
+
+    fn find_root(&self, run: Run<'_>) -> Step<Outcome> {
+        let Parent {
+            directory,
+            stat,
+            path: _,
+        } = self.directory(&SharePath::root(), run)?;
+        let subject = Subject {
+            fd: &directory.fd,
+            is_path: true,
+            token: run.token,
+            may_note: false,
+        };
+        Ok(Outcome::Found(Some(self.metadata(subject, &stat, ""))))
+    }
+
+    fn find(&self, path: &SharePath, run: Run<'_>) -> Step<Outcome> {
+        let parent = self.directory(&path.parent(), run)?;
+        let spot = self.spot(&parent.directory, path.name(), run)?;
+        let Spot {
+            name,
+            mut fd,
+            mut stat,
+        } = spot.ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
+        if kind_of(&stat) == FileKind::Link {
+            (fd, stat) = self.follow(&parent.path.join(&name), run)?;
+        }
+        let subject = Subject {
+            fd: &fd,
+            is_path: true,
+            token: run.token,
+            may_note: false,
+        };
+        Ok(Outcome::Found(Some(self.metadata(subject, &stat, &name))))
+    }
+
+    /// The name of an open, if it still stands for what was opened. Between this look and what
+    /// follows somebody else may give the name to another file; no system call removes or renames
+    /// by descriptor.
+    fn named(&self, file: &OpenFile) -> Step<(Place, Stat)> {
+        let place = file.link.place();
+        if place.is_root() {
+            return Err(Status::ACCESS_DENIED.into());
+        }
+        match stat_name(&*place.parent.fd, &place.name) {
+            Ok(stat) if stat.key() == file.link.key => Ok((place, stat)),
+            Ok(_) | Err(Errno::NOENT) => Err(Status::OBJECT_NAME_NOT_FOUND.into()),
+            Err(errno) => Err(status(errno, Context::Open).into()),
+        }
+    }
+
+    /// The directory of a new name.
+    fn target(&self, to: &SharePath, run: Run<'_>) -> Step<Parent> {
+        if to.is_root() {
+            return Err(Status::OBJECT_NAME_COLLISION.into());
+        }
+        self.directory(&to.parent(), run)
+    }
+
+    /// Whether a file may be replaced by another. \[MS-FSA\] 2.1.5.15.11
+    fn check_replaceable(
+        &self,
+        file: &OpenFile,
+        spot: &Spot,
+        replace: bool,
+        run: Run<'_>,
+    ) -> Step<()> {
+        if !replace {
+            return Err(Status::OBJECT_NAME_COLLISION.into());
+        }
+        let subject = Subject {
+            fd: &spot.fd,
+            is_path: true,
+            token: run.token,
+            may_note: false,
+        };
+        let there = self.metadata(subject, &spot.stat, "");
+        let is_directory = there.is_directory() || file.kind == FileKind::Directory;
+        if is_directory || rights::is_read_only(&there) {
+            return Err(Status::ACCESS_DENIED.into());
+        }
+        Ok(())
+    }
+}
+
+/// Whether a name that was found is the one that is to be renamed.
+fn is_itself(spot: &Spot, parent: &Parent, from: &Place) -> bool {
+    parent.directory.key == from.parent.key && spot.name == from.name
+}
+
+/// Notes where a file is now; its path.
+fn moved(file: &OpenFile, parent: Parent, name: &str) -> SharePath {
+    let path = parent.path.join(name);
+    let place = Place {
+        parent: parent.directory,
+        name: name.to_owned(),
+        path: path.clone(),
+    };
+    file.link.move_to(place);
+    path
+}
+
+/// Renames where there is no such name.
+fn rename_free(from: &Place, to: &Arc<Directory>, name: &str) -> Result<(), Errno> {
+    move_name((&from.parent, &from.name), (to, name))
+}
+
+/// Renames within a directory, to a name that differs in case at most.
+fn respell(directory: &Arc<Directory>, from: &str, to: &str) -> Result<(), Errno> {
+    match from == to {
+        true => Ok(()),
+        false => move_name((directory, from), (directory, to)),
+    }
+}
+
+fn move_name(from: (&Directory, &str), to: (&Directory, &str)) -> Result<(), Errno> {
+    let free = RenameFlags::NOREPLACE;
+    match renameat_with(&*from.0.fd, from.1, &*to.0.fd, to.1, free) {
+        // Where the file system does not know the flag, the look before has to do.
+        Err(Errno::INVAL) if stat_name(&*to.0.fd, to.1).is_err() => {
+            renameat(&*from.0.fd, from.1, &*to.0.fd, to.1)
+        }
+        result => result,
+    }
+}
+
+/// Renames over a file, which may be spelled in another case.
+fn replace_name(
+    file: &OpenFile,
+    from: &Place,
+    to: &Arc<Directory>,
+    spot: &Spot,
+    name: &str,
+) -> Result<(), Errno> {
+    match spot.stat.key() == file.link.key {
+        // Two names of one file: the kernel would leave both.
+        true => unlinkat(&*from.parent.fd, &from.name, AtFlags::empty())?,
+        false => renameat(&*from.parent.fd, &from.name, &*to.fd, &spot.name)?,
+    }
+    respell(to, &spot.name, name)
+}
+
+/// Links where there is no such name.
+fn link_free(file: &OpenFile, to: &Directory, name: &str) -> Result<(), Errno> {
+    linkat(
+        CWD,
+        by_descriptor(&*file.fd),
+        &*to.fd,
+        name,
+        AtFlags::SYMLINK_FOLLOW,
+    )
+}
+
+/// Links over a file: under a name of its own first, as no system call replaces by linking.
+fn link_over(file: &OpenFile, to: &Arc<Directory>, old: &str, name: &str) -> Result<(), Errno> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let own = format!(".smbeam-link-{}-{count}", std::process::id());
+    link_free(file, to, &own)?;
+    renameat(&*to.fd, &own, &*to.fd, old).inspect_err(|_| {
+        let _ = unlinkat(&*to.fd, &own, AtFlags::empty());
+    })?;
+    respell(to, old, name)
+}

@@ -1,0 +1,442 @@
+//! Opening and making files.
+
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+
+use proto::effect::{
+    Existing, FileKey, FileKind, KindWanted, LocalOpen, Metadata, OpenPlan, Opened,
+};
+use proto::path::SharePath;
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, fcntl_setfl, mkdirat, unlinkat};
+use rustix::io::Errno;
+use wire::Status;
+use wire::access::AccessMask;
+
+use super::Posix;
+use super::file::{Listing, OpenFile, Place};
+use super::stat::{Stat, Subject, by_descriptor, kind_of, stat};
+use super::walk::{Parent, RACES, Run, Spot, open_name};
+use crate::errno::{Context, status};
+use crate::rights::{self, Permissions};
+use crate::{Effort, Step, attributes, dosattrib::DosInfo, identity, settle};
+
+/// A file that was found, and how.
+struct Target {
+    /// O_PATH, unless the file is new.
+    fd: OwnedFd,
+    metadata: Metadata,
+    place: Place,
+    /// What the name itself stands for.
+    named: FileKey,
+    /// Whether the name is a link that was followed.
+    is_followed: bool,
+    /// Whether the file is new, and the descriptor good for its bytes or entries.
+    created: bool,
+}
+
+/// What opening a file for its bytes or entries came to.
+enum Reopened {
+    /// The name stands for another file by now.
+    Gone,
+    /// The same file; `None` where the rights need no more than O_PATH.
+    Same(Option<OwnedFd>),
+}
+
+/// The rights of an open.
+#[derive(Clone, Copy)]
+struct Rights {
+    granted: AccessMask,
+    implied: AccessMask,
+    maximal: AccessMask,
+}
+
+impl Posix {
+    pub(super) fn open(&self, plan: &OpenPlan, effort: Effort) -> Step<Opened> {
+        if plan.share != self.share {
+            return Err(Status::INVALID_PARAMETER.into());
+        }
+        identity::assume(&plan.token)?;
+        let run = Run {
+            token: &plan.token,
+            effort,
+        };
+        if plan.path.is_root() {
+            return self.open_root(plan, run);
+        }
+        let parent = self.directory(&plan.path.parent(), run)?;
+        // Whoever makes or removes the name at the same time sends us back to the start.
+        for _ in 0..RACES {
+            let opened = match self.spot(&parent.directory, plan.path.name(), run)? {
+                Some(spot) => self.open_existing(plan, &parent, spot, run)?,
+                None => self.create(plan, &parent, run)?,
+            };
+            if let Some(opened) = opened {
+                return Ok(opened);
+            }
+        }
+        Err(Status::SHARING_VIOLATION.into())
+    }
+
+    fn open_root(&self, plan: &OpenPlan, run: Run<'_>) -> Step<Opened> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let fd = self.beneath(&plan.path, flags, run.effort)?;
+        let fd = fd.map_err(|errno| status(errno, Context::Open))?;
+        let stat = stat(&fd).map_err(|errno| status(errno, Context::Open))?;
+        let place = Place {
+            parent: self.root.clone(),
+            name: String::new(),
+            path: SharePath::root(),
+        };
+        let subject = Subject {
+            fd: &fd,
+            is_path: true,
+            token: run.token,
+            may_note: false,
+        };
+        let metadata = self.metadata(subject, &stat, "");
+        let target = Target {
+            fd,
+            metadata,
+            place,
+            named: stat.key(),
+            is_followed: false,
+            created: false,
+        };
+        let opened = self.open_target(plan, target, false, run)?;
+        opened.ok_or(Status::SHARING_VIOLATION.into())
+    }
+
+    /// Opens what is there; `None` where it is not there any more.
+    fn open_existing(
+        &self,
+        plan: &OpenPlan,
+        parent: &Parent,
+        spot: Spot,
+        run: Run<'_>,
+    ) -> Step<Option<Opened>> {
+        let Spot {
+            name,
+            fd,
+            stat: named,
+        } = spot;
+        let path = parent.path.join(&name);
+        let is_link = kind_of(&named) == FileKind::Link;
+        let is_followed = is_link && !plan.open_link && plan.existing != Existing::Create;
+        let (fd, stat) = match is_followed {
+            true => self.follow(&path, run)?,
+            false => (fd, named),
+        };
+        let subject = Subject {
+            fd: &fd,
+            is_path: true,
+            token: run.token,
+            may_note: false,
+        };
+        let metadata = self.metadata(subject, &stat, &name);
+        let place = Place {
+            parent: parent.directory.clone(),
+            name,
+            path,
+        };
+        let target = Target {
+            fd,
+            metadata,
+            place,
+            named: named.key(),
+            is_followed,
+            created: false,
+        };
+        settle::existing(plan, &target.metadata)?;
+        let deletes = AccessMask::DELETE | AccessMask::MAXIMUM_ALLOWED;
+        let asks_kernel = (plan.access | plan.implied_access).intersects(deletes);
+        let directory = (&*parent.directory.fd, &parent.stat);
+        let may_remove = self.may_remove(run, &target.metadata, directory, asks_kernel);
+        self.open_target(plan, target, may_remove, run)
+    }
+
+    /// What a link leads to.
+    pub(super) fn follow(&self, path: &SharePath, run: Run<'_>) -> Step<(OwnedFd, Stat)> {
+        let fd = self.beneath(path, OFlags::PATH, run.effort)?;
+        let fd = fd.map_err(|errno| status(errno, Context::Open))?;
+        let stat = stat(&fd).map_err(|errno| status(errno, Context::Open))?;
+        Ok((fd, stat))
+    }
+
+    /// Whether the token may remove a file's name from a directory. The kernel is asked where
+    /// the mode does not allow it but an access control list may.
+    pub(super) fn may_remove(
+        &self,
+        run: Run<'_>,
+        file: &Metadata,
+        (directory, stat): (&OwnedFd, &Stat),
+        asks_kernel: bool,
+    ) -> bool {
+        let token = identity::effective(run.token);
+        let parent = self.metadata_with(stat, None, "");
+        let mut has = Permissions::of(&token, &parent);
+        if asks_kernel && !has.changes_names() {
+            has = kernels_word(directory, has);
+        }
+        rights::may_remove(&token, file, &parent, has)
+    }
+
+    /// Opens a file that was found; `None` where its name stands for another by now.
+    fn open_target(
+        &self,
+        plan: &OpenPlan,
+        target: Target,
+        may_remove: bool,
+        run: Run<'_>,
+    ) -> Step<Option<Opened>> {
+        settle::existing(plan, &target.metadata)?;
+        let mut rights = self.rights(plan, &target, may_remove)?;
+        let mut opened = self.reopen(&target, rights.granted | rights.implied, run)?;
+        let named = plan.access | plan.implied_access;
+        let is_optional = !named.intersects(rights::WRITE_DATA);
+        if is_optional
+            && let Err(Errno::ACCESS | Errno::ROFS | Errno::PERM | Errno::TXTBSY) = opened
+        {
+            // MAXIMUM_ALLOWED: the kernel allows less than the permissions do.
+            rights.granted = rights.granted.without(rights::WRITE_DATA);
+            opened = self.reopen(&target, rights.granted, run)?;
+        }
+        match opened.map_err(|errno| status(errno, Context::Open))? {
+            Reopened::Gone => Ok(None),
+            Reopened::Same(fd) => Ok(Some(self.enter(plan, target, fd, rights))),
+        }
+    }
+
+    /// The rights of an open of a file that is there.
+    fn rights(&self, plan: &OpenPlan, target: &Target, may_remove: bool) -> Step<Rights> {
+        let token = identity::effective(&plan.token);
+        let file = &target.metadata;
+        let has = Permissions::of(&token, file);
+        let (asked, implied) = (plan.access, plan.implied_access);
+        let mut maximal = rights::maximal(&token, file, has, may_remove);
+        let mut granted = rights::grant(maximal, asked, implied, file);
+        let wants_more = granted.is_err() || asked.contains(AccessMask::MAXIMUM_ALLOWED);
+        if wants_more && !(has.read && has.write) {
+            // The mode does not tell of access control lists. The kernel knows.
+            let has = kernels_word(&target.fd, has);
+            maximal = rights::maximal(&token, file, has, may_remove);
+            granted = rights::grant(maximal, asked, implied, file);
+        }
+        Ok(Rights {
+            granted: granted?,
+            implied,
+            maximal,
+        })
+    }
+
+    /// Opens a file for what the rights allow.
+    fn reopen(
+        &self,
+        target: &Target,
+        access: AccessMask,
+        run: Run<'_>,
+    ) -> Step<Result<Reopened, Errno>> {
+        let Some(flags) = flags_for(target.metadata.kind, access) else {
+            return Ok(Ok(Reopened::Same(None)));
+        };
+        // In case it was replaced by a fifo or a device.
+        let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let opened = match target.is_followed || target.place.is_root() {
+            true => self.beneath(&target.place.path, flags, run.effort)?,
+            false => open_name(&target.place.parent, &target.place.name, flags, run.effort)?,
+        };
+        Ok(match opened {
+            Ok(fd) => same_file(fd, target, flags),
+            Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::NOTDIR) => Ok(Reopened::Gone),
+            Err(errno) => Err(errno),
+        })
+    }
+
+    /// Enters an open into the table, with the descriptor of the target or a better one.
+    fn enter(
+        &self,
+        plan: &OpenPlan,
+        target: Target,
+        fd: Option<OwnedFd>,
+        rights: Rights,
+    ) -> Opened {
+        let Target {
+            fd: path_fd,
+            metadata,
+            place,
+            named,
+            is_followed: _,
+            created,
+        } = target;
+        let Rights {
+            granted,
+            implied,
+            maximal,
+        } = rights;
+        let path = place.path.clone();
+        let access = granted | implied;
+        let file = OpenFile {
+            token: plan.token.clone(),
+            access,
+            key: metadata.key,
+            kind: metadata.kind,
+            is_path: fd.is_none() && !created,
+            fd: Arc::new(fd.unwrap_or(path_fd)),
+            link: self.links.share(named, place),
+            listing: Mutex::new(Listing::default()),
+        };
+        let slot = self.files.insert(Arc::new(file));
+        let file = LocalOpen {
+            share: self.share,
+            slot,
+        };
+        Opened {
+            file,
+            created,
+            granted,
+            maximal,
+            metadata,
+            path,
+        }
+    }
+
+    /// Makes a file; `None` where somebody else did.
+    fn create(&self, plan: &OpenPlan, parent: &Parent, run: Run<'_>) -> Step<Option<Opened>> {
+        let granted = settle::absent(plan)?;
+        let name = plan.path.name();
+        let _making = self.index.making(&parent.directory, name, run.effort)?;
+        if self.index.spell(&parent.directory, name, run)?.is_some() {
+            return Ok(None);
+        }
+        let Some(fd) = self.make(plan, parent, granted | plan.implied_access)? else {
+            return Ok(None);
+        };
+        if let Err(refused) = self.furnish(plan, &fd, run) {
+            let _ = unlinkat(&parent.directory.fd, name, AtFlags::empty());
+            return Err(refused);
+        }
+        let stat = stat(&fd).map_err(|errno| status(errno, Context::Open))?;
+        let subject = Subject {
+            fd: &fd,
+            is_path: false,
+            token: run.token,
+            may_note: true,
+        };
+        let metadata = self.metadata(subject, &stat, name);
+        let path = parent.path.join(name);
+        let place = Place {
+            parent: parent.directory.clone(),
+            name: name.to_owned(),
+            path,
+        };
+        let token = identity::effective(run.token);
+        let has = Permissions::of(&token, &metadata);
+        let maximal = rights::maximal(&token, &metadata, has, true) | granted;
+        let rights = Rights {
+            granted,
+            implied: plan.implied_access,
+            maximal,
+        };
+        let named = stat.key();
+        let target = Target {
+            fd,
+            metadata,
+            place,
+            named,
+            is_followed: false,
+            created: true,
+        };
+        Ok(Some(self.enter(plan, target, None, rights)))
+    }
+
+    /// Makes a file or directory and opens it; `None` where the name is taken.
+    fn make(&self, plan: &OpenPlan, parent: &Parent, access: AccessMask) -> Step<Option<OwnedFd>> {
+        let made = match plan.kind {
+            KindWanted::Directory => self.make_directory(parent, plan.path.name()),
+            KindWanted::Any | KindWanted::File => self.make_file(parent, plan.path.name(), access),
+        };
+        match made {
+            Ok(fd) => Ok(Some(fd)),
+            Err(Errno::EXIST | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            // The directory is gone.
+            Err(Errno::NOENT) => Err(Status::OBJECT_PATH_NOT_FOUND.into()),
+            Err(errno) => Err(status(errno, Context::Open).into()),
+        }
+    }
+
+    fn make_file(&self, parent: &Parent, name: &str, access: AccessMask) -> Result<OwnedFd, Errno> {
+        let flags = flags_for(FileKind::File, access).unwrap_or(OFlags::RDONLY);
+        let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(self.options.file_mode);
+        rustix::fs::openat(&parent.directory.fd, name, flags, mode)
+    }
+
+    fn make_directory(&self, parent: &Parent, name: &str) -> Result<OwnedFd, Errno> {
+        let mode = Mode::from_raw_mode(self.options.directory_mode);
+        mkdirat(&parent.directory.fd, name, mode)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(&parent.directory.fd, name, flags, Mode::empty())
+    }
+
+    /// Gives a new file its attributes, its birth time and its space.
+    fn furnish(&self, plan: &OpenPlan, fd: &OwnedFd, run: Run<'_>) -> Step<()> {
+        let kind = match plan.kind {
+            KindWanted::Directory => FileKind::Directory,
+            KindWanted::Any | KindWanted::File => FileKind::File,
+        };
+        if kind == FileKind::File && plan.allocation > 0 {
+            super::data::reserve(fd, plan.allocation)?;
+        }
+        let subject = Subject {
+            fd,
+            is_path: false,
+            token: run.token,
+            may_note: true,
+        };
+        let kept = attributes::of_new(plan.attributes, kind);
+        let info = DosInfo {
+            attributes: Some(kept),
+            created: Some(super::basic::now()),
+        };
+        self.keep(subject, info);
+        Ok(())
+    }
+}
+
+/// The flags to open a file with; `None` where the rights need no more than O_PATH.
+fn flags_for(kind: FileKind, access: AccessMask) -> Option<OFlags> {
+    let reads = access.intersects(rights::READ_DATA);
+    let writes = access.intersects(rights::WRITE_DATA);
+    match kind {
+        FileKind::File => match (reads, writes) {
+            (true, true) => Some(OFlags::RDWR),
+            (false, true) => Some(OFlags::WRONLY),
+            (true, false) => Some(OFlags::RDONLY),
+            (false, false) => None,
+        },
+        FileKind::Directory if access.contains(AccessMask::FILE_LIST_DIRECTORY) => {
+            Some(OFlags::RDONLY | OFlags::DIRECTORY)
+        }
+        FileKind::Directory | FileKind::Link | FileKind::Special => None,
+    }
+}
+
+/// The descriptor, if it is the file that was found.
+fn same_file(fd: OwnedFd, target: &Target, flags: OFlags) -> Result<Reopened, Errno> {
+    if stat(&fd)?.key() != target.metadata.key {
+        return Ok(Reopened::Gone);
+    }
+    // A ring takes O_NONBLOCK on a file to mean that it is never to wait.
+    fcntl_setfl(&fd, flags.difference(OFlags::NONBLOCK | OFlags::NOCTTY))?;
+    Ok(Reopened::Same(Some(fd)))
+}
+
+/// What the kernel allows beyond what the mode tells, as access control lists do.
+fn kernels_word(fd: &OwnedFd, has: Permissions) -> Permissions {
+    let path = by_descriptor(fd);
+    let allows = |access| accessat(CWD, path.as_str(), access, AtFlags::EACCESS).is_ok();
+    Permissions {
+        read: has.read || allows(Access::READ_OK),
+        write: has.write || allows(Access::WRITE_OK),
+        execute: has.execute || allows(Access::EXEC_OK),
+    }
+}

@@ -1,0 +1,119 @@
+//! Reading the names in a directory.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use proto::token::Token;
+use rustix::fs::{Mode, OFlags, RawDir, ResolveFlags, fstatfs, openat2};
+use rustix::io::Errno;
+use wire::Status;
+
+use super::spellings::Names;
+use super::stat::as_server;
+use super::walk::Directory;
+use crate::errno::{Context, status};
+use crate::{Step, fold};
+
+/// Bytes of entries read at once.
+pub(super) const BUFFER: usize = 32 << 10;
+
+/// File systems of this machine alone: all that changes their directories goes through this
+/// kernel, and inotify tells. By `f_type`, see statfs(2).
+const LOCAL: [u32; 12] = [
+    0xEF53,      // ext2, ext3, ext4
+    0x5846_5342, // XFS
+    0x9123_683E, // Btrfs
+    TMPFS,
+    RAMFS,
+    0x794C_7630, // overlayfs; writing to its layers behind its back is not allowed
+    0xF2F5_2010, // F2FS
+    0x2FC1_2FC1, // ZFS
+    0xCA45_1A4E, // bcachefs
+    0x5265_4973, // ReiserFS
+    0x3153_464A, // JFS
+    0x2011_BAB0, // exFAT
+];
+const TMPFS: u32 = 0x0102_1994;
+const RAMFS: u32 = 0x8584_58F6;
+
+/// What a scan found.
+pub(super) struct Scan {
+    /// How the name is spelled that was looked for.
+    pub(super) spelled: Option<String>,
+    /// All names; `None` where they take too much room.
+    pub(super) names: Option<Names>,
+}
+
+/// Opens a directory for reading. Whoever may search it may find a name in it whatever its case,
+/// as if they had guessed the case; where the token may not read it, the server does. `None` where
+/// it may not either.
+pub(super) fn open(directory: &Directory, token: &Arc<Token>) -> Step<Option<OwnedFd>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let rules = ResolveFlags::BENEATH;
+    let open = || openat2(&directory.fd, ".", flags, Mode::empty(), rules);
+    let opened = match open() {
+        Err(Errno::ACCESS) => as_server(token, open),
+        result => result,
+    };
+    match opened {
+        Ok(fd) => Ok(Some(fd)),
+        Err(Errno::ACCESS | Errno::PERM | Errno::NOENT) => Ok(None),
+        Err(errno) => Err(status(errno, Context::Walk).into()),
+    }
+}
+
+/// Whether the kernel sees all changes of a directory's file system.
+pub(super) fn tells_changes(directory: &OwnedFd) -> bool {
+    fstatfs(directory).is_ok_and(|stat| LOCAL.contains(&(stat.f_type as u32)))
+}
+
+/// Whether a file system is in memory and never waits for a disk.
+pub(super) fn never_blocks(root: &OwnedFd) -> bool {
+    fstatfs(root).is_ok_and(|stat| [TMPFS, RAMFS].contains(&(stat.f_type as u32)))
+}
+
+/// Whether a directory holds nothing, not even what cannot be shown.
+pub(super) fn is_empty(directory: &OwnedFd) -> Result<bool, Status> {
+    let mut buffer = Box::new_uninit_slice(BUFFER);
+    let mut entries = RawDir::new(directory, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry.map_err(|errno| status(errno, Context::Walk))?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Reads all names, looks for one, and keeps all while they take no more than `room` bytes.
+pub(super) fn scan(
+    directory: &OwnedFd,
+    name: &str,
+    room: usize,
+    seed: u64,
+) -> Result<Scan, Status> {
+    let mut names = (room > 0).then(Names::default);
+    let mut spelled: Option<String> = None;
+    let mut buffer = Box::new_uninit_slice(BUFFER);
+    let mut entries = RawDir::new(directory, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry.map_err(|errno| status(errno, Context::Walk))?;
+        let Ok(found) = entry.file_name().to_str() else {
+            continue;
+        };
+        if found == "." || found == ".." {
+            continue;
+        }
+        if let Some(all) = &mut names {
+            all.add(found, seed);
+        }
+        names = names.filter(|names| names.bytes() <= room);
+        let is_better = spelled
+            .as_deref()
+            .is_none_or(|best| best != name && found < best);
+        if fold::same(found, name) && (found == name || is_better) {
+            spelled = Some(found.to_owned());
+        }
+    }
+    Ok(Scan { spelled, names })
+}
