@@ -29,12 +29,11 @@ impl Transport {
         }
     }
 
-    /// Bytes of the largest READ, WRITE or transaction that the transport allows; `None` where
-    /// the server's own limit counts. \[MS-SMB2\] 3.3.5.4
-    pub const fn max_io(self) -> Option<u32> {
+    /// Whether a frame has room for requests of more than 64 KiB. \[MS-SMB2\] 3.3.5.4
+    pub const fn has_large_frames(self) -> bool {
         match self {
-            Self::Tcp => None,
-            Self::Nbt => Some(65_536),
+            Self::Tcp => true,
+            Self::Nbt => false,
         }
     }
 }

@@ -1,2 +1,25 @@
 //! The SMB file server: core, files and sockets on one ring a worker.
+//!
+//! [`Server::start`] takes a checked [`config::Config`] and runs a worker for each core. A worker
+//! (`worker`) owns its listeners, its connections and its ring; a connection (`connection`) stays
+//! on its worker. What the core asks for is done in `datapath`: at once where it cannot block, on
+//! the ring or a thread where it would.
 #![forbid(unsafe_code)]
+
+mod account;
+pub mod config;
+mod connection;
+mod datapath;
+mod gate;
+pub mod log;
+mod login;
+mod outbox;
+mod receive;
+mod share;
+mod signal;
+mod start;
+mod worker;
+
+pub use account::{AccountError, account_name, may_assume_identities};
+pub use login::Realms;
+pub use start::{Listening, Server, StartError, check, reachable};

@@ -1,0 +1,82 @@
+//! Unix accounts: whose rights a session's file operations have.
+
+use std::fmt;
+use std::sync::Arc;
+
+use proto::token::Token;
+
+/// Why an account has no rights to run with.
+#[derive(Debug, PartialEq, Eq)]
+pub enum AccountError {
+    /// No such Unix account.
+    Unknown(String),
+}
+
+impl fmt::Display for AccountError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(name) => write!(f, "there is no Unix account `{name}`"),
+        }
+    }
+}
+
+impl std::error::Error for AccountError {}
+
+/// The rights of the process itself.
+pub(crate) fn own() -> Token {
+    Token {
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+        groups: rustix::process::getgroups()
+            .map(|groups| {
+                groups
+                    .into_iter()
+                    .map(rustix::process::Gid::as_raw)
+                    .collect()
+            })
+            .unwrap_or_default(),
+    }
+}
+
+/// Whether file operations can run with the rights of others.
+pub fn may_assume_identities() -> bool {
+    vfs::identity::switches()
+}
+
+/// The rights of a Unix account. An ordinary user's server has only its own to give.
+pub(crate) fn token(name: &str) -> Result<Arc<Token>, AccountError> {
+    if !may_assume_identities() {
+        return Ok(Arc::new(own()));
+    }
+    let user = uzers::get_user_by_name(name).ok_or_else(|| AccountError::Unknown(name.into()))?;
+    let gid = user.primary_group_id();
+    let groups = uzers::get_user_groups(name, gid).unwrap_or_default();
+    let groups = groups
+        .iter()
+        .map(uzers::Group::gid)
+        .filter(|other| *other != gid)
+        .collect();
+    Ok(Arc::new(Token {
+        uid: user.uid(),
+        gid,
+        groups,
+    }))
+}
+
+/// The account of guests and anonymous sessions.
+pub(crate) fn guest() -> Arc<Token> {
+    // Debian's nobody and nogroup have these numbers where the account is missing too.
+    token("nobody").unwrap_or_else(|_| {
+        Arc::new(Token {
+            uid: 65_534,
+            gid: 65_534,
+            groups: Vec::new(),
+        })
+    })
+}
+
+/// The name of a Unix account.
+pub fn account_name(uid: u32) -> Option<String> {
+    let user = uzers::get_user_by_uid(uid)?;
+    Some(user.name().to_string_lossy().into_owned())
+}

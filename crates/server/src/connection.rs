@@ -1,0 +1,296 @@
+//! One connection: the core, what it waits for, and what waits to be sent.
+
+use std::cell::{Cell, RefCell};
+use std::net::{Shutdown, SocketAddr};
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use net::{Framing, Transport};
+use proto::effect::{ConnectionId, Effects, Inbound, Instant, Notice, OpId, Outcome, Violation};
+use proto::server;
+use ring::{Handle, Stream};
+use tracing::{debug, info, warn};
+
+use crate::datapath::Frame;
+use crate::gate::Permit;
+use crate::login::Logins;
+use crate::outbox::{Outbox, Payloads};
+use crate::receive;
+use crate::signal::{Either, Signal, either};
+use crate::worker::Worker;
+
+/// Bytes that may wait to be sent before the connection stops reading: four answers of the
+/// largest kind. A client that asks and does not listen costs no more.
+const MAX_QUEUED: usize = 32 << 20;
+
+/// One connection of a worker.
+pub(crate) struct Connection {
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) peer: SocketAddr,
+    pub(crate) transport: Transport,
+    pub(crate) stream: Stream,
+    pub(crate) state: RefCell<State>,
+    /// Something is to be sent, or nothing will be any more.
+    to_send: Signal,
+    /// Something was sent.
+    sent: Signal,
+    /// The connection ends.
+    pub(crate) ended: Signal,
+    /// Operations that the world has not completed.
+    running: Cell<usize>,
+    /// An operation was completed.
+    completed: Signal,
+}
+
+/// What of a connection changes.
+pub(crate) struct State {
+    pub(crate) core: server::Connection,
+    pub(crate) effects: Effects,
+    pub(crate) framing: Framing,
+    pub(crate) outbox: Outbox,
+    pub(crate) payloads: Payloads,
+    pub(crate) logins: Logins,
+    pub(crate) permit: Permit,
+    /// The earliest time-out that a task sleeps for.
+    timer: Option<Instant>,
+}
+
+impl Connection {
+    /// A connection that was just accepted.
+    pub(crate) fn new(
+        id: ConnectionId,
+        worker: Rc<Worker>,
+        transport: Transport,
+        stream: Stream,
+        peer: SocketAddr,
+        permit: Permit,
+    ) -> Rc<Self> {
+        let core = worker.new_core(id, transport);
+        let logins = Logins::new(Rc::clone(&worker));
+        let state = State {
+            core,
+            effects: Effects::new(),
+            framing: Framing::new(transport),
+            outbox: Outbox::default(),
+            payloads: Payloads::default(),
+            logins,
+            permit,
+            timer: None,
+        };
+        Rc::new(Self {
+            worker,
+            peer,
+            transport,
+            stream,
+            state: RefCell::new(state),
+            to_send: Signal::default(),
+            sent: Signal::default(),
+            ended: Signal::default(),
+            running: Cell::new(0),
+            completed: Signal::default(),
+        })
+    }
+
+    /// Serves the connection until it ends, then closes what it had open.
+    pub(crate) async fn serve(self: Rc<Self>) {
+        debug!(peer = %self.peer, transport = %self.transport, "connected");
+        let sender = self.handle().spawn(Rc::clone(&self).send());
+        self.arm_timer();
+        self.receive().await;
+        // Nothing starts any more; what runs is finished and answered.
+        self.drained().await;
+        self.ended.raise();
+        self.to_send.raise();
+        let grace = self.worker.shutdown_grace();
+        let _ = self.handle().timeout(grace, sender).await;
+        self.close().await;
+        debug!(peer = %self.peer, "disconnected");
+    }
+
+    /// Takes frames in until the peer closes, the connection ends or the server stops.
+    async fn receive(self: &Rc<Self>) {
+        let mut receiving = pin!(receive::frames(self));
+        let (ended, stopping) = (
+            pin!(self.ended.raised()),
+            pin!(self.worker.stopping.raised()),
+        );
+        let stop = pin!(either(ended, stopping));
+        match either(receiving.as_mut(), stop).await {
+            Either::First(Ok(())) | Either::Second(_) => {}
+            Either::First(Err(error)) => debug!(peer = %self.peer, %error, "connection lost"),
+        }
+    }
+
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.worker.handle
+    }
+
+    /// Gives a frame to the core and does what it asks for.
+    pub(crate) fn frame(self: &Rc<Self>, frame: &mut Frame<'_>) {
+        let now = self.worker.now();
+        let mut state = self.state.borrow_mut();
+        let State { core, effects, .. } = &mut *state;
+        core.receive(
+            now,
+            Inbound {
+                bytes: frame.bytes(),
+            },
+            effects,
+        );
+        self.perform(&mut state, frame);
+        drop(state);
+        self.arm_timer();
+    }
+
+    /// Tells the core what came of an operation that had to wait.
+    pub(crate) fn complete(self: &Rc<Self>, op: OpId, outcome: Outcome) {
+        let now = self.worker.now();
+        let mut state = self.state.borrow_mut();
+        let State { core, effects, .. } = &mut *state;
+        core.complete(now, op, outcome, effects);
+        self.perform(&mut state, &mut Frame::Gone);
+        drop(state);
+        self.arm_timer();
+    }
+
+    /// Tells the core what another connection says.
+    pub(crate) fn notice(self: &Rc<Self>, notice: Notice) {
+        let now = self.worker.now();
+        let mut state = self.state.borrow_mut();
+        let State { core, effects, .. } = &mut *state;
+        core.notice(now, notice, effects);
+        self.perform(&mut state, &mut Frame::Gone);
+        drop(state);
+        self.arm_timer();
+    }
+
+    /// Runs a task that completes an operation.
+    pub(crate) fn run<F>(self: &Rc<Self>, op: OpId, task: F)
+    where
+        F: Future<Output = Outcome> + 'static,
+    {
+        self.running.set(self.running.get() + 1);
+        let connection = Rc::clone(self);
+        self.handle().spawn(async move {
+            let outcome = task.await;
+            connection.complete(op, outcome);
+            connection.running.set(connection.running.get() - 1);
+            connection.completed.raise();
+        });
+    }
+
+    /// Waits until no operation runs.
+    async fn drained(&self) {
+        while self.running.get() > 0 {
+            self.completed.lower();
+            self.completed.raised().await;
+        }
+    }
+
+    /// Ends the connection: what waits to be sent still goes out.
+    pub(crate) fn end(&self, violation: &Violation) {
+        warn!(peer = %self.peer, transport = %self.transport, reason = %violation, "disconnecting");
+        self.ended.raise();
+    }
+
+    /// Wakes the task that sends.
+    pub(crate) fn wake_sender(&self) {
+        self.to_send.raise();
+    }
+
+    /// Waits until little enough waits to be sent.
+    pub(crate) async fn room_to_answer(&self) {
+        while self.state.borrow().outbox.queued() > MAX_QUEUED && !self.ended.is_raised() {
+            self.sent.lower();
+            self.sent.raised().await;
+        }
+    }
+
+    /// Sends what waits, all of it at once, until the connection ends.
+    async fn send(self: Rc<Self>) {
+        loop {
+            let parts = self.state.borrow_mut().outbox.take();
+            if !parts.is_empty() {
+                let (result, parts) = self.stream.send(parts).await;
+                if let Err(error) = result {
+                    debug!(peer = %self.peer, %error, "sending failed");
+                    self.ended.raise();
+                    self.sent.raise();
+                    return;
+                }
+                self.state.borrow_mut().outbox.recycle(parts);
+                self.sent.raise();
+                continue;
+            }
+            if self.ended.is_raised() && self.running.get() == 0 {
+                return;
+            }
+            self.to_send.lower();
+            self.to_send.raised().await;
+        }
+    }
+
+    /// Closes the socket and what the connection had open.
+    async fn close(self: &Rc<Self>) {
+        // A peer that is gone already has shut it down.
+        let _ = self.stream.shutdown(Shutdown::Both);
+        let now = self.worker.now();
+        {
+            let mut state = self.state.borrow_mut();
+            let State { core, effects, .. } = &mut *state;
+            core.closed(now, effects);
+            self.perform(&mut state, &mut Frame::Gone);
+        }
+        self.drained().await;
+    }
+
+    /// Cuts a connection whose task is gone.
+    pub(crate) fn abandon(&self) {
+        self.ended.raise();
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
+    /// Sleeps for the core's next time-out, unless a task already does.
+    fn arm_timer(self: &Rc<Self>) {
+        let mut state = self.state.borrow_mut();
+        let Some(next) = state.core.next_timeout() else {
+            return;
+        };
+        if self.ended.is_raised() || state.timer.is_some_and(|armed| armed <= next) {
+            return;
+        }
+        state.timer = Some(next);
+        drop(state);
+        let connection = Rc::clone(self);
+        self.handle().spawn(connection.sleep_until(next));
+    }
+
+    async fn sleep_until(self: Rc<Self>, deadline: Instant) {
+        let now = self.worker.now().instant;
+        let duration = deadline
+            .0
+            .saturating_sub(now.0)
+            .max(Duration::from_millis(1));
+        let sleep = pin!(self.handle().sleep(duration));
+        if let Either::Second(()) = either(sleep, pin!(self.ended.raised())).await {
+            return;
+        }
+        let now = self.worker.now();
+        {
+            let mut state = self.state.borrow_mut();
+            if state.timer == Some(deadline) {
+                state.timer = None;
+            }
+            let State { core, effects, .. } = &mut *state;
+            core.timeout(now, effects);
+            self.perform(&mut state, &mut Frame::Gone);
+        }
+        self.arm_timer();
+    }
+
+    /// Says in the log who logged in.
+    pub(crate) fn log_login(&self, account: &proto::effect::Account) {
+        info!(peer = %self.peer, user = %account.name, kind = ?account.kind, "logged in");
+    }
+}

@@ -1,0 +1,25 @@
+//! What the server says, for people or for machines.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{LogFormat, LogSection};
+
+/// Starts to log to standard error. Call it once.
+///
+/// # Errors
+/// A text where the level is no filter.
+pub fn start(section: &LogSection) -> Result<(), String> {
+    let filter = EnvFilter::try_new(section.level.get_ref())
+        .map_err(|error| format!("log.level: {error}"))?;
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
+    match section.format {
+        LogFormat::Human => log.with_target(false).init(),
+        LogFormat::Json => log.json().init(),
+    }
+    Ok(())
+}

@@ -1,0 +1,227 @@
+//! What waits to be sent: frames, signed or sealed, as few pieces as possible.
+//!
+//! Heads and small payloads are gathered into one run of bytes, so that the answers to a batch
+//! of requests leave in one send. A large payload is sent from the buffer that it was read into.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use net::Framing;
+use proto::effect::{OutMessage, Outbound, Payload, PayloadToken};
+use proto::seal::Seal;
+use ring::{Buffer, Part};
+
+/// Bytes of a transform header. \[MS-SMB2\] 2.2.41
+const TRANSFORM_LEN: usize = 52;
+/// Bytes of a run above which the next frame starts a new one: what one send of many small
+/// answers carries. From here on a copy would cost more than one more piece.
+const RUN_BYTES: usize = 64 << 10;
+/// What stands behind a message so that the next one is aligned.
+const PADDING: [u8; 8] = [0; 8];
+/// Runs of bytes that are kept for the next frames.
+const SPARE_RUNS: usize = 4;
+
+/// Bytes that a READ brought.
+pub(crate) enum PayloadBytes {
+    /// Few: copied next to the head.
+    Small(Vec<u8>),
+    /// Many: sent from here.
+    Large(Buffer, usize),
+}
+
+impl PayloadBytes {
+    fn bytes(&mut self) -> &mut [u8] {
+        match self {
+            Self::Small(bytes) => bytes,
+            Self::Large(buffer, len) => &mut buffer[..*len],
+        }
+    }
+}
+
+/// The payloads of a connection that are not sent yet.
+#[derive(Default)]
+pub(crate) struct Payloads {
+    held: BTreeMap<PayloadToken, PayloadBytes>,
+    last: u64,
+}
+
+impl Payloads {
+    /// Keeps the bytes until their answer is sent or released.
+    pub(crate) fn keep(&mut self, bytes: PayloadBytes) -> Payload {
+        let mut bytes = bytes;
+        let len = u32::try_from(bytes.bytes().len()).expect("a READ asks for 32 bits of length");
+        self.last += 1;
+        let token = PayloadToken(self.last);
+        self.held.insert(token, bytes);
+        Payload { token, len }
+    }
+
+    /// Gives the bytes away.
+    pub(crate) fn take(&mut self, token: PayloadToken) -> Option<PayloadBytes> {
+        self.held.remove(&token)
+    }
+}
+
+/// A piece of what waits to be sent.
+enum Piece {
+    Run(Vec<u8>),
+    Large(Buffer, usize),
+}
+
+/// What waits to be sent.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    pieces: VecDeque<Piece>,
+    spare: Vec<Vec<u8>>,
+    /// Bytes that wait.
+    queued: usize,
+}
+
+impl Outbox {
+    /// Bytes that wait.
+    pub(crate) fn queued(&self) -> usize {
+        self.queued
+    }
+
+    /// Everything that waits, for one send.
+    pub(crate) fn take(&mut self) -> Vec<Part> {
+        self.queued = 0;
+        let part = |piece| match piece {
+            Piece::Run(bytes) => Part::Bytes(bytes),
+            Piece::Large(buffer, len) => Part::Buffer(buffer, 0..len),
+        };
+        self.pieces.drain(..).map(part).collect()
+    }
+
+    /// Takes back what was sent: its memory serves again.
+    pub(crate) fn recycle(&mut self, parts: Vec<Part>) {
+        for part in parts {
+            if let Part::Bytes(mut bytes) = part
+                && self.spare.len() < SPARE_RUNS
+            {
+                bytes.clear();
+                self.spare.push(bytes);
+            }
+        }
+    }
+
+    /// Adds bytes that are no frame: what a transport answers by itself.
+    pub(crate) fn push_raw(&mut self, bytes: &[u8]) {
+        self.run().extend_from_slice(bytes);
+        self.queued += bytes.len();
+    }
+
+    /// Signs or seals a frame and adds it. `false`: the transport cannot carry it.
+    pub(crate) fn push(
+        &mut self,
+        framing: &Framing,
+        payloads: &mut Payloads,
+        outbound: Outbound,
+    ) -> bool {
+        let Outbound { messages, seal } = outbound;
+        let mut body = Body::default();
+        for message in messages {
+            body.push(message, payloads);
+        }
+        let sealed_len = if seal.is_some() { TRANSFORM_LEN } else { 0 };
+        let Some(prefix) = framing.prefix(body.len + sealed_len) else {
+            return false;
+        };
+        let transform = seal.map(|seal| body.seal(&seal));
+        self.queued += prefix.len() + sealed_len + body.len;
+        let run = self.run();
+        run.extend_from_slice(&prefix);
+        run.extend_from_slice(transform.as_ref().map_or(&[], |transform| &transform[..]));
+        for segment in body.segments {
+            match segment {
+                Segment::Small(range) => self.run().extend_from_slice(&body.small[range]),
+                Segment::Large(buffer, len) => self.pieces.push_back(Piece::Large(buffer, len)),
+            }
+        }
+        true
+    }
+
+    /// The run to append to: the last one, or a new one.
+    fn run(&mut self) -> &mut Vec<u8> {
+        let fits = matches!(self.pieces.back(), Some(Piece::Run(run)) if run.len() < RUN_BYTES);
+        if !fits {
+            let run = self.spare.pop().unwrap_or_default();
+            self.pieces.push_back(Piece::Run(run));
+        }
+        match self.pieces.back_mut() {
+            Some(Piece::Run(run)) => run,
+            _ => unreachable!("a run was just made sure of"),
+        }
+    }
+}
+
+/// The messages of one frame while they are signed and sealed.
+#[derive(Default)]
+struct Body {
+    /// Heads, small payloads and padding, one after the other.
+    small: Vec<u8>,
+    segments: Vec<Segment>,
+    len: usize,
+}
+
+enum Segment {
+    Small(Range<usize>),
+    Large(Buffer, usize),
+}
+
+impl Body {
+    fn push(&mut self, message: OutMessage, payloads: &mut Payloads) {
+        let OutMessage {
+            mut head,
+            payload,
+            padding,
+            sign,
+        } = message;
+        let mut payload = payload.map(|payload| {
+            payloads
+                .take(payload.token)
+                .expect("the core sends what it was given, once")
+        });
+        if let Some(sign) = sign {
+            let bytes = payload.as_mut().map_or(&[][..], |payload| payload.bytes());
+            sign.apply(&mut head, bytes, padding);
+        }
+        self.small(&head);
+        match payload {
+            None => {}
+            Some(PayloadBytes::Small(bytes)) => self.small(&bytes),
+            Some(PayloadBytes::Large(buffer, len)) => {
+                self.len += len;
+                self.segments.push(Segment::Large(buffer, len));
+            }
+        }
+        self.small(&PADDING[..usize::from(padding)]);
+    }
+
+    fn small(&mut self, bytes: &[u8]) {
+        let start = self.small.len();
+        self.small.extend_from_slice(bytes);
+        self.len += bytes.len();
+        match self.segments.last_mut() {
+            Some(Segment::Small(range)) => range.end = self.small.len(),
+            _ => self.segments.push(Segment::Small(start..self.small.len())),
+        }
+    }
+
+    /// Seals all segments in place.
+    fn seal(&mut self, seal: &Seal) -> Vec<u8> {
+        let mut left: &mut [u8] = &mut self.small;
+        let mut parts: Vec<&mut [u8]> = Vec::with_capacity(self.segments.len());
+        for segment in &mut self.segments {
+            match segment {
+                Segment::Small(range) => {
+                    let (part, rest) = left.split_at_mut(range.len());
+                    parts.push(part);
+                    left = rest;
+                }
+                Segment::Large(buffer, len) => parts.push(&mut buffer[..*len]),
+            }
+        }
+        seal.apply(&mut parts).to_vec()
+    }
+}

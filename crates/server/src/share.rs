@@ -1,0 +1,129 @@
+//! Shares: what the core knows of them, and the file system behind each.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use proto::effect::{FileOp, LocalOpen, ShareId};
+use proto::server::config::{Share, ShareKind};
+use proto::token::Token;
+use vfs::{FileSystem, posix};
+
+use crate::StartError;
+use crate::account;
+use crate::config::ShareSection;
+
+/// The shares of a server.
+pub(crate) struct Shares {
+    /// As the core knows them, by [`ShareId`].
+    pub(crate) known: Vec<Arc<Share>>,
+    /// The file system behind each; none behind IPC$.
+    file_systems: Vec<Option<Arc<dyn FileSystem>>>,
+}
+
+impl Shares {
+    /// IPC$ and the folders of the configuration.
+    pub(crate) fn open(sections: &[ShareSection]) -> Result<Self, StartError> {
+        let mut shares = Self {
+            known: vec![Arc::new(ipc())],
+            file_systems: vec![None],
+        };
+        for section in sections {
+            shares.add(section)?;
+        }
+        Ok(shares)
+    }
+
+    fn add(&mut self, section: &ShareSection) -> Result<(), StartError> {
+        let id = ShareId(u32::try_from(self.known.len()).expect("fewer shares than 2^32"));
+        let name = section.name.get_ref();
+        let share = Share {
+            id,
+            name: name.clone(),
+            kind: ShareKind::Disk,
+            comment: section.comment.clone(),
+            read_only: section.read_only,
+            listed: !section.hidden,
+            encryption_required: section.encryption_required,
+            users: (!section.users.is_empty()).then(|| section.users.clone()),
+            guest: section.guest,
+            force_token: force_token(section)?,
+        };
+        let file_system = open_folder(id, section.path.get_ref())
+            .map_err(|error| StartError::share(name, section.path.get_ref(), error))?;
+        self.known.push(Arc::new(share));
+        self.file_systems.push(Some(file_system));
+        Ok(())
+    }
+
+    /// The file system that an operation is for.
+    pub(crate) fn of_operation(&self, operation: &FileOp) -> &Arc<dyn FileSystem> {
+        self.file_system(share_of(operation))
+    }
+
+    /// The file system of an open.
+    pub(crate) fn of_open(&self, file: LocalOpen) -> &Arc<dyn FileSystem> {
+        self.file_system(file.share)
+    }
+
+    fn file_system(&self, share: ShareId) -> &Arc<dyn FileSystem> {
+        self.file_systems[share.0 as usize]
+            .as_ref()
+            .expect("nothing is opened on IPC$")
+    }
+}
+
+fn open_folder(id: ShareId, path: &Path) -> std::io::Result<Arc<dyn FileSystem>> {
+    Ok(Arc::new(posix::Posix::new(
+        id,
+        path,
+        posix::Options::default(),
+    )?))
+}
+
+fn force_token(section: &ShareSection) -> Result<Option<Arc<Token>>, StartError> {
+    let Some(user) = &section.force_user else {
+        return Ok(None);
+    };
+    let token = account::token(user.get_ref())
+        .map_err(|error| StartError::account(section.name.get_ref(), error))?;
+    Ok(Some(token))
+}
+
+/// The share of pipes. \[MS-SMB2\] 3.3.1.6
+fn ipc() -> Share {
+    Share {
+        id: ShareId(0),
+        name: "IPC$".to_owned(),
+        kind: ShareKind::Pipe,
+        comment: "IPC Service".to_owned(),
+        read_only: false,
+        listed: false,
+        encryption_required: false,
+        users: None,
+        guest: true,
+        force_token: None,
+    }
+}
+
+/// The share that an operation is for.
+fn share_of(operation: &FileOp) -> ShareId {
+    match operation {
+        FileOp::Open(plan) => plan.share,
+        FileOp::ReadDirectory(plan) => plan.file.share,
+        FileOp::Close(file)
+        | FileOp::Stat(file)
+        | FileOp::Flush(file)
+        | FileOp::CheckEmpty(file)
+        | FileOp::CheckDelete(file)
+        | FileOp::Volume(file)
+        | FileOp::Overwrite { file, .. }
+        | FileOp::Unlink { file, .. }
+        | FileOp::SetBasic { file, .. }
+        | FileOp::SetMode { file, .. }
+        | FileOp::SetEndOfFile { file, .. }
+        | FileOp::SetAllocation { file, .. }
+        | FileOp::Rename { file, .. }
+        | FileOp::Link { file, .. }
+        | FileOp::LookUp { file, .. } => file.share,
+    }
+}

@@ -1,0 +1,74 @@
+//! A wake-up between tasks of one worker.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+/// A flag that tasks can wait for. Raised again and again, it wakes once.
+#[derive(Debug, Default)]
+pub(crate) struct Signal {
+    is_raised: Cell<bool>,
+    waiting: RefCell<Vec<Waker>>,
+}
+
+impl Signal {
+    /// Raises the flag and wakes who waits.
+    pub(crate) fn raise(&self) {
+        self.is_raised.set(true);
+        let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether the flag is up.
+    pub(crate) fn is_raised(&self) -> bool {
+        self.is_raised.get()
+    }
+
+    /// Takes the flag down.
+    pub(crate) fn lower(&self) {
+        self.is_raised.set(false);
+    }
+
+    /// Waits until the flag is up; it stays up.
+    pub(crate) async fn raised(&self) {
+        poll_fn(|context| self.poll_raised(context)).await;
+    }
+
+    fn poll_raised(&self, context: &Context<'_>) -> Poll<()> {
+        if self.is_raised() {
+            return Poll::Ready(());
+        }
+        let mut waiting = self.waiting.borrow_mut();
+        if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+            waiting.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+/// What came first of two.
+pub(crate) enum Either<A, B> {
+    /// The first.
+    First(A),
+    /// The second.
+    Second(B),
+}
+
+/// Waits for the first of two futures; the first one wins a tie. The loser is kept.
+pub(crate) async fn either<A, B>(
+    mut first: Pin<&mut A>,
+    mut second: Pin<&mut B>,
+) -> Either<A::Output, B::Output>
+where
+    A: Future,
+    B: Future,
+{
+    poll_fn(|context| {
+        if let Poll::Ready(output) = first.as_mut().poll(context) {
+            return Poll::Ready(Either::First(output));
+        }
+        second.as_mut().poll(context).map(Either::Second)
+    })
+    .await
+}

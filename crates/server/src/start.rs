@@ -1,0 +1,392 @@
+//! Starting and stopping a server.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime};
+
+use auth::UserFileError;
+use net::{Endpoint, Transport};
+use proto::effect::{Instant as CoreInstant, Now};
+use proto::server::config as core;
+use ring::{Io, Listener, PoolConfig, Receiver, Runtime, Sender, mailbox};
+use tracing::{error, info};
+use wire::{FileTime, Guid};
+
+use crate::account::AccountError;
+use crate::config::{Config, IoChoice, dialect};
+use crate::gate::{Gate, GateLimits};
+use crate::login::Realms;
+use crate::share::Shares;
+use crate::worker::{Message, Shared, Times, Worker};
+
+/// Messages that may wait for a worker. More notices than there can be sessions at one time.
+const MAILBOX_LIMIT: usize = 1 << 20;
+
+/// Why a server does not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// A share's folder cannot be opened.
+    Share {
+        /// The share.
+        name: String,
+        /// Its folder.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A share's `force_user` is no account.
+    Account {
+        /// The share.
+        share: String,
+        /// Why.
+        error: AccountError,
+    },
+    /// An address cannot be listened on.
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// How frames would move.
+        transport: Transport,
+        /// Why.
+        error: io::Error,
+    },
+    /// The file of users cannot be used.
+    Users(UserFileError),
+    /// The ring cannot be set up.
+    Ring(io::Error),
+    /// A thread cannot be started.
+    Thread(io::Error),
+}
+
+impl StartError {
+    pub(crate) fn share(name: &str, path: &Path, error: io::Error) -> Self {
+        Self::Share {
+            name: name.to_owned(),
+            path: path.to_owned(),
+            error,
+        }
+    }
+
+    pub(crate) fn account(share: &str, error: AccountError) -> Self {
+        Self::Account {
+            share: share.to_owned(),
+            error,
+        }
+    }
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Share { name, path, error } => {
+                write!(f, "share `{name}`: {}: {error}", path.display())
+            }
+            Self::Account { share, error } => write!(f, "share `{share}`: force_user: {error}"),
+            Self::Listen {
+                address,
+                transport,
+                error,
+            } => {
+                write!(f, "cannot listen on {address} ({transport}): {error}")?;
+                if error.kind() == io::ErrorKind::PermissionDenied && address.port() < 1024 {
+                    f.write_str("; ports below 1024 are root's: choose another, or run as root")?;
+                }
+                Ok(())
+            }
+            Self::Users(error) => write!(f, "server.users: {error}"),
+            Self::Ring(error) => write!(f, "server.io: {error}"),
+            Self::Thread(error) => write!(f, "cannot start a thread: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// An address that a server listens on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listening {
+    /// Where; a port of 0 in the configuration became a real one.
+    pub address: SocketAddr,
+    /// How frames move.
+    pub transport: Transport,
+}
+
+/// A server that runs.
+pub struct Server {
+    listening: Vec<Listening>,
+    mailboxes: Vec<Sender<Message>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("listening", &self.listening)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Opens the shares, listens, and starts the workers.
+    pub fn start(config: &Config, users: Realms) -> Result<Self, StartError> {
+        let shares = Shares::open(&config.shares)?;
+        let started = Instant::now();
+        let core = proto::server::Server::new(core_config(config, &shares), start_time());
+        let shared = Arc::new(Shared {
+            core,
+            shares,
+            realms: users,
+            gate: Gate::new(gate_limits(config)),
+            times: times(config),
+            started,
+            mailboxes: std::sync::OnceLock::new(),
+        });
+        let (listening, reserved) = reserve(config)?;
+        let count = worker_count(config);
+        let (mailboxes, receivers): (Vec<_>, Vec<_>) =
+            (0..count).map(|_| mailbox(Some(MAILBOX_LIMIT))).unzip();
+        let is_first = shared.mailboxes.set(mailboxes.clone()).is_ok();
+        assert!(is_first, "a server is started once");
+        let mut server = Self {
+            listening,
+            mailboxes,
+            threads: Vec::new(),
+        };
+        for (index, mailbox) in receivers.into_iter().enumerate() {
+            server.spawn(config, index, Arc::clone(&shared), mailbox)?;
+        }
+        drop(reserved);
+        Ok(server)
+    }
+
+    /// Where it listens.
+    pub fn listening(&self) -> &[Listening] {
+        &self.listening
+    }
+
+    /// Takes nothing new, finishes what runs, and ends.
+    pub fn stop(self) {
+        for mailbox in &self.mailboxes {
+            // A worker that is gone already has stopped.
+            let _ = mailbox.send(Message::Stop);
+        }
+        for thread in self.threads {
+            if thread.join().is_err() {
+                error!("a worker panicked");
+            }
+        }
+    }
+
+    fn spawn(
+        &mut self,
+        config: &Config,
+        index: usize,
+        shared: Arc<Shared>,
+        mailbox: Receiver<Message>,
+    ) -> Result<(), StartError> {
+        let ring = ring_config(config);
+        let listening = self.listening.clone();
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let run = move || {
+            let runtime = match Runtime::new(&ring) {
+                Ok(runtime) => runtime,
+                Err(error) => return drop(ready.send(Err(StartError::Ring(error)))),
+            };
+            let listeners = match listen(&runtime, &listening) {
+                Ok(listeners) => listeners,
+                Err(error) => return drop(ready.send(Err(error))),
+            };
+            let io = runtime.io();
+            info!(worker = index, driver = ?io.driver, reason = %io.reason, "worker started");
+            if ready.send(Ok(())).is_err() {
+                return;
+            }
+            let worker = Worker::new(runtime.handle(), index, shared);
+            runtime.block_on(worker.run(listeners, mailbox));
+        };
+        let thread = thread::Builder::new()
+            .name(format!("worker-{index}"))
+            .spawn(run);
+        self.threads.push(thread.map_err(StartError::Thread)?);
+        is_ready.recv().expect("a worker says how it started")
+    }
+}
+
+/// Listens on every address once, so that port 0 becomes one port for all workers and an address
+/// that is taken is found out before anything starts.
+fn reserve(config: &Config) -> Result<(Vec<Listening>, Vec<socket2::Socket>), StartError> {
+    let mut listening = Vec::new();
+    let mut reserved = Vec::new();
+    for endpoint in config.endpoints() {
+        for ip in &config.server.listen {
+            let address = SocketAddr::new(*ip, endpoint.port);
+            let (socket, address) = reserve_one(address).map_err(|error| StartError::Listen {
+                address,
+                transport: endpoint.transport,
+                error,
+            })?;
+            reserved.push(socket);
+            listening.push(Listening {
+                address,
+                transport: endpoint.transport,
+            });
+        }
+    }
+    Ok((listening, reserved))
+}
+
+/// Binds without SO_REUSEPORT first: with it, two servers would share the port unnoticed.
+fn reserve_one(address: SocketAddr) -> io::Result<(socket2::Socket, SocketAddr)> {
+    use socket2::{Domain, Socket, Type};
+    let bind = |reuse_port: bool, address: SocketAddr| {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        socket.set_reuse_port(reuse_port)?;
+        socket.bind(&address.into())?;
+        let bound = socket.local_addr()?.as_socket().expect("an IP socket");
+        io::Result::Ok((socket, bound))
+    };
+    let (alone, bound) = bind(false, address)?;
+    drop(alone);
+    bind(true, bound)
+}
+
+fn listen(
+    runtime: &Runtime,
+    listening: &[Listening],
+) -> Result<Vec<(Endpoint, Listener)>, StartError> {
+    let handle = runtime.handle();
+    let open = |listening: &Listening| {
+        let Listening { address, transport } = *listening;
+        let endpoint = Endpoint {
+            transport,
+            port: address.port(),
+        };
+        match Listener::bind(&handle, address, true) {
+            Ok(listener) => Ok((endpoint, listener)),
+            Err(error) => Err(StartError::Listen {
+                address,
+                transport,
+                error,
+            }),
+        }
+    };
+    listening.iter().map(open).collect()
+}
+
+fn worker_count(config: &Config) -> usize {
+    match *config.server.workers.get_ref() {
+        0 => thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        count => count,
+    }
+}
+
+fn ring_config(config: &Config) -> ring::Config {
+    ring::Config {
+        io: match config.server.io {
+            IoChoice::Auto => Io::Auto,
+            IoChoice::Uring => Io::Uring,
+            IoChoice::Epoll => Io::Epoll,
+        },
+        buffers: PoolConfig {
+            total_bytes: config.server.buffer_memory_mb << 20,
+            ..PoolConfig::default()
+        },
+        ..ring::Config::default()
+    }
+}
+
+fn gate_limits(config: &Config) -> GateLimits {
+    GateLimits {
+        connections: config.limits.connections,
+        half_open: config.limits.half_open,
+        half_open_per_address: config.limits.half_open_per_address,
+    }
+}
+
+fn times(config: &Config) -> Times {
+    Times {
+        failed_login_delay: Duration::from_millis(config.security.failed_login_delay_ms),
+        frame_timeout: Duration::from_millis(config.limits.frame_timeout_ms),
+        shutdown_grace: Duration::from_millis(config.limits.shutdown_ms),
+    }
+}
+
+fn start_time() -> Now {
+    let since = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    Now {
+        instant: CoreInstant(Duration::ZERO),
+        wall: FileTime::from_unix(seconds, since.subsec_nanos()),
+    }
+}
+
+fn core_config(config: &Config, shares: &Shares) -> core::Config {
+    let mut guid = [0; 16];
+    getrandom::fill(&mut guid).expect("the kernel has random bytes");
+    let dialect_of = |name: &str| dialect(name).expect("checked when the file was read");
+    core::Config {
+        guid: Guid(guid),
+        min_dialect: dialect_of(config.security.min_dialect.get_ref()),
+        max_dialect: dialect_of(config.security.max_dialect.get_ref()),
+        signing_required: config.security.signing_required,
+        encryption_required: config.security.encryption_required,
+        security_blob: auth::server_hint(),
+        limits: core::Limits {
+            credits: config.limits.credits,
+            sessions_per_connection: config.limits.sessions_per_connection,
+            opens_per_session: config.limits.opens_per_session,
+            frame_before_login: config.limits.frame_before_login,
+            login_timeout: Duration::from_millis(config.limits.login_timeout_ms),
+            ..core::Limits::default()
+        },
+        shares: shares.known.clone(),
+        ..core::Config::default()
+    }
+}
+
+/// The host's own name, for where the configuration has none.
+pub(crate) fn host_name() -> String {
+    let name = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    if name.is_empty() {
+        "smbeam".to_owned()
+    } else {
+        name
+    }
+}
+
+/// Opens what a server would open, and closes it again.
+///
+/// # Errors
+/// What would keep the server from starting, but for addresses that are taken.
+pub fn check(config: &Config) -> Result<(), StartError> {
+    Shares::open(&config.shares)?;
+    Realms::from_config(config).map_err(StartError::Users)?;
+    Ok(())
+}
+
+/// An address that a client can use in place of "any": the one with which this host would speak
+/// to the world, or loopback where it is alone.
+pub fn reachable(ip: IpAddr) -> IpAddr {
+    if !ip.is_unspecified() {
+        return ip;
+    }
+    // Connecting a UDP socket sends nothing; 192.0.2.1 is nobody's (RFC 5737).
+    let outward = UdpSocket::bind((ip, 0)).and_then(|socket| {
+        socket.connect(("192.0.2.1", 9))?;
+        socket.local_addr()
+    });
+    outward.map_or(IpAddr::from([127, 0, 0, 1]), |address| address.ip())
+}

@@ -1,0 +1,260 @@
+//! A worker: one thread, one ring, its listeners and its connections.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
+
+use net::{Endpoint, Transport};
+use proto::effect::{self, ConnectionId, Notice, Now};
+use proto::server;
+use proto::token::Token;
+use ring::{Handle, Listener, Personality, Receiver, Sender, Stream};
+use tracing::{debug, error, warn};
+use wire::Status;
+
+use crate::connection::Connection;
+use crate::gate::Gate;
+use crate::login::Realms;
+use crate::share::Shares;
+use crate::signal::Signal;
+
+/// Bits of a [`ConnectionId`] that number the connections of one worker; the rest is the worker.
+const CONNECTION_BITS: u32 = 48;
+/// Refused connections between two lines of the log that say so.
+const REFUSALS_PER_LINE: u64 = 100;
+/// Tokens for which a worker keeps credentials registered with its ring: the users that write
+/// large requests at one time.
+const MAX_PERSONALITIES: usize = 256;
+
+/// What all workers share.
+pub(crate) struct Shared {
+    pub(crate) core: Arc<server::Server>,
+    pub(crate) shares: Shares,
+    pub(crate) realms: Realms,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) times: Times,
+    /// The clock of the core starts here.
+    pub(crate) started: Instant,
+    /// A way to each worker, once all are there.
+    pub(crate) mailboxes: OnceLock<Vec<Sender<Message>>>,
+}
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) failed_login_delay: Duration,
+    pub(crate) frame_timeout: Duration,
+    pub(crate) shutdown_grace: Duration,
+}
+
+/// What a worker is told from outside.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// One of its connections is told something.
+    Notice(ConnectionId, Notice),
+    /// Take nothing new, finish what runs, and end.
+    Stop,
+}
+
+/// One worker, on its own thread.
+pub(crate) struct Worker {
+    pub(crate) handle: Handle,
+    index: usize,
+    shared: Arc<Shared>,
+    connections: RefCell<BTreeMap<ConnectionId, Rc<Connection>>>,
+    last_connection: Cell<u64>,
+    refused: Cell<u64>,
+    /// Credentials registered with the ring. A token that is there but has none: no ring.
+    personalities: RefCell<BTreeMap<Arc<Token>, Option<Personality>>>,
+    /// The server stops.
+    pub(crate) stopping: Signal,
+    /// A connection ended.
+    left: Signal,
+}
+
+impl Worker {
+    pub(crate) fn new(handle: Handle, index: usize, shared: Arc<Shared>) -> Rc<Self> {
+        Rc::new(Self {
+            handle,
+            index,
+            shared,
+            connections: RefCell::default(),
+            last_connection: Cell::new(0),
+            refused: Cell::new(0),
+            personalities: RefCell::default(),
+            stopping: Signal::default(),
+            left: Signal::default(),
+        })
+    }
+
+    /// Serves until the server stops.
+    pub(crate) async fn run(
+        self: Rc<Self>,
+        listeners: Vec<(Endpoint, Listener)>,
+        mut mailbox: Receiver<Message>,
+    ) {
+        let accepting: Vec<_> = listeners
+            .into_iter()
+            .map(|(endpoint, listener)| {
+                self.handle
+                    .spawn(Rc::clone(&self).accept(endpoint.transport, listener))
+            })
+            .collect();
+        while let Some(message) = mailbox.recv().await {
+            match message {
+                Message::Notice(connection, notice) => self.deliver(connection, notice),
+                Message::Stop => break,
+            }
+        }
+        accepting.iter().for_each(ring::JoinHandle::abort);
+        self.stopping.raise();
+        let grace = self.shutdown_grace();
+        if self.handle.timeout(grace, self.emptied()).await.is_err() {
+            let left = self.connections.borrow().len();
+            warn!(left, "connections did not end in time");
+        }
+    }
+
+    async fn emptied(&self) {
+        while !self.connections.borrow().is_empty() {
+            self.left.lower();
+            self.left.raised().await;
+        }
+    }
+
+    async fn accept(self: Rc<Self>, transport: Transport, listener: Listener) {
+        loop {
+            match listener.accept().await {
+                Ok(stream) => self.admit(transport, stream),
+                Err(error) => warn!(%error, %transport, "accepting failed"),
+            }
+        }
+    }
+
+    fn admit(self: &Rc<Self>, transport: Transport, stream: Stream) {
+        // A peer that is gone again has no address.
+        let Ok(peer) = stream.peer_addr() else { return };
+        let permit = match self.shared.gate.enter(peer.ip().to_canonical()) {
+            Ok(permit) => permit,
+            Err(limit) => return self.refuse(peer.ip(), limit),
+        };
+        self.last_connection.set(self.last_connection.get() + 1);
+        let id = ((self.index as u64) << CONNECTION_BITS) | self.last_connection.get();
+        let id = ConnectionId(id);
+        let connection = Connection::new(id, Rc::clone(self), transport, stream, peer, permit);
+        self.connections
+            .borrow_mut()
+            .insert(id, Rc::clone(&connection));
+        let worker = Rc::clone(self);
+        let serving = self.handle.spawn(Rc::clone(&connection).serve());
+        self.handle.spawn(async move {
+            // A bug that panics ends the connection that met it, and no other.
+            if serving.await.is_err() {
+                error!(%peer, "serving the connection failed");
+                connection.abandon();
+            }
+            worker.connections.borrow_mut().remove(&id);
+            worker.left.raise();
+        });
+    }
+
+    fn refuse(&self, address: IpAddr, limit: &'static str) {
+        let refused = self.refused.get();
+        self.refused.set(refused + 1);
+        if refused.is_multiple_of(REFUSALS_PER_LINE) {
+            warn!(%address, limit, refused = refused + 1, "connections refused");
+        }
+    }
+
+    /// The core of a new connection.
+    pub(crate) fn new_core(&self, id: ConnectionId, transport: Transport) -> server::Connection {
+        let mut entropy = [0; 32];
+        getrandom::fill(&mut entropy).expect("the kernel has random bytes");
+        let core = server::Connection::new(Arc::clone(&self.shared.core), id, entropy, self.now());
+        if transport.has_large_frames() {
+            core
+        } else {
+            core.without_large_mtu()
+        }
+    }
+
+    /// The time, as the core has it.
+    pub(crate) fn now(&self) -> Now {
+        let wall = SystemTime::now();
+        let since = wall
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+        Now {
+            instant: effect::Instant(self.shared.started.elapsed()),
+            wall: wire::FileTime::from_unix(seconds, since.subsec_nanos()),
+        }
+    }
+
+    pub(crate) fn shares(&self) -> &Shares {
+        &self.shared.shares
+    }
+
+    pub(crate) fn realms(&self) -> &Realms {
+        &self.shared.realms
+    }
+
+    pub(crate) fn failed_login_delay(&self) -> Duration {
+        self.shared.times.failed_login_delay
+    }
+
+    pub(crate) fn frame_timeout(&self) -> Duration {
+        self.shared.times.frame_timeout
+    }
+
+    pub(crate) fn shutdown_grace(&self) -> Duration {
+        self.shared.times.shutdown_grace
+    }
+
+    /// Tells a connection of any worker.
+    pub(crate) fn notify(&self, connection: ConnectionId, notice: Notice) {
+        let worker = (connection.0 >> CONNECTION_BITS) as usize;
+        let mailboxes = self
+            .shared
+            .mailboxes
+            .get()
+            .expect("set before the first connection");
+        // Through the mailbox even to this worker: a connection is never entered from another's.
+        if mailboxes[worker]
+            .send(Message::Notice(connection, notice))
+            .is_err()
+        {
+            debug!(worker, "a notice came after the worker had stopped");
+        }
+    }
+
+    fn deliver(&self, connection: ConnectionId, notice: Notice) {
+        let connection = self.connections.borrow().get(&connection).cloned();
+        // One that is gone has nothing to be told any more.
+        if let Some(connection) = connection {
+            connection.notice(notice);
+        }
+    }
+
+    /// The credentials under which the ring writes for a token; `None` where writes have to go
+    /// to a thread.
+    pub(crate) fn personality(&self, token: &Arc<Token>) -> Result<Option<Personality>, Status> {
+        let mut personalities = self.personalities.borrow_mut();
+        if let Some(known) = personalities.get(token) {
+            return Ok(*known);
+        }
+        if personalities.len() >= MAX_PERSONALITIES
+            && let Some((_, Some(oldest))) = personalities.pop_first()
+        {
+            // Writes under way keep theirs; a ring that does not know it has forgotten it.
+            let _ = self.handle.unregister_personality(oldest);
+        }
+        vfs::identity::assume(token)?;
+        let personality = self.handle.register_personality().ok();
+        personalities.insert(Arc::clone(token), personality);
+        Ok(personality)
+    }
+}
