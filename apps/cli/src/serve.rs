@@ -1,0 +1,177 @@
+//! `smbeam serve`: share folders.
+
+use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use auth::{Account, Users};
+use clap::Args;
+use server::config::{Config, ServerSection, ShareSection};
+use server::{Listening, Realms, Server};
+use tracing::info;
+
+use crate::stop::Stop;
+
+/// The port of a quick share that is not root's to have.
+const HIGH_PORT: u16 = 4455;
+/// Letters of a generated password: 20 out of 32 are 100 bits.
+const PASSWORD_LETTERS: usize = 20;
+/// What a generated password is made of: nothing that looks like something else.
+const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+
+/// What to share.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Share this folder at once, with a user and a password made for it.
+    #[arg(required_unless_present = "config", conflicts_with = "config")]
+    path: Option<PathBuf>,
+    /// Serve what this file says.
+    #[arg(long)]
+    config: Option<PathBuf>,
+    /// The share's name; the folder's own if left out.
+    #[arg(long, requires = "path")]
+    name: Option<String>,
+    /// Listen on this address.
+    #[arg(long, requires = "path")]
+    listen: Option<IpAddr>,
+    /// Listen on this port; 445 for root, 4455 for others.
+    #[arg(long, requires = "path")]
+    port: Option<u16>,
+    /// Nobody writes.
+    #[arg(long, requires = "path")]
+    read_only: bool,
+    /// What moves the bytes: auto, uring or epoll.
+    #[arg(long, value_parser = parse_io)]
+    io: Option<server::config::IoChoice>,
+}
+
+fn parse_io(text: &str) -> Result<server::config::IoChoice, String> {
+    text.parse()
+}
+
+/// Runs `smbeam serve`.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    match (&arguments.config, &arguments.path) {
+        (Some(file), _) => serve_config(arguments, file),
+        (None, Some(path)) => serve_path(arguments, path),
+        (None, None) => bail!("nothing to serve: give a folder or --config"),
+    }
+}
+
+fn serve_config(arguments: &Arguments, file: &Path) -> anyhow::Result<()> {
+    let mut config = Config::load(file)?;
+    if let Some(io) = arguments.io {
+        config.server.io = io;
+    }
+    server::log::start(&config.log).map_err(anyhow::Error::msg)?;
+    let realms = Realms::from_config(&config).with_context(|| file.display().to_string())?;
+    serve(&config, realms, |_| {})
+}
+
+/// Shares one folder with a user that is made up for it.
+fn serve_path(arguments: &Arguments, path: &Path) -> anyhow::Result<()> {
+    let path = path
+        .canonicalize()
+        .with_context(|| path.display().to_string())?;
+    let name = share_name(arguments, &path)?;
+    let config = quick_config(arguments, &path, &name)?;
+    server::log::start(&config.log).map_err(anyhow::Error::msg)?;
+    let password = generated_password();
+    let mut users = Users::default();
+    let mut account = Account::new(QUICK_USER, &password)?;
+    account.unix = Some(owner(&path)?);
+    users.insert(account);
+    let realms = Realms::fixed(&config, users);
+    serve(&config, realms, |listening| {
+        if let Some(listening) = listening.first() {
+            introduce(*listening, &name, &path, &password);
+        }
+    })
+}
+
+/// The name to log in with when a folder is shared at once.
+const QUICK_USER: &str = "smbeam";
+
+fn share_name(arguments: &Arguments, path: &Path) -> anyhow::Result<String> {
+    if let Some(name) = &arguments.name {
+        return Ok(name.clone());
+    }
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    name.context("the folder has no name of its own: give one with --name")
+}
+
+fn quick_config(arguments: &Arguments, path: &Path, name: &str) -> anyhow::Result<Config> {
+    let port = arguments
+        .port
+        .unwrap_or(if is_root() { 445 } else { HIGH_PORT });
+    let config = Config {
+        server: ServerSection {
+            listen: vec![arguments.listen.unwrap_or(IpAddr::from([0, 0, 0, 0]))],
+            transports: vec![server::config::unplaced(format!("tcp:{port}"))],
+            io: arguments.io.unwrap_or(server::config::IoChoice::Auto),
+            ..ServerSection::default()
+        },
+        shares: vec![ShareSection::folder(name, path, arguments.read_only)],
+        ..Config::default()
+    };
+    config
+        .checked(Path::new("command line"))
+        .map_err(Into::into)
+}
+
+fn is_root() -> bool {
+    server::may_assume_identities()
+}
+
+/// The Unix account that owns the folder: what is written into it belongs to that one too.
+fn owner(path: &Path) -> anyhow::Result<String> {
+    let uid = std::fs::metadata(path)?.uid();
+    server::account_name(uid)
+        .with_context(|| format!("the owner of {} ({uid}) is no account", path.display()))
+}
+
+fn generated_password() -> String {
+    let mut bytes = [0; PASSWORD_LETTERS];
+    getrandom::fill(&mut bytes).expect("the kernel has random bytes");
+    bytes
+        .iter()
+        .map(|byte| char::from(ALPHABET[usize::from(byte % 32)]))
+        .collect()
+}
+
+/// Says how to reach the share: lines to copy.
+fn introduce(listening: Listening, name: &str, path: &Path, password: &str) {
+    let host = server::reachable(listening.address.ip());
+    let port = listening.address.port();
+    println!("Sharing {} as {name}", path.display());
+    println!("  user      {QUICK_USER}");
+    println!("  password  {password}   (made for this run; it is not shown again)");
+    println!("  URL       smb://{QUICK_USER}@{host}:{port}/{name}");
+    println!("  smbclient //{host}/{name} -p {port} -U {QUICK_USER}%{password}");
+    println!(
+        "  mount -t cifs //{host}/{name} /mnt \
+         -o port={port},username={QUICK_USER},password={password},vers=3.1.1"
+    );
+    println!("Stop with Ctrl-C.");
+}
+
+/// Serves until a signal says stop.
+fn serve(
+    config: &Config,
+    realms: Realms,
+    started: impl FnOnce(&[Listening]),
+) -> anyhow::Result<()> {
+    let stop = Stop::catch()?;
+    let server = Server::start(config, realms)?;
+    for Listening { address, transport } in server.listening() {
+        eprintln!("listening on {address} ({transport})");
+    }
+    started(server.listening());
+    let signal = stop.wait();
+    info!(signal, "stopping");
+    server.stop();
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! `smbeam user`: the file of users.
+
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+
+use anyhow::bail;
+use auth::UserFile;
+use clap::{Args, Subcommand};
+
+/// Bytes of a password on standard input.
+const MAX_PASSWORD: u64 = 4096;
+
+/// What to do with the file of users.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Add a user.
+    Add {
+        #[command(flatten)]
+        file: FileArgument,
+        /// The name to log in with.
+        name: String,
+        /// The Unix account whose rights the user has; the one of the same name if left out.
+        #[arg(long)]
+        unix: Option<String>,
+        #[command(flatten)]
+        password: PasswordArgument,
+    },
+    /// Give a user another password.
+    Passwd {
+        #[command(flatten)]
+        file: FileArgument,
+        /// The user.
+        name: String,
+        #[command(flatten)]
+        password: PasswordArgument,
+    },
+    /// Remove a user.
+    Rm {
+        #[command(flatten)]
+        file: FileArgument,
+        /// The user.
+        name: String,
+    },
+    /// List the users.
+    Ls {
+        #[command(flatten)]
+        file: FileArgument,
+    },
+}
+
+/// Which file.
+#[derive(Debug, Args)]
+pub(crate) struct FileArgument {
+    /// The file of users.
+    #[arg(long, default_value = "users.toml")]
+    file: PathBuf,
+}
+
+/// Where the password comes from: never from an argument, which others can see.
+#[derive(Debug, Args)]
+pub(crate) struct PasswordArgument {
+    /// Read the password from standard input instead of asking on the terminal.
+    #[arg(long)]
+    password_stdin: bool,
+}
+
+impl PasswordArgument {
+    fn read(&self) -> anyhow::Result<String> {
+        if self.password_stdin {
+            let mut text = String::new();
+            std::io::stdin()
+                .take(MAX_PASSWORD)
+                .read_to_string(&mut text)?;
+            return Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned());
+        }
+        if !std::io::stdin().is_terminal() {
+            bail!("there is no terminal to ask on; use --password-stdin");
+        }
+        let first = rpassword::prompt_password("Password: ")?;
+        if first != rpassword::prompt_password("Again: ")? {
+            bail!("the two passwords differ");
+        }
+        Ok(first)
+    }
+}
+
+/// Runs `smbeam user`.
+pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
+    match command {
+        Command::Add {
+            file,
+            name,
+            unix,
+            password,
+        } => {
+            let mut users = UserFile::load(&file.file)?;
+            users.add(name, &password.read()?, unix.as_deref())?;
+        }
+        Command::Passwd {
+            file,
+            name,
+            password,
+        } => {
+            let mut users = UserFile::load(&file.file)?;
+            users.set_password(name, &password.read()?)?;
+        }
+        Command::Rm { file, name } => {
+            UserFile::load(&file.file)?.remove(name)?;
+        }
+        Command::Ls { file } => list(&UserFile::load(&file.file)?),
+    }
+    Ok(())
+}
+
+fn list(users: &UserFile) {
+    for user in users.list() {
+        let unix = user
+            .unix
+            .as_deref()
+            .map(|unix| format!(" (unix: {unix})"))
+            .unwrap_or_default();
+        let disabled = if user.is_disabled { " (disabled)" } else { "" };
+        println!("{}{unix}{disabled}", user.name);
+    }
+}
