@@ -46,6 +46,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
 }
 
 impl Step {
+    #[expect(clippy::needless_pass_by_value, reason = "every handler resumes alike")]
     pub(crate) fn resume(
         self,
         context: &mut Context<'_>,
@@ -139,3 +140,5 @@ impl Context<'_> {
     }
 }
 
+#[cfg(test)]
+mod tests;

@@ -100,7 +100,7 @@ impl Step {
             }
             (Self::Overwriting(mut entered), Outcome::Metadata(metadata)) => {
                 entered.opened.metadata = metadata;
-                finish(context, *entered)
+                finish(context, &entered)
             }
             (Self::Overwriting(entered), Outcome::Failed(status)) => {
                 entered.withdraw(context);
@@ -150,7 +150,7 @@ fn enter(context: &mut Context<'_>, wanted: Wanted, opened: Opened) -> Result<Pr
     if must_overwrite {
         return Ok(overwrite(context, entered));
     }
-    finish(context, entered)
+    finish(context, &entered)
 }
 
 fn overwrite(context: &mut Context<'_>, entered: Entered) -> Progress {
@@ -179,14 +179,12 @@ impl Entered {
                 persistent: number,
                 volatile: number,
             },
-            session: context.session.id,
             tree: context.tree.id,
             share: context.tree.share.clone(),
             file: self.opened.file,
             key: self.opened.metadata.key,
             is_directory: self.opened.metadata.is_directory(),
             granted: self.granted,
-            share_access: self.wanted.share_access,
             options: self.wanted.options,
             position: AtomicU64::new(0),
             state: Mutex::new(OpenState::default()),
@@ -204,7 +202,7 @@ impl Entered {
 }
 
 /// The open is complete: into the session's table, and to the client.
-fn finish(context: &mut Context<'_>, entered: Entered) -> Result<Progress, Status> {
+fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress, Status> {
     let open = Arc::new(entered.to_open(context));
     if let Err(status) = register(context, &open) {
         entered.withdraw(context);
@@ -264,3 +262,5 @@ fn describe<'a>(
     }
 }
 
+#[cfg(test)]
+mod tests;

@@ -35,6 +35,8 @@ mod oplock_break;
 mod query_directory;
 mod query_info;
 mod read;
+#[cfg(test)]
+mod scripted;
 mod session_setup;
 mod set_info;
 mod tree_connect;

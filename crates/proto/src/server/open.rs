@@ -5,18 +5,16 @@ use alloc::vec::Vec;
 use core::sync::atomic::AtomicU64;
 
 use spin::Mutex;
-use wire::access::{AccessMask, CreateOptions, FileAttributes, ShareAccess};
-use wire::{DecodeError, FileId, FileTime, SessionId, Status, TreeId};
+use wire::access::{AccessMask, CreateOptions, FileAttributes};
+use wire::{DecodeError, FileId, FileTime, Status, TreeId};
 
 use crate::effect::{DirectoryEntry, FileKey, LocalOpen, Metadata, Select};
-use crate::path::SharePath;
 use crate::server::config::Share;
 
 /// A file as a client has it open.
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) id: FileId,
-    pub(crate) session: SessionId,
     pub(crate) tree: TreeId,
     pub(crate) share: Arc<Share>,
     /// The file system's open.
@@ -26,7 +24,6 @@ pub(crate) struct Open {
     pub(crate) is_directory: bool,
     /// Open.GrantedAccess.
     pub(crate) granted: AccessMask,
-    pub(crate) share_access: ShareAccess,
     pub(crate) options: CreateOptions,
     /// FilePositionInformation, in bytes. Not in the state: every READ sets it.
     pub(crate) position: AtomicU64,

@@ -49,12 +49,14 @@ enum Filled {
 /// Starts on a request.
 pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
     let request = Request::decode(message).map_err(malformed)?;
+    // The pattern is shorter than what any one credit pays for.
+    context.check_charge(request.output_buffer_length)?;
     let open = context.open(request.file_id)?;
     if !open.is_directory {
         return Err(Status::INVALID_PARAMETER);
     }
     open.authorize(Need::Right(AccessMask::FILE_LIST_DIRECTORY))?;
-    if request.output_buffer_length > context.server.config.max_transact {
+    if request.output_buffer_length > context.max_transact() {
         return Err(Status::INVALID_PARAMETER);
     }
     let class = FileInfoClass(request.file_information_class);
@@ -252,3 +254,5 @@ fn push(writer: &mut DirectoryWriter, entry: &DirectoryEntry) -> bool {
     })
 }
 
+#[cfg(test)]
+mod tests;

@@ -34,8 +34,10 @@ enum Asked {
 /// Starts on a request.
 pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
     let request = Request::decode(message).map_err(malformed)?;
+    let input_len = u32::try_from(request.input.len()).unwrap_or(u32::MAX);
+    context.check_charge(request.output_buffer_length.max(input_len))?;
     let open = context.open(request.file_id)?;
-    if request.output_buffer_length > context.server.config.max_transact {
+    if request.output_buffer_length > context.max_transact() {
         return Err(Status::INVALID_PARAMETER);
     }
     let max_len = request.output_buffer_length as usize;
@@ -124,3 +126,5 @@ fn answer_whole(bytes: &[u8], max_len: usize, context: &Context<'_>) -> Progress
     Progress::Done(reply)
 }
 
+#[cfg(test)]
+mod tests;

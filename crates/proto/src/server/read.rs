@@ -27,6 +27,7 @@ pub(crate) struct Step {
 /// Starts on a request.
 pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
     let request = Request::decode(message).map_err(malformed)?;
+    context.check_charge(request.length)?;
     let open = context.open(request.file_id)?;
     check(context, &open, &request)?;
     let op = context.op();
@@ -51,7 +52,7 @@ fn check(context: &Context<'_>, open: &Open, request: &Request<'_>) -> Result<()
     if open.is_directory {
         return Err(Status::INVALID_DEVICE_REQUEST);
     }
-    if request.length > context.server.config.max_read || request.channel != Channel::NONE {
+    if request.length > context.max_read() || request.channel != Channel::NONE {
         return Err(Status::INVALID_PARAMETER);
     }
     // smbtorture smb2.rw.invalid: signed numbers, whose end must be one too.
@@ -63,6 +64,7 @@ fn check(context: &Context<'_>, open: &Open, request: &Request<'_>) -> Result<()
 }
 
 impl Step {
+    #[expect(clippy::needless_pass_by_value, reason = "every handler resumes alike")]
     pub(crate) fn resume(
         self,
         context: &mut Context<'_>,
@@ -104,3 +106,5 @@ fn answer(payload: Payload) -> Reply {
     }
 }
 
+#[cfg(test)]
+mod tests;

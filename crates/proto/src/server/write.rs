@@ -67,8 +67,9 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
 }
 
 fn check_request(context: &Context<'_>, request: &Request<'_>) -> Result<(), Status> {
-    let length = request.data.len() as u64;
-    if length > u64::from(context.server.config.max_write) || request.channel != Channel::NONE {
+    let length = u32::try_from(request.data.len()).unwrap_or(u32::MAX);
+    context.check_charge(length)?;
+    if length > context.max_write() || request.channel != Channel::NONE {
         return Err(Status::INVALID_PARAMETER);
     }
     // [MS-SMB2] 3.3.5.13: the data do not overlap the fixed part.
@@ -151,3 +152,5 @@ fn done(count: u32) -> Progress {
     Progress::Done(Reply::message(|out| Response { count }.encode(out)))
 }
 
+#[cfg(test)]
+mod tests;

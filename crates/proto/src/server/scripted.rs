@@ -1,0 +1,569 @@
+//! For tests of handlers: one session in one share, requests one at a time, and a file system of
+//! a few lines that writes down what it is asked.
+
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+use spin::Mutex;
+use wire::access::{
+    AccessMask, CreateDisposition, CreateOptions, FileAttributes, ImpersonationLevel, OplockLevel,
+    ShareAccess,
+};
+use wire::dialect::Dialect;
+use wire::header::{HEADER_LEN, Target};
+use wire::text::utf16;
+use wire::{
+    Command, FileId, FileTime, Flags, Header, MessageId, SessionId, Status, TreeId, Utf16, close,
+    create,
+};
+
+use crate::effect::{
+    Access, Account, AccountKind, ConnectionId, DirectoryEntry, Effect, Effects, Existing, FileKey,
+    FileKind, FileOp, Instant, KindWanted, LocalOpen, Metadata, Now, OpenPlan, Opened, Outcome,
+    Payload, PayloadToken, ReadPlan, ShareId, VolumeInfo, WritePlan,
+};
+use crate::path::SharePath;
+use crate::server::Server;
+use crate::server::config::{Config, Limits, Share, ShareKind};
+use crate::server::context::{Body, Context, Progress, RelatedOpen, Reply};
+use crate::server::session::{Session, SessionState};
+use crate::server::tree_connect::TreeConnect;
+use crate::token::Token;
+
+/// FILE_ALL_ACCESS.
+pub(crate) const ALL: AccessMask = AccessMask(0x001F_01FF);
+/// Others may do everything.
+pub(crate) const SHARE_ALL: ShareAccess = ShareAccess(7);
+
+/// A handler's entry.
+type Start = fn(&mut Context<'_>, &[u8]) -> Result<Progress, Status>;
+
+/// A session in a share, over a small file system.
+pub(crate) struct World {
+    pub(crate) server: Arc<Server>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) tree: Arc<TreeConnect>,
+    pub(crate) related: RelatedOpen,
+    pub(crate) dialect: Dialect,
+    pub(crate) disk: Disk,
+    /// Where the message of the next request stands in its frame.
+    pub(crate) frame_offset: Option<usize>,
+    /// Credits that the next request pays.
+    pub(crate) credit_charge: u16,
+    next_op: u64,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::of(disk_share(), ALL, Limits::default())
+    }
+
+    pub(crate) fn read_only() -> Self {
+        let share = Share {
+            read_only: true,
+            ..disk_share()
+        };
+        Self::of(share, AccessMask(0x0012_00A9), Limits::default())
+    }
+
+    pub(crate) fn of(share: Share, maximal_access: AccessMask, limits: Limits) -> Self {
+        let share = Arc::new(share);
+        let tree = Arc::new(TreeConnect {
+            id: TreeId(5),
+            share: share.clone(),
+            maximal_access,
+        });
+        let config = Config {
+            limits,
+            shares: Vec::from([share]),
+            ..Config::default()
+        };
+        Self {
+            server: Server::new(config, now()),
+            session: session(&tree),
+            tree,
+            related: RelatedOpen::None,
+            dialect: Dialect::SMB_3_1_1,
+            disk: Disk::new(),
+            frame_offset: Some(0),
+            // 8 MiB.
+            credit_charge: 128,
+            next_op: 0,
+        }
+    }
+
+    /// Runs a request to its end: what it waits for is done at once by the disk.
+    pub(crate) fn run(
+        &mut self,
+        start: Start,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Reply, Status> {
+        let mut message = vec![0; HEADER_LEN];
+        encode(&mut message);
+        self.run_message(start, &message)
+    }
+
+    /// The same with the bytes of a message.
+    pub(crate) fn run_message(&mut self, start: Start, message: &[u8]) -> Result<Reply, Status> {
+        let mut effects = Effects::new();
+        let mut progress = start(&mut self.context(&mut effects), message);
+        loop {
+            let waited = match &progress {
+                Ok(Progress::Wait(op, _)) => Some(*op),
+                _ => None,
+            };
+            let mut outcome = None;
+            while let Some(effect) = effects.pop() {
+                let (op, came) = match effect {
+                    Effect::File(op, operation) => (op, self.disk.perform(operation)),
+                    Effect::Read(plan) => (plan.op, self.disk.read(plan)),
+                    Effect::Write(plan) => (plan.op, self.disk.write(plan)),
+                    Effect::Release(token) => {
+                        self.disk.released.push(token);
+                        continue;
+                    }
+                    other => panic!("no handler asks for {other:?}"),
+                };
+                if Some(op) == waited {
+                    outcome = Some(came);
+                }
+            }
+            progress = match progress {
+                Ok(Progress::Wait(_, step)) => {
+                    let outcome = outcome.expect("a handler waits for what it asked for");
+                    step.resume(&mut self.context(&mut effects), outcome)
+                }
+                Ok(Progress::Done(reply)) => return Ok(reply),
+                Err(status) => return Err(status),
+            };
+        }
+    }
+
+    fn context<'a>(&'a mut self, effects: &'a mut Effects) -> Context<'a> {
+        Context {
+            now: now(),
+            server: &self.server,
+            connection: ConnectionId(1),
+            dialect: self.dialect,
+            header: header(self.credit_charge),
+            session: self.session.clone(),
+            tree: self.tree.clone(),
+            has_large_mtu: true,
+            access: Access::Opaque,
+            frame_offset: self.frame_offset,
+            related_open: &mut self.related,
+            next_op: &mut self.next_op,
+            effects,
+        }
+    }
+
+    /// CREATE, and what the response says.
+    pub(crate) fn create(&mut self, request: &create::Request<'_>) -> Result<Created, Status> {
+        let reply = self.run(crate::server::create::start, |out| request.encode(out))?;
+        assert_eq!(reply.status, Status::SUCCESS);
+        Ok(Created::new(&body(&reply)))
+    }
+
+    /// Opens what is there with these rights, sharing everything.
+    pub(crate) fn open(&mut self, name: &str, access: AccessMask) -> FileId {
+        let name = utf16(&name.replace('/', "\\"));
+        let request = create::Request {
+            desired_access: access,
+            ..request(&name)
+        };
+        self.create(&request).expect("the file opens").id
+    }
+
+    pub(crate) fn close(&mut self, file_id: FileId) -> Result<Reply, Status> {
+        let request = close::Request {
+            flags: close::CloseFlags::NONE,
+            file_id,
+        };
+        self.run(crate::server::close::start, |out| request.encode(out))
+    }
+}
+
+/// What a CREATE response says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Created {
+    pub(crate) id: FileId,
+    pub(crate) action: create::CreateAction,
+    pub(crate) attributes: FileAttributes,
+    pub(crate) contexts: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Created {
+    fn new(message: &[u8]) -> Self {
+        let response = create::Response::decode(message).expect("a response");
+        let contexts = response.contexts.iter();
+        Self {
+            id: response.file_id,
+            action: response.create_action,
+            attributes: response.file_attributes,
+            contexts: contexts
+                .map(|context| (context.name.to_vec(), context.data.to_vec()))
+                .collect(),
+        }
+    }
+}
+
+/// The bytes of a reply without payload.
+pub(crate) fn body(reply: &Reply) -> Vec<u8> {
+    match &reply.body {
+        Body::Message(message) | Body::WithPayload(message, _) => message.clone(),
+        Body::Error => panic!("the reply has a body"),
+    }
+}
+
+/// A CREATE that opens what is there with all rights, sharing everything.
+pub(crate) fn request(name: &[u8]) -> create::Request<'_> {
+    create::Request {
+        oplock_level: OplockLevel::NONE,
+        impersonation_level: ImpersonationLevel::IMPERSONATION,
+        desired_access: ALL,
+        file_attributes: FileAttributes::NONE,
+        share_access: SHARE_ALL,
+        create_disposition: CreateDisposition::OPEN,
+        create_options: CreateOptions::NONE,
+        name: Utf16(name),
+        contexts: Vec::new(),
+    }
+}
+
+pub(crate) fn disk_share() -> Share {
+    Share {
+        id: ShareId(0),
+        name: "share".to_string(),
+        kind: ShareKind::Disk,
+        comment: String::new(),
+        read_only: false,
+        listed: true,
+        encryption_required: false,
+        users: None,
+        guest: false,
+        force_token: None,
+    }
+}
+
+fn now() -> Now {
+    Now {
+        instant: Instant::default(),
+        wall: FileTime(132_000_000_000_000_000),
+    }
+}
+
+fn header(credit_charge: u16) -> Header {
+    Header {
+        credit_charge,
+        status: Status::SUCCESS,
+        command: Command::CREATE,
+        credits: 1,
+        flags: Flags::NONE,
+        next_command: 0,
+        message_id: MessageId(1),
+        target: Target::Sync {
+            process_id: 0,
+            tree_id: TreeId(5),
+        },
+        session_id: SessionId(9),
+        signature: [0; 16],
+    }
+}
+
+fn session(tree: &Arc<TreeConnect>) -> Arc<Session> {
+    let account = Account {
+        name: "user".to_string(),
+        kind: AccountKind::Named,
+        token: Arc::new(Token {
+            uid: 1000,
+            gid: 1000,
+            groups: Vec::new(),
+        }),
+    };
+    Arc::new(Session {
+        id: SessionId(9),
+        dialect: Dialect::SMB_3_1_1,
+        state: Mutex::new(SessionState {
+            account,
+            signing_required: false,
+            encrypt: false,
+            session_key: Vec::new(),
+            sealing: None,
+            expires: None,
+            is_closed: false,
+        }),
+        channels: Mutex::new(BTreeMap::new()),
+        trees: Mutex::new(BTreeMap::from([(tree.id, tree.clone())])),
+        opens: Mutex::new(BTreeMap::new()),
+        next_tree: AtomicU32::new(6),
+        next_nonce: AtomicU64::new(1),
+    })
+}
+
+/// A file system of a few lines.
+pub(crate) struct Disk {
+    /// By name in lower case.
+    pub(crate) files: BTreeMap<String, Metadata>,
+    opens: BTreeMap<LocalOpen, FileKey>,
+    /// What was asked, in order.
+    pub(crate) log: Vec<FileOp>,
+    pub(crate) writes: Vec<WritePlan>,
+    pub(crate) reads: Vec<ReadPlan>,
+    pub(crate) released: Vec<PayloadToken>,
+    /// Fails the next operation but a close.
+    pub(crate) fail_next: Option<Status>,
+    /// Fails the next overwrite.
+    pub(crate) fail_overwrite: Option<Status>,
+    /// What a directory lists, and how far it was listed.
+    pub(crate) entries: Vec<DirectoryEntry>,
+    listed: usize,
+    next_number: u64,
+}
+
+impl Disk {
+    fn new() -> Self {
+        let mut disk = Self {
+            files: BTreeMap::new(),
+            opens: BTreeMap::new(),
+            log: Vec::new(),
+            writes: Vec::new(),
+            reads: Vec::new(),
+            released: Vec::new(),
+            fail_next: None,
+            fail_overwrite: None,
+            entries: Vec::new(),
+            listed: 0,
+            next_number: 100,
+        };
+        disk.add("", FileKind::Directory, FileAttributes::DIRECTORY);
+        disk
+    }
+
+    pub(crate) fn add(&mut self, name: &str, kind: FileKind, attributes: FileAttributes) {
+        self.next_number += 1;
+        let metadata = Metadata {
+            key: FileKey {
+                volume: 1,
+                file: self.next_number,
+            },
+            kind,
+            attributes,
+            size: 0,
+            allocation: 4096,
+            links: 1,
+            created: FileTime(1_000),
+            accessed: FileTime(2_000),
+            written: FileTime(3_000),
+            changed: FileTime(4_000),
+            mode: 0o100_644,
+            uid: 1000,
+            gid: 1000,
+        };
+        self.files.insert(name.to_lowercase(), metadata);
+    }
+
+    pub(crate) fn add_file(&mut self, name: &str, attributes: FileAttributes) {
+        self.add(name, FileKind::File, attributes);
+    }
+
+    pub(crate) fn add_directory(&mut self, name: &str) {
+        self.add(name, FileKind::Directory, FileAttributes::DIRECTORY);
+    }
+
+    /// Whether a file of this name is there.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.files.contains_key(&name.to_lowercase())
+    }
+
+    /// How many opens nobody has closed.
+    pub(crate) fn open_count(&self) -> usize {
+        self.opens.len()
+    }
+
+    /// Names of what was asked, but for `Open`.
+    pub(crate) fn asked(&mut self) -> Vec<String> {
+        let names = self.log.drain(..).map(|operation| {
+            let text = alloc::format!("{operation:?}");
+            let end = text.find([' ', '(']).unwrap_or(text.len());
+            text[..end].to_string()
+        });
+        names.filter(|name| name != "Open").collect()
+    }
+
+    fn read(&mut self, plan: ReadPlan) -> Outcome {
+        self.reads.push(plan);
+        let metadata = self.of(plan.file);
+        let left = metadata.size.saturating_sub(plan.offset);
+        let len = u32::try_from(left.min(u64::from(plan.length))).expect("bounded by the length");
+        Outcome::Read(Payload {
+            token: PayloadToken(7),
+            len,
+        })
+    }
+
+    fn write(&mut self, plan: WritePlan) -> Outcome {
+        let count = u32::try_from(plan.data.len()).expect("a short write");
+        let metadata = self.of(plan.file);
+        let end = plan.offset.unwrap_or(metadata.size) + u64::from(count);
+        metadata.size = metadata.size.max(end);
+        metadata.written = FileTime(9_999);
+        self.writes.push(plan);
+        Outcome::Written(count)
+    }
+
+    fn of(&mut self, file: LocalOpen) -> &mut Metadata {
+        let key = self.opens[&file];
+        let mut files = self.files.values_mut();
+        files
+            .find(|metadata| metadata.key == key)
+            .expect("the tests unlink nothing that they still use")
+    }
+
+    fn perform(&mut self, operation: FileOp) -> Outcome {
+        self.log.push(operation.clone());
+        if let FileOp::Close(file) = operation {
+            let was_open = self.opens.remove(&file).is_some();
+            assert!(was_open, "nothing is closed twice");
+            return Outcome::Done;
+        }
+        if let Some(status) = self.fail_next.take() {
+            return Outcome::Failed(status);
+        }
+        if let (FileOp::Overwrite { .. }, Some(status)) = (&operation, self.fail_overwrite) {
+            return Outcome::Failed(status);
+        }
+        match operation {
+            FileOp::Open(plan) => self.open(&plan),
+            FileOp::Overwrite {
+                file, attributes, ..
+            } => {
+                let metadata = self.of(file);
+                (metadata.size, metadata.attributes) = (0, attributes);
+                Outcome::Metadata(*metadata)
+            }
+            FileOp::SetBasic { file, changes } => {
+                let metadata = self.of(file);
+                metadata.written = changes.written.unwrap_or(metadata.written);
+                metadata.attributes = changes.attributes.unwrap_or(metadata.attributes);
+                Outcome::Metadata(*metadata)
+            }
+            FileOp::Stat(file) => Outcome::Metadata(*self.of(file)),
+            FileOp::SetMode { file, mode } => {
+                self.of(file).mode = 0o100_000 | mode;
+                Outcome::Metadata(*self.of(file))
+            }
+            FileOp::SetEndOfFile { file, length } => {
+                self.of(file).size = length;
+                Outcome::Done
+            }
+            FileOp::Unlink { path, .. } => self.unlink(&path),
+            FileOp::Rename { file, to, .. } => self.rename(file, &to),
+            FileOp::LookUp { path, .. } => {
+                Outcome::Found(self.files.get(&path.as_str().to_lowercase()).copied())
+            }
+            FileOp::CheckEmpty(file) => self.check_empty(file),
+            FileOp::CheckDelete(file) => {
+                if self.of(file).attributes.contains(FileAttributes::READONLY) {
+                    return Outcome::Failed(Status::CANNOT_DELETE);
+                }
+                Outcome::Done
+            }
+            FileOp::ReadDirectory(plan) => self.list(plan.restart, plan.limit as usize),
+            FileOp::Volume(_) => Outcome::Volume(VolumeInfo {
+                block: 4096,
+                total: 100,
+                free: 50,
+                available: 40,
+                serial: 0x1_2345_6789,
+                max_name: 255,
+                created: FileTime(5_000),
+            }),
+            FileOp::Close(_)
+            | FileOp::Flush(_)
+            | FileOp::Link { .. }
+            | FileOp::SetAllocation { .. } => Outcome::Done,
+        }
+    }
+
+    fn open(&mut self, plan: &OpenPlan) -> Outcome {
+        let name = plan.path.as_str().to_lowercase();
+        let found = self.files.get(&name).copied();
+        let created = found.is_none();
+        match (found, plan.existing) {
+            (None, Existing::Open) => return Outcome::Failed(Status::OBJECT_NAME_NOT_FOUND),
+            (Some(_), Existing::Create) => return Outcome::Failed(Status::OBJECT_NAME_COLLISION),
+            (Some(found), _) if found.is_directory() && plan.kind == KindWanted::File => {
+                return Outcome::Failed(Status::FILE_IS_A_DIRECTORY);
+            }
+            (Some(found), _) if !found.is_directory() && plan.kind == KindWanted::Directory => {
+                return Outcome::Failed(Status::NOT_A_DIRECTORY);
+            }
+            (None, _) if plan.kind == KindWanted::Directory => self.add_directory(&name),
+            (None, _) => self.add_file(&name, plan.attributes),
+            (Some(_), _) => {}
+        }
+        let metadata = self.files[&name];
+        self.next_number += 1;
+        let file = LocalOpen {
+            share: plan.share,
+            slot: self.next_number,
+        };
+        self.opens.insert(file, metadata.key);
+        let is_maximum = plan.access.contains(AccessMask::MAXIMUM_ALLOWED);
+        Outcome::Opened(Opened {
+            file,
+            created,
+            granted: if is_maximum { ALL } else { plan.access },
+            maximal: ALL,
+            metadata,
+            path: SharePath::from_trusted(&name),
+        })
+    }
+
+    fn unlink(&mut self, path: &SharePath) -> Outcome {
+        if self.holds_something(path.as_str()) {
+            return Outcome::Failed(Status::DIRECTORY_NOT_EMPTY);
+        }
+        self.files.remove(path.as_str());
+        Outcome::Done
+    }
+
+    fn holds_something(&self, name: &str) -> bool {
+        let directory = SharePath::from_trusted(name);
+        let mut names = self.files.keys();
+        names.any(|name| SharePath::from_trusted(name).is_below(&directory))
+    }
+
+    fn check_empty(&mut self, file: LocalOpen) -> Outcome {
+        let key = self.opens[&file];
+        let mut files = self.files.iter();
+        let (name, _) = (files.find(|(_, found)| found.key == key)).expect("it is there");
+        if self.holds_something(name) {
+            Outcome::Failed(Status::DIRECTORY_NOT_EMPTY)
+        } else {
+            Outcome::Done
+        }
+    }
+
+    fn rename(&mut self, file: LocalOpen, to: &SharePath) -> Outcome {
+        let key = self.opens[&file];
+        let metadata = *self.of(file);
+        self.files.retain(|_, found| found.key != key);
+        self.files.insert(to.as_str().to_lowercase(), metadata);
+        Outcome::Renamed(to.clone())
+    }
+
+    fn list(&mut self, restart: bool, limit: usize) -> Outcome {
+        if restart {
+            self.listed = 0;
+        }
+        let rest = self.entries[self.listed..].iter();
+        let batch: Vec<DirectoryEntry> = rest.take(limit).cloned().collect();
+        self.listed += batch.len();
+        Outcome::Directory(batch)
+    }
+}

@@ -1,0 +1,172 @@
+use wire::access::{AccessMask, CreateOptions, FileAttributes};
+use wire::header::HEADER_LEN;
+use wire::read::Channel;
+use wire::text::utf16;
+use wire::write::{HEAD_LEN, Request, WriteFlags};
+use wire::{FileId, FileTime, Status};
+
+use crate::effect::WriteData;
+use crate::server::scripted::{ALL, World, request};
+
+fn world() -> World {
+    let mut world = World::new();
+    world.disk.add_file("a", FileAttributes::NONE);
+    world.disk.add_directory("d");
+    world
+}
+
+fn write_with(
+    world: &mut World,
+    id: FileId,
+    offset: u64,
+    data: &[u8],
+    flags: WriteFlags,
+) -> Result<(), Status> {
+    let request = Request {
+        offset,
+        file_id: id,
+        channel: Channel::NONE,
+        remaining_bytes: 0,
+        channel_info: &[],
+        flags,
+        data_offset: 0,
+        data,
+    };
+    let reply = world.run(super::start, |out| request.encode(out))?;
+    assert_eq!(reply.status, Status::SUCCESS);
+    Ok(())
+}
+
+fn write(world: &mut World, id: FileId, offset: u64, data: &[u8]) -> Result<(), Status> {
+    write_with(world, id, offset, data, WriteFlags::NONE)
+}
+
+/// As smbtorture smb2.rw.invalid has it.
+#[test]
+fn the_limits_of_offsets() {
+    let mut world = world();
+    let id = world.open("a", ALL);
+    let invalid = Err(Status::INVALID_PARAMETER);
+    let max = i64::MAX as u64;
+    for (offset, data, expected) in [
+        (u64::MAX, &[1][..], invalid),
+        (u64::MAX - 1, &[1], invalid),
+        (max + 1, &[], invalid),
+        (max, &[], Ok(())),
+        (max, &[1], invalid),
+        (0x0FFF_FFFF_0000, &[1], invalid),
+        (0x0FFF_FFFF_0000 - 1, &[1], Ok(())),
+        (0x0FFF_FFFF_0000, &[], Ok(())),
+    ] {
+        let result = write(&mut world, id, offset, data);
+        assert_eq!(result, expected, "{} bytes at {offset:#x}", data.len());
+    }
+}
+
+#[test]
+fn either_right_writes_anywhere() {
+    let mut world = world();
+    let denied = Err(Status::ACCESS_DENIED);
+    for (access, expected) in [
+        (AccessMask::FILE_WRITE_DATA, Ok(())),
+        (AccessMask::FILE_APPEND_DATA, Ok(())),
+        (AccessMask::FILE_READ_DATA, denied),
+        (AccessMask::FILE_WRITE_ATTRIBUTES, denied),
+    ] {
+        let id = world.open("a", access);
+        assert_eq!(write(&mut world, id, 0, &[1]), expected, "{access:?}");
+        assert_eq!(write(&mut world, id, 1000, &[1]), expected, "{access:?}");
+    }
+}
+
+#[test]
+fn an_open_that_may_only_append_can_say_so_in_the_offset() {
+    let mut world = world();
+    let id = world.open("a", AccessMask::FILE_APPEND_DATA);
+    write(&mut world, id, u64::MAX, &[1]).expect("it appends");
+    assert_eq!(world.disk.writes[0].offset, None);
+}
+
+#[test]
+fn bytes_are_written_from_where_they_came_in_or_from_a_copy() {
+    let mut world = world();
+    let id = world.open("a", ALL);
+    world.frame_offset = Some(1000);
+    write(&mut world, id, 0, b"abc").expect("it writes");
+    let start = 1000 + HEAD_LEN;
+    assert_eq!(
+        world.disk.writes[0].data,
+        WriteData::Inbound(start..start + 3)
+    );
+    world.frame_offset = None;
+    write(&mut world, id, 0, b"abc").expect("it writes");
+    assert_eq!(world.disk.writes[1].data, WriteData::Owned(b"abc".to_vec()));
+}
+
+#[test]
+fn nothing_written_asks_for_nothing() {
+    let mut world = world();
+    let id = world.open("a", ALL);
+    write(&mut world, id, 5, &[]).expect("it writes");
+    assert!(world.disk.writes.is_empty());
+}
+
+#[test]
+fn write_through_comes_by_request_or_by_open() {
+    let mut world = world();
+    let id = world.open("a", ALL);
+    write(&mut world, id, 0, &[1]).expect("it writes");
+    write_with(&mut world, id, 0, &[1], WriteFlags::WRITE_THROUGH).expect("it writes");
+    let name = utf16("a");
+    let mut request = request(&name);
+    request.create_options = CreateOptions::WRITE_THROUGH;
+    let id = world.create(&request).expect("it opens").id;
+    write(&mut world, id, 0, &[1]).expect("it writes");
+    let through: alloc::vec::Vec<bool> =
+        world.disk.writes.iter().map(|plan| plan.through).collect();
+    assert_eq!(through, [false, true, true]);
+}
+
+#[test]
+fn data_that_overlap_the_head_are_refused() {
+    let mut world = world();
+    let id = world.open("a", ALL);
+    let request = Request {
+        offset: 0,
+        file_id: id,
+        channel: Channel::NONE,
+        remaining_bytes: 0,
+        channel_info: &[],
+        flags: WriteFlags::NONE,
+        data_offset: 0,
+        data: b"abc",
+    };
+    let mut message = alloc::vec![0; HEADER_LEN];
+    request.encode(&mut message);
+    for offset in 0..HEAD_LEN {
+        let offset = u16::try_from(offset).expect("a small offset");
+        message[HEADER_LEN + 2..HEADER_LEN + 4].copy_from_slice(&offset.to_le_bytes());
+        let reply = world.run_message(super::start, &message);
+        assert_eq!(reply.err(), Some(Status::INVALID_PARAMETER), "{offset}");
+    }
+}
+
+#[test]
+fn a_directory_is_not_written() {
+    let mut world = world();
+    let id = world.open("d", ALL);
+    assert_eq!(
+        write(&mut world, id, 0, &[1]),
+        Err(Status::INVALID_DEVICE_REQUEST)
+    );
+}
+
+#[test]
+fn a_time_that_the_client_has_set_survives_a_write() {
+    let mut world = world();
+    let id = world.open("a", ALL);
+    let open = world.session.opens.lock()[&id.volatile].clone();
+    open.state.lock().kept_write_time = Some(FileTime(77));
+    write(&mut world, id, 0, &[1]).expect("it writes");
+    assert_eq!(world.disk.files["a"].written, FileTime(77));
+}
