@@ -1,24 +1,214 @@
-//! SET_INFO.
+//! SET_INFO. \[MS-SMB2\] 3.3.5.21
 
-use wire::Status;
+mod basic;
+mod disposition;
+mod rename;
+mod security;
 
-use crate::effect::Outcome;
-use crate::server::context::{Context, Progress};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
+
+use wire::access::AccessMask;
+use wire::fscc::{
+    FileAllocationInformation, FileEndOfFileInformation, FileInfoClass, FileModeInformation,
+    FilePositionInformation, InfoType,
+};
+use wire::query_info::SecurityInformation;
+use wire::set_info::{Request, Response};
+use wire::{DecodeError, Status};
+
+use crate::effect::{BasicChanges, FileOp, Outcome};
+use crate::server::context::{self, Context, Progress, Reply};
+use crate::server::fsa::{MAX_FILE_SIZE, MAX_OFFSET};
+use crate::server::open::{Need, Open, malformed};
 
 /// What goes on once the world has answered.
-pub(crate) enum Step {}
+pub(crate) enum Step {
+    /// All is done with this operation.
+    Last,
+    /// All is done, whatever becomes of this operation: it restores a time.
+    Restoring,
+    /// The size is being changed; then the time that the client has set is restored.
+    Resizing(Arc<Open>),
+    Basic(basic::Step),
+    Disposition(disposition::Step),
+    Rename(Box<rename::Step>),
+    Security(Box<security::Step>),
+}
+
+/// Starts on a request.
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+    let request = Request::decode(message).map_err(malformed)?;
+    let length = u32::try_from(request.buffer.len()).unwrap_or(u32::MAX);
+    context.check_charge(length)?;
+    let open = context.open(request.file_id)?;
+    if length > context.max_transact() {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    match request.info_type {
+        InfoType::FILE => {
+            let class = FileInfoClass(request.file_info_class);
+            set_file(context, open, class, request.buffer)
+        }
+        InfoType::SECURITY => {
+            let parts = SecurityInformation(request.additional_information);
+            security::start(context, open, parts, request.buffer)
+        }
+        // Labels and quotas are not ours to set.
+        InfoType::FILESYSTEM | InfoType::QUOTA => Err(Status::NOT_SUPPORTED),
+        _ => Err(Status::INVALID_PARAMETER),
+    }
+}
+
+fn set_file(
+    context: &mut Context<'_>,
+    open: Arc<Open>,
+    class: FileInfoClass,
+    buffer: &[u8],
+) -> Result<Progress, Status> {
+    open.authorize(needs(class)?)?;
+    if buffer.len() < class.fixed_len().unwrap_or(0) {
+        return Err(Status::INFO_LENGTH_MISMATCH);
+    }
+    match class {
+        FileInfoClass::BASIC => basic::start(context, open, buffer),
+        FileInfoClass::RENAME => rename::start_rename(context, open, buffer),
+        FileInfoClass::LINK => rename::start_link(context, open, buffer),
+        FileInfoClass::DISPOSITION => disposition::start(context, open, buffer),
+        FileInfoClass::POSITION => set_position(&open, buffer),
+        FileInfoClass::MODE => set_mode(&open, buffer),
+        FileInfoClass::ALLOCATION => set_allocation(context, open, buffer),
+        FileInfoClass::END_OF_FILE => set_end_of_file(context, open, buffer),
+        FileInfoClass::FULL_EA => Err(Status::EAS_NOT_SUPPORTED),
+        // [MS-FSA] 2.1.5.15.16: what a file held before must not show. Nobody has the privilege.
+        FileInfoClass::VALID_DATA_LENGTH => Err(Status::PRIVILEGE_NOT_HELD),
+        _ => Err(Status::INVALID_INFO_CLASS),
+    }
+}
+
+/// What a class needs of the open; an error where it cannot be set. \[MS-SMB2\] 3.3.5.21.1
+fn needs(class: FileInfoClass) -> Result<Need, Status> {
+    match class {
+        FileInfoClass::BASIC => Ok(Need::Right(AccessMask::FILE_WRITE_ATTRIBUTES)),
+        FileInfoClass::RENAME | FileInfoClass::DISPOSITION => Ok(Need::Right(AccessMask::DELETE)),
+        // cifs.ko links through an open that may read attributes, no more.
+        FileInfoClass::LINK => Ok(Need::Change),
+        FileInfoClass::ALLOCATION
+        | FileInfoClass::END_OF_FILE
+        | FileInfoClass::VALID_DATA_LENGTH => Ok(Need::Right(AccessMask::FILE_WRITE_DATA)),
+        FileInfoClass::FULL_EA => Ok(Need::Right(AccessMask::FILE_WRITE_EA)),
+        FileInfoClass::POSITION | FileInfoClass::MODE => Ok(Need::Nothing),
+        _ => Err(Status::INVALID_INFO_CLASS),
+    }
+}
+
+/// The position is kept, and means nothing to a READ. \[MS-FSA\] 2.1.5.15.10
+fn set_position(open: &Open, buffer: &[u8]) -> Result<Progress, Status> {
+    let information = FilePositionInformation::decode(buffer).map_err(malformed)?;
+    let position = information.current_byte_offset;
+    if position > MAX_OFFSET {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    open.position.store(position, Ordering::Relaxed);
+    Ok(done())
+}
+
+/// Samba takes no more than these two; smbtorture smb2.setinfo.
+fn set_mode(open: &Open, buffer: &[u8]) -> Result<Progress, Status> {
+    use wire::fscc::ModeFlags;
+
+    let settable = ModeFlags::WRITE_THROUGH | ModeFlags::SEQUENTIAL_ONLY;
+    let FileModeInformation { mode } = FileModeInformation::decode(buffer).map_err(malformed)?;
+    if !settable.contains(mode) {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    open.state.lock().mode = Some(mode.0);
+    Ok(done())
+}
+
+/// \[MS-FSA\] 2.1.5.15.1: less than the size cuts the file.
+fn set_allocation(
+    context: &mut Context<'_>,
+    open: Arc<Open>,
+    buffer: &[u8],
+) -> Result<Progress, Status> {
+    let information = FileAllocationInformation::decode(buffer);
+    let length = size(&open, information.map(|it| it.allocation_size))?;
+    let operation = FileOp::SetAllocation {
+        file: open.file,
+        length,
+    };
+    Ok(wait(context, operation, Step::Resizing(open)))
+}
+
+/// \[MS-FSA\] 2.1.5.15.4
+fn set_end_of_file(
+    context: &mut Context<'_>,
+    open: Arc<Open>,
+    buffer: &[u8],
+) -> Result<Progress, Status> {
+    let information = FileEndOfFileInformation::decode(buffer);
+    let length = size(&open, information.map(|it| it.end_of_file))?;
+    let operation = FileOp::SetEndOfFile {
+        file: open.file,
+        length,
+    };
+    Ok(wait(context, operation, Step::Resizing(open)))
+}
+
+/// A size that a file can have. A directory has none.
+fn size(open: &Open, size: Result<u64, DecodeError>) -> Result<u64, Status> {
+    let size = size.map_err(malformed)?;
+    if open.is_directory || size > MAX_FILE_SIZE {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    Ok(size)
+}
+
+fn wait(context: &mut Context<'_>, operation: FileOp, step: Step) -> Progress {
+    context.wait(operation, context::Step::SetInfo(step))
+}
+
+fn done() -> Progress {
+    Progress::Done(Reply::message(|out| Response.encode(out)))
+}
 
 impl Step {
     pub(crate) fn resume(
         self,
-        _context: &mut Context<'_>,
-        _outcome: Outcome,
+        context: &mut Context<'_>,
+        outcome: Outcome,
     ) -> Result<Progress, Status> {
-        match self {}
+        match (&self, &outcome) {
+            (Self::Restoring, _) => return Ok(done()),
+            (_, Outcome::Failed(status)) => return Err(*status),
+            _ => {}
+        }
+        match self {
+            Self::Last | Self::Restoring => Ok(done()),
+            Self::Resizing(open) => Ok(restore_write_time(context, &open)),
+            Self::Basic(step) => step.resume(&outcome),
+            Self::Disposition(step) => step.resume(context),
+            Self::Rename(step) => step.resume(context, outcome),
+            Self::Security(step) => step.resume(context, &outcome),
+        }
     }
 }
 
-/// Starts on a request.
-pub(crate) fn start(_context: &mut Context<'_>, _message: &[u8]) -> Result<Progress, Status> {
-    Err(Status::NOT_IMPLEMENTED)
+/// \[MS-FSA\] 2.1.4.17: who set the time of the last write keeps it.
+fn restore_write_time(context: &mut Context<'_>, open: &Open) -> Progress {
+    let kept = open.state.lock().kept_write_time;
+    let Some(written) = kept else {
+        return done();
+    };
+    let changes = BasicChanges {
+        written: Some(written),
+        ..BasicChanges::default()
+    };
+    let file = open.file;
+    wait(context, FileOp::SetBasic { file, changes }, Step::Restoring)
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,7 @@ use wire::Status;
 use wire::access::{AccessMask, ShareAccess};
 
 use crate::effect::{FileKey, LocalOpen, ShareId};
-use crate::path::SharePath;
+use crate::path::{SharePath, is_same_name};
 
 pub(crate) use delete::Departure;
 use delete::PendingDelete;
@@ -93,7 +93,8 @@ impl FileTable {
             share: ShareAccess::READ | ShareAccess::WRITE,
         };
         let is_in_the_way = |open: &OpenRecord| {
-            let is_it = open.file.share == share && open.path == *directory;
+            let is_it = is_same_name(open.path.as_str(), directory.as_str());
+            let is_it = is_it && open.file.share == share;
             is_it && !open.sharing.is_compatible(own)
         };
         !self.any(is_in_the_way)

@@ -1,0 +1,57 @@
+//! Whether a file goes with its last open. \[MS-FSA\] 2.1.5.15.3
+
+use alloc::sync::Arc;
+
+use wire::Status;
+use wire::fscc::FileDispositionInformation;
+
+use super::{done, wait};
+use crate::effect::FileOp;
+use crate::server::context::{Context, Progress};
+use crate::server::open::{Open, malformed};
+
+/// What goes on once it is known that the file may go.
+pub(crate) enum Step {
+    /// The user may delete it: READONLY and the rights on the directory are checked.
+    Allowed(Arc<Open>),
+    /// It is a directory that holds nothing.
+    Empty(Arc<Open>),
+}
+
+pub(super) fn start(
+    context: &mut Context<'_>,
+    open: Arc<Open>,
+    buffer: &[u8],
+) -> Result<Progress, Status> {
+    let information = FileDispositionInformation::decode(buffer).map_err(malformed)?;
+    if !information.is_delete_pending {
+        let parked = context.server.files.clear_delete_pending(open.key);
+        if let Some(file) = parked {
+            context.run(FileOp::Close(file));
+        }
+        return Ok(done());
+    }
+    let path = context.server.files.path(open.key, open.file);
+    if path.is_none_or(|path| path.is_root()) {
+        return Err(Status::CANNOT_DELETE);
+    }
+    let operation = FileOp::CheckDelete(open.file);
+    let step = super::Step::Disposition(Step::Allowed(open));
+    Ok(wait(context, operation, step))
+}
+
+impl Step {
+    pub(super) fn resume(self, context: &mut Context<'_>) -> Result<Progress, Status> {
+        match self {
+            Self::Allowed(open) if open.is_directory => {
+                let operation = FileOp::CheckEmpty(open.file);
+                let step = super::Step::Disposition(Self::Empty(open));
+                Ok(wait(context, operation, step))
+            }
+            Self::Allowed(open) | Self::Empty(open) => {
+                context.server.files.set_delete_pending(open.key, open.file);
+                Ok(done())
+            }
+        }
+    }
+}

@@ -1,0 +1,449 @@
+use alloc::vec::Vec;
+
+use wire::access::{AccessMask, CreateOptions, FileAttributes, ShareAccess};
+use wire::fscc::{FileBasicInformation, FileInfoClass, FileRenameInformation, InfoType};
+use wire::security::{Ace, AceFlags, Acl, SecurityDescriptor, Sid};
+use wire::set_info::Request;
+use wire::text::utf16;
+use wire::{FileId, FileTime, Status, Utf16};
+
+use crate::server::scripted::{ALL, SHARE_ALL, World, request};
+
+const WRITES: AccessMask = AccessMask::FILE_WRITE_DATA;
+
+fn world() -> World {
+    let mut world = World::new();
+    world.disk.add_file("a", FileAttributes::ARCHIVE);
+    world.disk.add_file("b", FileAttributes::ARCHIVE);
+    world.disk.add_file("fixed", FileAttributes::READONLY);
+    world.disk.add_directory("d");
+    world.disk.add_file("d/f", FileAttributes::NONE);
+    world.disk.add_directory("e");
+    world
+}
+
+fn set_as(
+    world: &mut World,
+    id: FileId,
+    info_type: InfoType,
+    class: u8,
+    parts: u32,
+    buffer: &[u8],
+) -> Status {
+    let request = Request {
+        info_type,
+        file_info_class: class,
+        additional_information: parts,
+        file_id: id,
+        buffer,
+    };
+    match world.run(super::start, |out| request.encode(out)) {
+        Ok(reply) => reply.status,
+        Err(status) => status,
+    }
+}
+
+fn set(world: &mut World, id: FileId, class: FileInfoClass, buffer: &[u8]) -> Status {
+    set_as(world, id, InfoType::FILE, class.0, 0, buffer)
+}
+
+fn set_basic(
+    world: &mut World,
+    id: FileId,
+    change: impl FnOnce(&mut FileBasicInformation),
+) -> Status {
+    let mut information = FileBasicInformation::default();
+    change(&mut information);
+    let mut buffer = Vec::new();
+    information.encode(&mut buffer);
+    set(world, id, FileInfoClass::BASIC, &buffer)
+}
+
+fn target(to: &str, replace: bool) -> Vec<u8> {
+    let name = utf16(to);
+    let mut buffer = Vec::new();
+    FileRenameInformation {
+        is_replacing: replace,
+        root_directory: 0,
+        name: Utf16(&name),
+    }
+    .encode(&mut buffer);
+    buffer
+}
+
+fn rename(world: &mut World, id: FileId, to: &str, replace: bool) -> Status {
+    set(world, id, FileInfoClass::RENAME, &target(to, replace))
+}
+
+fn open_sharing(world: &mut World, name: &str, access: AccessMask, share: ShareAccess) -> FileId {
+    let name = utf16(name);
+    let mut request = request(&name);
+    request.desired_access = access;
+    request.share_access = share;
+    world.create(&request).expect("it opens").id
+}
+
+/// CVE-2026-52944, CVE-2026-1933: every class, on a share and through an open that lets nothing
+/// change.
+#[test]
+fn nothing_is_set_on_a_read_only_share_or_through_a_reading_open() {
+    let reading = AccessMask(0x0012_00A9);
+    let mut read_only = World::read_only();
+    read_only.disk.add_file("a", FileAttributes::NONE);
+    for mut world in [read_only, world()] {
+        let id = world.open("a", reading);
+        world.disk.asked();
+        for info_type in 0..5 {
+            for class in (0..=255).filter(|class| *class != FileInfoClass::LINK.0) {
+                let _ = set_as(&mut world, id, InfoType(info_type), class, 7, &[1; 256]);
+            }
+        }
+        assert!(world.disk.asked().is_empty());
+    }
+    let mut world = World::read_only();
+    world.disk.add_file("a", FileAttributes::NONE);
+    let id = world.open("a", reading);
+    let link = set(&mut world, id, FileInfoClass::LINK, &target("new", false));
+    assert_eq!(link, Status::ACCESS_DENIED);
+}
+
+#[test]
+fn a_buffer_shorter_than_its_class_is_refused() {
+    let mut world = world();
+    let id = world.open("a", ALL);
+    for class in [4, 10, 11, 13, 14, 16, 19, 20, 39] {
+        let class = FileInfoClass(class);
+        let fixed_len = class.fixed_len().expect("a fixed part");
+        for length in 0..fixed_len {
+            let buffer = alloc::vec![0; length];
+            let status = set(&mut world, id, class, &buffer);
+            assert_eq!(status, Status::INFO_LENGTH_MISMATCH, "{class:?} {length}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_settable_is_told_so() {
+    let mut world = world();
+    let id = world.open("a", ALL);
+    for (class, expected) in [
+        (5, Status::INVALID_INFO_CLASS),
+        (15, Status::EAS_NOT_SUPPORTED),
+        (39, Status::PRIVILEGE_NOT_HELD),
+        (40, Status::INVALID_INFO_CLASS),
+        (64, Status::INVALID_INFO_CLASS),
+        (65, Status::INVALID_INFO_CLASS),
+        (255, Status::INVALID_INFO_CLASS),
+    ] {
+        assert_eq!(
+            set(&mut world, id, FileInfoClass(class), &[0; 64]),
+            expected
+        );
+    }
+    let label = set_as(&mut world, id, InfoType::FILESYSTEM, 2, 0, &[0; 8]);
+    assert_eq!(label, Status::NOT_SUPPORTED);
+}
+
+#[test]
+fn times_are_set_kept_and_let_go() {
+    let mut world = world();
+    let id = world.open("a", ALL);
+    let kept = |world: &World| {
+        let open = world.session.opens.lock()[&id.volatile].clone();
+        open.state.lock().kept_write_time
+    };
+    let ok = Status::SUCCESS;
+    assert_eq!(
+        set_basic(&mut world, id, |it| it.written = FileTime(77)),
+        ok
+    );
+    assert_eq!(world.disk.files["a"].written, FileTime(77));
+    assert_eq!(kept(&world), Some(FileTime(77)));
+    assert_eq!(
+        set_basic(&mut world, id, |it| it.written = FileTime::THAW),
+        ok
+    );
+    assert_eq!(kept(&world), None);
+    assert_eq!(
+        set_basic(&mut world, id, |it| it.written = FileTime::FREEZE),
+        ok
+    );
+    assert_eq!(kept(&world), Some(FileTime(77)));
+    for time in [FileTime(u64::MAX - 2), FileTime(1 << 63)] {
+        let refused = set_basic(&mut world, id, |it| it.created = time);
+        assert_eq!(refused, Status::INVALID_PARAMETER);
+    }
+}
+
+/// As smbtorture smb2.setinfo has it.
+#[test]
+fn attributes_fit_the_kind_of_file() {
+    let mut world = world();
+    let file = world.open("a", ALL);
+    let directory = world.open("d", ALL);
+    let mut attributes =
+        |id, attributes| set_basic(&mut world, id, |it| it.attributes = attributes);
+    let invalid = Status::INVALID_PARAMETER;
+    assert_eq!(attributes(file, FileAttributes::DIRECTORY), invalid);
+    assert_eq!(attributes(directory, FileAttributes::TEMPORARY), invalid);
+    assert_eq!(attributes(file, FileAttributes::NONE), Status::SUCCESS);
+    assert_eq!(attributes(file, FileAttributes::HIDDEN), Status::SUCCESS);
+    assert_eq!(attributes(file, FileAttributes::NORMAL), Status::SUCCESS);
+    assert_eq!(world.disk.files["a"].attributes, FileAttributes::NONE);
+    assert_eq!(world.disk.asked(), ["SetBasic", "SetBasic"]);
+}
+
+#[test]
+fn a_file_gets_another_name_and_keeps_its_opens() {
+    let mut world = world();
+    let id = world.open("a", ALL);
+    let other = world.open("a", AccessMask::FILE_READ_DATA);
+    assert_eq!(rename(&mut world, id, "\\d\\new", false), Status::SUCCESS);
+    assert!(world.disk.has("d/new") && !world.disk.has("a"));
+    for id in [id, other] {
+        let open = world.session.opens.lock()[&id.volatile].clone();
+        let path = world.server.files.path(open.key, open.file);
+        assert_eq!(path.expect("it is open").as_str(), "d/new");
+    }
+}
+
+#[test]
+fn a_name_that_is_taken_is_given_only_where_that_is_asked_and_possible() {
+    let mut world = world();
+    let id = world.open("a", ALL);
+    assert_eq!(
+        rename(&mut world, id, "b", false),
+        Status::OBJECT_NAME_COLLISION
+    );
+    assert_eq!(rename(&mut world, id, "fixed", true), Status::ACCESS_DENIED);
+    assert_eq!(rename(&mut world, id, "e", true), Status::ACCESS_DENIED);
+    let holder = world.open("b", AccessMask::FILE_READ_DATA);
+    assert_eq!(rename(&mut world, id, "b", true), Status::ACCESS_DENIED);
+    let _ = world.close(holder).expect("it is open");
+    assert_eq!(rename(&mut world, id, "b", true), Status::SUCCESS);
+    assert_eq!(rename(&mut world, id, "B", false), Status::SUCCESS);
+}
+
+/// As smbtorture smb2.rename has it.
+#[test]
+fn opens_of_directories_are_in_the_way_of_a_rename() {
+    let mut world = world();
+    let directory = world.open("d", ALL);
+    let below = world.open("d/f", AccessMask::FILE_READ_DATA);
+    assert_eq!(
+        rename(&mut world, directory, "x", false),
+        Status::ACCESS_DENIED
+    );
+    // Who may delete the parent, or does not share writes, is in the way; who looks is not.
+    let id = world.open("a", ALL);
+    assert_eq!(
+        rename(&mut world, id, "d\\x", false),
+        Status::SHARING_VIOLATION
+    );
+    let _ = world.close(directory).expect("it is open");
+    let deaf = open_sharing(&mut world, "d", WRITES, ShareAccess::NONE);
+    assert_eq!(
+        rename(&mut world, id, "d\\x", false),
+        Status::SHARING_VIOLATION
+    );
+    let _ = world.close(deaf).expect("it is open");
+    let looks = AccessMask::FILE_READ_ATTRIBUTES;
+    open_sharing(&mut world, "d", looks, ShareAccess::NONE);
+    open_sharing(&mut world, "d", WRITES, SHARE_ALL);
+    assert_eq!(rename(&mut world, id, "d\\x", false), Status::SUCCESS);
+    let _ = world.close(below).expect("it is open");
+}
+
+#[test]
+fn names_that_are_none_are_refused() {
+    let mut world = world();
+    let id = world.open("a", ALL);
+    for (name, expected) in [
+        ("", Status::INVALID_PARAMETER),
+        ("\\", Status::INVALID_PARAMETER),
+        ("a:b", Status::OBJECT_NAME_INVALID),
+        (":b", Status::OBJECT_NAME_INVALID),
+        ("..\\b", Status::OBJECT_PATH_SYNTAX_BAD),
+        ("b*", Status::OBJECT_NAME_INVALID),
+    ] {
+        assert_eq!(rename(&mut world, id, name, false), expected, "{name:?}");
+    }
+    let weak = world.open("a", WRITES);
+    assert_eq!(rename(&mut world, weak, "x", false), Status::ACCESS_DENIED);
+    let root = world.open("", AccessMask::DELETE);
+    assert_eq!(rename(&mut world, root, "x", false), Status::ACCESS_DENIED);
+}
+
+#[test]
+fn a_further_name_needs_no_right_of_the_open() {
+    let mut world = world();
+    let id = world.open("a", AccessMask::FILE_READ_ATTRIBUTES);
+    let mut link = |id, to, replace| set(&mut world, id, FileInfoClass::LINK, &target(to, replace));
+    assert_eq!(link(id, "new", false), Status::SUCCESS);
+    assert_eq!(link(id, "b", false), Status::OBJECT_NAME_COLLISION);
+    let directory = world.open("d", ALL);
+    let refused = set(
+        &mut world,
+        directory,
+        FileInfoClass::LINK,
+        &target("x", false),
+    );
+    assert_eq!(refused, Status::FILE_IS_A_DIRECTORY);
+}
+
+#[test]
+fn a_disposition_is_set_and_taken_back() {
+    let mut world = world();
+    let dispose = |world: &mut World, name: &str, access, delete: u8| {
+        let id = world.open(name, access);
+        let status = set(world, id, FileInfoClass::DISPOSITION, &[delete]);
+        let _ = set(world, id, FileInfoClass::DISPOSITION, &[0]);
+        let _ = world.close(id).expect("it is open");
+        status
+    };
+    let delete = AccessMask::DELETE;
+    assert_eq!(dispose(&mut world, "a", delete, 1), Status::SUCCESS);
+    assert_eq!(dispose(&mut world, "a", WRITES, 1), Status::ACCESS_DENIED);
+    assert_eq!(
+        dispose(&mut world, "fixed", delete, 1),
+        Status::CANNOT_DELETE
+    );
+    assert_eq!(
+        dispose(&mut world, "d", delete, 1),
+        Status::DIRECTORY_NOT_EMPTY
+    );
+    assert_eq!(dispose(&mut world, "e", delete, 1), Status::SUCCESS);
+    assert_eq!(dispose(&mut world, "", delete, 1), Status::CANNOT_DELETE);
+    assert!(world.disk.has("a") && world.disk.has("e"));
+    let id = world.open("a", delete);
+    assert_eq!(
+        set(&mut world, id, FileInfoClass::DISPOSITION, &[1]),
+        Status::SUCCESS
+    );
+    let _ = world.close(id).expect("it is open");
+    assert!(!world.disk.has("a"));
+}
+
+#[test]
+fn taking_a_disposition_back_closes_the_open_that_was_parked_for_it() {
+    let mut world = world();
+    let name = utf16("a");
+    let mut doomed = request(&name);
+    doomed.create_options = CreateOptions::DELETE_ON_CLOSE;
+    let first = world.create(&doomed).expect("it opens").id;
+    let second = world.open("a", AccessMask::DELETE);
+    let _ = world.close(first).expect("it is open");
+    assert_eq!(world.disk.open_count(), 2);
+    assert_eq!(
+        set(&mut world, second, FileInfoClass::DISPOSITION, &[0]),
+        Status::SUCCESS
+    );
+    assert_eq!(world.disk.open_count(), 1);
+}
+
+/// KS#75755d6: an end of file of 0 underflowed in another server.
+#[test]
+fn sizes_have_limits_and_directories_none() {
+    let mut world = world();
+    let id = world.open("a", WRITES);
+    let directory = world.open("d", WRITES);
+    let weak = world.open("a", AccessMask::FILE_APPEND_DATA);
+    for class in [FileInfoClass::END_OF_FILE, FileInfoClass::ALLOCATION] {
+        for (size, expected) in [
+            (0_u64, Status::SUCCESS),
+            (1, Status::SUCCESS),
+            (0x0FFF_FFFF_0000, Status::SUCCESS),
+            (0x0FFF_FFFF_0001, Status::INVALID_PARAMETER),
+            (i64::MAX as u64, Status::INVALID_PARAMETER),
+            (1 << 63, Status::INVALID_PARAMETER),
+            (u64::MAX, Status::INVALID_PARAMETER),
+        ] {
+            let buffer = size.to_le_bytes();
+            assert_eq!(set(&mut world, id, class, &buffer), expected, "{size:#x}");
+        }
+        let of_directory = set(&mut world, directory, class, &[0; 8]);
+        assert_eq!(of_directory, Status::INVALID_PARAMETER);
+        assert_eq!(set(&mut world, weak, class, &[0; 8]), Status::ACCESS_DENIED);
+    }
+}
+
+#[test]
+fn position_and_mode_are_kept() {
+    let mut world = world();
+    let id = world.open("a", AccessMask::FILE_READ_DATA);
+    let mut set = |class, value: &[u8]| set(&mut world, id, class, value);
+    let (ok, invalid) = (Status::SUCCESS, Status::INVALID_PARAMETER);
+    assert_eq!(set(FileInfoClass::POSITION, &500_u64.to_le_bytes()), ok);
+    assert_eq!(
+        set(FileInfoClass::POSITION, &u64::MAX.to_le_bytes()),
+        invalid
+    );
+    for (mode, expected) in [
+        (0_u32, ok),
+        (2, ok),
+        (4, ok),
+        (6, ok),
+        (1, invalid),
+        (16, invalid),
+    ] {
+        assert_eq!(
+            set(FileInfoClass::MODE, &mode.to_le_bytes()),
+            expected,
+            "{mode}"
+        );
+    }
+}
+
+fn set_dacl(world: &mut World, id: FileId, aces: &[(Sid, u32)], parts: u32) -> Status {
+    let mut dacl = Acl::new();
+    for (sid, mask) in aces {
+        assert!(dacl.push(Ace::allow(*sid, AccessMask(*mask), AceFlags::NONE)));
+    }
+    let descriptor = SecurityDescriptor {
+        owner: Some(Sid::unix_user(1000)),
+        group: Some(Sid::unix_group(77)),
+        dacl: Some(dacl),
+        ..SecurityDescriptor::default()
+    };
+    let mut buffer = Vec::new();
+    descriptor.encode(&mut buffer);
+    set_as(world, id, InfoType::SECURITY, 0, parts, &buffer)
+}
+
+#[test]
+fn a_dacl_becomes_the_mode_that_comes_closest() {
+    let mut world = world();
+    let id = world.open("a", ALL);
+    let (owner, group) = (Sid::unix_user(1000), Sid::unix_group(1000));
+    let (full, read, none) = (ALL.0, 0x0012_0089, 0);
+    for (aces, expected) in [
+        (
+            &[(owner, full), (group, read), (Sid::EVERYONE, none)][..],
+            0o740,
+        ),
+        (&[(Sid::EVERYONE, read)], 0o444),
+        (&[(owner, full)], 0o700),
+        (&[], 0),
+    ] {
+        assert_eq!(set_dacl(&mut world, id, aces, 4), Status::SUCCESS);
+        assert_eq!(world.disk.files["a"].mode & 0o777, expected);
+    }
+    let strangers = [(Sid::BUILTIN_ADMINISTRATORS, full)];
+    assert_eq!(
+        set_dacl(&mut world, id, &strangers, 4),
+        Status::ACCESS_DENIED
+    );
+}
+
+#[test]
+fn an_owner_stays_who_it_is() {
+    let mut world = world();
+    let id = world.open("a", ALL);
+    assert_eq!(set_dacl(&mut world, id, &[], 1), Status::SUCCESS);
+    assert_eq!(set_dacl(&mut world, id, &[], 2), Status::INVALID_OWNER);
+    assert_eq!(set_dacl(&mut world, id, &[], 8), Status::ACCESS_DENIED);
+    let garbage = set_as(&mut world, id, InfoType::SECURITY, 0, 4, &[1; 64]);
+    assert_eq!(garbage, Status::INVALID_SECURITY_DESCR);
+    let weak = world.open("a", AccessMask::WRITE_DAC);
+    assert_eq!(set_dacl(&mut world, weak, &[], 1), Status::ACCESS_DENIED);
+}
