@@ -1,7 +1,8 @@
 //! QUERY_DIRECTORY. \[MS-SMB2\] 3.3.5.18
 //!
 //! The file system is asked for entries in batches of about as many as the answer takes. What did
-//! not fit stays with the open and begins the next answer.
+//! not fit stays with the open and begins the next answer. That is little on purpose: a file that
+//! goes between two requests should not be listed any more. smbtorture smb2.dir.fixed
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -19,11 +20,9 @@ use crate::pattern::Pattern;
 use crate::server::context::{self, Context, Progress, Reply};
 use crate::server::open::{Enumeration, Need, Open, malformed, reparse_tag, wire_attributes};
 
-/// Entries of a batch at least: a client that asks for one entry at a time wants them all.
-const MIN_BATCH: usize = 64;
 /// Entries of a batch at most: what an open may leave over.
 const MAX_BATCH: usize = 1024;
-/// Bytes that a name takes in most listings, for the size of a batch only.
+/// Bytes that a name takes in most listings: how much room is worth another batch.
 const USUAL_NAME_LEN: usize = 24;
 
 /// An answer in the making.
@@ -32,8 +31,12 @@ pub(crate) struct Step {
     /// The scan that the answer is of.
     scan: u64,
     writer: Box<DirectoryWriter>,
+    /// Bytes of the answer at most.
+    max_len: usize,
+    /// Bytes that most entries take.
+    usual_len: usize,
     /// Entries that were asked for.
-    batch: u32,
+    batch: usize,
     /// Entries at most.
     max_count: usize,
 }
@@ -68,12 +71,13 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     let select = select(request.pattern)?;
     let writer = DirectoryWriter::new(class, length).ok_or(Status::INVALID_INFO_CLASS)?;
     let is_single = (request.flags).contains(QueryDirectoryFlags::RETURN_SINGLE_ENTRY);
-    let usual = length / (entry_len + USUAL_NAME_LEN);
     let step = Step {
         scan: prepare(&open, &request, select),
         open,
         writer: Box::new(writer),
-        batch: u32::try_from(usual.clamp(MIN_BATCH, MAX_BATCH)).expect("a batch is small"),
+        max_len: length,
+        usual_len: entry_len + USUAL_NAME_LEN,
+        batch: 0,
         max_count: if is_single { 1 } else { usize::MAX },
     };
     step.serve_left_over(context)
@@ -139,10 +143,10 @@ impl Step {
             _ => return Err(Status::INTERNAL_ERROR),
         };
         // [`DirectoryPlan::limit`]: fewer come only at the end.
-        let is_end = entries.len() < self.batch as usize;
+        let is_end = entries.len() < self.batch;
         entries.reverse();
         match self.fill(entries)? {
-            Filled::Hungry if !is_end => Ok(self.read_more(context)),
+            Filled::Hungry if !is_end && self.has_room() => Ok(self.read_more(context)),
             _ => self.finish(),
         }
     }
@@ -154,13 +158,21 @@ impl Step {
         let entries = enumeration.map_or(Vec::new(), |it| core::mem::take(&mut it.left_over));
         drop(state);
         match self.fill(entries)? {
-            Filled::Full => self.finish(),
-            Filled::Hungry => Ok(self.read_more(context)),
+            Filled::Hungry if self.has_room() => Ok(self.read_more(context)),
+            _ => self.finish(),
         }
     }
 
-    /// Asks for the next batch.
-    fn read_more(self, context: &mut Context<'_>) -> Progress {
+    /// Whether one more entry is likely to fit.
+    fn has_room(&self) -> bool {
+        self.writer.is_empty() || self.max_len - self.writer.len() >= self.usual_len
+    }
+
+    /// Asks for as many entries as are likely to fit.
+    fn read_more(mut self, context: &mut Context<'_>) -> Progress {
+        let fitting = (self.max_len - self.writer.len()) / self.usual_len;
+        let wanted = self.max_count - self.writer.count();
+        self.batch = fitting.min(wanted).clamp(1, MAX_BATCH);
         let mut state = self.open.state.lock();
         let (restart, select) = match &mut state.enumeration {
             Some(it) => (core::mem::take(&mut it.restart), it.select.clone()),
@@ -171,7 +183,7 @@ impl Step {
             file: self.open.file,
             restart,
             select,
-            limit: self.batch,
+            limit: u32::try_from(self.batch).expect("a batch is small"),
         };
         let step = context::Step::QueryDirectory(self);
         context.wait(FileOp::ReadDirectory(plan), step)

@@ -201,3 +201,13 @@ fn what_cannot_be_listed_is_refused() {
     let denied = list(&mut world, blind, NONE, "*", 4096);
     assert_eq!(denied, Err(Status::ACCESS_DENIED));
 }
+
+/// As smbtorture smb2.dir.fixed has it: what was not listed yet and is gone is not listed.
+#[test]
+fn a_request_for_one_entry_asks_for_no_more() {
+    let (mut world, id) = world(5);
+    list(&mut world, id, SINGLE, "*", 256).expect("an entry");
+    world.disk.entries.truncate(1);
+    let gone = list(&mut world, id, NONE, "*", 4096);
+    assert_eq!(gone, Err(Status::NO_MORE_FILES));
+}
