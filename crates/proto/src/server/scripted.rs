@@ -1,6 +1,8 @@
 //! For tests of handlers: one session in one share, requests one at a time, and a file system of
 //! a few lines that writes down what it is asked.
 
+mod spoiled_messages;
+
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
