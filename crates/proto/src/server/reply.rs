@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use crypto::SigningNonce;
+use wire::dialect::Dialect;
 use wire::header::{HEADER_LEN, Target};
 use wire::{AsyncId, Command, Flags, Header, Status, error_response};
 
@@ -162,7 +163,9 @@ impl Connection {
     /// \[MS-SMB2\] 3.3.5.4, 3.3.5.5
     fn hash(&mut self, header: &Header, message: &[u8]) {
         match (header.command, header.status) {
-            (Command::NEGOTIATE, Status::SUCCESS) => self.preauth.update(message),
+            (Command::NEGOTIATE, Status::SUCCESS) if self.dialect() == Dialect::SMB_3_1_1 => {
+                self.preauth.update(message);
+            }
             (Command::SESSION_SETUP, Status::MORE_PROCESSING_REQUIRED) => {
                 if let Some(login) = self.logins.get_mut(&header.session_id) {
                     login.preauth.update(message);
