@@ -1,0 +1,162 @@
+//! A file system in memory: names without regard to case, no links, one share.
+
+use std::collections::BTreeMap;
+
+use proto::effect::{
+    Existing, FileKey, FileKind, FileOp, KindWanted, LocalOpen, Metadata, Now, OpenPlan, Opened,
+    Outcome, Payload, PayloadToken, ReadPlan, WriteData, WritePlan,
+};
+use wire::Status;
+use wire::access::{AccessMask, FileAttributes};
+
+/// Files, opens and the payloads that were read and not sent yet.
+#[derive(Debug, Default)]
+pub(crate) struct Disk {
+    /// By their names in lower case.
+    files: BTreeMap<String, File>,
+    /// By slot: the name of the file.
+    pub(crate) opens: BTreeMap<u64, String>,
+    payloads: BTreeMap<PayloadToken, Vec<u8>>,
+    next: u64,
+}
+
+#[derive(Debug, Default)]
+struct File {
+    metadata: Metadata,
+    data: Vec<u8>,
+}
+
+impl Disk {
+    /// Whether there is such a file.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.files.contains_key(&name.to_lowercase())
+    }
+
+    /// Payloads that were neither sent nor released.
+    pub(crate) fn payloads(&self) -> usize {
+        self.payloads.len()
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn file(&mut self, open: LocalOpen) -> &mut File {
+        let name = self.opens.get(&open.slot).expect("the slot is open");
+        self.files.get_mut(name).expect("an open file is there")
+    }
+
+    pub(crate) fn take(&mut self, token: PayloadToken) -> Vec<u8> {
+        self.payloads
+            .remove(&token)
+            .expect("a payload is sent once")
+    }
+
+    pub(crate) fn release(&mut self, token: PayloadToken) {
+        self.take(token);
+    }
+
+    pub(crate) fn read(&mut self, plan: &ReadPlan) -> Outcome {
+        let data = &self.file(plan.file).data;
+        let start = usize::try_from(plan.offset)
+            .unwrap_or(usize::MAX)
+            .min(data.len());
+        let end = start.saturating_add(plan.length as usize).min(data.len());
+        let bytes = data[start..end].to_vec();
+        let token = PayloadToken(self.number());
+        let len = bytes.len() as u32;
+        self.payloads.insert(token, bytes);
+        Outcome::Read(Payload { token, len })
+    }
+
+    pub(crate) fn write(&mut self, plan: &WritePlan, frame: &[u8]) -> Outcome {
+        let bytes = match &plan.data {
+            WriteData::Inbound(range) => frame[range.clone()].to_vec(),
+            WriteData::Owned(bytes) => bytes.clone(),
+        };
+        let file = self.file(plan.file);
+        let start = plan
+            .offset
+            .map_or(file.data.len(), |offset| offset as usize);
+        let end = start + bytes.len();
+        if file.data.len() < end {
+            file.data.resize(end, 0);
+        }
+        file.data[start..end].copy_from_slice(&bytes);
+        file.metadata.size = file.data.len() as u64;
+        Outcome::Written(bytes.len() as u32)
+    }
+
+    pub(crate) fn perform(&mut self, operation: FileOp, now: Now) -> Outcome {
+        match operation {
+            FileOp::Open(plan) => self.open(&plan, now),
+            FileOp::Close(open) => {
+                self.opens
+                    .remove(&open.slot)
+                    .expect("a slot is closed once");
+                Outcome::Done
+            }
+            FileOp::Stat(open) => Outcome::Metadata(self.file(open).metadata),
+            FileOp::Overwrite { file, .. } => {
+                let file = self.file(file);
+                file.data.clear();
+                file.metadata.size = 0;
+                Outcome::Metadata(file.metadata)
+            }
+            FileOp::Flush(_) | FileOp::CheckEmpty(_) | FileOp::CheckDelete(_) => Outcome::Done,
+            _ => Outcome::Failed(Status::NOT_SUPPORTED),
+        }
+    }
+
+    fn open(&mut self, plan: &OpenPlan, now: Now) -> Outcome {
+        let name = plan.path.as_str().to_lowercase();
+        let is_there = name.is_empty() || self.files.contains_key(&name);
+        let created = match (plan.existing, is_there) {
+            (Existing::Open, false) => return Outcome::Failed(Status::OBJECT_NAME_NOT_FOUND),
+            (Existing::Create, true) => return Outcome::Failed(Status::OBJECT_NAME_COLLISION),
+            (_, is_there) => !is_there,
+        };
+        if !self.files.contains_key(&name) {
+            let is_directory = name.is_empty() || plan.kind == KindWanted::Directory;
+            let metadata = self.new_metadata(is_directory, now);
+            let data = Vec::new();
+            self.files.insert(name.clone(), File { metadata, data });
+        }
+        let slot = self.number();
+        let metadata = self.files[&name].metadata;
+        self.opens.insert(slot, name);
+        Outcome::Opened(Opened {
+            file: LocalOpen {
+                share: plan.share,
+                slot,
+            },
+            created,
+            granted: plan.access,
+            maximal: AccessMask(0x001F_01FF),
+            metadata,
+            path: plan.path.clone(),
+        })
+    }
+
+    fn new_metadata(&mut self, is_directory: bool, now: Now) -> Metadata {
+        let (kind, attributes) = match is_directory {
+            true => (FileKind::Directory, FileAttributes::DIRECTORY),
+            false => (FileKind::File, FileAttributes::ARCHIVE),
+        };
+        Metadata {
+            key: FileKey {
+                volume: 1,
+                file: self.number(),
+            },
+            kind,
+            attributes,
+            links: 1,
+            created: now.wall,
+            accessed: now.wall,
+            written: now.wall,
+            changed: now.wall,
+            ..Metadata::default()
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! A world for the core: connections, a clock, a disk in memory, an authenticator that reads its
+//! verdict from the token, and a client that says what a test tells it to.
+
+mod client;
+mod disk;
+mod rig;
+
+pub(crate) use client::{Answer, Client, Message, Options, bytes_of};
+pub(crate) use rig::{Rig, share};

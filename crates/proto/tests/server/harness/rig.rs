@@ -1,0 +1,303 @@
+//! The driver of the tests: does at once what the effects ask for, unless a test holds it back.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::effect::{
+    Accepted, Account, AccountKind, Authenticate, Authenticated, ConnectionId, Effect, Effects,
+    Inbound, Now, OpId, Outbound, Outcome, ShareId, Violation,
+};
+use proto::server::config::{Config, Share, ShareKind};
+use proto::server::{Connection, Server};
+use proto::token::Token;
+use wire::{FileTime, Status};
+
+use super::disk::Disk;
+
+/// The key of every login that proves who it is.
+pub(crate) const SESSION_KEY: [u8; 16] = *b"sixteen bytes ok";
+
+/// A process that serves: its connections and the world around them.
+pub(crate) struct Rig {
+    pub(crate) server: Arc<Server>,
+    pub(crate) disk: Disk,
+    pub(crate) now: Now,
+    connections: BTreeMap<ConnectionId, Connection>,
+    /// What each connection's client has not read yet.
+    inboxes: BTreeMap<ConnectionId, VecDeque<Vec<u8>>>,
+    /// Why connections ended.
+    pub(crate) violations: BTreeMap<ConnectionId, Violation>,
+    /// While set, operations on files wait in `held`.
+    pub(crate) is_holding: bool,
+    pub(crate) held: VecDeque<(ConnectionId, OpId, Outcome)>,
+    /// Operations whose answer is no longer wanted.
+    pub(crate) cancelled: Vec<OpId>,
+    /// Conversations that were ended.
+    pub(crate) ended_conversations: usize,
+}
+
+/// A share of files that any user may enter.
+pub(crate) fn share(name: &str) -> Share {
+    Share {
+        id: ShareId(0),
+        name: name.to_owned(),
+        kind: ShareKind::Disk,
+        comment: String::new(),
+        read_only: false,
+        listed: true,
+        encryption_required: false,
+        users: None,
+        guest: false,
+        force_token: None,
+    }
+}
+
+impl Rig {
+    /// A server with a share called `files` and IPC$, after `change` had its say.
+    pub(crate) fn new(change: impl FnOnce(&mut Config)) -> Self {
+        let ipc = Share {
+            kind: ShareKind::Pipe,
+            ..share("IPC$")
+        };
+        let mut config = Config {
+            security_blob: b"the server's first word".to_vec(),
+            shares: vec![Arc::new(share("files")), Arc::new(ipc)],
+            ..Config::default()
+        };
+        change(&mut config);
+        let now = Now {
+            wall: FileTime::from_unix(1_800_000_000, 0),
+            ..Now::default()
+        };
+        Self {
+            server: Server::new(config, now),
+            disk: Disk::default(),
+            now,
+            connections: BTreeMap::new(),
+            inboxes: BTreeMap::new(),
+            violations: BTreeMap::new(),
+            is_holding: false,
+            held: VecDeque::new(),
+            cancelled: Vec::new(),
+            ended_conversations: 0,
+        }
+    }
+
+    /// Accepts a connection.
+    pub(crate) fn accept(&mut self) -> ConnectionId {
+        self.accept_with(|connection| connection)
+    }
+
+    /// Accepts a connection of a transport of its own kind.
+    pub(crate) fn accept_with(
+        &mut self,
+        change: impl FnOnce(Connection) -> Connection,
+    ) -> ConnectionId {
+        let id = ConnectionId(self.connections.len() as u64 + 1);
+        let entropy = [id.0 as u8; 32];
+        let connection = Connection::new(self.server.clone(), id, entropy, self.now);
+        self.connections.insert(id, change(connection));
+        self.inboxes.insert(id, VecDeque::new());
+        id
+    }
+
+    pub(crate) fn connection(&self, id: ConnectionId) -> &Connection {
+        &self.connections[&id]
+    }
+
+    /// Brings a frame.
+    pub(crate) fn deliver(&mut self, id: ConnectionId, frame: &[u8]) {
+        let mut bytes = frame.to_vec();
+        let now = self.now;
+        let mut effects = Effects::new();
+        let bytes_in = Inbound { bytes: &mut bytes };
+        self.connection_mut(id).receive(now, bytes_in, &mut effects);
+        self.perform(id, effects, &bytes);
+    }
+
+    /// The next frame for the client.
+    pub(crate) fn read(&mut self, id: ConnectionId) -> Option<Vec<u8>> {
+        self.inboxes
+            .get_mut(&id)
+            .expect("it was accepted")
+            .pop_front()
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&mut self, duration: Duration) {
+        self.now.instant = self.now.instant.after(duration);
+        let ids: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        for id in ids {
+            let now = self.now;
+            let connection = self.connection_mut(id);
+            if connection
+                .next_timeout()
+                .is_some_and(|at| at <= now.instant)
+            {
+                let mut effects = Effects::new();
+                connection.timeout(now, &mut effects);
+                self.perform(id, effects, &[]);
+            }
+            let due = self.connection(id).next_timeout();
+            assert!(
+                due.is_none_or(|at| at > now.instant),
+                "a timeout is done with"
+            );
+        }
+    }
+
+    /// Cuts the transport.
+    pub(crate) fn cut(&mut self, id: ConnectionId) {
+        let mut effects = Effects::new();
+        let now = self.now;
+        self.connection_mut(id).closed(now, &mut effects);
+        self.perform(id, effects, &[]);
+    }
+
+    /// Completes what was held back, the oldest first.
+    pub(crate) fn release(&mut self) {
+        self.is_holding = false;
+        while let Some((id, op, outcome)) = self.held.pop_front() {
+            self.complete(id, op, outcome);
+        }
+    }
+
+    /// Completes the oldest operation that was held back.
+    pub(crate) fn release_one(&mut self) {
+        let (id, op, outcome) = self.held.pop_front().expect("something is held back");
+        self.complete(id, op, outcome);
+    }
+
+    fn complete(&mut self, id: ConnectionId, op: OpId, outcome: Outcome) {
+        let now = self.now;
+        let mut effects = Effects::new();
+        let connection = self.connection_mut(id);
+        connection.complete(now, op, outcome, &mut effects);
+        self.perform(id, effects, &[]);
+    }
+
+    fn connection_mut(&mut self, id: ConnectionId) -> &mut Connection {
+        self.connections.get_mut(&id).expect("it was accepted")
+    }
+
+    fn perform(&mut self, id: ConnectionId, mut effects: Effects, frame: &[u8]) {
+        while let Some(effect) = effects.pop() {
+            match effect {
+                Effect::Send(outbound) => {
+                    let bytes = self.render(outbound);
+                    self.inboxes
+                        .get_mut(&id)
+                        .expect("it was accepted")
+                        .push_back(bytes);
+                }
+                Effect::Read(plan) => {
+                    let outcome = self.disk.read(&plan);
+                    self.finish(id, plan.op, outcome);
+                }
+                Effect::Write(plan) => {
+                    let outcome = self.disk.write(&plan, frame);
+                    self.finish(id, plan.op, outcome);
+                }
+                Effect::File(op, operation) => {
+                    let outcome = self.disk.perform(operation, self.now);
+                    self.finish(id, op, outcome);
+                }
+                Effect::Authenticate(op, leg) => self.finish(id, op, verdict(&leg)),
+                Effect::EndConversation(_) => self.ended_conversations += 1,
+                Effect::Cancel(op) => {
+                    self.cancelled.push(op);
+                    self.cancel(op);
+                }
+                Effect::Release(token) => self.disk.release(token),
+                Effect::Notify(to, notice) => {
+                    let now = self.now;
+                    let mut effects = Effects::new();
+                    if let Some(connection) = self.connections.get_mut(&to) {
+                        connection.notice(now, notice, &mut effects);
+                        self.perform(to, effects, &[]);
+                    }
+                }
+                Effect::Disconnect(violation) => {
+                    self.violations.insert(id, violation);
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self, id: ConnectionId, op: OpId, outcome: Outcome) {
+        if self.is_holding {
+            self.held.push_back((id, op, outcome));
+        } else {
+            self.complete(id, op, outcome);
+        }
+    }
+
+    fn cancel(&mut self, op: OpId) {
+        let held = self.held.iter_mut().find(|(_, held, _)| *held == op);
+        if let Some((_, _, outcome)) = held
+            && let Outcome::Authenticated(_) = outcome
+        {
+            *outcome = Outcome::Failed(Status::CANCELLED);
+        }
+    }
+
+    /// What goes over the wire, signed and sealed.
+    fn render(&mut self, outbound: Outbound) -> Vec<u8> {
+        let Outbound { messages, seal } = outbound;
+        let mut frame = Vec::new();
+        for mut message in messages {
+            let payload = message.payload.map(|payload| {
+                let bytes = self.disk.take(payload.token);
+                assert_eq!(bytes.len(), payload.len as usize);
+                bytes
+            });
+            let payload = payload.unwrap_or_default();
+            if let Some(sign) = &message.sign {
+                assert!(seal.is_none(), "what is sealed is not signed");
+                sign.apply(&mut message.head, &payload, message.padding);
+            }
+            frame.extend_from_slice(&message.head);
+            frame.extend_from_slice(&payload);
+            frame.resize(frame.len() + usize::from(message.padding), 0);
+        }
+        match seal {
+            Some(seal) => {
+                let head = seal.apply(&mut [&mut frame]);
+                [head.as_slice(), &frame].concat()
+            }
+            None => frame,
+        }
+    }
+}
+
+/// Reads the verdict from the token: `more`, `refuse`, `guest`, `anonymous`, or the name of a user
+/// who proves who it is.
+fn verdict(leg: &Authenticate) -> Outcome {
+    let name = String::from_utf8(leg.token.clone()).expect("tests say words");
+    let accepted = |kind| {
+        Authenticated::Accepted(Accepted {
+            token: b"welcome".to_vec(),
+            session_key: match kind {
+                AccountKind::Named => SESSION_KEY.to_vec(),
+                AccountKind::Guest | AccountKind::Anonymous => Vec::new(),
+            },
+            account: Account {
+                name: name.clone(),
+                kind,
+                token: Arc::new(Token {
+                    uid: 1000,
+                    gid: 1000,
+                    groups: Vec::new(),
+                }),
+            },
+        })
+    };
+    Outcome::Authenticated(match name.as_str() {
+        "more" => Authenticated::Continue(b"challenge".to_vec()),
+        "refuse" => Authenticated::Refused(Status::LOGON_FAILURE, Vec::new()),
+        "guest" => accepted(AccountKind::Guest),
+        "anonymous" => accepted(AccountKind::Anonymous),
+        _ => accepted(AccountKind::Named),
+    })
+}

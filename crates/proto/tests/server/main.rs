@@ -1,0 +1,15 @@
+//! The server's half of the protocol, driven as a worker would drive it: frames in, effects out.
+//! A file for each promise.
+
+// As the other crates call it.
+extern crate smbeam_proto as proto;
+
+mod harness;
+
+mod credits_are_a_window;
+mod garbage_ends_the_connection;
+mod login_is_proven_before_anything_else;
+mod negotiation_chooses_the_best_of_both;
+mod sealed_requests_get_sealed_answers;
+mod share_decides_who_enters;
+mod unsigned_request_is_refused_when_signing_is_required;

@@ -1,0 +1,274 @@
+//! NEGOTIATE: dialect, cipher, signing algorithm, and what is refused.
+
+use crypto::{Cipher, SigningAlgorithm};
+use proto::effect::Violation;
+use wire::dialect::{Capabilities, Dialect, SecurityMode};
+use wire::fsctl::{CtlCode, ValidateNegotiateInfoRequest, ValidateNegotiateInfoResponse};
+use wire::ioctl::{self, IoctlFlags};
+use wire::negotiate::{Request, Response};
+use wire::negotiate_context::{ContextType, PreauthIntegrity, RawContext};
+use wire::smb1::{DIALECT_SMB_2_002, DIALECT_SMB_2_WILDCARD, encode_negotiate};
+use wire::{Command, DecodeError, FileId, Guid, MessageId, Status};
+
+use crate::harness::{Client, Options, Rig, bytes_of};
+
+#[test]
+fn the_newest_common_dialect_wins() {
+    let all = vec![
+        Dialect::SMB_2_0_2,
+        Dialect::SMB_3_0_2,
+        Dialect::SMB_2_1,
+        Dialect::SMB_3_0,
+        Dialect::SMB_3_1_1,
+    ];
+    for max_dialect in all.clone() {
+        let mut rig = Rig::new(|config| config.max_dialect = max_dialect);
+        let options = Options {
+            dialects: all.clone(),
+            ..Options::default()
+        };
+        let mut client = Client::new(&mut rig, options);
+        let answer = client.negotiate(&mut rig);
+        assert_eq!(client.dialect, max_dialect);
+        let response = Response::decode(&answer.message).unwrap();
+        assert_eq!(response.security_buffer, b"the server's first word");
+        let is_large = max_dialect >= Dialect::SMB_2_1;
+        let size = if is_large { 8 << 20 } else { 65_536 };
+        assert_eq!(response.max_read_size, size);
+        assert_eq!(response.max_write_size, size);
+        assert_eq!(response.max_transact_size, size);
+        let has_large_mtu = response.capabilities.contains(Capabilities::LARGE_MTU);
+        assert_eq!(has_large_mtu, is_large);
+        let seals = response.capabilities.contains(Capabilities::ENCRYPTION);
+        let by_capability = [Dialect::SMB_3_0, Dialect::SMB_3_0_2].contains(&max_dialect);
+        assert_eq!(seals, by_capability);
+        assert_eq!(response.security_mode, SecurityMode::SIGNING_ENABLED);
+    }
+}
+
+#[test]
+fn the_fastest_common_cipher_and_signature_win() {
+    let mut rig = Rig::new(|_| {});
+    let mut client = Client::new(&mut rig, Options::default());
+    client.negotiate(&mut rig);
+    assert_eq!(client.cipher, Some(Cipher::Aes128Gcm));
+    assert_eq!(client.signing_algorithm, SigningAlgorithm::AesGmac);
+}
+
+#[test]
+fn nothing_in_common_means_no_cipher_and_cmac() {
+    let mut rig = Rig::new(|config| {
+        config.ciphers = vec![Cipher::Aes256Gcm];
+        config.signing_algorithms = vec![SigningAlgorithm::HmacSha256];
+    });
+    let mut client = Client::new(&mut rig, Options::default());
+    client.negotiate(&mut rig);
+    assert_eq!(client.cipher, None);
+    assert_eq!(client.signing_algorithm, SigningAlgorithm::AesCmac);
+}
+
+#[test]
+fn a_transport_with_little_room_gets_64_kib() {
+    let mut rig = Rig::new(|_| {});
+    let id = rig.accept_with(proto::server::Connection::without_large_mtu);
+    let mut client = Client::on(id, Options::default());
+    let answer = client.negotiate(&mut rig);
+    let response = Response::decode(&answer.message).unwrap();
+    assert_eq!(response.max_read_size, 65_536);
+    assert!(!response.capabilities.contains(Capabilities::LARGE_MTU));
+}
+
+fn negotiate_with(contexts: &[(ContextType, Vec<u8>)]) -> Status {
+    let mut rig = Rig::new(|_| {});
+    let mut client = Client::new(&mut rig, Options::default());
+    let contexts = (contexts.iter())
+        .map(|(context_type, data)| RawContext {
+            context_type: *context_type,
+            data,
+        })
+        .collect();
+    let request = Request {
+        security_mode: SecurityMode::SIGNING_ENABLED,
+        capabilities: Capabilities::NONE,
+        client_guid: Guid([1; 16]),
+        dialects: vec![Dialect::SMB_3_1_1],
+        contexts,
+    };
+    let bytes = bytes_of(|bytes| request.encode(bytes));
+    client
+        .ask_body(&mut rig, Command::NEGOTIATE, bytes)
+        .status()
+}
+
+#[test]
+fn contexts_are_checked() {
+    use wire::negotiate_context::HashAlgorithm;
+    let integrity = |algorithm| {
+        let context = PreauthIntegrity {
+            hash_algorithms: vec![HashAlgorithm(algorithm)],
+            salt: &[],
+        };
+        (
+            ContextType::PREAUTH_INTEGRITY_CAPABILITIES,
+            context.encode(),
+        )
+    };
+    let good = integrity(1);
+    let ciphers = (ContextType::ENCRYPTION_CAPABILITIES, vec![1, 0, 2, 0]);
+    let refused = Status::INVALID_PARAMETER;
+    assert_eq!(negotiate_with(&[good.clone()]), Status::SUCCESS);
+    assert_eq!(negotiate_with(&[]), refused);
+    assert_eq!(negotiate_with(&[good.clone(), good.clone()]), refused);
+    let twice = [good.clone(), ciphers.clone(), ciphers.clone()];
+    assert_eq!(negotiate_with(&twice), refused);
+    let none = (ContextType::ENCRYPTION_CAPABILITIES, vec![0, 0]);
+    assert_eq!(negotiate_with(&[good.clone(), none]), refused);
+    let cut = (ContextType::SIGNING_CAPABILITIES, vec![2, 0, 1, 0]);
+    assert_eq!(negotiate_with(&[good.clone(), cut]), refused);
+    let unknown = (ContextType(0x7777), vec![1, 2, 3]);
+    assert_eq!(negotiate_with(&[good.clone(), unknown]), Status::SUCCESS);
+    let no_overlap = Status::SMB_NO_PREAUTH_INTEGRITY_HASH_OVERLAP;
+    assert_eq!(negotiate_with(&[integrity(9)]), no_overlap);
+}
+
+#[test]
+fn no_common_dialect_is_not_supported() {
+    let mut rig = Rig::new(|config| config.min_dialect = Dialect::SMB_3_0);
+    let mut client = Client::new(&mut rig, Options::only(Dialect::SMB_2_1));
+    assert_eq!(client.negotiate(&mut rig).status(), Status::NOT_SUPPORTED);
+}
+
+#[test]
+fn smb1_leads_to_smb2_once() {
+    let mut rig = Rig::new(|_| {});
+    let mut client = Client::new(&mut rig, Options::default());
+    let both = encode_negotiate(&[b"NT LM 0.12", DIALECT_SMB_2_002, DIALECT_SMB_2_WILDCARD]);
+    rig.deliver(client.id, &both);
+    let answer = client.hear(&mut rig).unwrap().remove(0);
+    assert_eq!(answer.header.message_id, MessageId(0));
+    assert_eq!(answer.header.credits, 1);
+    let response = Response::decode(&answer.message).unwrap();
+    assert_eq!(response.dialect, Dialect::WILDCARD);
+    client.next_message = 1;
+    assert_eq!(client.negotiate(&mut rig).status(), Status::SUCCESS);
+    assert_eq!(client.dialect, Dialect::SMB_3_1_1);
+    assert_eq!(client.log_in(&mut rig, "alice").status(), Status::SUCCESS);
+    rig.deliver(client.id, &both);
+    assert_eq!(rig.violations[&client.id], Violation::UnexpectedNegotiate);
+}
+
+#[test]
+fn smb1_with_2_002_alone_is_2_0_2() {
+    let mut rig = Rig::new(|_| {});
+    let mut client = Client::new(&mut rig, Options::only(Dialect::SMB_2_0_2));
+    rig.deliver(client.id, &encode_negotiate(&[DIALECT_SMB_2_002]));
+    let answer = client.hear(&mut rig).unwrap().remove(0);
+    let response = Response::decode(&answer.message).unwrap();
+    assert_eq!(response.dialect, Dialect::SMB_2_0_2);
+    client.dialect = Dialect::SMB_2_0_2;
+    client.next_message = 1;
+    assert_eq!(client.log_in(&mut rig, "alice").status(), Status::SUCCESS);
+}
+
+#[test]
+fn smb1_alone_ends_the_connection() {
+    let mut rig = Rig::new(|_| {});
+    let id = rig.accept();
+    rig.deliver(id, &encode_negotiate(&[b"NT LM 0.12"]));
+    assert_eq!(rig.violations[&id], Violation::UnexpectedNegotiate);
+    let id = rig.accept();
+    let mut not_negotiate = encode_negotiate(&[DIALECT_SMB_2_WILDCARD]);
+    not_negotiate[4] = 0x73;
+    rig.deliver(id, &not_negotiate);
+    let violation = rig.violations[&id];
+    assert!(matches!(
+        violation,
+        Violation::Malformed(DecodeError::Invalid { .. })
+    ));
+}
+
+#[test]
+fn a_second_negotiate_ends_the_connection() {
+    let mut rig = Rig::new(|_| {});
+    let mut client = Client::new(&mut rig, Options::default());
+    client.negotiate(&mut rig);
+    let bytes = client.negotiate_bytes();
+    let again = client.message(Command::NEGOTIATE, bytes);
+    client.say(&mut rig, vec![again]);
+    assert_eq!(rig.violations[&client.id], Violation::UnexpectedNegotiate);
+    assert!(client.hear(&mut rig).is_none());
+}
+
+#[test]
+fn nothing_comes_before_negotiate() {
+    for command in 1..0x20 {
+        let mut rig = Rig::new(|_| {});
+        let mut client = Client::new(&mut rig, Options::default());
+        let bytes = bytes_of(|bytes| wire::echo::Request.encode(bytes));
+        let message = client.message(Command(command), bytes);
+        client.say(&mut rig, vec![message]);
+        let violation = Violation::NotNegotiated(Command(command));
+        assert_eq!(rig.violations[&client.id], violation);
+    }
+}
+
+fn validate(
+    client: &mut Client,
+    rig: &mut Rig,
+    change: impl FnOnce(&mut ValidateNegotiateInfoRequest),
+) -> Option<Vec<u8>> {
+    let mut seen = ValidateNegotiateInfoRequest {
+        capabilities: client.options.capabilities,
+        guid: Guid([5; 16]),
+        security_mode: client.options.security_mode,
+        dialects: client.options.dialects.clone(),
+    };
+    change(&mut seen);
+    let request = ioctl::Request {
+        ctl_code: CtlCode::VALIDATE_NEGOTIATE_INFO,
+        file_id: FileId::RELATED,
+        max_input_response: 0,
+        max_output_response: 24,
+        flags: IoctlFlags::IS_FSCTL,
+        input: &seen.encode(),
+        output: &[],
+    };
+    let bytes = bytes_of(|bytes| request.encode(bytes));
+    let message = client.message(Command::IOCTL, bytes);
+    client.signs = true;
+    client.say(rig, vec![message]);
+    let answer = client.hear(rig)?.remove(0);
+    assert_eq!(answer.status(), Status::SUCCESS);
+    assert!(answer.is_signed());
+    Some(
+        ioctl::Response::decode(&answer.message)
+            .unwrap()
+            .output
+            .to_vec(),
+    )
+}
+
+#[test]
+fn a_downgrade_is_found_out() {
+    let options = Options::only(Dialect::SMB_3_0);
+    let mut rig = Rig::new(|_| {});
+    let mut client = Client::in_share(&mut rig, options.clone(), "alice", "IPC$");
+    let output = validate(&mut client, &mut rig, |_| {}).unwrap();
+    let answer = ValidateNegotiateInfoResponse::decode(&output).unwrap();
+    assert_eq!(answer.dialect, Dialect::SMB_3_0);
+    assert!(answer.capabilities.contains(Capabilities::ENCRYPTION));
+
+    let changes: [fn(&mut ValidateNegotiateInfoRequest); 5] = [
+        |seen| seen.dialects.push(Dialect::SMB_3_1_1),
+        |seen| seen.dialects.clear(),
+        |seen| seen.guid = Guid([6; 16]),
+        |seen| seen.capabilities = Capabilities::NONE,
+        |seen| seen.security_mode = SecurityMode::SIGNING_REQUIRED,
+    ];
+    for change in changes {
+        let mut rig = Rig::new(|_| {});
+        let mut client = Client::in_share(&mut rig, options.clone(), "alice", "IPC$");
+        assert_eq!(validate(&mut client, &mut rig, change), None);
+        assert_eq!(rig.violations[&client.id], Violation::NegotiateTampered);
+    }
+}
