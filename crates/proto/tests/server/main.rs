@@ -6,6 +6,8 @@ extern crate smbeam_proto as proto;
 
 mod harness;
 
+mod compound_members_look_everything_up_anew;
+mod connection_takes_what_ends_with_it_along;
 mod credits_are_a_window;
 mod garbage_ends_the_connection;
 mod login_is_proven_before_anything_else;

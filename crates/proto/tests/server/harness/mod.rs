@@ -3,7 +3,9 @@
 
 mod client;
 mod disk;
+mod files;
 mod rig;
 
 pub(crate) use client::{Answer, Client, Message, Options, bytes_of};
+pub(crate) use files::{data, file_id};
 pub(crate) use rig::{Rig, share};
