@@ -154,7 +154,8 @@ impl Connection {
         effects: &mut Effects,
     ) -> Result<(), Violation> {
         let request = smb1::Negotiate::decode(bytes).map_err(Violation::Malformed)?;
-        if self.negotiated.is_some() || self.is_wildcard {
+        // The first message only: not even after an SMB2 NEGOTIATE that failed.
+        if !self.window.take(MessageId(0), 1) {
             return Err(Violation::UnexpectedNegotiate);
         }
         let config = &self.server.config;
@@ -166,13 +167,10 @@ impl Connection {
         } else {
             return Err(Violation::UnexpectedNegotiate);
         };
-        let is_first = self.window.take(MessageId(0), 1);
-        assert!(is_first, "nothing came before");
         let negotiated = smb1_negotiated(config, dialect);
         let reply = self.negotiate_reply(now, &negotiated, &[]);
-        if dialect == Dialect::WILDCARD {
-            self.is_wildcard = true;
-        } else {
+        // After the wildcard an SMB2 NEGOTIATE follows and decides.
+        if dialect != Dialect::WILDCARD {
             self.negotiated = Some(negotiated);
         }
         let mut task = Task::new(self.task_id(), None);
