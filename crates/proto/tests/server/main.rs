@@ -1,5 +1,9 @@
 //! The server's half of the protocol, driven as a worker would drive it: frames in, effects out.
 //! A file for each promise.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that unwraps nothing fails, as it should"
+)]
 
 // As the other crates call it.
 extern crate smbeam_proto as proto;
@@ -12,6 +16,7 @@ mod credits_are_a_window;
 mod garbage_ends_the_connection;
 mod login_is_proven_before_anything_else;
 mod negotiation_chooses_the_best_of_both;
+mod requests_of_what_is_not_built_are_refused;
 mod sealed_requests_get_sealed_answers;
 mod share_decides_who_enters;
 mod unsigned_request_is_refused_when_signing_is_required;

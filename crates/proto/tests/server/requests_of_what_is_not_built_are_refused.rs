@@ -1,0 +1,134 @@
+//! LOCK, CHANGE_NOTIFY, OPLOCK_BREAK and the functions of IOCTL that are not there: each with the
+//! status from which a client knows what to do instead.
+
+use wire::access::{CreateDisposition, CreateOptions, OplockLevel};
+use wire::fsctl::CtlCode;
+use wire::ioctl::IoctlFlags;
+use wire::lock::{LockElement, LockFlags};
+use wire::oplock_break::{OplockBreak, Request as Break};
+use wire::{Command, FileId, Status, change_notify, ioctl, lock};
+
+use crate::harness::{Client, Options, Rig, bytes_of, file_id};
+
+const NO_OPEN: FileId = FileId {
+    persistent: 77,
+    volatile: 77,
+};
+
+fn ask_ioctl(client: &mut Client, rig: &mut Rig, ctl_code: CtlCode, file_id: FileId) -> Status {
+    let request = ioctl::Request {
+        ctl_code,
+        file_id,
+        max_input_response: 0,
+        max_output_response: 4096,
+        flags: IoctlFlags::IS_FSCTL,
+        input: &[],
+        output: &[],
+    };
+    let bytes = bytes_of(|bytes| request.encode(bytes));
+    client.ask_body(rig, Command::IOCTL, bytes).status()
+}
+
+#[test]
+fn functions_of_ioctl() {
+    let mut rig = Rig::new(|_| {});
+    let mut client = Client::in_share(&mut rig, Options::default(), "alice", "files");
+    let file = client.create(&mut rig, "a");
+    let no_driver = Status::FS_DRIVER_REQUIRED;
+    let no_request = Status::INVALID_DEVICE_REQUEST;
+    let unknown = CtlCode(0x0009_0999);
+    for (ctl_code, open, expected) in [
+        (CtlCode::DFS_GET_REFERRALS, FileId::RELATED, no_driver),
+        (CtlCode::DFS_GET_REFERRALS_EX, FileId::RELATED, no_driver),
+        (CtlCode::DFS_GET_REFERRALS, file, Status::INVALID_PARAMETER),
+        (
+            CtlCode::QUERY_NETWORK_INTERFACE_INFO,
+            FileId::RELATED,
+            no_request,
+        ),
+        (unknown, file, no_request),
+        (unknown, NO_OPEN, Status::FILE_CLOSED),
+        (CtlCode::SET_SPARSE, NO_OPEN, Status::FILE_CLOSED),
+    ] {
+        let status = ask_ioctl(&mut client, &mut rig, ctl_code, open);
+        assert_eq!(status, expected, "{ctl_code:?}");
+    }
+    client.enter(&mut rig, "IPC$");
+    for ctl_code in [
+        CtlCode::DFS_GET_REFERRALS,
+        CtlCode::QUERY_NETWORK_INTERFACE_INFO,
+    ] {
+        let status = ask_ioctl(&mut client, &mut rig, ctl_code, FileId::RELATED);
+        assert_eq!(status, no_driver);
+    }
+}
+
+#[test]
+fn locks() {
+    let mut rig = Rig::new(|_| {});
+    let mut client = Client::in_share(&mut rig, Options::default(), "alice", "files");
+    let file = client.create(&mut rig, "a");
+    let element = LockElement {
+        offset: 0,
+        length: 1,
+        flags: LockFlags::EXCLUSIVE_LOCK,
+    };
+    for (file_id, locks, expected) in [
+        (file, vec![element], Status::INVALID_DEVICE_REQUEST),
+        (file, vec![], Status::INVALID_PARAMETER),
+        (NO_OPEN, vec![element], Status::FILE_CLOSED),
+    ] {
+        let request = lock::Request {
+            lock_sequence: 0,
+            file_id,
+            locks,
+        };
+        let bytes = bytes_of(|bytes| request.encode(bytes));
+        let answer = client.ask_body(&mut rig, Command::LOCK, bytes);
+        assert_eq!(answer.status(), expected);
+    }
+}
+
+#[test]
+fn watches() {
+    let mut rig = Rig::new(|_| {});
+    let mut client = Client::in_share(&mut rig, Options::default(), "alice", "files");
+    let file = client.create(&mut rig, "a");
+    let create = CreateDisposition::CREATE;
+    let message = client.create_with("d", create, CreateOptions::DIRECTORY_FILE);
+    let directory = file_id(&client.ask(&mut rig, message));
+    for (file_id, expected) in [
+        (directory, Status::NOT_SUPPORTED),
+        (file, Status::INVALID_PARAMETER),
+        (NO_OPEN, Status::FILE_CLOSED),
+    ] {
+        let request = change_notify::Request {
+            flags: change_notify::ChangeNotifyFlags::NONE,
+            output_buffer_length: 4096,
+            file_id,
+            completion_filter: change_notify::CompletionFilter(1),
+        };
+        let bytes = bytes_of(|bytes| request.encode(bytes));
+        let answer = client.ask_body(&mut rig, Command::CHANGE_NOTIFY, bytes);
+        assert_eq!(answer.status(), expected);
+    }
+}
+
+#[test]
+fn acknowledgements() {
+    let mut rig = Rig::new(|_| {});
+    let mut client = Client::in_share(&mut rig, Options::default(), "alice", "files");
+    let file = client.create(&mut rig, "a");
+    for (file_id, expected) in [
+        (file, Status::INVALID_OPLOCK_PROTOCOL),
+        (NO_OPEN, Status::FILE_CLOSED),
+    ] {
+        let request = Break::Oplock(OplockBreak {
+            oplock_level: OplockLevel::NONE,
+            file_id,
+        });
+        let bytes = bytes_of(|bytes| request.encode(bytes));
+        let answer = client.ask_body(&mut rig, Command::OPLOCK_BREAK, bytes);
+        assert_eq!(answer.status(), expected);
+    }
+}
