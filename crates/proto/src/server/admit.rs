@@ -13,7 +13,7 @@ use wire::{Command, Flags, Header, SessionId, Status, TreeId};
 use crate::effect::Now;
 use crate::server::connection::Connection;
 use crate::server::context::RelatedOpen;
-use crate::server::session::Session;
+use crate::server::session::{Rules, Session};
 use crate::server::task::{Chain, Request, Task};
 use crate::server::tree_connect::TreeConnect;
 
@@ -28,25 +28,26 @@ impl Connection {
     ) -> Result<(), Status> {
         let header = &request.header;
         let is_related = header.flags.contains(Flags::RELATED_OPERATIONS);
-        request.session = self.find_session(session_id(header, &mut task.chain));
-        let session = request.session.clone();
-        task.chain.session = session.as_ref().map(|session| session.id);
-        if let Some(session) = &session {
-            check_seal(session, task)?;
+        let found = self.find_rules(session_id(header, &mut task.chain));
+        let rules = found.as_ref().map(|(_, rules)| *rules);
+        request.session = found.map(|(session, _)| session);
+        task.chain.session = request.session.as_ref().map(|session| session.id);
+        if let (Some(session), Some(rules)) = (&request.session, &rules) {
+            check_seal(session, rules, task)?;
         }
         check_command(header.command)?;
         check_flags(header, self.dialect())?;
-        if is_related && session.is_none() {
+        if is_related && rules.is_none() {
             return Err(Status::INVALID_PARAMETER);
         }
         if task.sealed.is_none() {
-            self.check_signature(request, message)?;
+            self.check_signature(request, rules.as_ref(), message)?;
         }
         if let (true, RelatedOpen::Failed(status)) = (is_related, task.chain.open) {
             return Err(status);
         }
-        match session {
-            Some(session) => check_expiry(&session, request.header.command, now),
+        match rules {
+            Some(rules) => check_expiry(&rules, request.header.command, now),
             None => Ok(()),
         }
     }
@@ -83,10 +84,15 @@ impl Connection {
 
     /// \[MS-SMB2\] 3.3.5.2.4: a signed request, and any request of a session that requires it, has
     /// a valid signature. Its answer is signed, even if it says that the signature is wrong.
-    fn check_signature(&self, request: &mut Request, message: &[u8]) -> Result<(), Status> {
+    fn check_signature(
+        &self,
+        request: &mut Request,
+        rules: Option<&Rules>,
+        message: &[u8],
+    ) -> Result<(), Status> {
         let header = &request.header;
         let is_signed = header.flags.contains(Flags::SIGNED);
-        let Some(session) = &request.session else {
+        let (Some(session), Some(rules)) = (&request.session, rules) else {
             return match (is_signed, header.command) {
                 (false, _) => Ok(()),
                 (true, Command::NEGOTIATE) => Err(Status::INVALID_PARAMETER),
@@ -95,7 +101,7 @@ impl Connection {
                 (true, _) => Err(Status::USER_SESSION_DELETED),
             };
         };
-        if !is_signed && !session.state.lock().signing_required {
+        if !is_signed && !rules.signing_required {
             return Ok(());
         }
         let key = session.signing_key(self.id).ok_or(Status::ACCESS_DENIED)?;
@@ -136,11 +142,11 @@ fn tree_id(header: &Header, chain: &mut Chain) -> Option<TreeId> {
 
 /// \[MS-SMB2\] 3.3.5.2.9: what must be sealed is; and sealed by the session that asks, as Samba has
 /// it, where Windows takes the seal of any session of the connection.
-fn check_seal(session: &Arc<Session>, task: &mut Task) -> Result<(), Status> {
+fn check_seal(session: &Arc<Session>, rules: &Rules, task: &mut Task) -> Result<(), Status> {
     match task.sealed {
         Some(sealed) if sealed != session.id => Err(Status::ACCESS_DENIED),
         Some(_) => Ok(()),
-        None if session.state.lock().encrypt => {
+        None if rules.encrypt => {
             task.seal = Some(session.clone());
             Err(Status::ACCESS_DENIED)
         }
@@ -177,7 +183,7 @@ fn check_flags(header: &Header, dialect: Dialect) -> Result<(), Status> {
 
 /// \[MS-SMB2\] 3.3.5.2.9: when the login has run out, only what renews it and what ends things goes
 /// on; CANCEL and ECHO too, as Windows does (smb2.session.expire2).
-fn check_expiry(session: &Session, command: Command, now: Now) -> Result<(), Status> {
+fn check_expiry(rules: &Rules, command: Command, now: Now) -> Result<(), Status> {
     let is_always_allowed = matches!(
         command,
         Command::SESSION_SETUP
@@ -187,8 +193,7 @@ fn check_expiry(session: &Session, command: Command, now: Now) -> Result<(), Sta
             | Command::CANCEL
             | Command::ECHO
     );
-    let expires = session.state.lock().expires;
-    if is_always_allowed || expires.is_none_or(|expires| now.instant < expires) {
+    if is_always_allowed || rules.expires.is_none_or(|expires| now.instant < expires) {
         Ok(())
     } else {
         Err(Status::NETWORK_SESSION_EXPIRED)

@@ -9,7 +9,7 @@ use wire::{smb1, transform};
 
 use crate::effect::{Effects, Now, Violation};
 use crate::server::connection::Connection;
-use crate::server::session::Session;
+use crate::server::session::{Rules, Session};
 use crate::server::task::Task;
 
 impl Connection {
@@ -91,8 +91,14 @@ impl Connection {
 
     /// The session of this connection that has this id and is not over.
     pub(super) fn find_session(&self, id: SessionId) -> Option<Arc<Session>> {
+        self.find_rules(id).map(|(session, _)| session)
+    }
+
+    /// The same, with what holds for every request on it.
+    pub(super) fn find_rules(&self, id: SessionId) -> Option<(Arc<Session>, Rules)> {
         let session = self.sessions.get(&id)?;
-        (!session.is_closed()).then(|| session.clone())
+        let rules = session.rules()?;
+        Some((session.clone(), rules))
     }
 
     /// Checks every header of a frame and takes the MessageIds, before the first member runs.

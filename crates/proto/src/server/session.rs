@@ -21,6 +21,7 @@ use crate::server::tree_connect::TreeConnect;
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     /// The dialect of the connection that made it. \[MS-SMB2\] 3.3.5.5.2 binds only alike.
+    #[expect(dead_code, reason = "binding a further channel asks for it")]
     pub(crate) dialect: Dialect,
     pub(crate) state: Mutex<SessionState>,
     /// Session.ChannelList: the connections that carry it, with the signing key of each.
@@ -43,6 +44,7 @@ pub(crate) struct SessionState {
     /// Session.EncryptData.
     pub(crate) encrypt: bool,
     /// Session.SessionKey and what further channels derive theirs from; empty where there is none.
+    #[expect(dead_code, reason = "binding a further channel asks for it")]
     pub(crate) session_key: Vec<u8>,
     /// Session.DecryptionKey and Session.EncryptionKey.
     pub(crate) sealing: Option<SealingPair>,
@@ -51,6 +53,14 @@ pub(crate) struct SessionState {
     pub(crate) expires: Option<Instant>,
     /// Set once, at LOGOFF or when the user came back elsewhere: nothing starts any more.
     pub(crate) is_closed: bool,
+}
+
+/// What holds for every request on a session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) signing_required: bool,
+    pub(crate) encrypt: bool,
+    pub(crate) expires: Option<Instant>,
 }
 
 /// The keys of a session's seals.
@@ -70,9 +80,15 @@ pub(crate) struct Channel {
 }
 
 impl Session {
-    /// Whether nothing starts on it any more.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.state.lock().is_closed
+    /// What holds for every request on it: one short lock for each. None once nothing starts on
+    /// it any more.
+    pub(crate) fn rules(&self) -> Option<Rules> {
+        let state = self.state.lock();
+        (!state.is_closed).then_some(Rules {
+            signing_required: state.signing_required,
+            encrypt: state.encrypt,
+            expires: state.expires,
+        })
     }
 
     /// The signing key of a connection; none for guest and anonymous.
