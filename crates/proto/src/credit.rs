@@ -66,7 +66,10 @@ impl SequenceWindow {
         let room = room.min(MessageId::UNSOLICITED.0 - self.high);
         let granted = u16::try_from(room).unwrap_or(u16::MAX).min(wanted);
         self.high += u64::from(granted);
-        assert!(granted > 0 || wanted == 0 || room == 0, "a client never starves");
+        assert!(
+            granted > 0 || wanted == 0 || room == 0,
+            "a client never starves"
+        );
         granted
     }
 

@@ -37,8 +37,6 @@ pub struct Connection {
     pub(super) entropy: Entropy,
     /// Whether the transport has room for more than 64 KiB.
     pub(super) is_large: bool,
-    /// Whether an SMB1 NEGOTIATE was answered with the wildcard and an SMB2 one is to follow.
-    pub(super) is_wildcard: bool,
     /// What was agreed on; `None` before NEGOTIATE.
     pub(super) negotiated: Option<Negotiated>,
     /// Connection.PreauthIntegrityHashValue.
@@ -107,7 +105,6 @@ impl Connection {
             id,
             entropy: Entropy::new(&entropy),
             is_large: true,
-            is_wildcard: false,
             negotiated: None,
             preauth: PreauthHash::new(),
             window,
@@ -138,10 +135,11 @@ impl Connection {
 
     /// Takes a frame. What it leads to is in `effects`.
     pub fn receive(&mut self, now: Now, message: Inbound<'_>, effects: &mut Effects) {
+        let Inbound { bytes } = message;
         if self.is_over {
             return;
         }
-        if let Err(violation) = self.frame(now, message.bytes, effects) {
+        if let Err(violation) = self.frame(now, bytes, effects) {
             self.end(violation, effects);
         }
         self.settle(now, effects);
@@ -152,20 +150,21 @@ impl Connection {
         match self.waiting.remove(&op) {
             Some(Waiter::Task(task)) => self.resume(now, task, outcome, effects),
             Some(Waiter::Drain(drain)) => self.drained_one(drain),
-            None => discard(outcome, effects),
+            None => discard(&outcome, effects),
         }
         self.settle(now, effects);
     }
 
     /// Takes what another connection says.
+    #[expect(clippy::needless_pass_by_value, reason = "a notice is handed over")]
     pub fn notice(&mut self, now: Now, notice: Notice, effects: &mut Effects) {
         match notice {
             Notice::SessionClosed(session) => {
-                self.close_session(now, session, After::Nothing);
+                self.close_session(now, session, After::Nothing, effects);
             }
             Notice::SessionReplaced { session, by } => {
                 let after = After::Notify(by, session);
-                if !self.close_session(now, session, after) {
+                if !self.close_session(now, session, after, effects) {
                     effects.push(Effect::Notify(by, Notice::SessionGone(session)));
                 }
             }
@@ -200,8 +199,9 @@ impl Connection {
         }
         let sessions: Vec<SessionId> = self.sessions.keys().copied().collect();
         for session in sessions {
-            self.close_session(now, session, After::Nothing);
+            self.close_session(now, session, After::Nothing, effects);
         }
+        self.end_waits_for_replaced(now, effects);
         self.login_deadline = None;
         self.settle(now, effects);
     }
@@ -275,7 +275,7 @@ impl Connection {
 }
 
 /// Gives back what an outcome holds that nobody waits for any more.
-pub(super) fn discard(outcome: Outcome, effects: &mut Effects) {
+fn discard(outcome: &Outcome, effects: &mut Effects) {
     if let Outcome::Read(payload) = outcome {
         effects.push(Effect::Release(payload.token));
     }

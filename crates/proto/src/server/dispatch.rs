@@ -37,14 +37,12 @@ impl Connection {
         let message = part.message;
         match request.header.command {
             Command::NEGOTIATE => self.negotiate(now, message),
-            Command::SESSION_SETUP => self.session_setup(now, task, request, message, effects),
+            Command::SESSION_SETUP => self.session_setup(task, request, message, effects),
             Command::LOGOFF => self.logoff(now, task, request, message, effects),
             Command::TREE_CONNECT => self.tree_connect(task, request, message),
             Command::TREE_DISCONNECT => self.tree_disconnect(task, request, message, effects),
             Command::ECHO => echo::serve(message).map(Flow::Done),
-            Command::IOCTL if ioctl::is_about_connection(message) => {
-                self.connection_ioctl(request, message)
-            }
+            Command::IOCTL if ioctl::is_about_connection(message) => self.connection_ioctl(message),
             _ => self.serve_in_tree(now, task, request, part, effects),
         }
     }

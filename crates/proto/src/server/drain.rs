@@ -49,10 +49,17 @@ pub(super) enum After {
 
 impl Connection {
     /// Closes a session of this connection. Whether there is one.
-    pub(super) fn close_session(&mut self, now: Now, id: SessionId, after: After) -> bool {
+    pub(super) fn close_session(
+        &mut self,
+        now: Now,
+        id: SessionId,
+        after: After,
+        effects: &mut Effects,
+    ) -> bool {
         let Some(session) = self.sessions.remove(&id) else {
             return false;
         };
+        self.cancel_waits(id, None, effects);
         session.state.lock().is_closed = true;
         session.channels.lock().clear();
         self.server.sessions.lock().remove(&id);
@@ -66,7 +73,14 @@ impl Connection {
     }
 
     /// Closes what a tree that is out of its session's table has open.
-    pub(super) fn close_tree(&mut self, session: Arc<Session>, tree: TreeId, after: After) {
+    pub(super) fn close_tree(
+        &mut self,
+        session: Arc<Session>,
+        tree: TreeId,
+        after: After,
+        effects: &mut Effects,
+    ) {
+        self.cancel_waits(session.id, Some(tree), effects);
         self.start_drain(session, Some(tree), after);
     }
 
@@ -141,12 +155,7 @@ impl Connection {
     }
 
     /// Gives up on what would wait for ever. Reads and writes under way come to their end.
-    pub(super) fn cancel_waits(
-        &self,
-        session: SessionId,
-        tree: Option<TreeId>,
-        effects: &mut Effects,
-    ) {
+    fn cancel_waits(&self, session: SessionId, tree: Option<TreeId>, effects: &mut Effects) {
         let acting = (self.tasks.values()).filter(|task| task.acts_on(session, tree));
         for pending in acting.filter_map(|task| task.current.as_ref()) {
             let command = pending.request.header.command;

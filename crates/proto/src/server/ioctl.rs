@@ -12,7 +12,7 @@ use crate::server::config::ShareKind;
 use crate::server::connection::Connection;
 use crate::server::context::{Context, Progress, Reply};
 use crate::server::negotiate::{Negotiated, best_dialect};
-use crate::server::task::{self, Flow};
+use crate::server::task::Flow;
 
 /// Bytes of a VALIDATE_NEGOTIATE_INFO response. \[MS-SMB2\] 2.2.32.6
 const VALIDATE_NEGOTIATE_LEN: u32 = 24;
@@ -26,11 +26,7 @@ pub(super) fn is_about_connection(message: &[u8]) -> bool {
 
 impl Connection {
     /// Serves VALIDATE_NEGOTIATE_INFO. \[MS-SMB2\] 3.3.5.15.12
-    pub(super) fn connection_ioctl(
-        &mut self,
-        _request: &task::Request,
-        message: &[u8],
-    ) -> Result<Flow, Status> {
+    pub(super) fn connection_ioctl(&self, message: &[u8]) -> Result<Flow, Status> {
         let request = Request::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
         check_flags(&request)?;
         check_no_open(&request)?;

@@ -21,8 +21,7 @@ impl Connection {
     ) -> Result<Flow, Status> {
         logoff::Request::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
         let session = Self::require_session(request)?;
-        self.cancel_waits(session.id, None, effects);
-        self.close_session(now, session.id, After::Resume(task.id));
+        self.close_session(now, session.id, After::Resume(task.id), effects);
         let reply = Reply::message(|body| logoff::Response.encode(body));
         Ok(Flow::WaitUnasked(Then::Farewell(reply)))
     }

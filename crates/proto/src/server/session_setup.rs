@@ -57,8 +57,7 @@ impl Connection {
     /// Takes a leg of a login.
     pub(super) fn session_setup(
         &mut self,
-        now: Now,
-        task: &mut Task,
+        task: &Task,
         request: &mut task::Request,
         message: &[u8],
         effects: &mut Effects,
@@ -82,7 +81,6 @@ impl Connection {
         self.next_op += 1;
         let op = OpId(self.next_op);
         effects.push(Effect::Authenticate(op, authenticate));
-        let _ = now;
         let step = LoginStep::Authenticate {
             security_mode: setup.security_mode,
             previous: setup.previous_session_id,
@@ -207,8 +205,7 @@ impl Connection {
             return false;
         };
         if self.sessions.contains_key(&previous) {
-            self.cancel_waits(previous, None, effects);
-            return self.close_session(now, previous, After::Resume(task));
+            return self.close_session(now, previous, After::Resume(task), effects);
         }
         session.state.lock().is_closed = true;
         self.server.sessions.lock().remove(&previous);
@@ -247,12 +244,18 @@ impl Connection {
         }
     }
 
+    /// Goes on with every login that waits so: the connection ends.
+    pub(super) fn end_waits_for_replaced(&mut self, now: Now, effects: &mut Effects) {
+        while let Some(awaited) = self.awaited.pop() {
+            self.resume(now, awaited.task, Outcome::Done, effects);
+        }
+    }
+
     /// A login that failed. One that was to renew a session takes it along, as Windows and Samba
     /// do (smb2.session.reauth6): who cannot say again who it is has no business with its files.
     fn refuse(&mut self, now: Now, id: SessionId, effects: &mut Effects) {
         self.end_login(id, effects);
-        self.cancel_waits(id, None, effects);
-        self.close_session(now, id, After::Nothing);
+        self.close_session(now, id, After::Nothing, effects);
     }
 
     fn end_login(&mut self, id: SessionId, effects: &mut Effects) -> Option<Login> {

@@ -22,8 +22,7 @@ impl Connection {
         let session = Self::require_session(request)?;
         let tree = self.require_tree(task, request, &session)?;
         session.trees.lock().remove(&tree.id);
-        self.cancel_waits(session.id, Some(tree.id), effects);
-        self.close_tree(session, tree.id, After::Resume(task.id));
+        self.close_tree(session, tree.id, After::Resume(task.id), effects);
         let reply = Reply::message(|body| tree_disconnect::Response.encode(body));
         Ok(Flow::WaitUnasked(Then::Farewell(reply)))
     }

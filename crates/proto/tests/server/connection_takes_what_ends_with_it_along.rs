@@ -394,3 +394,22 @@ fn files_survive_neither_tree_nor_session() {
         assert!(rig.disk.has("a"));
     }
 }
+
+#[test]
+fn a_login_that_waits_for_another_connection_ends_with_its_own() {
+    let (mut rig, mut old, file) = with_file();
+    rig.is_holding = true;
+    let read = old.read_message(file, 100);
+    old.say(&mut rig, vec![read]);
+    let mut new = Client::new(&mut rig, Options::default());
+    new.negotiate(&mut rig);
+    let setup = new.setup("alice", old.session);
+    new.say(&mut rig, vec![setup]);
+    rig.held.swap(0, 1);
+    rig.release_one();
+    rig.cut(new.id);
+    assert!(rig.connection(new.id).is_idle());
+    assert!(rig.connection(new.id).summary().sessions.is_empty());
+    rig.release();
+    assert!(rig.disk.opens.is_empty());
+}
