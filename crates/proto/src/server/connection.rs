@@ -188,9 +188,7 @@ impl Connection {
     /// The transport is gone. Closes what the sessions of this connection have open, at once or
     /// when the operations that run on it are completed.
     pub fn closed(&mut self, now: Now, effects: &mut Effects) {
-        self.is_over = true;
-        self.login_deadline = None;
-        self.interims.clear();
+        self.stop();
         self.end_logins(effects);
         for (op, waiter) in &self.waiting {
             if matches!(waiter, Waiter::Task(_)) {
@@ -202,7 +200,6 @@ impl Connection {
             self.close_session(now, session, After::Nothing, effects);
         }
         self.end_waits_for_replaced(now, effects);
-        self.login_deadline = None;
         self.settle(now, effects);
     }
 
@@ -210,8 +207,10 @@ impl Connection {
     pub fn next_timeout(&self) -> Option<Instant> {
         let interim = self.interims.front().map(|interim| interim.at);
         let awaited = self.awaited.iter().map(|awaited| awaited.deadline).min();
-        let login = self.login_deadline.filter(|_| !self.is_over);
-        [interim, awaited, login].into_iter().flatten().min()
+        [interim, awaited, self.login_deadline]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Bytes of the largest frame that may come now, without its length prefix.
@@ -262,9 +261,16 @@ impl Connection {
     /// Ends the connection because of what the peer did.
     pub(super) fn end(&mut self, violation: Violation, effects: &mut Effects) {
         if !self.is_over {
-            self.is_over = true;
+            self.stop();
             effects.push(Effect::Disconnect(violation));
         }
+    }
+
+    /// From now on nothing is received or sent, and nobody is told to wait.
+    fn stop(&mut self) {
+        self.is_over = true;
+        self.login_deadline = None;
+        self.interims.clear();
     }
 
     /// Goes on with what became possible, until nothing more does.

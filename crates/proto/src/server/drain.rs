@@ -64,7 +64,7 @@ impl Connection {
         session.channels.lock().clear();
         self.server.sessions.lock().remove(&id);
         session.trees.lock().clear();
-        if self.sessions.is_empty() {
+        if self.sessions.is_empty() && !self.is_over {
             let timeout = self.server.config.limits.login_timeout;
             self.login_deadline = Some(now.instant.after(timeout));
         }

@@ -255,7 +255,7 @@ impl Connection {
         let number = self.number();
         if request.async_id.is_some() {
             self.async_requests += 1;
-        } else if may_be_async(request.header.command) {
+        } else if may_be_async(request.header.command) && !self.is_over {
             self.interims.push_back(Interim {
                 at: now.instant.after(self.server.config.limits.interim_after),
                 task: task.id,

@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
+use proptest::collection::vec;
+use proptest::prelude::*;
 use proto::effect::Violation;
 use wire::dialect::Dialect;
-use wire::{Command, Flags, MessageId, Status};
+use wire::{Command, FileId, Flags, MessageId, Status};
 
-use crate::harness::{Client, Options, Rig, bytes_of};
+use crate::harness::{Client, Options, Rig, bytes_of, file_id};
 
 #[test]
 fn bytes_that_are_no_smb_end_it() {
@@ -194,4 +196,60 @@ fn an_answer_echoes_its_request() {
     assert_eq!(answer.header.session_id, client.session);
     assert_eq!(answer.header.command, Command::ECHO);
     assert_eq!(answer.header.credit_charge, 1);
+}
+
+/// What to spoil: frame by frame, bytes at places and the length.
+type Damage = Vec<(usize, Vec<(usize, u8)>, usize)>;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+    #[test]
+    fn nothing_that_is_spoilt_stops_the_server(
+        holds in any::<bool>(),
+        damage in vec((0_usize..9, vec((0_usize..400, any::<u8>()), 0..6), 0_usize..500), 1..20),
+    ) {
+        spoil(holds, damage);
+    }
+}
+
+/// Says every kind of request with damage, on a session that signs nothing, and closes.
+fn spoil(holds: bool, damage: Damage) {
+    let mut rig = Rig::new(|_| {});
+    let mut client = Client::in_share(&mut rig, Options::only(Dialect::SMB_2_1), "alice", "files");
+    let mut create = client.create_message("a");
+    create.header.credits = 1000;
+    let file = file_id(&client.ask(&mut rig, create));
+    rig.is_holding = holds;
+    for (kind, bytes, cut) in damage {
+        let messages = match kind {
+            0 => vec![
+                client.create_message("b"),
+                client.close_message(FileId::RELATED),
+            ],
+            1 => vec![client.read_message(file, 10)],
+            2 => vec![client.write_message(file, b"words")],
+            3 => vec![client.connect_message("files"), client.create_message("c")],
+            4 => vec![client.setup("more", wire::SessionId(0))],
+            5 => vec![client.close_message(file), client.read_message(file, 1)],
+            kind => {
+                let commands = [Command::LOGOFF, Command::TREE_DISCONNECT, Command::CANCEL];
+                let body = bytes_of(|bytes| wire::echo::Request.encode(bytes));
+                vec![client.message(commands[kind - 6], body)]
+            }
+        };
+        let mut frame = client.frame(messages);
+        let len = frame.len();
+        for (place, byte) in bytes {
+            frame[place % len] ^= byte;
+        }
+        frame.truncate(cut.max(len / 2));
+        rig.deliver(client.id, &frame);
+        while rig.read(client.id).is_some() {}
+    }
+    rig.pass(Duration::from_secs(60));
+    rig.cut(client.id);
+    rig.release();
+    assert!(rig.disk.opens.is_empty());
+    assert_eq!(rig.disk.payloads(), 0);
+    assert!(rig.connection(client.id).is_idle());
 }

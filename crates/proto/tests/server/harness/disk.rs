@@ -9,6 +9,9 @@ use proto::effect::{
 use wire::Status;
 use wire::access::{AccessMask, FileAttributes};
 
+/// Bytes of the largest file.
+const CAPACITY: usize = 1 << 20;
+
 /// Files, opens and the payloads that were read and not sent yet.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
@@ -79,7 +82,10 @@ impl Disk {
         let start = plan
             .offset
             .map_or(file.data.len(), |offset| offset as usize);
-        let end = start + bytes.len();
+        let end = start.saturating_add(bytes.len());
+        if end > CAPACITY {
+            return Outcome::Failed(Status::DISK_FULL);
+        }
         if file.data.len() < end {
             file.data.resize(end, 0);
         }
