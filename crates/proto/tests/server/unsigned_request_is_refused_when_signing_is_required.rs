@@ -6,7 +6,7 @@ use proto::effect::Violation;
 use wire::dialect::{Dialect, SecurityMode};
 use wire::{Command, Flags, SessionId, Status};
 
-use crate::harness::{Client, Options, Rig, bytes_of};
+use crate::harness::{Answer, Client, Options, Rig, bytes_of};
 
 fn required_by_client() -> Options {
     Options {
@@ -132,7 +132,7 @@ fn every_member_of_a_compound_is_signed_with_its_padding() {
     let messages = echoes(&mut client);
     // The client checks each signature, over the padding too.
     let answers = client.ask_all(&mut rig, messages);
-    assert!(answers.iter().all(|answer| answer.is_signed()));
+    assert!(answers.iter().all(Answer::is_signed));
     let messages = echoes(&mut client);
     let mut frame = client.frame(messages);
     frame[70] ^= 1;
@@ -141,7 +141,7 @@ fn every_member_of_a_compound_is_signed_with_its_padding() {
         .hear(&mut rig)
         .unwrap()
         .iter()
-        .map(|a| a.status())
+        .map(Answer::status)
         .collect();
     assert_eq!(
         statuses,
