@@ -127,7 +127,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_window_agrees_with_a_set(steps in proptest::collection::vec((0_u64..64, 1_u16..5, 0_u16..9), 1..200)) {
+        fn a_window_agrees_with_a_set(
+            steps in proptest::collection::vec((0_u64..64, 1_u16..5, 0_u16..9), 1..200),
+        ) {
             let mut window = SequenceWindow::new(32);
             let mut free = BTreeSet::from([0_u64]);
             for (first, charge, wanted) in steps {

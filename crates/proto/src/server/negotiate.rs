@@ -230,8 +230,8 @@ pub(super) fn best_dialect(config: &Config, offered: &[Dialect]) -> Option<Diale
         .find(|dialect| range.contains(dialect) && offered.contains(dialect))
 }
 
-/// \[MS-SMB2\] 3.3.5.4: each of the types that we know comes once at most, PREAUTH_INTEGRITY exactly
-/// once; a type that we do not know is passed over, and so is NETNAME.
+/// \[MS-SMB2\] 3.3.5.4: each of the types that we know comes once at most, PREAUTH_INTEGRITY
+/// exactly once; a type that we do not know is passed over, and so is NETNAME.
 fn read_contexts(contexts: &[RawContext<'_>]) -> Result<Offer, Status> {
     let mut offer = Offer::default();
     for RawContext { context_type, data } in contexts {
