@@ -10,8 +10,9 @@ use crate::server::open::malformed;
 /// by themselves from time to time.
 pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
     let request = Request::decode(message).map_err(malformed)?;
+    context.check_charge(request.output_buffer_length)?;
     let open = context.open(request.file_id)?;
-    if !open.is_directory || request.output_buffer_length > context.server.config.max_transact {
+    if !open.is_directory || request.output_buffer_length > context.max_transact() {
         return Err(Status::INVALID_PARAMETER);
     }
     Err(Status::NOT_SUPPORTED)
