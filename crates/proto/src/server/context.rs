@@ -27,8 +27,10 @@ pub(crate) const BYTES_PER_CREDIT: u32 = 65_536;
 
 /// What a handler sees of its request and of the world.
 pub(crate) struct Context<'a> {
+    #[expect(dead_code, reason = "locks and leases that run out will ask")]
     pub(crate) now: Now,
     pub(crate) server: &'a Arc<Server>,
+    #[expect(dead_code, reason = "whom to tell of a broken lease is a connection")]
     pub(crate) connection: ConnectionId,
     pub(crate) dialect: Dialect,
     pub(crate) header: Header,
