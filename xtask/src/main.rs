@@ -1,6 +1,7 @@
 //! The commands of a developer: demo, test, lab, bench-compare.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod demo;
 mod host;
 mod lab;
@@ -18,7 +19,8 @@ usage: cargo xtask COMMAND
   demo                    serve a temporary share and let smbclient use it: plain, signed, sealed
   lab                     build the peers that the tests talk to, in a cache folder
   lab run CMD [ARG]...    run a command of the lab, such as smbclient
-  lab path                print where the lab lies";
+  lab path                print where the lab lies
+  bench-compare [ARG]...  compare speed, CPU and memory with the lab's smbd";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
     let result = match command {
         "test" => test::run(rest),
         "demo" => demo::run(),
+        "bench-compare" => bench::run(rest),
         "lab" => lab::run(rest),
         _ => {
             println!("{USAGE}");
