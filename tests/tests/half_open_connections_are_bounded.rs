@@ -22,7 +22,7 @@ tests!(
 const CONNECTIONS: usize = 1000;
 /// The limits of the server in these tests, by their names in its configuration.
 const PER_ADDRESS: (&str, u64) = ("half_open_per_address", 64);
-const LOGIN_TIME_MS: (&str, u64) = ("login_time_ms", 5000);
+const LOGIN_TIME_MS: (&str, u64) = ("login_timeout_ms", 5000);
 
 fn start(scratch: &Scratch, limits: &[(&str, u64)]) -> Result<Server> {
     if Subject::chosen() == Subject::Samba {
@@ -38,7 +38,7 @@ fn start(scratch: &Scratch, limits: &[(&str, u64)]) -> Result<Server> {
 
 fn a_thousand_silent_connections_hold_nobody_up() -> Result<()> {
     let scratch = Scratch::new("silent")?;
-    let server = start(&scratch, &[PER_ADDRESS, ("login_time_ms", 60_000)])?;
+    let server = start(&scratch, &[PER_ADDRESS, ("login_timeout_ms", 60_000)])?;
     let mut silent = Vec::new();
     for _ in 0..CONNECTIONS {
         silent.push(Raw::connect(server.tcp)?);
