@@ -45,8 +45,10 @@ pub(crate) fn ensure(tools: &[Tool]) -> Result<()> {
         );
     }
     println!("host: installing {packages}");
-    let mut update = Command::new("apt-get");
-    quiet(update.arg("update"))?;
+    // One broken source among many fails the update; what is needed may be known all the same.
+    if let Err(error) = quiet(Command::new("apt-get").arg("update")) {
+        println!("host: {error:#}");
+    }
     retried(3, || {
         let mut install = Command::new("apt-get");
         install
