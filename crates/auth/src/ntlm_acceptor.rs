@@ -71,7 +71,9 @@ impl NtlmAcceptor {
         let offered = Negotiate::decode(token)
             .map_err(|_| Refusal::Malformed)?
             .flags;
-        if !offered.contains(REQUIRED) {
+        // What is REQUIRED is asked of who gives a name: smbclient offers no extended session
+        // security when it comes as nobody.
+        if !offered.contains(Flags::UNICODE) {
             return Err(Refusal::Downgrade);
         }
         let flags = Flags(offered.0 & TAKEN.0) | Flags::TARGET_INFO | Flags::TARGET_TYPE_SERVER;
@@ -137,7 +139,8 @@ fn authenticate(realm: &Realm, first: &Challenged, token: &[u8]) -> Result<Estab
     if is_anonymous(&message) {
         return anonymous(realm, first, &message);
     }
-    if !message.flags.contains(REQUIRED) {
+    let is_agreed = first.flags.contains(REQUIRED) && message.flags.contains(REQUIRED);
+    if !is_agreed {
         return Err(Refusal::Downgrade);
     }
     let response = ntlmv2_response(&message)?;

@@ -337,10 +337,10 @@ fn old_ntlm_is_refused() {
 
 #[test]
 fn session_security_cannot_be_negotiated_away() {
-    for missing in [Flags::EXTENDED_SESSION_SECURITY, Flags::UNICODE] {
+    let without = |missing: Flags, changed: u8| {
         let client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
         let step = run(client, Acceptor::new(realm()), 1, |leg, token| match leg {
-            0 => {
+            0 if changed == 0 => {
                 let negotiate = Negotiate::decode(&token).expect("ours");
                 Negotiate {
                     flags: negotiate.flags.without(missing),
@@ -348,9 +348,21 @@ fn session_security_cannot_be_negotiated_away() {
                 }
                 .encode()
             }
+            1 if changed == 1 => {
+                let message = Authenticate::decode(&token).expect("ours");
+                Authenticate {
+                    flags: message.flags.without(missing),
+                    ..message
+                }
+                .encode()
+            }
             _ => token,
         });
-        assert_eq!(reason(step.1), Refusal::Downgrade);
+        reason(step.1)
+    };
+    assert_eq!(without(Flags::UNICODE, 0), Refusal::Downgrade);
+    for missing in [Flags::EXTENDED_SESSION_SECURITY, Flags::UNICODE] {
+        assert_eq!(without(missing, 1), Refusal::Downgrade);
 
         let mut client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
         let challenge = challenge(&client.start());
