@@ -1,29 +1,15 @@
 //! Names without regard to case.
 //!
-//! A name is folded character by character to its simple upper case, in the spirit of Windows'
-//! `$UpCase` table: a character whose upper case is longer than one character (the German sharp s)
-//! stays what it is. There is no normalization: Windows has none either.
+//! A name is folded character by character, as [`upcase`] says: a character whose upper case is
+//! longer than one character (the German sharp s) stays what it is. There is no normalization:
+//! Windows has none either.
 
-/// A character as it compares.
-pub fn fold_char(c: char) -> char {
-    if c.is_ascii() {
-        return c.to_ascii_uppercase();
-    }
-    let mut upper = c.to_uppercase();
-    match (upper.next(), upper.next()) {
-        (Some(single), None) => single,
-        _ => c,
-    }
-}
+pub use proto::path::is_same_name as same;
+use proto::path::upcase;
 
 /// A name as it compares.
 pub fn fold(name: &str) -> String {
-    name.chars().map(fold_char).collect()
-}
-
-/// Whether two names differ in case at most.
-pub fn same(a: &str, b: &str) -> bool {
-    a.chars().map(fold_char).eq(b.chars().map(fold_char))
+    name.chars().map(upcase).collect()
 }
 
 /// A number that names which differ in case only share: FNV-1a over the folded characters.
@@ -32,7 +18,7 @@ pub fn same(a: &str, b: &str) -> bool {
 pub fn fold_hash(name: &str, seed: u64) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325 ^ seed;
     for c in name.chars() {
-        hash = (hash ^ u64::from(fold_char(c))).wrapping_mul(0x0000_0100_0000_01b3);
+        hash = (hash ^ u64::from(upcase(c))).wrapping_mul(0x0000_0100_0000_01b3);
         hash ^= hash >> 29;
     }
     hash
