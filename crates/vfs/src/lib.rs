@@ -104,7 +104,8 @@ pub trait FileSystem: Send + Sync {
 /// Whether a listing wants a name.
 pub(crate) fn selects(select: &Select, name: &str) -> bool {
     match select {
-        Select::All | Select::Matching(_) => true,
+        Select::All => true,
+        Select::Matching(pattern) => pattern.matches(name),
         Select::Name(wanted) => fold::same(wanted, name),
     }
 }

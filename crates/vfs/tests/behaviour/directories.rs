@@ -1,6 +1,7 @@
 //! Listing.
 
 use proto::effect::{FileKind, Select};
+use proto::pattern::Pattern;
 use wire::Status;
 use wire::access::AccessMask;
 
@@ -78,6 +79,24 @@ pub(crate) fn one_name_is_looked_up(share: &Share) {
     assert_eq!(share.list(directory, false, select(), 100), Ok(vec![]));
     let none = Select::Name("none".to_owned());
     assert_eq!(share.list(directory, true, none, 100), Ok(vec![]));
+}
+
+pub(crate) fn a_pattern_selects(share: &Share) {
+    fill(share, 30);
+    let directory = share.open("d").expect("the directory").file;
+    let select = || Select::Matching(Pattern::new("*0?7"));
+    let mut names = Vec::new();
+    loop {
+        let entries = share
+            .list(directory, false, select(), 2)
+            .expect("a listing");
+        names.extend(entries.iter().map(|entry| entry.name.clone()));
+        if entries.is_empty() {
+            break;
+        }
+    }
+    names.sort();
+    assert_eq!(names, ["File0007", "File0017", "File0027"]);
 }
 
 pub(crate) fn entries_carry_what_an_open_would(share: &Share) {

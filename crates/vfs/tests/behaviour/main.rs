@@ -104,6 +104,7 @@ promises! {
         a_listing_goes_on_where_it_ended,
         a_restart_begins_again,
         one_name_is_looked_up,
+        a_pattern_selects,
         entries_carry_what_an_open_would,
         the_parent_of_the_root_is_the_root,
         a_file_is_not_listed,
