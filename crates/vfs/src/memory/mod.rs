@@ -238,8 +238,7 @@ impl State {
             FileOp::Flush(file) => self.open_of(*file).map(|_| Outcome::Done),
             FileOp::Rename { file, to, replace } => self.rename(*file, to, *replace),
             FileOp::Link { file, to, replace } => self.link(*file, to, *replace),
-            // An open's place follows every rename of its name, so the path says nothing new.
-            FileOp::Unlink { file, path: _ } => self.unlink(*file),
+            FileOp::Unlink { file, path } => self.unlink(*file, path),
             FileOp::CheckEmpty(file) => self.check_empty(*file),
             FileOp::CheckDelete(file) => self.check_delete(*file),
             FileOp::LookUp { file, path } => self.look_up(*file, path),

@@ -70,8 +70,11 @@ impl State {
         Ok(Outcome::Done)
     }
 
-    pub(super) fn unlink(&mut self, file: LocalOpen) -> Result<Outcome, Status> {
-        let (node, place) = self.named(file)?;
+    pub(super) fn unlink(&mut self, file: LocalOpen, path: &SharePath) -> Result<Outcome, Status> {
+        let (node, place) = match self.other_name(file, path)? {
+            Some(place) => (self.open_of(file)?.node, place),
+            None => self.named(file)?,
+        };
         if !self
             .tree
             .may_remove(&self.open_of(file)?.token, &place, node)
@@ -83,6 +86,18 @@ impl State {
         }
         self.tree.unlink(place.parent, &place.name);
         Ok(Outcome::Done)
+    }
+
+    /// Another name of the file than the open's own, as a hard link has.
+    fn other_name(&self, file: LocalOpen, path: &SharePath) -> Result<Option<Place>, Status> {
+        let open = self.open_of(file)?;
+        if open.place.path == *path || path.is_root() {
+            return Ok(None);
+        }
+        Ok(match self.tree.find(&open.token, path) {
+            Ok((place, Some(node))) if node == open.node => Some(place),
+            Ok(_) | Err(_) => None,
+        })
     }
 
     pub(super) fn check_empty(&self, file: LocalOpen) -> Result<Outcome, Status> {

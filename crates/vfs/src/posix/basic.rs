@@ -20,6 +20,8 @@ use crate::dosattrib::DosInfo;
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, attributes};
 
+/// The nine permission bits of a mode.
+const PERMISSIONS: u32 = 0o777;
 /// The owner's permission to write.
 const OWNER_WRITES: u32 = 0o200;
 
@@ -52,15 +54,14 @@ impl Posix {
         self.stat(file)
     }
 
-    /// Changes what Samba's attribute says, and leaves the rest of it.
-    /// Sets the nine bits of the permissions. Whether this user may is the kernel's to say.
-    pub(super) fn set_permissions(&self, file: &OpenFile, mode: u32) -> Step<Outcome> {
-        let now = stat(&file.fd).map_err(|errno| status(errno, Context::Attributes))?;
-        let is = u32::from(now.0.stx_mode) & 0o7777;
-        change_mode(file, is & !PERMISSIONS | mode & PERMISSIONS)?;
+    pub(super) fn set_mode(&self, file: &OpenFile, mode: u32) -> Step<Outcome> {
+        let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Attributes))?;
+        let special = u32::from(stat.0.stx_mode) & 0o7777 & !PERMISSIONS;
+        change_mode(file, special | mode & PERMISSIONS)?;
         self.stat(file)
     }
 
+    /// Changes what Samba's attribute says, and leaves the rest of it.
     fn set_note(
         &self,
         file: &OpenFile,
@@ -72,7 +73,7 @@ impl Posix {
             return Ok(());
         }
         if !self.keeps_attributes {
-            return asked.map_or(Ok(()), |asked| set_mode(file, &stat, asked));
+            return asked.map_or(Ok(()), |asked| set_writable(file, &stat, asked));
         }
         let is = self.metadata(file.subject(), &stat, "");
         let info = DosInfo {
@@ -231,28 +232,26 @@ fn time(time: Option<FileTime>) -> Timespec {
     }
 }
 
-/// Without a place for attributes, READONLY takes the owner's permission to write.
-fn set_mode(file: &OpenFile, stat: &Stat, asked: FileAttributes) -> Step<()> {
+/// Without a place for attributes, READONLY takes the permission to write.
+fn set_writable(file: &OpenFile, stat: &Stat, asked: FileAttributes) -> Step<()> {
     let is = u32::from(stat.0.stx_mode) & 0o7777;
     let mode = match asked.contains(FileAttributes::READONLY) && file.kind == FileKind::File {
         true => is & !0o222,
         false => is | OWNER_WRITES,
     };
     if mode == is {
-        return Ok(());
+        Ok(())
+    } else {
+        change_mode(file, mode)
     }
-    change_mode(file, mode)
 }
 
-/// Sets the twelve bits of a mode, through any kind of descriptor.
+/// Sets permissions, if the kernel lets the token.
 fn change_mode(file: &OpenFile, mode: u32) -> Step<()> {
     let path = by_descriptor(&*file.fd);
     let set = chmodat(CWD, path, Mode::from_raw_mode(mode), AtFlags::empty());
     Ok(set.map_err(|errno| status(errno, Context::Attributes))?)
 }
-
-/// The permission bits of a mode.
-const PERMISSIONS: u32 = 0o777;
 
 impl OpenFile {
     /// Whether bytes may be written through this open.

@@ -12,8 +12,9 @@
 //! always are; and after a change of its own the server cannot tell that nobody else's fell into
 //! the same moment. The events of inotify are names, in order, queued before the system call that
 //! caused them returns, whichever process it was: after the queue has been read the index is what
-//! the directory was at that moment. So every look-up begins with reading the queue (0.3 us when
-//! it is empty), and the server's own changes arrive the same way as anybody's.
+//! the directory was at that moment. So every look-up begins with reading the queue, and the
+//! server's own changes arrive the same way as anybody's. Making a file in a folder of 100,000
+//! costs what it costs in a folder of 10 (`examples/metadata.rs`).
 //!
 //! The watch is set before the scan begins, and what is told meanwhile is applied after it. Where
 //! the queue overflows every index is dropped. Where the kernel does not see all changes - on

@@ -1,19 +1,21 @@
 //! A folder of the local file system.
 //!
-//! [`walk`] resolves paths beneath the root, [`index`] finds names without regard to case,
-//! [`open`] opens and makes files; the rest is what can be done with an open.
+//! `walk` resolves paths beneath the root, `index` finds names without regard to case, `open` opens
+//! and makes files; the rest is what can be done with an open.
 //!
 //! # What runs inline
 //!
 //! With [`Effort::Cached`] paths are resolved from the kernel's cache alone (RESOLVE_CACHED), and
 //! a directory that is not in the index is not scanned. What then remains runs inline, as system
-//! calls on cached dentries and inodes are cheaper than handing the work to a thread (1-5 us
-//! against 15 us): making, removing, renaming and linking names, stat, attributes and times,
-//! small cuts. These may still wait for the journal of the file system, as in any server that
-//! does them inline. What reads or writes the disk by its nature would block: flushing, reserving,
-//! listing a directory, cutting more than [`CUT_MAX`] bytes, closing a file that has no name any
-//! more, writing more than [`WRITE_MAX`] bytes or through to the disk, and reads that are not
-//! in the page cache. A file system in memory never blocks, and does everything inline.
+//! calls on cached dentries and inodes are cheaper than handing the work to a thread: open, fstat
+//! and close take 1.4 us, to wake a thread on another core takes 15 us. That is making, removing,
+//! renaming and linking names, stat, attributes and times, and cutting a little. These may still
+//! wait for the journal of the file system, as in any server that does them inline.
+//!
+//! What reads or writes the disk by its nature would block: flushing, reserving, listing a
+//! directory, cutting more than [`CUT_MAX`] bytes, closing a file that has no name any more,
+//! writing more than [`WRITE_MAX`] bytes or through to the disk, and reads that are not in the page
+//! cache. A file system in memory never blocks, and does everything inline.
 //!
 //! # Bytes and identity
 //!
@@ -136,7 +138,8 @@ impl Posix {
             writes_wait: AtomicBool::new(false),
         };
         if !posix.keeps_attributes {
-            tracing::warn!(root = %root.display(), "no extended attributes: DOS attributes are lost");
+            let root = root.display();
+            tracing::warn!(%root, "no extended attributes: DOS attributes are lost");
         }
         Ok(posix)
     }
@@ -202,7 +205,7 @@ impl Posix {
                 self.with(*file, effort, |file, _| self.set_basic(file, changes))
             }
             FileOp::SetMode { file, mode } => {
-                self.with(*file, effort, |file, _| self.set_permissions(file, *mode))
+                self.with(*file, effort, |file, _| self.set_mode(file, *mode))
             }
             FileOp::SetEndOfFile { file, length } => self.with(*file, effort, |file, run| {
                 self.set_end_of_file(file, *length, run)
@@ -217,9 +220,8 @@ impl Posix {
             FileOp::Link { file, to, replace } => self.with(*file, effort, |file, run| {
                 self.link(file, to, *replace, run)
             }),
-            // All opens through one name share it, so the path says nothing new.
-            FileOp::Unlink { file, path: _ } => {
-                self.with(*file, effort, |file, _| self.unlink(file))
+            FileOp::Unlink { file, path } => {
+                self.with(*file, effort, |file, run| self.unlink(file, path, run))
             }
             FileOp::CheckEmpty(file) => {
                 self.with(*file, effort, |file, run| self.check_empty(file, run))

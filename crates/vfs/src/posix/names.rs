@@ -25,7 +25,7 @@ impl Posix {
         replace: bool,
         run: Run<'_>,
     ) -> Step<Outcome> {
-        let (from, _) = self.named(file)?;
+        let (from, _) = named_at(file.link.place(), file)?;
         let parent = self.target(to, run)?;
         let _making = self
             .index
@@ -80,16 +80,45 @@ impl Posix {
         Ok(Outcome::Done)
     }
 
-    pub(super) fn unlink(&self, file: &OpenFile) -> Step<Outcome> {
-        let (place, stat) = self.named(file)?;
+    pub(super) fn unlink(&self, file: &OpenFile, path: &SharePath, run: Run<'_>) -> Step<Outcome> {
+        let own = file.link.place();
+        let other = match own.path == *path || path.is_root() {
+            true => None,
+            false => self.other_name(file, path, run)?,
+        };
+        let is_own = other.is_none();
+        let (place, stat) = named_at(other.unwrap_or(own), file)?;
         let flags = match kind_of(&stat) {
             FileKind::Directory => AtFlags::REMOVEDIR,
             FileKind::File | FileKind::Link | FileKind::Special => AtFlags::empty(),
         };
         let unlinked = unlinkat(&*place.parent.fd, &place.name, flags);
         unlinked.map_err(|errno| status(errno, Context::Remove))?;
-        file.link.set_unlinked();
+        if is_own {
+            file.link.set_unlinked();
+        }
         Ok(Outcome::Done)
+    }
+
+    /// Another name of the file than the open's own, as a hard link has. `None` where the path
+    /// leads elsewhere by now: a directory above was renamed, and the open's own name is right.
+    fn other_name(&self, file: &OpenFile, path: &SharePath, run: Run<'_>) -> Step<Option<Place>> {
+        let found = self.directory(&path.parent(), run).and_then(|parent| {
+            let spot = self.spot(&parent.directory, path.name(), run)?;
+            Ok(spot.map(|spot| (parent, spot)))
+        });
+        match found {
+            Ok(Some((parent, spot))) if spot.stat.key() == file.link.key => {
+                let path = parent.path.join(&spot.name);
+                Ok(Some(Place {
+                    parent: parent.directory,
+                    name: spot.name,
+                    path,
+                }))
+            }
+            Ok(_) | Err(Stop::Failed(_)) => Ok(None),
+            Err(Stop::WouldBlock) => Err(Stop::WouldBlock),
+        }
     }
 
     pub(super) fn check_empty(&self, file: &OpenFile, run: Run<'_>) -> Step<Outcome> {
@@ -174,21 +203,6 @@ impl Posix {
         Ok(Outcome::Found(Some(self.metadata(subject, &stat, &name))))
     }
 
-    /// The name of an open, if it still stands for what was opened. Between this look and what
-    /// follows somebody else may give the name to another file; no system call removes or renames
-    /// by descriptor.
-    fn named(&self, file: &OpenFile) -> Step<(Place, Stat)> {
-        let place = file.link.place();
-        if place.is_root() {
-            return Err(Status::ACCESS_DENIED.into());
-        }
-        match stat_name(&*place.parent.fd, &place.name) {
-            Ok(stat) if stat.key() == file.link.key => Ok((place, stat)),
-            Ok(_) | Err(Errno::NOENT) => Err(Status::OBJECT_NAME_NOT_FOUND.into()),
-            Err(errno) => Err(status(errno, Context::Open).into()),
-        }
-    }
-
     /// The directory of a new name.
     fn target(&self, to: &SharePath, run: Run<'_>) -> Step<Parent> {
         if to.is_root() {
@@ -220,6 +234,19 @@ impl Posix {
             return Err(Status::ACCESS_DENIED.into());
         }
         Ok(())
+    }
+}
+
+/// A name, if it still stands for what was opened. Between this look and what follows somebody
+/// else may give the name to another file; no system call removes or renames by descriptor.
+fn named_at(place: Place, file: &OpenFile) -> Step<(Place, Stat)> {
+    if place.is_root() {
+        return Err(Status::ACCESS_DENIED.into());
+    }
+    match stat_name(&*place.parent.fd, &place.name) {
+        Ok(stat) if stat.key() == file.link.key => Ok((place, stat)),
+        Ok(_) | Err(Errno::NOENT) => Err(Status::OBJECT_NAME_NOT_FOUND.into()),
+        Err(errno) => Err(status(errno, Context::Open).into()),
     }
 }
 

@@ -83,6 +83,7 @@ promises! {
         an_unlink_removes_the_renamed_name,
         an_unlink_follows_a_renamed_parent,
         an_unlink_never_removes_another_file,
+        an_unlink_removes_the_name_that_is_told,
         a_full_directory_stays,
         a_file_lives_on_while_open,
         a_link_is_a_second_name,
@@ -114,6 +115,7 @@ promises! {
         the_owner_has_everything_asked_for,
         maximum_allowed_is_spelled_out,
         implied_rights_are_checked_and_not_granted,
+        permissions_decide_and_are_changed,
         the_root_is_not_deleted,
     }
 }

@@ -1,6 +1,7 @@
 //! Renaming, linking and removing.
 
 use proto::effect::FileOp;
+use proto::path::SharePath;
 use wire::Status;
 
 use crate::share::Share;
@@ -128,6 +129,18 @@ pub(crate) fn an_unlink_never_removes_another_file(share: &Share) {
     share.file("f", b"another");
     assert_eq!(share.unlink(file), Err(Status::OBJECT_NAME_NOT_FOUND));
     assert_eq!(share.names(""), ["f"]);
+}
+
+pub(crate) fn an_unlink_removes_the_name_that_is_told(share: &Share) {
+    share.directory("d");
+    let file = share.file("one", b"data");
+    share.link(file, "d/two", false).expect("linked");
+    let path = SharePath::from_trusted("d/two");
+    share
+        .unit(&FileOp::Unlink { file, path })
+        .expect("unlinked");
+    assert_eq!(share.names("d"), Vec::<String>::new());
+    assert_eq!(share.names(""), ["d", "one"]);
 }
 
 pub(crate) fn a_full_directory_stays(share: &Share) {

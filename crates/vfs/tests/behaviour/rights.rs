@@ -82,3 +82,20 @@ pub(crate) fn the_root_is_not_deleted(share: &Share) {
         Err(Status::ACCESS_DENIED)
     );
 }
+
+pub(crate) fn permissions_decide_and_are_changed(share: &Share) {
+    let file = share.file("f", b"data");
+    let mode = share.stat(file).expect("metadata").mode;
+    assert_eq!(mode, 0o100_644);
+    let set = |mode| {
+        share
+            .metadata(&FileOp::SetMode { file, mode })
+            .expect("set")
+            .mode
+    };
+    assert_eq!(set(0o7400), 0o100_400);
+    let write = share.open_for("f", AccessMask::FILE_WRITE_DATA);
+    assert_eq!(write, Err(Status::ACCESS_DENIED));
+    assert_eq!(set(0o600), 0o100_600);
+    assert!(share.open_for("f", AccessMask::FILE_WRITE_DATA).is_ok());
+}
