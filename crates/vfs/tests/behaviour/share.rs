@@ -1,5 +1,7 @@
 //! A share to test with.
+#![allow(dead_code)] // Not every test binary does everything.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use proto::effect::{
@@ -17,10 +19,68 @@ use wire::access::{AccessMask, FileAttributes};
 
 /// The share under test.
 pub(crate) struct Share {
-    pub(crate) fs: Box<dyn FileSystem>,
+    pub(crate) fs: Arc<dyn FileSystem>,
     pub(crate) token: Arc<Token>,
     /// The folder on disk, which goes with the share.
-    _folder: Option<TempDir>,
+    folder: Option<TempDir>,
+}
+
+/// A folder and its share.
+pub(crate) struct Folder {
+    pub(crate) share: Share,
+    pub(crate) posix: Arc<Posix>,
+}
+
+impl Folder {
+    pub(crate) fn new(options: posix::Options) -> Self {
+        Self::of(TempDir::new().expect("a folder"), options)
+    }
+
+    /// A folder that belongs to an ordinary user, where that can be had.
+    fn of(folder: TempDir, options: posix::Options) -> Self {
+        if identity::switches() {
+            identity::own().expect("the server itself");
+            std::os::unix::fs::chown(folder.path(), Some(1000), Some(1000)).expect("a chown");
+        }
+        let posix = Posix::new(ShareId(3), folder.path(), options).expect("a share");
+        let posix = Arc::new(posix);
+        let token = identity::effective(&user(1000, &[]));
+        let share = Share {
+            fs: posix.clone(),
+            token,
+            folder: Some(folder),
+        };
+        Self { share, posix }
+    }
+
+    /// A path of the folder, for what others do behind the server's back. They are root.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        identity::own().expect("the server itself");
+        let folder = self
+            .share
+            .folder
+            .as_ref()
+            .expect("a share of a folder has one");
+        folder.path().join(name)
+    }
+
+    /// The same share for another user.
+    pub(crate) fn as_user(&self, token: Arc<Token>) -> Share {
+        Share {
+            fs: self.posix.clone(),
+            token,
+            folder: None,
+        }
+    }
+}
+
+/// The token of a user whose group has the same number.
+pub(crate) fn user(id: u32, groups: &[u32]) -> Arc<Token> {
+    Arc::new(Token {
+        uid: id,
+        gid: id,
+        groups: groups.to_vec(),
+    })
 }
 
 /// All rights to the bytes, and to delete.
@@ -34,7 +94,7 @@ impl Share {
             gid: 1000,
             ..Default::default()
         };
-        let fs = Box::new(Memory::new(ShareId(3), options));
+        let fs = Arc::new(Memory::new(ShareId(3), options));
         let token = Token {
             uid: 1000,
             gid: 1000,
@@ -43,42 +103,23 @@ impl Share {
         Self {
             fs,
             token: Arc::new(token),
-            _folder: None,
+            folder: None,
         }
     }
 
     /// A share of a folder on the disk.
     pub(crate) fn posix() -> Self {
-        Self::folder(TempDir::new().expect("a folder"))
+        Folder::new(posix::Options::default()).share
     }
 
     /// A share of a folder on a file system in memory, where there is one.
     pub(crate) fn tmpfs() -> Self {
         match TempDir::new_in("/dev/shm") {
-            Ok(folder) => Self::folder(folder),
+            Ok(folder) => Folder::of(folder, posix::Options::default()).share,
             Err(error) => {
                 println!("no tmpfs to be had ({error}): the disk stands in");
                 Self::posix()
             }
-        }
-    }
-
-    /// A share of a folder that belongs to an ordinary user, where that can be had.
-    fn folder(folder: TempDir) -> Self {
-        if identity::switches() {
-            std::os::unix::fs::chown(folder.path(), Some(1000), Some(1000)).expect("a chown");
-        }
-        let posix = Posix::new(ShareId(3), folder.path(), posix::Options::default());
-        let token = Token {
-            uid: 1000,
-            gid: 1000,
-            groups: vec![],
-        };
-        let token = identity::effective(&Arc::new(token));
-        Self {
-            fs: Box::new(posix.expect("a share")),
-            token,
-            _folder: Some(folder),
         }
     }
 

@@ -1,0 +1,78 @@
+//! What need not wait is done at once, and what would wait does nothing.
+
+use proto::effect::{DirectoryPlan, FileOp, Outcome, Select};
+use vfs::posix::{Options, WRITE_MAX};
+use vfs::{Attempt, Effort, FileSystem};
+
+use crate::share::Folder;
+
+#[test]
+fn bytes_in_the_page_cache_are_read_at_once() {
+    let folder = Folder::new(Options::default());
+    let file = folder.share.file("f", b"hello");
+    let mut into = [0; 5];
+    let attempt = folder.posix.read(file, 0, &mut into, Effort::Cached);
+    assert_eq!((attempt, &into), (Attempt::Done(Ok(5)), b"hello"));
+}
+
+#[test]
+fn small_writes_are_done_at_once_and_others_elsewhere() {
+    let folder = Folder::new(Options::default());
+    let file = folder.share.file("f", b"");
+    let write = |bytes: &[u8], through| {
+        folder
+            .posix
+            .write(file, Some(0), bytes, through, Effort::Cached)
+    };
+    assert_eq!(write(b"hello", false), Attempt::Done(Ok(5)));
+    let is_memory = folder
+        .posix
+        .descriptor(file)
+        .expect("a descriptor")
+        .never_blocks;
+    if is_memory {
+        println!("skipped: a file system in memory never waits");
+        return;
+    }
+    assert_eq!(write(b"hello", true), Attempt::WouldBlock);
+    assert_eq!(write(&vec![0; WRITE_MAX + 1], false), Attempt::WouldBlock);
+    assert_eq!(folder.share.stat(file).expect("metadata").size, 5);
+    let through = folder.posix.write(file, None, b"!", true, Effort::Blocking);
+    assert_eq!(through, Attempt::Done(Ok(1)));
+    assert_eq!(folder.share.content("f"), Ok(b"hello!".to_vec()));
+}
+
+#[test]
+fn what_goes_to_the_disk_would_block() {
+    let folder = Folder::new(Options::default());
+    let file = folder.share.file("f", b"");
+    let directory = folder.share.directory("d");
+    if folder
+        .posix
+        .descriptor(file)
+        .expect("a descriptor")
+        .never_blocks
+    {
+        println!("skipped: a file system in memory never waits");
+        return;
+    }
+    let list = DirectoryPlan {
+        file: directory,
+        restart: true,
+        select: Select::All,
+        limit: 9,
+    };
+    for op in [
+        FileOp::Flush(file),
+        FileOp::SetAllocation { file, length: 4096 },
+        FileOp::ReadDirectory(list),
+    ] {
+        let cached = folder.posix.execute(&op, Effort::Cached);
+        assert!(matches!(cached, Attempt::WouldBlock), "{op:?}");
+        let blocking = folder.posix.execute(&op, Effort::Blocking);
+        assert!(
+            !matches!(blocking, Attempt::Done(Outcome::Failed(_))),
+            "{op:?}"
+        );
+    }
+}

@@ -1,0 +1,216 @@
+//! Nothing outside of the share is ever reached, and nothing special is opened.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use proto::effect::{Existing, FileKind, KindWanted, OpenPlan, Select};
+use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
+use vfs::posix::Options;
+use wire::Status;
+use wire::access::AccessMask;
+
+use crate::share::Folder;
+
+/// A folder with a file `secret` beside it that must not be reached.
+fn folder() -> (Folder, tempfile::TempDir) {
+    let folder = Folder::new(Options::default());
+    folder.path("");
+    let outside = tempfile::TempDir::new().expect("a folder");
+    fs::write(outside.path().join("secret"), b"outside").expect("a file");
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    fs::set_permissions(outside.path(), open).expect("a chmod");
+    (folder, outside)
+}
+
+#[test]
+fn a_link_that_leaves_the_share_leads_nowhere() {
+    let (folder, outside) = folder();
+    let share = &folder.share;
+    symlink(outside.path(), folder.path("absolute")).expect("a link");
+    let name = outside
+        .path()
+        .file_name()
+        .expect("a name")
+        .to_str()
+        .expect("ASCII");
+    symlink(format!("../{name}"), folder.path("climbing")).expect("a link");
+    symlink(outside.path().join("secret"), folder.path("file")).expect("a link");
+    fs::create_dir(folder.path("d")).expect("a folder");
+    symlink(format!("../../{name}"), folder.path("d/deep")).expect("a link");
+    for link in ["absolute", "climbing", "d/deep", "ABSOLUTE", "D/Deep"] {
+        let below = format!("{link}/secret");
+        assert_eq!(
+            share.open(&below),
+            Err(Status::OBJECT_PATH_NOT_FOUND),
+            "{below}"
+        );
+        assert_eq!(
+            share.create(&below),
+            Err(Status::OBJECT_PATH_NOT_FOUND),
+            "{below}"
+        );
+        assert_eq!(
+            share.open(link),
+            Err(Status::OBJECT_NAME_NOT_FOUND),
+            "{link}"
+        );
+    }
+    assert_eq!(share.open("file"), Err(Status::OBJECT_NAME_NOT_FOUND));
+    assert_eq!(share.create("file"), Err(Status::OBJECT_NAME_COLLISION));
+    let plan = share.plan("file", Existing::OpenOrCreate, KindWanted::Any);
+    assert_eq!(share.open_plan(plan), Err(Status::OBJECT_NAME_NOT_FOUND));
+    let root = share
+        .open_for("", AccessMask::FILE_LIST_DIRECTORY)
+        .expect("the root")
+        .file;
+    assert_eq!(share.look_up(root, "absolute/secret"), Ok(None));
+    assert_eq!(share.look_up(root, "file"), Ok(None));
+    let mine = share.file("mine", b"");
+    let moved = share.rename(mine, "absolute/mine", false);
+    assert_eq!(moved, Err(Status::OBJECT_PATH_NOT_FOUND));
+    let linked = share.link(mine, "absolute/mine", false);
+    assert_eq!(linked, Err(Status::OBJECT_PATH_NOT_FOUND));
+    folder.path("");
+    assert_eq!(fs::read_dir(outside.path()).expect("a listing").count(), 1);
+}
+
+#[test]
+fn a_link_within_the_share_is_followed() {
+    let (folder, _outside) = folder();
+    let share = &folder.share;
+    share.directory("Target");
+    share.directory("d");
+    share.file("Target/f", b"data");
+    symlink("../Target", folder.path("d/link")).expect("a link");
+    symlink("Target/f", folder.path("file")).expect("a link");
+    assert_eq!(share.content("d/link/f"), Ok(b"data".to_vec()));
+    assert_eq!(share.content("D/LINK/F"), Ok(b"data".to_vec()));
+    assert_eq!(share.content("file"), Ok(b"data".to_vec()));
+    let link = share.open("file").expect("the file").file;
+    share.unlink(link).expect("the link goes, not the file");
+    assert_eq!(share.names(""), ["Target", "d"]);
+    assert_eq!(share.content("Target/f"), Ok(b"data".to_vec()));
+}
+
+#[test]
+fn a_link_to_nothing_is_shown_and_can_be_removed() {
+    let (folder, _outside) = folder();
+    let share = &folder.share;
+    symlink("nothing", folder.path("dangling")).expect("a link");
+    assert_eq!(share.open("dangling"), Err(Status::OBJECT_NAME_NOT_FOUND));
+    let root = share
+        .open_for("", AccessMask::FILE_LIST_DIRECTORY)
+        .expect("the root")
+        .file;
+    let entries = share.list(root, true, Select::All, 10).expect("a listing");
+    assert_eq!(entries[2].metadata.kind, FileKind::Link);
+    let plan = share.plan("DANGLING", Existing::Open, KindWanted::Any);
+    let access = AccessMask::DELETE | AccessMask::FILE_READ_ATTRIBUTES;
+    let link = share
+        .open_plan(OpenPlan {
+            access,
+            open_link: true,
+            ..plan
+        })
+        .expect("the link");
+    assert_eq!(link.metadata.kind, FileKind::Link);
+    share.unlink(link.file).expect("unlinked");
+    assert_eq!(share.names(""), Vec::<String>::new());
+}
+
+#[test]
+fn a_directory_that_turns_into_a_link_does_not_lead_out() {
+    let (folder, outside) = folder();
+    let share = &folder.share;
+    share.directory("swap");
+    share.file("swap/secret", b"inside");
+    symlink(outside.path(), folder.path("other")).expect("a link");
+    let (one, two) = (folder.path("swap"), folder.path("other"));
+    let is_over = AtomicBool::new(false);
+    let mut opens = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let exchange = RenameFlags::EXCHANGE;
+                renameat_with(CWD, &one, CWD, &two, exchange).expect("an exchange");
+            }
+        });
+        for n in 0..1000 {
+            if let Ok(bytes) = share.content("swap/secret") {
+                assert_eq!(bytes, b"inside");
+                opens += 1;
+            }
+            let _ = share
+                .content("SWAP/SECRET")
+                .map(|bytes| assert_eq!(bytes, b"inside"));
+            if let Ok(new) = share.create(&format!("swap/new{n}")) {
+                share.close(new.file);
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    folder.path("");
+    println!("{opens} opens went inside");
+    assert_eq!(fs::read_dir(outside.path()).expect("a listing").count(), 1);
+}
+
+#[test]
+fn a_file_that_turns_into_a_link_does_not_lead_out() {
+    let (folder, outside) = folder();
+    let share = &folder.share;
+    share.file("swap", b"inside");
+    symlink(outside.path().join("secret"), folder.path("other")).expect("a link");
+    let (one, two) = (folder.path("swap"), folder.path("other"));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let exchange = RenameFlags::EXCHANGE;
+                renameat_with(CWD, &one, CWD, &two, exchange).expect("an exchange");
+            }
+        });
+        for _ in 0..1000 {
+            let _ = share
+                .content("swap")
+                .map(|bytes| assert_eq!(bytes, b"inside"));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn special_files_are_shown_and_never_opened_for_data() {
+    let (folder, _outside) = folder();
+    let share = &folder.share;
+    let mode = Mode::from_raw_mode(0o666);
+    mknodat(CWD, folder.path("fifo"), FileType::Fifo, mode, 0).expect("a fifo");
+    let _socket = std::os::unix::net::UnixListener::bind(folder.path("socket")).expect("a socket");
+    for name in ["fifo", "socket"] {
+        let read = share.open_for(name, AccessMask::FILE_READ_DATA);
+        assert_eq!(read, Err(Status::ACCESS_DENIED), "{name}");
+        let write = share.open_for(name, AccessMask::FILE_WRITE_DATA);
+        assert_eq!(write, Err(Status::ACCESS_DENIED), "{name}");
+        let seen = share
+            .open_for(name, AccessMask::MAXIMUM_ALLOWED)
+            .expect("seen");
+        assert_eq!(seen.metadata.kind, FileKind::Special);
+        assert_eq!(
+            share.read(seen.file, 0, 1),
+            Err(Status::INVALID_DEVICE_REQUEST)
+        );
+        assert!(vfs::FileSystem::descriptor(&*folder.posix, seen.file).is_none());
+    }
+}
+
+#[test]
+fn names_that_cannot_be_shown_are_left_out() {
+    use std::os::unix::ffi::OsStrExt;
+    let (folder, _outside) = folder();
+    let share = &folder.share;
+    let bytes = std::ffi::OsStr::from_bytes(b"not\xFFutf8");
+    fs::write(folder.path("").join(bytes), b"").expect("a file");
+    fs::write(folder.path("..\\climb"), b"").expect("a file");
+    fs::write(folder.path("what?"), b"").expect("a file");
+    assert_eq!(share.names(""), ["what?"]);
+}

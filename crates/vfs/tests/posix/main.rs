@@ -1,0 +1,11 @@
+//! What a share of a folder promises beyond what every file system does.
+
+extern crate smbeam_vfs as vfs;
+
+mod case_index;
+mod effort;
+mod escapes;
+mod identities;
+mod samba;
+#[path = "../behaviour/share.rs"]
+mod share;
