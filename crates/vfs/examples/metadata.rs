@@ -1,0 +1,214 @@
+//! How fast names are made, found and listed: `cargo run --release --example metadata [FOLDER]`.
+//!
+//! Each figure is what one thread does through the trait, first without waiting and then with, as a
+//! worker and its blocking pool would, less the hop between them. As root it acts for user 1000.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use proto::effect::{
+    DirectoryPlan, Existing, FileOp, KindWanted, LocalOpen, OpenPlan, Outcome, Select, ShareId,
+};
+use proto::path::SharePath;
+use proto::token::Token;
+use smbeam_vfs::posix::{Options, Posix};
+use smbeam_vfs::{Attempt, Effort, FileSystem, identity};
+use wire::Status;
+use wire::access::{AccessMask, FileAttributes};
+
+const SHARE: ShareId = ShareId(0);
+const ALL: AccessMask = AccessMask(0x001F_01FF);
+
+struct Bench {
+    posix: Posix,
+    token: Arc<Token>,
+    /// Attempts that would have had to wait.
+    waits: u64,
+}
+
+impl Bench {
+    fn run(&mut self, op: &FileOp) -> Outcome {
+        match self.posix.execute(op, Effort::Cached) {
+            Attempt::Done(outcome) => outcome,
+            Attempt::WouldBlock => {
+                self.waits += 1;
+                self.posix
+                    .execute(op, Effort::Blocking)
+                    .done()
+                    .expect("it waited")
+            }
+        }
+    }
+
+    fn open(&mut self, path: &str, existing: Existing, kind: KindWanted) -> Option<LocalOpen> {
+        let plan = OpenPlan {
+            share: SHARE,
+            token: self.token.clone(),
+            path: SharePath::from_trusted(path),
+            access: ALL,
+            implied_access: AccessMask::NONE,
+            existing,
+            kind,
+            attributes: FileAttributes::NONE,
+            allocation: 0,
+            open_link: false,
+        };
+        match self.run(&FileOp::Open(plan)) {
+            Outcome::Opened(opened) => Some(opened.file),
+            Outcome::Failed(Status::OBJECT_NAME_NOT_FOUND) => None,
+            other => panic!("{path}: {other:?}"),
+        }
+    }
+
+    fn close(&mut self, file: LocalOpen) {
+        self.run(&FileOp::Close(file));
+    }
+
+    fn create(&mut self, path: &str) {
+        let file = self
+            .open(path, Existing::Create, KindWanted::File)
+            .expect("a new file");
+        self.close(file);
+    }
+
+    fn list(&mut self, path: &str) -> u32 {
+        let file = self
+            .open(path, Existing::Open, KindWanted::Directory)
+            .expect("a folder");
+        let (mut count, mut restart) = (0, true);
+        loop {
+            let plan = DirectoryPlan {
+                file,
+                restart,
+                select: Select::All,
+                limit: 1000,
+            };
+            let Outcome::Directory(entries) = self.run(&FileOp::ReadDirectory(plan)) else {
+                panic!("no listing");
+            };
+            restart = false;
+            count += entries.len() as u32;
+            if entries.is_empty() {
+                self.close(file);
+                return count;
+            }
+        }
+    }
+
+    /// Times something that is done `count` times.
+    fn time(&mut self, what: &str, count: u32, run: impl FnOnce(&mut Self)) {
+        self.waits = 0;
+        let (start, cpu) = (Instant::now(), cpu_ns());
+        run(self);
+        let each = |ns: u128| ns as f64 / 1e3 / f64::from(count);
+        let (wall, cpu) = (each(start.elapsed().as_nanos()), each(cpu_ns() - cpu));
+        println!(
+            "{what:42} {wall:7.2} us  cpu {cpu:6.2} us  {:6} waits",
+            self.waits
+        );
+    }
+}
+
+/// Nanoseconds that this thread has run for: what a busy machine does not change much.
+fn cpu_ns() -> u128 {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("statistics");
+    let first = stat.split(' ').next().expect("a number");
+    first.parse().expect("a number")
+}
+
+fn main() {
+    let base = std::env::args()
+        .nth(1)
+        .map_or_else(std::env::temp_dir, PathBuf::from);
+    let folder = tempfile::TempDir::new_in(&base).expect("a folder");
+    if identity::switches() {
+        std::os::unix::fs::chown(folder.path(), Some(1000), Some(1000)).expect("a chown");
+    }
+    let posix = Posix::new(SHARE, folder.path(), Options::default()).expect("a share");
+    let token = Arc::new(Token {
+        uid: 1000,
+        gid: 1000,
+        groups: vec![],
+    });
+    let mut bench = Bench {
+        posix,
+        token,
+        waits: 0,
+    };
+    for directory in ["d", "e", "big"] {
+        let made = bench.open(directory, Existing::Create, KindWanted::Directory);
+        bench.close(made.expect("a new folder"));
+    }
+    names(&mut bench);
+    listing(&mut bench);
+    two_users(&mut bench);
+    identity::own().expect("the server itself");
+}
+
+fn names(bench: &mut Bench) {
+    let name = |d: &str, n: u32| format!("{d}/File{n:06}.txt");
+    bench.time("create + close, 10,000 in one folder", 10_000, |bench| {
+        (0..10_000).for_each(|n| bench.create(&name("d", n)));
+    });
+    bench.time(
+        "failing look-up + create + close, 10,000",
+        10_000,
+        |bench| {
+            for n in 0..10_000 {
+                let missing = bench.open(&name("e", n), Existing::Open, KindWanted::Any);
+                assert!(missing.is_none());
+                bench.create(&name("e", n));
+            }
+        },
+    );
+    bench.time("open + close, exact name", 10_000, |bench| {
+        for n in 0..10_000 {
+            let file = bench.open(&name("d", n), Existing::Open, KindWanted::Any);
+            bench.close(file.expect("a file"));
+        }
+    });
+    bench.time("open + close, name of other case", 10_000, |bench| {
+        for n in 0..10_000 {
+            let name = name("d", n).to_uppercase();
+            let file = bench.open(&name, Existing::Open, KindWanted::Any);
+            bench.close(file.expect("a file"));
+        }
+    });
+    bench.time("open + unlink + close", 10_000, |bench| {
+        for n in 0..10_000 {
+            let path = SharePath::from_trusted(&name("e", n));
+            let file = bench
+                .open(path.as_str(), Existing::Open, KindWanted::Any)
+                .expect("a file");
+            bench.run(&FileOp::Unlink { file, path });
+            bench.close(file);
+        }
+    });
+}
+
+fn listing(bench: &mut Bench) {
+    bench.time("create + close, 100,000 in one folder", 100_000, |bench| {
+        (0..100_000).for_each(|n| bench.create(&format!("big/File{n:06}.txt")));
+    });
+    for _ in 0..3 {
+        bench.time("list 100,000 entries, for each", 100_000, |bench| {
+            assert_eq!(bench.list("big"), 100_002);
+        });
+    }
+}
+
+fn two_users(bench: &mut Bench) {
+    let tokens = [1000, 1001].map(|uid| {
+        Arc::new(Token {
+            uid,
+            gid: uid,
+            groups: vec![uid],
+        })
+    });
+    bench.time("become another user", 100_000, |_| {
+        for n in 0..100_000 {
+            identity::assume(&tokens[n % 2]).expect("assumed");
+        }
+    });
+}
