@@ -1,0 +1,238 @@
+//! The benches: what there is to run, and on which storage.
+
+use anyhow::{Result, ensure};
+use smbeam_tests::smbclient::Protection;
+
+use crate::options::Options;
+use crate::raw;
+use crate::sample::{Metric, Row};
+use crate::smbclient::{self, Transfer};
+use crate::stage::{Running, Stage, Storage};
+use crate::torture::{self, Test};
+
+/// Time for a server to come to rest after many logins.
+const SETTLE: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// Something to measure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bench {
+    /// Its name on the command line, and the start of its rows' titles.
+    pub(crate) name: &'static str,
+    /// What it is, for people.
+    pub(crate) about: &'static str,
+    what: What,
+    /// Whether the disk can make a difference that is worth the time.
+    on_disk: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Torture(Test, u64),
+    Smbclient(Transfer, Protection),
+    Reads { length: u32, depth: usize },
+    Metadata,
+    Idle,
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+impl Bench {
+    /// Every bench.
+    pub(crate) const ALL: [Bench; 18] = [
+        torture("read-1m", "smb2.bench.read, 1 MiB", Test::Read, MIB, true),
+        torture(
+            "read-64k",
+            "smb2.bench.read, 64 KiB",
+            Test::Read,
+            64 * KIB,
+            true,
+        ),
+        torture(
+            "read-4k",
+            "smb2.bench.read, 4 KiB",
+            Test::Read,
+            4 * KIB,
+            true,
+        ),
+        torture(
+            "write-1m",
+            "smb2.bench.write, 1 MiB",
+            Test::Write,
+            MIB,
+            true,
+        ),
+        torture(
+            "write-64k",
+            "smb2.bench.write, 64 KiB",
+            Test::Write,
+            64 * KIB,
+            false,
+        ),
+        torture(
+            "write-4k",
+            "smb2.bench.write, 4 KiB",
+            Test::Write,
+            4 * KIB,
+            false,
+        ),
+        torture("echo", "smb2.bench.echo", Test::Echo, 0, false),
+        smbclient("get-plain", Transfer::Get, Protection::Off, true),
+        smbclient("get-signed", Transfer::Get, Protection::Sign, false),
+        smbclient("get-sealed", Transfer::Get, Protection::Encrypt, false),
+        smbclient("put-plain", Transfer::Put, Protection::Off, true),
+        smbclient("put-signed", Transfer::Put, Protection::Sign, false),
+        smbclient("put-sealed", Transfer::Put, Protection::Encrypt, false),
+        reads(
+            "raw-read-1m",
+            "our client reads a real file, 1 MiB, depth 4",
+            1 << 20,
+            4,
+        ),
+        reads(
+            "raw-read-64k",
+            "our client reads a real file, 64 KiB, depth 16",
+            64 << 10,
+            16,
+        ),
+        reads(
+            "raw-read-4k",
+            "our client reads a real file, 4 KiB, depth 16",
+            4 << 10,
+            16,
+        ),
+        Bench {
+            name: "metadata",
+            about: "our client creates, opens, lists and unlinks many files in one folder",
+            what: What::Metadata,
+            on_disk: true,
+        },
+        Bench {
+            name: "idle",
+            about: "memory of connections that are logged in and do nothing",
+            what: What::Idle,
+            on_disk: false,
+        },
+    ];
+
+    /// What the result calls this bench on `storage`.
+    pub(crate) fn title(&self, storage: Storage) -> String {
+        format!("{} {}", self.name, storage.name())
+    }
+
+    /// Runs it against a fresh server of `side`.
+    pub(crate) fn run(
+        &self,
+        stage: &mut Stage,
+        side: usize,
+        storage: Storage,
+        options: &Options,
+    ) -> Result<Vec<Row>> {
+        stage.with_server(side, |stage, running| match self.what {
+            What::Torture(test, io_size) => {
+                let run =
+                    || torture::run(stage.lab(), running.server, storage, test, io_size, options);
+                Ok(vec![running.count(run)?.row(self.title(storage))])
+            }
+            What::Smbclient(transfer, protection) => {
+                let run = || smbclient::run(stage, running.server, storage, transfer, protection);
+                Ok(vec![running.count(run)?.row(self.title(storage))])
+            }
+            What::Reads { length, depth } => {
+                let mut client = raw::connect(running.server, storage)?;
+                let bytes = options.large_bytes;
+                let run = || raw::reads::run(&mut client, bytes, length, depth);
+                Ok(vec![running.count(run)?.row(self.title(storage))])
+            }
+            What::Metadata => raw::metadata::run(running, storage, options.files),
+            What::Idle => idle(running, storage, options.idle_connections),
+        })
+    }
+}
+
+const fn torture(
+    name: &'static str,
+    about: &'static str,
+    test: Test,
+    io_size: u64,
+    on_disk: bool,
+) -> Bench {
+    let what = What::Torture(test, io_size);
+    Bench {
+        name,
+        about,
+        what,
+        on_disk,
+    }
+}
+
+const fn smbclient(
+    name: &'static str,
+    transfer: Transfer,
+    protection: Protection,
+    on_disk: bool,
+) -> Bench {
+    Bench {
+        name,
+        about: "smbclient moves a large file",
+        what: What::Smbclient(transfer, protection),
+        on_disk,
+    }
+}
+
+const fn reads(name: &'static str, about: &'static str, length: u32, depth: usize) -> Bench {
+    Bench {
+        name,
+        about,
+        what: What::Reads { length, depth },
+        on_disk: false,
+    }
+}
+
+/// The benches that `options` choose, each with its storage.
+pub(crate) fn programme(options: &Options) -> Vec<(Bench, Storage)> {
+    let is_chosen = |bench: &&Bench| {
+        let mut rows = options.rows.iter();
+        options.rows.is_empty() || rows.any(|row| bench.name.starts_with(row.as_str()))
+    };
+    let mut programme = Vec::new();
+    for storage in &options.storages {
+        let benches = Bench::ALL.iter().filter(is_chosen);
+        let worth = benches.filter(|bench| bench.on_disk || *storage == Storage::Tmpfs);
+        programme.extend(worth.map(|bench| (*bench, *storage)));
+    }
+    programme
+}
+
+fn idle(running: &Running<'_>, storage: Storage, count: u32) -> Result<Vec<Row>> {
+    // What the first login loads belongs to nobody in particular.
+    drop(raw::connect(running.server, storage)?);
+    std::thread::sleep(SETTLE);
+    let before = running.memory();
+    let mut connections = Vec::new();
+    for _ in 0..count {
+        connections.push(raw::connect(running.server, storage)?);
+    }
+    std::thread::sleep(SETTLE);
+    let after = running.memory();
+    for connection in &mut connections {
+        connection.echo()?;
+    }
+    ensure!(
+        after.processes >= before.processes,
+        "the server lost a process"
+    );
+    let each = |after: u64, before: u64| (after as f64 - before as f64) / f64::from(count);
+    let metrics = vec![
+        (
+            Metric::PssKibPerConnection,
+            each(after.pss_kib, before.pss_kib),
+        ),
+        (
+            Metric::PageTableKibPerConnection,
+            each(after.page_table_kib, before.page_table_kib),
+        ),
+    ];
+    let title = "idle connection".into();
+    Ok(vec![Row { title, metrics }])
+}

@@ -1,0 +1,181 @@
+//! What the command line asks for.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use smbeam_tests::subject::Subject;
+
+use crate::stage::Storage;
+
+/// What to print when asked for help.
+pub(crate) const USAGE: &str = "\
+usage: cargo xtask bench-compare [OPTION]...
+
+  --rounds N           how often A and B take turns (3)
+  --subjects A,B       samba or smbeam, A is what B is divided by (samba,smbeam);
+                       samba,samba shows the noise
+  --rows LIST          the benches to run, by name or the start of it (all); see --list
+  --storage LIST       tmpfs, disk (tmpfs,disk)
+  --disk DIR           a folder of the file system that `disk` means (/tmp)
+  --seconds N          how long each smbtorture bench runs (4)
+  --connections N      connections of the smbtorture benches (1)
+  --depth N            requests in flight for each of them (4)
+  --quick              one round of one second each, small files, tmpfs only
+  --json FILE          write everything that was measured
+  --list               print the benches and end";
+
+/// What is to be done.
+pub(crate) enum Wish {
+    /// Print how to ask.
+    Help,
+    /// Print what can be run.
+    List,
+    /// Run.
+    Compare(Options),
+}
+
+/// What to run, and how long.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    /// How often A and B take turns.
+    pub(crate) rounds: u32,
+    /// A and B.
+    pub(crate) subjects: [Subject; 2],
+    /// The benches, by name or the start of it; empty: all.
+    pub(crate) rows: Vec<String>,
+    /// Where the files lie.
+    pub(crate) storages: Vec<Storage>,
+    /// A folder of the file system that [`Storage::Disk`] means.
+    pub(crate) disk: PathBuf,
+    /// How long a bench of smbtorture runs.
+    pub(crate) seconds: u32,
+    /// Connections of the benches of smbtorture.
+    pub(crate) connections: u32,
+    /// Requests in flight for each of the connections.
+    pub(crate) depth: u32,
+    /// Where to write everything that was measured.
+    pub(crate) json: Option<PathBuf>,
+    /// Bytes of the large file.
+    pub(crate) large_bytes: u64,
+    /// Files of the folder that the metadata benches fill.
+    pub(crate) files: u32,
+    /// Connections that do nothing.
+    pub(crate) idle_connections: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            rounds: 3,
+            subjects: [Subject::Samba, Subject::Smbeam],
+            rows: Vec::new(),
+            storages: vec![Storage::Tmpfs, Storage::Disk],
+            disk: "/tmp".into(),
+            seconds: 4,
+            connections: 1,
+            depth: 4,
+            json: None,
+            large_bytes: 2 << 30,
+            files: 10_000,
+            idle_connections: 1000,
+        }
+    }
+}
+
+impl Options {
+    /// Reads the command line.
+    pub(crate) fn parse(arguments: &[String]) -> Result<Wish> {
+        let mut options = Options::default();
+        let mut arguments = arguments.iter();
+        while let Some(name) = arguments.next() {
+            match name.as_str() {
+                "--help" | "-h" => return Ok(Wish::Help),
+                "--list" => return Ok(Wish::List),
+                "--quick" => options.hurry(),
+                _ => {
+                    let value = arguments.next();
+                    let value = value.with_context(|| format!("{name} needs a value"))?;
+                    let set = options.set(name, value);
+                    set.with_context(|| format!("{name} {value}"))?;
+                }
+            }
+        }
+        Ok(Wish::Compare(options))
+    }
+
+    fn hurry(&mut self) {
+        self.rounds = 1;
+        self.seconds = 1;
+        self.storages = vec![Storage::Tmpfs];
+        self.large_bytes = 256 << 20;
+        self.files = 1000;
+        self.idle_connections = 100;
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        match name {
+            "--rounds" => self.rounds = positive(value)?,
+            "--subjects" => self.subjects = subjects(value)?,
+            "--rows" => self.rows = value.split(',').map(str::to_owned).collect(),
+            "--storage" => {
+                let storages = value.split(',').map(Storage::named);
+                self.storages = storages.collect::<Result<_>>()?;
+            }
+            "--disk" => self.disk = value.into(),
+            "--seconds" => self.seconds = positive(value)?,
+            "--connections" => self.connections = positive(value)?,
+            "--depth" => self.depth = positive(value)?,
+            "--json" => self.json = Some(std::path::absolute(value)?),
+            _ => bail!("no such option\n{USAGE}"),
+        }
+        Ok(())
+    }
+}
+
+fn positive(value: &str) -> Result<u32> {
+    let number = u32::from_str(value)?;
+    ensure!(number > 0, "must be positive");
+    Ok(number)
+}
+
+fn subjects(value: &str) -> Result<[Subject; 2]> {
+    let (a, b) = value.split_once(',').context("two names, as in A,B")?;
+    let named = |name| match name {
+        "samba" => Ok(Subject::Samba),
+        "smbeam" => Ok(Subject::Smbeam),
+        _ => bail!("{name} is neither samba nor smbeam"),
+    };
+    Ok([named(a)?, named(b)?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        match Options::parse(&words)? {
+            Wish::Compare(options) => Ok(options),
+            Wish::Help | Wish::List => bail!("not a comparison"),
+        }
+    }
+
+    #[test]
+    fn values_are_taken_and_nonsense_is_refused() {
+        let options =
+            parse("--quick --rounds 2 --subjects samba,samba --storage disk").expect("ok");
+        assert_eq!(options.rounds, 2);
+        assert_eq!(options.subjects, [Subject::Samba; 2]);
+        assert_eq!(options.storages, [Storage::Disk]);
+        for line in [
+            "--rounds 0",
+            "--rounds",
+            "--subjects samba",
+            "--storage floppy",
+            "--x 1",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! A client of our own: dialect 3.1.1 over TCP, one blocking thread, requests in flight up to a
+//! depth. It costs less than the server, so that what it measures is the server.
+
+mod connection;
+mod login;
+pub(crate) mod metadata;
+mod pipeline;
+pub(crate) mod reads;
+
+use anyhow::Result;
+use smbeam_tests::subject::{ALICE, Server};
+
+pub(crate) use connection::Connection;
+
+use crate::stage::Storage;
+
+/// Logs in to `server` and enters the share of `storage`.
+pub(crate) fn connect(server: &Server, storage: Storage) -> Result<Connection> {
+    let mut connection = Connection::open(server.tcp)?;
+    login::login(&mut connection, ALICE.name, ALICE.password)?;
+    let path = format!(r"\\{}\{}", server.tcp.ip(), storage.name());
+    connection.enter(&path)?;
+    Ok(connection)
+}

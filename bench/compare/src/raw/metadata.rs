@@ -1,0 +1,280 @@
+//! Many files in one folder: create, open, list, unlink.
+
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use wire::access::{
+    AccessMask, CreateDisposition, CreateOptions, FileAttributes, ImpersonationLevel, OplockLevel,
+    ShareAccess,
+};
+use wire::close::{self, CloseFlags};
+use wire::query_directory::{self, QueryDirectoryFlags};
+use wire::{Command, FileId, MessageId, Status, Utf16, create, text};
+
+use super::connection::{Answer, Connection, expect};
+use super::pipeline::{self, Jobs, Next};
+use crate::sample::{Row, Work};
+use crate::stage::{Running, Storage};
+
+const FOLDER: &str = "many";
+/// A new folder for each pass, so that no pass finds the first one's traces.
+const DEPTHS: [usize; 2] = [1, 16];
+/// Bytes that one QUERY_DIRECTORY asks for, as smbclient and Windows 10 do.
+const LISTING_BYTES: u32 = 1 << 20;
+/// FileIdBothDirectoryInformation. [MS-FSCC] 2.4.22
+const ID_BOTH_DIRECTORY_INFORMATION: u8 = 37;
+/// A listing is short: it is made several times.
+const LISTINGS: u64 = 10;
+
+/// Creates, opens, lists and unlinks `count` files; the rows of all of that.
+pub(crate) fn run(running: &Running<'_>, storage: Storage, count: u32) -> Result<Vec<Row>> {
+    let mut connection = super::connect(running.server, storage)?;
+    let mut rows = Vec::new();
+    for depth in DEPTHS {
+        let folder = format!("{FOLDER}-{depth}");
+        let mut row = |what: &str, work: Work| {
+            rows.push(work.row(format!("{what}, depth {depth} {}", storage.name())));
+        };
+        let made = make_folder(&mut connection, &folder)?;
+        close(&mut connection, made)?;
+        let mut files =
+            |touch| running.count(|| each(&mut connection, &folder, touch, count, depth));
+        row("create+close", files(Touch::Create)?);
+        row("open+close", files(Touch::Open)?);
+        if depth == 1 {
+            row(
+                "list (entries)",
+                running.count(|| list(&mut connection, &folder, count))?,
+            );
+        }
+        let mut files =
+            |touch| running.count(|| each(&mut connection, &folder, touch, count, depth));
+        row("unlink", files(Touch::Unlink)?);
+        remove_folder(&mut connection, &folder)?;
+    }
+    Ok(rows)
+}
+
+/// Opens one file or folder.
+pub(super) fn open(
+    connection: &mut Connection,
+    name: &str,
+    desired_access: AccessMask,
+    create_disposition: CreateDisposition,
+    create_options: CreateOptions,
+) -> Result<FileId> {
+    let name = text::utf16(name);
+    let request = create::Request {
+        desired_access,
+        create_disposition,
+        create_options,
+        ..request(&name)
+    };
+    let body = |message: &mut Vec<u8>| request.encode(message);
+    let answer = connection.ask(Command::CREATE, 0, Status::SUCCESS, body)?;
+    Ok(create::Response::decode(answer)?.file_id)
+}
+
+fn close(connection: &mut Connection, file_id: FileId) -> Result<()> {
+    let body = |message: &mut Vec<u8>| close_request(file_id).encode(message);
+    connection.ask(Command::CLOSE, 0, Status::SUCCESS, body)?;
+    Ok(())
+}
+
+fn make_folder(connection: &mut Connection, name: &str) -> Result<FileId> {
+    let access = AccessMask::FILE_LIST_DIRECTORY | AccessMask::SYNCHRONIZE;
+    let options = CreateOptions::DIRECTORY_FILE;
+    open(connection, name, access, CreateDisposition::CREATE, options)
+}
+
+fn remove_folder(connection: &mut Connection, name: &str) -> Result<()> {
+    let options = CreateOptions::DIRECTORY_FILE | CreateOptions::DELETE_ON_CLOSE;
+    let file_id = open(
+        connection,
+        name,
+        AccessMask::DELETE,
+        CreateDisposition::OPEN,
+        options,
+    )?;
+    close(connection, file_id)
+}
+
+fn request(name: &[u8]) -> create::Request<'_> {
+    create::Request {
+        oplock_level: OplockLevel::NONE,
+        impersonation_level: ImpersonationLevel::IMPERSONATION,
+        desired_access: AccessMask::NONE,
+        file_attributes: FileAttributes::NONE,
+        share_access: ShareAccess::READ | ShareAccess::WRITE | ShareAccess::DELETE,
+        create_disposition: CreateDisposition::OPEN,
+        create_options: CreateOptions::NONE,
+        name: Utf16(name),
+        contexts: Vec::new(),
+    }
+}
+
+fn close_request(file_id: FileId) -> close::Request {
+    let flags = CloseFlags::NONE;
+    close::Request { flags, file_id }
+}
+
+/// What is done to a file between its CREATE and its CLOSE.
+#[derive(Clone, Copy)]
+enum Touch {
+    Create,
+    Open,
+    Unlink,
+}
+
+struct Files<'a> {
+    folder: &'a str,
+    touch: Touch,
+}
+
+fn each(
+    connection: &mut Connection,
+    folder: &str,
+    touch: Touch,
+    count: u32,
+    depth: usize,
+) -> Result<Work> {
+    let start = Instant::now();
+    pipeline::run(connection, &mut Files { folder, touch }, count, depth)?;
+    Ok(Work {
+        bytes: 0,
+        ops: count.into(),
+        seconds: start.elapsed().as_secs_f64(),
+        cpu_seconds: 0.0,
+    })
+}
+
+impl Jobs for Files<'_> {
+    fn start(&mut self, connection: &mut Connection, index: u32) -> Result<MessageId> {
+        // Names as programs make them: some length, and differing late.
+        let name = text::utf16(&format!(
+            r"{}\A file of the benchmark {index:06}.dat",
+            self.folder
+        ));
+        let read = AccessMask::FILE_READ_DATA | AccessMask::FILE_READ_ATTRIBUTES;
+        let (desired_access, create_disposition, create_options) = match self.touch {
+            Touch::Create => (
+                read | AccessMask::FILE_WRITE_DATA,
+                CreateDisposition::CREATE,
+                CreateOptions::NON_DIRECTORY_FILE,
+            ),
+            Touch::Open => (
+                read,
+                CreateDisposition::OPEN,
+                CreateOptions::NON_DIRECTORY_FILE,
+            ),
+            Touch::Unlink => (
+                AccessMask::DELETE,
+                CreateDisposition::OPEN,
+                CreateOptions::NON_DIRECTORY_FILE | CreateOptions::DELETE_ON_CLOSE,
+            ),
+        };
+        let request = create::Request {
+            desired_access,
+            create_disposition,
+            create_options,
+            ..request(&name)
+        };
+        connection.put(Command::CREATE, 0, |message| request.encode(message))
+    }
+
+    fn answered(&mut self, answer: &Answer<'_>) -> Result<Next> {
+        expect(answer, Status::SUCCESS)?;
+        match answer.header.command {
+            Command::CREATE => {
+                let response = create::Response::decode(answer.message)?;
+                Ok(Next::Request(response.file_id))
+            }
+            _ => Ok(Next::Done),
+        }
+    }
+
+    fn go_on(&mut self, connection: &mut Connection, file_id: FileId) -> Result<MessageId> {
+        connection.put(Command::CLOSE, 0, |message| {
+            close_request(file_id).encode(message);
+        })
+    }
+}
+
+/// Lists the folder several times; an operation is an entry.
+fn list(connection: &mut Connection, folder: &str, count: u32) -> Result<Work> {
+    let start = Instant::now();
+    let mut entries = 0;
+    for _ in 0..LISTINGS {
+        let access = AccessMask::FILE_LIST_DIRECTORY;
+        let options = CreateOptions::DIRECTORY_FILE;
+        let file_id = open(connection, folder, access, CreateDisposition::OPEN, options)?;
+        let found = list_once(connection, file_id)?;
+        close(connection, file_id)?;
+        // "." and ".." are listed as well.
+        ensure!(
+            found == u64::from(count) + 2,
+            "{found} entries for {count} files"
+        );
+        entries += found;
+    }
+    Ok(Work {
+        bytes: 0,
+        ops: entries,
+        seconds: start.elapsed().as_secs_f64(),
+        cpu_seconds: 0.0,
+    })
+}
+
+fn list_once(connection: &mut Connection, file_id: FileId) -> Result<u64> {
+    let pattern = text::utf16("*");
+    let request = query_directory::Request {
+        file_information_class: ID_BOTH_DIRECTORY_INFORMATION,
+        flags: QueryDirectoryFlags::NONE,
+        file_index: 0,
+        file_id,
+        pattern: Utf16(&pattern),
+        output_buffer_length: LISTING_BYTES,
+    };
+    let mut entries = 0;
+    loop {
+        connection.put(Command::QUERY_DIRECTORY, LISTING_BYTES, |message| {
+            request.encode(message);
+        })?;
+        connection.flush()?;
+        let answer = connection.receive()?;
+        if answer.header.status == Status::NO_MORE_FILES {
+            return Ok(entries);
+        }
+        expect(&answer, Status::SUCCESS)?;
+        entries += count_entries(query_directory::Response::decode(answer.message)?.output);
+    }
+}
+
+/// How many entries there are: each begins with the distance to the next. [MS-FSCC] 2.4.22
+fn count_entries(mut output: &[u8]) -> u64 {
+    let mut entries = 0;
+    while let Some(distance) = output.first_chunk() {
+        entries += 1;
+        let distance = u32::from_le_bytes(*distance) as usize;
+        match output.get(distance..) {
+            Some(rest) if distance > 0 => output = rest,
+            _ => break,
+        }
+    }
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count_entries;
+
+    #[test]
+    fn entries_are_counted_to_the_last() {
+        let mut output = vec![0; 24];
+        output[0] = 8;
+        output[8] = 8;
+        assert_eq!(count_entries(&output), 3);
+        assert_eq!(count_entries(&[]), 0);
+        assert_eq!(count_entries(&[200, 0, 0, 0]), 1);
+    }
+}

@@ -1,0 +1,76 @@
+//! smbclient moves a large file, plain, signed or sealed.
+
+use std::fs;
+
+use anyhow::{Context as _, Result};
+use smbeam_tests::smbclient::{Protection, Smbclient};
+use smbeam_tests::subject::Server;
+
+use crate::sample::Work;
+use crate::stage::{LARGE_FILE, Stage, Storage};
+
+const COPY: &str = "copy.bin";
+
+/// Which way the file goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Transfer {
+    /// To the client, who throws it away.
+    Get,
+    /// To the server, as a new file.
+    Put,
+}
+
+/// Moves the large file of `storage`.
+pub(crate) fn run(
+    stage: &Stage,
+    server: &Server,
+    storage: Storage,
+    transfer: Transfer,
+    protection: Protection,
+) -> Result<Work> {
+    let client = Smbclient::new(stage.lab(), server)
+        .share(storage.name())
+        .protection(protection)
+        .folder(stage.folder(storage));
+    let commands = match transfer {
+        Transfer::Get => format!("get {LARGE_FILE} /dev/null"),
+        Transfer::Put => format!("put {LARGE_FILE} {COPY}"),
+    };
+    let text = client.run(&commands)?;
+    let bytes = fs::metadata(stage.folder(storage).join(LARGE_FILE))?.len();
+    if let Transfer::Put = transfer {
+        let copy = stage.folder(storage).join(COPY);
+        let length = fs::metadata(&copy)?.len();
+        fs::remove_file(&copy)?;
+        anyhow::ensure!(length == bytes, "{length} of {bytes} bytes arrived");
+    }
+    let speed = parse(&text).with_context(|| format!("smbclient tells no speed:\n{text}"))?;
+    Ok(Work {
+        bytes,
+        ops: 0,
+        seconds: bytes as f64 / speed,
+        cpu_seconds: 0.0,
+    })
+}
+
+/// Bytes in a second, out of "... (205764.5 KiloBytes/sec) (average ...)", where a kilobyte has
+/// 1024 bytes.
+fn parse(text: &str) -> Option<f64> {
+    let (_, rest) = text.rsplit_once("(average ")?;
+    let kilobytes: f64 = rest.split_whitespace().next()?.parse().ok()?;
+    (kilobytes > 0.0).then_some(kilobytes * 1024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn both_forms_of_the_speed_are_read() {
+        let get = "getting file \\a of size 9 as b (2.5 KiloBytes/sec) (average 2.0 KiloBytes/sec)";
+        let put = "putting file a as \\b (142430.9 kB/s) (average 1000.0 kB/s)";
+        assert_eq!(parse(get), Some(2048.0));
+        assert_eq!(parse(put), Some(1_024_000.0));
+        assert_eq!(parse("NT_STATUS_ACCESS_DENIED"), None);
+    }
+}

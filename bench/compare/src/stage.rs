@@ -1,0 +1,239 @@
+//! Where the benches take place: the folders, the files, the two servers.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+use anyhow::{Context as _, Result, bail};
+use smbeam_tests::files::write_random;
+use smbeam_tests::lab::Lab;
+use smbeam_tests::scratch::Scratch;
+use smbeam_tests::subject::{Plan, Server, Share, Subject};
+
+use crate::accounting::{Accounting, Memory};
+use crate::options::Options;
+use crate::sample::Work;
+
+/// The large file in every share.
+pub(crate) const LARGE_FILE: &str = "large.bin";
+/// Room on the tmpfs besides two large files.
+const TMPFS_SPARE_BYTES: u64 = 1 << 30;
+
+/// Which file system a share lies on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Storage {
+    /// Memory.
+    Tmpfs,
+    /// A file system of the machine.
+    Disk,
+}
+
+impl Storage {
+    /// Its name on the command line and as a share.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Storage::Tmpfs => "tmpfs",
+            Storage::Disk => "disk",
+        }
+    }
+
+    /// The storage of that name.
+    pub(crate) fn named(name: &str) -> Result<Storage> {
+        let all = [Storage::Tmpfs, Storage::Disk];
+        let found = all.into_iter().find(|storage| storage.name() == name);
+        found.with_context(|| format!("{name} is neither tmpfs nor disk"))
+    }
+}
+
+/// Folders, files and servers. The mounts end with the namespace of this program.
+pub(crate) struct Stage {
+    // The servers end before their folders go.
+    sides: [Side; 2],
+    lab: Lab,
+    scratch: Scratch,
+    disk: Disk,
+}
+
+/// A folder on the disk that was asked for, and what file system that is.
+struct Disk {
+    kind: String,
+    _folder: Scratch,
+}
+
+struct Side {
+    server: Server,
+    accounting: Accounting,
+}
+
+impl Stage {
+    /// Makes folders and files, and both servers ready to be started.
+    pub(crate) fn set(options: &Options) -> Result<Stage> {
+        let lab = Lab::find()?;
+        let scratch = Scratch::new("compare")?;
+        let disk = mount(&scratch, options)?;
+        for storage in &options.storages {
+            let path = scratch.path().join(storage.name());
+            let large = path.join(LARGE_FILE);
+            println!("writing {}", large.display());
+            write_random(&large, options.large_bytes, 1)?;
+            File::open(&large)?.sync_all()?;
+        }
+        let [a, b] = options.subjects;
+        Ok(Stage {
+            sides: [
+                Side::prepare(a, "a", &lab, &scratch)?,
+                Side::prepare(b, "b", &lab, &scratch)?,
+            ],
+            lab,
+            scratch,
+            disk,
+        })
+    }
+
+    /// The lab that the clients come from.
+    pub(crate) fn lab(&self) -> &Lab {
+        &self.lab
+    }
+
+    /// The folder behind the share of `storage`.
+    pub(crate) fn folder(&self, storage: Storage) -> PathBuf {
+        self.scratch.path().join(storage.name())
+    }
+
+    /// Starts the server of `side` anew, runs `act` against it and stops it.
+    pub(crate) fn with_server<T>(
+        &mut self,
+        side: usize,
+        act: impl FnOnce(&Stage, &Running<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let Side { server, accounting } = &mut self.sides[side];
+        accounting.around(|| server.restart())?;
+        let stage = &*self;
+        let Side { server, accounting } = &stage.sides[side];
+        let result = act(stage, &Running { server, accounting });
+        // A server that is slow to finish must not spoil the next run.
+        let server = &mut self.sides[side].server;
+        server.stop().or_else(|_| server.kill())?;
+        result
+    }
+
+    /// Facts about the machine, for the report.
+    pub(crate) fn machine(&self) -> Vec<(String, String)> {
+        let read = |path| fs::read_to_string(path).unwrap_or_default();
+        let cpuinfo = read("/proc/cpuinfo");
+        let model = cpuinfo
+            .lines()
+            .find_map(|line| line.strip_prefix("model name"))
+            .and_then(|rest| rest.split_once(':'))
+            .map_or("unknown", |(_, model)| model.trim());
+        let count = thread::available_parallelism().map_or(0, usize::from);
+        let kernel = read("/proc/sys/kernel/osrelease").trim().to_owned();
+        let load = read("/proc/loadavg");
+        let load = load.split(' ').take(3).collect::<Vec<_>>().join(" ");
+        let facts = [
+            ("processor", format!("{count} x {model}")),
+            ("kernel", kernel),
+            ("disk", self.disk.kind.clone()),
+            ("load average at the start", load),
+            (
+                "CPU time from",
+                self.sides[0].accounting.method().to_owned(),
+            ),
+        ];
+        facts.map(|(name, fact)| (name.to_owned(), fact)).into()
+    }
+}
+
+impl Side {
+    fn prepare(subject: Subject, name: &str, lab: &Lab, scratch: &Scratch) -> Result<Side> {
+        let share =
+            |storage: Storage| Share::new(storage.name(), &scratch.path().join(storage.name()));
+        let plan = Plan {
+            shares: vec![share(Storage::Tmpfs), share(Storage::Disk)],
+            // As without a configuration; the tests ask for more.
+            samba_globals: vec!["log level = 0".into()],
+            ..Plan::default()
+        };
+        let mut server = Server::start_as(subject, Some(lab), None, plan)?;
+        server.stop().or_else(|_| server.kill())?;
+        let accounting = Accounting::new(name);
+        Ok(Side { server, accounting })
+    }
+}
+
+/// A server that runs and is counted.
+pub(crate) struct Running<'a> {
+    /// The server.
+    pub(crate) server: &'a Server,
+    accounting: &'a Accounting,
+}
+
+impl Running<'_> {
+    /// Runs `act` and adds what it cost the server.
+    pub(crate) fn count(&self, act: impl FnOnce() -> Result<Work>) -> Result<Work> {
+        let before = self.accounting.cpu_seconds(self.server.pid())?;
+        let work = act()?;
+        let after = self.accounting.cpu_seconds(self.server.pid())?;
+        let cpu_seconds = after - before;
+        Ok(Work {
+            cpu_seconds,
+            ..work
+        })
+    }
+
+    /// The server's memory now.
+    pub(crate) fn memory(&self) -> Memory {
+        self.accounting.memory(self.server.pid())
+    }
+}
+
+/// Puts a tmpfs and a folder of the chosen disk where both servers will find them.
+fn mount(scratch: &Scratch, options: &Options) -> Result<Disk> {
+    let tmpfs = scratch.open_folder(Storage::Tmpfs.name())?;
+    let bytes = 2 * options.large_bytes + TMPFS_SPARE_BYTES;
+    let size = format!("size={bytes},mode=777");
+    let mut command = Command::new("mount");
+    run(command
+        .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
+        .arg(&tmpfs))?;
+    let target = scratch.open_folder(Storage::Disk.name())?;
+    let folder = Scratch::below(&options.disk, "disk")?;
+    let source = folder.open_folder("share")?;
+    run(Command::new("mount")
+        .arg("--bind")
+        .arg(&source)
+        .arg(&target))?;
+    let kind = kind_of(&source)?;
+    Ok(Disk {
+        kind,
+        _folder: folder,
+    })
+}
+
+/// The type of the file system that `path` lies on.
+fn kind_of(path: &Path) -> Result<String> {
+    let mut command = Command::new("findmnt");
+    let output = command
+        .args(["-n", "-o", "FSTYPE", "-T"])
+        .arg(path)
+        .output()?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // The servers are stopped; nothing is in use any more.
+        for storage in [Storage::Tmpfs, Storage::Disk] {
+            let _ = run(Command::new("umount").arg("-l").arg(self.folder(storage)));
+        }
+    }
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().context("cannot run mount")?;
+    if !status.success() {
+        bail!("{command:?} ended with {status}");
+    }
+    Ok(())
+}
