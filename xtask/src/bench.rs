@@ -1,19 +1,40 @@
 //! `cargo xtask bench-compare`: the comparison with the lab's smbd, a crate outside the workspace.
 
+use std::env;
+use std::ffi::OsString;
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
-/// Builds the lab, then builds and runs the comparison with `arguments`.
+use crate::{lab, test};
+
+const BINARY: &str = "SMBEAM_BIN";
+
+/// Builds the lab and the server, then builds and runs the comparison with `arguments`.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
-    crate::lab::build()?;
-    let manifest = crate::test::workspace().join("bench/compare/Cargo.toml");
+    lab::build()?;
+    let manifest = test::workspace().join("bench/compare/Cargo.toml");
     let status = Command::new("cargo")
-        .args(["run", "--release", "--manifest-path"])
+        .args(["run", "--quiet", "--release", "--manifest-path"])
         .arg(manifest)
         .arg("--")
         .args(arguments)
+        .env(BINARY, server()?)
         .status()
         .context("cannot run cargo")?;
     Ok(ExitCode::from(u8::from(!status.success())))
+}
+
+/// The server that is compared: the one that `SMBEAM_BIN` names, or the workspace's, optimized.
+fn server() -> Result<OsString> {
+    if let Some(path) = env::var_os(BINARY) {
+        return Ok(path);
+    }
+    let built = Command::new("cargo")
+        .args(["build", "--release", "--package", "smbeam"])
+        .current_dir(test::workspace())
+        .status()
+        .context("cannot run cargo")?;
+    ensure!(built.success(), "the server does not build");
+    Ok(test::target().join("release/smbeam").into())
 }
