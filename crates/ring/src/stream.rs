@@ -73,6 +73,7 @@ impl Stream {
     pub(crate) fn accepted(handle: &Handle, socket: TcpStream) -> io::Result<Self> {
         // A peer that has already gone makes this fail; its end shows with the first receive.
         let _ = sys::set_no_delay(socket.as_fd());
+        let _ = sys::set_keep_alive(socket.as_fd());
         let source = match handle.inner().epoll() {
             Some(epoll) => Some(epoll.add(socket.as_fd())?),
             None => None,
