@@ -9,7 +9,7 @@ use std::time::Duration;
 use net::{Framing, Transport};
 use proto::effect::{ConnectionId, Effects, Inbound, Instant, Notice, OpId, Outcome, Violation};
 use proto::server;
-use ring::{Handle, Stream};
+use ring::{Handle, Part, Stream};
 use tracing::{debug, info, warn};
 
 use crate::datapath::Frame;
@@ -23,6 +23,9 @@ use crate::worker::Worker;
 /// Bytes that may wait to be sent before the connection stops reading: four answers of the
 /// largest kind. A client that asks and does not listen costs no more.
 const MAX_QUEUED: usize = 32 << 20;
+/// Bytes a second that a client must take in, on average over what is sent at once. The slowest
+/// line that anybody would put a file server on is faster.
+const MIN_RATE: usize = 16 << 10;
 
 /// One connection of a worker.
 pub(crate) struct Connection {
@@ -54,6 +57,13 @@ pub(crate) struct State {
     pub(crate) permit: Permit,
     /// The earliest time-out that a task sleeps for.
     timer: Option<Instant>,
+}
+
+impl State {
+    /// Whether little enough waits to be sent.
+    pub(crate) fn has_room_to_answer(&self) -> bool {
+        self.outbox.queued() <= MAX_QUEUED
+    }
 }
 
 impl Connection {
@@ -201,7 +211,7 @@ impl Connection {
 
     /// Waits until little enough waits to be sent.
     pub(crate) async fn room_to_answer(&self) {
-        while self.state.borrow().outbox.queued() > MAX_QUEUED && !self.ended.is_raised() {
+        while !self.state.borrow().has_room_to_answer() && !self.ended.is_raised() {
             self.sent.lower();
             self.sent.raised().await;
         }
@@ -212,13 +222,11 @@ impl Connection {
         loop {
             let parts = self.state.borrow_mut().outbox.take();
             if !parts.is_empty() {
-                let (result, parts) = self.stream.send(parts).await;
-                if let Err(error) = result {
-                    debug!(peer = %self.peer, %error, "sending failed");
+                let Some(parts) = self.send_parts(parts).await else {
                     self.ended.raise();
                     self.sent.raise();
                     return;
-                }
+                };
                 self.state.borrow_mut().outbox.recycle(parts);
                 self.sent.raise();
                 continue;
@@ -228,6 +236,24 @@ impl Connection {
             }
             self.to_send.lower();
             self.to_send.raised().await;
+        }
+    }
+
+    /// Sends, and gives the memory back; `None` where the client is gone or does not listen.
+    async fn send_parts(&self, parts: Vec<Part>) -> Option<Vec<Part>> {
+        let bytes: usize = parts.iter().map(|part| part.bytes().len()).sum();
+        let seconds = u64::try_from(bytes / MIN_RATE).unwrap_or(u64::MAX);
+        let limit = self.worker.frame_timeout() + Duration::from_secs(seconds);
+        match self.handle().timeout(limit, self.stream.send(parts)).await {
+            Ok((Ok(()), parts)) => Some(parts),
+            Ok((Err(error), _)) => {
+                debug!(peer = %self.peer, %error, "sending failed");
+                None
+            }
+            Err(_) => {
+                warn!(peer = %self.peer, bytes, "disconnecting: the client takes nothing in");
+                None
+            }
         }
     }
 

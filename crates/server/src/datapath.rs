@@ -135,7 +135,12 @@ impl Connection {
             }
             return;
         }
-        let Some(mut buffer) = self.handle().pool().take(length as usize) else {
+        // One client that asks for more than it takes in must not hold the buffers of all.
+        let buffer = match state.has_room_to_answer() {
+            true => self.handle().pool().take(length as usize),
+            false => None,
+        };
+        let Some(mut buffer) = buffer else {
             self.read_later(file_system, plan, None);
             return;
         };
@@ -167,6 +172,7 @@ impl Connection {
             let buffer = match buffer {
                 Some(buffer) => buffer,
                 None => {
+                    connection.room_to_answer().await;
                     connection
                         .handle()
                         .pool()
