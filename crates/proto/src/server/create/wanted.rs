@@ -217,8 +217,9 @@ fn map_rights(desired: AccessMask) -> Result<AccessMask, Status> {
     if access.contains(AccessMask::ACCESS_SYSTEM_SECURITY) {
         return Err(Status::PRIVILEGE_NOT_HELD);
     }
-    // Nothing, or nothing but to wait: smbtorture smb2.create.gentest.
-    if access.without(AccessMask::SYNCHRONIZE).is_empty() {
+    // To wait and nothing more is a right of its own, as on Windows and Samba: smbtorture
+    // smb2.sharemode.sharemode-access, smb2.getinfo.getinfo_access.
+    if access.is_empty() {
         return Err(Status::ACCESS_DENIED);
     }
     Ok(access)
