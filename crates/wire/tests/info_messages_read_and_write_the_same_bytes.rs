@@ -5,8 +5,8 @@ mod support;
 use smbeam_wire::dialect::{Capabilities, Dialect};
 use smbeam_wire::fsctl::{
     AllocatedRange, CopyChunkRequest, CopyChunkResponse, CtlCode, InterfaceCapability,
-    NetworkInterface, ResumeKeyResponse, SocketAddress, ValidateNegotiateInfoRequest,
-    ValidateNegotiateInfoResponse, ZeroData,
+    NetworkInterface, ObjectIdBuffer, ResumeKeyResponse, SocketAddress,
+    ValidateNegotiateInfoRequest, ValidateNegotiateInfoResponse, ZeroData,
 };
 use smbeam_wire::query_info::{InfoType, SecurityInformation};
 use smbeam_wire::{FileId, change_notify, ioctl, query_directory, query_info, set_info};
@@ -157,6 +157,15 @@ fn copies_on_the_server() {
     let response = CopyChunkResponse::decode(&output).expect("captured");
     assert_eq!(response.total_bytes_written, 10_417_096);
     assert_eq!(response.encode(), output);
+}
+
+#[test]
+fn object_ids() {
+    let output: Vec<u8> = (0..64).collect();
+    let ids = ObjectIdBuffer::decode(&output).expect("four ids");
+    assert_eq!(ids.birth_object_id.0[0], 32);
+    assert_eq!(ids.encode(), output);
+    assert!(ObjectIdBuffer::decode(&output[..63]).is_err());
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! IOCTL. \[MS-SMB2\] 3.3.5.15
 //!
-//! VALIDATE_NEGOTIATE_INFO is served; everything else is refused with the status that Samba gives
-//! for what it does not do: FS_DRIVER_REQUIRED on IPC$, INVALID_DEVICE_REQUEST elsewhere.
+//! VALIDATE_NEGOTIATE_INFO and CREATE_OR_GET_OBJECT_ID are served; everything else is refused with
+//! the status that Samba gives for what it does not do: FS_DRIVER_REQUIRED on IPC$,
+//! INVALID_DEVICE_REQUEST elsewhere.
+
+mod object_id;
 
 use wire::fsctl::{CtlCode, ValidateNegotiateInfoRequest, ValidateNegotiateInfoResponse};
 use wire::ioctl::{IoctlFlags, Request, Response};
@@ -46,18 +49,11 @@ impl Connection {
             security_mode: negotiated.security_mode,
             dialect: negotiated.dialect,
         };
-        let response = Response {
-            ctl_code: request.ctl_code,
-            file_id: request.file_id,
-            flags: IoctlFlags::NONE,
-            input: &[],
-            output: &answer.encode(),
-        };
-        Ok(Flow::Done(Reply::message(|body| response.encode(body))))
+        Ok(Flow::Done(reply(&request, &answer.encode())))
     }
 }
 
-/// Refuses every other function.
+/// Serves or refuses every other function.
 pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
     let request = Request::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
     context.check_charge(payload_bytes(&request)?)?;
@@ -76,11 +72,25 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
             check_no_open(&request)?;
             Err(refusal)
         }
+        CtlCode::CREATE_OR_GET_OBJECT_ID if context.tree.share.kind == ShareKind::Disk => {
+            object_id::start(context, &request)
+        }
         _ => {
             context.open(request.file_id)?;
             Err(refusal)
         }
     }
+}
+
+fn reply(request: &Request<'_>, output: &[u8]) -> Reply {
+    let response = Response {
+        ctl_code: request.ctl_code,
+        file_id: request.file_id,
+        flags: IoctlFlags::NONE,
+        input: &[],
+        output,
+    };
+    Reply::message(|body| response.encode(body))
 }
 
 /// What the credits of the request must pay for. \[MS-SMB2\] 3.3.5.15

@@ -14,6 +14,7 @@ use wire::{Status, error_response};
 use crate::effect::{FileOp, Outcome};
 use crate::server::context::{self, Context, Progress, Reply};
 use crate::server::open::{Open, malformed};
+pub(crate) use filesystem::volume_id;
 
 /// What goes on once the world has answered.
 pub(crate) struct Step {

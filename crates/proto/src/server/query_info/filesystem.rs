@@ -126,17 +126,21 @@ fn put_attributes(context: &Context<'_>, volume: &VolumeInfo, out: &mut Vec<u8>)
     information.encode(out);
 }
 
-/// The server's id with the number of the share: the same as long as the configuration is.
 fn object_id(context: &Context<'_>) -> FileFsObjectIdInformation {
-    let Guid(mut object_id) = context.server.config.guid;
-    let share = context.tree.share.id.0.to_le_bytes();
-    for (byte, share) in object_id[12..].iter_mut().zip(share) {
-        *byte ^= share;
-    }
     FileFsObjectIdInformation {
-        object_id: Guid(object_id),
+        object_id: volume_id(context),
         extended_info: [0; 48],
     }
+}
+
+/// The server's id with the number of the share: the same as long as the configuration is.
+pub(crate) fn volume_id(context: &Context<'_>) -> Guid {
+    let Guid(mut id) = context.server.config.guid;
+    let share = context.tree.share.id.0.to_le_bytes();
+    for (byte, share) in id[12..].iter_mut().zip(share) {
+        *byte ^= share;
+    }
+    Guid(id)
 }
 
 fn sector_size() -> FileFsSectorSizeInformation {
