@@ -12,9 +12,14 @@ use crate::effect::Metadata;
 use crate::server::open::{Need, Open};
 
 /// Whether the open lets these parts be read. \[MS-SMB2\] 3.3.5.20.3
+///
+/// No part needs no right, as on Windows and Samba: smbtorture smb2.sdread.
 pub(super) fn check(parts: SecurityInformation, open: &Open) -> Result<(), Status> {
     if parts.contains(SecurityInformation::SACL) {
         open.authorize(Need::Right(AccessMask::ACCESS_SYSTEM_SECURITY))?;
+    }
+    if parts.is_empty() {
+        return Ok(());
     }
     open.authorize(Need::Right(AccessMask::READ_CONTROL))
 }

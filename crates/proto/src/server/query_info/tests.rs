@@ -165,6 +165,10 @@ fn some_classes_need_a_right_and_others_none() {
         assert_eq!(denied, Err(Status::ACCESS_DENIED), "{class}");
     }
     query(&mut world, id, 5, 4096).expect("no right is needed");
+    let nothing = query_as(&mut world, id, InfoType::SECURITY, 0, 0, 4096);
+    let (_, nothing) = nothing.expect("no part needs no right");
+    let nothing = SecurityDescriptor::decode(&nothing).expect("a descriptor");
+    assert!(nothing.owner.is_none() && nothing.group.is_none() && nothing.dacl.is_none());
     let denied = query_as(&mut world, id, InfoType::SECURITY, 0, 7, 4096);
     assert_eq!(denied, Err(Status::ACCESS_DENIED));
 }
