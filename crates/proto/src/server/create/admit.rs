@@ -12,6 +12,9 @@ use crate::server::tree_connect::TreeConnect;
 /// Rights that a file with the attribute READONLY gives to nobody.
 const WRITES_DATA: AccessMask =
     AccessMask(AccessMask::FILE_WRITE_DATA.0 | AccessMask::FILE_APPEND_DATA.0);
+/// And what MAXIMUM_ALLOWED does not give besides: a file has no children to delete.
+/// \[MS-FSA\] 2.1.5.1.2.1, smbtorture smb2.maximum_allowed.read_only_file
+const WRITES_ANYTHING: AccessMask = AccessMask(WRITES_DATA.0 | AccessMask::FILE_DELETE_CHILD.0);
 
 /// Whether what was opened may stay open, and with which rights.
 pub(super) fn admit(
@@ -65,7 +68,8 @@ fn without_writes_to_readonly(
         return Err(Status::ACCESS_DENIED);
     }
     // What is left came with MAXIMUM_ALLOWED.
-    Ok(granted.without(WRITES_DATA))
+    let unasked = WRITES_ANYTHING.without(wanted.access);
+    Ok(granted.without(unasked))
 }
 
 fn check_delete(wanted: &Wanted, opened: &Opened, granted: AccessMask) -> Result<(), Status> {

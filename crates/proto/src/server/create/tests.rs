@@ -111,6 +111,18 @@ fn no_way_of_opening_empties_a_file_that_is_read_only() {
 }
 
 #[test]
+fn all_that_a_read_only_file_allows_does_not_write() {
+    let mut world = world();
+    let created = create(&mut world, "readonly", |request| {
+        request.desired_access = AccessMask::MAXIMUM_ALLOWED;
+    });
+    let id = created.expect("it opens to read").id;
+    let granted = world.session.opens.lock()[&id.volatile].granted;
+    let writes = WRITE | AccessMask::FILE_APPEND_DATA | AccessMask::FILE_DELETE_CHILD;
+    assert_eq!(granted, ALL.without(writes));
+}
+
+#[test]
 fn a_read_only_share_lets_nothing_be_made_or_changed() {
     let mut world = World::read_only();
     world.disk.add_file("there", FileAttributes::NONE);
