@@ -1,9 +1,10 @@
 //! IOCTL. \[MS-SMB2\] 3.3.5.15
 //!
-//! VALIDATE_NEGOTIATE_INFO and CREATE_OR_GET_OBJECT_ID are served; everything else is refused with
-//! the status that Samba gives for what it does not do: FS_DRIVER_REQUIRED on IPC$,
-//! INVALID_DEVICE_REQUEST elsewhere.
+//! VALIDATE_NEGOTIATE_INFO, CREATE_OR_GET_OBJECT_ID and the compression of a file, which has none,
+//! are served; everything else is refused with the status that Samba gives for what it does not
+//! do: FS_DRIVER_REQUIRED on IPC$, INVALID_DEVICE_REQUEST elsewhere.
 
+mod compression;
 mod object_id;
 
 use wire::fsctl::{CtlCode, ValidateNegotiateInfoRequest, ValidateNegotiateInfoResponse};
@@ -58,6 +59,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     let request = Request::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
     context.check_charge(payload_bytes(&request)?)?;
     check_flags(&request)?;
+    let is_disk = context.tree.share.kind == ShareKind::Disk;
     let refusal = match context.tree.share.kind {
         ShareKind::Pipe => Status::FS_DRIVER_REQUIRED,
         ShareKind::Disk => Status::INVALID_DEVICE_REQUEST,
@@ -72,9 +74,9 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
             check_no_open(&request)?;
             Err(refusal)
         }
-        CtlCode::CREATE_OR_GET_OBJECT_ID if context.tree.share.kind == ShareKind::Disk => {
-            object_id::start(context, &request)
-        }
+        CtlCode::CREATE_OR_GET_OBJECT_ID if is_disk => object_id::start(context, &request),
+        CtlCode::GET_COMPRESSION if is_disk => compression::get(context, &request),
+        CtlCode::SET_COMPRESSION if is_disk => compression::set(context, &request),
         _ => {
             context.open(request.file_id)?;
             Err(refusal)
