@@ -80,7 +80,9 @@ fn serve_path(arguments: &Arguments, path: &Path) -> anyhow::Result<()> {
     let password = generated_password();
     let mut users = Users::default();
     let mut account = Account::new(QUICK_USER, &password)?;
-    account.unix = Some(owner(&path)?);
+    if is_root() {
+        account.unix = Some(owner(&path)?);
+    }
     users.insert(account);
     let realms = Realms::fixed(&config, users);
     serve(&config, realms, |listening| {
