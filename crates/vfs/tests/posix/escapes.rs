@@ -23,6 +23,15 @@ fn folder() -> (Folder, tempfile::TempDir) {
     (folder, outside)
 }
 
+/// Says that a race is over, even where an assertion ended it.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_link_that_leaves_the_share_leads_nowhere() {
     let (folder, outside) = folder();
@@ -130,6 +139,7 @@ fn a_directory_that_turns_into_a_link_does_not_lead_out() {
     let is_over = AtomicBool::new(false);
     let mut opens = 0;
     std::thread::scope(|scope| {
+        let _over = Over(&is_over);
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 let exchange = RenameFlags::EXCHANGE;
@@ -148,7 +158,6 @@ fn a_directory_that_turns_into_a_link_does_not_lead_out() {
                 share.close(new.file);
             }
         }
-        is_over.store(true, Ordering::Relaxed);
     });
     folder.path("");
     println!("{opens} opens went inside");
@@ -164,6 +173,7 @@ fn a_file_that_turns_into_a_link_does_not_lead_out() {
     let (one, two) = (folder.path("swap"), folder.path("other"));
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _over = Over(&is_over);
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 let exchange = RenameFlags::EXCHANGE;
@@ -175,7 +185,6 @@ fn a_file_that_turns_into_a_link_does_not_lead_out() {
                 .content("swap")
                 .map(|bytes| assert_eq!(bytes, b"inside"));
         }
-        is_over.store(true, Ordering::Relaxed);
     });
 }
 
