@@ -17,7 +17,7 @@
 //! | [`Listener`], [`Stream`], [`Chunk`], [`Part`] | TCP |
 //! | [`Pool`], [`Buffer`] | large, registered, bounded memory |
 //! | [`File`] | positioned reads and writes, fsync |
-//! | [`mailbox`], [`Sender`], [`Receiver`] | messages from other threads |
+//! | [`mailbox()`], [`Sender`], [`Receiver`] | messages from other threads |
 
 #![deny(unsafe_op_in_unsafe_fn)]
 

@@ -131,8 +131,10 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Opens the shares, listens, and starts the workers.
+    /// Opens the shares, listens, and starts the workers. Sets the process's umask to 0.
     pub fn start(config: &Config, users: Realms) -> Result<Self, StartError> {
+        // The permissions of new files are the share's matter, not those of who started us.
+        rustix::process::umask(rustix::fs::Mode::empty());
         let shares = Shares::open(&config.shares)?;
         let started = Instant::now();
         let core = proto::server::Server::new(core_config(config, &shares), start_time());
