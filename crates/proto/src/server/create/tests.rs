@@ -180,6 +180,11 @@ fn rights_that_make_no_sense_are_denied() {
         request.desired_access = AccessMask::NONE;
     });
     assert_eq!(nothing, Status::ACCESS_DENIED);
+    let both = status(&mut world, "there", |request| {
+        request.desired_access = AccessMask(0x0800_0000);
+        request.file_attributes = FileAttributes(0x8);
+    });
+    assert_eq!(both, Status::ACCESS_DENIED);
 }
 
 #[test]

@@ -50,11 +50,13 @@ impl Wanted {
             return Err(Status::BAD_IMPERSONATION_LEVEL);
         }
         let path = SharePath::from_wire(request.name)?;
+        // Rights come first: smbtorture smb2.create.gentest has both wrong.
+        let access = map_rights(request.desired_access)?;
         check_options(request)?;
         let asked = Asked::new(&request.contexts)?;
         let wanted = Self {
             path,
-            access: map_rights(request.desired_access)?,
+            access,
             share_access: request.share_access,
             disposition: request.create_disposition,
             options: request.create_options,
