@@ -31,6 +31,8 @@ pub(super) struct Login {
     pub(super) preauth: PreauthHash,
     /// Whether a leg is with the authenticator.
     is_busy: bool,
+    /// Whether it is to renew a session. If that ends meanwhile, the login comes to nothing.
+    is_renewal: bool,
 }
 
 /// A login that waits until the session it replaces is gone. \[MS-SMB2\] 3.3.5.5.3
@@ -123,6 +125,7 @@ impl Connection {
             conversation: ConversationId(self.number()),
             preauth: self.preauth.clone(),
             is_busy: false,
+            is_renewal: !is_new,
         };
         self.logins.insert(id, login);
         Ok(id)
@@ -288,6 +291,7 @@ impl Connection {
                 renew(&session, accepted);
                 session
             }
+            None if login.is_renewal => return Err(Status::USER_SESSION_DELETED),
             None => self.establish(id, &login, accepted, security_mode)?,
         };
         // [MS-SMB2] 3.3.5.5.3: the last answer of a login is signed, whatever the session needs.

@@ -215,6 +215,24 @@ fn a_failed_login_again_ends_that_session_alone() {
     assert_eq!(bob.enter(&mut rig, "files").status(), Status::SUCCESS);
 }
 
+// A session that was being renewed while it was logged off came back: the renewal, done, found no
+// session and made one under the old id. Whoever had logged off was logged in again, under keys
+// that the client did not expect. The simulator saw it as a wrong signature.
+#[test]
+fn a_session_that_is_gone_is_not_renewed() {
+    for dialect in DIALECTS {
+        let mut rig = Rig::new(|_| {});
+        let mut client = Client::in_share(&mut rig, Options::only(dialect), "alice", "files");
+        let leg = client.log_in(&mut rig, "more");
+        assert_eq!(leg.status(), Status::MORE_PROCESSING_REQUIRED);
+        assert_eq!(log_off(&mut client, &mut rig), Status::SUCCESS);
+        let last = client.setup("alice", SessionId(0));
+        let answer = client.ask(&mut rig, last);
+        assert_eq!(answer.status(), Status::USER_SESSION_DELETED);
+        assert_eq!(rig.connection(client.id).summary().sessions, []);
+    }
+}
+
 #[test]
 fn binding_is_refused_and_harms_nobody() {
     let mut rig = Rig::new(|_| {});
