@@ -1,0 +1,224 @@
+//! Reads see what was written: a register for each cell of each file, checked at the end.
+//!
+//! Every write puts a stamp of its own into whole cells, so that a cell tells who wrote it. A
+//! read may see a write that was under way at the time, or the last one before it. A write whose
+//! outcome is not known may be seen from its start on, and need not be.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::check::{Check, ensure};
+
+/// Bytes of a cell: clients read and write whole ones.
+pub(crate) const CELL: usize = 512;
+/// Cells that a file may have.
+pub(crate) const CELLS: u32 = 400;
+
+/// What fills a cell. 0 is a hole, or past the end of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Stamp(pub(crate) u64);
+
+impl Stamp {
+    /// The `number`th of a user.
+    pub(crate) fn of(user: usize, number: u64) -> Self {
+        Self((user as u64 + 1) << 48 | number)
+    }
+
+    /// Who wrote it.
+    pub(crate) fn user(self) -> Option<usize> {
+        ((self.0 >> 48) as usize).checked_sub(1)
+    }
+
+    /// Cells filled with it.
+    pub(crate) fn fill(self, cells: u32) -> Vec<u8> {
+        self.0.to_le_bytes().repeat(cells as usize * CELL / 8)
+    }
+
+    /// The stamp of a cell; `None` where it is torn.
+    pub(crate) fn read(cell: &[u8]) -> Option<Self> {
+        let first: [u8; 8] = *cell.first_chunk()?;
+        let is_whole = cell.chunks(8).all(|chunk| *chunk == first[..chunk.len()]);
+        is_whole.then_some(Self(u64::from_le_bytes(first)))
+    }
+}
+
+/// A span of the world's ticks: each thing that a client sends or sees has one of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    /// When the request was sent.
+    pub(crate) start: u64,
+    /// When its answer was seen; `None` while it may still have an effect.
+    pub(crate) end: Option<u64>,
+}
+
+/// Which file, by its number on the disk; `None` for a name whose file is not known.
+pub(crate) type Key = Option<u64>;
+
+#[derive(Debug)]
+struct Write {
+    cells: Range<u32>,
+    stamp: Stamp,
+    span: Span,
+    is_certain: bool,
+    /// The connection that it was lost with.
+    connection: u64,
+}
+
+#[derive(Debug)]
+struct Read {
+    key: u64,
+    cell: u32,
+    stamp: Stamp,
+    span: Span,
+}
+
+/// All writes and reads of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    writes: BTreeMap<Key, Vec<Write>>,
+    reads: Vec<Read>,
+}
+
+impl Contents {
+    /// A write that was answered. Unless it is certain it may have had its effect or not.
+    pub(crate) fn wrote(
+        &mut self,
+        key: Key,
+        (cells, stamp): (Range<u32>, Stamp),
+        span: Span,
+        is_certain: bool,
+    ) {
+        let write = Write {
+            cells,
+            stamp,
+            span,
+            is_certain: is_certain && key.is_some(),
+            connection: 0,
+        };
+        self.writes.entry(key).or_default().push(write);
+    }
+
+    /// A write whose answer never comes: its connection is gone.
+    pub(crate) fn lost(
+        &mut self,
+        key: Key,
+        (cells, stamp): (Range<u32>, Stamp),
+        start: u64,
+        connection: u64,
+    ) {
+        let write = Write {
+            cells,
+            stamp,
+            span: Span { start, end: None },
+            is_certain: false,
+            connection,
+        };
+        self.writes.entry(key).or_default().push(write);
+    }
+
+    /// Everything that came in on a connection has had its effect by now.
+    pub(crate) fn settle(&mut self, connection: u64, now: u64) {
+        let lost = self.writes.values_mut().flatten();
+        for write in lost.filter(|write| write.connection == connection) {
+            write.span.end.get_or_insert(now);
+        }
+    }
+
+    /// A read that was answered.
+    pub(crate) fn read(&mut self, key: u64, cell: u32, stamp: Stamp, span: Span) {
+        let read = Read {
+            key,
+            cell,
+            stamp,
+            span,
+        };
+        self.reads.push(read);
+    }
+
+    /// Whether every read saw what it may have seen. How many there were.
+    pub(crate) fn check(&self) -> Check<usize> {
+        for read in &self.reads {
+            ensure(self.explains(read), || {
+                let Read {
+                    key,
+                    cell,
+                    stamp,
+                    span,
+                } = read;
+                format!("file {key:#x}, cell {cell}: read {stamp:x?} at {span:?}, a stale value")
+            })?;
+        }
+        Ok(self.reads.len())
+    }
+
+    fn explains(&self, read: &Read) -> bool {
+        let keys = [Some(read.key), None];
+        let lists = keys.iter().filter_map(|key| self.writes.get(key));
+        let writes: Vec<&Write> = lists
+            .flatten()
+            .filter(|write| write.cells.contains(&read.cell))
+            .collect();
+        let read_end = read.span.end.unwrap_or(u64::MAX);
+        // Whether a later write was done before the read began.
+        let is_over = |end: Option<u64>| {
+            writes.iter().any(|later| {
+                later.is_certain
+                    && end.is_some_and(|end| later.span.start > end)
+                    && later.span.end.is_some_and(|end| end < read.span.start)
+            })
+        };
+        let was_never_written = read.stamp == Stamp::default() && !is_over(Some(0));
+        was_never_written
+            || (writes.iter())
+                .filter(|write| write.stamp == read.stamp && write.span.start <= read_end)
+                .any(|write| !is_over(write.span.end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(start: u64, end: u64) -> Span {
+        Span {
+            start,
+            end: Some(end),
+        }
+    }
+
+    fn contents(reads: &[(u64, Span)]) -> Contents {
+        let mut contents = Contents::default();
+        contents.wrote(Some(1), (0..2, Stamp(7)), span(1, 2), true);
+        contents.wrote(Some(1), (0..1, Stamp(8)), span(5, 8), true);
+        contents.wrote(Some(1), (0..1, Stamp(9)), span(10, 11), false);
+        for (stamp, span) in reads {
+            contents.read(1, 0, Stamp(*stamp), *span);
+        }
+        contents
+    }
+
+    #[test]
+    fn a_read_sees_the_last_write_or_one_under_way() {
+        let good = [
+            (0, span(1, 2)),
+            (7, span(3, 4)),
+            (7, span(6, 7)),
+            (8, span(6, 7)),
+            (8, span(12, 13)),
+            (9, span(12, 13)),
+        ];
+        assert_eq!(contents(&good).check(), Ok(good.len()));
+    }
+
+    #[test]
+    fn a_stale_read_is_found() {
+        for bad in [
+            (0, span(3, 4)),
+            (7, span(9, 9)),
+            (9, span(8, 9)),
+            (5, span(3, 4)),
+        ] {
+            assert!(contents(&[bad]).check().is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! What must be true, as far as clients can see it.
+
+pub(crate) mod contents;
+pub(crate) mod opens;
+
+/// What was found to be wrong.
+pub(crate) type Check<T = ()> = Result<T, String>;
+
+/// A claim that must hold.
+pub(crate) fn ensure(holds: bool, what: impl FnOnce() -> String) -> Check {
+    if holds { Ok(()) } else { Err(what()) }
+}

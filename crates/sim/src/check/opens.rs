@@ -1,0 +1,108 @@
+//! Share modes: no two opens of a file exist that do not allow each other. \[MS-FSA\] 2.1.5.1.2
+
+use std::collections::BTreeMap;
+
+use wire::access::{AccessMask, ShareAccess};
+
+use crate::check::{Check, ensure};
+
+/// An open that certainly exists: its CREATE was answered and its CLOSE not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// Which file.
+    pub(crate) key: u64,
+    /// Rights that were asked for, and so granted.
+    pub(crate) access: AccessMask,
+    /// What the others may do.
+    pub(crate) share: ShareAccess,
+}
+
+/// Names an open: its client and the client's number for it.
+pub(crate) type Holder = (usize, u64);
+
+/// All opens that certainly exist.
+#[derive(Debug, Default)]
+pub(crate) struct Opens {
+    held: BTreeMap<Holder, Held>,
+}
+
+const READS: AccessMask = AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_EXECUTE.0);
+const WRITES: AccessMask =
+    AccessMask(AccessMask::FILE_WRITE_DATA.0 | AccessMask::FILE_APPEND_DATA.0);
+
+/// What one open does, and with which share mode the others allow it.
+const USES: [(AccessMask, ShareAccess); 3] = [
+    (READS, ShareAccess::READ),
+    (WRITES, ShareAccess::WRITE),
+    (AccessMask::DELETE, ShareAccess::DELETE),
+];
+
+impl Opens {
+    /// A CREATE was answered.
+    pub(crate) fn opened(&mut self, holder: Holder, held: Held) -> Check {
+        for (other, its) in &self.held {
+            let is_alike = its.key == held.key;
+            ensure(!is_alike || is_allowed(its, &held), || {
+                format!("{holder:?} {held:x?} was opened beside {other:?} {its:x?}")
+            })?;
+        }
+        self.held.insert(holder, held);
+        Ok(())
+    }
+
+    /// Its CLOSE goes out, or something else that ends it.
+    pub(crate) fn closing(&mut self, holder: Holder) {
+        self.held.remove(&holder);
+    }
+}
+
+fn is_allowed(one: &Held, other: &Held) -> bool {
+    let uses = |open: &Held| {
+        USES.iter()
+            .any(|(access, _)| open.access.intersects(*access))
+    };
+    // Opens that neither read nor write nor delete do not take part.
+    if !uses(one) || !uses(other) {
+        return true;
+    }
+    let allows = |by: &Held, open: &Held| {
+        (USES.iter())
+            .all(|(access, share)| !open.access.intersects(*access) || by.share.contains(*share))
+    };
+    allows(one, other) && allows(other, one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(access: AccessMask, share: ShareAccess) -> Held {
+        Held {
+            key: 1,
+            access,
+            share,
+        }
+    }
+
+    #[test]
+    fn a_conflict_is_found_and_a_close_ends_it() {
+        let mut opens = Opens::default();
+        let reader = held(AccessMask::FILE_READ_DATA, ShareAccess::READ);
+        let writer = held(AccessMask::FILE_WRITE_DATA, ShareAccess::READ);
+        assert_eq!(opens.opened((0, 0), reader), Ok(()));
+        assert_eq!(opens.opened((0, 1), reader), Ok(()));
+        assert!(opens.opened((1, 0), writer).is_err());
+        opens.closing((0, 0));
+        opens.closing((0, 1));
+        assert_eq!(opens.opened((1, 0), writer), Ok(()));
+    }
+
+    #[test]
+    fn who_asks_for_attributes_only_is_in_nobodys_way() {
+        let mut opens = Opens::default();
+        let silent = held(AccessMask::FILE_READ_ATTRIBUTES, ShareAccess::NONE);
+        let writer = held(AccessMask::FILE_WRITE_DATA, ShareAccess::NONE);
+        assert_eq!(opens.opened((0, 0), silent), Ok(()));
+        assert_eq!(opens.opened((0, 1), writer), Ok(()));
+    }
+}

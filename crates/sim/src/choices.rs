@@ -1,0 +1,93 @@
+//! Where decisions come from: a seed, or the bytes of a fuzzer.
+
+use std::collections::VecDeque;
+
+/// Deals out decisions. Two of them from the same seed or the same bytes deal alike.
+#[derive(Clone, Debug)]
+pub struct Choices {
+    state: u64,
+    /// What a fuzzer wants, as far as it goes.
+    script: VecDeque<u8>,
+    is_scripted: bool,
+}
+
+impl Choices {
+    /// Decisions that follow from a number.
+    pub fn from_seed(seed: u64) -> Self {
+        Self {
+            state: seed,
+            script: VecDeque::new(),
+            is_scripted: false,
+        }
+    }
+
+    /// Decisions that a fuzzer makes: each takes a byte or more, and when there are none left
+    /// [`Self::is_exhausted`] says so, and zeros follow.
+    pub fn from_script(script: &[u8]) -> Self {
+        Self {
+            state: 0,
+            script: script.iter().copied().collect(),
+            is_scripted: true,
+        }
+    }
+
+    /// Decisions of their own for a part of the world, so that a change in one part does not
+    /// change all others.
+    #[must_use]
+    pub fn fork(&mut self) -> Self {
+        Self::from_seed(self.number())
+    }
+
+    /// Whether a fuzzer has no more to say.
+    pub fn is_exhausted(&self) -> bool {
+        self.is_scripted && self.script.is_empty()
+    }
+
+    /// Any number.
+    pub fn number(&mut self) -> u64 {
+        if self.is_scripted {
+            return u64::from_le_bytes(std::array::from_fn(|_| {
+                self.script.pop_front().unwrap_or(0)
+            }));
+        }
+        // Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014 (SplitMix64).
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`, which is not 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        assert!(bound > 0, "there is something to choose from");
+        if self.is_scripted && bound <= 256 {
+            return u64::from(self.script.pop_front().unwrap_or(0)) % bound;
+        }
+        self.number() % bound
+    }
+
+    /// The same for an index.
+    pub fn index(&mut self, len: usize) -> usize {
+        self.below(len as u64) as usize
+    }
+
+    /// True so many times in a thousand.
+    pub fn per_mille(&mut self, chance: u16) -> bool {
+        chance > 0 && self.below(1000) < u64::from(chance)
+    }
+
+    /// One of several.
+    pub fn pick<T: Copy>(&mut self, among: &[T]) -> T {
+        among[self.index(among.len())]
+    }
+
+    /// 32 bytes that look random.
+    pub fn bytes(&mut self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        for chunk in bytes.chunks_exact_mut(8) {
+            chunk.copy_from_slice(&self.number().to_le_bytes());
+        }
+        bytes
+    }
+}

@@ -1,0 +1,319 @@
+//! What a client does all day: one operation after the other, chosen at random.
+
+use wire::access::{AccessMask, CreateDisposition, CreateOptions, ShareAccess};
+use wire::cursor::Put;
+use wire::fscc::{FileInfoClass, FileRenameInformation};
+use wire::query_info::InfoType;
+use wire::text::utf16;
+use wire::{FileId, Utf16};
+
+use super::call::{Call, Intent, Opening};
+use super::{Client, Shared, State};
+use crate::check::contents::{CELL, CELLS, Stamp};
+
+/// The names that all clients fight for. Case does not count.
+pub(super) const NAMES: [&str; 9] = [
+    "a",
+    "b",
+    "c",
+    "longer name.txt",
+    "d",
+    "e",
+    "d\\a",
+    "d\\b",
+    "e\\a",
+];
+
+/// Cells of one READ or WRITE, mostly.
+const FEW: u64 = 6;
+/// Cells of 64 KiB and more: they cost several credits.
+const MANY: u32 = 140;
+
+const ACCESSES: [AccessMask; 8] = [
+    AccessMask::FILE_READ_DATA,
+    AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_WRITE_DATA.0),
+    AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_WRITE_DATA.0 | AccessMask::DELETE.0),
+    AccessMask::FILE_READ_ATTRIBUTES,
+    AccessMask(AccessMask::DELETE.0 | AccessMask::FILE_READ_ATTRIBUTES.0),
+    AccessMask::MAXIMUM_ALLOWED,
+    AccessMask::GENERIC_ALL,
+    AccessMask(AccessMask::GENERIC_READ.0 | AccessMask::GENERIC_WRITE.0),
+];
+
+const DISPOSITIONS: [CreateDisposition; 8] = [
+    CreateDisposition::SUPERSEDE,
+    CreateDisposition::OPEN,
+    CreateDisposition::OPEN,
+    CreateDisposition::CREATE,
+    CreateDisposition::OPEN_IF,
+    CreateDisposition::OPEN_IF,
+    CreateDisposition::OVERWRITE,
+    CreateDisposition::OVERWRITE_IF,
+];
+
+impl Client {
+    /// Does something.
+    pub(super) fn act(&mut self, shared: &mut Shared<'_>) {
+        // With few credits left it asks for more. No operation uses more than four.
+        if !self.can_send(4) {
+            if self.can_send(1) {
+                self.submit(vec![Call::echo()], shared);
+            }
+            return;
+        }
+        self.quota -= 1;
+        if self.choices.per_mille(shared.faults.mischief) {
+            return self.mischief(shared);
+        }
+        match self.choices.below(100) {
+            0..22 => self.create_one(shared),
+            22..40 => self.write_some(shared),
+            40..58 => self.read_some(shared),
+            58..66 => self.close_one(shared),
+            66..84 => self.change_or_ask(shared),
+            84..89 => self.related(shared),
+            89..93 => self.unrelated(shared),
+            93..96 => self.cancel(shared),
+            96..98 => self.submit(vec![Call::echo()], shared),
+            98 => self.change_tree(shared),
+            _ => self.come_again(shared),
+        }
+    }
+
+    fn come_again(&mut self, shared: &mut Shared<'_>) {
+        match self.choices.below(2) {
+            0 => self.log_off(shared),
+            _ if self.initiator.is_none() => self.log_in(true, true, shared),
+            _ => self.submit(vec![Call::echo()], shared),
+        }
+    }
+
+    fn create_one(&mut self, shared: &mut Shared<'_>) {
+        let create = self.create();
+        self.submit(vec![create], shared);
+    }
+
+    /// A CREATE of anything, and a place for its open.
+    fn create(&mut self) -> Call {
+        let name = self.choices.pick(&NAMES);
+        let is_directory = matches!(name, "d" | "e") && !self.choices.per_mille(200);
+        let mut options = match is_directory {
+            true => CreateOptions::DIRECTORY_FILE,
+            false => CreateOptions::NON_DIRECTORY_FILE,
+        };
+        let access = self.choices.pick(&ACCESSES);
+        let may_delete = access.intersects(AccessMask::DELETE | AccessMask::GENERIC_ALL);
+        if may_delete && self.choices.per_mille(200) {
+            options |= CreateOptions::DELETE_ON_CLOSE;
+        }
+        let disposition = match is_directory {
+            true => CreateDisposition::OPEN_IF,
+            false => self.choices.pick(&DISPOSITIONS),
+        };
+        let generous = ShareAccess::READ | ShareAccess::WRITE | ShareAccess::DELETE;
+        let share = match self.choices.per_mille(500) {
+            true => generous,
+            false => ShareAccess(self.choices.below(8) as u32),
+        };
+        self.opening(name, access, share, (disposition, options))
+    }
+
+    pub(super) fn opening(
+        &mut self,
+        name: &str,
+        access: AccessMask,
+        share: ShareAccess,
+        (disposition, options): (CreateDisposition, CreateOptions),
+    ) -> Call {
+        let slot = self.next_slot;
+        self.next_slot += 1;
+        let opening = Opening {
+            slot,
+            access,
+            share,
+            disposition,
+            options,
+            is_audit: self.audit.is_some(),
+        };
+        self.new_slot(&opening);
+        match self.choices.per_mille(200) {
+            true => Call::create(&name.to_uppercase(), opening),
+            false => Call::create(name, opening),
+        }
+    }
+
+    /// One of the opens that this client has.
+    fn pick_open(&mut self) -> Option<(u64, FileId)> {
+        let opens = self
+            .slots
+            .iter()
+            .filter(|(_, slot)| slot.state == State::Open);
+        let opens: Vec<(u64, FileId)> = opens
+            .map(|(number, slot)| (*number, slot.file_id))
+            .collect();
+        match opens.is_empty() {
+            true => None,
+            false => Some(self.choices.pick(&opens)),
+        }
+    }
+
+    fn some_cells(&mut self) -> std::ops::Range<u32> {
+        let count = match self.choices.per_mille(40) {
+            true => MANY,
+            false => 1 + self.choices.below(FEW) as u32,
+        };
+        let start = match self.choices.per_mille(100) {
+            true => self.choices.below(u64::from(CELLS - MANY)) as u32,
+            false => self.choices.below(8) as u32,
+        };
+        start..start + self.affordable(count)
+    }
+
+    /// Without large requests no more than 64 KiB go at once.
+    fn affordable(&self, cells: u32) -> u32 {
+        let has_large_mtu = self.agreed.is_some_and(|agreed| agreed.has_large_mtu);
+        match has_large_mtu {
+            true => cells,
+            false => cells.min(65_536 / CELL as u32),
+        }
+    }
+
+    fn next_stamp(&mut self) -> Stamp {
+        self.next_stamp += 1;
+        Stamp::of(self.user, (self.id as u64) << 32 | self.next_stamp)
+    }
+
+    fn write_some(&mut self, shared: &mut Shared<'_>) {
+        let Some((slot, file_id)) = self.pick_open() else {
+            return self.create_one(shared);
+        };
+        let (cells, stamp) = (self.some_cells(), self.next_stamp());
+        self.submit(vec![Call::write(slot, file_id, cells, stamp)], shared);
+    }
+
+    fn read_some(&mut self, shared: &mut Shared<'_>) {
+        let Some((slot, file_id)) = self.pick_open() else {
+            return self.create_one(shared);
+        };
+        let cells = self.some_cells();
+        self.submit(vec![Call::read(slot, file_id, cells)], shared);
+    }
+
+    fn close_one(&mut self, shared: &mut Shared<'_>) {
+        let Some((slot, file_id)) = self.pick_open() else {
+            return self.create_one(shared);
+        };
+        self.is_closing(slot, shared);
+        let wants_attributes = self.choices.per_mille(500);
+        self.submit(vec![Call::close(slot, file_id, wants_attributes)], shared);
+    }
+
+    pub(super) fn is_closing(&mut self, slot: u64, shared: &mut Shared<'_>) {
+        if let Some(slot) = self.slots.get_mut(&slot) {
+            slot.state = State::Closing;
+        }
+        shared.opens.closing((self.id, slot));
+    }
+
+    fn change_or_ask(&mut self, shared: &mut Shared<'_>) {
+        let Some((slot, file_id)) = self.pick_open() else {
+            return self.create_one(shared);
+        };
+        let call = match self.choices.below(9) {
+            0 => Call::flush(file_id),
+            1 => self.rename(file_id),
+            2 => {
+                let is_to_go = [self.choices.below(2) as u8];
+                Call::set_info(Intent::Any, file_id, FileInfoClass::DISPOSITION, &is_to_go)
+            }
+            3 => self.cut(slot, file_id, FileInfoClass::END_OF_FILE),
+            4 => self.cut(slot, file_id, FileInfoClass::ALLOCATION),
+            5 => {
+                let class = self
+                    .choices
+                    .pick(&[4, 5, 6, 7, 9, 14, 16, 18, 22, 34, 35, 59, 77]);
+                let room = self.choices.pick(&[0, 8, 104, 4096, 65_536]);
+                Call::query_info(file_id, InfoType::FILE, class, room)
+            }
+            6 => {
+                let class = self.choices.pick(&[1, 3, 4, 5, 7, 8, 11, 99]);
+                Call::query_info(file_id, InfoType::FILESYSTEM, class, 4096)
+            }
+            7 => Call::query_info(file_id, InfoType::SECURITY, 0, 4096),
+            _ => self.list(file_id),
+        };
+        self.submit(vec![call], shared);
+    }
+
+    fn list(&mut self, file_id: FileId) -> Call {
+        let class = self.choices.pick(&[1, 2, 3, 12, 37, 38]);
+        let flags = self.choices.pick(&[0, 1, 2, 3, 0x10]);
+        let pattern = self
+            .choices
+            .pick(&["*", "?", "a*", "a", "<.txt", "nothing"]);
+        Call::query_directory(file_id, class, flags, pattern)
+    }
+
+    fn rename(&mut self, file_id: FileId) -> Call {
+        let name = utf16(self.choices.pick(&NAMES));
+        let rename = FileRenameInformation {
+            is_replacing: self.choices.per_mille(500),
+            root_directory: 0,
+            name: Utf16(&name),
+        };
+        let mut buffer = Vec::new();
+        rename.encode(&mut buffer);
+        Call::set_info(Intent::Any, file_id, FileInfoClass::RENAME, &buffer)
+    }
+
+    /// Cuts the file: what comes after is as if it had been written with zeros.
+    fn cut(&mut self, slot: u64, file_id: FileId, class: FileInfoClass) -> Call {
+        let end = self.choices.below(12) as u32;
+        let mut buffer = Vec::new();
+        buffer.put_u64(u64::from(end) * CELL as u64);
+        let intent = Intent::Write {
+            slot,
+            cells: end..CELLS,
+            stamp: Stamp::default(),
+        };
+        Call::set_info(intent, file_id, class, &buffer)
+    }
+
+    /// A compound whose members act on the open of its first.
+    fn related(&mut self, shared: &mut Shared<'_>) {
+        let create = self.create();
+        let Intent::Create(Opening { slot, .. }) = create.intent else {
+            unreachable!("a create creates");
+        };
+        let all = FileId::RELATED;
+        let cells = 0..1 + self.choices.below(FEW) as u32;
+        let middle = match self.choices.below(4) {
+            0 => Call::write(slot, all, cells, self.next_stamp()),
+            1 => Call::read(slot, all, cells),
+            2 => self.list(all),
+            _ => Call::query_info(all, InfoType::FILE, FileInfoClass::ALL.0, 4096),
+        };
+        let mut calls = vec![create, middle];
+        if self.choices.per_mille(800) {
+            // The open is closed before anybody sees its answer.
+            self.is_closing(slot, shared);
+            calls.push(Call::close(slot, all, false));
+        }
+        for call in &mut calls[1..] {
+            call.is_related = true;
+        }
+        self.submit(calls, shared);
+    }
+
+    /// A compound whose members have nothing to do with each other.
+    fn unrelated(&mut self, shared: &mut Shared<'_>) {
+        let mut calls = vec![Call::echo()];
+        if let Some((slot, file_id)) = self.pick_open() {
+            let stamp = self.next_stamp();
+            calls.push(Call::write(slot, file_id, 0..2, stamp));
+            calls.push(Call::read(slot, file_id, 1..3));
+        }
+        calls.push(self.create());
+        self.submit(calls, shared);
+    }
+}

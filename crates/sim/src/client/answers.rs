@@ -1,0 +1,248 @@
+//! What answers say, and whether that can be.
+
+use wire::access::{AccessMask, CreateDisposition};
+use wire::create::CreateAction;
+use wire::create_context::{OnDiskIdResponse, find, name};
+use wire::{Header, Status};
+
+use super::call::{Intent, Opening};
+use super::ledger::Pending;
+use super::{Client, Shared, Slot, State};
+use crate::check::contents::{CELL, CELLS, Span, Stamp};
+use crate::check::opens::Held;
+use crate::check::{Check, ensure};
+
+/// Failures after which nothing was changed for certain. After any other one it may have been.
+const REFUSALS: [Status; 13] = [
+    Status::ACCESS_DENIED,
+    Status::CANNOT_DELETE,
+    Status::DELETE_PENDING,
+    Status::DIRECTORY_NOT_EMPTY,
+    Status::FILE_CLOSED,
+    Status::FILE_IS_A_DIRECTORY,
+    Status::INVALID_PARAMETER,
+    Status::NOT_A_DIRECTORY,
+    Status::OBJECT_NAME_COLLISION,
+    Status::OBJECT_NAME_INVALID,
+    Status::OBJECT_NAME_NOT_FOUND,
+    Status::OBJECT_PATH_NOT_FOUND,
+    Status::SHARING_VIOLATION,
+];
+
+/// Whether the disposition empties a file that is there.
+pub(super) fn overwrites(disposition: CreateDisposition) -> bool {
+    matches!(
+        disposition,
+        CreateDisposition::SUPERSEDE
+            | CreateDisposition::OVERWRITE
+            | CreateDisposition::OVERWRITE_IF
+    )
+}
+
+impl Client {
+    /// Takes the final answer to a request.
+    pub(super) fn answer(
+        &mut self,
+        pending: Pending,
+        header: &Header,
+        message: &[u8],
+        (is_sealed, end): (bool, u64),
+        shared: &mut Shared<'_>,
+    ) -> Check {
+        if let Intent::Login { .. } = pending.intent {
+            return self.logged_in(&pending, header, message, is_sealed, shared);
+        }
+        self.check_signature(&pending, header, message, is_sealed)?;
+        check_status(header)?;
+        shared.report.answers += 1;
+        let span = Span {
+            start: pending.start,
+            end: Some(end),
+        };
+        match pending.intent {
+            Intent::Negotiate => self.negotiated(message, shared),
+            Intent::Login { .. } => unreachable!("logins went another way"),
+            Intent::Tree => self.entered(header, shared),
+            Intent::ForbiddenTree => ensure(header.status != Status::SUCCESS, || {
+                format!("a share was entered by whom it is closed to: {header:?}")
+            }),
+            Intent::LeaveTree => self.left_tree(header, shared),
+            Intent::Logoff => self.logged_off(header, shared),
+            Intent::Create(opening) => self.created(&opening, header, message, span, shared),
+            Intent::Close { slot } => {
+                self.slots.remove(&slot);
+                Ok(())
+            }
+            Intent::Read { slot, cells } => {
+                let first = cells.start..cells.end;
+                self.has_read(slot, first, header, message, span, shared)
+            }
+            Intent::Write { slot, cells, stamp } => {
+                let key = self.slots.get(&slot).and_then(|slot| slot.key);
+                let is_certain = header.status == Status::SUCCESS;
+                if !REFUSALS.contains(&header.status) {
+                    (shared.contents).wrote(key, (cells, stamp), span, is_certain);
+                }
+                Ok(())
+            }
+            Intent::List | Intent::Any => Ok(()),
+            Intent::Refused(with) => ensure(with.contains(&header.status), || {
+                format!("refused otherwise than with {with:?}: {header:?}")
+            }),
+        }
+    }
+
+    fn created(
+        &mut self,
+        opening: &Opening,
+        header: &Header,
+        message: &[u8],
+        span: Span,
+        shared: &mut Shared<'_>,
+    ) -> Check {
+        let blank = (0..CELLS, Stamp::default());
+        if header.status != Status::SUCCESS {
+            self.slots.remove(&opening.slot);
+            if overwrites(opening.disposition) && !REFUSALS.contains(&header.status) {
+                shared.contents.wrote(None, blank, span, false);
+            }
+            return check_audit(opening, header);
+        }
+        let response = wire::create::Response::decode(message);
+        let response = response.map_err(|error| format!("CREATE: {error}"))?;
+        let id = find(&response.contexts, name::ON_DISK_ID).ok_or("a CREATE without QFid")?;
+        let id = OnDiskIdResponse::decode(id).map_err(|error| format!("QFid: {error}"))?;
+        let key = id.disk_file_id;
+        if response.create_action != CreateAction::OPENED {
+            shared.contents.wrote(Some(key), blank, span, true);
+        }
+        shared.file_ids.push(response.file_id);
+        self.open(opening, key, response.file_id, shared)
+    }
+
+    fn open(
+        &mut self,
+        opening: &Opening,
+        key: u64,
+        file_id: wire::FileId,
+        shared: &mut Shared<'_>,
+    ) -> Check {
+        let Some(slot) = self.slots.get_mut(&opening.slot) else {
+            return Ok(());
+        };
+        slot.file_id = file_id;
+        slot.key = Some(key);
+        if slot.state != State::Opening {
+            return Ok(());
+        }
+        slot.state = State::Open;
+        let held = Held {
+            key,
+            access: specific(opening.access),
+            share: opening.share,
+        };
+        shared.opens.opened((self.id, opening.slot), held)
+    }
+
+    fn has_read(
+        &mut self,
+        slot: u64,
+        cells: std::ops::Range<u32>,
+        header: &Header,
+        message: &[u8],
+        span: Span,
+        shared: &mut Shared<'_>,
+    ) -> Check {
+        let Some(key) = self.slots.get(&slot).and_then(|slot| slot.key) else {
+            return Ok(());
+        };
+        let data = match header.status {
+            Status::SUCCESS => read_data(message, &cells)?,
+            Status::END_OF_FILE => &[],
+            _ => return Ok(()),
+        };
+        let mut next = cells.start;
+        for cell in data.chunks(CELL) {
+            let stamp = Stamp::read(cell).ok_or("a cell is torn")?;
+            self.check_owner(stamp, shared)?;
+            shared.contents.read(key, next, stamp, span);
+            next += 1;
+        }
+        shared.report.cells_read += u64::from(next - cells.start);
+        // What did not come is past the end of the file.
+        if shared.scenario.faults.short_read == 0 {
+            for cell in next..cells.end {
+                (shared.contents).read(key, cell, Stamp::default(), span);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where files are their owner's alone, nobody sees another's bytes.
+    fn check_owner(&self, stamp: Stamp, shared: &Shared<'_>) -> Check {
+        let owner = stamp.user();
+        let is_open = !shared.scenario.private_files || owner.is_none_or(|user| user == self.user);
+        ensure(is_open, || {
+            format!("user {} read what user {owner:?} wrote", self.user)
+        })
+    }
+
+    pub(super) fn new_slot(&mut self, opening: &Opening) {
+        let slot = Slot {
+            state: State::Opening,
+            file_id: wire::FileId::RELATED,
+            key: None,
+        };
+        self.slots.insert(opening.slot, slot);
+    }
+}
+
+fn read_data<'m>(message: &'m [u8], cells: &std::ops::Range<u32>) -> Check<&'m [u8]> {
+    let (_, data) = wire::read::Response::decode(message).map_err(|e| format!("READ: {e}"))?;
+    let wanted = (cells.end - cells.start) as usize * CELL;
+    let is_good = !data.is_empty() && data.len() <= wanted && data.len().is_multiple_of(CELL);
+    ensure(is_good, || {
+        format!("{} bytes were read of {wanted}", data.len())
+    })?;
+    Ok(data)
+}
+
+/// What a server never says to a client that asks properly.
+fn check_status(header: &Header) -> Check {
+    let is_bug = matches!(
+        header.status,
+        Status::INTERNAL_ERROR | Status::NOT_IMPLEMENTED | Status::UNSUCCESSFUL
+    );
+    ensure(!is_bug, || {
+        format!("an answer that owns up to a bug: {header:?}")
+    })
+}
+
+/// When nobody else is there, nothing is in the way of an open.
+fn check_audit(opening: &Opening, header: &Header) -> Check {
+    let is_explained = matches!(
+        header.status,
+        Status::OBJECT_NAME_NOT_FOUND
+            | Status::OBJECT_PATH_NOT_FOUND
+            | Status::FILE_IS_A_DIRECTORY
+            | Status::ACCESS_DENIED
+    );
+    ensure(!opening.is_audit || is_explained, || {
+        format!("something is left behind: {header:?}")
+    })
+}
+
+/// The rights that an open has at least.
+fn specific(access: AccessMask) -> AccessMask {
+    let mut specific = access;
+    if access.intersects(AccessMask::GENERIC_READ | AccessMask::GENERIC_ALL) {
+        specific |= AccessMask::FILE_READ_DATA;
+    }
+    if access.intersects(AccessMask::GENERIC_WRITE | AccessMask::GENERIC_ALL) {
+        specific |= AccessMask::FILE_WRITE_DATA;
+    }
+    if access.contains(AccessMask::GENERIC_ALL) {
+        specific |= AccessMask::DELETE;
+    }
+    specific
+}

@@ -1,0 +1,162 @@
+//! A client's books: MessageIds and credits, and which answers are still to come.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wire::{AsyncId, Command, Header, MessageId, Status};
+
+use crate::check::{Check, ensure};
+use crate::choices::Choices;
+use crate::client::call::Intent;
+
+/// A request whose answer is still to come.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) command: Command,
+    pub(crate) intent: Intent,
+    /// The world's tick when it was sent.
+    pub(crate) start: u64,
+    /// Whether the answer must be signed.
+    pub(crate) is_signed: bool,
+    /// Whether the answer must be sealed.
+    pub(crate) is_sealed: bool,
+    /// Set by an interim answer.
+    pub(crate) async_id: Option<AsyncId>,
+}
+
+/// The books of one connection.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    /// MessageIds that were granted and not used.
+    free: BTreeSet<u64>,
+    /// One above the highest id that was granted.
+    high: u64,
+    pending: BTreeMap<u64, Pending>,
+    /// Credits that the server gives at most.
+    limit: u16,
+}
+
+impl Ledger {
+    pub(crate) fn new(limit: u16) -> Self {
+        Self {
+            free: BTreeSet::from([0]),
+            high: 1,
+            pending: BTreeMap::new(),
+            limit,
+        }
+    }
+
+    /// Requests under way.
+    pub(crate) fn under_way(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Ids in a row from which a request of so many credits can be paid.
+    pub(crate) fn has_run(&self, charge: u16) -> bool {
+        self.run_from(0, charge).is_some()
+    }
+
+    /// Takes ids in a row: the first that there are, or now and then others.
+    pub(crate) fn take(&mut self, charge: u16, choices: &mut Choices) -> Option<MessageId> {
+        let start = match choices.per_mille(100) {
+            true => self.high.saturating_sub(choices.below(16)),
+            false => 0,
+        };
+        let first = (self.run_from(start, charge)).or_else(|| self.run_from(0, charge))?;
+        for id in first..first + u64::from(charge) {
+            self.free.remove(&id);
+        }
+        Some(MessageId(first))
+    }
+
+    fn run_from(&self, start: u64, charge: u16) -> Option<u64> {
+        let mut run = 0;
+        let mut last = None;
+        for id in self.free.range(start..) {
+            let goes_on = last.is_some_and(|last: u64| last + 1 == *id);
+            run = if goes_on { run + 1 } else { 1 };
+            last = Some(*id);
+            if run == u64::from(charge) {
+                return Some(id + 1 - run);
+            }
+        }
+        None
+    }
+
+    /// An id that was used before, if there is one.
+    pub(crate) fn used(&self) -> Option<MessageId> {
+        let lowest = self.free.first().copied().unwrap_or(self.high);
+        lowest.checked_sub(1).map(MessageId)
+    }
+
+    pub(crate) fn expect(&mut self, id: MessageId, pending: Pending) {
+        let before = self.pending.insert(id.0, pending);
+        assert!(before.is_none(), "an id is used once");
+    }
+
+    /// A request that can be cancelled: its id, and the AsyncId if it has one.
+    pub(crate) fn any(&self, choices: &mut Choices) -> Option<(MessageId, Option<AsyncId>)> {
+        if self.pending.is_empty() {
+            return None;
+        }
+        let index = choices.index(self.pending.len());
+        let (id, pending) = self.pending.iter().nth(index)?;
+        Some((MessageId(*id), pending.async_id))
+    }
+
+    /// An answer: the request that it settles, or `None` where it tells to wait.
+    pub(crate) fn answered(&mut self, header: &Header) -> Check<Option<Pending>> {
+        let id = header.message_id;
+        let unknown = || format!("{id:?} is answered, and nobody asked: {header:?}");
+        self.grant(header.credits)?;
+        let pending = self.pending.get_mut(&id.0).ok_or_else(unknown)?;
+        let async_id = match header.target {
+            wire::header::Target::Async(async_id) => Some(async_id),
+            wire::header::Target::Sync { .. } => None,
+        };
+        let command = pending.command;
+        ensure(header.command == command, || {
+            format!("{command:?} is answered by {header:?}")
+        })?;
+        if header.status == Status::PENDING {
+            ensure(pending.async_id.is_none() && async_id.is_some(), || {
+                format!("a second interim answer, or one without AsyncId: {header:?}")
+            })?;
+            pending.async_id = async_id;
+            return Ok(None);
+        }
+        ensure(pending.async_id == async_id, || {
+            format!("{:?} was announced, not {header:?}", pending.async_id)
+        })?;
+        Ok(self.pending.remove(&id.0))
+    }
+
+    fn grant(&mut self, credits: u16) -> Check {
+        let high = self.high + u64::from(credits);
+        self.free.extend(self.high..high);
+        self.high = high;
+        let (held, limit) = (self.free.len(), usize::from(self.limit));
+        ensure(held <= limit, || {
+            format!("{held} credits are held, and {limit} are the limit")
+        })
+    }
+
+    /// Whether the client can go on: with nothing under way there is a credit.
+    pub(crate) fn check_starvation(&self) -> Check {
+        ensure(!self.pending.is_empty() || !self.free.is_empty(), || {
+            "all is answered, and there is no credit".into()
+        })
+    }
+
+    /// What a failure report says.
+    pub(crate) fn describe(&self) -> String {
+        let first: Vec<_> = self.free.iter().take(3).collect();
+        let (held, high, pending) = (self.free.len(), self.high, &self.pending);
+        format!("{held} credits from {first:?} below {high}, under way: {pending:?}")
+    }
+
+    /// Everything that will not be answered any more.
+    pub(crate) fn abandon(&mut self) -> Vec<Pending> {
+        let pending = std::mem::take(&mut self.pending);
+        pending.into_values().collect()
+    }
+}

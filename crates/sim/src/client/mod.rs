@@ -1,0 +1,276 @@
+//! A scripted client: one connection after the other, with its own books and its own keys, that
+//! checks every answer.
+
+mod act;
+mod answers;
+mod audit;
+pub(crate) mod call;
+mod connect;
+mod keys;
+mod ledger;
+mod mischief;
+mod send;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use auth::Initiator;
+use crypto::PreauthHash;
+use proto::effect::Now;
+use wire::dialect::Dialect;
+use wire::{FileId, SessionId, TreeId};
+
+use crate::Report;
+use crate::check::Check;
+use crate::check::contents::{CELLS, Contents, Key, Stamp};
+use crate::check::opens::Opens;
+use crate::choices::Choices;
+use crate::scenario::{Faults, Protection, Scenario};
+use call::{Call, Intent};
+use keys::{Agreed, Keys};
+use ledger::{Ledger, Pending};
+
+/// What a client wants of the world.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Send this frame.
+    Frame(Vec<u8>),
+    /// Ask again what to do.
+    Think,
+    /// End the connection.
+    HangUp,
+}
+
+/// What a client sees of the world, and the books that all clients share.
+pub(crate) struct Shared<'a> {
+    pub(crate) tick: &'a mut u64,
+    pub(crate) now: Now,
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) faults: &'a Faults,
+    pub(crate) contents: &'a mut Contents,
+    pub(crate) opens: &'a mut Opens,
+    /// Names of opens, for who would like to use those of others.
+    pub(crate) file_ids: &'a mut Vec<FileId>,
+    pub(crate) orders: Vec<Order>,
+    pub(crate) report: &'a mut Report,
+}
+
+impl Shared<'_> {
+    /// The next point on the clock of what clients send and see.
+    pub(crate) fn tick(&mut self) -> u64 {
+        *self.tick += 1;
+        *self.tick
+    }
+}
+
+/// How far a client has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It has no connection.
+    Away,
+    Negotiating,
+    LoggingIn,
+    EnteringTree,
+    Running,
+    /// It did what ends a connection, and waits for that.
+    Doomed,
+    /// It has done all that it was to do.
+    Done,
+}
+
+/// How an open stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Opening,
+    Open,
+    /// It may exist or not: a CLOSE, LOGOFF or the like is under way.
+    Closing,
+}
+
+/// An open, or one that is asked for.
+#[derive(Debug)]
+struct Slot {
+    state: State,
+    file_id: FileId,
+    key: Key,
+}
+
+/// A client.
+pub(crate) struct Client {
+    pub(crate) id: usize,
+    user: usize,
+    protection: Protection,
+    offered: Vec<Dialect>,
+    choices: Choices,
+    /// The connection; a number of its own each time.
+    pub(crate) link: Option<u64>,
+    pub(crate) phase: Phase,
+    /// Operations still to be done.
+    pub(crate) quota: u32,
+    /// Names still to be looked at, for a client that looks at what the others left.
+    audit: Option<VecDeque<String>>,
+    agreed: Option<Agreed>,
+    /// Of the connection, and of the login.
+    preauth: PreauthHash,
+    login_preauth: PreauthHash,
+    initiator: Option<Initiator>,
+    /// Logins begun: answers to one that was given up are told by it.
+    logins: u64,
+    session: SessionId,
+    /// Whether the login of that session is done.
+    is_logged_in: bool,
+    /// The session of the connection before, to be replaced.
+    previous: SessionId,
+    /// Of each session of the connection: an answer may come after its session's end.
+    keys: BTreeMap<SessionId, Keys>,
+    tree: TreeId,
+    ledger: Ledger,
+    /// Requests that wait for credits.
+    deferred: VecDeque<Call>,
+    slots: BTreeMap<u64, Slot>,
+    next_slot: u64,
+    next_stamp: u64,
+}
+
+impl Client {
+    pub(crate) fn new(id: usize, user: usize, scenario: &Scenario, mut choices: Choices) -> Self {
+        let newest = choices.pick(&scenario.dialects);
+        let offered = scenario.dialects.iter().copied();
+        Self {
+            id,
+            user,
+            protection: choices.pick(&scenario.protections),
+            offered: offered.filter(|dialect| *dialect <= newest).collect(),
+            choices,
+            link: None,
+            phase: Phase::Away,
+            quota: scenario.operations,
+            audit: None,
+            agreed: None,
+            preauth: PreauthHash::new(),
+            login_preauth: PreauthHash::new(),
+            initiator: None,
+            logins: 0,
+            session: SessionId(0),
+            is_logged_in: false,
+            previous: SessionId(0),
+            keys: BTreeMap::new(),
+            tree: TreeId(0),
+            ledger: Ledger::new(scenario.credits),
+            deferred: VecDeque::new(),
+            slots: BTreeMap::new(),
+            next_slot: 0,
+            next_stamp: 0,
+        }
+    }
+
+    /// A connection is there.
+    pub(crate) fn connected(&mut self, link: u64, shared: &mut Shared<'_>) {
+        self.link = Some(link);
+        self.ledger = Ledger::new(shared.scenario.credits);
+        self.preauth = PreauthHash::new();
+        self.agreed = None;
+        self.session = SessionId(0);
+        self.is_logged_in = false;
+        self.keys.clear();
+        self.tree = TreeId(0);
+        self.negotiate(shared);
+    }
+
+    /// The connection is gone: what was under way may have had its effect, or may have it still.
+    pub(crate) fn disconnected(&mut self, shared: &mut Shared<'_>) {
+        let link = self.link.take().expect("there was one");
+        self.leave_all(shared);
+        for pending in self.ledger.abandon() {
+            self.lose(&pending, link, shared);
+        }
+        self.slots.clear();
+        self.deferred.clear();
+        if self.session != SessionId(0) {
+            self.previous = self.session;
+        }
+        self.phase = match self.is_finished() {
+            true => Phase::Done,
+            false => Phase::Away,
+        };
+    }
+
+    /// What is left is not to be seen or done.
+    fn is_finished(&self) -> bool {
+        self.quota == 0 && self.audit.as_ref().is_none_or(VecDeque::is_empty)
+    }
+
+    fn lose(&mut self, pending: &Pending, link: u64, shared: &mut Shared<'_>) {
+        let start = pending.start;
+        match &pending.intent {
+            Intent::Write { slot, cells, stamp } => {
+                let key = self.slots.get(slot).and_then(|slot| slot.key);
+                let what = (cells.clone(), *stamp);
+                shared.contents.lost(key, what, start, link);
+            }
+            Intent::Create(opening) if answers::overwrites(opening.disposition) => {
+                let what = (0..CELLS, Stamp::default());
+                shared.contents.lost(None, what, start, link);
+            }
+            _ => {}
+        }
+    }
+
+    /// All opens end, or may end, by something else than a CLOSE.
+    fn leave_all(&mut self, shared: &mut Shared<'_>) {
+        for (number, slot) in &mut self.slots {
+            slot.state = State::Closing;
+            shared.opens.closing((self.id, *number));
+        }
+    }
+
+    /// What a failure report says.
+    pub(crate) fn describe(&self) -> String {
+        let Self {
+            id,
+            user,
+            protection,
+            link,
+            phase,
+            quota,
+            ledger,
+            agreed,
+            ..
+        } = self;
+        format!(
+            "client {id} of user {user}, {protection:?}, connection {link:?}, {phase:?}, \
+             {quota} to do, {agreed:?}, {}",
+            ledger.describe()
+        )
+    }
+
+    /// What to do next, if anything.
+    pub(crate) fn think(&mut self, shared: &mut Shared<'_>) -> Check {
+        if self.phase != Phase::Running {
+            return Ok(());
+        }
+        if self.audit.is_some() {
+            self.look(shared);
+            return Ok(());
+        }
+        // A fuzzer that has no more to say has nothing more to do.
+        if self.quota == 0 || self.choices.is_exhausted() {
+            self.quota = 0;
+            self.finish(shared);
+            return Ok(());
+        }
+        if self.ledger.under_way() < shared.scenario.depth {
+            self.act(shared);
+        }
+        shared.orders.push(Order::Think);
+        Ok(())
+    }
+
+    /// Leaves once all is answered.
+    fn finish(&mut self, shared: &mut Shared<'_>) {
+        let order = match self.ledger.under_way() {
+            0 => Order::HangUp,
+            _ => Order::Think,
+        };
+        shared.orders.push(order);
+    }
+}

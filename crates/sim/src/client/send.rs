@@ -1,0 +1,236 @@
+//! Requests on their way out, and answers before they are read.
+
+use wire::compound::{Members, link};
+use wire::header::{HEADER_LEN, Target};
+use wire::transform::Transform;
+use wire::{Command, Flags, Header, MessageId, Status, TreeId};
+
+use super::call::{Call, Intent};
+use super::ledger::Pending;
+use super::{Client, Order, Phase, Shared};
+use crate::check::{Check, ensure};
+use crate::scenario::Protection;
+
+impl Client {
+    /// Whether credits are there for so many requests of one credit, or one of so many.
+    pub(super) fn can_send(&self, charge: u16) -> bool {
+        self.ledger.has_run(charge)
+    }
+
+    /// Sends a request, as soon as there is a credit for it.
+    pub(super) fn submit_one(&mut self, call: Call, shared: &mut Shared<'_>) {
+        if self.can_send(1) {
+            self.submit(vec![call], shared);
+        } else {
+            self.deferred.push_back(call);
+        }
+    }
+
+    /// Sends requests in one frame. There are credits for them.
+    pub(super) fn submit(&mut self, calls: Vec<Call>, shared: &mut Shared<'_>) {
+        let start = shared.tick();
+        let seals = self.seals(&calls[0]);
+        let signs = !seals && self.signs(&calls[0]);
+        let count = calls.len();
+        let mut frame = Vec::new();
+        for (index, call) in calls.into_iter().enumerate() {
+            shared.report.requests += 1;
+            let mut message = call.message;
+            let header = self.header(&call.intent, call.command, (call.charge, call.is_related));
+            let header = Header {
+                flags: header.flags | if signs { Flags::SIGNED } else { Flags::NONE },
+                ..header
+            };
+            put_header(&header, &mut message);
+            if index + 1 < count {
+                link(&mut message);
+            }
+            self.hash(call.command, &message);
+            if signs {
+                let keys = self.keys.get(&self.session).expect("who signs has keys");
+                keys.sign(&header, &mut message);
+            }
+            frame.extend(message);
+            let pending = Pending {
+                command: call.command,
+                intent: call.intent,
+                start,
+                is_signed: signs,
+                is_sealed: seals,
+                async_id: None,
+            };
+            self.ledger.expect(header.message_id, pending);
+        }
+        self.emit(frame, seals, shared);
+    }
+
+    fn emit(&mut self, frame: Vec<u8>, seals: bool, shared: &mut Shared<'_>) {
+        let session = self.session;
+        let frame = match self.keys.get_mut(&session) {
+            Some(keys) if seals => keys.seal(session, frame),
+            _ => frame,
+        };
+        shared.orders.push(Order::Frame(frame));
+    }
+
+    /// Takes a request back; it has no answer of its own.
+    pub(super) fn cancel(&mut self, shared: &mut Shared<'_>) {
+        let Some((message_id, async_id)) = self.ledger.any(&mut self.choices) else {
+            return;
+        };
+        let mut call = Call::new(Command::CANCEL, Intent::Any, |out| {
+            wire::cancel::Request.encode(out);
+        });
+        let seals = self.seals(&call);
+        let signs = !seals && self.signs(&call);
+        let mut header = self.bare_header(Command::CANCEL, message_id);
+        if let Some(async_id) = async_id {
+            header.target = Target::Async(async_id);
+            header.flags |= Flags::ASYNC_COMMAND;
+        }
+        if signs {
+            header.flags |= Flags::SIGNED;
+        }
+        put_header(&header, &mut call.message);
+        if let (true, Some(keys)) = (signs, self.keys.get(&self.session)) {
+            keys.sign(&header, &mut call.message);
+        }
+        self.emit(call.message, seals, shared);
+    }
+
+    pub(super) fn seals(&self, call: &Call) -> bool {
+        let is_setup = matches!(call.command, Command::NEGOTIATE);
+        let can = (self.keys.get(&self.session)).is_some_and(super::keys::Keys::can_seal);
+        self.protection == Protection::Sealed && self.is_logged_in && can && !is_setup
+    }
+
+    /// \[MS-SMB2\] 3.2.4.1.1; and in 3.1.1 a TREE_CONNECT is signed whatever was agreed.
+    pub(super) fn signs(&self, call: &Call) -> bool {
+        let wants = self.protection != Protection::Plain || call.command == Command::TREE_CONNECT;
+        wants && self.is_logged_in
+    }
+
+    fn header(
+        &mut self,
+        intent: &Intent,
+        command: Command,
+        (charge, is_related): (u16, bool),
+    ) -> Header {
+        let has_large_mtu = self.agreed.is_some_and(|agreed| agreed.has_large_mtu);
+        let used = if has_large_mtu { charge } else { 1 };
+        let id = self.ledger.take(used, &mut self.choices);
+        let mut header = self.bare_header(command, id.expect("the credits were counted"));
+        header.credit_charge = if has_large_mtu { charge } else { 0 };
+        header.credits = 1 + self.choices.below(24) as u16;
+        if is_related {
+            header.flags |= Flags::RELATED_OPERATIONS;
+        }
+        if matches!(intent, Intent::Tree | Intent::ForbiddenTree) {
+            header.target = tree_target(TreeId(0));
+        }
+        header
+    }
+
+    pub(super) fn bare_header(&self, command: Command, message_id: MessageId) -> Header {
+        Header {
+            credit_charge: 0,
+            status: Status::SUCCESS,
+            command,
+            credits: 0,
+            flags: Flags::NONE,
+            next_command: 0,
+            message_id,
+            target: tree_target(self.tree),
+            session_id: self.session,
+            signature: [0; 16],
+        }
+    }
+
+    fn hash(&mut self, command: Command, message: &[u8]) {
+        match command {
+            Command::NEGOTIATE => self.preauth.update(message),
+            Command::SESSION_SETUP => self.login_preauth.update(message),
+            _ => {}
+        }
+    }
+
+    /// A frame of the server has come.
+    pub(crate) fn frame(&mut self, mut frame: Vec<u8>, shared: &mut Shared<'_>) -> Check {
+        let is_sealed = frame.starts_with(&wire::transform::PROTOCOL_ID);
+        if is_sealed {
+            let session = Transform::decode(&frame).map(|header| header.session_id);
+            let session = session.map_err(|error| format!("a bad seal: {error}"))?;
+            let keys = self.keys.get_mut(&session);
+            let keys = keys.ok_or("sealed before the login")?;
+            frame = keys.open(&mut frame)?;
+        }
+        for member in Members::new(&frame) {
+            let message = member.map_err(|error| format!("a malformed frame: {error}"))?;
+            self.message(message, is_sealed, shared)?;
+        }
+        if self.phase == Phase::Doomed {
+            return Ok(());
+        }
+        self.ledger.check_starvation()?;
+        while self.can_send(1)
+            && let Some(call) = self.deferred.pop_front()
+        {
+            self.submit(vec![call], shared);
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, message: &[u8], is_sealed: bool, shared: &mut Shared<'_>) -> Check {
+        let end = shared.tick();
+        let header = Header::decode(message).map_err(|error| format!("no header: {error}"))?;
+        ensure(header.is_response(), || format!("no answer: {header:?}"))?;
+        let Some(pending) = self.ledger.answered(&header)? else {
+            shared.report.interims += 1;
+            return Ok(());
+        };
+        ensure(is_sealed || !pending.is_sealed, || {
+            format!("a sealed request is answered in the clear: {header:?}")
+        })?;
+        self.answer(pending, &header, message, (is_sealed, end), shared)
+    }
+
+    /// Whether an answer is signed as it must be.
+    pub(super) fn check_signature(
+        &self,
+        pending: &Pending,
+        header: &Header,
+        message: &[u8],
+        is_sealed: bool,
+    ) -> Check {
+        let is_signed = header.flags.contains(Flags::SIGNED);
+        if is_signed {
+            let keys = self.keys.get(&header.session_id);
+            let keys = keys.ok_or("signed before the login")?;
+            return ensure(keys.verify(header, message), || {
+                format!("a wrong signature: {header:?}")
+            });
+        }
+        // A server that knows the session no longer has no key to sign with.
+        let is_refusal = matches!(
+            header.status,
+            Status::USER_SESSION_DELETED | Status::INVALID_PARAMETER
+        );
+        let is_gone = is_refusal && self.phase == Phase::LoggingIn;
+        ensure(is_sealed || !pending.is_signed || is_gone, || {
+            format!("a signed request is answered unsigned: {header:?}")
+        })
+    }
+}
+
+pub(super) fn put_header(header: &Header, message: &mut [u8]) {
+    let mut bytes = Vec::with_capacity(HEADER_LEN);
+    header.encode(&mut bytes);
+    message[..HEADER_LEN].copy_from_slice(&bytes);
+}
+
+fn tree_target(tree_id: TreeId) -> Target {
+    Target::Sync {
+        process_id: 0xFEFF,
+        tree_id,
+    }
+}

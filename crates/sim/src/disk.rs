@@ -1,0 +1,165 @@
+//! The shares in memory, and what goes wrong with them.
+
+use std::collections::BTreeMap;
+
+use proto::effect::{FileOp, LocalOpen, Outcome, Payload, PayloadToken, ReadPlan, ShareId};
+use vfs::memory::{Memory, Options};
+use vfs::{Attempt, Effort, FileSystem};
+use wire::{FileTime, Status};
+
+use crate::check::{Check, ensure};
+use crate::choices::Choices;
+use crate::scenario::{Faults, Scenario};
+
+/// Work for the disk, with everything that it needs: it may be done much later.
+#[derive(Debug)]
+pub(crate) enum Work {
+    File(FileOp),
+    Read(ReadPlan),
+    Write {
+        file: LocalOpen,
+        offset: Option<u64>,
+        bytes: Vec<u8>,
+        through: bool,
+    },
+}
+
+/// All shares, and the bytes that were read for answers.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    shares: Vec<Memory>,
+    payloads: BTreeMap<u64, Vec<u8>>,
+    next_payload: u64,
+    choices: Choices,
+}
+
+impl Disk {
+    pub(crate) fn new(shares: u32, scenario: &Scenario, choices: Choices) -> Self {
+        let mut options = Options::default();
+        if scenario.private_files {
+            (options.file_mode, options.directory_mode) = (0o600, 0o700);
+        }
+        Self {
+            shares: (0..shares)
+                .map(|share| Memory::new(ShareId(share), options))
+                .collect(),
+            payloads: BTreeMap::new(),
+            next_payload: 0,
+            choices,
+        }
+    }
+
+    /// Tries the work; `None` where it would have to wait.
+    pub(crate) fn attempt(
+        &mut self,
+        work: &Work,
+        effort: Effort,
+        faults: &Faults,
+        now: FileTime,
+    ) -> Option<Outcome> {
+        let share = self.shares.get(share_of(work).0 as usize);
+        let memory = share.expect("the core names shares that there are");
+        arm(memory, faults, &mut self.choices);
+        memory.set_time(now);
+        match work {
+            Work::File(operation) => memory.execute(operation, effort).done(),
+            Work::Read(plan) => {
+                let mut bytes = vec![0; plan.length as usize];
+                let attempt = memory.read(plan.file, plan.offset, &mut bytes, effort);
+                let result = attempt.done()?;
+                Some(self.loaded(bytes, result))
+            }
+            Work::Write {
+                file,
+                offset,
+                bytes,
+                through,
+            } => written(memory.write(*file, *offset, bytes, *through, effort)),
+        }
+    }
+
+    fn loaded(&mut self, mut bytes: Vec<u8>, result: Result<usize, Status>) -> Outcome {
+        let count = match result {
+            Ok(count) => count,
+            Err(status) => return Outcome::Failed(status),
+        };
+        bytes.truncate(count);
+        self.next_payload += 1;
+        self.payloads.insert(self.next_payload, bytes);
+        Outcome::Read(Payload {
+            token: PayloadToken(self.next_payload),
+            len: u32::try_from(count).expect("a read has a limit"),
+        })
+    }
+
+    /// Takes the bytes of a payload: each is sent or released once.
+    pub(crate) fn take(&mut self, token: PayloadToken) -> Check<Vec<u8>> {
+        let bytes = self.payloads.remove(&token.0);
+        bytes.ok_or_else(|| format!("{token:?} was used twice"))
+    }
+
+    /// Whether nothing is open and no bytes are kept.
+    pub(crate) fn check_idle(&self) -> Check {
+        for memory in &self.shares {
+            let (opens, share) = (memory.opens(), memory.share());
+            ensure(opens == 0, || {
+                format!("{opens} opens are left on {share:?}")
+            })?;
+        }
+        ensure(self.payloads.is_empty(), || {
+            format!("{} payloads are left", self.payloads.len())
+        })
+    }
+}
+
+/// Decides what goes wrong with the next operation.
+fn arm(memory: &Memory, faults: &Faults, choices: &mut Choices) {
+    let next = memory.operations();
+    let fails = choices.per_mille(faults.disk_error);
+    let is_short = choices.per_mille(faults.short_read);
+    let would_block = choices.per_mille(faults.slow_disk);
+    memory.set_faults(|armed| {
+        armed.fail.clear();
+        if fails {
+            armed.fail.insert(next, Status::IO_DEVICE_ERROR);
+        }
+        armed.short_read = is_short.then_some(crate::check::contents::CELL);
+        armed.space = faults.space;
+        armed.would_block = would_block;
+    });
+}
+
+fn written(attempt: Attempt<Result<usize, Status>>) -> Option<Outcome> {
+    let outcome = match attempt.done()? {
+        Ok(count) => Outcome::Written(u32::try_from(count).expect("a write has a limit")),
+        Err(status) => Outcome::Failed(status),
+    };
+    Some(outcome)
+}
+
+fn share_of(work: &Work) -> ShareId {
+    let operation = match work {
+        Work::File(operation) => operation,
+        Work::Read(plan) => return plan.file.share,
+        Work::Write { file, .. } => return file.share,
+    };
+    match operation {
+        FileOp::Open(plan) => plan.share,
+        FileOp::ReadDirectory(plan) => plan.file.share,
+        FileOp::Close(file)
+        | FileOp::Stat(file)
+        | FileOp::Flush(file)
+        | FileOp::CheckEmpty(file)
+        | FileOp::CheckDelete(file)
+        | FileOp::Volume(file)
+        | FileOp::Overwrite { file, .. }
+        | FileOp::SetBasic { file, .. }
+        | FileOp::SetMode { file, .. }
+        | FileOp::SetEndOfFile { file, .. }
+        | FileOp::SetAllocation { file, .. }
+        | FileOp::Rename { file, .. }
+        | FileOp::Link { file, .. }
+        | FileOp::Unlink { file, .. }
+        | FileOp::LookUp { file, .. } => file.share,
+    }
+}

@@ -1,0 +1,263 @@
+//! The decoders: the first byte chooses one where a target has several. What can be written again
+//! must read as the same.
+
+use auth::{Acceptor, Credentials, Framing, Initiator};
+use wire::create_context::{
+    self, DurableReconnect, DurableReconnectV2, DurableRequestV2, DurableResponseV2, Lease,
+    MaximalAccessRequest, MaximalAccessResponse, OnDiskIdResponse, PosixRequest, PosixResponse,
+};
+use wire::fscc::{self, FileInfoClass};
+use wire::header::HEADER_LEN;
+use wire::negotiate_context::{Compression, Encryption, PreauthIntegrity, RdmaTransforms, Signing};
+use wire::security::{Acl, SecurityDescriptor, Sid};
+use wire::{
+    Header, aapl, cancel, change_notify, close, compound, create, echo, error_response, flush,
+    fsctl, ioctl, lock, logoff, nbt as session, negotiate, ntlmssp, oplock_break, query_directory,
+    query_info, read, server_to_client_notification, session_setup, set_info, smb1, spnego,
+    transform, tree_connect, tree_disconnect, write,
+};
+
+/// Tries a decoder.
+type Decoder = fn(&[u8]);
+
+/// A table of decoders.
+macro_rules! decoders {
+    ($($decode:path,)*) => {
+        &[$((|bytes| { let _ = $decode(bytes); }) as Decoder,)*]
+    };
+}
+
+/// Decodes, encodes and decodes again.
+macro_rules! twice {
+    ($type:ty, $bytes:expr) => {
+        if let Ok(found) = <$type>::decode($bytes) {
+            let mut again = Vec::new();
+            found.encode(&mut again);
+            assert_eq!(<$type>::decode(&again), Ok(found));
+        }
+    };
+}
+
+const MESSAGES: &[Decoder] = decoders![
+    Header::decode,
+    negotiate::Request::decode,
+    negotiate::Response::decode,
+    session_setup::Request::decode,
+    session_setup::Response::decode,
+    logoff::Request::decode,
+    logoff::Response::decode,
+    tree_connect::Request::decode,
+    tree_connect::Response::decode,
+    tree_disconnect::Request::decode,
+    tree_disconnect::Response::decode,
+    create::Request::decode,
+    create::Response::decode,
+    close::Request::decode,
+    close::Response::decode,
+    flush::Request::decode,
+    flush::Response::decode,
+    read::Request::decode,
+    read::Response::decode,
+    write::Request::decode,
+    write::Response::decode,
+    lock::Request::decode,
+    lock::Response::decode,
+    ioctl::Request::decode,
+    ioctl::Response::decode,
+    cancel::Request::decode,
+    echo::Request::decode,
+    echo::Response::decode,
+    query_directory::Request::decode,
+    query_directory::Response::decode,
+    change_notify::Request::decode,
+    change_notify::Response::decode,
+    query_info::Request::decode,
+    query_info::Response::decode,
+    set_info::Request::decode,
+    set_info::Response::decode,
+    oplock_break::Notification::decode,
+    oplock_break::Request::decode,
+    oplock_break::Response::decode,
+    server_to_client_notification::Notification::decode,
+    error_response::Response::decode,
+    error_response::SymlinkError::decode,
+    smb1::Negotiate::decode,
+    transform::Transform::decode,
+    fsctl::ValidateNegotiateInfoRequest::decode,
+    fsctl::ValidateNegotiateInfoResponse::decode,
+    fsctl::CopyChunkRequest::decode,
+    fsctl::CopyChunkResponse::decode,
+    fsctl::ResumeKeyResponse::decode,
+    fsctl::AllocatedRange::decode_list,
+    fsctl::ZeroData::decode,
+    fsctl::NetworkInterface::decode_list,
+];
+
+/// Runs the decoder that the first byte chooses over the rest.
+fn choose(decoders: &[Decoder], input: &[u8]) {
+    if let Some((choice, bytes)) = input.split_first() {
+        decoders[usize::from(*choice) % decoders.len()](bytes);
+    }
+}
+
+/// Every message, and what a frame is made of.
+pub(super) fn messages(input: &[u8]) {
+    choose(MESSAGES, input);
+    let members: Vec<_> = compound::Members::new(input).collect();
+    assert!(members.len() <= input.len() / HEADER_LEN + 1);
+    let _ = transform::split(&mut input.to_vec());
+    let count = input.first().copied().unwrap_or(0);
+    let _ = error_response::decode_contexts(input, count);
+}
+
+/// The tokens of logins, as data and in the hands of both sides.
+pub(super) fn tokens(input: &[u8]) {
+    choose(
+        decoders![
+            spnego::Token::decode,
+            spnego::MechList::decode,
+            ntlmssp::Negotiate::decode,
+            ntlmssp::Challenge::decode,
+            ntlmssp::Authenticate::decode,
+            ntlmssp::Ntlmv2Response::decode,
+        ],
+        input,
+    );
+    let (now, entropy) = (auth::FileTime(1), [7; 32]);
+    let mut acceptor = Acceptor::new(crate::login::realm(1));
+    for token in pieces(input) {
+        let _ = acceptor.step(token, now, &entropy);
+    }
+    for framing in [Framing::Spnego, Framing::Raw] {
+        let mut initiator = Initiator::new(Credentials::Anonymous, "cifs/sim", framing);
+        for token in pieces(input) {
+            let _ = initiator.step(token, now, &entropy);
+        }
+    }
+}
+
+/// Pieces of the input, each behind two bytes of length.
+pub(super) fn pieces(input: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut left = input;
+    std::iter::from_fn(move || {
+        let (length, rest) = left.split_first_chunk::<2>()?;
+        let length = usize::from(u16::from_le_bytes(*length)).min(rest.len());
+        let (piece, rest) = rest.split_at(length);
+        left = rest;
+        Some(piece)
+    })
+}
+
+/// The frames of both transports.
+pub(super) fn nbt(input: &[u8]) {
+    let Some((header, body)) = input.split_first_chunk::<4>() else {
+        return;
+    };
+    if let Ok(found) = session::DirectHeader::decode(*header) {
+        assert_eq!(found.encode(), Some(*header));
+    }
+    if let Ok(found) = session::SessionHeader::decode(*header) {
+        assert_eq!(found.encode(), Some(*header));
+        let _ = session::SessionResponse::decode(found.packet_type, body);
+    }
+    let _ = session::SessionRequest::decode(body);
+}
+
+/// The chain of contexts of a CREATE, and what each may say.
+pub(super) fn create_contexts(input: &[u8]) {
+    const CONTEXTS: &[Decoder] = decoders![
+        Lease::decode,
+        MaximalAccessRequest::decode,
+        MaximalAccessResponse::decode,
+        OnDiskIdResponse::decode,
+        DurableReconnect::decode,
+        DurableRequestV2::decode,
+        DurableReconnectV2::decode,
+        DurableResponseV2::decode,
+        PosixRequest::decode,
+        PosixResponse::decode,
+        create_context::AllocationSize::decode,
+        create_context::Timewarp::decode,
+        aapl::AaplRequest::decode,
+        aapl::AaplReply::decode,
+    ];
+    choose(CONTEXTS, input);
+    if let Ok(found) = create_context::decode_list(input) {
+        let again = create_context::encode_list(&found);
+        assert_eq!(create_context::decode_list(&again), Ok(found.clone()));
+        for context in found {
+            CONTEXTS.iter().for_each(|decode| decode(context.data));
+        }
+    }
+}
+
+/// The list of contexts of a NEGOTIATE, and what each may say.
+pub(super) fn negotiate_contexts(input: &[u8]) {
+    choose(
+        decoders![
+            PreauthIntegrity::decode,
+            Encryption::decode,
+            Compression::decode,
+            RdmaTransforms::decode,
+            Signing::decode,
+        ],
+        input,
+    );
+    // Behind a body that offers 3.1.1 alone: the list begins at byte 104 of the message.
+    let Some((count, list)) = input.split_first() else {
+        return;
+    };
+    let mut message = vec![0; HEADER_LEN];
+    let request = negotiate::Request {
+        security_mode: wire::dialect::SecurityMode::NONE,
+        capabilities: wire::dialect::Capabilities::NONE,
+        client_guid: wire::Guid::default(),
+        dialects: vec![wire::dialect::Dialect::SMB_3_1_1],
+        contexts: Vec::new(),
+    };
+    request.encode(&mut message);
+    let at = HEADER_LEN + 32;
+    message[at..at + 2].copy_from_slice(&u16::from(*count).to_le_bytes());
+    message.extend(list);
+    let _ = negotiate::Request::decode(&message);
+}
+
+/// Security descriptors, lists and ids.
+pub(super) fn security(input: &[u8]) {
+    twice!(SecurityDescriptor, input);
+    twice!(Acl, input);
+    twice!(Sid, input);
+}
+
+/// Information classes: those that are listed, and those that are one structure.
+pub(super) fn fscc(input: &[u8]) {
+    let Some((class, bytes)) = input.split_first() else {
+        return;
+    };
+    if let Some(entries) = fscc::DirectoryEntries::new(FileInfoClass(*class), bytes) {
+        assert!(entries.take(1 << 16).count() < 1 << 16, "a list ends");
+    }
+    let _ = fscc::Eas::new(bytes).take(1 << 16).count();
+    let _ = fscc::EaNames::new(bytes).take(1 << 16).count();
+    let _ = fscc::Streams::new(bytes).take(1 << 16).count();
+    let _ = fscc::NotifyEntries::new(bytes).take(1 << 16).count();
+    choose(
+        decoders![
+            fscc::FileNameInformation::decode,
+            fscc::FileAllInformation::decode,
+            fscc::FileRenameInformation::decode,
+            fscc::FileRenameInformationEx::decode,
+            fscc::FileFsVolumeInformation::decode,
+            fscc::FileFsLabelInformation::decode,
+            fscc::FileFsAttributeInformation::decode,
+            fscc::FileFsControlInformation::decode,
+            fscc::FileFsSectorSizeInformation::decode,
+            wire::posix::FilePosixInformation::decode,
+        ],
+        input,
+    );
+    twice!(fscc::FileBasicInformation, bytes);
+    twice!(fscc::FileStandardInformation, bytes);
+    twice!(fscc::FileNetworkOpenInformation, bytes);
+    twice!(fscc::FileDispositionInformation, bytes);
+}

@@ -1,0 +1,33 @@
+//! What the fuzzers run: one function for each target of `fuzz/`, from any bytes. None of them
+//! may panic. The tests run them over every input that was ever found.
+
+mod decode;
+mod server;
+
+pub use server::{capture, frames, script};
+
+/// A target.
+pub type Target = fn(&[u8]);
+
+/// Every target, by the name that it has in `fuzz/`.
+pub const TARGETS: [(&str, Target); 9] = [
+    ("decode", decode::messages),
+    ("tokens", decode::tokens),
+    ("nbt", decode::nbt),
+    ("create_contexts", decode::create_contexts),
+    ("negotiate_contexts", decode::negotiate_contexts),
+    ("security", decode::security),
+    ("fscc", decode::fscc),
+    ("server_bytes", server::bytes),
+    ("server_operations", server::operations),
+];
+
+/// Runs a target.
+///
+/// # Panics
+/// When there is none of that name, or when it finds something.
+pub fn run(name: &str, input: &[u8]) {
+    let target = TARGETS.iter().find(|(known, _)| *known == name);
+    let (_, target) = target.unwrap_or_else(|| panic!("there is no target {name}"));
+    target(input);
+}

@@ -1,0 +1,171 @@
+//! The whole core: any bytes as frames, and a client that does what the bytes say.
+
+use proto::effect::Now;
+use wire::compound::Members;
+use wire::header::HEADER_LEN;
+
+use super::decode::pieces;
+use crate::check::Check;
+use crate::choices::Choices;
+use crate::host::{Host, Surroundings, Wish};
+use crate::scenario::{Faults, Protection, Scenario};
+use crate::world::World;
+
+/// Frames of one input, at most.
+const FRAMES_MAX: usize = 200;
+/// Where the CreditCharge, the MessageId and the SessionId of a header stand. \[MS-SMB2\] 2.2.1.2
+const CHARGE: std::ops::Range<usize> = 6..8;
+const MESSAGE_ID: std::ops::Range<usize> = 24..32;
+const SESSION_ID: std::ops::Range<usize> = 40..48;
+
+/// Any bytes as a sequence of frames into a fresh connection: a byte of flags, then each frame
+/// behind two bytes of length. With the lowest bit of the flags set, headers get the MessageId and
+/// the SessionId that are due, so that a fuzzer need not guess them; with the next one everybody
+/// is let in as a guest.
+pub(super) fn bytes(input: &[u8]) {
+    let Some((flags, input)) = input.split_first() else {
+        return;
+    };
+    let mut guest = Guest::new(flags & 2 != 0);
+    for piece in pieces(input).take(FRAMES_MAX) {
+        let mut frame = piece.to_vec();
+        if flags & 1 != 0 {
+            guest.address(&mut frame);
+        }
+        guest.send(frame).expect("the core keeps its promises");
+    }
+    guest.leave().expect("nothing is left");
+}
+
+/// An input of `server_bytes` that guests take, from the frames of a client.
+pub fn frames(frames: &[Vec<u8>]) -> Vec<u8> {
+    let mut input = vec![3];
+    for frame in frames {
+        if let Ok(length) = u16::try_from(frame.len()) {
+            input.extend(length.to_le_bytes());
+            input.extend(frame);
+        }
+    }
+    input
+}
+
+/// The frames that the client of a calm run sends, in the clear.
+pub fn capture(seed: u64) -> Vec<Vec<u8>> {
+    let scenario = Scenario {
+        users: 1,
+        operations: 25,
+        protections: vec![Protection::Plain],
+        ..Scenario::calm()
+    };
+    let mut world = World::new(&scenario, Choices::from_seed(seed));
+    world.populate();
+    world.run().expect("a calm run is good");
+    std::mem::take(&mut world.captured)
+}
+
+/// An input of `server_operations`.
+pub fn script(seed: u64, len: usize) -> Vec<u8> {
+    let mut choices = Choices::from_seed(seed);
+    (0..len).map(|_| choices.below(256) as u8).collect()
+}
+
+/// A client that logs in and does what the bytes say, with every checker of the simulator.
+pub(super) fn operations(input: &[u8]) {
+    let scenario = Scenario {
+        users: 1,
+        operations: 100,
+        ..Scenario::calm()
+    };
+    let mut world = World::new(&scenario, Choices::from_seed(0));
+    world.populate_scripted(Choices::from_script(input));
+    let result = world.run().and_then(|()| world.audit());
+    if let Err(what) = result {
+        panic!("{what}\n{}", world.describe());
+    }
+}
+
+/// A connection and all that it needs, with no time passing.
+struct Guest {
+    world: World,
+    host: Host,
+    choices: Choices,
+    next_message: u64,
+    session: [u8; 8],
+}
+
+impl Guest {
+    fn new(is_open: bool) -> Self {
+        let mut choices = Choices::from_seed(0);
+        let world = World::new(&Scenario::calm(), choices.fork());
+        let mut host = world.host(&mut choices);
+        if is_open {
+            host.let_everybody_in();
+        }
+        Self {
+            world,
+            host,
+            choices,
+            next_message: 0,
+            session: [0; 8],
+        }
+    }
+
+    /// Gives the members of a frame the ids that are due.
+    fn address(&mut self, frame: &mut [u8]) {
+        let lengths: Vec<usize> = Members::new(frame)
+            .map_while(|member| member.ok().map(<[u8]>::len))
+            .collect();
+        let mut start = 0;
+        for length in lengths {
+            let header = &mut frame[start..];
+            start += length;
+            if length < HEADER_LEN {
+                return;
+            }
+            header[MESSAGE_ID].copy_from_slice(&self.next_message.to_le_bytes());
+            let charge = u16::from_le_bytes([header[CHARGE.start], header[CHARGE.start + 1]]);
+            self.next_message += u64::from(charge.max(1));
+            if header[SESSION_ID] != [0; 8] {
+                header[SESSION_ID].copy_from_slice(&self.session);
+            }
+        }
+    }
+
+    fn send(&mut self, frame: Vec<u8>) -> Check {
+        self.call(|host, around| host.receive(frame, around))
+    }
+
+    fn leave(mut self) -> Check {
+        self.call(Host::closed)?;
+        assert!(self.host.is_drained(), "{}", self.host.describe());
+        self.world.disk().check_idle()
+    }
+
+    /// Calls the server's end, and lets everything that takes its time be done at once.
+    fn call(&mut self, call: impl FnOnce(&mut Host, &mut Surroundings<'_>) -> Check) -> Check {
+        let mut wishes = Vec::new();
+        let faults = Faults::default();
+        let mut around = Surroundings {
+            now: Now::default(),
+            disk: self.world.disk(),
+            choices: &mut self.choices,
+            faults: &faults,
+            wishes: &mut wishes,
+        };
+        call(&mut self.host, &mut around)?;
+        while let Some(wish) = around.wishes.pop() {
+            match wish {
+                Wish::Later(op) => self.host.ripe(op, &mut around)?,
+                Wish::Send(frame) => self.session = session(&frame).unwrap_or(self.session),
+                Wish::Notify(..) | Wish::Disconnect(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The session of an answer that has one.
+fn session(frame: &[u8]) -> Option<[u8; 8]> {
+    let id = *frame.get(SESSION_ID)?.first_chunk()?;
+    (id != [0; 8]).then_some(id)
+}

@@ -1,0 +1,301 @@
+//! The server's end of a connection: a driver around the core, as the worker of a server is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use auth::Realm;
+use proto::effect::{
+    Authenticate, ConnectionId, Effect, Effects, Inbound, Instant, Notice, Now, OpId, Outbound,
+    Outcome, Violation, WriteData, WritePlan,
+};
+use proto::server::{Connection, Server};
+use vfs::Effort;
+use wire::Status;
+
+use crate::check::{Check, ensure};
+use crate::choices::Choices;
+use crate::disk::{Disk, Work};
+use crate::login::Logins;
+use crate::scenario::Faults;
+
+/// What the world is to do for a connection.
+#[derive(Debug)]
+pub(crate) enum Wish {
+    /// Send a frame.
+    Send(Vec<u8>),
+    /// Come back to an operation that takes its time.
+    Later(OpId),
+    /// Tell another connection.
+    Notify(ConnectionId, Notice),
+    /// End the transport connection once what was sent is there.
+    Disconnect(Violation),
+}
+
+/// What surrounds a call.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) now: Now,
+    pub(crate) disk: &'a mut Disk,
+    pub(crate) choices: &'a mut Choices,
+    pub(crate) faults: &'a Faults,
+    pub(crate) wishes: &'a mut Vec<Wish>,
+}
+
+/// Something that takes its time.
+#[derive(Debug)]
+enum Slow {
+    Work(Work),
+    /// Done, but nobody was told yet.
+    Done(Outcome),
+    Login(Authenticate),
+}
+
+/// The server's end of a connection.
+pub(crate) struct Host {
+    connection: Connection,
+    effects: Effects,
+    slow: BTreeMap<OpId, Slow>,
+    cancelled: BTreeSet<OpId>,
+    /// Operations that are not completed.
+    asked: BTreeSet<OpId>,
+    logins: Logins,
+    is_closed: bool,
+    is_disconnected: bool,
+}
+
+impl Host {
+    pub(crate) fn new(
+        server: Arc<Server>,
+        id: ConnectionId,
+        realm: Arc<Realm>,
+        now: Now,
+        choices: &mut Choices,
+    ) -> Self {
+        Self {
+            connection: Connection::new(server, id, choices.bytes(), now),
+            effects: Effects::new(),
+            slow: BTreeMap::new(),
+            cancelled: BTreeSet::new(),
+            asked: BTreeSet::new(),
+            logins: Logins::new(realm),
+            is_closed: false,
+            is_disconnected: false,
+        }
+    }
+
+    /// Every login succeeds, as a guest.
+    pub(crate) fn let_everybody_in(&mut self) {
+        self.logins.is_open = true;
+    }
+
+    /// A frame has arrived.
+    pub(crate) fn receive(&mut self, mut frame: Vec<u8>, around: &mut Surroundings<'_>) -> Check {
+        if self.is_closed || self.is_disconnected {
+            return Ok(());
+        }
+        let inbound = Inbound { bytes: &mut frame };
+        self.connection
+            .receive(around.now, inbound, &mut self.effects);
+        self.perform(&frame, around)
+    }
+
+    /// An operation that takes its time is done.
+    pub(crate) fn ripe(&mut self, op: OpId, around: &mut Surroundings<'_>) -> Check {
+        let slow = self.slow.remove(&op).expect("it was kept");
+        let is_cancelled = self.cancelled.remove(&op);
+        let outcome = match slow {
+            Slow::Done(outcome) => outcome,
+            // What was cancelled before it began need not be done.
+            Slow::Work(Work::Read(_)) if is_cancelled => Outcome::Failed(Status::CANCELLED),
+            Slow::Work(work) => {
+                let (faults, wall) = (around.faults, around.now.wall);
+                let outcome = around.disk.attempt(&work, Effort::Blocking, faults, wall);
+                outcome.expect("who may wait is not told to")
+            }
+            Slow::Login(leg) => {
+                let step = self.logins.step(&leg, around.now, around.choices);
+                Outcome::Authenticated(step)
+            }
+        };
+        self.complete(op, outcome, around)?;
+        self.perform(&[], around)
+    }
+
+    pub(crate) fn notice(&mut self, notice: Notice, around: &mut Surroundings<'_>) -> Check {
+        self.connection
+            .notice(around.now, notice, &mut self.effects);
+        self.perform(&[], around)
+    }
+
+    pub(crate) fn timeout(&mut self, around: &mut Surroundings<'_>) -> Check {
+        self.connection.timeout(around.now, &mut self.effects);
+        self.perform(&[], around)
+    }
+
+    /// The transport is gone.
+    pub(crate) fn closed(&mut self, around: &mut Surroundings<'_>) -> Check {
+        if self.is_closed {
+            return Ok(());
+        }
+        self.is_closed = true;
+        self.connection.closed(around.now, &mut self.effects);
+        self.perform(&[], around)
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        self.connection.next_timeout()
+    }
+
+    /// Whether the core waits for nothing any more on a connection that is closed.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.is_closed && self.slow.is_empty() && self.connection.is_idle()
+    }
+
+    /// What a failure report says.
+    pub(crate) fn describe(&self) -> String {
+        let Self {
+            slow, connection, ..
+        } = self;
+        format!(
+            "closed {}, waits for {:?}; {:?}",
+            self.is_closed,
+            slow,
+            connection.summary()
+        )
+    }
+
+    fn complete(&mut self, op: OpId, outcome: Outcome, around: &Surroundings<'_>) -> Check {
+        ensure(self.asked.remove(&op), || {
+            format!("{op:?} is completed without having been asked for")
+        })?;
+        self.connection
+            .complete(around.now, op, outcome, &mut self.effects);
+        Ok(())
+    }
+
+    /// Does what the effects say, and what they lead to.
+    fn perform(&mut self, frame: &[u8], around: &mut Surroundings<'_>) -> Check {
+        while let Some(effect) = self.effects.pop() {
+            self.perform_one(effect, frame, around)?;
+        }
+        Ok(())
+    }
+
+    fn perform_one(
+        &mut self,
+        effect: Effect,
+        frame: &[u8],
+        around: &mut Surroundings<'_>,
+    ) -> Check {
+        match effect {
+            Effect::Send(outbound) => self.send(outbound, around),
+            Effect::Read(plan) => self.work(plan.op, Work::Read(plan), around),
+            Effect::Write(plan) => {
+                let op = plan.op;
+                self.work(op, write(plan, frame), around)
+            }
+            Effect::File(op, operation) => self.work(op, Work::File(operation), around),
+            Effect::Authenticate(op, leg) => {
+                self.ask(op)?;
+                self.slow.insert(op, Slow::Login(leg));
+                around.wishes.push(Wish::Later(op));
+                Ok(())
+            }
+            Effect::EndConversation(conversation) => {
+                self.logins.end(conversation);
+                Ok(())
+            }
+            Effect::Cancel(op) => {
+                self.cancelled.insert(op);
+                Ok(())
+            }
+            Effect::Release(token) => around.disk.take(token).map(drop),
+            Effect::Notify(to, notice) => {
+                around.wishes.push(Wish::Notify(to, notice));
+                Ok(())
+            }
+            Effect::Disconnect(violation) => {
+                ensure(!self.is_disconnected, || "disconnected twice".into())?;
+                self.is_disconnected = true;
+                around.wishes.push(Wish::Disconnect(violation));
+                Ok(())
+            }
+        }
+    }
+
+    fn ask(&mut self, op: OpId) -> Check {
+        ensure(self.asked.insert(op), || format!("{op:?} was asked twice"))
+    }
+
+    /// Does work at once or later, now and then in the other order: done, but told later.
+    fn work(&mut self, op: OpId, work: Work, around: &mut Surroundings<'_>) -> Check {
+        self.ask(op)?;
+        let (faults, wall) = (around.faults, around.now.wall);
+        let Some(outcome) = around.disk.attempt(&work, Effort::Cached, faults, wall) else {
+            self.slow.insert(op, Slow::Work(work));
+            around.wishes.push(Wish::Later(op));
+            return Ok(());
+        };
+        if around.choices.per_mille(faults.slow_disk / 2) {
+            self.slow.insert(op, Slow::Done(outcome));
+            around.wishes.push(Wish::Later(op));
+            return Ok(());
+        }
+        self.complete(op, outcome, around)
+    }
+
+    fn send(&mut self, outbound: Outbound, around: &mut Surroundings<'_>) -> Check {
+        ensure(!self.is_closed && !self.is_disconnected, || {
+            "an answer to a connection that is over".into()
+        })?;
+        let frame = assemble(outbound, around.disk)?;
+        around.wishes.push(Wish::Send(frame));
+        Ok(())
+    }
+}
+
+fn write(plan: WritePlan, frame: &[u8]) -> Work {
+    let WritePlan {
+        op: _,
+        file,
+        offset,
+        data,
+        through,
+    } = plan;
+    let bytes = match data {
+        WriteData::Inbound(range) => frame[range].to_vec(),
+        WriteData::Owned(bytes) => bytes,
+    };
+    Work::Write {
+        file,
+        offset,
+        bytes,
+        through,
+    }
+}
+
+/// The bytes of a frame: payloads fetched, signed, sealed.
+fn assemble(outbound: Outbound, disk: &mut Disk) -> Check<Vec<u8>> {
+    let mut parts: Vec<Vec<u8>> = Vec::new();
+    for message in outbound.messages {
+        let mut head = message.head;
+        let payload = match message.payload {
+            Some(payload) => {
+                let bytes = disk.take(payload.token)?;
+                assert_eq!(bytes.len(), payload.len as usize);
+                bytes
+            }
+            None => Vec::new(),
+        };
+        if let Some(sign) = &message.sign {
+            sign.apply(&mut head, &payload, message.padding);
+        }
+        parts.extend([head, payload, vec![0; usize::from(message.padding)]]);
+    }
+    let mut frame = Vec::new();
+    if let Some(seal) = &outbound.seal {
+        let mut slices: Vec<&mut [u8]> = parts.iter_mut().map(Vec::as_mut_slice).collect();
+        frame.extend(seal.apply(&mut slices));
+    }
+    frame.extend(parts.concat());
+    Ok(frame)
+}

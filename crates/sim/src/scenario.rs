@@ -1,0 +1,140 @@
+//! What a run is like: how many clients, what they may do, what goes wrong.
+
+use std::time::Duration;
+
+use wire::dialect::Dialect;
+
+use crate::choices::Choices;
+
+/// How a client protects what it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// Only where the protocol insists.
+    Plain,
+    /// Every message is signed.
+    Signed,
+    /// Every message is sealed; signed in dialects that cannot seal.
+    Sealed,
+}
+
+/// What a run is like.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Accounts that clients log in to.
+    pub users: usize,
+    /// Connections of each user.
+    pub connections_per_user: usize,
+    /// Operations of each connection.
+    pub operations: u32,
+    /// Requests of one client under way, at most.
+    pub depth: usize,
+    /// Dialects to choose from.
+    pub dialects: Vec<Dialect>,
+    /// Protections to choose from.
+    pub protections: Vec<Protection>,
+    /// Credits of a connection.
+    pub credits: u16,
+    /// Whether files are their owner's alone, so that no other user may see their bytes.
+    pub private_files: bool,
+    /// What goes wrong, until the last operation has been sent.
+    pub faults: Faults,
+}
+
+/// What goes wrong. Chances are so many in a thousand.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    /// A segment takes up to so long.
+    pub network_delay: Duration,
+    /// A frame is cut, or clings to its neighbour.
+    pub segmented: u16,
+    /// A connection is reset, for each operation.
+    pub reset: u16,
+    /// An operation on a file fails with an error of the disk.
+    pub disk_error: u16,
+    /// An operation on a file cannot be done at once.
+    pub slow_disk: u16,
+    /// How long it takes then, at most.
+    pub disk_delay: Duration,
+    /// A read comes back short.
+    pub short_read: u16,
+    /// Bytes that the disk holds.
+    pub space: Option<u64>,
+    /// A client does what it must not.
+    pub mischief: u16,
+}
+
+const ALL_DIALECTS: [Dialect; 5] = [
+    Dialect::SMB_2_0_2,
+    Dialect::SMB_2_1,
+    Dialect::SMB_3_0,
+    Dialect::SMB_3_0_2,
+    Dialect::SMB_3_1_1,
+];
+
+const ALL_PROTECTIONS: [Protection; 3] =
+    [Protection::Plain, Protection::Signed, Protection::Sealed];
+
+impl Scenario {
+    /// Two users, and nothing goes wrong.
+    pub fn calm() -> Self {
+        Self {
+            users: 2,
+            connections_per_user: 1,
+            operations: 60,
+            depth: 4,
+            dialects: ALL_DIALECTS.to_vec(),
+            protections: ALL_PROTECTIONS.to_vec(),
+            credits: 512,
+            private_files: false,
+            faults: Faults::default(),
+        }
+    }
+
+    /// Everything goes wrong now and then.
+    pub fn stormy() -> Self {
+        Self {
+            users: 3,
+            connections_per_user: 2,
+            depth: 8,
+            faults: Faults {
+                network_delay: Duration::from_millis(40),
+                segmented: 300,
+                reset: 15,
+                disk_error: 20,
+                slow_disk: 300,
+                disk_delay: Duration::from_millis(900),
+                short_read: 20,
+                space: None,
+                mischief: 10,
+            },
+            ..Self::calm()
+        }
+    }
+
+    /// Any mixture of the two, as a seed says.
+    pub fn any(seed: u64) -> Self {
+        let mut choices = Choices::from_seed(!seed);
+        let storm = Self::stormy();
+        let mut on = |value: u16| if choices.below(3) > 0 { value } else { 0 };
+        let faults = Faults {
+            segmented: on(storm.faults.segmented),
+            reset: on(storm.faults.reset),
+            disk_error: on(storm.faults.disk_error),
+            slow_disk: on(storm.faults.slow_disk),
+            short_read: on(storm.faults.short_read),
+            mischief: on(storm.faults.mischief),
+            space: choices.per_mille(150).then_some(48 << 10),
+            ..storm.faults
+        };
+        Self {
+            users: 1 + choices.index(3),
+            connections_per_user: 1 + choices.index(2),
+            operations: 30 + choices.below(60) as u32,
+            depth: 1 + choices.index(8),
+            credits: choices.pick(&[8, 64, 512]),
+            private_files: choices.per_mille(300),
+            faults,
+            ..storm
+        }
+    }
+}

@@ -1,0 +1,464 @@
+//! Everything that there is: the server, its disk, the network, the clients, and what happens
+//! next.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::Realm;
+use proto::effect::{ConnectionId, Instant, Notice, OpId, ShareId};
+use proto::server::Server;
+use proto::server::config::{Config, Limits, Share, ShareKind};
+use wire::FileId;
+
+use crate::Report;
+use crate::check::contents::Contents;
+use crate::check::opens::Opens;
+use crate::check::{Check, ensure};
+use crate::choices::Choices;
+use crate::client::{Client, Order, Phase, Shared};
+use crate::disk::Disk;
+use crate::host::{Host, Surroundings, Wish};
+use crate::login;
+use crate::network::{Pipe, delay};
+use crate::scenario::{Faults, Scenario};
+use crate::schedule::Schedule;
+
+/// Events of a run, at most: whatever goes on for longer goes round in a circle.
+const STEPS_MAX: u64 = 2_000_000;
+/// How long everything may take to finish once nothing goes wrong any more.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a client thinks before it does the next thing, at most.
+const THOUGHT: Duration = Duration::from_millis(20);
+
+/// What happens.
+#[derive(Debug)]
+enum Event {
+    Connect(usize),
+    Think(usize, u64),
+    ToServer(u64),
+    ToClient(u64),
+    Ripe(u64, OpId),
+    Notice(ConnectionId, Notice),
+    Timer(u64),
+    HangUp(u64),
+}
+
+/// A connection: both its streams and the server's end. The client's end is its client's.
+struct Link {
+    client: usize,
+    host: Host,
+    up: Pipe,
+    down: Pipe,
+    /// The timer that is set.
+    timer: Option<Instant>,
+    is_up: bool,
+}
+
+/// Everything that there is.
+pub(crate) struct World {
+    scenario: Scenario,
+    /// What goes wrong now.
+    faults: Faults,
+    choices: Choices,
+    schedule: Schedule<Event>,
+    server: Arc<Server>,
+    realm: Arc<Realm>,
+    disk: Disk,
+    links: BTreeMap<u64, Link>,
+    next_link: u64,
+    clients: Vec<Client>,
+    contents: Contents,
+    opens: Opens,
+    file_ids: Vec<FileId>,
+    tick: u64,
+    /// When everything has to be finished; set once nothing goes wrong any more.
+    deadline: Option<Instant>,
+    pub(crate) report: Report,
+    /// What clients sent.
+    pub(crate) captured: Vec<Vec<u8>>,
+}
+
+impl World {
+    pub(crate) fn new(scenario: &Scenario, mut choices: Choices) -> Self {
+        let schedule = Schedule::new();
+        let config = config(scenario);
+        let shares = config.shares.len() as u32;
+        let server = Server::new(config, schedule.now());
+        Self {
+            disk: Disk::new(shares, scenario, choices.fork()),
+            scenario: scenario.clone(),
+            faults: scenario.faults.clone(),
+            choices,
+            schedule,
+            server,
+            realm: login::realm(scenario.users),
+            links: BTreeMap::new(),
+            next_link: 1,
+            clients: Vec::new(),
+            contents: Contents::default(),
+            opens: Opens::default(),
+            file_ids: Vec::new(),
+            tick: 0,
+            deadline: None,
+            report: Report::default(),
+            captured: Vec::new(),
+        }
+    }
+
+    /// The server's end of a connection of which the world knows nothing.
+    pub(crate) fn host(&self, choices: &mut Choices) -> Host {
+        let (server, realm) = (self.server.clone(), self.realm.clone());
+        Host::new(server, ConnectionId(0), realm, self.schedule.now(), choices)
+    }
+
+    pub(crate) fn disk(&mut self) -> &mut Disk {
+        &mut self.disk
+    }
+
+    /// Lets the clients of the scenario come.
+    pub(crate) fn populate(&mut self) {
+        for user in 0..self.scenario.users {
+            for _ in 0..self.scenario.connections_per_user {
+                let choices = self.choices.fork();
+                self.admit(|id, scenario| Client::new(id, user, scenario, choices));
+            }
+        }
+    }
+
+    /// Lets one client come that does what a fuzzer says.
+    pub(crate) fn populate_scripted(&mut self, script: Choices) {
+        self.admit(|id, scenario| Client::new(id, 0, scenario, script));
+    }
+
+    fn admit(&mut self, client: impl FnOnce(usize, &Scenario) -> Client) {
+        let id = self.clients.len();
+        self.clients.push(client(id, &self.scenario));
+        self.schedule.after(Duration::ZERO, Event::Connect(id));
+    }
+
+    /// Goes on until all clients are done and nothing is under way.
+    pub(crate) fn run(&mut self) -> Check {
+        while !self.is_finished() {
+            let event = self.schedule.next();
+            let event = event.ok_or("nothing happens any more, and not all is done")?;
+            self.report.steps += 1;
+            ensure(self.report.steps < STEPS_MAX, || "it never ends".into())?;
+            self.happen(event)?;
+            self.watch_the_clock()?;
+        }
+        Ok(())
+    }
+
+    /// Looks at what the clients have left, one user after the other, with nothing going wrong.
+    pub(crate) fn audit(&mut self) -> Check {
+        self.disk.check_idle()?;
+        self.faults = Faults {
+            space: self.scenario.faults.space,
+            ..Faults::default()
+        };
+        for user in 0..self.scenario.users {
+            let choices = self.choices.fork();
+            self.admit(|id, scenario| Client::new(id, user, scenario, choices).auditing());
+            self.deadline = Some(self.schedule.now().instant.after(PATIENCE));
+            self.run()?;
+        }
+        self.disk.check_idle()?;
+        self.report.reads_checked = self.contents.check()?;
+        Ok(())
+    }
+
+    /// What a failure report says of how things stand.
+    pub(crate) fn describe(&self) -> String {
+        let clients = self.clients.iter().map(Client::describe);
+        let links = self.links.iter().map(|(id, link)| {
+            let state = link.host.describe();
+            format!("connection {id} of client {}: {state}", link.client)
+        });
+        clients.chain(links).collect::<Vec<_>>().join("\n")
+    }
+
+    fn is_finished(&self) -> bool {
+        let is_done = |client: &Client| client.phase == Phase::Done;
+        self.links.is_empty() && self.clients.iter().all(is_done)
+    }
+
+    /// Once every operation is sent nothing goes wrong any more, and all has to come to an end.
+    fn watch_the_clock(&mut self) -> Check {
+        let now = self.schedule.now().instant;
+        if self.deadline.is_none() && self.clients.iter().all(|client| client.quota == 0) {
+            self.deadline = Some(now.after(PATIENCE));
+            self.faults = Faults {
+                network_delay: self.faults.network_delay,
+                segmented: self.faults.segmented,
+                slow_disk: self.faults.slow_disk,
+                disk_delay: self.faults.disk_delay,
+                space: self.faults.space,
+                ..Faults::default()
+            };
+        }
+        let is_late = self.deadline.is_some_and(|deadline| now > deadline);
+        ensure(!is_late, || {
+            "nothing goes wrong any more, and not all is done".into()
+        })
+    }
+
+    fn happen(&mut self, event: Event) -> Check {
+        match event {
+            Event::Connect(client) => {
+                self.connect(client);
+                Ok(())
+            }
+            Event::Think(client, link) => self.think(client, link),
+            Event::ToServer(link) => self.arrive_at_server(link),
+            Event::ToClient(link) => self.arrive_at_client(link),
+            Event::Ripe(link, op) => self.on_host(link, |host, around| host.ripe(op, around)),
+            Event::Notice(to, notice) => {
+                self.on_host(to.0, |host, around| host.notice(notice, around))
+            }
+            Event::Timer(link) => self.timer(link),
+            Event::HangUp(link) => self.hang_up(link),
+        }
+    }
+
+    fn connect(&mut self, client: usize) {
+        let id = self.next_link;
+        self.next_link += 1;
+        self.report.connections += 1;
+        let (server, realm) = (self.server.clone(), self.realm.clone());
+        let now = self.schedule.now();
+        let host = Host::new(server, ConnectionId(id), realm, now, &mut self.choices);
+        let link = Link {
+            client,
+            host,
+            up: Pipe::default(),
+            down: Pipe::default(),
+            timer: None,
+            is_up: true,
+        };
+        self.links.insert(id, link);
+        self.with_client(client, |client, shared| client.connected(id, shared));
+        self.set_timer(id);
+    }
+
+    fn think(&mut self, client: usize, link: u64) -> Check {
+        if self.clients[client].link != Some(link) {
+            return Ok(());
+        }
+        let is_unlucky = self.choices.per_mille(self.faults.reset);
+        if is_unlucky {
+            return self.hang_up(link);
+        }
+        self.with_client(client, Client::think)
+    }
+
+    fn arrive_at_server(&mut self, id: u64) -> Check {
+        let Some(link) = self.links.get_mut(&id).filter(|link| link.is_up) else {
+            return Ok(());
+        };
+        link.up.arrive();
+        while let Some(frame) = self.links.get_mut(&id).and_then(|link| link.up.frame()) {
+            self.on_host(id, |host, around| host.receive(frame, around))?;
+        }
+        Ok(())
+    }
+
+    fn arrive_at_client(&mut self, id: u64) -> Check {
+        let Some(link) = self.links.get_mut(&id).filter(|link| link.is_up) else {
+            return Ok(());
+        };
+        let client = link.client;
+        link.down.arrive();
+        while let Some(frame) = self.links.get_mut(&id).and_then(|link| link.down.frame()) {
+            self.with_client(client, |client, shared| client.frame(frame, shared))?;
+        }
+        Ok(())
+    }
+
+    fn timer(&mut self, id: u64) -> Check {
+        let Some(link) = self.links.get_mut(&id) else {
+            return Ok(());
+        };
+        link.timer = None;
+        self.on_host(id, Host::timeout)?;
+        let now = self.schedule.now().instant;
+        let next = self
+            .links
+            .get(&id)
+            .and_then(|link| link.host.next_timeout());
+        ensure(next.is_none_or(|next| next > now), || {
+            format!("the timer of connection {id} is due again and again")
+        })
+    }
+
+    /// Both ends see that the connection is gone.
+    fn hang_up(&mut self, id: u64) -> Check {
+        let Some(link) = self.links.get_mut(&id).filter(|link| link.is_up) else {
+            return Ok(());
+        };
+        link.is_up = false;
+        link.up.reset();
+        link.down.reset();
+        let client = link.client;
+        self.with_client(client, Client::disconnected);
+        if self.clients[client].phase == Phase::Away {
+            let pause = delay(THOUGHT, &mut self.choices);
+            self.schedule.after(pause, Event::Connect(client));
+        }
+        self.on_host(id, Host::closed)
+    }
+
+    /// Calls the server's end, and does what it wishes.
+    fn on_host(
+        &mut self,
+        id: u64,
+        call: impl FnOnce(&mut Host, &mut Surroundings<'_>) -> Check,
+    ) -> Check {
+        let Some(link) = self.links.get_mut(&id) else {
+            return Ok(());
+        };
+        let mut wishes = Vec::new();
+        let mut around = Surroundings {
+            now: self.schedule.now(),
+            disk: &mut self.disk,
+            choices: &mut self.choices,
+            faults: &self.faults,
+            wishes: &mut wishes,
+        };
+        call(&mut link.host, &mut around)?;
+        for wish in wishes {
+            self.grant(id, wish);
+        }
+        self.set_timer(id);
+        self.bury(id);
+        Ok(())
+    }
+
+    fn grant(&mut self, id: u64, wish: Wish) {
+        let now = self.schedule.now().instant;
+        let link = self.links.get_mut(&id).expect("it has a wish");
+        match wish {
+            Wish::Send(frame) => {
+                let (faults, choices) = (&self.faults, &mut self.choices);
+                for at in link.down.send(&frame, now, faults, choices) {
+                    self.schedule.at(at, Event::ToClient(id));
+                }
+            }
+            Wish::Later(op) => {
+                let pause = delay(self.faults.disk_delay, &mut self.choices);
+                self.schedule.after(pause, Event::Ripe(id, op));
+            }
+            Wish::Notify(to, notice) => {
+                let pause = delay(self.faults.network_delay, &mut self.choices);
+                self.schedule.after(pause, Event::Notice(to, notice));
+            }
+            Wish::Disconnect(violation) => {
+                self.report.violations += 1;
+                self.report.last_violation = Some(violation);
+                let pause = self.faults.network_delay + Duration::from_millis(1);
+                self.schedule.after(pause, Event::HangUp(id));
+            }
+        }
+    }
+
+    fn set_timer(&mut self, id: u64) {
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        let next = link.host.next_timeout();
+        let is_set = |at: Instant| link.timer.is_some_and(|timer| timer <= at);
+        if let Some(at) = next.filter(|at| !is_set(*at)) {
+            link.timer = Some(at);
+            self.schedule.at(at, Event::Timer(id));
+        }
+    }
+
+    /// Forgets a connection that is over for both sides: nothing of it has an effect any more.
+    fn bury(&mut self, id: u64) {
+        let is_over = |link: &Link| !link.is_up && link.host.is_drained();
+        if self.links.get(&id).is_some_and(is_over) {
+            self.links.remove(&id);
+            self.tick += 1;
+            self.contents.settle(id, self.tick);
+        }
+    }
+
+    /// Calls a client, and does what it orders.
+    fn with_client<T>(
+        &mut self,
+        index: usize,
+        call: impl FnOnce(&mut Client, &mut Shared<'_>) -> T,
+    ) -> T {
+        let mut shared = Shared {
+            tick: &mut self.tick,
+            now: self.schedule.now(),
+            scenario: &self.scenario,
+            faults: &self.faults,
+            contents: &mut self.contents,
+            opens: &mut self.opens,
+            file_ids: &mut self.file_ids,
+            orders: Vec::new(),
+            report: &mut self.report,
+        };
+        let client = &mut self.clients[index];
+        let link = client.link;
+        let result = call(client, &mut shared);
+        let orders = std::mem::take(&mut shared.orders);
+        if let Some(link) = client.link.or(link) {
+            for order in orders {
+                self.obey(index, link, order);
+            }
+        }
+        result
+    }
+
+    fn obey(&mut self, client: usize, id: u64, order: Order) {
+        let now = self.schedule.now().instant;
+        match order {
+            Order::Frame(frame) => {
+                let Some(link) = self.links.get_mut(&id) else {
+                    return;
+                };
+                let (faults, choices) = (&self.faults, &mut self.choices);
+                for at in link.up.send(&frame, now, faults, choices) {
+                    self.schedule.at(at, Event::ToServer(id));
+                }
+                self.captured.push(frame);
+            }
+            Order::Think => {
+                let pause = delay(THOUGHT, &mut self.choices);
+                self.schedule.after(pause, Event::Think(client, id));
+            }
+            Order::HangUp => self.schedule.after(Duration::ZERO, Event::HangUp(id)),
+        }
+    }
+}
+
+fn config(scenario: &Scenario) -> Config {
+    let share = |id: u32, name: &str, users: Option<Vec<String>>| {
+        Arc::new(Share {
+            id: ShareId(id),
+            name: name.into(),
+            kind: ShareKind::Disk,
+            comment: String::new(),
+            read_only: false,
+            listed: true,
+            encryption_required: false,
+            users,
+            guest: name == "data",
+            force_token: None,
+        })
+    };
+    Config {
+        security_blob: auth::server_hint(),
+        limits: Limits {
+            credits: scenario.credits,
+            ..Limits::default()
+        },
+        shares: vec![
+            share(0, "data", None),
+            share(1, "private", Some(vec![login::user_name(0)])),
+        ],
+        ..Config::default()
+    }
+}
