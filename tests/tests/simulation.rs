@@ -1,0 +1,59 @@
+//! Whatever the network, the disk and other clients do: what the server says stays true, and in
+//! the end everything finishes.
+//!
+//! `SMBEAM_SIM_SEED=n` runs one seed alone, `SMBEAM_SIM_SEEDS=n` so many of them.
+
+use sim::{Report, Scenario};
+
+/// Seeds of a run of the tests: about half a minute of a slow machine.
+const SEEDS: u64 = 200;
+
+fn number(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    Some(
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{name} is not a number: {value}")),
+    )
+}
+
+fn run(seed: u64, scenario: &Scenario, test: &str) -> Report {
+    sim::run(seed, scenario).unwrap_or_else(|failure| {
+        panic!(
+            "{failure}\n\nto see it again: \
+             SMBEAM_SIM_SEED={seed} cargo test -p smbeam-tests --test simulation {test}"
+        )
+    })
+}
+
+fn run_all(test: &str, scenario: impl Fn(u64) -> Scenario) {
+    let seeds = match number("SMBEAM_SIM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("SMBEAM_SIM_SEEDS").unwrap_or(SEEDS),
+    };
+    println!("seeds {seeds:?}");
+    for seed in seeds {
+        // Before it runs: an assertion of the core ends the test with no further word.
+        println!("seed {seed}");
+        println!("{:?}", run(seed, &scenario(seed), test));
+    }
+}
+
+#[test]
+fn clients_and_server_get_on_when_nothing_goes_wrong() {
+    run_all("clients_and_server_get_on_when_nothing_goes_wrong", |_| {
+        Scenario::calm()
+    });
+}
+
+#[test]
+fn no_storm_makes_the_server_lie_or_hang() {
+    run_all("no_storm_makes_the_server_lie_or_hang", Scenario::any);
+}
+
+#[test]
+fn a_seed_runs_twice_alike() {
+    let test = "a_seed_runs_twice_alike";
+    let first = run(7, &Scenario::stormy(), test);
+    assert_eq!(first, run(7, &Scenario::stormy(), test));
+}
