@@ -13,8 +13,8 @@ pub(crate) const USAGE: &str = "\
 usage: cargo xtask bench-compare [OPTION]...
 
   --rounds N           how often A and B take turns (3)
-  --subjects A,B       samba or smbeam, A is what B is divided by (samba,smbeam);
-                       samba,samba shows the noise
+  --subjects A,B       samba, smbeam or the path of another smbeam; A is what B is divided by
+                       (samba,smbeam); samba,samba shows the noise
   --rows LIST          the benches to run, by name or the start of it (all); see --list
   --storage LIST       tmpfs, disk (tmpfs,disk)
   --disk DIR           a folder of the file system that `disk` means (/tmp)
@@ -35,13 +35,42 @@ pub(crate) enum Wish {
     Compare(Options),
 }
 
+/// A server that takes part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Contender {
+    /// Which one it is.
+    pub(crate) subject: Subject,
+    /// The program of smbeam, where it is not the usual one.
+    pub(crate) binary: Option<PathBuf>,
+}
+
+impl Contender {
+    /// What tables and JSON call it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self.subject {
+            Subject::Samba => "samba",
+            Subject::Smbeam => "smbeam",
+        }
+    }
+
+    fn parse(name: &str) -> Result<Contender> {
+        let (subject, binary) = match name {
+            "samba" => (Subject::Samba, None),
+            "smbeam" => (Subject::Smbeam, None),
+            _ if name.contains('/') => (Subject::Smbeam, Some(std::path::absolute(name)?)),
+            _ => bail!("{name} is neither samba nor smbeam nor a path"),
+        };
+        Ok(Contender { subject, binary })
+    }
+}
+
 /// What to run, and how long.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     /// How often A and B take turns.
     pub(crate) rounds: u32,
     /// A and B.
-    pub(crate) subjects: [Subject; 2],
+    pub(crate) subjects: [Contender; 2],
     /// The benches, by name or the start of it; empty: all.
     pub(crate) rows: Vec<String>,
     /// Where the files lie.
@@ -68,7 +97,10 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             rounds: 3,
-            subjects: [Subject::Samba, Subject::Smbeam],
+            subjects: [Subject::Samba, Subject::Smbeam].map(|subject| Contender {
+                subject,
+                binary: None,
+            }),
             rows: Vec::new(),
             storages: vec![Storage::Tmpfs, Storage::Disk],
             disk: "/tmp".into(),
@@ -139,14 +171,9 @@ fn positive(value: &str) -> Result<u32> {
     Ok(number)
 }
 
-fn subjects(value: &str) -> Result<[Subject; 2]> {
+fn subjects(value: &str) -> Result<[Contender; 2]> {
     let (a, b) = value.split_once(',').context("two names, as in A,B")?;
-    let named = |name| match name {
-        "samba" => Ok(Subject::Samba),
-        "smbeam" => Ok(Subject::Smbeam),
-        _ => bail!("{name} is neither samba nor smbeam"),
-    };
-    Ok([named(a)?, named(b)?])
+    Ok([Contender::parse(a)?, Contender::parse(b)?])
 }
 
 #[cfg(test)]
@@ -166,8 +193,11 @@ mod tests {
         let options =
             parse("--quick --rounds 2 --subjects samba,samba --storage disk").expect("ok");
         assert_eq!(options.rounds, 2);
-        assert_eq!(options.subjects, [Subject::Samba; 2]);
+        assert_eq!(options.subjects.map(|side| side.name()), ["samba"; 2]);
+
         assert_eq!(options.storages, [Storage::Disk]);
+        let options = parse("--subjects smbeam,/usr/bin/smbeam").expect("ok");
+        assert_eq!(options.subjects[1].subject, Subject::Smbeam);
         for line in [
             "--rounds 0",
             "--rounds",

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use anyhow::{Context as _, Error, Result};
 use serde_json::{Map, Value, json};
-use smbeam_tests::subject::Subject;
 
 use crate::options::Options;
 use crate::sample::{Metric, Row};
@@ -46,10 +45,7 @@ pub(crate) struct Spread {
 impl Record {
     /// Nothing yet.
     pub(crate) fn new(options: &Options, machine: Vec<(String, String)>) -> Record {
-        let subjects = options.subjects.map(|subject| match subject {
-            Subject::Samba => "samba",
-            Subject::Smbeam => "smbeam",
-        });
+        let subjects = options.subjects.clone().map(|side| side.name());
         let settings = json!({
             "rounds": options.rounds,
             "torture_seconds": options.seconds,

@@ -9,10 +9,10 @@ use anyhow::{Context as _, Result, bail};
 use smbeam_tests::files::write_random;
 use smbeam_tests::lab::Lab;
 use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{Plan, Server, Share, Subject};
+use smbeam_tests::subject::{Plan, Server, Share};
 
 use crate::accounting::{Accounting, Memory};
-use crate::options::Options;
+use crate::options::{Contender, Options};
 use crate::sample::Work;
 
 /// The large file in every share.
@@ -79,7 +79,7 @@ impl Stage {
             write_random(&large, options.large_bytes, 1)?;
             File::open(&large)?.sync_all()?;
         }
-        let [a, b] = options.subjects;
+        let [a, b] = &options.subjects;
         Ok(Stage {
             sides: [
                 Side::prepare(a, "a", &lab, &scratch)?,
@@ -146,16 +146,17 @@ impl Stage {
 }
 
 impl Side {
-    fn prepare(subject: Subject, name: &str, lab: &Lab, scratch: &Scratch) -> Result<Side> {
+    fn prepare(contender: &Contender, name: &str, lab: &Lab, scratch: &Scratch) -> Result<Side> {
         let share =
             |storage: Storage| Share::new(storage.name(), &scratch.path().join(storage.name()));
         let plan = Plan {
             shares: vec![share(Storage::Tmpfs), share(Storage::Disk)],
             // As without a configuration; the tests ask for more.
             samba_globals: vec!["log level = 0".into()],
+            binary: contender.binary.clone(),
             ..Plan::default()
         };
-        let mut server = Server::start_as(subject, Some(lab), None, plan)?;
+        let mut server = Server::start_as(contender.subject, Some(lab), None, plan)?;
         server.stop().or_else(|_| server.kill())?;
         let accounting = Accounting::new(name);
         Ok(Side { server, accounting })
