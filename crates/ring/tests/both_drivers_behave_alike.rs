@@ -87,7 +87,8 @@ macro_rules! over_both_drivers {
 }
 
 over_both_drivers! {
-    sockets: echoes_many_connections, accepts_a_storm, refused_connect_is_an_error, closes_while_operations_are_outstanding,
+    sockets: echoes_many_connections, accepts_a_storm, refused_connect_is_an_error,
+        closes_while_operations_are_outstanding,
         end_of_stream_is_an_empty_chunk;
     bulk: segments_of_any_size_arrive_whole, chunks_and_buffers_interleave,
         many_parts_are_sent_in_order, held_chunks_stop_the_stream_until_one_returns,

@@ -2,7 +2,10 @@
 
 /// Declares a newtype over an integer with named constants. Unknown values are kept as they are.
 macro_rules! open_enum {
-    ($(#[$meta:meta])* $name:ident($int:ty) { $($(#[$item:meta])* $constant:ident = $value:expr,)* }) => {
+    (
+        $(#[$meta:meta])*
+        $name:ident($int:ty) { $($(#[$item:meta])* $constant:ident = $value:expr,)* }
+    ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         pub struct $name(pub $int);
@@ -30,7 +33,10 @@ macro_rules! open_enum {
 
 /// Declares a newtype over an integer whose bits have names. Unknown bits are kept as they are.
 macro_rules! open_flags {
-    ($(#[$meta:meta])* $name:ident($int:ty) { $($(#[$item:meta])* $constant:ident = $value:expr,)* }) => {
+    (
+        $(#[$meta:meta])*
+        $name:ident($int:ty) { $($(#[$item:meta])* $constant:ident = $value:expr,)* }
+    ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         pub struct $name(pub $int);

@@ -1,7 +1,7 @@
 //! The object id of a file. \[MS-SMB2\] 3.3.5.15, \[MS-FSA\] 2.1.5.10
 //!
-//! No id is kept with a file: as with Samba, volume and inode are told as one, which hold as long as
-//! the file is there, and the file counts as made where it is.
+//! No id is kept with a file: as with Samba, volume and inode are told as one, which hold as long
+//! as the file is there, and the file counts as made where it is.
 
 use wire::fsctl::ObjectIdBuffer;
 use wire::ioctl::Request;
