@@ -13,7 +13,7 @@ use net::{Endpoint, Transport};
 use proto::effect::{Instant as CoreInstant, Now};
 use proto::server::config as core;
 use ring::{Io, Listener, PoolConfig, Receiver, Runtime, Sender, mailbox};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 use wire::{FileTime, Guid};
 
 use crate::account::AccountError;
@@ -131,10 +131,12 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Opens the shares, listens, and starts the workers. Sets the process's umask to 0.
+    /// Opens the shares, listens, and starts the workers. Sets the process's umask to 0, and its
+    /// limit of descriptors to what the system allows.
     pub fn start(config: &Config, users: Realms) -> Result<Self, StartError> {
         // The permissions of new files are the share's matter, not those of who started us.
         rustix::process::umask(rustix::fs::Mode::empty());
+        allow_descriptors();
         let shares = Shares::open(&config.shares)?;
         let started = Instant::now();
         let core = proto::server::Server::new(core_config(config, &shares), start_time());
@@ -215,6 +217,20 @@ impl Server {
             .spawn(run);
         self.threads.push(thread.map_err(StartError::Thread)?);
         is_ready.recv().expect("a worker says how it started")
+    }
+}
+
+/// Every connection, open and folder is a descriptor, and the usual limit is 1,024. Programs that
+/// `select` on descriptors need it that low; this one does not.
+fn allow_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, wanted) {
+        warn!(%error, limit = ?current, "the limit of descriptors stays as it is");
     }
 }
 
