@@ -3,6 +3,7 @@
 use proto::effect::Now;
 use wire::compound::Members;
 use wire::header::HEADER_LEN;
+use wire::{Flags, Header};
 
 use super::decode::pieces;
 use crate::check::Check;
@@ -13,15 +14,17 @@ use crate::world::World;
 
 /// Frames of one input, at most.
 const FRAMES_MAX: usize = 200;
-/// Where the CreditCharge, the MessageId and the SessionId of a header stand. \[MS-SMB2\] 2.2.1.2
+/// Where the CreditCharge, the Flags, the MessageId and the SessionId of a header stand.
+/// \[MS-SMB2\] 2.2.1.2
 const CHARGE: std::ops::Range<usize> = 6..8;
+const FLAGS: usize = 16;
 const MESSAGE_ID: std::ops::Range<usize> = 24..32;
 const SESSION_ID: std::ops::Range<usize> = 40..48;
 
 /// Any bytes as a sequence of frames into a fresh connection: a byte of flags, then each frame
 /// behind two bytes of length. With the lowest bit of the flags set, headers get the MessageId and
-/// the SessionId that are due, so that a fuzzer need not guess them; with the next one everybody
-/// is let in as a guest.
+/// the SessionId that are due and no signature, so that a fuzzer need not guess them; with the next
+/// one everybody is let in as a guest.
 pub(super) fn bytes(input: &[u8]) {
     let Some((flags, input)) = input.split_first() else {
         return;
@@ -91,6 +94,8 @@ struct Guest {
     choices: Choices,
     next_message: u64,
     session: [u8; 8],
+    /// The first header of each answer.
+    heard: Vec<Header>,
 }
 
 impl Guest {
@@ -107,6 +112,7 @@ impl Guest {
             choices,
             next_message: 0,
             session: [0; 8],
+            heard: Vec::new(),
         }
     }
 
@@ -125,6 +131,8 @@ impl Guest {
             header[MESSAGE_ID].copy_from_slice(&self.next_message.to_le_bytes());
             let charge = u16::from_le_bytes([header[CHARGE.start], header[CHARGE.start + 1]]);
             self.next_message += u64::from(charge.max(1));
+            // A guest has no key: nothing of it is signed.
+            header[FLAGS] &= !(Flags::SIGNED.0 as u8);
             if header[SESSION_ID] != [0; 8] {
                 header[SESSION_ID].copy_from_slice(&self.session);
             }
@@ -156,7 +164,10 @@ impl Guest {
         while let Some(wish) = around.wishes.pop() {
             match wish {
                 Wish::Later(op) => self.host.ripe(op, &mut around)?,
-                Wish::Send(frame) => self.session = session(&frame).unwrap_or(self.session),
+                Wish::Send(frame) => {
+                    self.session = session(&frame).unwrap_or(self.session);
+                    self.heard.extend(Header::decode(&frame));
+                }
                 Wish::Notify(..) | Wish::Disconnect(_) => {}
             }
         }
@@ -168,4 +179,32 @@ impl Guest {
 fn session(frame: &[u8]) -> Option<[u8; 8]> {
     let id = *frame.get(SESSION_ID)?.first_chunk()?;
     (id != [0; 8]).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::{Command, Status};
+
+    /// Seeds that get no further than the door would find nothing.
+    #[test]
+    fn a_guest_gets_as_far_as_the_client_did() {
+        for seed in 0..4 {
+            let mut guest = Guest::new(true);
+            for mut frame in capture(seed) {
+                guest.address(&mut frame);
+                guest.send(frame).expect("the core keeps its promises");
+            }
+            for command in [
+                Command::SESSION_SETUP,
+                Command::TREE_CONNECT,
+                Command::CREATE,
+            ] {
+                let is_good = |heard: &&Header| heard.status == Status::SUCCESS;
+                let mut answers = guest.heard.iter().filter(is_good);
+                assert!(answers.any(|heard| heard.command == command), "{command:?}");
+            }
+            guest.leave().expect("nothing is left");
+        }
+    }
 }
