@@ -1,0 +1,65 @@
+//! Writes the seeds of the fuzzers into a folder: `cargo run -p smbeam-sim --example corpus
+//! fuzz/corpus`. They are what the clients of calm runs send, and scripts at random.
+
+use std::path::Path;
+use std::{env, fs, io};
+
+use smbeam_sim::fuzz::{capture, frames, script};
+
+/// Runs from which frames are taken.
+const RUNS: u64 = 12;
+/// Longer frames are left out: a corpus is small.
+const FRAME_MAX: usize = 4096;
+/// Where the token of a SESSION_SETUP begins. \[MS-SMB2\] 2.2.5
+const TOKEN: usize = 88;
+
+fn main() -> io::Result<()> {
+    let root = env::args()
+        .nth(1)
+        .expect("the folder of the corpora is named");
+    let root = Path::new(&root);
+    for seed in 0..RUNS {
+        let mut sent = capture(seed);
+        sent.retain(|frame| frame.len() < FRAME_MAX);
+        put(
+            root,
+            "server_bytes",
+            &format!("session-{seed}"),
+            &frames(&sent),
+        )?;
+        let script = script(seed, 200);
+        put(
+            root,
+            "server_operations",
+            &format!("script-{seed}"),
+            &script,
+        )?;
+        if seed < 3 {
+            put_messages(root, seed, &sent)?;
+        }
+    }
+    Ok(())
+}
+
+fn put_messages(root: &Path, seed: u64, sent: &[Vec<u8>]) -> io::Result<()> {
+    for (number, frame) in sent.iter().enumerate() {
+        let command = frame[12];
+        // Requests have the odd places among the decoders, in the order of the commands.
+        let choice = 1 + 2 * command;
+        let name = format!("request-{seed}-{number}");
+        put(root, "decode", &name, &[&[choice], &frame[..]].concat())?;
+        if command == 1 {
+            let token = &frame[TOKEN..];
+            let length = (token.len() as u16).to_le_bytes();
+            let name = format!("leg-{seed}-{number}");
+            put(root, "tokens", &name, &[&length[..], token].concat())?;
+        }
+    }
+    Ok(())
+}
+
+fn put(root: &Path, target: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let folder = root.join(target);
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join(name), bytes)
+}
