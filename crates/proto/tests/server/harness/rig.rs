@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proto::effect::{
     Accepted, Account, AccountKind, Authenticate, Authenticated, ConnectionId, Effect, Effects,
-    Inbound, Now, OpId, Outbound, Outcome, ShareId, Violation,
+    Inbound, Notice, Now, OpId, Outbound, Outcome, ShareId, Violation,
 };
 use proto::server::config::{Config, Share, ShareKind};
 use proto::server::{Connection, Server};
@@ -31,6 +31,10 @@ pub(crate) struct Rig {
     /// While set, operations on files wait in `held`.
     pub(crate) is_holding: bool,
     pub(crate) held: VecDeque<(ConnectionId, OpId, Outcome)>,
+    /// What connections tell each other, and themselves: delivered when the call is done with, as
+    /// a mailbox does.
+    mail: VecDeque<(ConnectionId, Notice)>,
+    is_performing: bool,
     /// Operations whose answer is no longer wanted.
     pub(crate) cancelled: Vec<OpId>,
     /// Conversations that were ended.
@@ -79,6 +83,8 @@ impl Rig {
             violations: BTreeMap::new(),
             is_holding: false,
             held: VecDeque::new(),
+            mail: VecDeque::new(),
+            is_performing: false,
             cancelled: Vec::new(),
             ended_conversations: 0,
         }
@@ -181,7 +187,24 @@ impl Rig {
         self.connections.get_mut(&id).expect("it was accepted")
     }
 
-    fn perform(&mut self, id: ConnectionId, mut effects: Effects, frame: &[u8]) {
+    fn perform(&mut self, id: ConnectionId, effects: Effects, frame: &[u8]) {
+        let is_outermost = !core::mem::replace(&mut self.is_performing, true);
+        self.perform_all(id, effects, frame);
+        if !is_outermost {
+            return;
+        }
+        while let Some((to, notice)) = self.mail.pop_front() {
+            let now = self.now;
+            let mut effects = Effects::new();
+            if let Some(connection) = self.connections.get_mut(&to) {
+                connection.notice(now, notice, &mut effects);
+                self.perform_all(to, effects, &[]);
+            }
+        }
+        self.is_performing = false;
+    }
+
+    fn perform_all(&mut self, id: ConnectionId, mut effects: Effects, frame: &[u8]) {
         while let Some(effect) = effects.pop() {
             match effect {
                 Effect::Send(outbound) => {
@@ -210,14 +233,7 @@ impl Rig {
                     self.cancel(op);
                 }
                 Effect::Release(token) => self.disk.release(token),
-                Effect::Notify(to, notice) => {
-                    let now = self.now;
-                    let mut effects = Effects::new();
-                    if let Some(connection) = self.connections.get_mut(&to) {
-                        connection.notice(now, notice, &mut effects);
-                        self.perform(to, effects, &[]);
-                    }
-                }
+                Effect::Notify(to, notice) => self.mail.push_back((to, notice)),
                 Effect::Disconnect(violation) => {
                     self.violations.insert(id, violation);
                 }
