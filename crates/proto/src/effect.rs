@@ -13,7 +13,7 @@ use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
 
-use wire::access::{AccessMask, FileAttributes};
+use wire::access::{AccessMask, FileAttributes, OplockLevel};
 use wire::{FileTime, Status};
 
 use crate::path::SharePath;
@@ -625,6 +625,19 @@ pub enum Notice {
     },
     /// The opens of a replaced session are closed.
     SessionGone(wire::SessionId),
+    /// An oplock of an open that was made on this connection breaks: its client is to be told.
+    /// \[MS-SMB2\] 3.3.4.6
+    BreakOplock {
+        /// The session.
+        session: wire::SessionId,
+        /// The open.
+        file_id: wire::FileId,
+        /// What the client may hold from now on.
+        level: OplockLevel,
+    },
+    /// An oplock is broken that this operation waited for. The core of the other connection has
+    /// made up the number; its driver never saw it.
+    OplockBroken(OpId),
 }
 
 /// Why a connection ends.

@@ -446,6 +446,7 @@ fn config(scenario: &Scenario) -> Config {
             encryption_required: false,
             users,
             guest: name == "data",
+            oplocks: true,
             force_token: None,
         })
     };

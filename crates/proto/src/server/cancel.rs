@@ -1,8 +1,9 @@
 //! CANCEL. \[MS-SMB2\] 3.3.5.16
 
+use wire::Status;
 use wire::header::Target;
 
-use crate::effect::{Effect, Effects};
+use crate::effect::{Effect, Effects, Now, Outcome};
 use crate::server::connection::Connection;
 use crate::server::task::Request;
 
@@ -11,7 +12,7 @@ impl Connection {
     /// AsyncId where the header has one, by MessageId otherwise. The answer to that request says
     /// what came of it. A member of a compound that others follow is not given up on: what would
     /// the others depend on? Neither does Samba.
-    pub(super) fn cancel(&self, cancel: &Request, effects: &mut Effects) {
+    pub(super) fn cancel(&mut self, now: Now, cancel: &Request, effects: &mut Effects) {
         let session = cancel.session.as_ref().map(|session| session.id);
         let is_meant = |request: &Request| match cancel.header.target {
             Target::Async(async_id) => request.async_id == Some(async_id),
@@ -22,8 +23,12 @@ impl Connection {
             .filter_map(|task| task.current.as_ref())
             .filter(|pending| pending.request.session.as_ref().map(|s| s.id) == session)
             .find(|pending| is_meant(&pending.request));
-        if let Some(op) = found.and_then(|pending| pending.op) {
-            effects.push(Effect::Cancel(op));
+        match found.and_then(|pending| pending.op) {
+            Some(op) if self.parked.contains_key(&op) => {
+                self.unpark(now, op, Outcome::Failed(Status::CANCELLED), effects);
+            }
+            Some(op) => effects.push(Effect::Cancel(op)),
+            None => {}
         }
     }
 }

@@ -72,6 +72,7 @@ impl Step {
                 for file in departure.close {
                     context.run(FileOp::Close(file));
                 }
+                context.post(departure.mail);
                 Ok(done(&response))
             }
         }
@@ -115,14 +116,21 @@ fn describe(metadata: &Metadata) -> Response {
 /// ended, and nobody waits for an answer. \[MS-SMB2\] 3.3.4.17
 pub(crate) fn abandon(server: &Server, open: &Open, next_op: &mut u64, effects: &mut Effects) {
     let departure = server.files.leave(open.key, open.file);
-    depart(server, open.key, departure, |operation| {
-        *next_op += 1;
-        effects.push(Effect::File(OpId(*next_op), operation));
-    });
+    depart(server, open.key, departure, next_op, effects);
 }
 
 /// Does what an open left to be done, without waiting for it.
-fn depart(server: &Server, key: FileKey, departure: Departure, mut run: impl FnMut(FileOp)) {
+fn depart(
+    server: &Server,
+    key: FileKey,
+    departure: Departure,
+    next_op: &mut u64,
+    effects: &mut Effects,
+) {
+    let mut run = |operation| {
+        *next_op += 1;
+        effects.push(Effect::File(OpId(*next_op), operation));
+    };
     if let Some((file, path)) = departure.unlink {
         server.files.forget(key);
         run(FileOp::Unlink { file, path });
@@ -130,13 +138,14 @@ fn depart(server: &Server, key: FileKey, departure: Departure, mut run: impl FnM
     for file in departure.close {
         run(FileOp::Close(file));
     }
+    let mail = departure.mail.into_iter();
+    mail.for_each(|(to, notice)| effects.push(Effect::Notify(to, notice)));
 }
 
 impl Context<'_> {
     /// Does what an open left to be done, without waiting for it.
     pub(crate) fn depart(&mut self, key: FileKey, departure: Departure) {
-        let server = self.server.clone();
-        depart(&server, key, departure, |operation| self.run(operation));
+        depart(self.server, key, departure, self.next_op, self.effects);
     }
 }
 

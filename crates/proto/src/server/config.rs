@@ -75,6 +75,9 @@ pub struct Limits {
     pub replace_timeout: Duration,
     /// After how long a request that waits is answered with an interim response.
     pub interim_after: Duration,
+    /// How long the holder of an oplock may take to acknowledge its break. Windows and Samba give
+    /// it 35 s. \[MS-SMB2\] 3.3.2.1
+    pub oplock_break_timeout: Duration,
 }
 
 impl Default for Limits {
@@ -91,6 +94,7 @@ impl Default for Limits {
             login_timeout: Duration::from_secs(30),
             replace_timeout: Duration::from_secs(5),
             interim_after: Duration::from_millis(500),
+            oplock_break_timeout: Duration::from_secs(35),
         }
     }
 }
@@ -141,6 +145,9 @@ pub struct Share {
     pub listed: bool,
     /// EncryptData: its requests must be sealed.
     pub encryption_required: bool,
+    /// Whether clients may cache what they open: not where others than this server change files.
+    /// \[MS-SMB2\] 3.3.5.9
+    pub oplocks: bool,
     /// Who may enter; `None`: every named account.
     pub users: Option<Vec<String>>,
     /// Whether guest and anonymous sessions may enter.

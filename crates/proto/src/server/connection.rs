@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use crypto::{Cipher, PreauthHash, SigningAlgorithm};
 use wire::dialect::Dialect;
-use wire::{Guid, SessionId};
+use wire::{Guid, SessionId, Status};
 
 use crate::credit::SequenceWindow;
 use crate::effect::{
@@ -19,8 +19,10 @@ use crate::effect::{
 };
 use crate::entropy::Entropy;
 use crate::server::Server;
+use crate::server::context::Parked;
 use crate::server::drain::{After, Drain, DrainId};
 use crate::server::negotiate::Negotiated;
+use crate::server::oplock_break::UntoldBreak;
 use crate::server::session::Session;
 use crate::server::session_setup::{AwaitedSession, Login};
 use crate::server::task::{Interim, Task, TaskId};
@@ -57,6 +59,10 @@ pub struct Connection {
     pub(super) interims: VecDeque<Interim>,
     /// Requests that were told so and still wait.
     pub(super) async_requests: usize,
+    /// Requests that wait until an oplock is broken.
+    pub(super) parked: BTreeMap<OpId, Parked>,
+    /// Breaks of oplocks whose holders are not told yet.
+    pub(super) untold_breaks: Vec<UntoldBreak>,
     /// Logins that wait for another connection to close what they replace.
     pub(super) awaited: Vec<AwaitedSession>,
     /// When a login must be done.
@@ -115,6 +121,8 @@ impl Connection {
             drains: BTreeMap::new(),
             interims: VecDeque::new(),
             async_requests: 0,
+            parked: BTreeMap::new(),
+            untold_breaks: Vec::new(),
             awaited: Vec::new(),
             login_deadline,
             is_over: false,
@@ -169,6 +177,16 @@ impl Connection {
                 }
             }
             Notice::SessionGone(session) => self.replaced(now, session, effects),
+            Notice::BreakOplock {
+                session,
+                file_id,
+                level,
+            } => self.untold_breaks.push(UntoldBreak {
+                session,
+                file_id,
+                level,
+            }),
+            Notice::OplockBroken(op) => self.unpark(now, op, Outcome::Done, effects),
         }
         self.settle(now, effects);
     }
@@ -181,6 +199,7 @@ impl Connection {
                 self.end(Violation::LoginTimeout, effects);
             }
         }
+        self.expire_oplocks(now, effects);
         self.stop_waiting_for_replaced(now, effects);
         self.settle(now, effects);
     }
@@ -190,6 +209,10 @@ impl Connection {
     pub fn closed(&mut self, now: Now, effects: &mut Effects) {
         self.stop();
         self.end_logins(effects);
+        while let Some((op, _)) = self.parked.first_key_value() {
+            let op = *op;
+            self.unpark(now, op, Outcome::Failed(Status::CANCELLED), effects);
+        }
         for (op, waiter) in &self.waiting {
             if matches!(waiter, Waiter::Task(_)) {
                 effects.push(Effect::Cancel(*op));
@@ -207,7 +230,8 @@ impl Connection {
     pub fn next_timeout(&self) -> Option<Instant> {
         let interim = self.interims.front().map(|interim| interim.at);
         let awaited = self.awaited.iter().map(|awaited| awaited.deadline).min();
-        [interim, awaited, self.login_deadline]
+        let oplock = self.parked.values().filter_map(|parked| parked.until).min();
+        [interim, awaited, oplock, self.login_deadline]
             .into_iter()
             .flatten()
             .min()
@@ -276,6 +300,7 @@ impl Connection {
     /// Goes on with what became possible, until nothing more does.
     fn settle(&mut self, now: Now, effects: &mut Effects) {
         while self.advance_drains(now, effects) {}
+        self.tell_breaks(effects);
         self.forget_stale_interims();
     }
 }

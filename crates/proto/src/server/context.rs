@@ -9,11 +9,15 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::sync::atomic::Ordering;
 
 use wire::dialect::Dialect;
 use wire::{FileId, Header, Status};
 
-use crate::effect::{Access, ConnectionId, Effect, Effects, FileOp, Now, OpId, Outcome, Payload};
+use crate::effect::{
+    Access, ConnectionId, Effect, Effects, FileKey, FileOp, Instant, Now, OpId, Outcome, Payload,
+};
+use crate::server::fsa::oplock::{Mail, Patience, Waiter};
 use crate::server::open::Open;
 use crate::server::session::Session;
 use crate::server::tree_connect::TreeConnect;
@@ -27,10 +31,8 @@ pub(crate) const BYTES_PER_CREDIT: u32 = 65_536;
 
 /// What a handler sees of its request and of the world.
 pub(crate) struct Context<'a> {
-    #[expect(dead_code, reason = "locks and leases that run out will ask")]
     pub(crate) now: Now,
     pub(crate) server: &'a Arc<Server>,
-    #[expect(dead_code, reason = "whom to tell of a broken lease is a connection")]
     pub(crate) connection: ConnectionId,
     pub(crate) dialect: Dialect,
     pub(crate) header: Header,
@@ -42,6 +44,8 @@ pub(crate) struct Context<'a> {
     pub(crate) has_large_mtu: bool,
     /// What must be true of the bytes of the answer.
     pub(crate) access: Access,
+    /// Whether the request came sealed.
+    pub(crate) is_sealed: bool,
     /// Where the message starts in the inbound frame of this call; `None` once the frame is gone
     /// (a later member of a compound): then bytes that an effect needs are copied.
     pub(crate) frame_offset: Option<usize>,
@@ -71,6 +75,19 @@ pub(crate) enum Progress {
     Done(Reply),
     /// The world is to complete this operation first.
     Wait(OpId, Step),
+    /// An oplock is to be broken first.
+    Park(Parked, Step),
+}
+
+/// What a request waits for that the world knows nothing of: an oplock that breaks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parked {
+    /// Under which it is woken.
+    pub(crate) op: OpId,
+    /// The file.
+    pub(crate) key: FileKey,
+    /// When the holder will have had its time; `None` once it had.
+    pub(crate) until: Option<Instant>,
 }
 
 /// An answer: its status and its body.
@@ -131,7 +148,33 @@ impl Step {
     }
 }
 
+impl Parked {
+    /// What waits as long as the table of open files said.
+    pub(crate) fn new(patience: &Patience, key: FileKey, until: Instant) -> Self {
+        Self {
+            op: patience.waiter.op,
+            key,
+            until: Some(until),
+        }
+    }
+}
+
 impl Context<'_> {
+    /// How this request waits, should it have to wait for an oplock.
+    pub(crate) fn patience(&mut self) -> Patience {
+        let now = self.now.instant;
+        let timeout = self.server.config.limits.oplock_break_timeout;
+        let waiter = Waiter {
+            connection: self.connection,
+            op: self.op(),
+        };
+        Patience {
+            waiter,
+            now,
+            deadline: now.after(timeout),
+        }
+    }
+
     /// A number for an operation that will be completed.
     pub(crate) fn op(&mut self) -> OpId {
         *self.next_op += 1;
@@ -149,6 +192,22 @@ impl Context<'_> {
     pub(crate) fn run(&mut self, operation: FileOp) {
         let op = self.op();
         self.effects.push(Effect::File(op, operation));
+    }
+
+    /// Tells other connections, and perhaps this one.
+    pub(crate) fn post(&mut self, mail: Mail) {
+        let mail = mail.into_iter();
+        mail.for_each(|(to, notice)| self.effects.push(Effect::Notify(to, notice)));
+    }
+
+    /// The data of a file have changed, or may have: whoever has cached them is told. Afterwards
+    /// and not before: so nobody reads what was there, and caches it, in between.
+    pub(crate) fn data_changed(&mut self, open: &Open) {
+        if open.has_readers.load(Ordering::SeqCst) {
+            let mut mail = Mail::new();
+            self.server.files.end_level_two(open.key, &mut mail);
+            self.post(mail);
+        }
     }
 
     /// Checks that the credits of the request pay for the longer of what it carries and what it

@@ -6,6 +6,7 @@
 
 mod admit;
 mod contexts;
+mod oplock;
 mod wanted;
 
 use alloc::boxed::Box;
@@ -23,7 +24,6 @@ use crate::effect::{FileOp, Metadata, OpenPlan, Opened, Outcome};
 use crate::server::config::ShareKind;
 use crate::server::context;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
-use crate::server::fsa::OpenRecord;
 use crate::server::open::{Open, OpenState, malformed, wire_attributes};
 use crate::token::Token;
 use wanted::Wanted;
@@ -32,7 +32,10 @@ use wanted::Wanted;
 pub(crate) enum Step {
     /// The file system opens or creates.
     Opening(Box<Wanted>),
-    /// It empties a file that is in the table of open files.
+    /// An oplock is to be broken; then everything starts again, for who knows what the file is
+    /// by then.
+    Parked(Box<Wanted>),
+    /// The file system empties a file that is in the table of open files.
     Overwriting(Box<Entered>),
 }
 
@@ -54,8 +57,13 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     }
     let wanted = Wanted::new(&request, &context.tree)?;
     check_room(context)?;
+    Ok(open(context, wanted))
+}
+
+/// Asks the file system to open or create.
+fn open(context: &mut Context<'_>, wanted: Wanted) -> Progress {
     let plan = OpenPlan {
-        share: share.id,
+        share: context.tree.share.id,
         token: token(context),
         path: wanted.path.clone(),
         access: wanted.access,
@@ -67,7 +75,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         open_link: wanted.options.contains(CreateOptions::OPEN_REPARSE_POINT),
     };
     let step = Step::Opening(Box::new(wanted));
-    Ok(context.wait(FileOp::Open(plan), context::Step::Create(step)))
+    context.wait(FileOp::Open(plan), context::Step::Create(step))
 }
 
 /// Whose rights count: those that the share forces, or the user's.
@@ -100,6 +108,7 @@ impl Step {
             }
             (Self::Overwriting(mut entered), Outcome::Metadata(metadata)) => {
                 entered.opened.metadata = metadata;
+                entered.emptied(context);
                 finish(context, &entered)
             }
             (Self::Overwriting(entered), Outcome::Failed(status)) => {
@@ -110,13 +119,21 @@ impl Step {
                 entered.withdraw(context);
                 Err(Status::INTERNAL_ERROR)
             }
-            (Self::Opening(_), _) => Err(Status::INTERNAL_ERROR),
+            (Self::Parked(wanted), Outcome::Done) => Ok(open(context, *wanted)),
+            (Self::Parked(_), Outcome::Failed(status)) => Err(status),
+            (Self::Opening(_) | Self::Parked(_), _) => Err(Status::INTERNAL_ERROR),
         }
     }
 }
 
 /// The file is open: may it stay so?
-fn enter(context: &mut Context<'_>, wanted: Wanted, opened: Opened) -> Result<Progress, Status> {
+fn enter(
+    context: &mut Context<'_>,
+    mut wanted: Wanted,
+    mut opened: Opened,
+) -> Result<Progress, Status> {
+    // Made on an earlier try.
+    opened.created |= wanted.is_made;
     let granted = match admit::admit(&wanted, &opened, &context.tree) {
         Ok(granted) => granted,
         Err(status) => {
@@ -124,22 +141,20 @@ fn enter(context: &mut Context<'_>, wanted: Wanted, opened: Opened) -> Result<Pr
             return Err(status);
         }
     };
-    let record = OpenRecord {
-        file: opened.file,
-        sharing: admit::sharing(&wanted, granted),
-        path: opened.path.clone(),
-        delete_on_close: wanted.options.contains(CreateOptions::DELETE_ON_CLOSE),
-    };
-    let checked = admit::checked_sharing(&wanted, granted);
-    let entered = context
-        .server
-        .files
-        .enter(opened.metadata.key, record, checked);
-    if let Err(status) = entered {
-        // Also where the file is new: another client opened it before we could say how it is
-        // shared. It is that client's file now.
-        context.run(FileOp::Close(opened.file));
-        return Err(status);
+    match oplock::enter(context, &wanted, &opened, granted) {
+        Ok(None) => {}
+        Ok(Some(parked)) => {
+            context.run(FileOp::Close(opened.file));
+            wanted.is_made = opened.created;
+            let step = Step::Parked(Box::new(wanted));
+            return Ok(Progress::Park(parked, context::Step::Create(step)));
+        }
+        Err(status) => {
+            // Also where the file is new: another client opened it before we could say how it is
+            // shared. It is that client's file now.
+            context.run(FileOp::Close(opened.file));
+            return Err(status);
+        }
     }
     let must_overwrite = wanted.overwrites() && !opened.created;
     let entered = Entered {
@@ -171,14 +186,16 @@ impl Entered {
         context.depart(key, departure);
     }
 
-    /// What the client will know the open by.
-    fn to_open(&self, context: &Context<'_>) -> Open {
+    /// What the client will know the open by, and the oplock that it has.
+    fn to_open(&self, context: &Context<'_>) -> (Open, OplockLevel) {
         let number = context.server.next_open.fetch_add(1, Ordering::Relaxed);
-        Open {
-            id: FileId {
-                persistent: number,
-                volatile: number,
-            },
+        let id = FileId {
+            persistent: number,
+            volatile: number,
+        };
+        let (level, has_readers) = self.grant(context, id);
+        let open = Open {
+            id,
             tree: context.tree.id,
             share: context.tree.share.clone(),
             file: self.opened.file,
@@ -186,9 +203,12 @@ impl Entered {
             is_directory: self.opened.metadata.is_directory(),
             granted: self.granted,
             options: self.wanted.options,
+            is_sealed: context.is_sealed,
+            has_readers,
             position: AtomicU64::new(0),
             state: Mutex::new(OpenState::default()),
-        }
+        };
+        (open, level)
     }
 
     fn action(&self) -> CreateAction {
@@ -203,7 +223,8 @@ impl Entered {
 
 /// The open is complete: into the session's table, and to the client.
 fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress, Status> {
-    let open = Arc::new(entered.to_open(context));
+    let (open, level) = entered.to_open(context);
+    let open = Arc::new(open);
     if let Err(status) = register(context, &open) {
         entered.withdraw(context);
         return Err(status);
@@ -216,7 +237,8 @@ fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress, Stat
         .iter()
         .map(|(name, data)| RawContext { name, data })
         .collect();
-    let response = describe(metadata, open.id, entered.action(), contexts);
+    let mut response = describe(metadata, open.id, entered.action(), contexts);
+    response.oplock_level = level;
     Ok(Progress::Done(Reply::message(|out| response.encode(out))))
 }
 
@@ -246,7 +268,6 @@ fn describe<'a>(
     contexts: Vec<RawContext<'a>>,
 ) -> Response<'a> {
     Response {
-        // No oplocks yet.
         oplock_level: OplockLevel::NONE,
         flags: ResponseFlags::NONE,
         create_action,

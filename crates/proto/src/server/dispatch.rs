@@ -29,7 +29,7 @@ impl Connection {
         if request.header.command == Command::CANCEL {
             // It has no answer, whatever is wrong with it. [MS-SMB2] 3.3.5.16
             if admitted.is_ok() {
-                self.cancel(request, effects);
+                self.cancel(now, request, effects);
             }
             return Ok(Flow::Silence);
         }
@@ -103,6 +103,7 @@ impl Connection {
             } else {
                 Access::Opaque
             },
+            is_sealed: task.sealed.is_some(),
             frame_offset,
             related_open: &mut task.chain.open,
             server: &self.server,

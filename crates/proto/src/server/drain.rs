@@ -5,7 +5,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use wire::{Command, SessionId, TreeId};
+use wire::{Command, SessionId, Status, TreeId};
 
 use crate::effect::{ConnectionId, Effect, Effects, Notice, Now, OpId, Outcome};
 use crate::server::close;
@@ -100,6 +100,7 @@ impl Connection {
         let ids: Vec<DrainId> = self.drains.keys().copied().collect();
         let mut has_ended = false;
         for id in ids {
+            self.end_parked(now, id, effects);
             self.close_opens(id, effects);
             let is_done = |drain: &Drain| matches!(drain.stage, Stage::Closing(0));
             if self.drains.get(&id).is_some_and(is_done) {
@@ -138,6 +139,26 @@ impl Connection {
             .extend(ops.map(|op| (OpId(op), Waiter::Drain(id))));
         let drain = self.drains.get_mut(&id).expect("it was just seen");
         drain.stage = Stage::Closing(count);
+    }
+
+    /// Gives up on requests that wait for an oplock of others: what ends does not wait for it.
+    fn end_parked(&mut self, now: Now, id: DrainId, effects: &mut Effects) {
+        let Some(drain) = self.drains.get(&id) else {
+            return;
+        };
+        let (session, tree) = (drain.session.id, drain.tree);
+        loop {
+            let mut acting = (self.tasks.values()).filter(|task| task.acts_on(session, tree));
+            let parked = acting.find_map(|task| {
+                let op = task.current.as_ref().and_then(|pending| pending.op);
+                op.filter(|op| self.parked.contains_key(op))
+            });
+            let Some(op) = parked else {
+                return;
+            };
+            // The members behind it find neither session nor tree, and wait for nothing.
+            self.unpark(now, op, Outcome::Failed(Status::CANCELLED), effects);
+        }
     }
 
     fn is_busy(&self, session: SessionId, tree: Option<TreeId>) -> bool {

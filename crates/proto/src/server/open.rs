@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicBool, AtomicU64};
 
 use spin::Mutex;
 use wire::access::{AccessMask, CreateOptions, FileAttributes};
@@ -25,6 +25,10 @@ pub(crate) struct Open {
     /// Open.GrantedAccess.
     pub(crate) granted: AccessMask,
     pub(crate) options: CreateOptions,
+    /// Whether the client sealed the request that made it: then what it is told unasked is, too.
+    pub(crate) is_sealed: bool,
+    /// Whether any open of the file holds an oplock of level II.
+    pub(crate) has_readers: Arc<AtomicBool>,
     /// FilePositionInformation, in bytes. Not in the state: every READ sets it.
     pub(crate) position: AtomicU64,
     pub(crate) state: Mutex<OpenState>,

@@ -63,6 +63,11 @@ impl Answer {
         }
     }
 
+    /// Whether it tells of a new open, or why there is none.
+    pub(super) fn is_of_create(&self) -> bool {
+        self.request.header.command == Command::CREATE
+    }
+
     /// Gives back what it holds: it will not be sent.
     pub(super) fn release(self, effects: &mut Effects) {
         if let Some(payload) = self.payload {

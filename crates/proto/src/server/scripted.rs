@@ -25,8 +25,8 @@ use wire::{
 
 use crate::effect::{
     Access, Account, AccountKind, ConnectionId, DirectoryEntry, Effect, Effects, Existing, FileKey,
-    FileKind, FileOp, Instant, KindWanted, LocalOpen, Metadata, Now, OpenPlan, Opened, Outcome,
-    Payload, PayloadToken, ReadPlan, ShareId, VolumeInfo, WritePlan,
+    FileKind, FileOp, Instant, KindWanted, LocalOpen, Metadata, Notice, Now, OpenPlan, Opened,
+    Outcome, Payload, PayloadToken, ReadPlan, ShareId, VolumeInfo, WritePlan,
 };
 use crate::path::SharePath;
 use crate::server::Server;
@@ -56,6 +56,8 @@ pub(crate) struct World {
     pub(crate) frame_offset: Option<usize>,
     /// Credits that the next request pays.
     pub(crate) credit_charge: u16,
+    /// What connections were told.
+    pub(crate) notices: Vec<Notice>,
     next_op: u64,
 }
 
@@ -94,6 +96,7 @@ impl World {
             frame_offset: Some(0),
             // 8 MiB.
             credit_charge: 128,
+            notices: Vec::new(),
             next_op: 0,
         }
     }
@@ -128,6 +131,10 @@ impl World {
                         self.disk.released.push(token);
                         continue;
                     }
+                    Effect::Notify(_, notice) => {
+                        self.notices.push(notice);
+                        continue;
+                    }
                     other => panic!("no handler asks for {other:?}"),
                 };
                 if Some(op) == waited {
@@ -140,6 +147,8 @@ impl World {
                     step.resume(&mut self.context(&mut effects), outcome)
                 }
                 Ok(Progress::Done(reply)) => return Ok(reply),
+                // There is nobody here who would acknowledge.
+                Ok(Progress::Park(..)) => return Err(Status::PENDING),
                 Err(status) => return Err(status),
             };
         }
@@ -156,6 +165,7 @@ impl World {
             tree: self.tree.clone(),
             has_large_mtu: true,
             access: Access::Opaque,
+            is_sealed: false,
             frame_offset: self.frame_offset,
             related_open: &mut self.related,
             next_op: &mut self.next_op,
@@ -245,6 +255,7 @@ pub(crate) fn disk_share() -> Share {
         read_only: false,
         listed: true,
         encryption_required: false,
+        oplocks: true,
         users: None,
         guest: false,
         force_token: None,

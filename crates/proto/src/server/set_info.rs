@@ -180,6 +180,9 @@ impl Step {
         context: &mut Context<'_>,
         outcome: Outcome,
     ) -> Result<Progress, Status> {
+        if let Self::Resizing(open) = &self {
+            context.data_changed(open);
+        }
         match (&self, &outcome) {
             (Self::Restoring, _) => return Ok(done()),
             (_, Outcome::Failed(status)) => return Err(*status),

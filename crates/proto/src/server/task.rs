@@ -10,7 +10,7 @@ use wire::{AsyncId, Command, Header, SessionId, Status, TreeId};
 
 use crate::effect::{Effects, Instant, Now, OpId, Outcome, Violation};
 use crate::server::connection::{Connection, Waiter};
-use crate::server::context::{Body, Progress, RelatedOpen, Reply, Step};
+use crate::server::context::{Body, Parked, Progress, RelatedOpen, Reply, Step};
 use crate::server::reply::Answer;
 use crate::server::session::Session;
 use crate::server::session_setup::LoginStep;
@@ -90,6 +90,8 @@ pub(super) enum Flow {
     Wait(OpId, Then),
     /// Something else is to happen first: a drain ends, or another connection says so.
     WaitUnasked(Then),
+    /// An oplock is to be broken first.
+    Park(Parked, Then),
     /// The connection ends.
     End(Violation),
 }
@@ -127,6 +129,11 @@ impl Task {
     /// Whether no member follows the one that waits.
     pub(super) fn is_last(&self) -> bool {
         self.rest.is_empty()
+    }
+
+    /// Whether the client was not told yet of an open that it made.
+    pub(super) fn hides_an_open(&self) -> bool {
+        self.answers.iter().any(Answer::is_of_create)
     }
 
     /// Whether a request of this session, and of this tree if one is named, acts on it.
@@ -227,6 +234,15 @@ impl Connection {
             }
             Ok(Flow::WaitUnasked(then)) => {
                 self.wait(now, task, request, None, then);
+                false
+            }
+            Ok(Flow::Park(parked, then)) => {
+                self.waiting.insert(parked.op, Waiter::Task(task.id));
+                self.parked.insert(parked.op, parked);
+                self.wait(now, task, request, Some(parked.op), then);
+                // What it waits for may depend on them: the holder may be a member before it,
+                // and acknowledges nothing for an open that it was not told of.
+                self.send(task, effects);
                 false
             }
             Ok(Flow::End(violation)) => {
@@ -347,6 +363,7 @@ impl Flow {
         match progress {
             Progress::Done(reply) => Self::Done(reply),
             Progress::Wait(op, step) => Self::Wait(op, Then::Handler(session, tree, step)),
+            Progress::Park(parked, step) => Self::Park(parked, Then::Handler(session, tree, step)),
         }
     }
 }

@@ -117,6 +117,10 @@ impl Step {
         context: &mut Context<'_>,
         outcome: Outcome,
     ) -> Result<Progress, Status> {
+        if let Self::Writing { open, .. } = &self {
+            // Whatever came of it: a part may have been written.
+            context.data_changed(open);
+        }
         match (self, outcome) {
             (Self::Writing { open, offset }, Outcome::Written(count)) => {
                 Ok(written(context, &open, offset, count))

@@ -2,7 +2,8 @@
 
 use wire::Status;
 use wire::access::{
-    AccessMask, CreateDisposition, CreateOptions, FileAttributes, ImpersonationLevel, ShareAccess,
+    AccessMask, CreateDisposition, CreateOptions, FileAttributes, ImpersonationLevel, OplockLevel,
+    ShareAccess,
 };
 use wire::create::Request;
 
@@ -24,6 +25,10 @@ pub(crate) struct Wanted {
     /// Attributes of a new or overwritten file.
     pub(crate) attributes: FileAttributes,
     pub(crate) asked: Asked,
+    /// The oplock asked for; none where it is not one.
+    pub(crate) oplock: OplockLevel,
+    /// Whether an earlier try, which had to wait, made the file.
+    pub(crate) is_made: bool,
 }
 
 /// Bits that no option has. smbtorture smb2.create.gentest
@@ -62,6 +67,8 @@ impl Wanted {
             options: request.create_options,
             attributes: kept_attributes(request),
             asked,
+            oplock: request.oplock_level,
+            is_made: false,
         };
         wanted.check_rights(tree)?;
         wanted.check_root()?;
@@ -133,6 +140,7 @@ impl Wanted {
 
     pub(crate) fn existing(&self, tree: &TreeConnect) -> Existing {
         match self.disposition {
+            _ if self.is_made => Existing::OpenOrCreate,
             CreateDisposition::OPEN | CreateDisposition::OVERWRITE => Existing::Open,
             CreateDisposition::CREATE => Existing::Create,
             _ if is_read_only(tree) => Existing::Open,

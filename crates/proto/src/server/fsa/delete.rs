@@ -6,6 +6,7 @@
 
 use alloc::vec::Vec;
 
+use super::oplock::Mail;
 use super::{FileRecord, FileTable};
 use crate::effect::{FileKey, LocalOpen};
 use crate::path::SharePath;
@@ -28,6 +29,18 @@ pub(crate) struct Departure {
     pub(crate) unlink: Option<(LocalOpen, SharePath)>,
     /// What to close then.
     pub(crate) close: Vec<LocalOpen>,
+    /// Whom to tell then: requests that waited for an oplock of this open.
+    pub(crate) mail: Mail,
+}
+
+impl Departure {
+    /// Nothing but to close it.
+    fn closing(open: LocalOpen) -> Self {
+        Self {
+            close: Vec::from([open]),
+            ..Self::default()
+        }
+    }
 }
 
 impl FileTable {
@@ -35,10 +48,7 @@ impl FileTable {
     pub(crate) fn leave(&self, key: FileKey, open: LocalOpen) -> Departure {
         let mut files = self.files.lock();
         let Some(file) = files.get_mut(&key) else {
-            return Departure {
-                unlink: None,
-                close: Vec::from([open]),
-            };
+            return Departure::closing(open);
         };
         let departure = file.leave(open);
         if departure.unlink.is_none() && file.opens.is_empty() {
@@ -103,27 +113,23 @@ impl FileRecord {
     fn leave(&mut self, open: LocalOpen) -> Departure {
         let index = self.opens.iter().position(|record| record.file == open);
         let Some(index) = index else {
-            return Departure {
-                unlink: None,
-                close: Vec::from([open]),
-            };
+            return Departure::closing(open);
         };
         // [MS-FSA] 2.1.5.5: FILE_DELETE_ON_CLOSE counts from this close on, not before.
         if self.opens[index].delete_on_close {
             self.set_delete_pending(open);
         }
-        self.opens.swap_remove(index);
-        match &mut self.delete {
+        let record = self.opens.swap_remove(index);
+        let mut departure = match &mut self.delete {
             Some(delete) if self.opens.is_empty() => delete.unlink(open),
             Some(delete) if delete.file == open => {
                 delete.is_parked = true;
                 Departure::default()
             }
-            _ => Departure {
-                unlink: None,
-                close: Vec::from([open]),
-            },
-        }
+            _ => Departure::closing(open),
+        };
+        self.gone(&record, &mut departure.mail);
+        departure
     }
 }
 
@@ -141,6 +147,7 @@ impl PendingDelete {
         Departure {
             unlink: Some((self.file, self.path.clone())),
             close,
+            mail: Mail::new(),
         }
     }
 }

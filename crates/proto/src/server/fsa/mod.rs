@@ -1,10 +1,14 @@
-//! What \[MS-FSA\] decides: who may open a file beside whom, and when a file goes.
+//! What \[MS-FSA\] decides: who may open a file beside whom, what a client may cache of it, and
+//! when a file goes.
 
 mod delete;
+pub(crate) mod oplock;
 mod share_access;
 
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicBool;
 
 use spin::Mutex;
 use wire::Status;
@@ -15,6 +19,7 @@ use crate::path::{SharePath, is_same_name};
 
 pub(crate) use delete::Departure;
 use delete::PendingDelete;
+use oplock::{Arrival, Entrance, Held, Mail, Waiter};
 pub(crate) use share_access::Sharing;
 
 /// The largest offset: a signed number on the wire. \[MS-FSA\] 2.1.5.3
@@ -35,6 +40,10 @@ struct FileRecord {
     opens: Vec<OpenRecord>,
     /// Set once the file is to go with its last open.
     delete: Option<PendingDelete>,
+    /// Requests that wait until an oplock is broken: only while one is breaking.
+    waiters: Vec<Waiter>,
+    /// Whether any open holds level II.
+    has_readers: Arc<AtomicBool>,
 }
 
 /// One open of a file.
@@ -48,28 +57,36 @@ pub(crate) struct OpenRecord {
     pub(crate) path: SharePath,
     /// FILE_DELETE_ON_CLOSE: once this open is closed, the file is to go.
     pub(crate) delete_on_close: bool,
+    /// Its oplock.
+    pub(crate) held: Held,
 }
 
 impl FileTable {
-    /// Lets an open in beside those that are there. `checked` is what is compared with their
-    /// share modes: an overwrite writes, whatever rights the open keeps. \[MS-FSA\] 2.1.5.1.2
+    /// Lets an open in beside those that are there, once they have given way. \[MS-FSA\] 2.1.5.1.2
     pub(crate) fn enter(
         &self,
         key: FileKey,
         record: OpenRecord,
-        checked: Sharing,
-    ) -> Result<(), Status> {
+        arrival: &Arrival,
+        mail: &mut Mail,
+    ) -> Result<Entrance, Status> {
         let mut files = self.files.lock();
         let file = files.entry(key).or_default();
         if file.delete.is_some() {
             return Err(Status::DELETE_PENDING);
         }
-        let is_compatible = |open: &OpenRecord| open.sharing.is_compatible(checked);
-        if !file.opens.iter().all(is_compatible) {
+        file.expire(arrival.patience.now, mail);
+        let is_compatible = |open: &OpenRecord| open.sharing.is_compatible(arrival.checked);
+        let violates = !file.opens.iter().all(is_compatible);
+        // Before the share modes: who holds BATCH may have closed the file, for all its user knows.
+        if let Some(until) = file.give_way(arrival, violates, mail) {
+            return Ok(Entrance::Wait(until));
+        }
+        if violates {
             return Err(Status::SHARING_VIOLATION);
         }
         file.opens.push(record);
-        Ok(())
+        Ok(Entrance::Entered)
     }
 
     /// Whether anybody has the file open.

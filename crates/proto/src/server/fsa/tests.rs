@@ -1,6 +1,8 @@
 use wire::access::{AccessMask, ShareAccess};
 
+use super::oplock::Patience;
 use super::*;
+use crate::effect::{ConnectionId, Instant, OpId};
 
 const KEY: FileKey = FileKey { volume: 1, file: 2 };
 
@@ -18,17 +20,38 @@ fn everything() -> Sharing {
     }
 }
 
-fn enter_as(table: &FileTable, slot: u64, path: &str, delete_on_close: bool) -> Result<(), Status> {
+fn arrival(checked: Sharing) -> Arrival {
+    Arrival {
+        checked,
+        overwrites: false,
+        patience: Patience {
+            waiter: Waiter {
+                connection: ConnectionId(1),
+                op: OpId(1),
+            },
+            now: Instant::default(),
+            deadline: Instant::default(),
+        },
+    }
+}
+
+fn enter_as(
+    table: &FileTable,
+    slot: u64,
+    path: &str,
+    delete_on_close: bool,
+) -> Result<Entrance, Status> {
     let record = OpenRecord {
         file: file(slot),
         sharing: everything(),
         path: SharePath::from_trusted(path),
         delete_on_close,
+        held: Held::default(),
     };
-    table.enter(KEY, record, everything())
+    table.enter(KEY, record, &arrival(everything()), &mut Mail::new())
 }
 
-fn enter(table: &FileTable, slot: u64) -> Result<(), Status> {
+fn enter(table: &FileTable, slot: u64) -> Result<Entrance, Status> {
     enter_as(table, slot, "a", false)
 }
 
@@ -36,6 +59,7 @@ fn closes(slots: &[u64]) -> Departure {
     Departure {
         unlink: None,
         close: slots.iter().copied().map(file).collect(),
+        mail: Mail::new(),
     }
 }
 
@@ -112,9 +136,10 @@ fn an_open_that_loses_leaves_nothing_behind() {
         sharing: deaf,
         path: SharePath::from_trusted("a"),
         delete_on_close: true,
+        held: Held::default(),
     };
     assert_eq!(
-        table.enter(KEY, record, deaf),
+        table.enter(KEY, record, &arrival(deaf), &mut Mail::new()),
         Err(Status::SHARING_VIOLATION)
     );
     assert_eq!(table.leave(KEY, file(1)), closes(&[1]));

@@ -110,6 +110,10 @@ impl Disk {
                 file.metadata.size = 0;
                 Outcome::Metadata(file.metadata)
             }
+            FileOp::Unlink { path, .. } => {
+                self.files.remove(&path.as_str().to_lowercase());
+                Outcome::Done
+            }
             FileOp::Flush(_) | FileOp::CheckEmpty(_) | FileOp::CheckDelete(_) => Outcome::Done,
             _ => Outcome::Failed(Status::NOT_SUPPORTED),
         }

@@ -4,8 +4,10 @@
 mod client;
 mod disk;
 mod files;
+mod oplocks;
 mod rig;
 
 pub(crate) use client::{Answer, Client, Message, Options, bytes_of};
 pub(crate) use files::{data, file_id};
+pub(crate) use oplocks::{Ask, Break, created};
 pub(crate) use rig::{Rig, share};

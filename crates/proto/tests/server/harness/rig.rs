@@ -51,6 +51,7 @@ pub(crate) fn share(name: &str) -> Share {
         read_only: false,
         listed: true,
         encryption_required: false,
+        oplocks: true,
         users: None,
         guest: false,
         force_token: None,

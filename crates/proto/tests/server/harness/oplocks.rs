@@ -1,0 +1,177 @@
+//! Opens that ask for oplocks, and their breaks.
+
+use wire::access::{
+    AccessMask, CreateDisposition, CreateOptions, FileAttributes, ImpersonationLevel, OplockLevel,
+    ShareAccess,
+};
+use wire::header::Target;
+use wire::oplock_break::{Notification, OplockBreak, Request};
+use wire::{AsyncId, Command, FileId, Flags, MessageId, Status, Utf16, create};
+
+use super::client::{Answer, Client, Message, Options, bytes_of};
+use super::rig::Rig;
+
+/// Rights to read and write.
+pub(crate) const DATA: AccessMask = AccessMask(0x0013_019F);
+/// FILE_READ_ATTRIBUTES, FILE_WRITE_ATTRIBUTES and SYNCHRONIZE.
+pub(crate) const STAT: AccessMask = AccessMask(0x0010_0180);
+/// What comes of no request has this header.
+const UNASKED: (MessageId, Command) = (MessageId::UNSOLICITED, Command::OPLOCK_BREAK);
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    pub(crate) level: OplockLevel,
+    pub(crate) access: AccessMask,
+    pub(crate) share: ShareAccess,
+    pub(crate) disposition: CreateDisposition,
+    pub(crate) options: CreateOptions,
+}
+
+impl Ask {
+    /// To read and write, beside others, with this oplock.
+    pub(crate) const fn level(level: OplockLevel) -> Self {
+        Self {
+            level,
+            access: DATA,
+            share: ShareAccess(7),
+            disposition: CreateDisposition::OPEN_IF,
+            options: CreateOptions::NONE,
+        }
+    }
+
+    /// With nobody beside.
+    pub(crate) const fn alone(level: OplockLevel) -> Self {
+        Self {
+            share: ShareAccess::NONE,
+            ..Self::level(level)
+        }
+    }
+
+    /// To look at attributes.
+    pub(crate) const fn stat(level: OplockLevel) -> Self {
+        Self {
+            access: STAT,
+            ..Self::level(level)
+        }
+    }
+
+    /// To empty it.
+    pub(crate) const fn overwrite() -> Self {
+        Self {
+            disposition: CreateDisposition::OVERWRITE_IF,
+            ..Self::level(OplockLevel::NONE)
+        }
+    }
+}
+
+/// An oplock that breaks, as the client is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Break {
+    pub(crate) file_id: FileId,
+    pub(crate) level: OplockLevel,
+}
+
+impl Client {
+    /// A client in `files` with credits for what has to wait.
+    pub(crate) fn with_credits(rig: &mut Rig) -> Self {
+        let mut client = Self::in_share(rig, Options::default(), "alice", "files");
+        let bytes = bytes_of(|bytes| wire::echo::Request.encode(bytes));
+        let mut message = client.message(Command::ECHO, bytes);
+        message.header.credits = 64;
+        client.ask(rig, message);
+        client
+    }
+
+    pub(crate) fn open_message(&mut self, name: &str, ask: Ask) -> Message {
+        let name = wire::text::utf16(name);
+        let request = create::Request {
+            oplock_level: ask.level,
+            impersonation_level: ImpersonationLevel::IMPERSONATION,
+            desired_access: ask.access,
+            file_attributes: FileAttributes::NORMAL,
+            share_access: ask.share,
+            create_disposition: ask.disposition,
+            create_options: ask.options,
+            name: Utf16(&name),
+            contexts: Vec::new(),
+        };
+        let bytes = bytes_of(|bytes| request.encode(bytes));
+        let mut message = self.message(Command::CREATE, bytes);
+        message.header.credits = 64;
+        message
+    }
+
+    /// Opens `f` and is answered at once.
+    pub(crate) fn open(&mut self, rig: &mut Rig, ask: Ask) -> (FileId, OplockLevel) {
+        let message = self.open_message("f", ask);
+        created(&self.ask(rig, message))
+    }
+
+    /// Opens `f` and has to wait.
+    pub(crate) fn open_and_wait(&mut self, rig: &mut Rig, ask: Ask) -> MessageId {
+        let message = self.open_message("f", ask);
+        let id = message.header.message_id;
+        self.say(rig, vec![message]);
+        assert!(self.hear(rig).is_none(), "it has to wait");
+        id
+    }
+
+    /// What it is told next: an oplock that breaks.
+    pub(crate) fn hear_break(&mut self, rig: &mut Rig) -> Break {
+        let answer = self.hear_answer(rig);
+        let header = &answer.header;
+        assert_eq!((header.message_id, header.command), UNASKED);
+        assert!(!answer.is_signed());
+        assert_eq!(answer.was_sealed, self.seals);
+        assert_eq!(header.credits, 0);
+        assert_eq!(header.session_id.0, 0);
+        match Notification::decode(&answer.message).expect("a notification") {
+            Notification::Oplock(told) => Break {
+                file_id: told.file_id,
+                level: told.oplock_level,
+            },
+            Notification::Lease(lease) => panic!("{lease:?}"),
+        }
+    }
+
+    /// The next frame, which is one answer.
+    pub(crate) fn hear_answer(&mut self, rig: &mut Rig) -> Answer {
+        let mut answers = self.hear(rig).expect("an answer");
+        assert_eq!(answers.len(), 1);
+        answers.remove(0)
+    }
+
+    pub(crate) fn acknowledge(&mut self, rig: &mut Rig, file_id: FileId, level: u8) -> Status {
+        let request = Request::Oplock(OplockBreak {
+            oplock_level: OplockLevel(level),
+            file_id,
+        });
+        let bytes = bytes_of(|bytes| request.encode(bytes));
+        let message = self.message(Command::OPLOCK_BREAK, bytes);
+        let id = message.header.message_id;
+        self.say(rig, vec![message]);
+        let answer = self.hear_answer(rig);
+        assert_eq!(answer.header.message_id, id);
+        answer.status()
+    }
+
+    /// Gives up on a request.
+    pub(crate) fn cancel(&mut self, rig: &mut Rig, id: MessageId, async_id: Option<AsyncId>) {
+        let bytes = bytes_of(|bytes| wire::cancel::Request.encode(bytes));
+        let mut message = self.message(Command::CANCEL, bytes);
+        message.header.message_id = id;
+        if let Some(async_id) = async_id {
+            message.header.flags |= Flags::ASYNC_COMMAND;
+            message.header.target = Target::Async(async_id);
+        }
+        self.say(rig, vec![message]);
+    }
+}
+
+/// What a CREATE made.
+pub(crate) fn created(answer: &Answer) -> (FileId, OplockLevel) {
+    assert_eq!(answer.status(), Status::SUCCESS);
+    let response = create::Response::decode(&answer.message).expect("a response");
+    (response.file_id, response.oplock_level)
+}
