@@ -230,6 +230,9 @@ pub struct ShareSection {
     /// Not shown in a list of shares.
     #[serde(default)]
     pub hidden: bool,
+    /// Clients may cache what they open.
+    #[serde(default = "yes")]
+    pub oplocks: bool,
     /// Every file operation runs as this Unix user.
     #[serde(default)]
     pub force_user: Option<Spanned<String>>,
@@ -247,9 +250,14 @@ impl ShareSection {
             guest: false,
             encryption_required: false,
             hidden: false,
+            oplocks: true,
             force_user: None,
         }
     }
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What is wrong with a configuration, and where.

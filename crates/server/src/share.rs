@@ -44,7 +44,7 @@ impl Shares {
             read_only: section.read_only,
             listed: !section.hidden,
             encryption_required: section.encryption_required,
-            oplocks: true,
+            oplocks: section.oplocks,
             users: (!section.users.is_empty()).then(|| section.users.clone()),
             guest: section.guest,
             force_token: force_token(section)?,
