@@ -266,3 +266,47 @@ fn a_member_of_a_compound_waits_for_the_open_of_the_one_before() {
     assert_eq!(one.close(&mut rig, file), Status::SUCCESS);
     created(&one.hear_answer(&mut rig));
 }
+
+#[test]
+fn who_saves_by_renaming_waits_for_who_keeps_the_old_file() {
+    for closes in [true, false] {
+        let (mut rig, mut one, mut other) = two();
+        let (file, _) = one.open(&mut rig, Ask::level(BATCH));
+        let new = other.open_other(&mut rig, "new", Ask::level(NONE));
+        let rename = other.rename_message(new, "f");
+        other.say(&mut rig, vec![rename]);
+        assert!(other.hear(&mut rig).is_none());
+        assert_eq!(one.hear_break(&mut rig).level, II);
+        let (done, expected) = if closes {
+            (one.close(&mut rig, file), Status::SUCCESS)
+        } else {
+            // It is open for somebody after all.
+            let status = one.acknowledge(&mut rig, file, II.0);
+            (status, Status::ACCESS_DENIED)
+        };
+        assert_eq!(done, Status::SUCCESS);
+        assert_eq!(other.hear_answer(&mut rig).status(), expected);
+        assert_eq!(rig.disk.has("new"), !closes);
+    }
+}
+
+#[test]
+fn who_renames_a_directory_waits_for_who_keeps_a_file_in_it() {
+    let (mut rig, mut one, mut other) = two();
+    let directory = Ask {
+        options: CreateOptions::DIRECTORY_FILE,
+        ..Ask::level(NONE)
+    };
+    let folder = other.open_other(&mut rig, "d", directory);
+    let kept = ["d\\a", "d\\b"].map(|name| one.open_other(&mut rig, name, Ask::level(BATCH)));
+    let rename = other.rename_message(folder, "e");
+    other.say(&mut rig, vec![rename]);
+    for file in kept {
+        assert!(other.hear(&mut rig).is_none());
+        assert_eq!(one.hear_break(&mut rig).level, II);
+        let close = one.close_message(file);
+        one.say(&mut rig, vec![close]);
+    }
+    assert_eq!(other.hear_answer(&mut rig).status(), Status::SUCCESS);
+    assert!(rig.disk.has("e"));
+}

@@ -13,7 +13,8 @@ use wire::Status;
 use wire::access::{AccessMask, OplockLevel};
 
 use super::{FileRecord, FileTable, OpenRecord, Sharing};
-use crate::effect::{ConnectionId, FileKey, Instant, LocalOpen, Notice, OpId};
+use crate::effect::{ConnectionId, FileKey, Instant, LocalOpen, Notice, OpId, ShareId};
+use crate::path::SharePath;
 
 /// What is to be told to connections, once the table is unlocked.
 pub(crate) type Mail = Vec<(ConnectionId, Notice)>;
@@ -219,6 +220,46 @@ impl FileTable {
         }
     }
 
+    /// Asks those who hold BATCH on a file that is to be replaced to close it: its client may
+    /// have closed it long ago. Until when to wait for them. \[MS-FSA\] 2.1.5.15.12
+    pub(crate) fn give_handles_up(
+        &self,
+        key: FileKey,
+        patience: &Patience,
+        mail: &mut Mail,
+    ) -> Option<Instant> {
+        let mut files = self.files.lock();
+        let file = files.get_mut(&key)?;
+        let until = file.give_handles_up(patience, mail)?;
+        file.waiters.push(patience.waiter);
+        Some(until)
+    }
+
+    /// The same for every file that is open below a directory which is to be renamed: one of those
+    /// to wait for, and until when.
+    pub(crate) fn give_handles_below_up(
+        &self,
+        share: ShareId,
+        directory: &SharePath,
+        patience: &Patience,
+        mail: &mut Mail,
+    ) -> Option<(FileKey, Instant)> {
+        let is_below =
+            |open: &OpenRecord| open.file.share == share && open.path.is_below(directory);
+        let mut found = None;
+        let mut files = self.files.lock();
+        for (key, file) in &mut *files {
+            if file.opens.iter().any(is_below) {
+                let until = file.give_handles_up(patience, mail);
+                found = found.or(until.map(|until| (*key, until)));
+            }
+        }
+        let (key, until) = found?;
+        let file = files.get_mut(&key).expect("it was just seen");
+        file.waiters.push(patience.waiter);
+        Some((key, until))
+    }
+
     /// The data of a file changed: nobody has read what is there now. Also who changed them is
     /// told, as Windows and Samba do: smbtorture smb2.oplock.levelii500.
     pub(crate) fn end_level_two(&self, key: FileKey, mail: &mut Mail) {
@@ -281,6 +322,26 @@ impl FileRecord {
             self.waiters.push(arrival.patience.waiter);
         }
         self.note_readers();
+        until
+    }
+
+    fn give_handles_up(&mut self, patience: &Patience, mail: &mut Mail) -> Option<Instant> {
+        self.expire(patience.now, mail);
+        let mut until = None;
+        for open in &mut self.opens {
+            if open.held.state == State::Batch {
+                let deadline = patience.deadline;
+                open.held.begin_to_break(OplockLevel::II, deadline, mail);
+            }
+            if let State::Breaking {
+                was_batch: true,
+                deadline,
+                ..
+            } = open.held.state
+            {
+                until = Some(deadline);
+            }
+        }
         until
     }
 

@@ -8,9 +8,10 @@ use wire::fscc::{FileLinkInformation, FileRenameInformation};
 use wire::{Status, Utf16};
 
 use super::{done, wait};
-use crate::effect::{FileOp, Metadata, Outcome};
+use crate::effect::{FileKey, FileOp, Metadata, Outcome};
 use crate::path::SharePath;
-use crate::server::context::{Context, Progress};
+use crate::server::context::{self, Context, Parked, Progress};
+use crate::server::fsa::oplock::Mail;
 use crate::server::open::{Open, malformed};
 
 /// What goes on once the world has answered.
@@ -33,6 +34,8 @@ enum Kind {
 
 #[derive(Clone, Copy)]
 enum Stage {
+    /// Somebody is to close what is in the way, and everything starts again.
+    Begin,
     /// Which file has the new name is being found out.
     LookUp,
     /// The new name is being given.
@@ -46,27 +49,15 @@ pub(super) fn start_rename(
 ) -> Result<Progress, Status> {
     let information = FileRenameInformation::decode(buffer).map_err(malformed)?;
     let to = target(information.root_directory, information.name)?;
-    let from = name_of(context, &open)?;
-    if from == to {
-        return Ok(done());
-    }
-    let files = &context.server.files;
-    // Windows moves no directory in which anything is open; smbtorture smb2.rename.rename_dir.
-    if open.is_directory && files.is_open_below(open.file.share, &from) {
-        return Err(Status::ACCESS_DENIED);
-    }
-    if !files.is_open_to_names(open.file.share, &to.parent()) {
-        return Err(Status::SHARING_VIOLATION);
-    }
     let step = Step {
+        from: name_of(context, &open)?,
         open,
-        from,
         to,
         replace: information.is_replacing,
         kind: Kind::Rename,
-        stage: Stage::LookUp,
+        stage: Stage::Begin,
     };
-    Ok(step.look_up(context))
+    step.begin(context)
 }
 
 pub(super) fn start_link(
@@ -85,9 +76,9 @@ pub(super) fn start_link(
         to,
         replace: information.is_replacing,
         kind: Kind::Link,
-        stage: Stage::LookUp,
+        stage: Stage::Begin,
     };
-    Ok(step.look_up(context))
+    step.begin(context)
 }
 
 /// The new name. \[MS-SMB2\] 3.3.5.21.1: RootDirectory is 0 over a network.
@@ -106,7 +97,54 @@ fn name_of(context: &Context<'_>, open: &Open) -> Result<SharePath, Status> {
 }
 
 impl Step {
-    fn look_up(self, context: &mut Context<'_>) -> Progress {
+    fn begin(mut self, context: &mut Context<'_>) -> Result<Progress, Status> {
+        if self.kind == Kind::Link {
+            return Ok(self.look_up(context));
+        }
+        self.from = name_of(context, &self.open)?;
+        if self.from == self.to {
+            return Ok(done());
+        }
+        let share = self.open.file.share;
+        let files = &context.server.files;
+        // Windows moves no directory in which anything is open; smbtorture smb2.rename.rename_dir.
+        if self.open.is_directory && files.is_open_below(share, &self.from) {
+            return self.wait_for_handles(context, None);
+        }
+        if !files.is_open_to_names(share, &self.to.parent()) {
+            return Err(Status::SHARING_VIOLATION);
+        }
+        Ok(self.look_up(context))
+    }
+
+    /// Something is open that is in the way: a file to be replaced, or files in the directory. Its
+    /// clients may have closed it and keep it for its oplock: they are asked to let it go.
+    /// \[MS-FSA\] 2.1.5.15.12
+    fn wait_for_handles(
+        mut self,
+        context: &mut Context<'_>,
+        target: Option<FileKey>,
+    ) -> Result<Progress, Status> {
+        let patience = context.patience();
+        let mut mail = Mail::new();
+        let (files, share) = (&context.server.files, self.open.file.share);
+        let wait = match target {
+            Some(key) => {
+                let until = files.give_handles_up(key, &patience, &mut mail);
+                until.map(|until| (key, until))
+            }
+            None => files.give_handles_below_up(share, &self.from, &patience, &mut mail),
+        };
+        context.post(mail);
+        let (key, until) = wait.ok_or(Status::ACCESS_DENIED)?;
+        self.stage = Stage::Begin;
+        let step = super::Step::Rename(Box::new(self));
+        let parked = Parked::new(&patience, key, until);
+        Ok(Progress::Park(parked, context::Step::SetInfo(step)))
+    }
+
+    fn look_up(mut self, context: &mut Context<'_>) -> Progress {
+        self.stage = Stage::LookUp;
         let operation = FileOp::LookUp {
             file: self.open.file,
             path: self.to.clone(),
@@ -120,12 +158,9 @@ impl Step {
         outcome: Outcome,
     ) -> Result<Progress, Status> {
         match (self.stage, outcome) {
-            (Stage::LookUp, Outcome::Found(found)) => {
-                if let Some(found) = found {
-                    self.check_target(context, &found)?;
-                }
-                Ok(self.change(context))
-            }
+            (Stage::Begin, Outcome::Done) => self.begin(context),
+            (Stage::LookUp, Outcome::Found(None)) => Ok(self.change(context)),
+            (Stage::LookUp, Outcome::Found(Some(found))) => self.replace(context, &found),
             (Stage::Change, Outcome::Renamed(path)) => {
                 let Open { key, file, .. } = *self.open;
                 let files = &context.server.files;
@@ -138,20 +173,22 @@ impl Step {
     }
 
     /// A file has the new name: may it give way?
-    fn check_target(&self, context: &Context<'_>, found: &Metadata) -> Result<(), Status> {
+    fn replace(self, context: &mut Context<'_>, found: &Metadata) -> Result<Progress, Status> {
         // The file itself: its name in another case, or another of its links.
         if found.key == self.open.key && self.kind == Kind::Rename {
-            return Ok(());
+            return Ok(self.change(context));
         }
         if !self.replace {
             return Err(Status::OBJECT_NAME_COLLISION);
         }
         let is_read_only = found.attributes.contains(FileAttributes::READONLY);
-        let is_open = context.server.files.is_open(found.key);
-        if found.is_directory() || is_read_only || is_open {
+        if found.is_directory() || is_read_only {
             return Err(Status::ACCESS_DENIED);
         }
-        Ok(())
+        if context.server.files.is_open(found.key) {
+            return self.wait_for_handles(context, Some(found.key));
+        }
+        Ok(self.change(context))
     }
 
     fn change(mut self, context: &mut Context<'_>) -> Progress {

@@ -110,6 +110,20 @@ impl Disk {
                 file.metadata.size = 0;
                 Outcome::Metadata(file.metadata)
             }
+            FileOp::LookUp { path, .. } => {
+                let found = self.files.get(&path.as_str().to_lowercase());
+                Outcome::Found(found.map(|file| file.metadata))
+            }
+            FileOp::Rename { file, to, .. } => {
+                let from = self.opens[&file.slot].clone();
+                let name = to.as_str().to_lowercase();
+                let file = self.files.remove(&from).expect("an open file is there");
+                self.files.insert(name.clone(), file);
+                let opens = self.opens.values_mut();
+                let renamed = opens.filter(|open| **open == from);
+                renamed.for_each(|open| open.clone_from(&name));
+                Outcome::Renamed(to)
+            }
             FileOp::Unlink { path, .. } => {
                 self.files.remove(&path.as_str().to_lowercase());
                 Outcome::Done

@@ -4,9 +4,10 @@ use wire::access::{
     AccessMask, CreateDisposition, CreateOptions, FileAttributes, ImpersonationLevel, OplockLevel,
     ShareAccess,
 };
+use wire::fscc::{FileInfoClass, FileRenameInformation, InfoType};
 use wire::header::Target;
 use wire::oplock_break::{Notification, OplockBreak, Request};
-use wire::{AsyncId, Command, FileId, Flags, MessageId, Status, Utf16, create};
+use wire::{AsyncId, Command, FileId, Flags, MessageId, Status, Utf16, create, set_info};
 
 use super::client::{Answer, Client, Message, Options, bytes_of};
 use super::rig::Rig;
@@ -81,6 +82,33 @@ impl Client {
         message.header.credits = 64;
         client.ask(rig, message);
         client
+    }
+
+    /// Opens a file of another name and is answered at once.
+    pub(crate) fn open_other(&mut self, rig: &mut Rig, name: &str, ask: Ask) -> FileId {
+        let message = self.open_message(name, ask);
+        created(&self.ask(rig, message)).0
+    }
+
+    /// Renames what is open, over whatever has that name.
+    pub(crate) fn rename_message(&mut self, file_id: FileId, to: &str) -> Message {
+        let name = wire::text::utf16(to);
+        let mut buffer = Vec::new();
+        FileRenameInformation {
+            is_replacing: true,
+            root_directory: 0,
+            name: Utf16(&name),
+        }
+        .encode(&mut buffer);
+        let request = set_info::Request {
+            info_type: InfoType::FILE,
+            file_info_class: FileInfoClass::RENAME.0,
+            additional_information: 0,
+            file_id,
+            buffer: &buffer,
+        };
+        let bytes = bytes_of(|bytes| request.encode(bytes));
+        self.message(Command::SET_INFO, bytes)
     }
 
     pub(crate) fn open_message(&mut self, name: &str, ask: Ask) -> Message {
