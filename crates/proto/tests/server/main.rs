@@ -17,6 +17,7 @@ mod garbage_ends_the_connection;
 mod login_is_proven_before_anything_else;
 mod negotiation_chooses_the_best_of_both;
 mod oplocks_break_before_others_see_the_file;
+mod oplocks_leave_nobody_waiting;
 mod oplocks_outlive_nobody;
 mod requests_of_what_is_not_built_are_refused;
 mod sealed_requests_get_sealed_answers;

@@ -3,7 +3,7 @@
 use wire::access::{CreateDisposition, CreateOptions, OplockLevel};
 use wire::{Command, Status};
 
-use crate::harness::{Ask, Break, Client, Options, Rig, bytes_of, created, share};
+use crate::harness::{Ask, Break, Client, Options, Rig, created, share};
 
 const NONE: OplockLevel = OplockLevel::NONE;
 const II: OplockLevel = OplockLevel::II;
@@ -227,14 +227,7 @@ fn one_connection_breaks_its_own_oplock() {
     one.say(&mut rig, vec![message]);
     assert_eq!(one.hear_break(&mut rig).file_id, file);
     assert!(one.hear(&mut rig).is_none());
-    let bytes = bytes_of(|bytes| {
-        let acknowledgement = wire::oplock_break::OplockBreak {
-            oplock_level: II,
-            file_id: file,
-        };
-        wire::oplock_break::Request::Oplock(acknowledgement).encode(bytes);
-    });
-    let message = one.message(Command::OPLOCK_BREAK, bytes);
+    let message = one.acknowledgement(file, II.0);
     one.say(&mut rig, vec![message]);
     let mut commands = Vec::new();
     while let Some(answers) = one.hear(&mut rig) {

@@ -9,5 +9,5 @@ mod rig;
 
 pub(crate) use client::{Answer, Client, Message, Options, bytes_of};
 pub(crate) use files::{data, file_id};
-pub(crate) use oplocks::{Ask, Break, created};
+pub(crate) use oplocks::{Ask, Break, created, told};
 pub(crate) use rig::{Rig, share};

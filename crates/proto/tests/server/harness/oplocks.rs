@@ -154,13 +154,7 @@ impl Client {
         assert_eq!(answer.was_sealed, self.seals);
         assert_eq!(header.credits, 0);
         assert_eq!(header.session_id.0, 0);
-        match Notification::decode(&answer.message).expect("a notification") {
-            Notification::Oplock(told) => Break {
-                file_id: told.file_id,
-                level: told.oplock_level,
-            },
-            Notification::Lease(lease) => panic!("{lease:?}"),
-        }
+        told(&answer)
     }
 
     /// The next frame, which is one answer.
@@ -170,13 +164,17 @@ impl Client {
         answers.remove(0)
     }
 
-    pub(crate) fn acknowledge(&mut self, rig: &mut Rig, file_id: FileId, level: u8) -> Status {
+    pub(crate) fn acknowledgement(&mut self, file_id: FileId, level: u8) -> Message {
         let request = Request::Oplock(OplockBreak {
             oplock_level: OplockLevel(level),
             file_id,
         });
         let bytes = bytes_of(|bytes| request.encode(bytes));
-        let message = self.message(Command::OPLOCK_BREAK, bytes);
+        self.message(Command::OPLOCK_BREAK, bytes)
+    }
+
+    pub(crate) fn acknowledge(&mut self, rig: &mut Rig, file_id: FileId, level: u8) -> Status {
+        let message = self.acknowledgement(file_id, level);
         let id = message.header.message_id;
         self.say(rig, vec![message]);
         let answer = self.hear_answer(rig);
@@ -194,6 +192,17 @@ impl Client {
             message.header.target = Target::Async(async_id);
         }
         self.say(rig, vec![message]);
+    }
+}
+
+/// What a notification says.
+pub(crate) fn told(answer: &Answer) -> Break {
+    match Notification::decode(&answer.message).expect("a notification") {
+        Notification::Oplock(told) => Break {
+            file_id: told.file_id,
+            level: told.oplock_level,
+        },
+        Notification::Lease(lease) => panic!("{lease:?}"),
     }
 }
 
