@@ -638,6 +638,9 @@ pub enum Notice {
     /// An oplock is broken that this operation waited for. The core of the other connection has
     /// made up the number; its driver never saw it.
     OplockBroken(OpId),
+    /// Something happened in a directory that this operation watches, or the watch ended. The
+    /// core of the other connection has made up the number; its driver never saw it.
+    DirectoryChanged(OpId),
 }
 
 /// Why a connection ends.

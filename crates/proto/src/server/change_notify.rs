@@ -1,13 +1,29 @@
-//! CHANGE_NOTIFY: refused, until directories are watched. \[MS-SMB2\] 3.3.5.19
+//! CHANGE_NOTIFY: wait until something happens in a directory. \[MS-SMB2\] 3.3.5.19
+//!
+//! `watch.rs` knows who watches; the handlers of what happens [report](Context::report) it.
 
-use wire::Status;
-use wire::change_notify::Request;
+use alloc::sync::Arc;
 
-use crate::server::context::{Context, Progress};
-use crate::server::open::malformed;
+use wire::access::AccessMask;
+use wire::change_notify::{ChangeNotifyFlags, CompletionFilter, Request, Response};
+use wire::{Status, fscc::FileAction};
 
-/// Refuses, as \[MS-SMB2\] 3.3.5.19 has it for a file system that does not watch: clients then look
-/// by themselves from time to time.
+use crate::effect::{LocalOpen, OpId, Outcome};
+use crate::path::SharePath;
+use crate::server::context::{self, Context, Parked, Progress, Reply};
+use crate::server::open::{Need, Open, malformed};
+use crate::server::watch::{Event, News, Scope};
+
+/// What goes on once something has happened.
+pub(crate) struct Step {
+    open: Arc<Open>,
+    /// Bytes of the answer at most.
+    max_len: usize,
+    /// Under which it waits.
+    op: OpId,
+}
+
+/// Starts on a request.
 pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
     let request = Request::decode(message).map_err(malformed)?;
     context.check_charge(request.output_buffer_length)?;
@@ -15,5 +31,123 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     if !open.is_directory || request.output_buffer_length > context.max_transact() {
         return Err(Status::INVALID_PARAMETER);
     }
-    Err(Status::NOT_SUPPORTED)
+    open.authorize(Need::Right(AccessMask::FILE_LIST_DIRECTORY))?;
+    // Windows and Samba wait for nothing amid a compound: smbtorture smb2.compound.interim2.
+    if !context.is_last {
+        return Err(Status::INTERNAL_ERROR);
+    }
+    let max_len = request.output_buffer_length as usize;
+    context
+        .server
+        .watches
+        .watch(open.file, scope(&open, &request));
+    let op = context.op();
+    Step { open, max_len, op }.look(context)
+}
+
+fn scope(open: &Open, request: &Request) -> Scope {
+    Scope {
+        directory: open.key,
+        filter: request.completion_filter,
+        is_tree: request.flags.contains(ChangeNotifyFlags::WATCH_TREE),
+        max_len: request.output_buffer_length as usize,
+    }
+}
+
+impl Step {
+    #[expect(clippy::needless_pass_by_value, reason = "every handler resumes alike")]
+    pub(crate) fn resume(
+        self,
+        context: &mut Context<'_>,
+        outcome: Outcome,
+    ) -> Result<Progress, Status> {
+        match outcome {
+            Outcome::Done => self.look(context),
+            Outcome::Failed(status) => {
+                let waiter = (context.connection, self.op);
+                context.server.watches.forget(self.open.file, waiter);
+                // It was cancelled, or its tree or session ends.
+                let goes_on = context.session.trees.lock().contains_key(&self.open.tree);
+                Err(if goes_on {
+                    status
+                } else {
+                    Status::NOTIFY_CLEANUP
+                })
+            }
+            _ => Err(Status::INTERNAL_ERROR),
+        }
+    }
+
+    /// Tells what has happened, or waits for it.
+    fn look(self, context: &mut Context<'_>) -> Result<Progress, Status> {
+        let (key, op) = (self.open.key, self.op);
+        // smbtorture smb2.notify.rmdir1
+        if context.server.files.is_delete_pending(key) {
+            return Err(Status::DELETE_PENDING);
+        }
+        let waiter = (context.connection, op);
+        let watches = &context.server.watches;
+        match watches.take(self.open.file, self.max_len, waiter) {
+            News::Nothing => {
+                let until = None;
+                let step = context::Step::ChangeNotify(self);
+                Ok(Progress::Park(Parked { op, key, until }, step))
+            }
+            News::Changes(output) => Ok(answer(Status::SUCCESS, &output)),
+            News::TooMuch => Ok(answer(Status::NOTIFY_ENUM_DIR, &[])),
+            News::Closed => Ok(answer(Status::NOTIFY_CLEANUP, &[])),
+        }
+    }
+}
+
+/// Neither of the other statuses is an error: they have a body too. \[MS-SMB2\] 3.3.4.4
+fn answer(status: Status, output: &[u8]) -> Progress {
+    let response = Response { output };
+    Progress::Done(Reply::with_status(status, |out| response.encode(out)))
+}
+
+/// The filter that sees a name come and go.
+pub(crate) fn of_name(is_directory: bool) -> CompletionFilter {
+    match is_directory {
+        true => CompletionFilter::DIR_NAME,
+        false => CompletionFilter::FILE_NAME,
+    }
+}
+
+impl Context<'_> {
+    /// Tells those who watch what happened through this open.
+    pub(crate) fn report(&mut self, open: LocalOpen, events: &[Event<'_>]) {
+        let server = self.server;
+        if !server.watches.is_empty() {
+            let mail = server.watches.report(&server.files, open, events);
+            self.post(mail);
+        }
+    }
+
+    /// Tells those who watch that something of an open file changed.
+    pub(crate) fn report_change(&mut self, open: &Open, filter: CompletionFilter) {
+        if self.server.watches.is_empty() {
+            return;
+        }
+        let Some(path) = self.server.files.path(open.key, open.file) else {
+            return;
+        };
+        self.report_at(open, FileAction::MODIFIED, filter, &path);
+    }
+
+    /// Tells those who watch what happened to one name.
+    pub(crate) fn report_at(
+        &mut self,
+        open: &Open,
+        action: FileAction,
+        filter: CompletionFilter,
+        path: &SharePath,
+    ) {
+        let event = Event {
+            action,
+            filter,
+            path,
+        };
+        self.report(open.file, &[event]);
+    }
 }

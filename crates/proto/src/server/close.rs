@@ -8,12 +8,17 @@ use alloc::sync::Arc;
 
 use wire::Status;
 use wire::close::{CloseFlags, Request, Response};
+use wire::fscc::FileAction;
 
 use crate::effect::{Effect, Effects, FileKey, FileOp, Metadata, OpId, Outcome};
+use crate::path::SharePath;
 use crate::server::Server;
+use crate::server::change_notify::of_name;
 use crate::server::context::{self, Context, Progress, Reply};
 use crate::server::fsa::Departure;
+use crate::server::fsa::oplock::Mail;
 use crate::server::open::{Open, malformed, wire_attributes};
+use crate::server::watch::Event;
 
 /// What goes on once the world has answered.
 pub(crate) enum Step {
@@ -25,7 +30,8 @@ pub(crate) enum Step {
 
 /// A file whose last open is being closed and whose name is being removed.
 pub(crate) struct Unlinking {
-    key: FileKey,
+    open: Arc<Open>,
+    path: SharePath,
     departure: Departure,
     response: Response,
 }
@@ -42,7 +48,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         let step = context::Step::Close(Step::Stat(open));
         return Ok(context.wait(operation, step));
     }
-    Ok(leave(context, &open, Response::default()))
+    Ok(leave(context, open, Response::default()))
 }
 
 impl Step {
@@ -59,16 +65,21 @@ impl Step {
                     // [MS-SMB2] 3.3.5.10: the close does not fail for want of attributes.
                     _ => Response::default(),
                 };
-                Ok(leave(context, &open, response))
+                Ok(leave(context, open, response))
             }
             Self::Unlink(unlinking) => {
                 // Whether it went or not, such as a directory that is not empty: it is closed.
                 let Unlinking {
-                    key,
+                    open,
+                    path,
                     departure,
                     response,
                 } = *unlinking;
-                context.server.files.forget(key);
+                context.server.files.forget(open.key);
+                if matches!(outcome, Outcome::Done) {
+                    let filter = of_name(open.is_directory);
+                    context.report_at(&open, FileAction::REMOVED, filter, &path);
+                }
                 for file in departure.close {
                     context.run(FileOp::Close(file));
                 }
@@ -80,11 +91,14 @@ impl Step {
 }
 
 /// The open leaves the table of open files.
-fn leave(context: &mut Context<'_>, open: &Open, response: Response) -> Progress {
+fn leave(context: &mut Context<'_>, open: Arc<Open>, response: Response) -> Progress {
     let mut departure = context.server.files.leave(open.key, open.file);
+    let mail = end_watches(context.server, &open);
+    context.post(mail);
     if let Some((file, path)) = departure.unlink.take() {
         let step = Step::Unlink(Box::new(Unlinking {
-            key: open.key,
+            open,
+            path: path.clone(),
             departure,
             response,
         }));
@@ -112,10 +126,29 @@ fn describe(metadata: &Metadata) -> Response {
     }
 }
 
+/// Who watches through an open that left, or a directory that is to go, watches no more.
+fn end_watches(server: &Server, open: &Open) -> Mail {
+    let mut mail = server.watches.end(open.file);
+    if !server.watches.is_empty() && server.files.is_delete_pending(open.key) {
+        mail.extend(server.watches.wake(open.key));
+    }
+    mail
+}
+
 /// Closes an open that is out of its session's table already: its tree, session or connection
 /// ended, and nobody waits for an answer. \[MS-SMB2\] 3.3.4.17
 pub(crate) fn abandon(server: &Server, open: &Open, next_op: &mut u64, effects: &mut Effects) {
-    let departure = server.files.leave(open.key, open.file);
+    let mut departure = server.files.leave(open.key, open.file);
+    departure.mail.extend(end_watches(server, open));
+    if let Some((_, path)) = &departure.unlink {
+        let event = Event {
+            action: FileAction::REMOVED,
+            filter: of_name(open.is_directory),
+            path,
+        };
+        let mail = server.watches.report(&server.files, open.file, &[event]);
+        departure.mail.extend(mail);
+    }
     depart(server, open.key, departure, next_op, effects);
 }
 

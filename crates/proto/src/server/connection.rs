@@ -186,7 +186,9 @@ impl Connection {
                 file_id,
                 level,
             }),
-            Notice::OplockBroken(op) => self.unpark(now, op, Outcome::Done, effects),
+            Notice::OplockBroken(op) | Notice::DirectoryChanged(op) => {
+                self.unpark(now, op, Outcome::Done, effects);
+            }
         }
         self.settle(now, effects);
     }

@@ -22,7 +22,7 @@ use crate::server::open::Open;
 use crate::server::session::Session;
 use crate::server::tree_connect::TreeConnect;
 use crate::server::{
-    Server, close, create, flush, query_directory, query_info, read, set_info, write,
+    Server, change_notify, close, create, flush, query_directory, query_info, read, set_info, write,
 };
 
 /// Bytes that one credit pays for, and most bytes where credits do not count them.
@@ -46,6 +46,8 @@ pub(crate) struct Context<'a> {
     pub(crate) access: Access,
     /// Whether the request came sealed.
     pub(crate) is_sealed: bool,
+    /// Whether no member of the compound follows.
+    pub(crate) is_last: bool,
     /// Where the message starts in the inbound frame of this call; `None` once the frame is gone
     /// (a later member of a compound): then bytes that an effect needs are copied.
     pub(crate) frame_offset: Option<usize>,
@@ -118,6 +120,7 @@ pub(crate) enum Step {
     Read(read::Step),
     Write(write::Step),
     QueryDirectory(query_directory::Step),
+    ChangeNotify(change_notify::Step),
     QueryInfo(query_info::Step),
     SetInfo(set_info::Step),
 }
@@ -142,6 +145,7 @@ impl Step {
             Self::Read(step) => step.resume(context, outcome),
             Self::Write(step) => step.resume(context, outcome),
             Self::QueryDirectory(step) => step.resume(context, outcome),
+            Self::ChangeNotify(step) => step.resume(context, outcome),
             Self::QueryInfo(step) => step.resume(context, outcome),
             Self::SetInfo(step) => step.resume(context, outcome),
         }

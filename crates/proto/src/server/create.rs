@@ -16,11 +16,14 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use spin::Mutex;
 use wire::access::{AccessMask, CreateDisposition, CreateOptions, OplockLevel};
+use wire::change_notify::CompletionFilter;
 use wire::create::{CreateAction, Request, Response, ResponseFlags};
 use wire::create_context::RawContext;
+use wire::fscc::FileAction;
 use wire::{FileId, Status};
 
 use crate::effect::{FileOp, Metadata, OpenPlan, Opened, Outcome};
+use crate::server::change_notify::of_name;
 use crate::server::config::ShareKind;
 use crate::server::context;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
@@ -230,6 +233,7 @@ fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress, Stat
         return Err(status);
     }
     *context.related_open = RelatedOpen::Open(open.id);
+    report(context, entered, &open);
     let maximal = entered.opened.maximal & context.tree.maximal_access;
     let metadata = &entered.opened.metadata;
     let answers = entered.wanted.asked.answers(metadata, maximal);
@@ -240,6 +244,20 @@ fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress, Stat
     let mut response = describe(metadata, open.id, entered.action(), contexts);
     response.oplock_level = level;
     Ok(Progress::Done(Reply::message(|out| response.encode(out))))
+}
+
+/// Tells those who watch that the file is new, or empty.
+fn report(context: &mut Context<'_>, entered: &Entered, open: &Open) {
+    let (action, filter) = if entered.opened.created {
+        (FileAction::ADDED, of_name(open.is_directory))
+    } else if entered.wanted.overwrites() {
+        let filter =
+            CompletionFilter::ATTRIBUTES | CompletionFilter::SIZE | CompletionFilter::LAST_WRITE;
+        (FileAction::MODIFIED, filter)
+    } else {
+        return;
+    };
+    context.report_at(open, action, filter, &entered.opened.path);
 }
 
 /// Enters an open in its session's table. Fails where the session or tree ended meanwhile: who

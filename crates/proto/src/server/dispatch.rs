@@ -75,6 +75,7 @@ impl Connection {
         };
         let place = (session.clone(), tree.clone());
         let mut context = self.context(now, task, request, place, part.frame_offset, effects);
+        context.is_last = part.is_last;
         let progress = start(&mut context, part.message)?;
         Ok(Flow::of(progress, session, tree))
     }
@@ -104,6 +105,7 @@ impl Connection {
                 Access::Opaque
             },
             is_sealed: task.sealed.is_some(),
+            is_last: true,
             frame_offset,
             related_open: &mut task.chain.open,
             server: &self.server,

@@ -4,8 +4,8 @@
 //! connection, owned by one worker and never shared. Each command has a file of its own.
 //!
 //! Locks, in the order in which they are taken: `Server::sessions`, then one session's tables
-//! (`trees`, `opens`, `channels`), then an open's `state`, then `FileTable`. No two of one rank
-//! are held at once, none across a call that can wait.
+//! (`trees`, `opens`, `channels`), then an open's `state`, then `WatchTable`, then `FileTable`.
+//! No two of one rank are held at once, none across a call that can wait.
 
 pub mod config;
 pub mod fsa;
@@ -41,6 +41,7 @@ mod session_setup;
 mod set_info;
 mod tree_connect;
 mod tree_disconnect;
+mod watch;
 mod write;
 
 pub use connection::{Connection, Summary};
@@ -56,6 +57,7 @@ use crate::effect::Now;
 use config::Config;
 use fsa::FileTable;
 use session::Session;
+use watch::WatchTable;
 
 /// What all connections of a process share. \[MS-SMB2\] 3.3.1.5
 #[derive(Debug)]
@@ -66,6 +68,8 @@ pub struct Server {
     pub(crate) sessions: Mutex<BTreeMap<SessionId, Arc<Session>>>,
     /// Which files are open, and how: share modes and pending deletes.
     pub(crate) files: FileTable,
+    /// Which directories are watched.
+    pub(crate) watches: WatchTable,
     /// The next number of an open; never used twice in a process.
     pub(crate) next_open: AtomicU64,
 }
@@ -78,6 +82,7 @@ impl Server {
             started: now.wall,
             sessions: Mutex::new(BTreeMap::new()),
             files: FileTable::default(),
+            watches: WatchTable::default(),
             next_open: AtomicU64::new(1),
         })
     }

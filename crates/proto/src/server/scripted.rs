@@ -159,6 +159,7 @@ impl World {
             now: now(),
             server: &self.server,
             connection: ConnectionId(1),
+            is_last: true,
             dialect: self.dialect,
             header: header(self.credit_charge),
             session: self.session.clone(),

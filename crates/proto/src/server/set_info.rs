@@ -10,6 +10,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
 use wire::access::AccessMask;
+use wire::change_notify::CompletionFilter;
 use wire::fscc::{
     FileAllocationInformation, FileEndOfFileInformation, FileInfoClass, FileModeInformation,
     FilePositionInformation, InfoType,
@@ -25,8 +26,8 @@ use crate::server::open::{Need, Open, malformed};
 
 /// What goes on once the world has answered.
 pub(crate) enum Step {
-    /// All is done with this operation.
-    Last,
+    /// The permissions are being set.
+    Permitting(Arc<Open>),
     /// All is done, whatever becomes of this operation: it restores a time.
     Restoring,
     /// The size is being changed; then the time that the client has set is restored.
@@ -189,9 +190,13 @@ impl Step {
             _ => {}
         }
         match self {
-            Self::Last | Self::Restoring => Ok(done()),
+            Self::Restoring => Ok(done()),
+            Self::Permitting(open) => {
+                context.report_change(&open, CompletionFilter::SECURITY);
+                Ok(done())
+            }
             Self::Resizing(open) => Ok(restore_write_time(context, &open)),
-            Self::Basic(step) => step.resume(&outcome),
+            Self::Basic(step) => step.resume(context, &outcome),
             Self::Disposition(step) => step.resume(context),
             Self::Rename(step) => step.resume(context, outcome),
             Self::Security(step) => step.resume(context, &outcome),
@@ -201,6 +206,8 @@ impl Step {
 
 /// \[MS-FSA\] 2.1.4.17: who set the time of the last write keeps it.
 fn restore_write_time(context: &mut Context<'_>, open: &Open) -> Progress {
+    let seen = CompletionFilter::SIZE | CompletionFilter::LAST_WRITE;
+    context.report_change(open, seen);
     let kept = open.state.lock().kept_write_time;
     let Some(written) = kept else {
         return done();

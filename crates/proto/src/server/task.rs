@@ -111,6 +111,8 @@ pub(super) struct Part<'m> {
     pub(super) message: &'m [u8],
     /// Where it starts in the frame of this call; `None` once that frame is gone.
     pub(super) frame_offset: Option<usize>,
+    /// Whether no member follows.
+    pub(super) is_last: bool,
 }
 
 impl Task {
@@ -172,6 +174,7 @@ impl Connection {
             let part = Part {
                 message,
                 frame_offset,
+                is_last: position == bytes.len(),
             };
             let flow = self.serve(now, &mut task, &mut request, part, effects);
             if !self.take(now, &mut task, request, flow, effects) {

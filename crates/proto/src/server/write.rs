@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering;
 
 use wire::Status;
 use wire::access::AccessMask;
+use wire::change_notify::CompletionFilter;
 use wire::read::Channel;
 use wire::write::{Request, Response, WriteFlags};
 
@@ -138,6 +139,8 @@ fn written(context: &mut Context<'_>, open: &Open, offset: Option<u64>, count: u
         let position = offset.saturating_add(u64::from(count));
         open.position.store(position, Ordering::Relaxed);
     }
+    let seen = CompletionFilter::SIZE | CompletionFilter::LAST_WRITE;
+    context.report_change(open, seen);
     let kept = open.state.lock().kept_write_time;
     let Some(written) = kept else {
         return done(count);

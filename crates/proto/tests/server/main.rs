@@ -10,6 +10,7 @@ extern crate smbeam_proto as proto;
 
 mod harness;
 
+mod changes_are_told_to_whoever_watches;
 mod compound_members_look_everything_up_anew;
 mod connection_takes_what_ends_with_it_along;
 mod credits_are_a_window;

@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 
 use wire::access::FileAttributes;
+use wire::change_notify::CompletionFilter;
 use wire::fscc::FileBasicInformation;
 use wire::{FileTime, Status};
 
@@ -15,6 +16,8 @@ use crate::server::open::{Open, malformed};
 pub(crate) struct Step {
     open: Arc<Open>,
     write_time: WriteTime,
+    /// By which filters the change is seen.
+    seen: CompletionFilter,
 }
 
 /// What becomes of the time of the last write by what follows on this open.
@@ -63,17 +66,43 @@ pub(super) fn start(
         changed: time(wish(information.changed)?),
         attributes: attributes(&open, information.attributes)?,
     };
+    let seen = seen(&changes);
     let file = open.file;
     let operation = if changes != BasicChanges::default() {
         FileOp::SetBasic { file, changes }
     } else if write_time == WriteTime::Kept {
         FileOp::Stat(file)
     } else {
-        Step { open, write_time }.keep(None);
+        Step {
+            open,
+            write_time,
+            seen,
+        }
+        .keep(None);
         return Ok(done());
     };
-    let step = super::Step::Basic(Step { open, write_time });
+    let step = super::Step::Basic(Step {
+        open,
+        write_time,
+        seen,
+    });
     Ok(wait(context, operation, step))
+}
+
+/// By which filters a change is seen.
+fn seen(changes: &BasicChanges) -> CompletionFilter {
+    let mut seen = CompletionFilter::NONE;
+    for (is_set, filter) in [
+        (changes.created.is_some(), CompletionFilter::CREATION),
+        (changes.accessed.is_some(), CompletionFilter::LAST_ACCESS),
+        (changes.written.is_some(), CompletionFilter::LAST_WRITE),
+        (changes.attributes.is_some(), CompletionFilter::ATTRIBUTES),
+    ] {
+        if is_set {
+            seen |= filter;
+        }
+    }
+    seen
 }
 
 /// 0 leaves a time, -1 freezes it, -2 lets it go; other negative numbers are no times.
@@ -108,11 +137,17 @@ fn attributes(open: &Open, asked: FileAttributes) -> Result<Option<FileAttribute
 }
 
 impl Step {
-    pub(super) fn resume(self, outcome: &Outcome) -> Result<Progress, Status> {
+    pub(super) fn resume(
+        self,
+        context: &mut Context<'_>,
+        outcome: &Outcome,
+    ) -> Result<Progress, Status> {
         let Outcome::Metadata(metadata) = outcome else {
             return Err(Status::INTERNAL_ERROR);
         };
         self.keep(Some(metadata));
+        let seen = self.seen;
+        context.report_change(&self.open, seen);
         Ok(done())
     }
 

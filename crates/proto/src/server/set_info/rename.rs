@@ -4,15 +4,17 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use wire::access::FileAttributes;
-use wire::fscc::{FileLinkInformation, FileRenameInformation};
+use wire::fscc::{FileAction, FileLinkInformation, FileRenameInformation};
 use wire::{Status, Utf16};
 
 use super::{done, wait};
 use crate::effect::{FileKey, FileOp, Metadata, Outcome};
 use crate::path::SharePath;
+use crate::server::change_notify::of_name;
 use crate::server::context::{self, Context, Parked, Progress};
 use crate::server::fsa::oplock::Mail;
 use crate::server::open::{Open, malformed};
+use crate::server::watch::Event;
 
 /// What goes on once the world has answered.
 pub(crate) struct Step {
@@ -165,11 +167,33 @@ impl Step {
                 let Open { key, file, .. } = *self.open;
                 let files = &context.server.files;
                 files.rename(key, file.share, &self.from, &path);
+                self.report_rename(context, &path);
                 Ok(done())
             }
-            (Stage::Change, Outcome::Done) => Ok(done()),
+            (Stage::Change, Outcome::Done) => {
+                let filter = of_name(self.open.is_directory);
+                context.report_at(&self.open, FileAction::ADDED, filter, &self.to);
+                Ok(done())
+            }
             _ => Err(Status::INTERNAL_ERROR),
         }
+    }
+
+    /// Within a directory the name changes; from one to another it goes and comes.
+    fn report_rename(&self, context: &mut Context<'_>, to: &SharePath) {
+        let actions = if self.from.parent() == to.parent() {
+            [FileAction::RENAMED_OLD_NAME, FileAction::RENAMED_NEW_NAME]
+        } else {
+            [FileAction::REMOVED, FileAction::ADDED]
+        };
+        let filter = of_name(self.open.is_directory);
+        let event = |action, path| Event {
+            action,
+            filter,
+            path,
+        };
+        let events = [event(actions[0], &self.from), event(actions[1], to)];
+        context.report(self.open.file, &events);
     }
 
     /// A file has the new name: may it give way?

@@ -9,6 +9,7 @@ use alloc::sync::Arc;
 
 use wire::Status;
 use wire::access::AccessMask;
+use wire::change_notify::CompletionFilter;
 use wire::query_info::SecurityInformation;
 use wire::security::{Ace, AceFlags, AceType, DescriptorControl, SecurityDescriptor, Sid};
 
@@ -66,9 +67,12 @@ impl Step {
             Some(mode) if mode != metadata.mode & 0o777 => {
                 let file = self.open.file;
                 let operation = FileOp::SetMode { file, mode };
-                Ok(wait(context, operation, super::Step::Last))
+                Ok(wait(context, operation, super::Step::Permitting(self.open)))
             }
-            _ => Ok(done()),
+            _ => {
+                context.report_change(&self.open, CompletionFilter::SECURITY);
+                Ok(done())
+            }
         }
     }
 

@@ -1,0 +1,214 @@
+//! Who watches which directory, and what happened there. \[MS-FSA\] 2.1.1.7, 2.1.4.1, 2.1.5.11
+//!
+//! What happens through this server is told; what other processes do to the folder is not seen. A
+//! watch begins with the first CHANGE_NOTIFY of an open and ends with the open. What happens while
+//! no request waits is kept until one comes, as much as fits in the buffer of the first: more is
+//! told as "look for yourself".
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use spin::Mutex;
+use wire::Utf16;
+use wire::change_notify::CompletionFilter;
+use wire::fscc::{FileAction, FileNotifyInformation, NotifyWriter};
+use wire::text::utf16;
+
+use crate::effect::{ConnectionId, FileKey, LocalOpen, Notice, OpId};
+use crate::path::SharePath;
+use crate::server::fsa::FileTable;
+use crate::server::fsa::oplock::Mail;
+
+/// The directories that are watched.
+#[derive(Debug, Default)]
+pub(crate) struct WatchTable {
+    watches: Mutex<BTreeMap<LocalOpen, Watch>>,
+    /// How many, for whoever only wants to know that there are none.
+    count: AtomicUsize,
+}
+
+/// What is watched, and how. The first request of an open says so for all. \[MS-FSA\] 2.1.5.11
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scope {
+    pub(crate) directory: FileKey,
+    pub(crate) filter: CompletionFilter,
+    pub(crate) is_tree: bool,
+    /// Bytes that are kept at most.
+    pub(crate) max_len: usize,
+}
+
+#[derive(Debug)]
+struct Watch {
+    scope: Scope,
+    changes: NotifyWriter,
+    /// Whether more happened than is kept.
+    is_overrun: bool,
+    /// Whether anything happened that was not told.
+    is_due: bool,
+    /// Requests that wait, the oldest first.
+    waiting: VecDeque<(ConnectionId, OpId)>,
+}
+
+/// What happened to a name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Event<'a> {
+    pub(crate) action: FileAction,
+    /// The filters by which it is seen: one is enough.
+    pub(crate) filter: CompletionFilter,
+    pub(crate) path: &'a SharePath,
+}
+
+/// What a request comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// It waits.
+    Nothing,
+    /// A list of FILE_NOTIFY_INFORMATION.
+    Changes(Vec<u8>),
+    /// More than the list holds.
+    TooMuch,
+    /// The open is closed.
+    Closed,
+}
+
+impl WatchTable {
+    /// Begins to watch, unless this open does already.
+    pub(crate) fn watch(&self, open: LocalOpen, scope: Scope) {
+        let mut watches = self.watches.lock();
+        watches.entry(open).or_insert_with(|| Watch::new(scope));
+        self.count.store(watches.len(), Ordering::Relaxed);
+    }
+
+    /// Takes what has happened; else the request waits under this operation.
+    pub(crate) fn take(
+        &self,
+        open: LocalOpen,
+        max_len: usize,
+        waiter: (ConnectionId, OpId),
+    ) -> News {
+        let mut watches = self.watches.lock();
+        let Some(watch) = watches.get_mut(&open) else {
+            return News::Closed;
+        };
+        if !watch.is_due {
+            watch.waiting.push_back(waiter);
+            return News::Nothing;
+        }
+        watch.take(max_len)
+    }
+
+    /// A request waits no more.
+    pub(crate) fn forget(&self, open: LocalOpen, waiter: (ConnectionId, OpId)) {
+        if let Some(watch) = self.watches.lock().get_mut(&open) {
+            watch.waiting.retain(|other| *other != waiter);
+        }
+    }
+
+    /// The open goes: so does its watch. Who waits is to be told.
+    pub(crate) fn end(&self, open: LocalOpen) -> Mail {
+        if self.is_empty() {
+            return Mail::new();
+        }
+        let mut watches = self.watches.lock();
+        let ended = watches.remove(&open);
+        self.count.store(watches.len(), Ordering::Relaxed);
+        ended.into_iter().flat_map(Watch::wake).collect()
+    }
+
+    /// A directory is to go: who waits for news of it is to be told.
+    pub(crate) fn wake(&self, directory: FileKey) -> Mail {
+        let mut mail = Mail::new();
+        for watch in self.watches.lock().values_mut() {
+            if watch.scope.directory == directory {
+                mail.extend(watch.waiting.drain(..).map(changed));
+            }
+        }
+        mail
+    }
+
+    /// Whether nobody watches anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
+    /// Notes what happened in a share, through this open of it. Who is to be told, one request
+    /// for each watch that has news.
+    pub(crate) fn report(&self, files: &FileTable, by: LocalOpen, events: &[Event<'_>]) -> Mail {
+        let mut mail = Mail::new();
+        for (open, watch) in self.watches.lock().iter_mut() {
+            if open.share != by.share {
+                continue;
+            }
+            // The directory may have been renamed since.
+            let Some(directory) = files.path(watch.scope.directory, *open) else {
+                continue;
+            };
+            let seen = events
+                .iter()
+                .filter(|event| watch.scope.sees(&directory, event));
+            let seen: Vec<_> = seen.copied().collect();
+            seen.iter().for_each(|event| watch.note(&directory, event));
+            if !seen.is_empty() {
+                mail.extend(watch.waiting.pop_front().map(changed));
+            }
+        }
+        mail
+    }
+}
+
+fn changed((connection, op): (ConnectionId, OpId)) -> (ConnectionId, Notice) {
+    (connection, Notice::DirectoryChanged(op))
+}
+
+impl Scope {
+    fn sees(&self, directory: &SharePath, event: &Event<'_>) -> bool {
+        let is_here = match self.is_tree {
+            true => event.path.is_below(directory),
+            false => !event.path.is_root() && event.path.parent() == *directory,
+        };
+        is_here && self.filter.intersects(event.filter)
+    }
+}
+
+impl Watch {
+    fn new(scope: Scope) -> Self {
+        Self {
+            scope,
+            changes: NotifyWriter::new(scope.max_len),
+            is_overrun: false,
+            is_due: false,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    fn note(&mut self, directory: &SharePath, event: &Event<'_>) {
+        self.is_due = true;
+        let path = event.path.to_wire();
+        let skipped = match directory.is_root() {
+            true => 0,
+            false => directory.to_wire().len() + 1,
+        };
+        let name = utf16(&path[skipped..]);
+        let change = FileNotifyInformation {
+            action: event.action,
+            name: Utf16(&name),
+        };
+        self.is_overrun = self.is_overrun || !self.changes.push(&change);
+    }
+
+    fn take(&mut self, max_len: usize) -> News {
+        let changes = NotifyWriter::new(self.scope.max_len);
+        let changes = core::mem::replace(&mut self.changes, changes).finish();
+        let is_overrun = core::mem::take(&mut self.is_overrun);
+        self.is_due = false;
+        if is_overrun || changes.len() > max_len {
+            return News::TooMuch;
+        }
+        News::Changes(changes)
+    }
+
+    fn wake(self) -> impl Iterator<Item = (ConnectionId, Notice)> {
+        self.waiting.into_iter().map(changed)
+    }
+}

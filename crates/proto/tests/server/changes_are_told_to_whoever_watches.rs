@@ -1,0 +1,182 @@
+//! CHANGE_NOTIFY: what happens in a directory is told, to this client and to others, and no request
+//! waits for what cannot come any more.
+
+use wire::access::{CreateDisposition, CreateOptions};
+use wire::change_notify::{ChangeNotifyFlags, CompletionFilter, Request, Response};
+use wire::fscc::{FileAction, NotifyEntries};
+use wire::{Command, FileId, Flags, Status};
+
+use crate::harness::{Answer, Client, Message, Options, Rig, bytes_of, file_id};
+
+const NAMES: CompletionFilter =
+    CompletionFilter(CompletionFilter::FILE_NAME.0 | CompletionFilter::DIR_NAME.0);
+
+/// A rig, a client, and a directory `d` that it has open.
+fn with_directory() -> (Rig, Client, FileId) {
+    let mut rig = Rig::new(|_| {});
+    let mut client = enter(&mut rig);
+    let directory = make_directory(&mut rig, &mut client, "d");
+    (rig, client, directory)
+}
+
+fn enter(rig: &mut Rig) -> Client {
+    let mut client = Client::in_share(rig, Options::default(), "alice", "files");
+    let mut echo = client.message(
+        Command::ECHO,
+        bytes_of(|out| wire::echo::Request.encode(out)),
+    );
+    echo.header.credits = 100;
+    client.ask(rig, echo);
+    client
+}
+
+fn make_directory(rig: &mut Rig, client: &mut Client, name: &str) -> FileId {
+    let create = CreateDisposition::OPEN_IF;
+    let message = client.create_with(name, create, CreateOptions::DIRECTORY_FILE);
+    file_id(&client.ask(rig, message))
+}
+
+fn watch(client: &mut Client, file_id: FileId, filter: CompletionFilter, length: u32) -> Message {
+    let request = Request {
+        flags: ChangeNotifyFlags::NONE,
+        output_buffer_length: length,
+        file_id,
+        completion_filter: filter,
+    };
+    client.message(Command::CHANGE_NOTIFY, bytes_of(|out| request.encode(out)))
+}
+
+fn hear(client: &mut Client, rig: &mut Rig) -> Answer {
+    let mut answers = client.hear(rig).expect("an answer");
+    assert_eq!(answers.len(), 1);
+    answers.remove(0)
+}
+
+fn changes(answer: &Answer) -> Vec<(FileAction, String)> {
+    assert_eq!(answer.status(), Status::SUCCESS);
+    let response = Response::decode(&answer.message).expect("a response");
+    NotifyEntries::new(response.output)
+        .map(|entry| entry.expect("an entry"))
+        .map(|entry| (entry.action, entry.name.decode().expect("a name")))
+        .collect()
+}
+
+fn added(name: &str) -> Vec<(FileAction, String)> {
+    vec![(FileAction::ADDED, name.to_owned())]
+}
+
+#[test]
+fn a_new_file_is_told_to_all_who_watch() {
+    let (mut rig, mut one, directory) = with_directory();
+    let mut other = enter(&mut rig);
+    let same = make_directory(&mut rig, &mut other, "d");
+    let wait = watch(&mut one, directory, NAMES, 4096);
+    one.say(&mut rig, vec![wait]);
+    let wait = watch(&mut other, same, NAMES, 4096);
+    other.say(&mut rig, vec![wait]);
+    let create = other.create_message("d\\new");
+    other.say(&mut rig, vec![create]);
+    assert_eq!(hear(&mut other, &mut rig).status(), Status::SUCCESS);
+    assert_eq!(changes(&hear(&mut other, &mut rig)), added("new"));
+    assert_eq!(changes(&hear(&mut one, &mut rig)), added("new"));
+}
+
+#[test]
+fn what_happens_meanwhile_is_kept_as_long_as_it_fits() {
+    let (mut rig, mut client, directory) = with_directory();
+    let wait = watch(&mut client, directory, NAMES, 32);
+    client.say(&mut rig, vec![wait]);
+    client.create(&mut rig, "elsewhere");
+    client.create(&mut rig, "d\\a");
+    assert_eq!(changes(&hear(&mut client, &mut rig)), added("a"));
+    client.create(&mut rig, "d\\b");
+    let wait = watch(&mut client, directory, NAMES, 32);
+    assert_eq!(changes(&client.ask(&mut rig, wait)), added("b"));
+    for name in ["d\\c", "d\\long name", "d\\longer name"] {
+        client.create(&mut rig, name);
+    }
+    let wait = watch(&mut client, directory, NAMES, 32);
+    let overrun = client.ask(&mut rig, wait);
+    assert_eq!(overrun.status(), Status::NOTIFY_ENUM_DIR);
+}
+
+#[test]
+fn what_the_filter_leaves_out_is_not_told() {
+    let (mut rig, mut client, directory) = with_directory();
+    let wait = watch(&mut client, directory, CompletionFilter::SIZE, 4096);
+    client.say(&mut rig, vec![wait]);
+    let file = client.create(&mut rig, "d\\a");
+    let write = client.write_message(file, b"words");
+    client.say(&mut rig, vec![write]);
+    assert_eq!(hear(&mut client, &mut rig).status(), Status::SUCCESS);
+    let told = changes(&hear(&mut client, &mut rig));
+    assert_eq!(told, [(FileAction::MODIFIED, "a".to_owned())]);
+}
+
+#[test]
+fn a_file_that_goes_is_told_once_it_is_gone() {
+    let (mut rig, mut client, directory) = with_directory();
+    let create = CreateDisposition::CREATE;
+    let message = client.create_with("d\\a", create, CreateOptions::DELETE_ON_CLOSE);
+    let file = file_id(&client.ask(&mut rig, message));
+    let wait = watch(&mut client, directory, NAMES, 4096);
+    client.say(&mut rig, vec![wait]);
+    let close = client.close_message(file);
+    client.say(&mut rig, vec![close]);
+    assert_eq!(hear(&mut client, &mut rig).status(), Status::SUCCESS);
+    let told = changes(&hear(&mut client, &mut rig));
+    assert_eq!(told, [(FileAction::REMOVED, "a".to_owned())]);
+}
+
+#[test]
+fn a_cancel_ends_it_and_nothing_comes_later() {
+    let (mut rig, mut client, directory) = with_directory();
+    let wait = watch(&mut client, directory, NAMES, 4096);
+    let id = wait.header.message_id;
+    client.say(&mut rig, vec![wait]);
+    let bytes = bytes_of(|out| wire::echo::Request.encode(out));
+    let mut cancel = client.message(Command::CANCEL, bytes);
+    cancel.header.message_id = id;
+    client.say(&mut rig, vec![cancel]);
+    assert_eq!(hear(&mut client, &mut rig).status(), Status::CANCELLED);
+    client.create(&mut rig, "d\\a");
+    assert!(client.hear(&mut rig).is_none());
+}
+
+#[test]
+fn the_end_of_the_open_or_of_its_tree_ends_it() {
+    for closes in [true, false] {
+        let (mut rig, mut client, directory) = with_directory();
+        let wait = watch(&mut client, directory, NAMES, 4096);
+        client.say(&mut rig, vec![wait]);
+        let end = if closes {
+            client.close_message(directory)
+        } else {
+            let bytes = bytes_of(|out| wire::echo::Request.encode(out));
+            client.message(Command::TREE_DISCONNECT, bytes)
+        };
+        client.say(&mut rig, vec![end]);
+        let statuses = [hear(&mut client, &mut rig), hear(&mut client, &mut rig)]
+            .map(|answer| (answer.header.command, answer.status()));
+        let cleanup = (Command::CHANGE_NOTIFY, Status::NOTIFY_CLEANUP);
+        assert!(statuses.contains(&cleanup), "{statuses:?}");
+        assert!(
+            statuses
+                .iter()
+                .any(|(_, status)| *status == Status::SUCCESS)
+        );
+        rig.cut(client.id);
+        assert!(rig.connection(client.id).is_idle());
+    }
+}
+
+#[test]
+fn nothing_waits_amid_a_compound() {
+    let (mut rig, mut client, directory) = with_directory();
+    let wait = watch(&mut client, directory, NAMES, 4096);
+    let mut close = client.close_message(FileId::RELATED);
+    close.header.flags |= Flags::RELATED_OPERATIONS;
+    let answers = client.ask_all(&mut rig, vec![wait, close]);
+    let statuses: Vec<Status> = answers.iter().map(Answer::status).collect();
+    assert_eq!(statuses, [Status::INTERNAL_ERROR, Status::SUCCESS]);
+}
