@@ -78,6 +78,8 @@ pub struct Share {
     pub encryption_required: bool,
     /// Who may connect; empty: every user.
     pub users: Vec<String>,
+    /// Whether who gives no name may connect too.
+    pub guests: bool,
 }
 
 /// What a server shall offer.
@@ -134,6 +136,7 @@ impl Share {
             read_only: false,
             encryption_required: false,
             users: Vec::new(),
+            guests: false,
         }
     }
 }

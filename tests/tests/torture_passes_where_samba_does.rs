@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use smbeam_tests::harness::{self, Test};
 use smbeam_tests::lab::Lab;
 use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{Plan, Server, Subject};
+use smbeam_tests::subject::{Plan, Server, Share, Subject};
 use smbeam_tests::torture::{self, KnownFailures, Verdict};
 
 /// The server that the tests share, started by the first and again after each failure.
@@ -59,7 +59,7 @@ fn run(shared: &Shared, test: &str) -> Result<Verdict> {
     let mut shared = shared.borrow_mut();
     if shared.is_none() {
         let scratch = Scratch::new("torture-share")?;
-        let server = Server::start(&lab, Plan::sharing(&scratch.open_folder("share")?))?;
+        let server = Server::start(&lab, plan(&scratch)?)?;
         *shared = Some((scratch, server));
     }
     let (scratch, server) = shared.as_ref().context("it was just started")?;
@@ -70,6 +70,17 @@ fn run(shared: &Shared, test: &str) -> Result<Verdict> {
     }
     empty(&scratch.path().join("share"))?;
     Ok(verdict)
+}
+
+/// What is shared. Samba lets anybody log in without a name; smbeam does where such a login leads
+/// somewhere. Some tests of smb2.session change to it and back.
+fn plan(scratch: &Scratch) -> Result<Plan> {
+    let mut plan = Plan::sharing(&scratch.open_folder("share")?);
+    plan.shares.push(Share {
+        guests: true,
+        ..Share::new("open", &scratch.open_folder("open")?)
+    });
+    Ok(plan)
 }
 
 fn empty(folder: &Path) -> Result<()> {

@@ -101,13 +101,15 @@ fn text(site: &Site<'_>) -> String {
             read_only,
             encryption_required,
             users,
+            guests,
         } = share;
         let yes = |flag: bool| if flag { "yes" } else { "no" };
         let path = path.display();
         let _ = write!(
             text,
-            "[{name}]\npath = {path}\nread only = {}\n",
-            yes(*read_only)
+            "[{name}]\npath = {path}\nread only = {}\nguest ok = {}\n",
+            yes(*read_only),
+            yes(*guests)
         );
         if *encryption_required {
             text.push_str("server smb encrypt = required\n");

@@ -115,12 +115,14 @@ fn share(share: &Share) -> Value {
         read_only,
         encryption_required,
         users,
+        guests,
     } = share;
     let mut table = Table::new();
     table.insert("name".into(), name.as_str().into());
     table.insert("path".into(), path(folder));
     table.insert("read_only".into(), (*read_only).into());
     table.insert("encryption_required".into(), (*encryption_required).into());
+    table.insert("guest".into(), (*guests).into());
     if !users.is_empty() {
         table.insert("users".into(), strings(users));
     }
