@@ -1,5 +1,5 @@
-//! LOCK, a CHANGE_NOTIFY of a file, OPLOCK_BREAK and the functions of IOCTL that are not there: each
-//! with the status from which a client knows what to do instead.
+//! LOCK, a CHANGE_NOTIFY of a file, OPLOCK_BREAK and the functions of IOCTL that are not there:
+//! each with the status from which a client knows what to do instead.
 
 use wire::access::OplockLevel;
 use wire::fsctl::CtlCode;
