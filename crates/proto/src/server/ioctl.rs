@@ -2,7 +2,7 @@
 //!
 //! VALIDATE_NEGOTIATE_INFO, CREATE_OR_GET_OBJECT_ID and the compression of a file, which has none,
 //! are served; everything else is refused with the status that Samba gives for what it does not
-//! do: FS_DRIVER_REQUIRED on IPC$, INVALID_DEVICE_REQUEST elsewhere.
+//! do: FS_DRIVER_REQUIRED on IPC$, INVALID_DEVICE_REQUEST elsewhere, and NOT_SUPPORTED for copies.
 
 mod compression;
 mod object_id;
@@ -77,6 +77,14 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         CtlCode::CREATE_OR_GET_OBJECT_ID if is_disk => object_id::start(context, &request),
         CtlCode::GET_COMPRESSION if is_disk => compression::get(context, &request),
         CtlCode::SET_COMPRESSION if is_disk => compression::set(context, &request),
+        // From NOT_SUPPORTED and nothing else smbprotocol and go-smb2 conclude that they have to
+        // copy by reading and writing; other clients do so after either status.
+        CtlCode::SRV_REQUEST_RESUME_KEY | CtlCode::SRV_COPYCHUNK | CtlCode::SRV_COPYCHUNK_WRITE
+            if is_disk =>
+        {
+            context.open(request.file_id)?;
+            Err(Status::NOT_SUPPORTED)
+        }
         _ => {
             context.open(request.file_id)?;
             Err(refusal)
