@@ -17,12 +17,10 @@ use crate::mechanism::{Established, Integrity, Mechanism, Progress};
 use crate::realm::{Entropy, FileTime, Realm, Refusal, User, UserKind};
 use crate::users::Account;
 
-/// What a client must offer; without it there is no NTLMv2 session security.
-const REQUIRED: Flags = Flags(Flags::UNICODE.0 | Flags::EXTENDED_SESSION_SECURITY.0);
-
 /// What of the client's offer is taken. [MS-NLMP] 2.2.2.5
 const TAKEN: Flags = Flags(
-    REQUIRED.0
+    Flags::UNICODE.0
+        | Flags::EXTENDED_SESSION_SECURITY.0
         | Flags::REQUEST_TARGET.0
         | Flags::SIGN.0
         | Flags::SEAL.0
@@ -71,14 +69,13 @@ impl NtlmAcceptor {
         let offered = Negotiate::decode(token)
             .map_err(|_| Refusal::Malformed)?
             .flags;
-        // What is REQUIRED is asked of who gives a name: smbclient offers no extended session
-        // security when it comes as nobody.
-        if !offered.contains(Flags::UNICODE) {
-            return Err(Refusal::Downgrade);
-        }
-        let flags = Flags(offered.0 & TAKEN.0) | Flags::TARGET_INFO | Flags::TARGET_TYPE_SERVER;
+        // Extended session security is asked of who gives a name: smbclient offers none when it
+        // comes as nobody.
+        let charset = charset(offered)?;
+        let taken = Flags(offered.0 & TAKEN.0) | charset;
+        let flags = taken | Flags::TARGET_INFO | Flags::TARGET_TYPE_SERVER;
         let server_challenge = *entropy.first_chunk().expect("32 bytes");
-        let target_name = utf16(&self.realm.names.netbios_computer);
+        let target_name = spell(&self.realm.names.netbios_computer, charset);
         let target_info = target_info(&self.realm, now);
         let challenge = Challenge {
             flags,
@@ -116,6 +113,32 @@ impl Mechanism for NtlmAcceptor {
     }
 }
 
+/// How names are spelt: in UTF-16, or in the code page of a client that does not offer it.
+/// v9u-smb2 does not; Windows and Samba let it in. [MS-NLMP] 2.2.2.5
+fn charset(offered: Flags) -> Result<Flags, Refusal> {
+    [Flags::UNICODE, Flags::OEM]
+        .into_iter()
+        .find(|charset| offered.contains(*charset))
+        .ok_or(Refusal::Downgrade)
+}
+
+/// Nobody says which code page it is; ASCII is in all of them.
+fn spell(name: &str, charset: Flags) -> Vec<u8> {
+    if charset == Flags::UNICODE {
+        return utf16(name);
+    }
+    let ascii = |c: char| u8::try_from(c).ok().filter(u8::is_ascii).unwrap_or(b'_');
+    name.chars().map(ascii).collect()
+}
+
+/// A name of a code page as UTF-16.
+fn widen(name: &[u8]) -> Result<Vec<u8>, Refusal> {
+    if !name.is_ascii() {
+        return Err(Refusal::Malformed);
+    }
+    Ok(name.iter().flat_map(|byte| [*byte, 0]).collect())
+}
+
 /// [MS-NLMP] 3.2.5.1.1: the timestamp makes the client send a MIC.
 fn target_info(realm: &Realm, now: FileTime) -> Vec<u8> {
     let names = &realm.names;
@@ -133,17 +156,40 @@ fn target_info(realm: &Realm, now: FileTime) -> Vec<u8> {
     info
 }
 
-/// [MS-NLMP] 3.2.5.1.2
+/// Reads the third message, with its names in UTF-16.
 fn authenticate(realm: &Realm, first: &Challenged, token: &[u8]) -> Result<Established, Refusal> {
     let message = Authenticate::decode(token).map_err(|_| Refusal::Malformed)?;
-    if is_anonymous(&message) {
-        return anonymous(realm, first, &message);
+    if first.flags.contains(Flags::UNICODE) {
+        return log_in(realm, first, token, &message);
     }
-    let is_agreed = first.flags.contains(REQUIRED) && message.flags.contains(REQUIRED);
+    let [user, domain, workstation] =
+        [message.user, message.domain, message.workstation].map(widen);
+    let message = Authenticate {
+        user: &user?,
+        domain: &domain?,
+        workstation: &workstation?,
+        ..message
+    };
+    log_in(realm, first, token, &message)
+}
+
+/// [MS-NLMP] 3.2.5.1.2
+fn log_in(
+    realm: &Realm,
+    first: &Challenged,
+    token: &[u8],
+    message: &Authenticate<'_>,
+) -> Result<Established, Refusal> {
+    if is_anonymous(message) {
+        return anonymous(realm, first, message);
+    }
+    // Without extended session security there is no NTLMv2 session security.
+    let required = charset(first.flags)? | Flags::EXTENDED_SESSION_SECURITY;
+    let is_agreed = first.flags.contains(required) && message.flags.contains(required);
     if !is_agreed {
         return Err(Refusal::Downgrade);
     }
-    let response = ntlmv2_response(&message)?;
+    let response = ntlmv2_response(message)?;
     let name = text(message.user).ok_or(Refusal::Malformed)?;
     let account = find(realm, &name);
 
@@ -154,15 +200,15 @@ fn authenticate(realm: &Realm, first: &Challenged, token: &[u8]) -> Result<Estab
     let proof = nt_proof(&response_key, first.server_challenge, response.client_data);
     let is_proven = fixed_time_eq(&proof[..], &response.proof);
     let Some(account) = account else {
-        return guest(realm, &message, &response, name);
+        return guest(realm, message, &response, name);
     };
     if !is_proven {
         return Err(Refusal::BadPassword);
     }
 
     let base = session_base_key(&response_key, &response.proof);
-    let (key, flags) = exported_session_key(&base, first, &message)?;
-    check_mic(&key, first, token, &message, &response)?;
+    let (key, flags) = exported_session_key(&base, first, message)?;
+    check_mic(&key, first, token, message, &response)?;
     if account.is_disabled {
         return Err(Refusal::Disabled);
     }
@@ -177,7 +223,7 @@ fn authenticate(realm: &Realm, first: &Challenged, token: &[u8]) -> Result<Estab
         user,
         &key[..],
         Some(Box::new(integrity)),
-        &message,
+        message,
         Some(&response),
     ))
 }

@@ -32,6 +32,37 @@ fn a_known_user_comes_in_with_the_same_key_on_both_sides() {
 /// [MS-NLMP] 4.2.4.3: the example's AUTHENTICATE answers our CHALLENGE if we challenge alike.
 #[test]
 fn the_example_of_the_specification_comes_in() {
+    let step = answer_example(Flags(0xe288_8235), SPEC_AUTHENTICATE);
+    match step {
+        Step::Done(accepted) => assert_eq!(*accepted.session_key, [0x55; 16]),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The names of the example in a code page, as v9u-smb2 sends them; the proof is made over UTF-16
+/// all the same.
+#[test]
+fn a_client_without_unicode_comes_in() {
+    let in_oem = |flags: Flags| flags.without(Flags::UNICODE) | Flags::OEM;
+    let with_user = |user: &[u8]| {
+        let message = Authenticate::decode(SPEC_AUTHENTICATE).expect("the example");
+        let token = Authenticate {
+            flags: in_oem(message.flags),
+            user,
+            domain: b"Domain",
+            workstation: b"COMPUTER",
+            ..message
+        };
+        answer_example(in_oem(Flags(0xe288_8235)), &token.encode())
+    };
+    match with_user(b"User") {
+        Step::Done(accepted) => assert_eq!(*accepted.session_key, [0x55; 16]),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(reason(with_user(b"Us\xe9r")), Refusal::Malformed);
+}
+
+fn answer_example(flags: Flags, authenticate: &[u8]) -> Step {
     let account = Account::new("user", "Password").expect("a good name");
     let mut users = Users::default();
     users.insert(account);
@@ -43,7 +74,6 @@ fn the_example_of_the_specification_comes_in() {
         allows_guest: false,
     };
     let mut acceptor = Acceptor::new(Arc::new(realm));
-    let flags = Flags(0xe288_8235);
     let negotiate = Negotiate {
         flags,
         domain: &[],
@@ -53,10 +83,7 @@ fn the_example_of_the_specification_comes_in() {
     let mut entropy = [0; 32];
     entropy[..8].copy_from_slice(&[0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef]);
     let _ = acceptor.step(&negotiate.encode(), NOW, &entropy);
-    match acceptor.step(SPEC_AUTHENTICATE, NOW, &entropy) {
-        Step::Done(accepted) => assert_eq!(*accepted.session_key, [0x55; 16]),
-        other => panic!("{other:?}"),
-    }
+    acceptor.step(authenticate, NOW, &entropy)
 }
 
 #[test]
