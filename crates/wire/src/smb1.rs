@@ -24,6 +24,8 @@ const BUFFER_FORMAT_DIALECT: u8 = 0x02;
 /// An SMB1 NEGOTIATE. \[MS-CIFS\] 2.2.4.52.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Negotiate<'a> {
+    /// TID, PIDLow, UID and MID, which an answer repeats.
+    ids: [u8; 8],
     /// The dialect strings as they stand in the message.
     dialects: &'a [u8],
 }
@@ -40,7 +42,8 @@ impl<'a> Negotiate<'a> {
         )?;
         let command = reader.u8("SMB1 Command")?;
         expect("SMB1 Command", command == COMMAND_NEGOTIATE, command)?;
-        reader.skip("SMB1 header", HEADER_LEN - reader.position())?;
+        reader.skip("SMB1 header", HEADER_LEN - 8 - reader.position())?;
+        let ids = reader.array("SMB1 ids")?;
         let word_count = reader.u8("WordCount")?;
         expect("WordCount", word_count == 0, word_count)?;
         let byte_count = reader.u16("ByteCount")?;
@@ -48,7 +51,7 @@ impl<'a> Negotiate<'a> {
         for dialect in Dialects(dialects) {
             dialect?;
         }
-        Ok(Self { dialects })
+        Ok(Self { ids, dialects })
     }
 
     /// The dialect strings, without their NUL.
@@ -59,6 +62,24 @@ impl<'a> Negotiate<'a> {
     /// Whether a dialect string is among them.
     pub fn offers(&self, dialect: &[u8]) -> bool {
         self.dialects().any(|offered| offered == dialect)
+    }
+
+    /// The whole answer that takes none of the dialects. \[MS-CIFS\] 2.2.4.52.2
+    pub fn encode_refusal(&self) -> Vec<u8> {
+        let mut message = Vec::new();
+        message.put(&PROTOCOL_ID);
+        message.put_u8(COMMAND_NEGOTIATE);
+        message.put_u32(0);
+        // Flags: an answer, names without case. Flags2: NTSTATUS, extended attributes, long names.
+        message.put_u8(0x88);
+        message.put_u16(0x4003);
+        message.put(&[0; 12]);
+        message.put(&self.ids);
+        // WordCount, DialectIndex, ByteCount.
+        message.put_u8(1);
+        message.put_u16(0xFFFF);
+        message.put_u16(0);
+        message
     }
 }
 

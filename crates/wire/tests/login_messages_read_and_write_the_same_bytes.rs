@@ -272,3 +272,12 @@ fn smb1_negotiate() {
     let dialects: Vec<&[u8]> = negotiate.dialects().collect();
     assert_eq!(smb1::encode_negotiate(&dialects), bytes);
 }
+
+#[test]
+fn smb1_refusal() {
+    // As smbd of Samba 4.25 answers a client that offers "NT LM 0.12" alone.
+    let request = smb1::encode_negotiate(&[b"NT LM 0.12"]);
+    let negotiate = smb1::Negotiate::decode(&request).expect("an SMB1 NEGOTIATE");
+    let refusal = "ff534d427200000000880340000000000000000000000000fffffffe0000000001ffff0000";
+    assert_eq!(negotiate.encode_refusal(), hex(refusal));
+}

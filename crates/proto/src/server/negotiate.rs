@@ -1,5 +1,6 @@
 //! NEGOTIATE: the dialect and what both sides can do in it. \[MS-SMB2\] 3.3.5.3, 3.3.5.4
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use crypto::{Cipher, SigningAlgorithm};
@@ -11,7 +12,7 @@ use wire::negotiate_context::{
 use wire::smb1::{self, DIALECT_SMB_2_002, DIALECT_SMB_2_WILDCARD};
 use wire::{Command, FileTime, Flags, Guid, Header, MessageId, SessionId, Status, TreeId};
 
-use crate::effect::{Effects, Now, Violation};
+use crate::effect::{Effect, Effects, Now, OutMessage, Outbound, Violation};
 use crate::server::config::Config;
 use crate::server::connection::Connection;
 use crate::server::context::{BYTES_PER_CREDIT, Reply};
@@ -165,6 +166,7 @@ impl Connection {
         } else if config.min_dialect <= Dialect::SMB_2_0_2 && request.offers(DIALECT_SMB_2_002) {
             Dialect::SMB_2_0_2
         } else {
+            effects.push(smb1_refusal(&request));
             return Err(Violation::UnexpectedNegotiate);
         };
         let negotiated = smb1_negotiated(config, dialect);
@@ -179,6 +181,21 @@ impl Connection {
         self.send(&mut task, effects);
         Ok(())
     }
+}
+
+/// Says no to a client that speaks nothing but SMB1. \[MS-SMB2\] 3.3.5.3 ends the connection
+/// without a word. Samba answers first, and clients count on it: curl waits for ever on a connection
+/// that ends before its answer came, others tell their user that the network failed.
+fn smb1_refusal(request: &smb1::Negotiate<'_>) -> Effect {
+    Effect::Send(Outbound {
+        messages: vec![OutMessage {
+            head: request.encode_refusal(),
+            payload: None,
+            padding: 0,
+            sign: None,
+        }],
+        seal: None,
+    })
 }
 
 /// What an SMB1 NEGOTIATE leads to. Of the client nothing is known.

@@ -171,11 +171,15 @@ fn smb1_with_2_002_alone_is_2_0_2() {
 }
 
 #[test]
-fn smb1_alone_ends_the_connection() {
+fn smb1_alone_is_refused_and_ends_the_connection() {
     let mut rig = Rig::new(|_| {});
     let id = rig.accept();
     rig.deliver(id, &encode_negotiate(&[b"NT LM 0.12"]));
     assert_eq!(rig.violations[&id], Violation::UnexpectedNegotiate);
+    // It is told so first: DialectIndex 0xFFFF.
+    let answer = rig.read(id).expect("an answer");
+    assert_eq!(answer[32..], [1, 0xFF, 0xFF, 0, 0]);
+    assert!(rig.read(id).is_none());
     let id = rig.accept();
     let mut not_negotiate = encode_negotiate(&[DIALECT_SMB_2_WILDCARD]);
     not_negotiate[4] = 0x73;
