@@ -12,6 +12,7 @@ pub mod harness;
 pub mod lab;
 pub mod namespace;
 pub mod ntlm;
+pub mod python;
 pub mod random;
 pub mod raw;
 pub mod scratch;
