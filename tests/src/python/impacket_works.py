@@ -66,7 +66,7 @@ def work(client, share):
 def main(port, share, user, password, dialect):
     preferred = DIALECTS[dialect]
     connect = lambda: SMBConnection(
-        "*SMBSERVER", "127.0.0.1", sess_port=int(port), preferredDialect=preferred
+        "127.0.0.1", "127.0.0.1", sess_port=int(port), preferredDialect=preferred
     )
     refused(0xC000006D, lambda: connect().login(user, password + "?"))
     client = connect()
