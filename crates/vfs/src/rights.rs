@@ -12,6 +12,11 @@
 //! | DELETE | `w` and `x` of the parent; where that is sticky, the owner of either |
 //! | ACCESS_SYSTEM_SECURITY | nobody |
 //!
+//! On the root of a share, which nobody deletes, DELETE is there for who may change its names and
+//! asks for it by name: clients that ask for GENERIC_ALL throughout would not come in. Samba and
+//! Windows give it too. MAXIMUM_ALLOWED leaves it out, since it would only collide with opens that
+//! do not share it.
+//!
 //! Root has them all. A READONLY file gives nobody WRITE_DATA or APPEND_DATA on a new open; it
 //! may be opened for DELETE but not be deleted. \[MS-FSA\] 2.1.5.1.2.1, 2.1.5.15.3. The mask of
 //! what a token may do at most does not mention READONLY, as on Windows.

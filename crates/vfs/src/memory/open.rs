@@ -80,7 +80,8 @@ impl State {
     fn maximal(&self, plan: &OpenPlan, place: &Place, node: NodeId) -> AccessMask {
         let file = self.tree.metadata(node, &place.name);
         let has = self.tree.permissions(&plan.token, node);
-        let may_remove = self.tree.may_remove(&plan.token, place, node);
+        let is_asked = !place.path.is_root() || plan.access.contains(AccessMask::DELETE);
+        let may_remove = is_asked && self.tree.may_remove(&plan.token, place, node);
         rights::maximal(&plan.token, &file, has, may_remove)
     }
 

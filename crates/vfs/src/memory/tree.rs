@@ -176,14 +176,15 @@ impl Tree {
         Permissions::of(token, &self.metadata(id, ""))
     }
 
-    /// Whether a token may remove a name from a directory.
+    /// Whether a token may remove a name from a directory. The root, which has no name, counts as
+    /// its own parent.
     pub(crate) fn may_remove(&self, token: &Token, place: &Place, id: NodeId) -> bool {
         if self.get(place.parent).is_none() {
             return false;
         }
         let parent = self.metadata(place.parent, "");
         let has = Permissions::of(token, &parent);
-        id != ROOT && rights::may_remove(token, &self.metadata(id, ""), &parent, has)
+        rights::may_remove(token, &self.metadata(id, ""), &parent, has)
     }
 
     /// The entry of a directory with a name, without regard to case.

@@ -94,6 +94,8 @@ impl Posix {
             may_note: false,
         };
         let metadata = self.metadata(subject, &stat, "");
+        let is_asked = plan.access.contains(AccessMask::DELETE);
+        let may_remove = is_asked && self.may_remove(run, &metadata, (&fd, &stat), true);
         let target = Target {
             fd,
             metadata,
@@ -102,7 +104,7 @@ impl Posix {
             is_followed: false,
             created: false,
         };
-        let opened = self.open_target(plan, target, false, run)?;
+        let opened = self.open_target(plan, target, may_remove, run)?;
         opened.ok_or(Status::SHARING_VIOLATION.into())
     }
 
