@@ -184,8 +184,8 @@ impl Connection {
 }
 
 /// Says no to a client that speaks nothing but SMB1. \[MS-SMB2\] 3.3.5.3 ends the connection
-/// without a word. Samba answers first, and clients count on it: curl waits for ever on a connection
-/// that ends before its answer came, others tell their user that the network failed.
+/// without a word. Samba answers first, and clients count on it: curl waits for ever on a
+/// connection that ends before its answer came.
 fn smb1_refusal(request: &smb1::Negotiate<'_>) -> Effect {
     Effect::Send(Outbound {
         messages: vec![OutMessage {
