@@ -77,8 +77,10 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         CtlCode::CREATE_OR_GET_OBJECT_ID if is_disk => object_id::start(context, &request),
         CtlCode::GET_COMPRESSION if is_disk => compression::get(context, &request),
         CtlCode::SET_COMPRESSION if is_disk => compression::set(context, &request),
-        // From NOT_SUPPORTED and nothing else smbprotocol and go-smb2 conclude that they have to
-        // copy by reading and writing; other clients do so after either status.
+        // No status serves everybody: from NOT_SUPPORTED, and nothing else, smbprotocol and go-smb2
+        // conclude that they have to copy by reading and writing; from INVALID_DEVICE_REQUEST the
+        // `scopy` of smbclient 4.17 and 4.25 does, which gives up here. The former copy so whenever
+        // both files are in one share, scopy is asked for by name.
         CtlCode::SRV_REQUEST_RESUME_KEY | CtlCode::SRV_COPYCHUNK | CtlCode::SRV_COPYCHUNK_WRITE
             if is_disk =>
         {
