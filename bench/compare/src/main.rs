@@ -69,11 +69,12 @@ fn compare(options: &Options) -> Result<()> {
             }
         }
         record.print_progress();
+        if let Some(path) = &options.json {
+            // After every bench: a run that is stopped leaves what it has.
+            record.write_json(path)?;
+        }
     }
     println!("\n{}", record.table());
     println!("{}", bars::report(&record));
-    if let Some(path) = &options.json {
-        record.write_json(path)?;
-    }
     Ok(())
 }

@@ -72,6 +72,7 @@ impl Stage {
         let lab = Lab::find()?;
         let scratch = Scratch::new("compare")?;
         let disk = mount(&scratch, options)?;
+        keep_off_the_network(&scratch, &lab)?;
         for storage in &options.storages {
             let path = scratch.path().join(storage.name());
             let large = path.join(LARGE_FILE);
@@ -210,6 +211,24 @@ fn mount(scratch: &Scratch, options: &Options) -> Result<Disk> {
         kind,
         _folder: folder,
     })
+}
+
+/// smbd looks its own host name up at every login. The answer of a name server, or its silence, is
+/// no part of what is measured: let the lab find the name in a file.
+fn keep_off_the_network(scratch: &Scratch, lab: &Lab) -> Result<()> {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname")?;
+    let hosts = scratch.path().join("hosts");
+    fs::write(&hosts, format!("127.0.0.1 localhost {}\n", host.trim()))?;
+    for (source, name) in [
+        (hosts.as_path(), "hosts"),
+        (Path::new("/dev/null"), "resolv.conf"),
+    ] {
+        let target = lab.root().join("etc").join(name);
+        if target.exists() {
+            run(Command::new("mount").arg("--bind").arg(source).arg(&target))?;
+        }
+    }
+    Ok(())
 }
 
 /// The type of the file system that `path` lies on.

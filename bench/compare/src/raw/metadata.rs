@@ -150,11 +150,8 @@ fn each(
 
 impl Jobs for Files<'_> {
     fn start(&mut self, connection: &mut Connection, index: u32) -> Result<MessageId> {
-        // Names as programs make them: some length, and differing late.
-        let name = text::utf16(&format!(
-            r"{}\A file of the benchmark {index:06}.dat",
-            self.folder
-        ));
+        // Short names: where smbd compares each with all others, long ones would be to its harm.
+        let name = text::utf16(&format!(r"{}\file{index:06}.dat", self.folder));
         let read = AccessMask::FILE_READ_DATA | AccessMask::FILE_READ_ATTRIBUTES;
         let (desired_access, create_disposition, create_options) = match self.touch {
             Touch::Create => (
