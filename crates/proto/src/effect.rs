@@ -332,6 +332,31 @@ pub enum FileOp {
     Volume(LocalOpen),
 }
 
+impl FileOp {
+    /// The share that it is for.
+    pub fn share(&self) -> ShareId {
+        match self {
+            Self::Open(plan) => plan.share,
+            Self::ReadDirectory(plan) => plan.file.share,
+            Self::Close(file)
+            | Self::Stat(file)
+            | Self::Flush(file)
+            | Self::CheckEmpty(file)
+            | Self::CheckDelete(file)
+            | Self::Volume(file)
+            | Self::Overwrite { file, .. }
+            | Self::SetBasic { file, .. }
+            | Self::SetMode { file, .. }
+            | Self::SetEndOfFile { file, .. }
+            | Self::SetAllocation { file, .. }
+            | Self::Rename { file, .. }
+            | Self::Link { file, .. }
+            | Self::Unlink { file, .. }
+            | Self::LookUp { file, .. } => file.share,
+        }
+    }
+}
+
 /// Which files an OpenPlan may open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {

@@ -58,7 +58,7 @@ impl Shares {
 
     /// The file system that an operation is for.
     pub(crate) fn of_operation(&self, operation: &FileOp) -> &Arc<dyn FileSystem> {
-        self.file_system(share_of(operation))
+        self.file_system(operation.share())
     }
 
     /// The file system of an open.
@@ -104,28 +104,5 @@ fn ipc() -> Share {
         users: None,
         guest: true,
         force_token: None,
-    }
-}
-
-/// The share that an operation is for.
-fn share_of(operation: &FileOp) -> ShareId {
-    match operation {
-        FileOp::Open(plan) => plan.share,
-        FileOp::ReadDirectory(plan) => plan.file.share,
-        FileOp::Close(file)
-        | FileOp::Stat(file)
-        | FileOp::Flush(file)
-        | FileOp::CheckEmpty(file)
-        | FileOp::CheckDelete(file)
-        | FileOp::Volume(file)
-        | FileOp::Overwrite { file, .. }
-        | FileOp::Unlink { file, .. }
-        | FileOp::SetBasic { file, .. }
-        | FileOp::SetMode { file, .. }
-        | FileOp::SetEndOfFile { file, .. }
-        | FileOp::SetAllocation { file, .. }
-        | FileOp::Rename { file, .. }
-        | FileOp::Link { file, .. }
-        | FileOp::LookUp { file, .. } => file.share,
     }
 }

@@ -138,28 +138,9 @@ fn written(attempt: Attempt<Result<usize, Status>>) -> Option<Outcome> {
 }
 
 fn share_of(work: &Work) -> ShareId {
-    let operation = match work {
-        Work::File(operation) => operation,
-        Work::Read(plan) => return plan.file.share,
-        Work::Write { file, .. } => return file.share,
-    };
-    match operation {
-        FileOp::Open(plan) => plan.share,
-        FileOp::ReadDirectory(plan) => plan.file.share,
-        FileOp::Close(file)
-        | FileOp::Stat(file)
-        | FileOp::Flush(file)
-        | FileOp::CheckEmpty(file)
-        | FileOp::CheckDelete(file)
-        | FileOp::Volume(file)
-        | FileOp::Overwrite { file, .. }
-        | FileOp::SetBasic { file, .. }
-        | FileOp::SetMode { file, .. }
-        | FileOp::SetEndOfFile { file, .. }
-        | FileOp::SetAllocation { file, .. }
-        | FileOp::Rename { file, .. }
-        | FileOp::Link { file, .. }
-        | FileOp::Unlink { file, .. }
-        | FileOp::LookUp { file, .. } => file.share,
+    match work {
+        Work::File(operation) => operation.share(),
+        Work::Read(plan) => plan.file.share,
+        Work::Write { file, .. } => file.share,
     }
 }
