@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+pub mod client;
 pub mod credit;
 pub mod effect;
 mod entropy;

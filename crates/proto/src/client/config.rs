@@ -1,0 +1,53 @@
+//! What a client offers and asks for.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crypto::{Cipher, SigningAlgorithm};
+use wire::Guid;
+use wire::dialect::Dialect;
+
+/// How far messages are protected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protection {
+    /// Sign where the server asks for it; seal where the server or the share asks for it. What
+    /// must be signed by the protocol (binding, tree connects of 3.1.1) is signed.
+    #[default]
+    AsAsked,
+    /// Sign everything; an unsigned answer ends the connection.
+    Sign,
+    /// Seal everything; a server that cannot ends the login.
+    Seal,
+}
+
+/// What a client offers and asks for. The same for all channels of a session.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Who we are: one for all connections of a process. \[MS-SMB2\] 3.2.1.1
+    pub client_guid: Guid,
+    /// The server's name as the user gave it, for NETNAME_NEGOTIATE_CONTEXT_ID and tree connects.
+    pub server_name: String,
+    /// What is offered, in ascending order.
+    pub dialects: Vec<Dialect>,
+    /// What is offered, the best first. \[MS-SMB2\] 2.2.3.1.2
+    pub ciphers: Vec<Cipher>,
+    /// What is offered, the best first. \[MS-SMB2\] 2.2.3.1.7
+    pub signing_algorithms: Vec<SigningAlgorithm>,
+    /// How far messages are protected.
+    pub protection: Protection,
+    /// Whether an account without a password, which never has keys, is good enough where the
+    /// server makes a guest of us.
+    pub allow_guest: bool,
+    /// Credits that are asked for until so many are held.
+    pub credits: u16,
+    /// Bytes of one READ, WRITE or listing at most, whatever the server allows.
+    pub max_io: u32,
+    /// How long an answer may take, interim answers not counted; `None` waits for ever.
+    pub request_timeout: Option<Duration>,
+    /// How long NEGOTIATE and SESSION_SETUP may take in all.
+    pub login_timeout: Duration,
+    /// An ECHO is sent where nothing came for so long; a second one without an answer ends the
+    /// connection. \[MS-SMB2\] 3.2.6.1 leaves it to us.
+    pub echo_interval: Duration,
+}

@@ -1,0 +1,1 @@
+//! One transport connection. \[MS-SMB2\] 3.2.1.2

@@ -1,0 +1,202 @@
+//! The vocabulary between the client's core and the world.
+
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use wire::access::OplockLevel;
+use wire::{Command, DecodeError, FileId, Guid, MessageId, SessionId, Status};
+
+use super::request::{Reply, Request};
+use super::session::Session;
+use crate::effect::Outbound;
+
+/// A request, by the driver's own number: unique within a connection while it is unanswered.
+/// The [`PayloadToken`](crate::effect::PayloadToken) of a WRITE that goes out is the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// What is to be done, in order. The driver owns and reuses it.
+#[derive(Debug, Default)]
+pub struct Effects {
+    queue: VecDeque<Effect>,
+}
+
+impl Effects {
+    /// An empty queue.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds what is to be done next.
+    pub fn push(&mut self, effect: Effect) {
+        self.queue.push_back(effect);
+    }
+
+    /// Takes what is to be done first.
+    pub fn pop(&mut self) -> Option<Effect> {
+        self.queue.pop_front()
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+}
+
+/// One thing to be done.
+#[derive(Debug)]
+pub enum Effect {
+    /// Send a frame. Frames go out in the order of their effects. A payload's token is the number
+    /// of the request whose data it is.
+    Send(Outbound),
+    /// Take the login one step further with the server's token (empty: say the first word), and
+    /// tell [`Connection::authenticated`](super::Connection::authenticated).
+    Authenticate(Vec<u8>),
+    /// The connection carries the session: requests may come.
+    Ready(Arc<Session>),
+    /// The answer to a request: one result for each of its steps, in order. Steps behind one that
+    /// failed have failed, too, mostly with the same status.
+    Answer(RequestId, Vec<Result<Reply, Failure>>),
+    /// The connection ended before the answer came. Whether it may be sent again elsewhere is for
+    /// [`super::replay`] to say.
+    Lost(RequestId, Request, Fate),
+    /// The server takes an oplock away. The core acknowledges by itself where that is due, unless
+    /// the request that made the open said that the driver does.
+    OplockBreak {
+        /// The open.
+        file_id: FileId,
+        /// What is left of it.
+        level: OplockLevel,
+    },
+    /// The server takes (part of) a lease away; acknowledged as above.
+    LeaseBreak {
+        /// The lease.
+        key: Guid,
+        /// What is left of it: \[MS-SMB2\] 2.2.23.2, NewLeaseState.
+        state: u32,
+    },
+    /// End the connection: nothing more will be said. All that is unanswered was given back with
+    /// [`Effect::Lost`] before.
+    Disconnect(Violation),
+}
+
+/// What became of a request that got no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It never left.
+    Unsent,
+    /// It left: the server may have done it.
+    Sent,
+}
+
+/// Why a request failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The server says so.
+    Status(Status),
+    /// The same, and it gave more than a status: the right limits of a copy, the length that a
+    /// buffer needs, where a link points. \[MS-SMB2\] 2.2.2
+    StatusWith(Status, Vec<u8>),
+    /// The answer is not what this request can have brought: what is wrong with it.
+    Malformed(DecodeError),
+    /// The answer says more than was asked for.
+    Excess(&'static str),
+    /// It took longer than the configuration allows; a CANCEL was sent.
+    TimedOut,
+    /// The driver cancelled it.
+    Cancelled,
+}
+
+/// Where the next bytes of the stream should land.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Gather the whole frame and give it to `receive`.
+    Frame,
+    /// A READ answer in the clear that is what was asked for, as far as its head shows: the frame's
+    /// first `head` bytes are message, the rest, `len` bytes, belong at the start of the
+    /// destination of `request`. Give both to `receive_split`.
+    Split {
+        /// Bytes.
+        head: usize,
+        /// Whose data follow.
+        request: RequestId,
+        /// Bytes; never more than the request asked for.
+        len: u32,
+    },
+}
+
+/// What came of a step of the login.
+#[derive(Debug)]
+pub enum Leg {
+    /// Send this.
+    Token(Vec<u8>),
+    /// Done: the session key of the mechanism, empty for anonymous; and a last token to send, if
+    /// the mechanism has one.
+    Done {
+        /// The whole key; its first 16 bytes are Session.SessionKey.
+        session_key: Vec<u8>,
+    },
+    /// The token is not to be trusted.
+    Failed,
+}
+
+/// Why a connection ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// The driver was told that the transport is gone.
+    Closed,
+    /// The driver asked for it.
+    Asked,
+    /// Bytes that are no SMB2 message.
+    Malformed(DecodeError),
+    /// An answer to nothing that was asked.
+    UnknownMessageId(MessageId),
+    /// An answer of another command than the request.
+    WrongCommand {
+        /// What was asked.
+        asked: Command,
+        /// What came.
+        came: Command,
+    },
+    /// A message that must be signed is not, or wrongly.
+    BadSignature(SessionId),
+    /// A frame that is sealed and does not open, or is not sealed where it must be.
+    NotSealed(SessionId),
+    /// The server chose what was not offered, or a dialect below what it said before.
+    NegotiateTampered(&'static str),
+    /// The server refuses NEGOTIATE.
+    Refused(Status),
+    /// The server refuses the login or the binding: wrong password, expired password, ...
+    LoginRefused(Status),
+    /// The server's proof in the login is wrong, or the login is for less than was asked (guest).
+    LoginUntrusted(&'static str),
+    /// Nothing came for too long.
+    TimedOut,
+    /// The session is over: the server says USER_SESSION_DELETED or NETWORK_SESSION_EXPIRED.
+    SessionGone(Status),
+    /// More credits or bytes than a server can mean.
+    LimitReached(&'static str),
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => f.write_str("the server closed the connection"),
+            Self::Asked => f.write_str("the connection was closed"),
+            Self::Malformed(error) => write!(f, "malformed message: {error}"),
+            Self::UnknownMessageId(id) => write!(f, "an answer to {id:?}, which was not asked"),
+            Self::WrongCommand { asked, came } => write!(f, "{came:?} answers {asked:?}"),
+            Self::BadSignature(session) => write!(f, "bad signature in {session:?}"),
+            Self::NotSealed(session) => write!(f, "a message of {session:?} is not sealed right"),
+            Self::NegotiateTampered(what) => write!(f, "the negotiation was tampered with: {what}"),
+            Self::Refused(status) => write!(f, "the server refuses to negotiate: {status:?}"),
+            Self::LoginRefused(status) => write!(f, "the server refuses the login: {status:?}"),
+            Self::LoginUntrusted(what) => write!(f, "the login is not to be trusted: {what}"),
+            Self::TimedOut => f.write_str("the server does not answer"),
+            Self::SessionGone(status) => write!(f, "the session is over: {status:?}"),
+            Self::LimitReached(limit) => write!(f, "limit reached: {limit}"),
+        }
+    }
+}

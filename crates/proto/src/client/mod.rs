@@ -1,0 +1,26 @@
+//! The client's half of the protocol. \[MS-SMB2\] 3.2
+//!
+//! A [`Connection`] is one transport connection: it negotiates, logs in (or binds itself to a
+//! session as a further channel), sends requests as far as the server's credits go, and matches
+//! what comes back to what was asked. A [`Session`] is what the channels of one login share: keys
+//! and the counter of nonces. Which channel a request takes, and whether a request whose channel
+//! was lost is sent again on another one, is the driver's to choose among what
+//! [`replay::plan`](replay) allows.
+//!
+//! The driver gives a connection what came in and takes out of [`Effects`] what is to be done, as
+//! on the server's side. Bulk data is never seen: the driver keeps the source of a WRITE and the
+//! destination of a READ under the [`RequestId`] of the request.
+//!
+//! The server may lie about anything. A message that cannot be ends the connection with a
+//! [`Violation`]; an answer to a request that says more than was asked for fails that request.
+
+pub mod config;
+pub mod effect;
+pub mod replay;
+pub mod request;
+pub mod session;
+
+pub use config::Config;
+pub use effect::{Effect, Effects, Expect, Failure, Fate, RequestId, Violation};
+pub use request::{Request, Step};
+pub use session::{Negotiated, Session};
