@@ -138,6 +138,16 @@ pub struct Response {
 }
 
 impl Response {
+    /// DataOffset and DataLength, from the first 80 bytes of a message: whether the data are there
+    /// is not checked.
+    pub fn extent(start: &[u8]) -> Result<(usize, u32), DecodeError> {
+        let mut reader = Reader::body(start, "READ response")?;
+        reader.structure_size("READ response", 17)?;
+        let data_offset = reader.u8("DataOffset")?;
+        reader.skip("Reserved", 1)?;
+        Ok((data_offset.into(), reader.u32("DataLength")?))
+    }
+
     /// Reads the body of a message: the fixed part, and the data.
     pub fn decode(message: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
         let mut reader = Reader::body(message, "READ response")?;

@@ -89,6 +89,26 @@ impl Head {
     }
 }
 
+/// Appends the body of a request whose data follow the message's head, `length` bytes that the
+/// encoder never sees: [`HEAD_LEN`] bytes in all with the header.
+pub fn encode_head(
+    file_id: FileId,
+    offset: u64,
+    length: u32,
+    flags: WriteFlags,
+    message: &mut Vec<u8>,
+) {
+    begin(message, 49);
+    message.put_u16(u16_of(HEAD_LEN));
+    message.put_u32(length);
+    message.put_u64(offset);
+    message.put_file_id(file_id);
+    message.put_u32(Channel::NONE.0);
+    message.put_u32(0);
+    message.put_u32(0);
+    message.put_u32(flags.0);
+}
+
 impl<'a> Request<'a> {
     /// Reads the body of a message.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
