@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crypto::{Cipher, SigningAlgorithm};
+use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
 use wire::Guid;
 use wire::dialect::Dialect;
 
@@ -50,4 +50,32 @@ pub struct Config {
     /// An ECHO is sent where nothing came for so long; a second one without an answer ends the
     /// connection. \[MS-SMB2\] 3.2.6.1 leaves it to us.
     pub echo_interval: Duration,
+}
+
+impl Config {
+    /// Everything that we can, with the time-outs of one who waits at a terminal.
+    pub fn new(client_guid: Guid, server_name: &str) -> Self {
+        Self {
+            client_guid,
+            server_name: server_name.into(),
+            dialects: Vec::from([
+                Dialect::SMB_2_0_2,
+                Dialect::SMB_2_1,
+                Dialect::SMB_3_0,
+                Dialect::SMB_3_0_2,
+                Dialect::SMB_3_1_1,
+            ]),
+            ciphers: CIPHER_PREFERENCE.to_vec(),
+            signing_algorithms: SIGNING_PREFERENCE.to_vec(),
+            protection: Protection::AsAsked,
+            allow_guest: false,
+            // 32 MiB on their way: enough for 10 Gbit/s over 25 ms. Samba and Windows grant no
+            // more by default.
+            credits: 512,
+            max_io: 1024 * 1024,
+            request_timeout: Some(Duration::from_secs(60)),
+            login_timeout: Duration::from_secs(30),
+            echo_interval: Duration::from_secs(60),
+        }
+    }
 }

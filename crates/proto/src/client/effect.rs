@@ -51,8 +51,7 @@ pub enum Effect {
     /// Send a frame. Frames go out in the order of their effects. A payload's token is the number
     /// of the request whose data it is.
     Send(Outbound),
-    /// Take the login one step further with the server's token (empty: say the first word), and
-    /// tell [`Connection::authenticated`](super::Connection::authenticated).
+    /// Take the login one step further with the server's token, and tell [`Connection::authenticated`](super::Connection::authenticated).
     Authenticate(Vec<u8>),
     /// The connection carries the session: requests may come.
     Ready(Arc<Session>),
@@ -107,6 +106,9 @@ pub enum Failure {
     TimedOut,
     /// The driver cancelled it.
     Cancelled,
+    /// It was never sent, since it cannot be: a buffer longer than the server takes, more credits
+    /// than it grants, a seal where nothing can be sealed.
+    Unsendable(&'static str),
 }
 
 /// Where the next bytes of the stream should land.

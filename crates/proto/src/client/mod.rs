@@ -14,13 +14,27 @@
 //! The server may lie about anything. A message that cannot be ends the connection with a
 //! [`Violation`]; an answer to a request that says more than was asked for fails that request.
 
+mod answer;
+mod breaks;
 pub mod config;
+mod connection;
+mod credits;
 pub mod effect;
+mod encode;
+mod expect;
+mod flight;
+mod negotiate;
+mod receive;
 pub mod replay;
 pub mod request;
+mod send;
 pub mod session;
+mod session_setup;
+mod timers;
+mod validate;
 
 pub use config::Config;
+pub use connection::{Connection, Role};
 pub use effect::{Effect, Effects, Expect, Failure, Fate, RequestId, Violation};
 pub use request::{Request, Step};
 pub use session::{Negotiated, Session};

@@ -4,7 +4,6 @@
 //! a step whose file is [`FileRef::Previous`] works on what the CREATE before it opened.
 
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::time::Duration;
@@ -26,7 +25,8 @@ pub struct Request {
     pub tree: Option<TreeId>,
     /// Whether the share asks for sealing. \[MS-SMB2\] 3.2.4.1.8
     pub seal: bool,
-    /// At least one.
+    /// At least one. At most one READ and one WRITE: the driver keeps one destination and one
+    /// source for a request.
     pub steps: Vec<Step>,
     /// Channel.ChannelSequence when it is (re-)sent. \[MS-SMB2\] 3.2.4.1
     pub channel_sequence: u16,
@@ -201,6 +201,9 @@ pub struct Create {
     pub allocation: Option<u64>,
     /// Whether the maximal access is asked for (MxAc).
     pub query_maximal_access: bool,
+    /// Whether the driver acknowledges breaks of oplock and lease, with
+    /// [`Step::AcknowledgeOplock`] and [`Step::AcknowledgeLease`]. Else the core does at once.
+    pub driver_acknowledges: bool,
 }
 
 /// A step's good answer.
@@ -243,6 +246,8 @@ pub enum ReadData {
     Placed(u32),
     /// In the inbound frame of this very call, unsealed: the driver copies them.
     Inbound(Range<usize>),
+    /// Here: the answers to a compound came in several frames, and the one with the data is gone.
+    Held(Vec<u8>),
 }
 
 /// What a CREATE opened. \[MS-SMB2\] 2.2.14
@@ -294,6 +299,3 @@ impl Request {
         }
     }
 }
-
-/// Shared by the channels of a session and the driver.
-pub type SharedSession = Arc<super::session::Session>;

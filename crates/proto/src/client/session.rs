@@ -1,33 +1,41 @@
 //! What the channels of one login share. \[MS-SMB2\] 3.2.1.3
 
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU64, Ordering};
 
-use crypto::{Cipher, SealingKey, SigningAlgorithm};
-
+use crypto::{Cipher, SealingKey, SigningAlgorithm, SigningKey};
+use spin::Mutex;
 use wire::dialect::{Capabilities, Dialect};
-use wire::{Guid, SessionId};
+use wire::{FileId, Guid, SessionId};
 
-/// A session that is logged in. Never changes but for its counter, and is used by channels on any
-/// thread.
+use super::breaks::Caching;
+use super::credits;
+use crate::seal::Seal;
+
+/// A session that is logged in. Only its counter and its table of oplocks change. It is used by
+/// channels on any thread.
 pub struct Session {
     /// The server's name for it.
     pub id: SessionId,
     /// What was negotiated on the first connection; further channels must agree.
     pub negotiated: Negotiated,
-    /// Whether the server made a guest of us: no keys, nothing is signed.
+    /// Whether the server made a guest of us, or we are nobody: no keys, nothing is signed.
     pub is_guest: bool,
     /// Whether everything is signed.
     pub signing_required: bool,
     /// Whether everything is sealed.
     pub encrypt: bool,
-    /// Session.SessionKey: further channels prove with it that they belong here. Empty for a guest.
-    pub(crate) session_key: Vec<u8>,
+    /// Session.SigningKey, that of the first channel: further channels prove with it that they
+    /// belong here. None for a guest.
+    pub(super) signing: Option<Arc<SigningKey>>,
     /// Session.EncryptionKey and Session.DecryptionKey.
-    pub(crate) sealing: Option<SealingPair>,
+    pub(super) sealing: Option<SealingPair>,
     /// Counts the nonces of what we seal, over all channels: never one twice.
-    pub(crate) next_nonce: AtomicU64,
+    pub(super) next_nonce: AtomicU64,
+    /// The opens that have an oplock or a lease: a break may come on any channel. Taken for the
+    /// CREATE and CLOSE of such opens and for breaks, never across a call.
+    pub(super) caching: Mutex<BTreeMap<FileId, Caching>>,
 }
 
 /// What NEGOTIATE brought. \[MS-SMB2\] 3.2.1.2
@@ -52,11 +60,40 @@ pub struct Negotiated {
 }
 
 /// The keys of a session's seals.
-pub(crate) struct SealingPair {
+pub(super) struct SealingPair {
     /// Opens what the server sealed.
-    pub(crate) inbound: Arc<SealingKey>,
+    pub(super) inbound: Arc<SealingKey>,
     /// Seals what we send.
-    pub(crate) outbound: Arc<SealingKey>,
+    pub(super) outbound: Arc<SealingKey>,
+}
+
+impl Session {
+    /// How to seal the next frame: with a nonce of its own. None where there are no keys.
+    /// \[MS-SMB2\] 3.1.4.3
+    pub(super) fn seal(&self) -> Option<Seal> {
+        let key = self.sealing.as_ref()?.outbound.clone();
+        let count = self.next_nonce.fetch_add(1, Ordering::Relaxed);
+        assert!(count != u64::MAX, "a session does not send 2^64 frames");
+        let mut nonce = [0; 16];
+        nonce[..8].copy_from_slice(&count.to_le_bytes());
+        Some(Seal {
+            key,
+            nonce,
+            session_id: self.id,
+        })
+    }
+
+    /// Whether anything can be sealed.
+    pub fn can_seal(&self) -> bool {
+        self.sealing.is_some()
+    }
+}
+
+impl Negotiated {
+    /// Whether requests may cost more than one credit.
+    pub(super) fn has_large_mtu(&self) -> bool {
+        credits::has_large_mtu(self.dialect, self.capabilities)
+    }
 }
 
 impl core::fmt::Debug for Session {

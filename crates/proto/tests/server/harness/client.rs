@@ -15,7 +15,7 @@ use wire::transform::{ASSOCIATED_DATA, FLAG_ENCRYPTED, TRANSFORM_LEN, Transform}
 use wire::{Command, Flags, Guid, Header, MessageId, SessionId, Status, TreeId, Utf16};
 use wire::{negotiate, negotiate_context, session_setup, tree_connect};
 
-use super::rig::{Rig, SESSION_KEY};
+use super::rig::Rig;
 
 /// What a client can do.
 #[derive(Clone)]
@@ -477,7 +477,8 @@ impl Client {
             dialect if dialect >= Dialect::SMB_3_0 => KeySchedule::Smb30,
             _ => KeySchedule::Smb2,
         };
-        let keys: SessionKeys = session_keys(schedule, &SESSION_KEY, &SESSION_KEY, self.cipher);
+        let keys: SessionKeys =
+            session_keys(schedule, &Rig::SESSION_KEY, &Rig::SESSION_KEY, self.cipher);
         let key = SigningKey::new(self.signing_algorithm, &keys.signing);
         self.signing = Some(Arc::new(key));
         if let (Some(cipher), Some(pair)) = (self.cipher, &keys.sealing) {

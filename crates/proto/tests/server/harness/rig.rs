@@ -15,9 +15,6 @@ use wire::{FileTime, Status};
 
 use super::disk::Disk;
 
-/// The key of every login that proves who it is.
-pub(crate) const SESSION_KEY: [u8; 16] = *b"sixteen bytes ok";
-
 /// A process that serves: its connections and the world around them.
 pub(crate) struct Rig {
     pub(crate) server: Arc<Server>,
@@ -59,6 +56,9 @@ pub(crate) fn share(name: &str) -> Share {
 }
 
 impl Rig {
+    /// The key of every login that proves who it is.
+    pub(crate) const SESSION_KEY: [u8; 16] = *b"sixteen bytes ok";
+
     /// A server with a share called `files` and IPC$, after `change` had its say.
     pub(crate) fn new(change: impl FnOnce(&mut Config)) -> Self {
         let ipc = Share {
@@ -296,7 +296,7 @@ fn verdict(leg: &Authenticate) -> Outcome {
         Authenticated::Accepted(Accepted {
             token: b"welcome".to_vec(),
             session_key: match kind {
-                AccountKind::Named => SESSION_KEY.to_vec(),
+                AccountKind::Named => Rig::SESSION_KEY.to_vec(),
                 AccountKind::Guest | AccountKind::Anonymous => Vec::new(),
             },
             account: Account {

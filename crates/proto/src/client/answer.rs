@@ -1,0 +1,248 @@
+//! Answers, believed by now: what they say, held against what was asked. \[MS-SMB2\] 3.2.5.4 to
+//! 3.2.5.18
+//!
+//! An answer that says more than was asked for fails its request, and so does one that makes no
+//! sense: the server may lie.
+
+use alloc::vec::Vec;
+
+use wire::access::AccessMask;
+use wire::create_context::{self, Lease, MaximalAccessResponse, name};
+use wire::{
+    DecodeError, FileId, Status, change_notify, close, create, echo, error_response, flush, ioctl,
+    lock, logoff, oplock_break, query_directory, query_info, read, set_info, tree_connect,
+    tree_disconnect, write,
+};
+
+use super::effect::Failure;
+use super::receive::Message;
+use super::request::{Attributes, Create, Created, ReadData, Reply, Step};
+
+/// Bytes of an error's data that are kept: limits of a copy, a link's target.
+const ERROR_DATA_MAX: usize = 64 * 1024;
+
+impl From<DecodeError> for Failure {
+    fn from(error: DecodeError) -> Self {
+        Self::Malformed(error)
+    }
+}
+
+/// What came of a step.
+pub(super) fn reply(
+    step: &Step,
+    message: &Message<'_>,
+    is_cancelled: bool,
+) -> Result<Reply, Failure> {
+    let status = message.header.status;
+    let has_more = status == Status::BUFFER_OVERFLOW;
+    if status != Status::SUCCESS && !(has_more && may_have_more(step)) {
+        return Err(failure(status, step, message.bytes, is_cancelled));
+    }
+    let bytes = message.bytes;
+    match step {
+        Step::TreeConnect(_) => tree_connected(message),
+        Step::Create(create) => created(create, bytes),
+        Step::Close { query, .. } => closed(*query, bytes),
+        Step::Read { length, .. } => read(*length, message),
+        Step::Write { length, .. } => written(*length, bytes),
+        Step::QueryDirectory { length, .. } => {
+            let output = query_directory::Response::decode(bytes)?.output;
+            self::output(*length, output, has_more)
+        }
+        Step::QueryInfo { length, .. } => {
+            let output = query_info::Response::decode(bytes)?.output;
+            self::output(*length, output, has_more)
+        }
+        Step::ChangeNotify { length, .. } => {
+            let output = change_notify::Response::decode(bytes)?.output;
+            self::output(*length, output, has_more)
+        }
+        Step::Ioctl { max_output, .. } => {
+            let output = ioctl::Response::decode(bytes)?.output;
+            match self::output(*max_output, output, has_more)? {
+                Reply::Output(output, has_more) => Ok(Reply::Ioctl(output, has_more)),
+                other => Ok(other),
+            }
+        }
+        _ => done(step, bytes).map_err(Failure::Malformed),
+    }
+}
+
+/// Whether an answer may say that there is more than it holds: of what is a buffer.
+/// \[MS-SMB2\] 3.2.5.11, 3.2.5.14, 3.2.5.17
+fn may_have_more(step: &Step) -> bool {
+    matches!(
+        step,
+        Step::Read { .. }
+            | Step::QueryInfo { .. }
+            | Step::QueryDirectory { .. }
+            | Step::Ioctl { .. }
+    )
+}
+
+fn failure(status: Status, step: &Step, bytes: &[u8], is_cancelled: bool) -> Failure {
+    if status == Status::CANCELLED && is_cancelled {
+        return Failure::Cancelled;
+    }
+    // The limits of a copy come as a regular answer. \[MS-SMB2\] 3.3.5.15.6
+    if let (Step::Ioctl { max_output, .. }, Ok(response)) = (step, ioctl::Response::decode(bytes))
+        && !response.output.is_empty()
+        && response.output.len() <= *max_output as usize
+    {
+        return Failure::StatusWith(status, response.output.to_vec());
+    }
+    match error_response::Response::decode(bytes) {
+        Ok(error) if error.error_data.is_empty() => Failure::Status(status),
+        Ok(error) if error.error_data.len() <= ERROR_DATA_MAX => {
+            Failure::StatusWith(status, error_data(&error))
+        }
+        // Whatever stands behind the header, the status counts.
+        _ => Failure::Status(status),
+    }
+}
+
+/// What the error says besides: in 3.1.1 it is in a context. \[MS-SMB2\] 2.2.2.1
+fn error_data(error: &error_response::Response<'_>) -> Vec<u8> {
+    let contexts = error_response::decode_contexts(error.error_data, error.context_count);
+    match contexts.as_deref() {
+        Ok([first, ..]) => first.data.to_vec(),
+        _ => error.error_data.to_vec(),
+    }
+}
+
+fn tree_connected(message: &Message<'_>) -> Result<Reply, Failure> {
+    let response = tree_connect::Response::decode(message.bytes)?;
+    let tree = message.header.tree_id().ok_or(DecodeError::Invalid {
+        field: "Flags",
+        value: message.header.flags.0.into(),
+    })?;
+    Ok(Reply::TreeConnected {
+        tree,
+        share_type: response.share_type,
+        flags: response.share_flags,
+        capabilities: response.capabilities,
+        maximal_access: response.maximal_access,
+    })
+}
+
+fn created(asked: &Create, bytes: &[u8]) -> Result<Reply, Failure> {
+    let response = create::Response::decode(bytes)?;
+    if response.file_id == FileId::RELATED {
+        return Err(Failure::Malformed(DecodeError::Invalid {
+            field: "FileId",
+            value: response.file_id.volatile,
+        }));
+    }
+    Ok(Reply::Created(Created {
+        file_id: response.file_id,
+        oplock: response.oplock_level,
+        lease_state: lease_state(asked, &response)?,
+        action: response.create_action.0,
+        attributes: Attributes {
+            created: response.creation_time,
+            accessed: response.last_access_time,
+            written: response.last_write_time,
+            changed: response.change_time,
+            allocation: response.allocation_size,
+            size: response.end_of_file,
+            attributes: response.file_attributes,
+        },
+        maximal_access: maximal_access(asked, &response)?,
+    }))
+}
+
+/// The lease that was granted: the one that was asked for. It may hold more than was asked for, of
+/// other opens.
+fn lease_state(asked: &Create, response: &create::Response<'_>) -> Result<Option<u32>, Failure> {
+    let Some((key, _)) = asked.lease else {
+        return Ok(None);
+    };
+    let Some(data) = create_context::find(&response.contexts, name::LEASE) else {
+        return Ok(None);
+    };
+    let lease = Lease::decode(data)?;
+    if lease.lease_key != key {
+        return Err(Failure::Excess("another lease"));
+    }
+    Ok(Some(lease.lease_state.0))
+}
+
+fn maximal_access(
+    asked: &Create,
+    response: &create::Response<'_>,
+) -> Result<Option<AccessMask>, Failure> {
+    if !asked.query_maximal_access {
+        return Ok(None);
+    }
+    let Some(data) = create_context::find(&response.contexts, name::MAXIMAL_ACCESS) else {
+        return Ok(None);
+    };
+    let answer = MaximalAccessResponse::decode(data)?;
+    let is_known = answer.query_status == Status::SUCCESS;
+    Ok(is_known.then_some(answer.maximal_access))
+}
+
+fn closed(query: bool, bytes: &[u8]) -> Result<Reply, Failure> {
+    let response = close::Response::decode(bytes)?;
+    let is_told = query && response.flags.contains(close::CloseFlags::POSTQUERY_ATTRIB);
+    Ok(Reply::Closed(is_told.then_some(Attributes {
+        created: response.creation_time,
+        accessed: response.last_access_time,
+        written: response.last_write_time,
+        changed: response.change_time,
+        allocation: response.allocation_size,
+        size: response.end_of_file,
+        attributes: response.file_attributes,
+    })))
+}
+
+fn read(length: u32, message: &Message<'_>) -> Result<Reply, Failure> {
+    if let Some(placed) = message.placed {
+        // Its head was held against the request when it came.
+        let length = u32::try_from(placed.len()).expect("no more was asked for");
+        return Ok(Reply::Read(ReadData::Placed(length)));
+    }
+    let (response, data) = read::Response::decode(message.bytes)?;
+    if data.len() > length as usize {
+        return Err(Failure::Excess("more data than were asked for"));
+    }
+    if !data.is_empty() && response.data_offset < read::DATA_OFFSET {
+        return Err(Failure::Malformed(DecodeError::Invalid {
+            field: "DataOffset",
+            value: response.data_offset.into(),
+        }));
+    }
+    let start = message.start + usize::from(response.data_offset);
+    Ok(Reply::Read(ReadData::Inbound(start..start + data.len())))
+}
+
+fn written(length: u32, bytes: &[u8]) -> Result<Reply, Failure> {
+    let response = write::Response::decode(bytes)?;
+    if response.count > length {
+        return Err(Failure::Excess("more was written than was sent"));
+    }
+    Ok(Reply::Written(response.count))
+}
+
+fn output(length: u32, output: &[u8], has_more: bool) -> Result<Reply, Failure> {
+    if output.len() > length as usize {
+        return Err(Failure::Excess("a longer buffer than was asked for"));
+    }
+    Ok(Reply::Output(output.to_vec(), has_more))
+}
+
+/// Answers that say no more than that it is done.
+fn done(step: &Step, bytes: &[u8]) -> Result<Reply, DecodeError> {
+    match step {
+        Step::TreeDisconnect => tree_disconnect::Response::decode(bytes).map(|_| Reply::Done),
+        Step::Logoff => logoff::Response::decode(bytes).map(|_| Reply::Done),
+        Step::Echo => echo::Response::decode(bytes).map(|_| Reply::Done),
+        Step::Flush(_) => flush::Response::decode(bytes).map(|_| Reply::Done),
+        Step::SetInfo { .. } => set_info::Response::decode(bytes).map(|_| Reply::Done),
+        Step::Lock { .. } => lock::Response::decode(bytes).map(|_| Reply::Done),
+        Step::AcknowledgeOplock { .. } | Step::AcknowledgeLease { .. } => {
+            oplock_break::Response::decode(bytes).map(|_| Reply::Done)
+        }
+        _ => unreachable!("the others say more"),
+    }
+}

@@ -1,0 +1,176 @@
+//! Oplocks and leases that the server takes away. \[MS-SMB2\] 3.2.5.19
+
+use wire::access::OplockLevel;
+use wire::create_context::LeaseState;
+use wire::oplock_break::{LeaseBreakFlags, LeaseBreakNotification, Notification, OplockBreak};
+use wire::{Command, FileId, Guid, TreeId, create};
+
+use super::connection::Connection;
+use super::effect::{Effect, Effects, Failure, Violation};
+use super::flight::Pending;
+use super::receive::Message;
+use super::request::{FileRef, Reply, Request, Step};
+use super::session::Session;
+
+/// What an open lets us cache.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caching {
+    /// Its tree: the acknowledgement names it.
+    pub(super) tree: Option<TreeId>,
+    /// Whether the share asks for sealing.
+    pub(super) seal: bool,
+    /// The oplock.
+    pub(super) level: OplockLevel,
+    /// The lease, where the level is LEASE.
+    pub(super) lease: Option<Guid>,
+    /// Whether the driver acknowledges.
+    pub(super) driver_acknowledges: bool,
+}
+
+/// Takes note of what a step's answer says of oplocks.
+pub(super) fn learn(
+    session: &Session,
+    request: &Request,
+    index: usize,
+    results: &[Option<Result<Reply, Failure>>],
+    reply: &Reply,
+) {
+    match (&request.steps[index], reply) {
+        (Step::Create(create), Reply::Created(created)) => {
+            if created.oplock == OplockLevel::NONE {
+                return;
+            }
+            let is_lease = created.oplock == OplockLevel::LEASE;
+            let caching = Caching {
+                tree: request.tree,
+                seal: request.seal,
+                level: created.oplock,
+                lease: create.lease.map(|(key, _)| key).filter(|_| is_lease),
+                driver_acknowledges: create.driver_acknowledges,
+            };
+            session.caching.lock().insert(created.file_id, caching);
+        }
+        (Step::Close { file, .. }, _) => {
+            if let Some(id) = resolve(*file, &results[..index]) {
+                session.caching.lock().remove(&id);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The file that a step is about.
+fn resolve(file: FileRef, before: &[Option<Result<Reply, Failure>>]) -> Option<FileId> {
+    match file {
+        FileRef::Id(id) => Some(id),
+        FileRef::Previous => before
+            .iter()
+            .rev()
+            .flatten()
+            .find_map(|result| match result {
+                Ok(Reply::Created(created)) => Some(created.file_id),
+                _ => None,
+            }),
+    }
+}
+
+impl Connection {
+    /// Takes what the server says unasked. It is not signed; in a session that is sealed it is
+    /// sealed. \[MS-SMB2\] 3.2.5.19, 3.3.4.6
+    pub(super) fn take_break(
+        &mut self,
+        message: &Message<'_>,
+        effects: &mut Effects,
+    ) -> Result<(), Violation> {
+        let header = &message.header;
+        if header.command != Command::OPLOCK_BREAK {
+            return Err(Violation::UnknownMessageId(header.message_id));
+        }
+        let Some(session) = self.session.clone() else {
+            return Err(Violation::UnknownMessageId(header.message_id));
+        };
+        if !message.is_sealed {
+            if session.encrypt {
+                return Err(Violation::NotSealed(session.id));
+            }
+            self.check_signature(message, false)?;
+        }
+        match Notification::decode(message.bytes).map_err(Violation::Malformed)? {
+            Notification::Oplock(oplock) => self.break_oplock(&session, oplock, effects),
+            Notification::Lease(lease) => self.break_lease(&session, &lease, effects),
+        }
+        Ok(())
+    }
+
+    fn break_oplock(&mut self, session: &Session, told: OplockBreak, effects: &mut Effects) {
+        let OplockBreak {
+            oplock_level: level,
+            file_id,
+        } = told;
+        let known = {
+            let mut table = session.caching.lock();
+            table.get_mut(&file_id).map(|caching| {
+                let before = *caching;
+                caching.level = level;
+                before
+            })
+        };
+        effects.push(Effect::OplockBreak { file_id, level });
+        // Level II goes without a word. [MS-SMB2] 3.2.5.19.1
+        let due = known.filter(|caching| caching.level != OplockLevel::II);
+        if let Some(caching) = due.filter(|caching| !caching.driver_acknowledges) {
+            let step = Step::AcknowledgeOplock {
+                file: file_id,
+                level,
+            };
+            self.send_own(&step, caching.tree, caching.seal, effects);
+        }
+    }
+
+    fn break_lease(
+        &mut self,
+        session: &Session,
+        told: &LeaseBreakNotification,
+        effects: &mut Effects,
+    ) {
+        let (key, LeaseState(state)) = (told.lease_key, told.new_lease_state);
+        let holder = {
+            let table = session.caching.lock();
+            table.values().find(|c| c.lease == Some(key)).copied()
+        };
+        effects.push(Effect::LeaseBreak { key, state });
+        let is_due = told.flags.contains(LeaseBreakFlags::ACK_REQUIRED);
+        let holder = holder.filter(|holder| is_due && !holder.driver_acknowledges);
+        if let Some(Caching { tree, seal, .. }) = holder {
+            self.send_own(&Step::AcknowledgeLease { key, state }, tree, seal, effects);
+        }
+    }
+
+    /// Undoes what a request did that was given up on: nobody else will.
+    pub(super) fn undo(
+        &mut self,
+        message: &Message<'_>,
+        pending: &Pending,
+        seal: bool,
+        effects: &mut Effects,
+    ) {
+        if message.header.status != wire::Status::SUCCESS {
+            return;
+        }
+        match message.header.command {
+            Command::CREATE => {
+                let Ok(opened) = create::Response::decode(message.bytes) else {
+                    return;
+                };
+                let file = FileRef::Id(opened.file_id);
+                let step = Step::Close { file, query: false };
+                self.send_own(&step, pending.tree, seal, effects);
+            }
+            Command::TREE_CONNECT => {
+                let tree = message.header.tree_id();
+                self.send_own(&Step::TreeDisconnect, tree, seal, effects);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! From a step to the message that asks for it. The header is written when it is sent.
+
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use wire::access::ImpersonationLevel;
+use wire::change_notify::ChangeNotifyFlags;
+use wire::close::CloseFlags;
+use wire::create_context::{self, DurableFlags, DurableRequestV2, LeaseFlags, LeaseV2, RawContext};
+use wire::create_context::{Lease, LeaseState};
+use wire::dialect::Dialect;
+use wire::header::HEADER_LEN;
+use wire::ioctl::IoctlFlags;
+use wire::oplock_break::{LeaseBreak, OplockBreak};
+use wire::query_directory::QueryDirectoryFlags;
+use wire::query_info::QueryInfoFlags;
+use wire::read::{Channel, ReadFlags};
+use wire::text::utf16;
+use wire::write::WriteFlags;
+use wire::{Command, FileId, Utf16};
+use wire::{
+    change_notify, close, create, echo, flush, ioctl, lock, logoff, oplock_break, query_directory,
+    query_info, read, set_info, tree_connect, tree_disconnect, write,
+};
+
+use super::request::{Create, FileRef, Step};
+use super::session::Negotiated;
+
+/// Bytes that a name may have on the wire: its length is told in 16 bits.
+const NAME_MAX: usize = 65_534;
+/// Locks of one request: their count is told in 16 bits, and the message should stay small.
+const LOCKS_MAX: usize = 1_024;
+/// Bytes that any answer may have besides what was asked for: header, fixed part, contexts, and
+/// the data of an error.
+pub(super) const ANSWER_OVERHEAD: u32 = 4_096;
+
+/// A message without its header.
+pub(super) struct Body {
+    /// What it asks.
+    pub(super) command: Command,
+    /// 64 bytes for the header, then the body.
+    pub(super) head: Vec<u8>,
+    /// Bytes of the driver's that follow.
+    pub(super) payload: Option<u32>,
+}
+
+impl FileRef {
+    fn id(self) -> FileId {
+        match self {
+            Self::Id(id) => id,
+            Self::Previous => FileId::RELATED,
+        }
+    }
+}
+
+/// What a step asks.
+pub(super) fn command(step: &Step) -> Command {
+    match step {
+        Step::TreeConnect(_) => Command::TREE_CONNECT,
+        Step::TreeDisconnect => Command::TREE_DISCONNECT,
+        Step::Logoff => Command::LOGOFF,
+        Step::Echo => Command::ECHO,
+        Step::Create(_) => Command::CREATE,
+        Step::Close { .. } => Command::CLOSE,
+        Step::Flush(_) => Command::FLUSH,
+        Step::Read { .. } => Command::READ,
+        Step::Write { .. } => Command::WRITE,
+        Step::QueryDirectory { .. } => Command::QUERY_DIRECTORY,
+        Step::QueryInfo { .. } => Command::QUERY_INFO,
+        Step::SetInfo { .. } => Command::SET_INFO,
+        Step::ChangeNotify { .. } => Command::CHANGE_NOTIFY,
+        Step::Lock { .. } => Command::LOCK,
+        Step::Ioctl { .. } => Command::IOCTL,
+        Step::AcknowledgeOplock { .. } | Step::AcknowledgeLease { .. } => Command::OPLOCK_BREAK,
+    }
+}
+
+/// Bytes of an answer's buffer at most: what was asked for.
+pub(super) fn asked(step: &Step) -> u32 {
+    match step {
+        Step::Read { length, .. }
+        | Step::QueryDirectory { length, .. }
+        | Step::QueryInfo { length, .. }
+        | Step::ChangeNotify { length, .. } => *length,
+        Step::Ioctl { max_output, .. } => *max_output,
+        _ => 0,
+    }
+}
+
+/// Bytes of a request's buffer.
+pub(super) fn sent(step: &Step) -> u32 {
+    let bytes = match step {
+        Step::Write { length, .. } => *length as usize,
+        Step::SetInfo { buffer, .. } => buffer.len(),
+        Step::Ioctl { input, .. } => input.len(),
+        _ => 0,
+    };
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+/// Why a step cannot be sent at all, if so.
+pub(super) fn check(step: &Step, negotiated: &Negotiated) -> Result<(), &'static str> {
+    let (limit, what) = match step {
+        Step::Read { .. } => (negotiated.max_read, "a read longer than the server allows"),
+        Step::Write { .. } => (
+            negotiated.max_write,
+            "a write longer than the server allows",
+        ),
+        _ => (
+            negotiated.max_transact,
+            "a buffer longer than the server allows",
+        ),
+    };
+    if sent(step).max(asked(step)) > limit {
+        return Err(what);
+    }
+    let name = match step {
+        Step::TreeConnect(name) => name,
+        Step::Create(create) => &create.name,
+        Step::QueryDirectory { pattern, .. } => pattern,
+        Step::Lock { locks, .. } if locks.is_empty() || locks.len() > LOCKS_MAX => {
+            return Err("no locks, or too many");
+        }
+        _ => return Ok(()),
+    };
+    // UTF-16 has no more units than UTF-8 has bytes.
+    if 2 * name.encode_utf16().count() > NAME_MAX {
+        return Err("a name longer than a message can tell");
+    }
+    Ok(())
+}
+
+/// The message of a step.
+pub(super) fn body(step: &Step, server_name: &str, negotiated: &Negotiated) -> Body {
+    let mut head = vec![0; HEADER_LEN];
+    let payload = match step {
+        Step::Write { length, .. } if *length > 0 => Some(*length),
+        _ => None,
+    };
+    put(step, server_name, negotiated, &mut head);
+    Body {
+        command: command(step),
+        head,
+        payload,
+    }
+}
+
+fn put(step: &Step, server_name: &str, negotiated: &Negotiated, out: &mut Vec<u8>) {
+    match step {
+        Step::TreeConnect(share) => put_tree_connect(server_name, share, out),
+        Step::TreeDisconnect => tree_disconnect::Request.encode(out),
+        Step::Logoff => logoff::Request.encode(out),
+        Step::Echo => echo::Request.encode(out),
+        Step::Create(create) => put_create(create, negotiated.dialect, out),
+        Step::Close { file, query } => put_close(*file, *query, out),
+        Step::Flush(file) => {
+            let (reserved, file_id) = (0, file.id());
+            flush::Request { reserved, file_id }.encode(out);
+        }
+        Step::Read { .. } | Step::Write { .. } => put_transfer(step, out),
+        Step::QueryDirectory { .. } | Step::ChangeNotify { .. } => put_directory(step, out),
+        Step::QueryInfo { .. } | Step::SetInfo { .. } => put_info(step, out),
+        Step::Lock {
+            file,
+            sequence,
+            locks,
+        } => lock::Request {
+            lock_sequence: *sequence,
+            file_id: file.id(),
+            locks: locks.clone(),
+        }
+        .encode(out),
+        Step::Ioctl { .. } => put_ioctl(step, out),
+        Step::AcknowledgeOplock { file, level } => oplock_break::Request::Oplock(OplockBreak {
+            oplock_level: *level,
+            file_id: *file,
+        })
+        .encode(out),
+        Step::AcknowledgeLease { key, state } => oplock_break::Request::Lease(LeaseBreak {
+            lease_key: *key,
+            lease_state: LeaseState(*state),
+        })
+        .encode(out),
+    }
+}
+
+fn put_tree_connect(server_name: &str, share: &str, out: &mut Vec<u8>) {
+    let path = utf16(&format!("\\\\{server_name}\\{share}"));
+    let request = tree_connect::Request {
+        flags: tree_connect::RequestFlags::NONE,
+        path: Utf16(&path),
+    };
+    request.encode(out);
+}
+
+fn put_close(file: FileRef, query: bool, out: &mut Vec<u8>) {
+    let flags = match query {
+        true => CloseFlags::POSTQUERY_ATTRIB,
+        false => CloseFlags::NONE,
+    };
+    let file_id = file.id();
+    close::Request { flags, file_id }.encode(out);
+}
+
+fn put_create(create: &Create, dialect: Dialect, out: &mut Vec<u8>) {
+    let name = utf16(&create.name);
+    let data = create_contexts(create, dialect);
+    let contexts = data.iter().map(|(name, data)| RawContext { name, data });
+    let request = create::Request {
+        oplock_level: create.oplock,
+        impersonation_level: ImpersonationLevel::IMPERSONATION,
+        desired_access: create.access,
+        file_attributes: create.attributes,
+        share_access: create.share,
+        create_disposition: create.disposition,
+        create_options: create.options,
+        name: Utf16(&name),
+        contexts: contexts.collect(),
+    };
+    request.encode(out);
+}
+
+/// What a CREATE asks besides, as far as the dialect has it.
+fn create_contexts(create: &Create, dialect: Dialect) -> Vec<(&'static [u8], Vec<u8>)> {
+    use create_context::name;
+    let is_3 = dialect >= Dialect::SMB_3_0;
+    let mut contexts = Vec::new();
+    if let Some(create_guid) = create.create_guid.filter(|_| is_3) {
+        let request = DurableRequestV2 {
+            timeout_ms: 0,
+            flags: DurableFlags::NONE,
+            create_guid,
+        };
+        contexts.push((name::DURABLE_REQUEST_V2, request.encode()));
+    }
+    if let Some((lease_key, state)) = create.lease {
+        let lease = Lease {
+            lease_key,
+            lease_state: LeaseState(state),
+            lease_flags: LeaseFlags::NONE,
+            v2: is_3.then_some(LeaseV2 {
+                parent_lease_key: wire::Guid::default(),
+                epoch: 0,
+            }),
+        };
+        contexts.push((name::LEASE, lease.encode()));
+    }
+    if let Some(allocation_size) = create.allocation {
+        let request = create_context::AllocationSize { allocation_size };
+        contexts.push((name::ALLOCATION_SIZE, request.encode()));
+    }
+    if create.query_maximal_access {
+        contexts.push((name::MAXIMAL_ACCESS, Vec::new()));
+    }
+    contexts
+}
+
+fn put_transfer(step: &Step, out: &mut Vec<u8>) {
+    match step {
+        Step::Read {
+            file,
+            offset,
+            length,
+            minimum,
+        } => read::Request {
+            // Where in its message the data should start. \[MS-SMB2\] 2.2.19
+            padding: read::DATA_OFFSET,
+            flags: ReadFlags::NONE,
+            length: *length,
+            offset: *offset,
+            file_id: file.id(),
+            minimum_count: *minimum,
+            channel: Channel::NONE,
+            remaining_bytes: 0,
+            channel_info: &[],
+        }
+        .encode(out),
+        Step::Write {
+            file,
+            offset,
+            length,
+            through,
+        } => {
+            let flags = match through {
+                true => WriteFlags::WRITE_THROUGH,
+                false => WriteFlags::NONE,
+            };
+            write::encode_head(file.id(), *offset, *length, flags, out);
+            if *length == 0 {
+                // StructureSize counts a byte of the buffer.
+                out.push(0);
+            }
+        }
+        _ => unreachable!("only transfers come here"),
+    }
+}
+
+fn put_directory(step: &Step, out: &mut Vec<u8>) {
+    match step {
+        Step::QueryDirectory {
+            file,
+            class,
+            restart,
+            pattern,
+            length,
+        } => {
+            let pattern = utf16(pattern);
+            let flags = match restart {
+                true => QueryDirectoryFlags::RESTART_SCANS,
+                false => QueryDirectoryFlags::NONE,
+            };
+            let request = query_directory::Request {
+                file_information_class: *class,
+                flags,
+                file_index: 0,
+                file_id: file.id(),
+                pattern: Utf16(&pattern),
+                output_buffer_length: *length,
+            };
+            request.encode(out);
+        }
+        Step::ChangeNotify {
+            file,
+            recursive,
+            filter,
+            length,
+        } => {
+            let flags = match recursive {
+                true => ChangeNotifyFlags::WATCH_TREE,
+                false => ChangeNotifyFlags::NONE,
+            };
+            let request = change_notify::Request {
+                flags,
+                output_buffer_length: *length,
+                file_id: file.id(),
+                completion_filter: *filter,
+            };
+            request.encode(out);
+        }
+        _ => unreachable!("only what is about directories comes here"),
+    }
+}
+
+fn put_info(step: &Step, out: &mut Vec<u8>) {
+    match step {
+        Step::QueryInfo {
+            file,
+            info_type,
+            class,
+            additional,
+            length,
+        } => query_info::Request {
+            info_type: *info_type,
+            file_info_class: *class,
+            output_buffer_length: *length,
+            additional_information: *additional,
+            flags: QueryInfoFlags::NONE,
+            file_id: file.id(),
+            input: &[],
+        }
+        .encode(out),
+        Step::SetInfo {
+            file,
+            info_type,
+            class,
+            additional,
+            buffer,
+        } => set_info::Request {
+            info_type: *info_type,
+            file_info_class: *class,
+            additional_information: *additional,
+            file_id: file.id(),
+            buffer,
+        }
+        .encode(out),
+        _ => unreachable!("only information comes here"),
+    }
+}
+
+fn put_ioctl(step: &Step, out: &mut Vec<u8>) {
+    let Step::Ioctl {
+        file,
+        code,
+        input,
+        max_output,
+    } = step
+    else {
+        unreachable!("only IOCTL comes here");
+    };
+    let request = ioctl::Request {
+        ctl_code: *code,
+        // What is about the server names no file. \[MS-SMB2\] 2.2.31
+        file_id: file.map_or(FileId::RELATED, FileRef::id),
+        max_input_response: 0,
+        max_output_response: *max_output,
+        flags: IoctlFlags::IS_FSCTL,
+        input,
+        output: &[],
+    };
+    request.encode(out);
+}

@@ -1,0 +1,90 @@
+//! Where the next bytes of the stream should land: the data of a READ in their destination,
+//! copied by nobody.
+
+use wire::header::PROTOCOL_ID;
+use wire::read::DATA_OFFSET;
+use wire::{Command, Flags, Header, Status, read};
+
+use super::connection::{Connection, Phase};
+use super::effect::{Effects, Expect, Violation};
+use super::flight::Owner;
+use super::receive::Message;
+use super::request::Step;
+use crate::effect::Now;
+
+impl Connection {
+    /// What to do with a frame of `frame_len` bytes that begins with `start`: the first 80 bytes of
+    /// it at least, where it has so many.
+    ///
+    /// Only the answer to a READ in the clear, alone in its frame, with no more data than were
+    /// asked for and nothing behind them, is worth the trouble; and no other is safe.
+    pub fn expect(&self, start: &[u8], frame_len: usize) -> Expect {
+        self.split(start, frame_len).unwrap_or(Expect::Frame)
+    }
+
+    fn split(&self, start: &[u8], frame_len: usize) -> Option<Expect> {
+        if self.phase != Phase::Ready || !start.starts_with(&PROTOCOL_ID) {
+            return None;
+        }
+        let header = Header::decode(start).ok()?;
+        let is_plain = header.is_response()
+            && header.command == Command::READ
+            && header.next_command == 0
+            && matches!(header.status, Status::SUCCESS | Status::BUFFER_OVERFLOW);
+        let pending = self.pending.get(&header.message_id)?;
+        let session = self.session.as_ref()?;
+        if !is_plain || pending.is_sealed || session.encrypt || header.session_id != session.id {
+            return None;
+        }
+        let must_be_signed = session.signing_required || pending.is_signed;
+        if must_be_signed && !header.flags.contains(Flags::SIGNED) {
+            return None;
+        }
+        let Owner::Step(request, index) = pending.owner else {
+            return None;
+        };
+        let step = &self.flights.get(&request)?.request.steps[index];
+        let Step::Read { length, .. } = step else {
+            return None;
+        };
+        let (head, len) = read::Response::extent(start).ok()?;
+        let is_exact = head >= usize::from(DATA_OFFSET) && head + len as usize == frame_len;
+        (is_exact && len > 0 && len <= *length).then_some(Expect::Split { head, request, len })
+    }
+
+    /// Takes the answer to a READ whose data are in their destination, as [`Connection::expect`]
+    /// had it: `head` is what came before them.
+    ///
+    /// # Panics
+    /// When that was not what was expected, or something else was received since.
+    pub fn receive_split(
+        &mut self,
+        now: Now,
+        head: &mut [u8],
+        payload: &[u8],
+        effects: &mut Effects,
+    ) {
+        if self.phase == Phase::Over {
+            return;
+        }
+        self.heard(now);
+        let result = self.take_split(head, payload, effects);
+        self.settle(now, result, effects);
+    }
+
+    fn take_split(
+        &mut self,
+        head: &[u8],
+        payload: &[u8],
+        effects: &mut Effects,
+    ) -> Result<(), Violation> {
+        let message = Message {
+            header: Header::decode(head).map_err(Violation::Malformed)?,
+            bytes: head,
+            placed: Some(payload),
+            start: 0,
+            is_sealed: false,
+        };
+        self.take(&message, effects)
+    }
+}

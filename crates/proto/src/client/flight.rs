@@ -1,0 +1,139 @@
+//! What is under way, and what waits to be sent.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use wire::{AsyncId, Command, MessageId, TreeId};
+
+use super::effect::{Failure, RequestId};
+use super::request::{Reply, Request};
+use crate::effect::Instant;
+
+/// A request that was sent.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) request: Request,
+    /// The id of each step's message.
+    pub(super) ids: Vec<MessageId>,
+    /// What came of each step.
+    pub(super) results: Vec<Option<Result<Reply, Failure>>>,
+    /// When it is given up on.
+    pub(super) deadline: Option<Instant>,
+    /// Bytes that it sends and asks for.
+    pub(super) bytes: u64,
+    /// Whether the driver wants it no more.
+    pub(super) is_cancelled: bool,
+}
+
+/// A message that was sent and has got no final answer.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) owner: Owner,
+    pub(super) command: Command,
+    /// The tree that it was about.
+    pub(super) tree: Option<TreeId>,
+    pub(super) is_signed: bool,
+    pub(super) is_sealed: bool,
+    /// Credits that it cost.
+    pub(super) charge: u16,
+    /// From its interim answer. That came if there is one.
+    pub(super) async_id: Option<AsyncId>,
+    /// Whether a CANCEL was sent. Never a second one: it would have the same nonce.
+    pub(super) is_cancelled: bool,
+}
+
+/// Whose message it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The connection's own.
+    Negotiate,
+    /// The login's.
+    SessionSetup,
+    /// A step of a request.
+    Step(RequestId, usize),
+    /// The proof that NEGOTIATE was not tampered with.
+    Validate,
+    /// The connection's own: ECHO, acknowledgements, tidying up. The answer does not matter.
+    Own,
+    /// A step of a request that was given up on. What it opened is closed, unless the same
+    /// request did that.
+    Abandoned {
+        /// Whether to close it.
+        is_to_be_undone: bool,
+        /// Whether the share asks for sealing.
+        seal: bool,
+    },
+}
+
+/// A request that waits to be sent.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) id: RequestId,
+    pub(super) request: Request,
+    /// Credits of all its steps.
+    pub(super) charge: u32,
+    /// Bytes that it sends and asks for.
+    pub(super) bytes: u64,
+}
+
+/// How many requests may overtake the first one that waits. It costs many credits, and those
+/// behind it cost few and can go; but not for ever.
+const OVERTAKERS_MAX: u32 = 64;
+/// How far behind the first one is looked for one that can go.
+const LOOK_AHEAD: usize = 64;
+
+/// Requests in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    waiting: VecDeque<Waiting>,
+    overtakers: u32,
+}
+
+impl Queue {
+    pub(super) fn push(&mut self, waiting: Waiting) {
+        self.waiting.push_back(waiting);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Bytes of all that wait.
+    pub(super) fn bytes(&self) -> u64 {
+        self.waiting.iter().map(|waiting| waiting.bytes).sum()
+    }
+
+    /// The first one.
+    pub(super) fn first(&self) -> Option<&Waiting> {
+        self.waiting.front()
+    }
+
+    /// Takes the first one that `may_go`.
+    pub(super) fn take(&mut self, may_go: impl Fn(&Waiting) -> bool) -> Option<Waiting> {
+        let depth = match self.overtakers < OVERTAKERS_MAX {
+            true => LOOK_AHEAD,
+            false => 1,
+        };
+        let index = self.waiting.iter().take(depth).position(may_go)?;
+        match index {
+            0 => self.overtakers = 0,
+            _ => self.overtakers += 1,
+        }
+        self.waiting.remove(index)
+    }
+
+    /// Takes this one.
+    pub(super) fn remove(&mut self, id: RequestId) -> Option<Waiting> {
+        let index = self.waiting.iter().position(|waiting| waiting.id == id)?;
+        if index == 0 {
+            self.overtakers = 0;
+        }
+        self.waiting.remove(index)
+    }
+
+    /// Takes the first one.
+    pub(super) fn pop(&mut self) -> Option<Waiting> {
+        self.overtakers = 0;
+        self.waiting.pop_front()
+    }
+}

@@ -1,0 +1,267 @@
+//! NEGOTIATE: what is offered, and what the server may choose of it. \[MS-SMB2\] 3.2.4.2.2.2,
+//! 3.2.5.2
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crypto::{Cipher, SigningAlgorithm};
+use wire::dialect::{Capabilities, Dialect, SecurityMode};
+use wire::header::HEADER_LEN;
+use wire::negotiate::{Request, Response};
+use wire::negotiate_context::{
+    self as context, ContextType, Encryption, HashAlgorithm, NetName, PreauthIntegrity, RawContext,
+    Signing,
+};
+use wire::text::utf16;
+use wire::{Command, DecodeError, Status, Utf16};
+
+use super::config::{Config, Protection};
+use super::connection::Connection;
+use super::credits::{BYTES_PER_CREDIT, has_large_mtu};
+use super::effect::{Effects, Violation};
+use super::encode::Body;
+use super::flight::Owner;
+use super::receive::Message;
+use super::send::Envelope;
+use super::session::Negotiated;
+
+/// Bytes of one READ or WRITE at most, whatever configuration and server say: a request costs
+/// credits, and these are few.
+const IO_MAX: u32 = 8 * 1024 * 1024;
+
+impl Connection {
+    /// Says what we offer.
+    pub(super) fn send_negotiate(&mut self, effects: &mut Effects) -> Result<(), Violation> {
+        let salt = self.entropy.bytes();
+        let data = contexts(&self.config, &salt);
+        let contexts = data.iter().map(|(context_type, data)| RawContext {
+            context_type: *context_type,
+            data,
+        });
+        let request = Request {
+            security_mode: security_mode(&self.config),
+            capabilities: capabilities(&self.config),
+            client_guid: self.config.client_guid,
+            dialects: self.config.dialects.clone(),
+            contexts: contexts.collect(),
+        };
+        let mut head = vec![0; HEADER_LEN];
+        request.encode(&mut head);
+        let body = Body {
+            command: Command::NEGOTIATE,
+            head,
+            payload: None,
+        };
+        let message = self.message(body, Owner::Negotiate, &Envelope::default());
+        self.preauth.update(&message.head);
+        self.push(vec![message], None, effects);
+        Ok(())
+    }
+
+    /// Takes what the server chose, and starts the login.
+    pub(super) fn take_negotiate(
+        &mut self,
+        message: &Message<'_>,
+        effects: &mut Effects,
+    ) -> Result<(), Violation> {
+        if message.header.status != Status::SUCCESS {
+            return Err(Violation::Refused(message.header.status));
+        }
+        let response = Response::decode(message.bytes).map_err(Violation::Malformed)?;
+        let negotiated = negotiated(&self.config, &response)?;
+        if let Some(session) = &self.binding {
+            check_same(&session.negotiated, &negotiated)?;
+        }
+        self.preauth.update(message.bytes);
+        self.server_security_mode = response.security_mode;
+        self.negotiated = Some(negotiated);
+        self.start_login(effects)
+    }
+}
+
+/// What we say of signing.
+pub(super) fn security_mode(config: &Config) -> SecurityMode {
+    match config.protection {
+        Protection::AsAsked => SecurityMode::SIGNING_ENABLED,
+        Protection::Sign | Protection::Seal => {
+            SecurityMode::SIGNING_ENABLED | SecurityMode::SIGNING_REQUIRED
+        }
+    }
+}
+
+/// What we can do. It is told in dialects 3.x only. \[MS-SMB2\] 2.2.3
+pub(super) fn capabilities(config: &Config) -> Capabilities {
+    if !config.dialects.iter().any(|d| *d >= Dialect::SMB_3_0) {
+        return Capabilities::NONE;
+    }
+    let mut capabilities =
+        Capabilities::LARGE_MTU | Capabilities::LEASING | Capabilities::MULTI_CHANNEL;
+    if config.ciphers.contains(&Cipher::Aes128Ccm) {
+        // By the rules of 3.0 it stands for this cipher alone.
+        capabilities |= Capabilities::ENCRYPTION;
+    }
+    capabilities
+}
+
+/// What 3.1.1 adds. \[MS-SMB2\] 3.2.4.2.2.2
+fn contexts(config: &Config, salt: &[u8]) -> Vec<(ContextType, Vec<u8>)> {
+    let integrity = PreauthIntegrity {
+        hash_algorithms: vec![HashAlgorithm::SHA_512],
+        salt,
+    };
+    let mut contexts = vec![(
+        ContextType::PREAUTH_INTEGRITY_CAPABILITIES,
+        integrity.encode(),
+    )];
+    if !config.ciphers.is_empty() {
+        let ciphers = config.ciphers.iter();
+        let ciphers = ciphers.map(|cipher| context::Cipher(cipher.id())).collect();
+        let data = Encryption { ciphers }.encode();
+        contexts.push((ContextType::ENCRYPTION_CAPABILITIES, data));
+    }
+    if !config.signing_algorithms.is_empty() {
+        let algorithms = config.signing_algorithms.iter();
+        let algorithms = algorithms.map(|a| context::SigningAlgorithm(a.id()));
+        let algorithms = algorithms.collect();
+        let data = Signing { algorithms }.encode();
+        contexts.push((ContextType::SIGNING_CAPABILITIES, data));
+    }
+    let name = utf16(&config.server_name);
+    let data = NetName(Utf16(&name)).encode();
+    contexts.push((ContextType::NETNAME_NEGOTIATE_CONTEXT_ID, data));
+    contexts
+}
+
+/// Checks what the server chose. \[MS-SMB2\] 3.2.5.2
+fn negotiated(config: &Config, response: &Response<'_>) -> Result<Negotiated, Violation> {
+    let dialect = response.dialect;
+    if !config.dialects.contains(&dialect) {
+        return Err(Violation::NegotiateTampered("a dialect not offered"));
+    }
+    let (cipher, signing_algorithm) = match dialect {
+        Dialect::SMB_3_1_1 => chosen(config, &response.contexts)?,
+        _ => implied(config, response),
+    };
+    if config.protection == Protection::Seal && cipher.is_none() {
+        return Err(Violation::LoginUntrusted("the server cannot seal"));
+    }
+    let limit = match has_large_mtu(dialect, response.capabilities) {
+        true => config.max_io.clamp(BYTES_PER_CREDIT, IO_MAX),
+        false => BYTES_PER_CREDIT,
+    };
+    let bounded = |field, size| at_least_a_credit(field, size).map(|size| size.min(limit));
+    Ok(Negotiated {
+        dialect,
+        capabilities: response.capabilities,
+        server_guid: response.server_guid,
+        cipher,
+        signing_algorithm,
+        max_read: bounded("MaxReadSize", response.max_read_size)?,
+        max_write: bounded("MaxWriteSize", response.max_write_size)?,
+        max_transact: bounded("MaxTransactSize", response.max_transact_size)?,
+    })
+}
+
+/// \[MS-SMB2\] 3.2.5.2: the sizes are 65,536 at least.
+fn at_least_a_credit(field: &'static str, size: u32) -> Result<u32, Violation> {
+    if size >= BYTES_PER_CREDIT {
+        return Ok(size);
+    }
+    let value = size.into();
+    Err(Violation::Malformed(DecodeError::Invalid { field, value }))
+}
+
+/// Before 3.1.1 a capability stands for a cipher, and the dialect for the algorithm.
+fn implied(config: &Config, response: &Response<'_>) -> (Option<Cipher>, SigningAlgorithm) {
+    if response.dialect < Dialect::SMB_3_0 {
+        return (None, SigningAlgorithm::HmacSha256);
+    }
+    let seals = response.capabilities.contains(Capabilities::ENCRYPTION)
+        && capabilities(config).contains(Capabilities::ENCRYPTION);
+    (
+        seals.then_some(Cipher::Aes128Ccm),
+        SigningAlgorithm::AesCmac,
+    )
+}
+
+/// What the contexts choose: each once at most, the hash exactly once, and only what was offered.
+fn chosen(
+    config: &Config,
+    contexts: &[RawContext<'_>],
+) -> Result<(Option<Cipher>, SigningAlgorithm), Violation> {
+    let hash = one(
+        contexts,
+        ContextType::PREAUTH_INTEGRITY_CAPABILITIES,
+        |data| PreauthIntegrity::decode(data).map(|found| found.hash_algorithms),
+    )?;
+    if hash != Some(HashAlgorithm::SHA_512) {
+        return Err(Violation::NegotiateTampered("no hash, or another one"));
+    }
+    let cipher = one(contexts, ContextType::ENCRYPTION_CAPABILITIES, |data| {
+        Encryption::decode(data).map(|found| found.ciphers)
+    })?;
+    let cipher = match cipher {
+        None | Some(context::Cipher::NONE) => None,
+        Some(id) => {
+            let cipher = Cipher::from_id(id.0).filter(|cipher| config.ciphers.contains(cipher));
+            Some(cipher.ok_or(Violation::NegotiateTampered("a cipher not offered"))?)
+        }
+    };
+    let signing = one(contexts, ContextType::SIGNING_CAPABILITIES, |data| {
+        Signing::decode(data).map(|found| found.algorithms)
+    })?;
+    // [MS-SMB2] 3.2.5.2: without the context it is AES-CMAC.
+    let signing = signing.map_or(Some(SigningAlgorithm::AesCmac), |id| {
+        let offered = &config.signing_algorithms;
+        SigningAlgorithm::from_id(id.0).filter(|algorithm| offered.contains(algorithm))
+    });
+    let signing = signing.ok_or(Violation::NegotiateTampered("an algorithm not offered"))?;
+    Ok((cipher, signing))
+}
+
+/// The one thing that the one context of a type chooses.
+fn one<T: Copy>(
+    contexts: &[RawContext<'_>],
+    context_type: ContextType,
+    decode: impl Fn(&[u8]) -> Result<Vec<T>, DecodeError>,
+) -> Result<Option<T>, Violation> {
+    let mut found = contexts.iter().filter(|c| c.context_type == context_type);
+    let Some(context) = found.next() else {
+        return Ok(None);
+    };
+    if found.next().is_some() {
+        return Err(Violation::NegotiateTampered("a context that comes twice"));
+    }
+    match decode(context.data).map_err(Violation::Malformed)?[..] {
+        [choice] => Ok(Some(choice)),
+        _ => Err(Violation::NegotiateTampered("a choice that is none")),
+    }
+}
+
+/// A further channel speaks with the same server, and agrees on the same. \[MS-SMB2\] 3.2.5.2
+fn check_same(session: &Negotiated, channel: &Negotiated) -> Result<(), Violation> {
+    let Negotiated {
+        dialect,
+        capabilities,
+        server_guid,
+        cipher,
+        signing_algorithm,
+        max_read,
+        max_write,
+        max_transact,
+    } = session;
+    let is_same = *dialect == channel.dialect
+        && *capabilities == channel.capabilities
+        && *server_guid == channel.server_guid
+        && *cipher == channel.cipher
+        && *signing_algorithm == channel.signing_algorithm;
+    // What fits on one channel has to fit on each.
+    let fits = *max_read <= channel.max_read
+        && *max_write <= channel.max_write
+        && *max_transact <= channel.max_transact;
+    if is_same && fits {
+        Ok(())
+    } else {
+        Err(Violation::NegotiateTampered("a channel unlike its session"))
+    }
+}

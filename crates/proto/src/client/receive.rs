@@ -1,0 +1,316 @@
+//! A frame as it comes: unsealed, split, matched to what was asked, believed or not.
+//! \[MS-SMB2\] 3.2.5.1
+
+use crypto::SigningNonce;
+use wire::compound::Members;
+use wire::header::Target;
+use wire::{Command, DecodeError, Flags, Header, MessageId, Status, transform};
+
+use super::connection::Connection;
+use super::effect::{Effects, RequestId, Violation};
+use super::flight::{Owner, Pending};
+use super::request::{ReadData, Reply, Step};
+
+/// A message as it came.
+pub(super) struct Message<'a> {
+    pub(super) header: Header,
+    /// The message; where the data of a READ were placed, all before them.
+    pub(super) bytes: &'a [u8],
+    /// The data of a READ that lie in their destination.
+    pub(super) placed: Option<&'a [u8]>,
+    /// Where the message starts in the inbound frame.
+    pub(super) start: usize,
+    pub(super) is_sealed: bool,
+}
+
+impl Connection {
+    /// Takes a frame, or says why the connection ends.
+    pub(super) fn frame(
+        &mut self,
+        bytes: &mut [u8],
+        effects: &mut Effects,
+    ) -> Result<(), Violation> {
+        if bytes.len() > self.max_frame() {
+            return Err(Violation::LimitReached("length of a frame"));
+        }
+        match bytes.first_chunk() {
+            Some(&wire::header::PROTOCOL_ID) => self.members(bytes, 0, effects),
+            Some(&transform::PROTOCOL_ID) => self.sealed_frame(bytes, effects),
+            // Compression is not offered, and SMB1 is not spoken.
+            Some(&other) => Err(invalid("ProtocolId", u32::from_le_bytes(other).into())),
+            None => Err(Violation::Malformed(DecodeError::Truncated {
+                field: "ProtocolId",
+                needed: 4,
+                left: bytes.len(),
+            })),
+        }
+    }
+
+    /// \[MS-SMB2\] 3.2.5.1.1
+    fn sealed_frame(&mut self, bytes: &mut [u8], effects: &mut Effects) -> Result<(), Violation> {
+        let parts = transform::split(bytes).map_err(Violation::Malformed)?;
+        let not_sealed = Violation::NotSealed(parts.header.session_id);
+        let session = self.session.as_ref();
+        let session = session.filter(|session| session.id == parts.header.session_id);
+        let key = session.and_then(|session| session.sealing.as_ref());
+        let Some(key) = key.map(|pair| pair.inbound.clone()) else {
+            return Err(not_sealed);
+        };
+        if parts.header.flags != transform::FLAG_ENCRYPTED {
+            return Err(not_sealed);
+        }
+        let nonce = &parts.header.nonce[..key.cipher().nonce_len()];
+        let tag = &parts.header.signature;
+        if key
+            .open_in_place(nonce, parts.associated_data, parts.ciphertext, tag)
+            .is_err()
+        {
+            return Err(not_sealed);
+        }
+        self.members(parts.ciphertext, transform::TRANSFORM_LEN, effects)
+    }
+
+    /// Takes the messages of a frame that starts at `start` of what came in.
+    fn members(
+        &mut self,
+        bytes: &[u8],
+        start: usize,
+        effects: &mut Effects,
+    ) -> Result<(), Violation> {
+        let mut offset = 0;
+        for member in Members::new(bytes) {
+            let member = member.map_err(Violation::Malformed)?;
+            let message = Message {
+                header: Header::decode(member).map_err(Violation::Malformed)?,
+                bytes: member,
+                placed: None,
+                start: start + offset,
+                is_sealed: start > 0,
+            };
+            offset += member.len();
+            self.take(&message, effects)?;
+        }
+        self.keep_fresh_reads(bytes, start);
+        Ok(())
+    }
+
+    /// The frame goes, and with it the data of READs whose compounds are not answered yet.
+    fn keep_fresh_reads(&mut self, bytes: &[u8], start: usize) {
+        while let Some(id) = self.fresh_reads.pop() {
+            let Some(flight) = self.flights.get_mut(&id) else {
+                continue;
+            };
+            for result in flight.results.iter_mut().flatten() {
+                if let Ok(Reply::Read(data)) = result
+                    && let ReadData::Inbound(range) = data
+                {
+                    *data = ReadData::Held(bytes[range.start - start..range.end - start].to_vec());
+                }
+            }
+        }
+    }
+
+    /// Takes one message.
+    pub(super) fn take(
+        &mut self,
+        message: &Message<'_>,
+        effects: &mut Effects,
+    ) -> Result<(), Violation> {
+        let header = &message.header;
+        if !header.is_response() {
+            return Err(invalid("Flags", header.flags.0.into()));
+        }
+        if header.message_id == MessageId::UNSOLICITED {
+            return self.take_break(message, effects);
+        }
+        let unknown = Violation::UnknownMessageId(header.message_id);
+        let pending = self.pending.get_mut(&header.message_id).ok_or(unknown)?;
+        if header.command != pending.command {
+            let (asked, came) = (pending.command, header.command);
+            return Err(Violation::WrongCommand { asked, came });
+        }
+        self.credits.grant(header.credits)?;
+        if header.status == Status::PENDING {
+            return self.take_interim(header);
+        }
+        check_async(header, pending)?;
+        let pending = self.pending.remove(&header.message_id);
+        let pending = pending.expect("it was there");
+        if pending.async_id.is_none() {
+            self.credits.settle(pending.charge);
+        }
+        self.believe(message, &pending)?;
+        self.dispatch(message, &pending, effects)
+    }
+
+    /// An answer that says that the answer follows. It is neither signed nor is that needed: it
+    /// changes nothing but how the request can be cancelled. \[MS-SMB2\] 3.2.5.1.5
+    fn take_interim(&mut self, header: &Header) -> Result<(), Violation> {
+        let pending = self.pending.get_mut(&header.message_id);
+        let pending = pending.expect("it was looked up");
+        let Target::Async(async_id) = header.target else {
+            return Err(invalid("Flags", header.flags.0.into()));
+        };
+        if pending.async_id.is_some() {
+            return Err(invalid("AsyncId", async_id.0));
+        }
+        pending.async_id = Some(async_id);
+        self.credits.settle(pending.charge);
+        Ok(())
+    }
+
+    /// Whether the server said it, and said it in time: seal, signature, session and tree.
+    /// \[MS-SMB2\] 3.2.5.1.1, 3.2.5.1.3
+    fn believe(&self, message: &Message<'_>, pending: &Pending) -> Result<(), Violation> {
+        let header = &message.header;
+        let Some(session) = &self.session else {
+            // Who the server is is proven at the end of the login.
+            return Ok(());
+        };
+        let is_over = matches!(
+            header.status,
+            Status::USER_SESSION_DELETED | Status::NETWORK_SESSION_EXPIRED
+        );
+        // A server that knows the session no more has no keys to say so. Whoever else says it
+        // could as well cut the connection.
+        if is_over {
+            return Err(Violation::SessionGone(header.status));
+        }
+        if header.session_id != session.id {
+            return Err(invalid("SessionId", header.session_id.0));
+        }
+        if !message.is_sealed {
+            if session.encrypt || pending.is_sealed {
+                return Err(Violation::NotSealed(session.id));
+            }
+            let must_be_signed = session.signing_required || pending.is_signed;
+            self.check_signature(message, must_be_signed)?;
+        }
+        check_tree(header, pending)
+    }
+
+    /// \[MS-SMB2\] 3.2.5.1.3: a signed message is verified. One of a session that has no keys
+    /// proves nothing, whatever it says.
+    pub(super) fn check_signature(
+        &self,
+        message: &Message<'_>,
+        must_be_signed: bool,
+    ) -> Result<(), Violation> {
+        let header = &message.header;
+        let Some(key) = &self.channel else {
+            return Ok(());
+        };
+        let bad = Violation::BadSignature(header.session_id);
+        if !header.flags.contains(Flags::SIGNED) {
+            return if must_be_signed { Err(bad) } else { Ok(()) };
+        }
+        let nonce = SigningNonce {
+            message_id: header.message_id.0,
+            from_server: true,
+            is_cancel: false,
+        };
+        let parts = [message.bytes, message.placed.unwrap_or_default()];
+        match key.verify(nonce, &parts, &header.signature) {
+            true => Ok(()),
+            false => Err(bad),
+        }
+    }
+
+    fn dispatch(
+        &mut self,
+        message: &Message<'_>,
+        pending: &Pending,
+        effects: &mut Effects,
+    ) -> Result<(), Violation> {
+        match pending.owner {
+            Owner::Negotiate => self.take_negotiate(message, effects),
+            Owner::SessionSetup => self.take_session_setup(message, effects),
+            Owner::Step(id, index) => self.take_answer(id, index, message, effects),
+            Owner::Validate => self.take_validation(message, effects),
+            Owner::Own => Ok(()),
+            Owner::Abandoned {
+                is_to_be_undone,
+                seal,
+            } => {
+                if is_to_be_undone {
+                    self.undo(message, pending, seal, effects);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes the answer to a step.
+    fn take_answer(
+        &mut self,
+        id: RequestId,
+        index: usize,
+        message: &Message<'_>,
+        effects: &mut Effects,
+    ) -> Result<(), Violation> {
+        let session = self.session.clone().expect("the login is done");
+        let flight = self.flights.get_mut(&id).expect("its step is pending");
+        let step = &flight.request.steps[index];
+        let result = super::answer::reply(step, message, flight.is_cancelled);
+        if let Ok(reply) = &result {
+            let request = &flight.request;
+            super::breaks::learn(&session, request, index, &flight.results, reply);
+        }
+        if let (Ok(Reply::Read(ReadData::Inbound(_))), true) = (&result, flight.results.len() > 1) {
+            self.fresh_reads.push(id);
+        }
+        let is_tree = matches!(step, Step::TreeConnect(_)) && result.is_ok();
+        let tree = match &result {
+            Ok(Reply::TreeConnected { tree, .. }) => Some(*tree),
+            _ => None,
+        };
+        flight.results[index] = Some(result);
+        if is_tree && !self.is_validated {
+            self.validate(id, tree, effects)?;
+        }
+        self.conclude_if_done(id, effects);
+        Ok(())
+    }
+
+    /// Answers a request all of whose steps are answered.
+    pub(super) fn conclude_if_done(&mut self, id: RequestId, effects: &mut Effects) {
+        let Some(flight) = self.flights.get(&id) else {
+            return;
+        };
+        if flight.results.iter().any(Option::is_none) || self.unvalidated.contains(&id) {
+            return;
+        }
+        let flight = self.flights.remove(&id).expect("it was there");
+        if let Some(deadline) = flight.deadline {
+            self.deadlines.remove(&(deadline, id));
+        }
+        let results = flight.results.into_iter().flatten().collect();
+        effects.push(super::effect::Effect::Answer(id, results));
+    }
+}
+
+/// A final answer that comes later carries the id of the interim one.
+fn check_async(header: &Header, pending: &Pending) -> Result<(), Violation> {
+    match (header.target, pending.async_id) {
+        (Target::Async(came), Some(known)) if came != known => Err(invalid("AsyncId", came.0)),
+        (Target::Sync { .. }, Some(known)) => Err(invalid("AsyncId", known.0)),
+        _ => Ok(()),
+    }
+}
+
+/// What succeeded did so in the tree that was meant.
+fn check_tree(header: &Header, pending: &Pending) -> Result<(), Violation> {
+    let (Some(asked), Some(came)) = (pending.tree, header.tree_id()) else {
+        return Ok(());
+    };
+    let is_new = header.command == Command::TREE_CONNECT;
+    if is_new || header.status != Status::SUCCESS || asked == came {
+        Ok(())
+    } else {
+        Err(invalid("TreeId", came.0.into()))
+    }
+}
+
+pub(super) fn invalid(field: &'static str, value: u64) -> Violation {
+    Violation::Malformed(DecodeError::Invalid { field, value })
+}

@@ -1,0 +1,362 @@
+//! Requests on their way out: credits, header, padding, signature, seal. \[MS-SMB2\] 3.2.4.1
+
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crypto::{SigningKey, SigningNonce};
+use wire::dialect::Dialect;
+use wire::header::{HEADER_LEN, Target};
+use wire::{Command, Flags, Header, MessageId, SessionId, Status, TreeId, cancel};
+
+use super::connection::{Connection, Phase};
+use super::credits;
+use super::effect::{Effect, Effects, RequestId};
+use super::encode::{self, Body};
+use super::flight::{Flight, Owner, Pending, Waiting};
+use super::request::{Request, Step};
+use crate::effect::{Now, OutMessage, Outbound, Payload, PayloadToken};
+use crate::seal::{Seal, Sign};
+
+/// What stands in every request where a process id once was; cifs.ko and Windows send the same.
+const PROCESS_ID: u32 = 0xFEFF;
+
+/// What the headers of a frame have in common.
+#[derive(Clone, Default)]
+pub(super) struct Envelope {
+    pub(super) session_id: SessionId,
+    pub(super) tree: Option<TreeId>,
+    /// Signs.
+    pub(super) key: Option<Arc<SigningKey>>,
+    pub(super) is_sealed: bool,
+    pub(super) channel_sequence: u16,
+    pub(super) is_replay: bool,
+    /// Where the driver has the data of a WRITE.
+    pub(super) token: Option<PayloadToken>,
+}
+
+impl Connection {
+    /// Sends what waits, as far as the credits go.
+    pub(super) fn pump(&mut self, now: Now, effects: &mut Effects) {
+        if self.phase != Phase::Ready {
+            return;
+        }
+        loop {
+            let credits = &self.credits;
+            match self.queue.take(|waiting| credits.allow(waiting.charge)) {
+                Some(waiting) => self.launch(now, waiting, effects),
+                None if self.is_stuck(effects) => continue,
+                None => return,
+            }
+        }
+    }
+
+    /// Whether the first that waits can never be sent and was answered: nothing is under way that
+    /// would bring credits, and an ECHO that asked for as many as it costs brought none.
+    fn is_stuck(&mut self, effects: &mut Effects) -> bool {
+        let Some(first) = self.queue.first() else {
+            return false;
+        };
+        let (free, charge) = (self.credits.free(), first.charge);
+        if self.credits.is_waiting() || free == 0 || self.credits.allow(charge) {
+            return false;
+        }
+        if self.begged.replace(free).is_none_or(|before| before < free) {
+            self.credits.aim_for(charge);
+            self.send_own(&Step::Echo, None, false, effects);
+            return false;
+        }
+        self.begged = None;
+        let Waiting { id, request, .. } = self.queue.pop().expect("there is a first");
+        self.refuse(id, &request, "more credits than the server grants", effects);
+        true
+    }
+
+    /// Sends a request.
+    fn launch(&mut self, now: Now, waiting: Waiting, effects: &mut Effects) {
+        let Waiting {
+            id,
+            request,
+            charge: _,
+            bytes,
+        } = waiting;
+        self.begged = None;
+        let envelope = self.envelope_of(id, &request);
+        let count = request.steps.len();
+        let mut messages = Vec::with_capacity(count);
+        let mut ids = Vec::with_capacity(count);
+        let mut answers = 0;
+        for (index, step) in request.steps.iter().enumerate() {
+            let place = Place {
+                index,
+                is_last: index + 1 == count,
+                cost: self.cost(step),
+            };
+            let session = self.session.as_ref().expect("the login is done");
+            let body = encode::body(step, &self.config.server_name, &session.negotiated);
+            let owner = Owner::Step(id, index);
+            ids.push(self.credits.next());
+            messages.push(self.member(body, owner, &envelope, &place));
+            answers += u64::from(encode::asked(step)) + u64::from(encode::ANSWER_OVERHEAD);
+        }
+        self.longest_answer = self.longest_answer.max(answers);
+        let seal = self.seal_if(envelope.is_sealed);
+        let timeout = request.timeout.unwrap_or(self.config.request_timeout);
+        let deadline = timeout.map(|timeout| now.instant.after(timeout));
+        self.deadlines.extend(deadline.map(|at| (at, id)));
+        let flight = Flight {
+            request,
+            ids,
+            results: vec![None; count],
+            deadline,
+            bytes,
+            is_cancelled: false,
+        };
+        self.flights.insert(id, flight);
+        self.push(messages, seal, effects);
+    }
+
+    /// Credits of a step.
+    fn cost(&self, step: &Step) -> u16 {
+        if !self.has_large_mtu() {
+            return 1;
+        }
+        let charge = credits::charge(encode::sent(step), encode::asked(step));
+        u16::try_from(charge).expect("what is too long was refused")
+    }
+
+    fn envelope_of(&self, id: RequestId, request: &Request) -> Envelope {
+        let must_sign = (request.steps.iter()).any(|step| self.must_sign(encode::command(step)));
+        Envelope {
+            token: Some(PayloadToken(id.0)),
+            channel_sequence: request.channel_sequence,
+            is_replay: request.is_replay,
+            ..self.envelope(request.tree, request.seal, must_sign)
+        }
+    }
+
+    /// What the session asks for.
+    pub(super) fn envelope(&self, tree: Option<TreeId>, seal: bool, sign: bool) -> Envelope {
+        let session = self.session.as_ref().expect("the login is done");
+        let is_sealed = session.encrypt || seal;
+        let is_signed = !is_sealed && (session.signing_required || sign);
+        Envelope {
+            session_id: session.id,
+            tree,
+            key: self.channel.clone().filter(|_| is_signed),
+            is_sealed,
+            ..Envelope::default()
+        }
+    }
+
+    /// \[MS-SMB2\] 3.2.4.1.1: a TREE_CONNECT of 3.1.1 proves that NEGOTIATE was as both saw it.
+    fn must_sign(&self, command: Command) -> bool {
+        let dialect = self
+            .negotiated
+            .as_ref()
+            .map(|negotiated| negotiated.dialect);
+        command == Command::TREE_CONNECT && dialect == Some(Dialect::SMB_3_1_1)
+    }
+
+    pub(super) fn seal_if(&self, is_sealed: bool) -> Option<Seal> {
+        let session = self.session.as_ref().filter(|_| is_sealed)?;
+        Some(session.seal().expect("what cannot be sealed was refused"))
+    }
+
+    /// Sends a step of the connection's own, if there is a credit for it.
+    pub(super) fn send_own(
+        &mut self,
+        step: &Step,
+        tree: Option<TreeId>,
+        seal: bool,
+        effects: &mut Effects,
+    ) {
+        let envelope = self.envelope(tree, seal, false);
+        self.send_step(step, Owner::Own, &envelope, effects);
+    }
+
+    /// Sends one step, if there is a credit for it; whether there was.
+    pub(super) fn send_step(
+        &mut self,
+        step: &Step,
+        owner: Owner,
+        envelope: &Envelope,
+        effects: &mut Effects,
+    ) -> bool {
+        if self.credits.free() == 0 {
+            return false;
+        }
+        let session = self.session.as_ref().expect("the login is done");
+        let body = encode::body(step, &self.config.server_name, &session.negotiated);
+        let message = self.message(body, owner, envelope);
+        let seal = self.seal_if(envelope.is_sealed);
+        self.push(vec![message], seal, effects);
+        true
+    }
+
+    /// Sends a CANCEL. It costs nothing and is not answered. \[MS-SMB2\] 3.2.4.24
+    pub(super) fn send_cancel(&mut self, id: MessageId, effects: &mut Effects) {
+        let Some(pending) = self.pending.get_mut(&id) else {
+            return;
+        };
+        if core::mem::replace(&mut pending.is_cancelled, true) {
+            return;
+        }
+        let (is_sealed, async_id, tree) = (pending.is_sealed, pending.async_id, pending.tree);
+        let envelope = self.envelope(tree, is_sealed, false);
+        let mut head = vec![0; HEADER_LEN];
+        cancel::Request.encode(&mut head);
+        let mut header = self.header(Command::CANCEL, id, &envelope);
+        if let Some(async_id) = async_id {
+            header.target = Target::Async(async_id);
+        }
+        header.credit_charge = 0;
+        header.credits = 0;
+        let body = Body {
+            command: Command::CANCEL,
+            head,
+            payload: None,
+        };
+        let message = self.finish(body, header, &envelope, 0);
+        let seal = self.seal_if(is_sealed);
+        self.push(vec![message], seal, effects);
+    }
+
+    /// A message alone in its frame. Its credit is spent.
+    pub(super) fn message(&mut self, body: Body, owner: Owner, envelope: &Envelope) -> OutMessage {
+        let place = Place {
+            index: 0,
+            is_last: true,
+            cost: 1,
+        };
+        self.member(body, owner, envelope, &place)
+    }
+
+    /// A member of a frame. Its credits are spent.
+    fn member(
+        &mut self,
+        body: Body,
+        owner: Owner,
+        envelope: &Envelope,
+        place: &Place,
+    ) -> OutMessage {
+        let cost = place.cost;
+        let id = self.credits.spend(cost);
+        let mut header = self.header(body.command, id, envelope);
+        if self.has_large_mtu() {
+            header.credit_charge = cost;
+        }
+        header.credits = match place.is_last {
+            true => self.credits.wanted(cost),
+            false => 1,
+        };
+        if place.index > 0 {
+            header.flags |= Flags::RELATED_OPERATIONS;
+        }
+        let len = body.head.len() + body.payload.unwrap_or(0) as usize;
+        let padding = match place.is_last {
+            true => 0,
+            false => len.next_multiple_of(8) - len,
+        };
+        if !place.is_last {
+            let next = u32::try_from(len + padding);
+            header.next_command = next.expect("what is too long was refused");
+        }
+        let pending = Pending {
+            owner,
+            command: body.command,
+            tree: envelope.tree,
+            is_signed: envelope.key.is_some(),
+            is_sealed: envelope.is_sealed,
+            charge: cost,
+            async_id: None,
+            is_cancelled: false,
+        };
+        self.pending.insert(id, pending);
+        self.finish(body, header, envelope, padding as u8)
+    }
+
+    fn header(&self, command: Command, message_id: MessageId, envelope: &Envelope) -> Header {
+        let dialect = self
+            .negotiated
+            .as_ref()
+            .map(|negotiated| negotiated.dialect);
+        let is_3 = dialect.is_some_and(|dialect| dialect >= Dialect::SMB_3_0);
+        let mut flags = Flags::NONE;
+        if envelope.is_replay && is_3 {
+            flags |= Flags::REPLAY_OPERATION;
+        }
+        let sequence = if is_3 { envelope.channel_sequence } else { 0 };
+        Header {
+            credit_charge: 0,
+            status: Status(sequence.into()),
+            command,
+            credits: 1,
+            flags,
+            next_command: 0,
+            message_id,
+            target: Target::Sync {
+                process_id: PROCESS_ID,
+                tree_id: envelope.tree.unwrap_or_default(),
+            },
+            session_id: envelope.session_id,
+            signature: [0; 16],
+        }
+    }
+
+    /// Writes the header.
+    fn finish(
+        &mut self,
+        body: Body,
+        mut header: Header,
+        envelope: &Envelope,
+        padding: u8,
+    ) -> OutMessage {
+        let Body {
+            command,
+            mut head,
+            payload,
+        } = body;
+        let sign = envelope.key.clone().map(|key| Sign {
+            key,
+            nonce: SigningNonce {
+                message_id: header.message_id.0,
+                from_server: false,
+                is_cancel: command == Command::CANCEL,
+            },
+        });
+        if sign.is_some() {
+            header.flags |= Flags::SIGNED;
+        }
+        self.scratch.clear();
+        header.encode(&mut self.scratch);
+        head[..HEADER_LEN].copy_from_slice(&self.scratch);
+        let payload = payload.map(|len| Payload {
+            token: envelope.token.expect("only requests have data"),
+            len,
+        });
+        OutMessage {
+            head,
+            payload,
+            padding,
+            sign,
+        }
+    }
+
+    pub(super) fn push(
+        &mut self,
+        messages: Vec<OutMessage>,
+        seal: Option<Seal>,
+        effects: &mut Effects,
+    ) {
+        effects.push(Effect::Send(Outbound { messages, seal }));
+    }
+}
+
+/// Where a message stands in its frame.
+struct Place {
+    index: usize,
+    is_last: bool,
+    /// Credits.
+    cost: u16,
+}

@@ -1,0 +1,329 @@
+//! SESSION_SETUP: log in, or bind to a session that is logged in. \[MS-SMB2\] 3.2.4.2.3, 3.2.5.3
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::sync::atomic::AtomicU64;
+
+use crypto::derive::{KeySchedule, SessionKeys, channel_signing_key, session_keys};
+use crypto::{PreauthHash, SealingKey, SigningKey, SigningNonce};
+use spin::Mutex;
+use wire::dialect::{Capabilities, Dialect, SecurityMode};
+use wire::header::HEADER_LEN;
+use wire::session_setup::{Request, RequestFlags, Response, SessionFlags};
+use wire::{Command, DecodeError, Flags, Header, SessionId, Status};
+use zeroize::Zeroizing;
+
+use super::config::Protection;
+use super::connection::{Connection, Phase};
+use super::effect::{Effect, Effects, Leg, Violation};
+use super::encode::Body;
+use super::flight::Owner;
+use super::negotiate::security_mode;
+use super::receive::Message;
+use super::send::Envelope;
+use super::session::{Negotiated, SealingPair, Session};
+use crate::effect::Now;
+
+/// A login under way.
+pub(super) struct Login {
+    /// The server's name for the session; 0 before it gave it one.
+    session_id: SessionId,
+    /// Session.PreauthIntegrityHashValue.
+    preauth: PreauthHash,
+    step: LoginStep,
+}
+
+enum LoginStep {
+    /// The authenticator makes a token.
+    Thinking,
+    /// A token is with the server.
+    Asking,
+    /// The server let us in; the authenticator says whether it was the right one. The answer, as
+    /// it came.
+    Concluding(Vec<u8>),
+}
+
+impl Connection {
+    /// Asks for the first word.
+    pub(super) fn start_login(&mut self, effects: &mut Effects) -> Result<(), Violation> {
+        let session_id = match &self.binding {
+            Some(session) if !can_be_bound(session) => {
+                return Err(Violation::LoginUntrusted("the session takes no channels"));
+            }
+            Some(session) => session.id,
+            None => SessionId(0),
+        };
+        self.login = Some(Login {
+            session_id,
+            preauth: self.preauth.clone(),
+            step: LoginStep::Thinking,
+        });
+        effects.push(Effect::Authenticate(Vec::new()));
+        Ok(())
+    }
+
+    /// Goes on with what came of [`Effect::Authenticate`].
+    ///
+    /// # Panics
+    /// When nothing was asked.
+    pub fn authenticated(&mut self, now: Now, leg: Leg, effects: &mut Effects) {
+        if self.phase == Phase::Over {
+            return;
+        }
+        let login = self.login.as_mut().expect("a login is under way");
+        let step = core::mem::replace(&mut login.step, LoginStep::Asking);
+        let result = match (step, leg) {
+            (LoginStep::Asking, _) => panic!("nobody asked for a leg"),
+            (_, Leg::Failed) => Err(Violation::LoginUntrusted("a token that cannot be")),
+            (LoginStep::Thinking, Leg::Token(token)) => {
+                self.send_session_setup(&token, effects);
+                Ok(())
+            }
+            (LoginStep::Concluding(answer), Leg::Done { session_key }) => {
+                self.conclude(&answer, &Zeroizing::new(session_key), effects)
+            }
+            (LoginStep::Thinking, Leg::Done { .. }) => Err(Violation::LoginUntrusted(
+                "the server wants more than there is",
+            )),
+            (LoginStep::Concluding(_), Leg::Token(_)) => {
+                Err(Violation::LoginUntrusted("the server is done too early"))
+            }
+        };
+        self.settle(now, result, effects);
+    }
+
+    fn send_session_setup(&mut self, token: &[u8], effects: &mut Effects) {
+        let flags = match self.binding {
+            Some(_) => RequestFlags::BINDING,
+            None => RequestFlags::NONE,
+        };
+        let request = Request {
+            flags,
+            security_mode: security_mode(&self.config),
+            capabilities: Capabilities::NONE,
+            channel: 0,
+            previous_session_id: SessionId(0),
+            security_buffer: token,
+        };
+        let mut head = vec![0; HEADER_LEN];
+        request.encode(&mut head);
+        let body = Body {
+            command: Command::SESSION_SETUP,
+            head,
+            payload: None,
+        };
+        let login = self.login.as_ref().expect("a login is under way");
+        let key = (self.binding.as_ref()).and_then(|session| session.signing.clone());
+        let envelope = Envelope {
+            session_id: login.session_id,
+            key,
+            ..Envelope::default()
+        };
+        let mut message = self.message(body, Owner::SessionSetup, &envelope);
+        // The hash is over what the server sees, and so over the signature of a binding.
+        if let Some(sign) = message.sign.take() {
+            sign.apply(&mut message.head, &[], 0);
+        }
+        let login = self.login.as_mut().expect("a login is under way");
+        login.preauth.update(&message.head);
+        self.push(vec![message], None, effects);
+    }
+
+    /// Takes the server's answer to a leg.
+    pub(super) fn take_session_setup(
+        &mut self,
+        message: &Message<'_>,
+        effects: &mut Effects,
+    ) -> Result<(), Violation> {
+        let header = &message.header;
+        let is_final = header.status == Status::SUCCESS;
+        if !is_final && header.status != Status::MORE_PROCESSING_REQUIRED {
+            return Err(Violation::LoginRefused(header.status));
+        }
+        let login = self.login.as_mut().expect("a login is under way");
+        let is_same = login.session_id == SessionId(0) || login.session_id == header.session_id;
+        if !is_same || header.session_id == SessionId(0) {
+            return Err(invalid("SessionId", header.session_id.0));
+        }
+        login.session_id = header.session_id;
+        let response = Response::decode(message.bytes).map_err(Violation::Malformed)?;
+        let token = response.security_buffer.to_vec();
+        if is_final {
+            login.step = LoginStep::Concluding(message.bytes.to_vec());
+        } else {
+            // A leg of a binding that is signed is signed with the session's key.
+            let key = (self.binding.as_ref()).and_then(|session| session.signing.as_ref());
+            if let Some(key) = key.filter(|_| header.flags.contains(Flags::SIGNED)) {
+                verify(key, header, message.bytes)?;
+            }
+            login.preauth.update(message.bytes);
+            login.step = LoginStep::Thinking;
+        }
+        effects.push(Effect::Authenticate(token));
+        Ok(())
+    }
+
+    /// Both sides know each other: makes the session, or the channel. \[MS-SMB2\] 3.2.5.3.1,
+    /// 3.2.5.3.3
+    fn conclude(
+        &mut self,
+        answer: &[u8],
+        full_key: &[u8],
+        effects: &mut Effects,
+    ) -> Result<(), Violation> {
+        let header = Header::decode(answer).map_err(Violation::Malformed)?;
+        let flags = Response::decode(answer)
+            .map_err(Violation::Malformed)?
+            .flags;
+        let login = self.login.take().expect("a login is under way");
+        let session = match self.binding.take() {
+            Some(session) => {
+                let key = self.channel_key(&login, full_key)?;
+                verify_final(&key, &header, answer)?;
+                self.channel = Some(key);
+                session
+            }
+            None => self.establish(&login, flags, full_key, (&header, answer))?,
+        };
+        self.session = Some(session.clone());
+        self.phase = Phase::Ready;
+        self.login_deadline = None;
+        self.is_validated = !self.needs_validation(&session);
+        effects.push(Effect::Ready(session));
+        self.admit_waiting(effects);
+        Ok(())
+    }
+
+    /// The key of a further channel: from the key of the login that bound it.
+    fn channel_key(&self, login: &Login, full_key: &[u8]) -> Result<Arc<SigningKey>, Violation> {
+        let negotiated = self.negotiated.as_ref().expect("NEGOTIATE came first");
+        if full_key.is_empty() {
+            return Err(Violation::LoginUntrusted("nobody binds a channel"));
+        }
+        let key = channel_signing_key(schedule(negotiated, &login.preauth), &short(full_key));
+        Ok(Arc::new(SigningKey::new(
+            negotiated.signing_algorithm,
+            &key,
+        )))
+    }
+
+    /// Makes the session of a first login.
+    fn establish(
+        &mut self,
+        login: &Login,
+        flags: SessionFlags,
+        full_key: &[u8],
+        (header, answer): (&Header, &[u8]),
+    ) -> Result<Arc<Session>, Violation> {
+        let negotiated = self.negotiated.clone().expect("NEGOTIATE came first");
+        let is_keyless = flags.intersects(SessionFlags::IS_GUEST | SessionFlags::IS_NULL);
+        self.check_guest(is_keyless, full_key)?;
+        let is_guest = is_keyless || full_key.is_empty();
+        let protection = self.config.protection;
+        let encrypt = flags.contains(SessionFlags::ENCRYPT_DATA) || protection == Protection::Seal;
+        let signing_required = protection != Protection::AsAsked
+            || (self.server_security_mode).contains(SecurityMode::SIGNING_REQUIRED);
+        let mut session = Session {
+            id: login.session_id,
+            is_guest,
+            signing_required: signing_required && !is_guest,
+            encrypt,
+            signing: None,
+            sealing: None,
+            next_nonce: AtomicU64::new(1),
+            caching: Mutex::new(BTreeMap::new()),
+            negotiated,
+        };
+        if !is_guest {
+            let schedule = schedule(&session.negotiated, &login.preauth);
+            let cipher = session.negotiated.cipher;
+            let keys = session_keys(schedule, &short(full_key), full_key, cipher);
+            let algorithm = session.negotiated.signing_algorithm;
+            let key = Arc::new(SigningKey::new(algorithm, &keys.signing));
+            let is_3 = session.negotiated.dialect >= Dialect::SMB_3_0;
+            if is_3 || session.signing_required || header.flags.contains(Flags::SIGNED) {
+                verify_final(&key, header, answer)?;
+            }
+            session.sealing = sealing(&session.negotiated, &keys);
+            session.signing = Some(key.clone());
+            self.channel = Some(key);
+        }
+        if session.encrypt && session.sealing.is_none() {
+            return Err(Violation::LoginUntrusted("nothing can be sealed"));
+        }
+        Ok(Arc::new(session))
+    }
+
+    /// A guest has no keys: that is never good enough where anything is to be protected.
+    /// \[MS-SMB2\] 3.2.5.3.1
+    fn check_guest(&self, is_keyless: bool, full_key: &[u8]) -> Result<(), Violation> {
+        let is_protected = self.config.protection != Protection::AsAsked;
+        let is_named = !full_key.is_empty();
+        if is_keyless && is_named && !self.config.allow_guest {
+            return Err(Violation::LoginUntrusted("the server makes a guest of us"));
+        }
+        if is_protected && (is_keyless || !is_named) {
+            return Err(Violation::LoginUntrusted("a guest can protect nothing"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether further channels can join: dialects 3.x, and with a key to prove it.
+fn can_be_bound(session: &Session) -> bool {
+    session.negotiated.dialect >= Dialect::SMB_3_0 && session.signing.is_some()
+}
+
+/// The first 16 bytes, filled up with zeros. \[MS-SMB2\] 3.2.5.3.1
+fn short(full_key: &[u8]) -> [u8; 16] {
+    let mut key = [0; 16];
+    let len = full_key.len().min(key.len());
+    key[..len].copy_from_slice(&full_key[..len]);
+    key
+}
+
+fn schedule<'a>(negotiated: &Negotiated, preauth: &'a PreauthHash) -> KeySchedule<'a> {
+    match negotiated.dialect {
+        Dialect::SMB_3_1_1 => KeySchedule::Smb311(preauth),
+        dialect if dialect >= Dialect::SMB_3_0 => KeySchedule::Smb30,
+        _ => KeySchedule::Smb2,
+    }
+}
+
+fn sealing(negotiated: &Negotiated, keys: &SessionKeys) -> Option<SealingPair> {
+    let cipher = negotiated.cipher?;
+    let pair = keys.sealing.as_ref()?;
+    let key = |bytes: &[u8]| Arc::new(SealingKey::new(cipher, bytes));
+    Some(SealingPair {
+        inbound: key(pair.server_to_client.as_bytes()),
+        outbound: key(pair.client_to_server.as_bytes()),
+    })
+}
+
+/// The last answer of a login is signed: so the server shows that it has the key, too.
+fn verify_final(key: &SigningKey, header: &Header, answer: &[u8]) -> Result<(), Violation> {
+    if header.flags.contains(Flags::SIGNED) {
+        verify(key, header, answer)
+    } else {
+        Err(Violation::BadSignature(header.session_id))
+    }
+}
+
+fn verify(key: &SigningKey, header: &Header, message: &[u8]) -> Result<(), Violation> {
+    let nonce = SigningNonce {
+        message_id: header.message_id.0,
+        from_server: true,
+        is_cancel: false,
+    };
+    if key.verify(nonce, &[message], &header.signature) {
+        Ok(())
+    } else {
+        Err(Violation::BadSignature(header.session_id))
+    }
+}
+
+fn invalid(field: &'static str, value: u64) -> Violation {
+    Violation::Malformed(DecodeError::Invalid { field, value })
+}

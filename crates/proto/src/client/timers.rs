@@ -1,0 +1,128 @@
+//! What happens when nothing happens: requests and logins that take too long, a server that says
+//! nothing. \[MS-SMB2\] 3.2.6
+
+use wire::{Command, MessageId};
+
+use super::connection::{Connection, Phase};
+use super::effect::{Effect, Effects, Failure, RequestId, Violation};
+use super::encode;
+use super::flight::{Flight, Owner};
+use super::request::{FileRef, Reply, Step};
+use crate::effect::{Instant, Now};
+
+impl Connection {
+    /// Takes note that bytes came, though perhaps no whole frame yet: the server lives.
+    pub fn heard(&mut self, now: Now) {
+        self.heard = now.instant;
+        self.is_echoing = false;
+    }
+
+    /// When [`Connection::timeout`] wants to be called at the latest.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Fresh | Phase::Over => None,
+            Phase::LoggingIn => self.login_deadline,
+            Phase::Ready => {
+                let request = self.deadlines.first().map(|(at, _)| *at);
+                Some(request.map_or(self.silence(), |at| at.min(self.silence())))
+            }
+        }
+    }
+
+    /// When the silence has lasted for long enough to ask, or to give up.
+    fn silence(&self) -> Instant {
+        let asked = self.heard.after(self.config.echo_interval);
+        match self.is_echoing {
+            true => asked.after(self.config.echo_interval),
+            false => asked,
+        }
+    }
+
+    /// Does what is due.
+    pub fn timeout(&mut self, now: Now, effects: &mut Effects) {
+        match self.phase {
+            Phase::Fresh | Phase::Over => {}
+            Phase::LoggingIn => {
+                if self.login_deadline.is_some_and(|at| at <= now.instant) {
+                    self.end(Violation::TimedOut, effects);
+                }
+            }
+            Phase::Ready => self.ready_timeout(now, effects),
+        }
+    }
+
+    fn ready_timeout(&mut self, now: Now, effects: &mut Effects) {
+        while let Some(&(at, id)) = self.deadlines.first() {
+            if at > now.instant {
+                break;
+            }
+            self.give_up(id, effects);
+        }
+        if self.silence() > now.instant {
+            return;
+        }
+        if self.is_echoing {
+            self.end(Violation::TimedOut, effects);
+            return;
+        }
+        self.is_echoing = true;
+        self.send_own(&Step::Echo, None, false, effects);
+    }
+
+    /// Gives up on a request that takes too long. Its late answer is swallowed.
+    fn give_up(&mut self, id: RequestId, effects: &mut Effects) {
+        let flight = self.flights.remove(&id).expect("what has a deadline flies");
+        if let Some(at) = flight.deadline {
+            self.deadlines.remove(&(at, id));
+        }
+        self.unvalidated.retain(|waiting| *waiting != id);
+        for (index, message) in flight.ids.iter().enumerate() {
+            self.abandon(*message, &flight, index);
+            self.send_cancel(*message, effects);
+        }
+        let results = flight.results.into_iter();
+        let results = results.map(|result| result.unwrap_or(Err(Failure::TimedOut)));
+        effects.push(Effect::Answer(id, results.collect()));
+    }
+
+    fn abandon(&mut self, message: MessageId, flight: &Flight, index: usize) {
+        let Some(pending) = self.pending.get_mut(&message) else {
+            return;
+        };
+        let command = encode::command(&flight.request.steps[index]);
+        let later = &flight.request.steps[index + 1..];
+        let is_undone = later.iter().any(undoes);
+        let makes = matches!(command, Command::CREATE | Command::TREE_CONNECT);
+        pending.owner = Owner::Abandoned {
+            is_to_be_undone: makes && !is_undone,
+            seal: flight.request.seal,
+        };
+    }
+
+    /// Gives up on a request because the driver wants it no more. One that was not sent is
+    /// answered at once; for one that was the server is told, and its answer says what came of
+    /// it. \[MS-SMB2\] 3.2.4.24
+    pub fn cancel(&mut self, now: Now, id: RequestId, effects: &mut Effects) {
+        if let Some(waiting) = self.queue.remove(id) {
+            let results = waiting.request.steps.iter();
+            let results = results.map(|_| Err::<Reply, _>(Failure::Cancelled));
+            effects.push(Effect::Answer(id, results.collect()));
+            self.pump(now, effects);
+            return;
+        }
+        let Some(flight) = self.flights.get_mut(&id) else {
+            // Its answer was on its way.
+            return;
+        };
+        flight.is_cancelled = true;
+        for message in flight.ids.clone() {
+            self.send_cancel(message, effects);
+        }
+    }
+}
+
+/// Whether a step closes what the CREATE in front of it in the compound opened.
+fn undoes(step: &Step) -> bool {
+    let file = FileRef::Previous;
+    matches!(step, Step::Close { file: closed, .. } if *closed == file)
+}

@@ -1,0 +1,333 @@
+//! The driver of a client under test: what it sends goes to a server's core, what comes back is
+//! given to it, and data go where the test wants them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use proto::client::effect::Leg;
+use proto::client::request::{Create, FileRef, ReadData, Reply, Step};
+use proto::client::{
+    Config, Connection, Effect, Effects, Expect, Failure, Fate, Request, RequestId, Role, Session,
+    Violation,
+};
+use proto::effect::{ConnectionId, Inbound, Now, Outbound};
+use wire::access::{
+    AccessMask, CreateDisposition, CreateOptions, FileAttributes, OplockLevel, ShareAccess,
+};
+use wire::{FileId, Guid, TreeId};
+
+use crate::harness::Rig;
+
+/// What came of a request.
+pub(crate) type Results = Vec<Result<Reply, Failure>>;
+
+/// What a client offers: everything.
+pub(crate) fn config() -> Config {
+    Config {
+        credits: 64,
+        ..Config::new(Guid([9; 16]), "server")
+    }
+}
+
+/// A client's connection and what its driver holds.
+pub(crate) struct Link {
+    pub(crate) id: ConnectionId,
+    pub(crate) client: Connection,
+    pub(crate) now: Now,
+    /// Tokens to say, one a leg.
+    pub(crate) tokens: VecDeque<&'static str>,
+    pub(crate) session_key: Vec<u8>,
+    pub(crate) session: Option<Arc<Session>>,
+    /// Frames that wait to be brought to the server.
+    pub(crate) outbox: VecDeque<Vec<u8>>,
+    pub(crate) answers: BTreeMap<RequestId, Results>,
+    pub(crate) lost: Vec<(RequestId, Request, Fate)>,
+    pub(crate) breaks: Vec<Effect>,
+    pub(crate) ended: Option<Violation>,
+    pub(crate) sources: BTreeMap<RequestId, Vec<u8>>,
+    pub(crate) destinations: BTreeMap<RequestId, Vec<u8>>,
+    /// Answers that were placed without a copy.
+    pub(crate) placed: usize,
+    next: u64,
+}
+
+impl Link {
+    /// A client of a connection that is accepted, which has said its first word.
+    pub(crate) fn new(rig: &mut Rig, config: Config, role: Role) -> Self {
+        let id = rig.accept();
+        Self::on(id, config, role, rig.now)
+    }
+
+    pub(crate) fn on(id: ConnectionId, config: Config, role: Role, now: Now) -> Self {
+        let seed = [id.0 as u8; 32];
+        let mut link = Self {
+            id,
+            client: Connection::new(Arc::new(config), role, &seed),
+            now,
+            tokens: VecDeque::from(["user"]),
+            session_key: Rig::SESSION_KEY.to_vec(),
+            session: None,
+            outbox: VecDeque::new(),
+            answers: BTreeMap::new(),
+            lost: Vec::new(),
+            breaks: Vec::new(),
+            ended: None,
+            sources: BTreeMap::new(),
+            destinations: BTreeMap::new(),
+            placed: 0,
+            next: 1,
+        };
+        link.call(Connection::start);
+        link
+    }
+
+    /// A client that has logged in.
+    pub(crate) fn logged_in(rig: &mut Rig, config: Config) -> Self {
+        let mut link = Self::new(rig, config, Role::First);
+        link.run(rig);
+        assert_eq!(link.ended, None);
+        assert!(link.session.is_some(), "the login is done");
+        link
+    }
+
+    /// A client that has logged in and entered the share of files.
+    pub(crate) fn in_share(rig: &mut Rig, config: Config) -> (Self, TreeId) {
+        let mut link = Self::logged_in(rig, config);
+        let tree = link.enter(rig, "files");
+        (link, tree)
+    }
+
+    pub(crate) fn enter(&mut self, rig: &mut Rig, share: &str) -> TreeId {
+        let step = Step::TreeConnect(share.into());
+        match self.ask_one(rig, None, step) {
+            Ok(Reply::TreeConnected { tree, .. }) => tree,
+            other => panic!("{other:?}, {:?}", self.ended),
+        }
+    }
+
+    /// Calls the core, and does what it asks for.
+    pub(crate) fn call(&mut self, call: impl FnOnce(&mut Connection, Now, &mut Effects)) {
+        let mut effects = Effects::new();
+        call(&mut self.client, self.now, &mut effects);
+        self.perform(effects, &[]);
+    }
+
+    fn perform(&mut self, mut effects: Effects, frame: &[u8]) {
+        while let Some(effect) = effects.pop() {
+            assert_eq!(
+                self.ended, None,
+                "nothing is said after the end: {effect:?}"
+            );
+            match effect {
+                Effect::Send(outbound) => {
+                    let frame = self.render(outbound);
+                    self.outbox.push_back(frame);
+                }
+                Effect::Authenticate(_) => {
+                    let leg = match self.tokens.pop_front() {
+                        Some(token) => Leg::Token(token.as_bytes().to_vec()),
+                        None => Leg::Done {
+                            session_key: self.session_key.clone(),
+                        },
+                    };
+                    self.call(|client, now, effects| client.authenticated(now, leg, effects));
+                }
+                Effect::Ready(session) => self.session = Some(session),
+                Effect::Answer(id, results) => self.answered(id, results, frame),
+                Effect::Lost(id, request, fate) => self.lost.push((id, request, fate)),
+                Effect::OplockBreak { .. } | Effect::LeaseBreak { .. } => self.breaks.push(effect),
+                Effect::Disconnect(violation) => self.ended = Some(violation),
+            }
+        }
+    }
+
+    fn answered(&mut self, id: RequestId, results: Results, frame: &[u8]) {
+        for result in &results {
+            let Ok(Reply::Read(data)) = result else {
+                continue;
+            };
+            let bytes = match data {
+                ReadData::Inbound(range) => frame[range.clone()].to_vec(),
+                ReadData::Held(bytes) => bytes.clone(),
+                ReadData::Placed(len) => {
+                    self.placed += 1;
+                    self.destinations[&id][..*len as usize].to_vec()
+                }
+            };
+            self.destinations.insert(id, bytes);
+        }
+        let before = self.answers.insert(id, results);
+        assert!(before.is_none(), "a request is answered once");
+    }
+
+    /// What goes over the wire, signed and sealed.
+    fn render(&mut self, outbound: Outbound) -> Vec<u8> {
+        let Outbound { messages, seal } = outbound;
+        let mut frame = Vec::new();
+        for mut message in messages {
+            let payload = message.payload.map(|payload| {
+                let source = &self.sources[&RequestId(payload.token.0)];
+                assert_eq!(source.len(), payload.len as usize);
+                source.clone()
+            });
+            let payload = payload.unwrap_or_default();
+            if let Some(sign) = &message.sign {
+                assert!(seal.is_none(), "what is sealed is not signed");
+                sign.apply(&mut message.head, &payload, message.padding);
+            }
+            frame.extend_from_slice(&message.head);
+            frame.extend_from_slice(&payload);
+            frame.resize(frame.len() + usize::from(message.padding), 0);
+        }
+        match seal {
+            Some(seal) => {
+                let head = seal.apply(&mut [&mut frame]);
+                [head.as_slice(), &frame].concat()
+            }
+            None => frame,
+        }
+    }
+
+    /// Brings what the client said to the server and what the server said to the client, until
+    /// both are silent.
+    pub(crate) fn run(&mut self, rig: &mut Rig) {
+        loop {
+            if let Some(frame) = self.outbox.pop_front() {
+                rig.deliver(self.id, &frame);
+            } else if let Some(frame) = rig.read(self.id) {
+                self.hear(frame);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Gives the client a frame, as a driver that asks what to expect does.
+    pub(crate) fn hear(&mut self, mut frame: Vec<u8>) {
+        let mut effects = Effects::new();
+        let now = self.now;
+        let start = &frame[..frame.len().min(80)];
+        match self.client.expect(start, frame.len()) {
+            Expect::Frame => {
+                let bytes = &mut frame;
+                self.client.receive(now, Inbound { bytes }, &mut effects);
+            }
+            Expect::Split { head, request, len } => {
+                let (head, payload) = frame.split_at_mut(head);
+                assert_eq!(payload.len(), len as usize);
+                self.destinations.insert(request, payload.to_vec());
+                self.client.receive_split(now, head, payload, &mut effects);
+            }
+        }
+        self.perform(effects, &frame);
+    }
+
+    /// Gives the core a request.
+    pub(crate) fn submit(&mut self, request: Request) -> RequestId {
+        let id = self.next_id();
+        self.call(|client, now, effects| client.request(now, id, request, effects));
+        id
+    }
+
+    pub(crate) fn next_id(&mut self) -> RequestId {
+        self.next += 1;
+        RequestId(self.next)
+    }
+
+    /// Asks, and takes the answer.
+    pub(crate) fn ask(&mut self, rig: &mut Rig, tree: Option<TreeId>, steps: Vec<Step>) -> Results {
+        let id = self.submit(Request::new(tree, steps));
+        self.run(rig);
+        let answer = self.answers.remove(&id);
+        answer.unwrap_or_else(|| panic!("no answer, {:?}", self.ended))
+    }
+
+    pub(crate) fn ask_one(
+        &mut self,
+        rig: &mut Rig,
+        tree: Option<TreeId>,
+        step: Step,
+    ) -> Result<Reply, Failure> {
+        self.ask(rig, tree, vec![step]).remove(0)
+    }
+
+    /// Opens a file, which is made if it is not there.
+    pub(crate) fn open(&mut self, rig: &mut Rig, tree: TreeId, name: &str) -> FileId {
+        match self.ask_one(rig, Some(tree), Step::Create(create(name))) {
+            Ok(Reply::Created(created)) => created.file_id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Writes, with data of the driver's.
+    pub(crate) fn write(
+        &mut self,
+        rig: &mut Rig,
+        tree: TreeId,
+        file: FileId,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<Reply, Failure> {
+        let id = self.next_id();
+        self.sources.insert(id, data.to_vec());
+        let step = Step::Write {
+            file: FileRef::Id(file),
+            offset,
+            length: data.len() as u32,
+            through: false,
+        };
+        let request = Request::new(Some(tree), vec![step]);
+        self.call(|client, now, effects| client.request(now, id, request, effects));
+        self.run(rig);
+        self.answers.remove(&id).expect("an answer").remove(0)
+    }
+
+    /// Reads; the data.
+    pub(crate) fn read(
+        &mut self,
+        rig: &mut Rig,
+        tree: TreeId,
+        file: FileId,
+        offset: u64,
+        length: u32,
+    ) -> Result<Vec<u8>, Failure> {
+        let step = Step::Read {
+            file: FileRef::Id(file),
+            offset,
+            length,
+            minimum: 0,
+        };
+        let id = self.submit(Request::new(Some(tree), vec![step]));
+        self.run(rig);
+        let results = self.answers.remove(&id);
+        let results = results.unwrap_or_else(|| panic!("no answer, {:?}", self.ended));
+        results[0].clone()?;
+        Ok(self.destinations.remove(&id).expect("the data"))
+    }
+}
+
+/// A CREATE that opens a file for everything, or makes it.
+pub(crate) fn create(name: &str) -> Create {
+    Create {
+        name: name.into(),
+        oplock: OplockLevel::NONE,
+        access: AccessMask::GENERIC_ALL,
+        attributes: FileAttributes::NONE,
+        share: ShareAccess::READ | ShareAccess::WRITE | ShareAccess::DELETE,
+        disposition: CreateDisposition::OPEN_IF,
+        options: CreateOptions::NONE,
+        lease: None,
+        create_guid: None,
+        allocation: None,
+        query_maximal_access: false,
+        driver_acknowledges: false,
+    }
+}
+
+/// A CLOSE of a file.
+pub(crate) fn close(file: FileId) -> Step {
+    Step::Close {
+        file: FileRef::Id(file),
+        query: true,
+    }
+}

@@ -1,0 +1,17 @@
+//! The client's half of the protocol, joined to the server's half in memory, or to a server that
+//! lies. A file for each promise.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that unwraps nothing fails, as it should"
+)]
+
+// As the other crates call it.
+extern crate smbeam_proto as proto;
+
+#[path = "../server/harness/mod.rs"]
+#[allow(dead_code, reason = "the tests of the server need more of it")]
+#[allow(unused_imports, reason = "the same")]
+mod harness;
+mod link;
+
+mod files_are_written_and_read_in_every_dialect;
