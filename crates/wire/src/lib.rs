@@ -47,6 +47,7 @@ pub mod posix;
 pub mod query_directory;
 pub mod query_info;
 pub mod read;
+pub mod rpc;
 pub mod security;
 pub mod server_to_client_notification;
 pub mod session_setup;

@@ -1,0 +1,218 @@
+//! What is told of a share: SHARE_INFO_0 and its like. \[MS-SRVS\] 2.2.4.22 to 2.2.4.31
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::error::DecodeError;
+use crate::layout::u32_of;
+use crate::open_enum::open_flags;
+use crate::rpc::ndr::{Reader, Writer};
+
+open_flags! {
+    /// What kind of share it is: one of the first, with any of the others. \[MS-SRVS\] 2.2.2.4
+    ShareType(u32) {
+        /// Files.
+        DISKTREE = 0x0000_0000,
+        /// A queue of a printer.
+        PRINTQ = 0x0000_0001,
+        /// A device.
+        DEVICE = 0x0000_0002,
+        /// Pipes.
+        IPC = 0x0000_0003,
+        /// Goes with the server.
+        TEMPORARY = 0x4000_0000,
+        /// For administrators: not shown to people.
+        SPECIAL = 0x8000_0000,
+    }
+}
+
+impl ShareType {
+    /// Which of files, printer, device and pipes it is.
+    pub fn kind(self) -> Self {
+        Self(self.0 & 0xFF)
+    }
+}
+
+/// What is told of a share, at any level. What a level does not tell is empty or 0.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ShareInfo {
+    /// Its name.
+    pub name: String,
+    /// What kind of share it is.
+    pub share_type: ShareType,
+    /// What it is for.
+    pub comment: String,
+    /// Rights, where they are those of a share of LAN Manager; else 0.
+    pub permissions: u32,
+    /// Most clients at one time; all ones for any number.
+    pub max_uses: u32,
+    /// Clients now.
+    pub current_uses: u32,
+    /// The folder.
+    pub path: String,
+    /// A password, where it is that of a share of LAN Manager.
+    pub password: Option<String>,
+    /// The server that it is of; `*` for any.
+    pub server_name: String,
+    /// SHI1005_FLAGS. \[MS-SRVS\] 2.2.2.5
+    pub flags: u32,
+    /// Who may enter; empty where it is not told.
+    pub security_descriptor: Vec<u8>,
+}
+
+/// A member of a structure. Each is four bytes: a number, or a pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    Name,
+    Type,
+    Comment,
+    Permissions,
+    MaxUses,
+    CurrentUses,
+    Path,
+    Password,
+    ServerName,
+    Flags,
+    /// Bytes of the descriptor.
+    DescriptorLength,
+    Descriptor,
+}
+
+/// The members of a level, in order; `None` for a level that is not known.
+pub(super) fn fields(level: u32) -> Option<&'static [Field]> {
+    use Field::{
+        Comment, CurrentUses, Descriptor, DescriptorLength, Flags, MaxUses, Name, Password, Path,
+        Permissions, ServerName, Type,
+    };
+    Some(match level {
+        0 => &[Name],
+        1 => &[Name, Type, Comment],
+        2 => &[
+            Name,
+            Type,
+            Comment,
+            Permissions,
+            MaxUses,
+            CurrentUses,
+            Path,
+            Password,
+        ],
+        501 => &[Name, Type, Comment, Flags],
+        502 => &[
+            Name,
+            Type,
+            Comment,
+            Permissions,
+            MaxUses,
+            CurrentUses,
+            Path,
+            Password,
+            DescriptorLength,
+            Descriptor,
+        ],
+        503 => &[
+            Name,
+            Type,
+            Comment,
+            Permissions,
+            MaxUses,
+            CurrentUses,
+            Path,
+            Password,
+            ServerName,
+            DescriptorLength,
+            Descriptor,
+        ],
+        1004 => &[Comment],
+        1005 => &[Flags],
+        1006 => &[MaxUses],
+        1501 => &[DescriptorLength, Descriptor],
+        _ => return None,
+    })
+}
+
+impl ShareInfo {
+    /// Writes the members of a structure, without what they point to.
+    pub(super) fn put_fields(&self, fields: &[Field], out: &mut Writer) {
+        for field in fields {
+            match field {
+                Field::Name | Field::Comment | Field::Path | Field::ServerName => {
+                    out.put_pointer(true);
+                }
+                Field::Password => out.put_pointer(self.password.is_some()),
+                Field::Descriptor => out.put_pointer(!self.security_descriptor.is_empty()),
+                Field::Type => out.put_u32(self.share_type.0),
+                Field::Permissions => out.put_u32(self.permissions),
+                Field::MaxUses => out.put_u32(self.max_uses),
+                Field::CurrentUses => out.put_u32(self.current_uses),
+                Field::Flags => out.put_u32(self.flags),
+                Field::DescriptorLength => out.put_u32(u32_of(self.security_descriptor.len())),
+            }
+        }
+    }
+
+    /// Writes what the members point to.
+    pub(super) fn put_referents(&self, fields: &[Field], out: &mut Writer) {
+        for field in fields {
+            match field {
+                Field::Name => out.put_string(&self.name),
+                Field::Comment => out.put_string(&self.comment),
+                Field::Path => out.put_string(&self.path),
+                Field::ServerName => out.put_string(&self.server_name),
+                Field::Password => {
+                    if let Some(password) = &self.password {
+                        out.put_string(password);
+                    }
+                }
+                Field::Descriptor if !self.security_descriptor.is_empty() => {
+                    out.put_bytes(&self.security_descriptor);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads the members of a structure: four bytes each.
+    pub(super) fn read_fields(
+        fields: &[Field],
+        reader: &mut Reader<'_>,
+        values: &mut Vec<u32>,
+    ) -> Result<(), DecodeError> {
+        for _ in fields {
+            values.push(reader.u32("SHARE_INFO")?);
+        }
+        Ok(())
+    }
+
+    /// Reads what the members point to.
+    pub(super) fn read_referents(
+        fields: &[Field],
+        values: &[u32],
+        reader: &mut Reader<'_>,
+    ) -> Result<Self, DecodeError> {
+        let mut info = Self::default();
+        for (field, value) in fields.iter().zip(values) {
+            let mut text = |name| match value {
+                0 => Ok(None),
+                _ => reader.string(name).map(Some),
+            };
+            match field {
+                Field::Name => info.name = text("netname")?.unwrap_or_default(),
+                Field::Comment => info.comment = text("remark")?.unwrap_or_default(),
+                Field::Path => info.path = text("path")?.unwrap_or_default(),
+                Field::ServerName => info.server_name = text("servername")?.unwrap_or_default(),
+                Field::Password => info.password = text("passwd")?,
+                Field::Descriptor if *value != 0 => {
+                    info.security_descriptor = reader.bytes("security_descriptor")?.to_vec();
+                }
+                Field::Descriptor | Field::DescriptorLength => {}
+                Field::Type => info.share_type = ShareType(*value),
+                Field::Permissions => info.permissions = *value,
+                Field::MaxUses => info.max_uses = *value,
+                Field::CurrentUses => info.current_uses = *value,
+                Field::Flags => info.flags = *value,
+            }
+        }
+        Ok(info)
+    }
+}

@@ -1,0 +1,192 @@
+//! NetrRemoteTOD: what time the server has. \[MS-SRVS\] 3.1.4.21
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::error::DecodeError;
+use crate::rpc::WinError;
+use crate::rpc::ndr::{Reader, Writer};
+use crate::time::FileTime;
+
+/// NetrRemoteTOD, request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteTod {
+    /// The server as the client calls it. Not looked at.
+    pub server_name: Option<String>,
+}
+
+impl RemoteTod {
+    /// Reads the stub.
+    pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
+        let server_name = Reader::new(stub).unique_string("ServerName")?;
+        Ok(Self { server_name })
+    }
+
+    /// The stub.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.put_unique_string(self.server_name.as_deref());
+        out.into_stub()
+    }
+}
+
+/// TIME_OF_DAY_INFO. \[MS-SRVS\] 2.2.4.105
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct TimeOfDay {
+    /// Seconds since 1970.
+    pub elapsed: u32,
+    /// Milliseconds since some time, such as the start of the server.
+    pub ticks_ms: u32,
+    /// Hours of the day, UTC like what follows.
+    pub hours: u32,
+    /// Minutes.
+    pub minutes: u32,
+    /// Seconds.
+    pub seconds: u32,
+    /// Hundredths of a second.
+    pub hundredths: u32,
+    /// Minutes that the server's time zone lies west of Greenwich; -1 for one that is not known.
+    pub timezone: i32,
+    /// Steps of the clock, in units of 0.1 ms.
+    pub interval: u32,
+    /// Day of the month, from 1 on.
+    pub day: u32,
+    /// Month, from 1 on.
+    pub month: u32,
+    /// Year.
+    pub year: u32,
+    /// Day of the week, from 0 on for Sunday.
+    pub weekday: u32,
+}
+
+/// Seconds of a day.
+const DAY: i64 = 86_400;
+
+impl TimeOfDay {
+    /// A point in time. The time zone is for who calls to say.
+    pub fn at(time: FileTime, ticks_ms: u32) -> Self {
+        let (seconds, nanoseconds) = time.to_unix();
+        let (days, of_day) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
+        let of_day = u32::try_from(of_day).expect("less than a day");
+        let (year, month, day) = date(days);
+        // 1970-01-01 was a Thursday.
+        let weekday = (days + 4).rem_euclid(7);
+        Self {
+            elapsed: u32::try_from(seconds).unwrap_or(0),
+            ticks_ms,
+            hours: of_day / 3600,
+            minutes: of_day / 60 % 60,
+            seconds: of_day % 60,
+            hundredths: nanoseconds / 10_000_000,
+            timezone: 0,
+            interval: 310,
+            day,
+            month,
+            year,
+            weekday: u32::try_from(weekday).expect("a day of the week"),
+        }
+    }
+
+    fn values(&self) -> [u32; 12] {
+        let timezone = u32::from_le_bytes(self.timezone.to_le_bytes());
+        [
+            self.elapsed,
+            self.ticks_ms,
+            self.hours,
+            self.minutes,
+            self.seconds,
+            self.hundredths,
+            timezone,
+            self.interval,
+            self.day,
+            self.month,
+            self.year,
+            self.weekday,
+        ]
+    }
+}
+
+/// Year, month and day of a number of days since 1970-01-01, in the calendar of today. A year that
+/// begins with March has its odd day at the end; 400 of them are 146,097 days.
+fn date(days: i64) -> (u32, u32, u32) {
+    // 0000-03-01 was 719,468 days before 1970-01-01.
+    let days = days + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 {
+        from_march + 3
+    } else {
+        from_march - 9
+    };
+    let year = era * 400 + year + i64::from(month <= 2);
+    let number = |value| u32::try_from(value).unwrap_or(0);
+    (number(year), number(month), number(day))
+}
+
+/// NetrRemoteTOD, response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteTodResponse {
+    /// The time.
+    pub time: Option<TimeOfDay>,
+    /// SUCCESS, or what went wrong.
+    pub status: WinError,
+}
+
+impl RemoteTodResponse {
+    /// Reads the stub.
+    pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(stub);
+        let mut time = None;
+        if reader.pointer("BufferPtr")? {
+            let mut next = || reader.u32("TIME_OF_DAY_INFO");
+            time = Some(TimeOfDay {
+                elapsed: next()?,
+                ticks_ms: next()?,
+                hours: next()?,
+                minutes: next()?,
+                seconds: next()?,
+                hundredths: next()?,
+                timezone: i32::from_le_bytes(next()?.to_le_bytes()),
+                interval: next()?,
+                day: next()?,
+                month: next()?,
+                year: next()?,
+                weekday: next()?,
+            });
+        }
+        let status = WinError(reader.u32("return value")?);
+        Ok(Self { time, status })
+    }
+
+    /// The stub.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.put_pointer(self.time.is_some());
+        for value in self.time.iter().flat_map(TimeOfDay::values) {
+            out.put_u32(value);
+        }
+        out.put_u32(self.status.0);
+        out.into_stub()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        let at = |seconds| TimeOfDay::at(FileTime::from_unix(seconds, 120_000_000), 0);
+        let day = |time: TimeOfDay| (time.year, time.month, time.day, time.weekday);
+        assert_eq!(day(at(0)), (1970, 1, 1, 4));
+        assert_eq!(day(at(951_782_400)), (2000, 2, 29, 2));
+        assert_eq!(day(at(4_107_542_400)), (2100, 3, 1, 1));
+        let leap = at(1_709_251_199);
+        assert_eq!(day(leap), (2024, 2, 29, 4));
+        let clock = (leap.hours, leap.minutes, leap.seconds, leap.hundredths);
+        assert_eq!(clock, (23, 59, 59, 12));
+    }
+}

@@ -1,0 +1,180 @@
+//! The workstation service: what the machine is. \[MS-WKST\]
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::ndr::{Reader, Writer};
+use super::{SyntaxId, WinError};
+use crate::error::DecodeError;
+use crate::ids::Guid;
+use crate::open_enum::open_enum;
+
+/// The interface. \[MS-WKST\] 1.9
+pub const INTERFACE: SyntaxId = SyntaxId {
+    uuid: Guid([
+        0x98, 0xD0, 0xFF, 0x6B, 0x12, 0xA1, 0x10, 0x36, 0x98, 0x33, 0x46, 0xC3, 0xF8, 0x7E, 0x34,
+        0x5A,
+    ]),
+    major: 1,
+    minor: 0,
+};
+
+/// The pipe. \[MS-WKST\] 2.1
+pub const PIPE: &str = "wkssvc";
+
+open_enum! {
+    /// The calls. \[MS-WKST\] 3.2.4
+    Opnum(u16) {
+        /// NetrWkstaGetInfo.
+        WKSTA_GET_INFO = 0,
+    }
+}
+
+/// NetrWkstaGetInfo, request. \[MS-WKST\] 3.2.4.1
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WkstaGetInfo {
+    /// The server as the client calls it. Not looked at.
+    pub server_name: Option<String>,
+    /// What to tell: 100, 101, 102.
+    pub level: u32,
+}
+
+impl WkstaGetInfo {
+    /// Reads the stub.
+    pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(stub);
+        Ok(Self {
+            server_name: reader.unique_string("ServerName")?,
+            level: reader.u32("Level")?,
+        })
+    }
+
+    /// The stub.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.put_unique_string(self.server_name.as_deref());
+        out.put_u32(self.level);
+        out.into_stub()
+    }
+}
+
+/// What is told of a machine, at any level. What a level does not tell is empty or 0.
+/// \[MS-WKST\] 2.2.5.1 to 2.2.5.3
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct WkstaInfo {
+    /// Which kind of system it is, such as [`super::srvsvc::PLATFORM_NT`].
+    pub platform: u32,
+    /// Its name.
+    pub computer: String,
+    /// The domain or workgroup that it belongs to.
+    pub domain: String,
+    /// The version of the system.
+    pub version_major: u32,
+    /// The rest of it.
+    pub version_minor: u32,
+    /// Where LAN Manager is; level 101 and up.
+    pub lan_root: String,
+    /// Users that are logged on; level 102.
+    pub logged_on_users: u32,
+}
+
+impl WkstaInfo {
+    fn put(&self, level: u32, out: &mut Writer) {
+        out.put_u32(self.platform);
+        out.put_pointer(true);
+        out.put_pointer(true);
+        out.put_u32(self.version_major);
+        out.put_u32(self.version_minor);
+        if level >= 101 {
+            out.put_pointer(true);
+        }
+        if level >= 102 {
+            out.put_u32(self.logged_on_users);
+        }
+        out.put_string(&self.computer);
+        out.put_string(&self.domain);
+        if level >= 101 {
+            out.put_string(&self.lan_root);
+        }
+    }
+
+    fn read(level: u32, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let mut info = Self {
+            platform: reader.u32("wki_platform_id")?,
+            ..Self::default()
+        };
+        let has_computer = reader.pointer("wki_computername")?;
+        let has_domain = reader.pointer("wki_langroup")?;
+        info.version_major = reader.u32("wki_ver_major")?;
+        info.version_minor = reader.u32("wki_ver_minor")?;
+        let has_root = level >= 101 && reader.pointer("wki_lanroot")?;
+        if level >= 102 {
+            info.logged_on_users = reader.u32("wki_logged_on_users")?;
+        }
+        let mut text = |is_there, field| match is_there {
+            true => reader.string(field),
+            false => Ok(String::new()),
+        };
+        info.computer = text(has_computer, "wki_computername")?;
+        info.domain = text(has_domain, "wki_langroup")?;
+        info.lan_root = text(has_root, "wki_lanroot")?;
+        Ok(info)
+    }
+}
+
+/// NetrWkstaGetInfo, response. \[MS-WKST\] 3.2.4.1
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WkstaGetInfoResponse {
+    /// What is told.
+    pub level: u32,
+    /// The machine.
+    pub info: Option<WkstaInfo>,
+    /// SUCCESS, or what went wrong.
+    pub status: WinError,
+}
+
+impl WkstaGetInfoResponse {
+    /// Whether the level is one that these structures know.
+    pub fn knows(level: u32) -> bool {
+        (100..=102).contains(&level)
+    }
+
+    /// Reads the stub.
+    pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(stub);
+        let level = reader.u32("switch")?;
+        let mut info = None;
+        if Self::knows(level) && reader.pointer("WkstaInfo")? {
+            info = Some(WkstaInfo::read(level, &mut reader)?);
+        }
+        let status = WinError(reader.u32("return value")?);
+        Ok(Self {
+            level,
+            info,
+            status,
+        })
+    }
+
+    /// The stub.
+    ///
+    /// # Panics
+    /// When there is a machine at a level that is not known.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.put_u32(self.level);
+        assert!(Self::knows(self.level) || self.info.is_none());
+        if has_arm(self.level) {
+            out.put_pointer(self.info.is_some());
+        }
+        if let Some(info) = &self.info {
+            info.put(self.level, &mut out);
+        }
+        out.put_u32(self.status.0);
+        out.into_stub()
+    }
+}
+
+/// Whether the union of all levels has this one: each of them is a pointer. \[MS-WKST\] 2.2.3.3
+fn has_arm(level: u32) -> bool {
+    matches!(level, 100..=102 | 502 | 1013 | 1018 | 1046)
+}
