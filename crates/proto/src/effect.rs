@@ -666,6 +666,9 @@ pub enum Notice {
     /// Something happened in a directory that this operation watches, or the watch ended. The
     /// core of the other connection has made up the number; its driver never saw it.
     DirectoryChanged(OpId),
+    /// A pipe holds something that this operation waits for, or never will. The core of the other
+    /// connection has made up the number; its driver never saw it.
+    PipeReadable(OpId),
 }
 
 /// Why a connection ends.

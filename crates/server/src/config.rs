@@ -46,6 +46,8 @@ pub struct Config {
 pub struct ServerSection {
     /// The name that clients see; the host's own where there is none.
     pub name: Option<String>,
+    /// What a list of servers says about it.
+    pub comment: String,
     /// Addresses.
     pub listen: Vec<IpAddr>,
     /// `transport[:port]` each.
@@ -64,6 +66,7 @@ impl Default for ServerSection {
     fn default() -> Self {
         Self {
             name: None,
+            comment: "smbeam".to_owned(),
             listen: vec![IpAddr::from([0, 0, 0, 0])],
             transports: vec![unplaced("tcp".to_owned())],
             users: None,

@@ -70,6 +70,11 @@ impl Realms {
         }
     }
 
+    /// What clients call the server.
+    pub(crate) fn names(&self) -> &TargetNames {
+        &self.names
+    }
+
     /// Who may log in right now.
     fn current(&self) -> Arc<Realm> {
         // The thread may still act for the user of the last file operation, who may not read the

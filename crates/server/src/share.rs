@@ -98,7 +98,7 @@ fn ipc() -> Share {
         kind: ShareKind::Pipe,
         comment: "IPC Service".to_owned(),
         read_only: false,
-        listed: false,
+        listed: true,
         encryption_required: false,
         oplocks: false,
         users: None,

@@ -139,7 +139,11 @@ impl Server {
         allow_descriptors();
         let shares = Shares::open(&config.shares)?;
         let started = Instant::now();
-        let core = proto::server::Server::new(core_config(config, &shares), start_time());
+        let mut core = core_config(config, &shares);
+        let names = users.names();
+        core.name = names.netbios_computer.clone();
+        core.domain = names.netbios_domain.clone();
+        let core = proto::server::Server::new(core, start_time());
         let shared = Arc::new(Shared {
             core,
             shares,
@@ -356,6 +360,7 @@ fn core_config(config: &Config, shares: &Shares) -> core::Config {
         guid: Guid(guid),
         min_dialect: dialect_of(config.security.min_dialect.get_ref()),
         max_dialect: dialect_of(config.security.max_dialect.get_ref()),
+        comment: config.server.comment.clone(),
         signing_required: config.security.signing_required,
         encryption_required: config.security.encryption_required,
         security_blob: auth::server_hint(),

@@ -5,12 +5,14 @@ use crate::open_enum::open_enum;
 mod copychunk;
 mod network_interface;
 mod object_id;
+mod pipe;
 mod ranges;
 mod validate_negotiate;
 
 pub use copychunk::{Chunk, CopyChunkRequest, CopyChunkResponse, ResumeKeyResponse};
 pub use network_interface::{InterfaceCapability, NetworkInterface, SocketAddress};
 pub use object_id::ObjectIdBuffer;
+pub use pipe::{PipePeek, PipeWait};
 pub use ranges::{AllocatedRange, ZeroData};
 pub use validate_negotiate::{ValidateNegotiateInfoRequest, ValidateNegotiateInfoResponse};
 

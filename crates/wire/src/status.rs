@@ -118,6 +118,8 @@ open_enum! {
         PIPE_BUSY = 0xC000_00AE,
         /// The other end of the pipe is gone.
         PIPE_DISCONNECTED = 0xC000_00B0,
+        /// The pipe is closed.
+        PIPE_BROKEN = 0xC000_014B,
         /// It took too long.
         IO_TIMEOUT = 0xC000_00B5,
         /// A file was asked for, there is a directory.

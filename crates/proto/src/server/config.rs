@@ -19,6 +19,12 @@ pub const MAX_IO: u32 = 8 << 20;
 /// What a server is told before it starts. \[MS-SMB2\] 3.3.1.5
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// The name that clients see, in what tells of the server. Not more than 15 letters.
+    pub name: String,
+    /// The domain or workgroup; the name where there is none.
+    pub domain: String,
+    /// What the server is for.
+    pub comment: String,
     /// ServerGuid.
     pub guid: Guid,
     /// Oldest dialect.
@@ -102,6 +108,9 @@ impl Default for Limits {
 impl Default for Config {
     fn default() -> Self {
         Self {
+            name: String::new(),
+            domain: String::new(),
+            comment: String::new(),
             guid: Guid::default(),
             min_dialect: Dialect::SMB_2_0_2,
             max_dialect: Dialect::SMB_3_1_1,
@@ -117,6 +126,19 @@ impl Default for Config {
             shares: Vec::new(),
         }
     }
+}
+
+impl Config {
+    /// The share of a name, without regard to case.
+    pub(crate) fn find_share(&self, name: &str) -> Option<&Arc<Share>> {
+        let name = folded(name);
+        (self.shares.iter()).find(|share| folded(&share.name) == name)
+    }
+}
+
+/// A name as it is compared: without regard to case.
+pub(crate) fn folded(name: &str) -> String {
+    name.chars().flat_map(char::to_lowercase).collect()
 }
 
 /// What kind of share it is.

@@ -186,7 +186,7 @@ impl Connection {
                 file_id,
                 level,
             }),
-            Notice::OplockBroken(op) | Notice::DirectoryChanged(op) => {
+            Notice::OplockBroken(op) | Notice::DirectoryChanged(op) | Notice::PipeReadable(op) => {
                 self.unpark(now, op, Outcome::Done, effects);
             }
         }

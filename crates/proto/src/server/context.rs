@@ -22,7 +22,8 @@ use crate::server::open::Open;
 use crate::server::session::Session;
 use crate::server::tree_connect::TreeConnect;
 use crate::server::{
-    Server, change_notify, close, create, flush, query_directory, query_info, read, set_info, write,
+    Server, change_notify, close, create, flush, pipe, query_directory, query_info, read, set_info,
+    write,
 };
 
 /// Bytes that one credit pays for, and most bytes where credits do not count them.
@@ -123,6 +124,7 @@ pub(crate) enum Step {
     ChangeNotify(change_notify::Step),
     QueryInfo(query_info::Step),
     SetInfo(set_info::Step),
+    Pipe(pipe::Step),
 }
 
 impl fmt::Debug for Step {
@@ -148,6 +150,7 @@ impl Step {
             Self::ChangeNotify(step) => step.resume(context, outcome),
             Self::QueryInfo(step) => step.resume(context, outcome),
             Self::SetInfo(step) => step.resume(context, outcome),
+            Self::Pipe(step) => step.resume(context, outcome),
         }
     }
 }

@@ -24,7 +24,6 @@ use wire::{FileId, Status};
 
 use crate::effect::{FileOp, Metadata, OpenPlan, Opened, Outcome};
 use crate::server::change_notify::of_name;
-use crate::server::config::ShareKind;
 use crate::server::context;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
 use crate::server::open::{Open, OpenState, malformed, wire_attributes};
@@ -53,11 +52,6 @@ pub(crate) struct Entered {
 /// Starts on a request.
 pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
     let request = Request::decode(message).map_err(malformed)?;
-    let share = &context.tree.share;
-    if share.kind == ShareKind::Pipe {
-        // There are no pipes yet.
-        return Err(Status::OBJECT_NAME_NOT_FOUND);
-    }
     let wanted = Wanted::new(&request, &context.tree)?;
     check_room(context)?;
     Ok(open(context, wanted))

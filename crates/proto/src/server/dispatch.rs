@@ -5,13 +5,14 @@ use alloc::sync::Arc;
 use wire::{Command, Status};
 
 use crate::effect::{Access, Effects, Now};
+use crate::server::config::ShareKind;
 use crate::server::connection::Connection;
 use crate::server::context::Context;
 use crate::server::session::Session;
 use crate::server::task::{Flow, Part, Request, Task};
 use crate::server::tree_connect::TreeConnect;
 use crate::server::{
-    change_notify, close, create, echo, flush, ioctl, lock, oplock_break, query_directory,
+    change_notify, close, create, echo, flush, ioctl, lock, oplock_break, pipe, query_directory,
     query_info, read, set_info, write,
 };
 
@@ -59,6 +60,7 @@ impl Connection {
         let session = Self::require_session(request)?;
         let tree = self.require_tree(task, request, &session)?;
         let start = match request.header.command {
+            _ if tree.share.kind == ShareKind::Pipe => pipe::start,
             Command::CREATE => create::start,
             Command::CLOSE => close::start,
             Command::FLUSH => flush::start,

@@ -129,6 +129,7 @@ impl Connection {
         if matches!(drain.stage, Stage::Closing(_)) || self.is_busy(session.id, tree) {
             return;
         }
+        end_pipes(&session, tree, effects);
         let first = self.next_op + 1;
         for open in take_opens(&session, tree) {
             close::abandon(&self.server, &open, &mut self.next_op, effects);
@@ -185,6 +186,21 @@ impl Connection {
             }
         }
     }
+}
+
+/// Closes the pipes of a session, or of one tree. Who still waits for one does so on another
+/// channel.
+fn end_pipes(session: &Session, tree: Option<TreeId>, effects: &mut Effects) {
+    let mut mail = Vec::new();
+    session.pipes.lock().retain(|_, pipe| {
+        let is_meant = tree.is_none_or(|tree| pipe.tree == tree);
+        if is_meant {
+            mail.extend(pipe.end());
+        }
+        !is_meant
+    });
+    let mail = mail.into_iter();
+    mail.for_each(|(to, notice)| effects.push(Effect::Notify(to, notice)));
 }
 
 /// Takes the opens of a session, or of one tree, out of its table.

@@ -94,7 +94,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     }
 }
 
-fn reply(request: &Request<'_>, output: &[u8]) -> Reply {
+pub(super) fn reply(request: &Request<'_>, output: &[u8]) -> Reply {
     let response = Response {
         ctl_code: request.ctl_code,
         file_id: request.file_id,
@@ -106,7 +106,7 @@ fn reply(request: &Request<'_>, output: &[u8]) -> Reply {
 }
 
 /// What the credits of the request must pay for. \[MS-SMB2\] 3.3.5.15
-fn payload_bytes(request: &Request<'_>) -> Result<u32, Status> {
+pub(super) fn payload_bytes(request: &Request<'_>) -> Result<u32, Status> {
     let inbound = request.input.len() + request.output.len();
     let inbound = u32::try_from(inbound).map_err(|_| Status::INVALID_PARAMETER)?;
     let outbound = request
@@ -116,7 +116,7 @@ fn payload_bytes(request: &Request<'_>) -> Result<u32, Status> {
     Ok(inbound.max(outbound))
 }
 
-fn check_flags(request: &Request<'_>) -> Result<(), Status> {
+pub(super) fn check_flags(request: &Request<'_>) -> Result<(), Status> {
     if request.flags == IoctlFlags::IS_FSCTL {
         Ok(())
     } else {
@@ -125,7 +125,7 @@ fn check_flags(request: &Request<'_>) -> Result<(), Status> {
 }
 
 /// \[MS-SMB2\] 3.3.5.15: these functions take no open.
-fn check_no_open(request: &Request<'_>) -> Result<(), Status> {
+pub(super) fn check_no_open(request: &Request<'_>) -> Result<(), Status> {
     if request.file_id == FileId::RELATED {
         Ok(())
     } else {

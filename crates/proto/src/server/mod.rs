@@ -4,11 +4,12 @@
 //! connection, owned by one worker and never shared. Each command has a file of its own.
 //!
 //! Locks, in the order in which they are taken: `Server::sessions`, then one session's tables
-//! (`trees`, `opens`, `channels`), then an open's `state`, then `WatchTable`, then `FileTable`.
+//! (`trees`, `opens`, `pipes`, `channels`), then an open's or a pipe's `state`, then `WatchTable`, then `FileTable`.
 //! No two of one rank are held at once, none across a call that can wait.
 
 pub mod config;
 pub mod fsa;
+pub mod pipe;
 
 mod admit;
 mod connection;

@@ -313,6 +313,7 @@ fn session(tree: &Arc<TreeConnect>) -> Arc<Session> {
         channels: Mutex::new(BTreeMap::new()),
         trees: Mutex::new(BTreeMap::from([(tree.id, tree.clone())])),
         opens: Mutex::new(BTreeMap::new()),
+        pipes: Mutex::new(BTreeMap::new()),
         next_tree: AtomicU32::new(6),
         next_nonce: AtomicU64::new(1),
     })

@@ -14,6 +14,7 @@ use wire::{SessionId, TreeId};
 use crate::effect::{Account, AccountKind, ConnectionId, Instant};
 use crate::seal::Seal;
 use crate::server::open::Open;
+use crate::server::pipe::Pipe;
 use crate::server::tree_connect::TreeConnect;
 
 /// A session that a user has logged in to. It is in the table of the server only once it is
@@ -30,6 +31,8 @@ pub(crate) struct Session {
     pub(crate) trees: Mutex<BTreeMap<TreeId, Arc<TreeConnect>>>,
     /// Session.OpenTable, by the volatile half of the FileId.
     pub(crate) opens: Mutex<BTreeMap<u64, Arc<Open>>>,
+    /// Its pipes, by the volatile half of the FileId.
+    pub(crate) pipes: Mutex<BTreeMap<u64, Arc<Pipe>>>,
     /// The next TreeId.
     pub(crate) next_tree: AtomicU32,
     /// Counts the nonces of what the server seals, over all channels: never one twice.

@@ -342,6 +342,7 @@ impl Connection {
             channels: Mutex::new(BTreeMap::from([(self.id, Channel { signing })])),
             trees: Mutex::new(BTreeMap::new()),
             opens: Mutex::new(BTreeMap::new()),
+            pipes: Mutex::new(BTreeMap::new()),
             next_tree: AtomicU32::new(1),
             next_nonce: AtomicU64::new(1),
         });

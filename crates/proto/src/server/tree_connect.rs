@@ -1,6 +1,5 @@
 //! TREE_CONNECT: a session enters a share. \[MS-SMB2\] 3.3.1.9, 3.3.5.7
 
-use alloc::string::String;
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
@@ -11,7 +10,7 @@ use wire::tree_connect::{Request, Response, ShareCapabilities, ShareFlags, Share
 use wire::{Status, TreeId};
 
 use crate::effect::Violation;
-use crate::server::config::{Share, ShareKind};
+use crate::server::config::{Share, ShareKind, folded};
 use crate::server::connection::Connection;
 use crate::server::context::Reply;
 use crate::server::session::Session;
@@ -59,9 +58,7 @@ impl Connection {
     }
 
     fn find_share(&self, name: &str) -> Result<Arc<Share>, Status> {
-        let name = folded(name);
-        let mut shares = self.server.config.shares.iter();
-        let found = shares.find(|share| folded(&share.name) == name);
+        let found = self.server.config.find_share(name);
         found.cloned().ok_or(Status::BAD_NETWORK_NAME)
     }
 
@@ -121,11 +118,6 @@ fn share_name(path: &str) -> &str {
         Some((_server, share)) => share,
         None => path,
     }
-}
-
-/// A name as it is compared: without regard to case.
-fn folded(name: &str) -> String {
-    name.chars().flat_map(char::to_lowercase).collect()
 }
 
 fn reply(tree: &TreeConnect, session: &Session) -> Reply {

@@ -12,6 +12,7 @@ mod directory_entries;
 mod ea;
 mod name;
 mod notify;
+mod pipe;
 mod rename;
 mod single;
 mod stream;
@@ -28,6 +29,7 @@ pub use directory_entries::DirectoryEntries;
 pub use ea::{EaFlags, EaNames, EaWriter, Eas, FullEa, put_ea_names};
 pub use name::{FileNameInformation, FileShortNameInformation};
 pub use notify::{FileAction, FileNotifyInformation, NotifyEntries, NotifyWriter};
+pub use pipe::{FilePipeInformation, FilePipeLocalInformation};
 pub use rename::{
     FileLinkInformation, FileRenameInformation, FileRenameInformationEx, RenameFlags,
 };
@@ -159,6 +161,8 @@ impl FileInfoClass {
             Self::ALLOCATION => Some(FileAllocationInformation::LEN),
             Self::END_OF_FILE => Some(FileEndOfFileInformation::LEN),
             Self::STREAM => Some(32),
+            Self::PIPE => Some(FilePipeInformation::LEN),
+            Self::PIPE_LOCAL => Some(FilePipeLocalInformation::LEN),
             Self::COMPRESSION => Some(FileCompressionInformation::LEN),
             Self::NETWORK_OPEN => Some(FileNetworkOpenInformation::LEN),
             Self::ATTRIBUTE_TAG => Some(FileAttributeTagInformation::LEN),

@@ -6,7 +6,7 @@ use wire::create_context::{RawContext, name};
 use wire::text::utf16;
 use wire::{Status, Utf16};
 
-use crate::server::config::{Limits, Share, ShareKind};
+use crate::server::config::Limits;
 use crate::server::scripted::{ALL, Created, World, disk_share, request};
 
 const READ: AccessMask = AccessMask::FILE_READ_DATA;
@@ -411,19 +411,6 @@ fn contexts_are_answered_by_their_names() {
     assert_eq!(created.contexts[0].1, [0, 0, 0, 0, 0xFF, 0x01, 0x1F, 0x00]);
     let metadata = world.disk.files["there"];
     assert_eq!(created.contexts[1].1[..8], metadata.key.file.to_le_bytes());
-}
-
-#[test]
-fn ipc_has_no_pipes_yet() {
-    let share = Share {
-        kind: ShareKind::Pipe,
-        ..disk_share()
-    };
-    let mut world = World::of(share, ALL, Limits::default());
-    assert_eq!(
-        status(&mut world, "srvsvc", |_| {}),
-        Status::OBJECT_NAME_NOT_FOUND
-    );
 }
 
 #[test]

@@ -1,0 +1,64 @@
+//! IOCTL on IPC$. \[MS-SMB2\] 3.3.5.15
+
+use wire::Status;
+use wire::fsctl::{CtlCode, PipePeek, PipeWait};
+use wire::ioctl::Request;
+
+use super::{open, transfer};
+use crate::server::context::{Context, Progress};
+use crate::server::ioctl::{self, check_flags, check_no_open, payload_bytes, reply};
+
+/// A pipe whose two ends are there. \[MS-FSCC\] 2.4.38
+pub(super) const CONNECTED: u32 = 3;
+
+/// Serves what is about pipes, and leaves the rest to those who serve it everywhere.
+pub(super) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+    let request = Request::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
+    match request.ctl_code {
+        CtlCode::DFS_GET_REFERRALS
+        | CtlCode::DFS_GET_REFERRALS_EX
+        | CtlCode::QUERY_NETWORK_INTERFACE_INFO => return ioctl::start(context, message),
+        _ => {}
+    }
+    context.check_charge(payload_bytes(&request)?)?;
+    check_flags(&request)?;
+    match request.ctl_code {
+        CtlCode::PIPE_TRANSCEIVE => transfer::transceive(context, &request),
+        CtlCode::PIPE_WAIT => wait(&request),
+        CtlCode::PIPE_PEEK => peek(context, &request),
+        _ => {
+            context.pipe(request.file_id)?;
+            Err(Status::FS_DRIVER_REQUIRED)
+        }
+    }
+}
+
+/// A pipe that is there can be opened at once. \[MS-SMB2\] 3.3.5.15.9
+fn wait(request: &Request<'_>) -> Result<Progress, Status> {
+    check_no_open(request)?;
+    let asked = PipeWait::decode(request.input).map_err(|_| Status::INVALID_PARAMETER)?;
+    let name = asked.name.decode().ok_or(Status::INVALID_PARAMETER)?;
+    open::find(&name).ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
+    Ok(Progress::Done(reply(request, &[])))
+}
+
+/// \[MS-SMB2\] 3.3.5.15.1, \[MS-FSCC\] 2.3.45. Samba does not know it, Windows does.
+fn peek(context: &mut Context<'_>, request: &Request<'_>) -> Result<Progress, Status> {
+    let pipe = context.pipe(request.file_id)?;
+    let room = (request.max_output_response as usize).checked_sub(PipePeek::HEAD_LEN);
+    let room = room.ok_or(Status::INVALID_PARAMETER)?;
+    let state = pipe.state.lock();
+    if let Some(status) = state.is_over() {
+        return Err(status);
+    }
+    let (first, count) = state.peek();
+    let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+    let output = PipePeek {
+        state: CONNECTED,
+        read_data_available: number(state.unread_len()),
+        number_of_messages: number(count),
+        message_length: number(first.len()),
+        data: &first[..first.len().min(room)],
+    };
+    Ok(Progress::Done(reply(request, &output.encode())))
+}

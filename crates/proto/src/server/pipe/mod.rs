@@ -1,0 +1,123 @@
+//! The share of pipes: every command that comes on IPC$. \[MS-SMB2\] 3.3.5.9, 3.3.5.12, 3.3.5.13,
+//! 3.3.5.15.10
+//!
+//! A pipe is an open that no file system knows of: what the client writes is taken as remote
+//! procedure calls at once, and what they come to waits in the pipe until it is read. It has a
+//! table of its own, so that what handles files never meets one. What a pipe is not for is refused
+//! with the statuses of Samba.
+
+mod control;
+mod endpoint;
+mod info;
+mod open;
+mod service;
+mod state;
+mod transfer;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use wire::{Command, FileId, Status, change_notify, close, flush, lock, query_directory};
+
+use crate::effect::Now;
+use crate::server::Server;
+use crate::server::context::{Context, Progress, RelatedOpen, Reply};
+use crate::server::open::malformed;
+pub(crate) use open::Pipe;
+use service::{Caller, Service};
+use state::State;
+pub(crate) use transfer::Step;
+
+/// Starts on a request, whatever its command.
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+    match context.header.command {
+        Command::CREATE => open::start(context, message),
+        Command::READ => transfer::read(context, message),
+        Command::WRITE => transfer::write(context, message),
+        Command::IOCTL => control::start(context, message),
+        Command::QUERY_INFO => info::query(context, message),
+        Command::SET_INFO => info::set(context, message),
+        Command::CLOSE => {
+            let request = close::Request::decode(message).map_err(malformed)?;
+            close(context, request.file_id)
+        }
+        Command::FLUSH => {
+            // What was written was taken at once.
+            let request = flush::Request::decode(message).map_err(malformed)?;
+            context.pipe(request.file_id)?;
+            let reply = Reply::message(|out| flush::Response.encode(out));
+            Ok(Progress::Done(reply))
+        }
+        Command::LOCK => {
+            let request = lock::Request::decode(message).map_err(malformed)?;
+            context.pipe(request.file_id)?;
+            Err(Status::INVALID_HANDLE)
+        }
+        Command::QUERY_DIRECTORY => {
+            let request = query_directory::Request::decode(message).map_err(malformed)?;
+            context.pipe(request.file_id)?;
+            Err(Status::NOT_SUPPORTED)
+        }
+        Command::CHANGE_NOTIFY => {
+            let request = change_notify::Request::decode(message).map_err(malformed)?;
+            context.pipe(request.file_id)?;
+            Err(Status::INVALID_PARAMETER)
+        }
+        // No pipe has an oplock that could break.
+        _ => Err(Status::INVALID_PARAMETER),
+    }
+}
+
+/// Whoever takes it out of the table closes it. Who waits for data waits in vain.
+fn close(context: &mut Context<'_>, id: FileId) -> Result<Progress, Status> {
+    let pipe = context.pipe(id)?;
+    let taken = context.session.pipes.lock().remove(&pipe.id.volatile);
+    let pipe = taken.ok_or(Status::FILE_CLOSED)?;
+    context.post(pipe.end());
+    let response = close::Response::default();
+    let reply = Reply::message(|out| response.encode(out));
+    Ok(Progress::Done(reply))
+}
+
+impl Context<'_> {
+    /// The pipe that a request names. It becomes the open of the compound.
+    /// \[MS-SMB2\] 3.3.5.2.7.2
+    fn pipe(&mut self, id: FileId) -> Result<Arc<Pipe>, Status> {
+        let id = match (id, *self.related_open) {
+            (FileId::RELATED, RelatedOpen::Open(id)) => id,
+            (FileId::RELATED, RelatedOpen::Failed(status)) => return Err(status),
+            (id, _) => id,
+        };
+        let pipe = self.session.pipes.lock().get(&id.volatile).cloned();
+        let pipe = pipe.filter(|pipe| pipe.id == id && pipe.tree == self.tree.id);
+        let pipe = pipe.ok_or(Status::FILE_CLOSED)?;
+        *self.related_open = RelatedOpen::Open(id);
+        Ok(pipe)
+    }
+}
+
+/// What a client that writes these bytes to the pipe of this name, piece by piece, could read, a
+/// fragment each: for fuzzers, which need no connection for that.
+pub fn converse(server: &Server, now: Now, pipe: &str, writes: &[&[u8]]) -> Option<Vec<Vec<u8>>> {
+    let service = Service::named(pipe)?;
+    let mut state = State::new(service, 1);
+    let caller = Caller {
+        server,
+        now,
+        is_named: true,
+    };
+    let mut read = Vec::new();
+    for bytes in writes {
+        if state.write(bytes).is_err() {
+            break;
+        }
+        while let Some(call) = state.next_call() {
+            let result = service.call(&caller, call.opnum, &call.stub);
+            state.answer(&call, result);
+        }
+        while let Some((bytes, _)) = state.read(usize::MAX) {
+            read.push(bytes);
+        }
+    }
+    Some(read)
+}

@@ -1,0 +1,117 @@
+//! CREATE on IPC$: a pipe is opened. \[MS-SMB2\] 3.3.5.9
+
+use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
+
+use spin::Mutex;
+use wire::access::{FileAttributes, OplockLevel};
+use wire::create::{CreateAction, Request, Response, ResponseFlags};
+use wire::create_context::name;
+use wire::{FileId, FileTime, Status, TreeId};
+
+use super::service::Service;
+use super::state::State;
+use crate::server::context::{Context, Progress, RelatedOpen, Reply};
+use crate::server::fsa::oplock::Mail;
+use crate::server::open::malformed;
+
+/// Pipes that one session has open at one time. Clients open one for each interface that they
+/// call, and close it soon.
+const MAX_PIPES: usize = 256;
+/// Bytes that the client is told a pipe takes up, as Windows and Samba have it.
+pub(super) const ALLOCATION: u64 = 4096;
+
+/// A pipe as a client has it open.
+#[derive(Debug)]
+pub(crate) struct Pipe {
+    pub(crate) id: FileId,
+    pub(crate) tree: TreeId,
+    pub(super) service: Service,
+    pub(super) state: Mutex<State>,
+}
+
+impl Pipe {
+    /// Nothing comes any more. Who waits for it is to be told.
+    pub(crate) fn end(&self) -> Mail {
+        self.state.lock().end()
+    }
+}
+
+/// Opens a pipe. As with Samba neither rights nor dispositions matter.
+pub(super) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+    let request = Request::decode(message).map_err(malformed)?;
+    let reconnects = [name::DURABLE_RECONNECT, name::DURABLE_RECONNECT_V2];
+    let mut contexts = request.contexts.iter();
+    if contexts.any(|context| reconnects.contains(&context.name)) {
+        return Err(Status::OBJECT_NAME_NOT_FOUND);
+    }
+    let path = request.name.decode().ok_or(Status::OBJECT_NAME_INVALID)?;
+    let service = find(&path).ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
+    let pipe = Arc::new(make(context, service));
+    register(context, &pipe)?;
+    *context.related_open = RelatedOpen::Open(pipe.id);
+    let response = describe(pipe.id);
+    let reply = Reply::message(|out| response.encode(out));
+    Ok(Progress::Done(reply))
+}
+
+/// The service behind `srvsvc`, `\srvsvc`, `\PIPE\srvsvc`, in any case: clients write all of these.
+pub(super) fn find(path: &str) -> Option<Service> {
+    let path = path.strip_prefix('\\').unwrap_or(path);
+    let name = match path.split_once('\\') {
+        Some((folder, name)) if folder.eq_ignore_ascii_case("pipe") => name,
+        Some(_) => return None,
+        None => path,
+    };
+    Service::named(name)
+}
+
+fn make(context: &Context<'_>, service: Service) -> Pipe {
+    let number = context.server.next_open.fetch_add(1, Ordering::Relaxed);
+    let id = FileId {
+        persistent: number,
+        volatile: number,
+    };
+    // Not 0, which asks for a group where a client says it.
+    let group = u32::try_from(number % 0xFFFF_FFFF).expect("the rest is smaller") + 1;
+    Pipe {
+        id,
+        tree: context.tree.id,
+        service,
+        state: Mutex::new(State::new(service, group)),
+    }
+}
+
+/// Enters a pipe in its session's table. Fails where the session or tree ended meanwhile: who ends
+/// them takes them out of their tables first.
+fn register(context: &Context<'_>, pipe: &Arc<Pipe>) -> Result<(), Status> {
+    let session = &context.session;
+    let mut pipes = session.pipes.lock();
+    if pipes.len() >= MAX_PIPES {
+        return Err(Status::INSUFFICIENT_RESOURCES);
+    }
+    pipes.insert(pipe.id.volatile, pipe.clone());
+    drop(pipes);
+    let is_there = session.trees.lock().contains_key(&pipe.tree);
+    if !is_there && session.pipes.lock().remove(&pipe.id.volatile).is_some() {
+        return Err(Status::NETWORK_NAME_DELETED);
+    }
+    Ok(())
+}
+
+fn describe(file_id: FileId) -> Response<'static> {
+    Response {
+        oplock_level: OplockLevel::NONE,
+        flags: ResponseFlags::NONE,
+        create_action: CreateAction::OPENED,
+        creation_time: FileTime(0),
+        last_access_time: FileTime(0),
+        last_write_time: FileTime(0),
+        change_time: FileTime(0),
+        allocation_size: ALLOCATION,
+        end_of_file: 0,
+        file_attributes: FileAttributes::NORMAL,
+        file_id,
+        contexts: alloc::vec::Vec::new(),
+    }
+}

@@ -1,0 +1,168 @@
+//! What a pipe holds: what was written and is not a call yet, what was answered and is not read
+//! yet, and who waits for it.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use wire::Status;
+use wire::rpc::FaultStatus;
+
+use super::endpoint::{Action, Broken, Call, Endpoint};
+use super::service::Service;
+use crate::effect::{ConnectionId, Notice, OpId};
+use crate::server::fsa::oplock::Mail;
+
+/// Bytes of one write. What is written is taken at once, and fragments are shorter by far.
+pub(super) const MAX_WRITE: usize = 64 << 10;
+/// Bytes of answers that a client may leave unread: with more it is not heard until it reads. An
+/// answer of any length may follow the last byte.
+const MAX_UNREAD: usize = 64 << 10;
+/// Reads that may wait for one pipe: the credits of a connection.
+const MAX_WAITING: usize = 8192;
+
+/// What a pipe holds.
+#[derive(Debug)]
+pub(super) struct State {
+    endpoint: Endpoint,
+    /// Answers, a fragment each; of the first a part may have been read.
+    unread: VecDeque<Vec<u8>>,
+    /// Bytes of the first that are read.
+    read: usize,
+    unread_len: usize,
+    waiting: VecDeque<(ConnectionId, OpId)>,
+    /// 1 for messages, as set by FilePipeInformation. Fragments are told apart either way.
+    pub(super) read_mode: u32,
+    /// The client wrote what makes no sense: what was answered can be read, no more.
+    is_broken: bool,
+    is_closed: bool,
+}
+
+impl State {
+    pub(super) fn new(service: Service, group: u32) -> Self {
+        Self {
+            endpoint: Endpoint::new(service, group),
+            unread: VecDeque::new(),
+            read: 0,
+            unread_len: 0,
+            waiting: VecDeque::new(),
+            read_mode: 1,
+            is_broken: false,
+            is_closed: false,
+        }
+    }
+
+    /// Takes what the client writes. Do the calls of [`Self::next_call`] afterwards.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Status> {
+        if self.is_closed || self.is_broken {
+            return Err(Status::PIPE_DISCONNECTED);
+        }
+        if bytes.len() > MAX_WRITE {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        if self.unread_len > MAX_UNREAD {
+            return Err(Status::PIPE_BUSY);
+        }
+        self.endpoint.push(bytes);
+        Ok(())
+    }
+
+    /// The next call to be done. What needs no call is answered on the way.
+    pub(super) fn next_call(&mut self) -> Option<Call> {
+        while !self.is_broken {
+            // One write holds so many calls that their answers would be without bound.
+            if self.unread_len > MAX_UNREAD {
+                self.is_broken = true;
+                return None;
+            }
+            match self.endpoint.next() {
+                Ok(Some(Action::Answer(fragment))) => self.put(fragment),
+                Ok(Some(Action::Call(call))) => return Some(call),
+                Ok(None) => return None,
+                Err(Broken) => self.is_broken = true,
+            }
+        }
+        None
+    }
+
+    /// Takes what a call came to.
+    pub(super) fn answer(&mut self, call: &Call, result: Result<Vec<u8>, FaultStatus>) {
+        for fragment in call.answer(result) {
+            self.put(fragment);
+        }
+    }
+
+    fn put(&mut self, fragment: Vec<u8>) {
+        self.unread_len += fragment.len();
+        self.unread.push_back(fragment);
+    }
+
+    /// Takes bytes of the first answer, and says whether more of it is left.
+    pub(super) fn read(&mut self, max_len: usize) -> Option<(Vec<u8>, bool)> {
+        let first = self.unread.front()?;
+        let left = &first[self.read..];
+        let taken = left[..left.len().min(max_len)].to_vec();
+        self.unread_len -= taken.len();
+        let has_more = taken.len() < left.len();
+        if has_more {
+            self.read += taken.len();
+        } else {
+            self.unread.pop_front();
+            self.read = 0;
+        }
+        Some((taken, has_more))
+    }
+
+    /// What is left of the first answer, and how many there are.
+    pub(super) fn peek(&self) -> (&[u8], usize) {
+        let first = self.unread.front().map(|first| &first[self.read..]);
+        (first.unwrap_or(&[]), self.unread.len())
+    }
+
+    /// Bytes that wait to be read.
+    pub(super) fn unread_len(&self) -> usize {
+        self.unread_len
+    }
+
+    /// Why nothing will ever come, if so.
+    pub(super) fn is_over(&self) -> Option<Status> {
+        match (self.is_closed, self.is_broken) {
+            (true, _) => Some(Status::PIPE_BROKEN),
+            (false, true) => Some(Status::PIPE_DISCONNECTED),
+            (false, false) => None,
+        }
+    }
+
+    /// Lets a read wait.
+    pub(super) fn wait(&mut self, waiter: (ConnectionId, OpId)) -> Result<(), Status> {
+        if self.waiting.len() >= MAX_WAITING {
+            return Err(Status::INSUFFICIENT_RESOURCES);
+        }
+        self.waiting.push_back(waiter);
+        Ok(())
+    }
+
+    /// A read waits no more.
+    pub(super) fn forget(&mut self, waiter: (ConnectionId, OpId)) {
+        self.waiting.retain(|other| *other != waiter);
+    }
+
+    /// Who is to look again: the read that has waited longest, if there is something for it, and
+    /// everybody if nothing will come. Whoever looked wakes the next.
+    pub(super) fn wake(&mut self) -> Mail {
+        let count = if self.is_over().is_some() {
+            self.waiting.len()
+        } else {
+            usize::from(!self.unread.is_empty()).min(self.waiting.len())
+        };
+        let woken = self.waiting.drain(..count);
+        woken
+            .map(|(connection, op)| (connection, Notice::PipeReadable(op)))
+            .collect()
+    }
+
+    /// The pipe is closed: who waits is to be told.
+    pub(super) fn end(&mut self) -> Mail {
+        self.is_closed = true;
+        self.wake()
+    }
+}

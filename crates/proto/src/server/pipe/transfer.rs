@@ -1,0 +1,219 @@
+//! READ, WRITE and PIPE_TRANSCEIVE. \[MS-SMB2\] 3.3.5.12, 3.3.5.13, 3.3.5.15.10
+//!
+//! A read takes from one answer at a time, and waits where there is none. One of no bytes waits
+//! too: for the pipe to be closed, as on Windows and Samba (smbtorture smb2.credits.ipc_max_data_zero).
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use wire::Status;
+use wire::fsctl::CtlCode;
+use wire::header::HEADER_LEN;
+use wire::read::{Channel, DATA_OFFSET};
+use wire::{FileId, ioctl, read, write};
+
+use super::Pipe;
+use super::service::Caller;
+use crate::effect::{FileKey, OpId, Outcome};
+use crate::server::context::{self, Body, Context, Parked, Progress, Reply};
+use crate::server::open::malformed;
+
+/// Bytes that one read takes, at most, as with Samba.
+const MAX_READ: u32 = 65_535;
+
+/// A read that waits.
+pub(crate) struct Step {
+    pipe: Arc<Pipe>,
+    max_len: u32,
+    /// How it is answered.
+    answer: Answer,
+    /// Under which it waits.
+    op: OpId,
+}
+
+/// How a read is answered.
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    Read,
+    Transceive(FileId),
+}
+
+/// READ.
+pub(super) fn read(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+    let request = read::Request::decode(message).map_err(malformed)?;
+    context.check_charge(request.length)?;
+    let pipe = context.pipe(request.file_id)?;
+    if request.length > context.max_read() || request.channel != Channel::NONE {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    Step {
+        pipe,
+        max_len: request.length.min(MAX_READ),
+        answer: Answer::Read,
+        op: context.op(),
+    }
+    .start(context)
+}
+
+/// WRITE.
+pub(super) fn write(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+    let request = write::Request::decode(message).map_err(malformed)?;
+    let length = u32::try_from(request.data.len()).unwrap_or(u32::MAX);
+    context.check_charge(length)?;
+    let pipe = context.pipe(request.file_id)?;
+    if length > context.max_write() || request.channel != Channel::NONE {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    put(context, &pipe, request.data)?;
+    let response = write::Response { count: length };
+    let reply = Reply::message(|out| response.encode(out));
+    Ok(Progress::Done(reply))
+}
+
+/// PIPE_TRANSCEIVE: writes, and reads what comes of it.
+pub(super) fn transceive(
+    context: &mut Context<'_>,
+    request: &ioctl::Request<'_>,
+) -> Result<Progress, Status> {
+    let pipe = context.pipe(request.file_id)?;
+    if request.max_output_response > context.max_transact() {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    put(context, &pipe, request.input)?;
+    Step {
+        pipe,
+        max_len: request.max_output_response.min(MAX_READ),
+        answer: Answer::Transceive(request.file_id),
+        op: context.op(),
+    }
+    .start(context)
+}
+
+/// Takes what the client writes, and does the calls that it makes.
+fn put(context: &mut Context<'_>, pipe: &Pipe, bytes: &[u8]) -> Result<(), Status> {
+    let is_named = context.session.state.lock().is_named();
+    pipe.state.lock().write(bytes)?;
+    let caller = Caller {
+        server: context.server,
+        now: context.now,
+        is_named,
+    };
+    // The lock is not held over a call, which looks at the tables of sessions.
+    loop {
+        let Some(call) = pipe.state.lock().next_call() else {
+            break;
+        };
+        let result = pipe.service.call(&caller, call.opnum, &call.stub);
+        pipe.state.lock().answer(&call, result);
+    }
+    let mail = pipe.state.lock().wake();
+    context.post(mail);
+    Ok(())
+}
+
+impl Step {
+    fn start(self, context: &mut Context<'_>) -> Result<Progress, Status> {
+        let (is_last, progress) = (context.is_last, self.look(context)?);
+        match progress {
+            // Windows and Samba wait for nothing amid a compound.
+            Progress::Park(_, context::Step::Pipe(step)) if !is_last => {
+                step.give_up(context);
+                Err(Status::INTERNAL_ERROR)
+            }
+            progress => Ok(progress),
+        }
+    }
+
+    pub(crate) fn resume(
+        self,
+        context: &mut Context<'_>,
+        outcome: Outcome,
+    ) -> Result<Progress, Status> {
+        match outcome {
+            Outcome::Done => self.look(context),
+            // It was cancelled, or its tree or session ends.
+            Outcome::Failed(status) => {
+                self.give_up(context);
+                Err(status)
+            }
+            _ => Err(Status::INTERNAL_ERROR),
+        }
+    }
+
+    /// Takes what there is, or waits for it.
+    fn look(self, context: &mut Context<'_>) -> Result<Progress, Status> {
+        let mut state = self.pipe.state.lock();
+        let taken = match self.max_len {
+            0 => None,
+            max_len => state.read(max_len as usize),
+        };
+        let Some((bytes, has_more)) = taken else {
+            if let Some(status) = state.is_over() {
+                return Err(status);
+            }
+            state.wait((context.connection, self.op))?;
+            drop(state);
+            let parked = Parked {
+                op: self.op,
+                key: FileKey::default(),
+                until: None,
+            };
+            return Ok(Progress::Park(parked, context::Step::Pipe(self)));
+        };
+        let mail = state.wake();
+        drop(state);
+        context.post(mail);
+        Ok(Progress::Done(self.answer.reply(&bytes, has_more)))
+    }
+
+    /// Waits no more; what came meanwhile is for the next.
+    fn give_up(&self, context: &mut Context<'_>) {
+        let mut state = self.pipe.state.lock();
+        state.forget((context.connection, self.op));
+        let mail = state.wake();
+        drop(state);
+        context.post(mail);
+    }
+}
+
+impl Answer {
+    /// Samba tells of a READ that leaves a part of the message nothing, and of a transaction
+    /// BUFFER_OVERFLOW.
+    fn reply(self, bytes: &[u8], has_more: bool) -> Reply {
+        match self {
+            Self::Read => read_reply(bytes),
+            Self::Transceive(file_id) => {
+                let response = ioctl::Response {
+                    ctl_code: CtlCode::PIPE_TRANSCEIVE,
+                    file_id,
+                    flags: ioctl::IoctlFlags::NONE,
+                    input: &[],
+                    output: bytes,
+                };
+                let status = match has_more {
+                    true => Status::BUFFER_OVERFLOW,
+                    false => Status::SUCCESS,
+                };
+                Reply::with_status(status, |out| response.encode(out))
+            }
+        }
+    }
+}
+
+/// The bytes stand in the message itself: no driver holds them.
+fn read_reply(bytes: &[u8]) -> Reply {
+    let response = read::Response {
+        data_offset: DATA_OFFSET,
+        data_remaining: 0,
+        flags: read::ResponseFlags::NONE,
+    };
+    let length = u32::try_from(bytes.len()).expect("no more than was asked for");
+    let mut message = Vec::with_capacity(usize::from(DATA_OFFSET) + bytes.len());
+    message.resize(HEADER_LEN, 0);
+    response.encode_head(length, &mut message);
+    message.extend_from_slice(bytes);
+    Reply {
+        status: Status::SUCCESS,
+        body: Body::Message(message),
+    }
+}
