@@ -286,6 +286,31 @@ pub enum FileOp {
         /// Bytes.
         length: u64,
     },
+    /// Copy bytes from one open to another; [`Outcome::Copied`].
+    CopyRange(CopyPlan),
+    /// Make bytes zero, up to the end of the file, which stays; [`Outcome::Zeroed`].
+    ZeroRange {
+        /// The file.
+        file: LocalOpen,
+        /// Bytes from the start of the file.
+        range: Range<u64>,
+    },
+    /// Set or clear the attribute SPARSE, which nothing else touches; [`Outcome::Metadata`].
+    SetSparse {
+        /// The file.
+        file: LocalOpen,
+        /// Whether bytes that were never written need not take space.
+        is_sparse: bool,
+    },
+    /// Which bytes of a range take space: all, of a file that is not SPARSE; [`Outcome::Ranges`].
+    AllocatedRanges {
+        /// The file.
+        file: LocalOpen,
+        /// Bytes from the start of the file.
+        range: Range<u64>,
+        /// Ranges at most.
+        limit: usize,
+    },
     /// Put on stable storage; [`Outcome::Done`].
     Flush(LocalOpen),
     /// Give the file another name; [`Outcome::Renamed`].
@@ -338,6 +363,7 @@ impl FileOp {
         match self {
             Self::Open(plan) => plan.share,
             Self::ReadDirectory(plan) => plan.file.share,
+            Self::CopyRange(plan) => plan.target.share,
             Self::Close(file)
             | Self::Stat(file)
             | Self::Flush(file)
@@ -349,6 +375,9 @@ impl FileOp {
             | Self::SetMode { file, .. }
             | Self::SetEndOfFile { file, .. }
             | Self::SetAllocation { file, .. }
+            | Self::ZeroRange { file, .. }
+            | Self::SetSparse { file, .. }
+            | Self::AllocatedRanges { file, .. }
             | Self::Rename { file, .. }
             | Self::Link { file, .. }
             | Self::Unlink { file, .. }
@@ -428,6 +457,21 @@ pub struct DirectoryPlan {
     pub select: Select,
     /// Entries at most. Fewer come only at the end.
     pub limit: u32,
+}
+
+/// Copy bytes. The two ranges may overlap: what is copied is what was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyPlan {
+    /// Where from: perhaps another share.
+    pub source: LocalOpen,
+    /// Bytes from the start of the source.
+    pub source_offset: u64,
+    /// Where to. The operation is for its share, and its token writes.
+    pub target: LocalOpen,
+    /// Bytes from the start of the target.
+    pub target_offset: u64,
+    /// Bytes. All of them lie before the end of the source: else INVALID_VIEW_SIZE.
+    pub length: u32,
 }
 
 /// Times and attributes to change; `None` leaves them.
@@ -547,6 +591,8 @@ pub struct VolumeInfo {
     pub serial: u64,
     /// UTF-16 units in a name.
     pub max_name: u32,
+    /// Whether files can be SPARSE.
+    pub has_sparse_files: bool,
     /// Birth of the volume.
     pub created: FileTime,
 }
@@ -573,6 +619,18 @@ pub enum Outcome {
     Found(Option<Metadata>),
     /// Of [`FileOp::ReadDirectory`]. No entries: the end.
     Directory(Vec<DirectoryEntry>),
+    /// Of [`FileOp::CopyRange`].
+    Copied {
+        /// Bytes that were copied, from the start of the range.
+        count: u32,
+        /// Why no more than these; SUCCESS if these are all.
+        status: Status,
+    },
+    /// Of [`FileOp::ZeroRange`]: up to which byte the range is zero by now. Not to its end where
+    /// much has to be written: then the rest is asked for next.
+    Zeroed(u64),
+    /// Of [`FileOp::AllocatedRanges`]: as many as were asked for, or all.
+    Ranges(Vec<Range<u64>>),
     /// Of [`FileOp::Volume`].
     Volume(VolumeInfo),
     /// Of [`Effect::Authenticate`].

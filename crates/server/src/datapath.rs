@@ -11,8 +11,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use proto::effect::{
-    Authenticate, Authenticated, Effect, FileOp, LocalOpen, OpId, Outbound, Outcome, Payload,
-    ReadPlan, WriteData, WritePlan,
+    Authenticate, Authenticated, CopyPlan, Effect, FileOp, LocalOpen, OpId, Outbound, Outcome,
+    Payload, ReadPlan, WriteData, WritePlan,
 };
 use ring::{Buffer, File, Personality};
 use tracing::warn;
@@ -83,7 +83,8 @@ impl Connection {
                 Effect::File(op, operation) => self.file(state, op, operation),
                 Effect::Authenticate(op, leg) => self.authenticate(state, op, leg),
                 Effect::EndConversation(conversation) => state.logins.end(conversation),
-                // Nothing here runs long enough to be worth stopping.
+                // Nothing here runs long enough to be worth stopping: the core asks for what takes
+                // long in pieces.
                 Effect::Cancel(_) => {}
                 Effect::Release(token) => drop(state.payloads.take(token)),
                 Effect::Notify(connection, notice) => self.worker.notify(connection, notice),
@@ -324,6 +325,11 @@ impl Connection {
     }
 
     fn file(self: &Rc<Self>, state: &mut State, op: OpId, operation: FileOp) {
+        if let FileOp::CopyRange(plan) = operation
+            && plan.source.share != plan.target.share
+        {
+            return self.copy_between(op, plan);
+        }
         let file_system = Arc::clone(self.worker.shares().of_operation(&operation));
         match file_system.execute(&operation, Effort::Cached) {
             Attempt::Done(outcome) => self.complete_now(state, op, outcome),
@@ -338,6 +344,18 @@ impl Connection {
                 });
             }
         }
+    }
+
+    /// Copies from one share to another, on a thread.
+    fn copy_between(self: &Rc<Self>, op: OpId, plan: CopyPlan) {
+        let shares = self.worker.shares();
+        let [source, target] =
+            [plan.source, plan.target].map(|file| Arc::clone(shares.of_open(file)));
+        let handle = self.handle().clone();
+        self.run(op, async move {
+            let copy = move || vfs::copy::between(&*source, &*target, &plan);
+            handle.blocking(copy).await
+        });
     }
 
     /// Takes a login a leg further. A refusal is told no sooner than the delay.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proto::effect::{FileOp, LocalOpen, Outcome, Payload, PayloadToken, ReadPlan, ShareId};
 use vfs::memory::{Memory, Options};
-use vfs::{Attempt, Effort, FileSystem};
+use vfs::{Attempt, Effort, FileSystem, copy};
 use wire::{FileTime, Status};
 
 use crate::check::{Check, ensure};
@@ -62,6 +62,10 @@ impl Disk {
         arm(memory, faults, &mut self.choices);
         memory.set_time(now);
         match work {
+            Work::File(FileOp::CopyRange(plan)) if plan.source.share != plan.target.share => {
+                let source = &self.shares[plan.source.share.0 as usize];
+                Some(copy::between(source, memory, plan))
+            }
             Work::File(operation) => memory.execute(operation, effort).done(),
             Work::Read(plan) => {
                 let mut bytes = vec![0; plan.length as usize];

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attributes;
+pub mod copy;
 pub mod dosattrib;
 pub mod errno;
 pub mod fold;

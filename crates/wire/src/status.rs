@@ -44,6 +44,8 @@ open_enum! {
         END_OF_FILE = 0xC000_0011,
         /// The login needs another leg.
         MORE_PROCESSING_REQUIRED = 0xC000_0016,
+        /// A range that is to be copied does not end within the file.
+        INVALID_VIEW_SIZE = 0xC000_001F,
         /// Not enough memory.
         NO_MEMORY = 0xC000_0017,
         /// Not allowed.

@@ -8,6 +8,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use spin::Mutex;
@@ -24,9 +25,9 @@ use wire::{
 };
 
 use crate::effect::{
-    Access, Account, AccountKind, ConnectionId, DirectoryEntry, Effect, Effects, Existing, FileKey,
-    FileKind, FileOp, Instant, KindWanted, LocalOpen, Metadata, Notice, Now, OpenPlan, Opened,
-    Outcome, Payload, PayloadToken, ReadPlan, ShareId, VolumeInfo, WritePlan,
+    Access, Account, AccountKind, ConnectionId, CopyPlan, DirectoryEntry, Effect, Effects,
+    Existing, FileKey, FileKind, FileOp, Instant, KindWanted, LocalOpen, Metadata, Notice, Now,
+    OpenPlan, Opened, Outcome, Payload, PayloadToken, ReadPlan, ShareId, VolumeInfo, WritePlan,
 };
 use crate::path::SharePath;
 use crate::server::Server;
@@ -319,6 +320,9 @@ fn session(tree: &Arc<TreeConnect>) -> Arc<Session> {
     })
 }
 
+/// Bytes that the disk makes zero at a time.
+pub(crate) const ZEROS_MAX: u64 = 1 << 20;
+
 /// A file system of a few lines.
 pub(crate) struct Disk {
     /// By name in lower case.
@@ -333,6 +337,10 @@ pub(crate) struct Disk {
     pub(crate) fail_next: Option<Status>,
     /// Fails the next overwrite.
     pub(crate) fail_overwrite: Option<Status>,
+    /// Bytes of the next copies after which the disk is full.
+    pub(crate) copy_stops_after: Option<u32>,
+    /// What takes space in every file.
+    pub(crate) pieces: Vec<Range<u64>>,
     /// What a directory lists, and how far it was listed.
     pub(crate) entries: Vec<DirectoryEntry>,
     listed: usize,
@@ -350,6 +358,8 @@ impl Disk {
             released: Vec::new(),
             fail_next: None,
             fail_overwrite: None,
+            copy_stops_after: None,
+            pieces: Vec::new(),
             entries: Vec::new(),
             listed: 0,
             next_number: 100,
@@ -430,6 +440,21 @@ impl Disk {
         Outcome::Written(count)
     }
 
+    fn copy(&mut self, plan: &CopyPlan) -> Outcome {
+        if plan.source_offset + u64::from(plan.length) > self.of(plan.source).size {
+            return Outcome::Failed(Status::INVALID_VIEW_SIZE);
+        }
+        let (count, status) = match self.copy_stops_after {
+            Some(count) => (count, Status::DISK_FULL),
+            None => (plan.length, Status::SUCCESS),
+        };
+        let metadata = self.of(plan.target);
+        let end = plan.target_offset + u64::from(count);
+        metadata.size = metadata.size.max(end);
+        metadata.written = FileTime(9_999);
+        Outcome::Copied { count, status }
+    }
+
     fn of(&mut self, file: LocalOpen) -> &mut Metadata {
         let key = self.opens[&file];
         let mut files = self.files.values_mut();
@@ -495,8 +520,26 @@ impl Disk {
                 available: 40,
                 serial: 0x1_2345_6789,
                 max_name: 255,
+                has_sparse_files: true,
                 created: FileTime(5_000),
             }),
+            FileOp::CopyRange(plan) => self.copy(&plan),
+            FileOp::ZeroRange { file, range } => {
+                self.of(file).written = FileTime(9_999);
+                Outcome::Zeroed(range.end.min(range.start + ZEROS_MAX))
+            }
+            FileOp::SetSparse { file, is_sparse } => {
+                let metadata = self.of(file);
+                let others = metadata.attributes.without(FileAttributes::SPARSE_FILE);
+                let sparse = FileAttributes::SPARSE_FILE;
+                metadata.attributes = if is_sparse { others | sparse } else { others };
+                Outcome::Metadata(*metadata)
+            }
+            FileOp::AllocatedRanges { range, limit, .. } => {
+                let within = |piece: &Range<u64>| piece.start < range.end;
+                let pieces = self.pieces.iter().filter(|piece| within(piece));
+                Outcome::Ranges(pieces.take(limit).cloned().collect())
+            }
             FileOp::Close(_)
             | FileOp::Flush(_)
             | FileOp::Link { .. }

@@ -1,6 +1,7 @@
 //! The bytes of a file in memory, with holes.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Bytes in a page.
 pub(crate) const PAGE: u64 = 4096;
@@ -70,10 +71,40 @@ impl Bytes {
             self.len = self.len.max(offset + count);
         }
     }
+
+    /// Makes bytes zero; whole pages of them give their memory back.
+    pub(crate) fn zero(&mut self, range: Range<u64>) {
+        let (start, count) = (range.start, range.end.saturating_sub(range.start));
+        for page in pages(start, count) {
+            let (within, _) = overlap(page, start, count);
+            if within.len() as u64 == PAGE {
+                self.pages.remove(&page);
+            } else if let Some(bytes) = self.pages.get_mut(&page) {
+                bytes[within].fill(0);
+            }
+        }
+    }
+
+    /// The ranges that take memory, in order: neighbours are one.
+    pub(crate) fn ranges(&self, within: Range<u64>, limit: usize) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        let end = within.end.min(self.len);
+        let touched = within.start / PAGE..end.div_ceil(PAGE).max(within.start / PAGE);
+        for (page, _) in self.pages.range(touched) {
+            let piece = (page * PAGE).max(within.start)..((page + 1) * PAGE).min(end);
+            let is_full = ranges.len() == limit;
+            match ranges.last_mut().filter(|last| last.end == piece.start) {
+                Some(last) => last.end = piece.end,
+                None if is_full => break,
+                None => ranges.push(piece),
+            }
+        }
+        ranges
+    }
 }
 
 /// The pages that a range touches.
-fn pages(offset: u64, count: u64) -> std::ops::Range<u64> {
+fn pages(offset: u64, count: u64) -> Range<u64> {
     match count {
         0 => 0..0,
         _ => offset / PAGE..(offset + count).div_ceil(PAGE),
@@ -81,7 +112,7 @@ fn pages(offset: u64, count: u64) -> std::ops::Range<u64> {
 }
 
 /// Where a range and a page meet: within the page, and within the range.
-fn overlap(page: u64, offset: u64, count: u64) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
+fn overlap(page: u64, offset: u64, count: u64) -> (Range<usize>, Range<usize>) {
     let start = offset.max(page * PAGE);
     let end = (offset + count).min((page + 1) * PAGE);
     let from = |base: u64| (start - base) as usize..(end - base) as usize;
@@ -116,6 +147,26 @@ mod tests {
         assert!(into[10..].iter().all(|byte| *byte == 0));
     }
 
+    #[test]
+    fn zeros_take_no_memory_where_they_fill_a_page() {
+        let mut bytes = Bytes::default();
+        bytes.write(0, &[9; 4 * PAGE as usize]);
+        bytes.zero(10..3 * PAGE);
+        assert_eq!(bytes.len(), 4 * PAGE);
+        let all = |limit| bytes.ranges(0..u64::MAX, limit);
+        assert_eq!(all(9), [0..PAGE, 3 * PAGE..4 * PAGE]);
+        assert_eq!(all(1), all(9)[..1]);
+        assert_eq!(
+            bytes.ranges(5..3 * PAGE + 1, 9),
+            [5..PAGE, 3 * PAGE..3 * PAGE + 1]
+        );
+        assert_eq!(bytes.ranges(PAGE..3 * PAGE, 9), []);
+        assert_eq!(bytes.ranges(5 * PAGE..6 * PAGE, 9), []);
+        let mut into = [7; 12];
+        assert_eq!(bytes.read(0, &mut into), 12);
+        assert_eq!(into, [9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 0, 0]);
+    }
+
     proptest! {
         #[test]
         fn it_behaves_as_a_vector(
@@ -127,6 +178,13 @@ mod tests {
                 if fill % 4 == 0 {
                     bytes.set_len(offset);
                     model.resize(offset as usize, 0);
+                    continue;
+                }
+                if fill % 4 == 1 {
+                    let end = (offset + count as u64).min(bytes.len());
+                    bytes.zero(offset..end);
+                    let hole = model.get_mut(offset as usize..end as usize);
+                    hole.unwrap_or_default().fill(0);
                     continue;
                 }
                 bytes.write(offset, &vec![fill; count]);

@@ -9,6 +9,7 @@ mod data;
 mod list;
 mod names;
 mod open;
+mod ranges;
 mod tree;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -235,6 +236,12 @@ impl State {
             FileOp::SetMode { file, mode } => self.set_mode(*file, *mode),
             FileOp::SetEndOfFile { file, length } => self.set_end_of_file(*file, *length),
             FileOp::SetAllocation { file, length } => self.set_allocation(*file, *length),
+            FileOp::CopyRange(plan) => self.copy_range(plan),
+            FileOp::ZeroRange { file, range } => self.zero_range(*file, range),
+            FileOp::SetSparse { file, is_sparse } => self.set_sparse(*file, *is_sparse),
+            FileOp::AllocatedRanges { file, range, limit } => {
+                self.allocated_ranges(*file, range, *limit)
+            }
             FileOp::Flush(file) => self.open_of(*file).map(|_| Outcome::Done),
             FileOp::Rename { file, to, replace } => self.rename(*file, to, *replace),
             FileOp::Link { file, to, replace } => self.link(*file, to, *replace),
@@ -295,7 +302,7 @@ impl State {
         node.accessed = accessed.unwrap_or(node.accessed);
         node.written = written.unwrap_or(node.written);
         node.changed = changed.unwrap_or(now);
-        node.kept = attributes.map_or(node.kept, attributes::kept);
+        node.kept = attributes.map_or(node.kept, |asked| attributes::replaced(node.kept, asked));
         self.stat(file)
     }
 
@@ -334,6 +341,7 @@ impl State {
             available: free,
             serial: 1,
             max_name: 255,
+            has_sparse_files: true,
             created: self.tree.node(ROOT).created,
         }))
     }

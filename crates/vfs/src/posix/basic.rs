@@ -76,8 +76,9 @@ impl Posix {
             return asked.map_or(Ok(()), |asked| set_writable(file, &stat, asked));
         }
         let is = self.metadata(file.subject(), &stat, "");
+        let asked = asked.unwrap_or(is.attributes);
         let info = DosInfo {
-            attributes: Some(attributes::kept(asked.unwrap_or(is.attributes))),
+            attributes: Some(attributes::replaced(is.attributes, asked)),
             created: Some(created.unwrap_or(is.created)),
         };
         let stored = self.store(file.subject(), info);
@@ -190,6 +191,7 @@ impl Posix {
             available: volume.f_bavail,
             serial: volume.f_fsid,
             max_name: u32::try_from(volume.f_namemax).unwrap_or(u32::MAX),
+            has_sparse_files: self.keeps_attributes,
             created: self.metadata_with(&root, None, "").created,
         }))
     }

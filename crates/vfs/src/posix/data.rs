@@ -75,7 +75,7 @@ impl Posix {
 
     /// Writes everything. What the file system can do without waiting is tried so first; where it
     /// cannot tell, as ext4, it is done all the same: it fits into memory, and almost never waits.
-    fn write_all(
+    pub(super) fn write_all(
         &self,
         fd: &OwnedFd,
         offset: Option<u64>,

@@ -12,8 +12,8 @@
 //! renaming and linking names, stat, attributes and times, and cutting a little. These may still
 //! wait for the journal of the file system, as in any server that does them inline.
 //!
-//! What reads or writes the disk by its nature would block: flushing, reserving, listing a
-//! directory, cutting more than [`CUT_MAX`] bytes, closing a file that has no name any more,
+//! What reads or writes the disk by its nature would block: flushing, reserving, copying, making
+//! bytes zero, asking which take space, listing a directory, cutting more than [`CUT_MAX`] bytes, closing a file that has no name any more,
 //! writing more than [`WRITE_MAX`] bytes or through to the disk, and reads that are not in the page
 //! cache. A file system in memory never blocks, and does everything inline.
 //!
@@ -30,6 +30,7 @@ mod index;
 mod list;
 mod names;
 mod open;
+mod ranges;
 mod scan;
 mod spellings;
 mod stat;
@@ -52,7 +53,7 @@ use self::index::Index;
 use self::walk::{Directories, Directory, Run};
 use crate::table::Table;
 use crate::{
-    Attempt, Descriptor, Effort, FileSystem, Step, Stop, attempt, attempt_bytes, dosattrib,
+    Attempt, Descriptor, Effort, FileSystem, Step, Stop, attempt, attempt_bytes, copy, dosattrib,
     identity,
 };
 
@@ -213,6 +214,19 @@ impl Posix {
             FileOp::SetAllocation { file, length } => self.with(*file, effort, |file, run| {
                 self.set_allocation(file, *length, run)
             }),
+            FileOp::CopyRange(_) if effort == Effort::Cached => Err(Stop::WouldBlock),
+            FileOp::CopyRange(plan) => Ok(copy::between(self, self, plan)),
+            FileOp::ZeroRange { file, range } => {
+                self.with(*file, effort, |file, run| self.zero_range(file, range, run))
+            }
+            FileOp::SetSparse { file, is_sparse } => {
+                self.with(*file, effort, |file, _| self.set_sparse(file, *is_sparse))
+            }
+            FileOp::AllocatedRanges { file, range, limit } => {
+                self.with(*file, effort, |file, run| {
+                    self.allocated_ranges(file, range, *limit, run)
+                })
+            }
             FileOp::Flush(file) => self.with(*file, effort, |file, run| self.flush(file, run)),
             FileOp::Rename { file, to, replace } => self.with(*file, effort, |file, run| {
                 self.rename(file, to, *replace, run)

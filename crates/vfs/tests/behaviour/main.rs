@@ -7,6 +7,7 @@ mod data;
 mod directories;
 mod names;
 mod opening;
+mod ranges;
 mod rights;
 mod share;
 
@@ -68,6 +69,23 @@ promises! {
         an_overwrite_leaves_nothing,
         a_file_opened_for_reading_is_not_written,
         a_directory_has_no_bytes,
+    }
+    ranges {
+        a_copy_brings_the_bytes_and_no_more,
+        a_copy_within_a_file_may_overlap_either_way,
+        a_copy_ends_before_the_source_does,
+        a_copy_needs_the_rights_to_read_and_to_write,
+        a_copy_between_shares_brings_the_bytes,
+        a_large_copy_is_whole,
+        zeros_replace_bytes_and_move_no_end,
+        zeros_need_the_right_to_write,
+        sparse_is_set_and_cleared_by_itself,
+        an_overwritten_file_is_not_sparse,
+        a_hole_in_a_sparse_file_takes_no_space,
+        a_file_that_is_not_sparse_takes_all_its_space,
+        ranges_are_listed_up_to_a_limit,
+        ranges_need_the_right_to_read,
+        directories_have_no_ranges,
     }
     names {
         a_rename_keeps_the_open,

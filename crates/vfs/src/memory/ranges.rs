@@ -1,0 +1,81 @@
+//! Ranges of files in memory: what is copied, what is made zero, what takes space.
+
+use std::ops::Range;
+
+use proto::effect::{CopyPlan, FileKind, LocalOpen, Outcome};
+use wire::Status;
+use wire::access::FileAttributes;
+
+use super::State;
+use crate::{attributes, copy, rights};
+
+impl State {
+    /// Copies within the share.
+    pub(super) fn copy_range(&mut self, plan: &CopyPlan) -> Result<Outcome, Status> {
+        let CopyPlan {
+            source,
+            source_offset,
+            target,
+            target_offset,
+            length,
+        } = *plan;
+        let from = self.data_of(source, rights::READ_DATA)?;
+        self.data_of(target, rights::WRITE_DATA)?;
+        copy::ends_within(plan, self.bytes_mut(from).len())?;
+        let mut bytes = vec![0; length as usize];
+        self.bytes_mut(from).read(source_offset, &mut bytes);
+        self.write(target, Some(target_offset), &bytes)?;
+        Ok(Outcome::Copied {
+            count: length,
+            status: Status::SUCCESS,
+        })
+    }
+
+    pub(super) fn zero_range(
+        &mut self,
+        file: LocalOpen,
+        range: &Range<u64>,
+    ) -> Result<Outcome, Status> {
+        let id = self.data_of(file, rights::WRITE_DATA)?;
+        let bytes = self.bytes_mut(id);
+        let end = range.end.min(bytes.len());
+        if range.start < end {
+            bytes.zero(range.start..end);
+            self.tree.touch(id);
+        }
+        Ok(Outcome::Zeroed(range.end))
+    }
+
+    pub(super) fn set_sparse(
+        &mut self,
+        file: LocalOpen,
+        is_sparse: bool,
+    ) -> Result<Outcome, Status> {
+        let id = self.open_of(file)?.node;
+        if self.tree.node(id).kind() != FileKind::File {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        let now = self.tree.now;
+        let node = self.tree.node_mut(id);
+        node.kept = attributes::with_sparse(node.kept, is_sparse);
+        node.changed = now;
+        self.stat(file)
+    }
+
+    pub(super) fn allocated_ranges(
+        &mut self,
+        file: LocalOpen,
+        range: &Range<u64>,
+        limit: usize,
+    ) -> Result<Outcome, Status> {
+        let id = self.data_of(file, rights::READ_DATA)?;
+        let is_sparse = (self.tree.node(id).kept).contains(FileAttributes::SPARSE_FILE);
+        let bytes = self.bytes_mut(id);
+        let within = range.start..range.end.min(bytes.len());
+        Ok(Outcome::Ranges(match () {
+            () if within.is_empty() => Vec::new(),
+            () if is_sparse => bytes.ranges(within, limit),
+            () => vec![within],
+        }))
+    }
+}

@@ -1,0 +1,155 @@
+//! Ranges of a file: what is made zero, and what takes space.
+
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+
+use proto::effect::{FileKind, Outcome};
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
+use rustix::io::{Errno, ReadWriteFlags};
+use wire::Status;
+use wire::access::FileAttributes;
+
+use super::Posix;
+use super::file::OpenFile;
+use super::stat::stat;
+use super::walk::Run;
+use crate::dosattrib::DosInfo;
+use crate::errno::{Context, status};
+use crate::{Effort, Step, Stop, attributes};
+
+/// Zeros that are written at once, where a file system has no shorter way.
+const ZEROS: usize = 256 << 10;
+/// Bytes of zeros that are written in one operation: the caller may want to stop in between.
+const ZEROS_MAX: u64 = 16 << 20;
+
+impl Posix {
+    /// Makes bytes zero: as a hole in a file that is SPARSE, as bytes that keep their space in one
+    /// that is not. Where the file system has not the one it has the other, or zeros are written.
+    pub(super) fn zero_range(
+        &self,
+        file: &OpenFile,
+        range: &Range<u64>,
+        run: Run<'_>,
+    ) -> Step<Outcome> {
+        file.check_writes()?;
+        if run.effort == Effort::Cached {
+            return Err(Stop::WouldBlock);
+        }
+        let (is_sparse, size) = self.sparse_and_size(file)?;
+        let within = range.start..range.end.min(size);
+        if within.is_empty() {
+            return Ok(Outcome::Zeroed(range.end));
+        }
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let zeros = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
+        let ways: &[_] = if is_sparse { &[hole] } else { &[zeros, hole] };
+        for flags in ways {
+            if allocate(&file.fd, *flags, &within)? {
+                return Ok(Outcome::Zeroed(range.end));
+            }
+        }
+        self.write_zeros(file, within, range.end)
+    }
+
+    fn write_zeros(&self, file: &OpenFile, within: Range<u64>, all: u64) -> Step<Outcome> {
+        let end = within.end.min(within.start.saturating_add(ZEROS_MAX));
+        let zeros = vec![0; ZEROS.min((end - within.start) as usize)];
+        let mut at = within.start;
+        while at < end {
+            let count = zeros.len().min((end - at) as usize);
+            let (offset, flags) = (Some(at), ReadWriteFlags::empty());
+            self.write_all(&file.fd, offset, &zeros[..count], flags, Effort::Blocking)?;
+            at += count as u64;
+        }
+        let is_all = at == within.end;
+        Ok(Outcome::Zeroed(if is_all { all } else { at }))
+    }
+
+    pub(super) fn set_sparse(&self, file: &OpenFile, is_sparse: bool) -> Step<Outcome> {
+        let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Attributes))?;
+        if file.kind != FileKind::File {
+            return Err(Status::INVALID_PARAMETER.into());
+        }
+        if !self.keeps_attributes {
+            return Err(Status::INVALID_DEVICE_REQUEST.into());
+        }
+        let is = self.metadata(file.subject(), &stat, "");
+        let attributes = attributes::with_sparse(is.attributes, is_sparse);
+        if attributes != attributes::replaced(is.attributes, is.attributes) {
+            let info = DosInfo {
+                attributes: Some(attributes),
+                created: Some(is.created),
+            };
+            let stored = self.store(file.subject(), info);
+            stored.map_err(|errno| status(errno, Context::Attributes))?;
+        }
+        self.stat(file)
+    }
+
+    pub(super) fn allocated_ranges(
+        &self,
+        file: &OpenFile,
+        range: &Range<u64>,
+        limit: usize,
+        run: Run<'_>,
+    ) -> Step<Outcome> {
+        file.check_reads()?;
+        if run.effort == Effort::Cached {
+            return Err(Stop::WouldBlock);
+        }
+        let (is_sparse, size) = self.sparse_and_size(file)?;
+        let within = range.start..range.end.min(size);
+        if within.is_empty() {
+            return Ok(Outcome::Ranges(Vec::new()));
+        }
+        if !is_sparse {
+            return Ok(Outcome::Ranges(vec![within]));
+        }
+        let ranges = data_ranges(&file.fd, within, limit);
+        let ranges = ranges.map_err(|errno| status(errno, Context::Data))?;
+        Ok(Outcome::Ranges(ranges))
+    }
+
+    fn sparse_and_size(&self, file: &OpenFile) -> Step<(bool, u64)> {
+        let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Data))?;
+        let is = self.metadata(file.subject(), &stat, "");
+        Ok((is.attributes.contains(FileAttributes::SPARSE_FILE), is.size))
+    }
+}
+
+/// Whether the file system did it. One without room for the zeros may still have the hole.
+fn allocate(fd: &OwnedFd, flags: FallocateFlags, range: &Range<u64>) -> Step<bool> {
+    loop {
+        match fallocate(fd, flags, range.start, range.end - range.start) {
+            Ok(()) => return Ok(true),
+            Err(Errno::INTR) => {}
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return Ok(false),
+            Err(Errno::NOSPC | Errno::DQUOT) => return Ok(false),
+            Err(errno) => return Err(status(errno, Context::Data).into()),
+        }
+    }
+}
+
+/// The ranges that are no holes. A file system that knows no holes says that there are none. The
+/// position of the descriptor, which this moves, is used by nobody.
+fn data_ranges(fd: &OwnedFd, within: Range<u64>, limit: usize) -> Result<Vec<Range<u64>>, Errno> {
+    let mut ranges = Vec::new();
+    let mut at = within.start;
+    while at < within.end && ranges.len() < limit {
+        let start = match seek(fd, SeekFrom::Data(at)) {
+            Ok(start) if start < within.end => start,
+            // No more data: to the end of the file, which others may have cut.
+            Ok(_) | Err(Errno::NXIO) => break,
+            Err(errno) => return Err(errno),
+        };
+        let end = match seek(fd, SeekFrom::Hole(start)) {
+            Ok(end) if end > start => end.min(within.end),
+            // Somebody cut the file, or made a hole, in between.
+            Ok(_) | Err(Errno::NXIO) => break,
+            Err(errno) => return Err(errno),
+        };
+        ranges.push(start..end);
+        at = end;
+    }
+    Ok(ranges)
+}
