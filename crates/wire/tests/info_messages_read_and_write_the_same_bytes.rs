@@ -146,7 +146,8 @@ fn pipe_transceive() {
 fn copies_on_the_server() {
     let output = hex(RESUME_KEY);
     let key = ResumeKeyResponse::decode(&output).expect("captured");
-    assert_eq!(key.encode(), output);
+    // The server that was captured sends no context, where Windows has four bytes of one.
+    assert_eq!(key.encode(), [output, vec![0; 4]].concat());
     let input = hex(COPYCHUNK);
     let request = CopyChunkRequest::decode(&input).expect("captured");
     assert_eq!(request.source_key, key.resume_key);

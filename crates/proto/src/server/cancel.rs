@@ -18,12 +18,16 @@ impl Connection {
             Target::Async(async_id) => request.async_id == Some(async_id),
             Target::Sync { .. } => request.header.message_id == cancel.header.message_id,
         };
-        let found = (self.tasks.values())
+        let found = (self.tasks.values_mut())
             .filter(|task| task.is_last())
-            .filter_map(|task| task.current.as_ref())
+            .filter_map(|task| task.current.as_mut())
             .filter(|pending| pending.request.session.as_ref().map(|s| s.id) == session)
             .find(|pending| is_meant(&pending.request));
-        match found.and_then(|pending| pending.op) {
+        let op = found.and_then(|pending| {
+            pending.request.is_cancelled = true;
+            pending.op
+        });
+        match op {
             Some(op) if self.parked.contains_key(&op) => {
                 self.unpark(now, op, Outcome::Failed(Status::CANCELLED), effects);
             }

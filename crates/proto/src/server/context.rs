@@ -22,8 +22,8 @@ use crate::server::open::Open;
 use crate::server::session::Session;
 use crate::server::tree_connect::TreeConnect;
 use crate::server::{
-    Server, change_notify, close, create, flush, pipe, query_directory, query_info, read, set_info,
-    write,
+    Server, change_notify, close, create, flush, ioctl, pipe, query_directory, query_info, read,
+    set_info, write,
 };
 
 /// Bytes that one credit pays for, and most bytes where credits do not count them.
@@ -49,6 +49,8 @@ pub(crate) struct Context<'a> {
     pub(crate) is_sealed: bool,
     /// Whether no member of the compound follows.
     pub(crate) is_last: bool,
+    /// Whether the client gave up on the request while it waited.
+    pub(crate) is_cancelled: bool,
     /// Where the message starts in the inbound frame of this call; `None` once the frame is gone
     /// (a later member of a compound): then bytes that an effect needs are copied.
     pub(crate) frame_offset: Option<usize>,
@@ -120,6 +122,7 @@ pub(crate) enum Step {
     Flush(flush::Step),
     Read(read::Step),
     Write(write::Step),
+    Ioctl(ioctl::Step),
     QueryDirectory(query_directory::Step),
     ChangeNotify(change_notify::Step),
     QueryInfo(query_info::Step),
@@ -146,6 +149,7 @@ impl Step {
             Self::Flush(step) => step.resume(context, outcome),
             Self::Read(step) => step.resume(context, outcome),
             Self::Write(step) => step.resume(context, outcome),
+            Self::Ioctl(step) => step.resume(context, outcome),
             Self::QueryDirectory(step) => step.resume(context, outcome),
             Self::ChangeNotify(step) => step.resume(context, outcome),
             Self::QueryInfo(step) => step.resume(context, outcome),
@@ -214,6 +218,17 @@ impl Context<'_> {
             let mut mail = Mail::new();
             self.server.files.end_level_two(open.key, &mut mail);
             self.post(mail);
+        }
+    }
+
+    /// Whether a request with several operations to do goes on with the next: not once the client
+    /// gave up on it, or its tree or session ends.
+    pub(crate) fn check_wanted(&self) -> Result<(), Status> {
+        let is_there = !self.session.state.lock().is_closed
+            && self.session.trees.lock().contains_key(&self.tree.id);
+        match is_there && !self.is_cancelled {
+            true => Ok(()),
+            false => Err(Status::CANCELLED),
         }
     }
 

@@ -108,6 +108,7 @@ impl Connection {
             },
             is_sealed: task.sealed.is_some(),
             is_last: true,
+            is_cancelled: request.is_cancelled,
             frame_offset,
             related_open: &mut task.chain.open,
             server: &self.server,

@@ -1,25 +1,108 @@
 //! IOCTL. \[MS-SMB2\] 3.3.5.15
 //!
-//! VALIDATE_NEGOTIATE_INFO, CREATE_OR_GET_OBJECT_ID and the compression of a file, which has none,
-//! are served; everything else is refused with the status that Samba gives for what it does not
-//! do: FS_DRIVER_REQUIRED on IPC$, INVALID_DEVICE_REQUEST elsewhere, and NOT_SUPPORTED for copies.
+//! Served are VALIDATE_NEGOTIATE_INFO, copies on the server, holes in files, the object id and the
+//! compression of a file, which has none. Everything else is refused with the status that Samba
+//! gives for what it does not do: FS_DRIVER_REQUIRED on IPC$, INVALID_DEVICE_REQUEST elsewhere.
 
+mod allocated_ranges;
 mod compression;
+mod copychunk;
+mod ending;
 mod object_id;
+mod resume_key;
+mod sparse;
+mod zero_data;
+
+use alloc::boxed::Box;
+use core::ops::Range;
 
 use wire::fsctl::{CtlCode, ValidateNegotiateInfoRequest, ValidateNegotiateInfoResponse};
 use wire::ioctl::{IoctlFlags, Request, Response};
 use wire::{FileId, Status};
 
-use crate::effect::Violation;
+use crate::effect::{Outcome, Violation};
 use crate::server::config::ShareKind;
 use crate::server::connection::Connection;
 use crate::server::context::{Context, Progress, Reply};
 use crate::server::negotiate::{Negotiated, best_dialect};
+use crate::server::open::Open;
 use crate::server::task::Flow;
 
 /// Bytes of a VALIDATE_NEGOTIATE_INFO response. \[MS-SMB2\] 2.2.32.6
 const VALIDATE_NEGOTIATE_LEN: u32 = 24;
+
+/// What goes on once the world has answered.
+pub(crate) enum Step {
+    AllocatedRanges(allocated_ranges::Step),
+    CopyChunk(Box<copychunk::Step>),
+    Ending(ending::Ending),
+    Sparse(sparse::Step),
+    ZeroData(zero_data::Step),
+}
+
+/// What of a request its answer repeats.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    ctl_code: CtlCode,
+    file_id: FileId,
+}
+
+impl Asked {
+    fn by(request: &Request<'_>) -> Self {
+        Self {
+            ctl_code: request.ctl_code,
+            file_id: request.file_id,
+        }
+    }
+
+    /// An answer with output: even of an error, where the function has one for it.
+    fn reply(self, status: Status, output: &[u8]) -> Reply {
+        let response = Response {
+            ctl_code: self.ctl_code,
+            file_id: self.file_id,
+            flags: IoctlFlags::NONE,
+            input: &[],
+            output,
+        };
+        Reply::with_status(status, |body| response.encode(body))
+    }
+}
+
+impl Step {
+    pub(crate) fn resume(
+        self,
+        context: &mut Context<'_>,
+        outcome: Outcome,
+    ) -> Result<Progress, Status> {
+        match self {
+            Self::AllocatedRanges(step) => step.resume(outcome),
+            Self::CopyChunk(step) => step.resume(context, &outcome),
+            Self::Ending(ending) => ending.resume(context, &outcome),
+            Self::Sparse(step) => step.resume(context, &outcome),
+            Self::ZeroData(step) => step.resume(context, &outcome),
+        }
+    }
+}
+
+/// What a function does with a range of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Touch {
+    Read,
+    Write,
+}
+
+impl Context<'_> {
+    /// Whether a range that others have locked is in the way: FILE_LOCK_CONFLICT. \[MS-FSA\]
+    /// 2.1.4.10. The one place where functions ask; nothing is locked as long as LOCK is refused.
+    #[expect(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "there are no locks to ask for yet"
+    )]
+    fn check_locks(&self, _: &Open, _: &Range<u64>, _: Touch) -> Result<(), Status> {
+        Ok(())
+    }
+}
 
 /// Whether the request is about the connection and needs no tree: Samba serves it even without a
 /// session, so that a client finds out about a downgrade as early as it likes.
@@ -77,16 +160,13 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         CtlCode::CREATE_OR_GET_OBJECT_ID if is_disk => object_id::start(context, &request),
         CtlCode::GET_COMPRESSION if is_disk => compression::get(context, &request),
         CtlCode::SET_COMPRESSION if is_disk => compression::set(context, &request),
-        // No status serves everybody: from NOT_SUPPORTED, and nothing else, smbprotocol and go-smb2
-        // conclude that they have to copy by reading and writing; from INVALID_DEVICE_REQUEST the
-        // `scopy` of smbclient 4.17 and 4.25 does, which gives up here. The former copy so whenever
-        // both files are in one share, scopy is asked for by name.
-        CtlCode::SRV_REQUEST_RESUME_KEY | CtlCode::SRV_COPYCHUNK | CtlCode::SRV_COPYCHUNK_WRITE
-            if is_disk =>
-        {
-            context.open(request.file_id)?;
-            Err(Status::NOT_SUPPORTED)
+        CtlCode::SRV_REQUEST_RESUME_KEY if is_disk => resume_key::start(context, &request),
+        CtlCode::SRV_COPYCHUNK | CtlCode::SRV_COPYCHUNK_WRITE if is_disk => {
+            copychunk::start(context, &request)
         }
+        CtlCode::SET_SPARSE if is_disk => sparse::start(context, &request),
+        CtlCode::SET_ZERO_DATA if is_disk => zero_data::start(context, &request),
+        CtlCode::QUERY_ALLOCATED_RANGES if is_disk => allocated_ranges::start(context, &request),
         _ => {
             context.open(request.file_id)?;
             Err(refusal)
@@ -95,14 +175,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
 }
 
 pub(super) fn reply(request: &Request<'_>, output: &[u8]) -> Reply {
-    let response = Response {
-        ctl_code: request.ctl_code,
-        file_id: request.file_id,
-        flags: IoctlFlags::NONE,
-        input: &[],
-        output,
-    };
-    Reply::message(|body| response.encode(body))
+    Asked::by(request).reply(Status::SUCCESS, output)
 }
 
 /// What the credits of the request must pay for. \[MS-SMB2\] 3.3.5.15

@@ -47,13 +47,12 @@ impl Answer {
     pub(super) fn interim(request: &Request, async_id: AsyncId) -> Self {
         let mut header = request.header;
         header.status = Status::PENDING;
+        // Never signed: AES-GMAC would use the nonce of the final answer. Windows and Samba do not
+        // sign it either.
         let request = Request {
-            header,
-            // Never signed: AES-GMAC would use the nonce of the final answer. Windows and Samba
-            // do not sign it either.
-            sign: None,
             session: request.session.clone(),
             async_id: Some(async_id),
+            ..Request::new(header)
         };
         Self {
             request,

@@ -57,6 +57,8 @@ pub(crate) struct World {
     pub(crate) frame_offset: Option<usize>,
     /// Credits that the next request pays.
     pub(crate) credit_charge: u16,
+    /// Whether the client gives up on the next request while it waits.
+    pub(crate) is_cancelled: bool,
     /// What connections were told.
     pub(crate) notices: Vec<Notice>,
     next_op: u64,
@@ -97,6 +99,7 @@ impl World {
             frame_offset: Some(0),
             // 8 MiB.
             credit_charge: 128,
+            is_cancelled: false,
             notices: Vec::new(),
             next_op: 0,
         }
@@ -161,6 +164,7 @@ impl World {
             server: &self.server,
             connection: ConnectionId(1),
             is_last: true,
+            is_cancelled: self.is_cancelled,
             dialect: self.dialect,
             header: header(self.credit_charge),
             session: self.session.clone(),

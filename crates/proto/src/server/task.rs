@@ -56,6 +56,10 @@ pub(super) struct Request {
     pub(super) session: Option<Arc<Session>>,
     /// Set once an interim response went out.
     pub(super) async_id: Option<AsyncId>,
+    /// Set once it waited: unlike that of any other request of the connection.
+    pub(super) number: Option<u64>,
+    /// Whether the client gave up on it: what has several operations to do may stop.
+    pub(super) is_cancelled: bool,
 }
 
 /// A request that waits.
@@ -65,8 +69,6 @@ pub(super) struct Pending {
     /// The operation, where it waits for the world.
     pub(super) op: Option<OpId>,
     then: Then,
-    /// Unlike that of any other request of the connection.
-    number: u64,
 }
 
 /// What goes on when the waiting ends.
@@ -195,7 +197,6 @@ impl Connection {
             mut request,
             op: _,
             then,
-            number: _,
         } = pending;
         let flow = match then {
             Then::Handler(session, tree, step) => {
@@ -270,23 +271,28 @@ impl Connection {
         }
     }
 
-    fn wait(&mut self, now: Now, task: &mut Task, request: Request, op: Option<OpId>, then: Then) {
-        let number = self.number();
+    fn wait(
+        &mut self,
+        now: Now,
+        task: &mut Task,
+        mut request: Request,
+        op: Option<OpId>,
+        then: Then,
+    ) {
         if request.async_id.is_some() {
             self.async_requests += 1;
-        } else if may_be_async(request.header.command) && !self.is_over {
+        } else if request.number.is_none() && may_be_async(request.header.command) && !self.is_over
+        {
+            // From the first wait on, however many there are.
+            let number = self.number();
+            request.number = Some(number);
             self.interims.push_back(Interim {
                 at: now.instant.after(self.server.config.limits.interim_after),
                 task: task.id,
                 number,
             });
         }
-        task.current = Some(Pending {
-            request,
-            op,
-            then,
-            number,
-        });
+        task.current = Some(Pending { request, op, then });
     }
 
     /// Keeps a task that waits; of one that has nowhere to go, gives back what it holds.
@@ -334,7 +340,7 @@ impl Connection {
     fn is_waiting(&self, interim: &Interim) -> bool {
         let task = self.tasks.get(&interim.task);
         let pending = task.and_then(|task| task.current.as_ref());
-        pending.is_some_and(|pending| pending.number == interim.number)
+        pending.is_some_and(|pending| pending.request.number == Some(interim.number))
     }
 
     /// Drops the reminders of requests that are answered from the front of the queue, so that
@@ -356,6 +362,8 @@ impl Request {
             sign: None,
             session: None,
             async_id: None,
+            number: None,
+            is_cancelled: false,
         }
     }
 }

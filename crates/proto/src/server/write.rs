@@ -20,7 +20,7 @@ use crate::server::open::{Need, Open, malformed};
 /// write before it. Windows and Samba take either for both: smbtorture smb2.rw.append writes at
 /// offset 0 of an open that may only append, and well-known clients grow files that they opened
 /// with FILE_WRITE_DATA alone.
-const WRITES: AccessMask =
+pub(crate) const WRITES: AccessMask =
     AccessMask(AccessMask::FILE_WRITE_DATA.0 | AccessMask::FILE_APPEND_DATA.0);
 
 /// What goes on once the bytes are written.
@@ -139,20 +139,27 @@ fn written(context: &mut Context<'_>, open: &Open, offset: Option<u64>, count: u
         let position = offset.saturating_add(u64::from(count));
         open.position.store(position, Ordering::Relaxed);
     }
+    match report(context, open) {
+        None => done(count),
+        Some(restore) => {
+            let step = context::Step::Write(Step::Restoring { count });
+            context.wait(restore, step)
+        }
+    }
+}
+
+/// Tells those who watch that data were written. What gives the time of the last write back, for
+/// the rare client that set it, such as a copy: it finds it as it set it.
+pub(crate) fn report(context: &mut Context<'_>, open: &Open) -> Option<FileOp> {
     let seen = CompletionFilter::SIZE | CompletionFilter::LAST_WRITE;
     context.report_change(open, seen);
-    let kept = open.state.lock().kept_write_time;
-    let Some(written) = kept else {
-        return done(count);
-    };
-    // The rare client that set the time, such as a copy, finds it as it set it.
+    let written = open.state.lock().kept_write_time?;
     let changes = BasicChanges {
         written: Some(written),
         ..BasicChanges::default()
     };
     let file = open.file;
-    let step = context::Step::Write(Step::Restoring { count });
-    context.wait(FileOp::SetBasic { file, changes }, step)
+    Some(FileOp::SetBasic { file, changes })
 }
 
 fn done(count: u32) -> Progress {

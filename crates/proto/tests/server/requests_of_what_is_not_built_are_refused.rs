@@ -36,7 +36,6 @@ fn functions_of_ioctl() {
     let file = client.create(&mut rig, "a");
     let no_driver = Status::FS_DRIVER_REQUIRED;
     let no_request = Status::INVALID_DEVICE_REQUEST;
-    let no_copy = Status::NOT_SUPPORTED;
     let unknown = CtlCode(0x0009_0999);
     for (ctl_code, open, expected) in [
         (CtlCode::DFS_GET_REFERRALS, FileId::RELATED, no_driver),
@@ -48,9 +47,8 @@ fn functions_of_ioctl() {
             no_request,
         ),
         (unknown, file, no_request),
-        (CtlCode::SRV_REQUEST_RESUME_KEY, file, no_copy),
-        (CtlCode::SRV_COPYCHUNK, file, no_copy),
-        (CtlCode::SRV_COPYCHUNK_WRITE, file, no_copy),
+        (CtlCode::DUPLICATE_EXTENTS_TO_FILE, file, no_request),
+        (CtlCode::FILE_LEVEL_TRIM, file, no_request),
         (unknown, NO_OPEN, Status::FILE_CLOSED),
         (CtlCode::SET_SPARSE, NO_OPEN, Status::FILE_CLOSED),
     ] {

@@ -14,15 +14,20 @@ pub struct ResumeKeyResponse {
 }
 
 impl ResumeKeyResponse {
+    /// Bytes of the output.
+    pub const LEN: u32 = 32;
+
     /// Reads the output.
     pub fn decode(output: &[u8]) -> Result<Self, DecodeError> {
         let resume_key = Reader::new(output).array("ResumeKey")?;
         Ok(Self { resume_key })
     }
 
-    /// The output: the key and a ContextLength of zero, without a context.
+    /// The output: the key, a ContextLength of zero, and the four bytes of a context all the same
+    /// that Windows sends and Samba's clients read.
     pub fn encode(&self) -> Vec<u8> {
         let mut output = self.resume_key.to_vec();
+        output.put_u32(0);
         output.put_u32(0);
         output
     }
@@ -99,7 +104,7 @@ fn decode_chunk(reader: &mut Reader<'_>) -> Result<Chunk, DecodeError> {
 
 /// SRV_COPYCHUNK, output: what was copied; or, with INVALID_PARAMETER, the limits.
 /// \[MS-SMB2\] 2.2.32.1
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyChunkResponse {
     /// Ranges copied; or the most ranges of a request.
     pub chunks_written: u32,
@@ -110,6 +115,9 @@ pub struct CopyChunkResponse {
 }
 
 impl CopyChunkResponse {
+    /// Bytes of the output.
+    pub const LEN: u32 = 12;
+
     /// Reads the output.
     pub fn decode(output: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(output);

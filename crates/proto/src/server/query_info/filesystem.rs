@@ -117,6 +117,9 @@ fn put_attributes(context: &Context<'_>, volume: &VolumeInfo, out: &mut Vec<u8>)
     if context.tree.share.read_only {
         attributes |= FileSystemAttributes::READ_ONLY_VOLUME;
     }
+    if volume.has_sparse_files {
+        attributes |= FileSystemAttributes::SUPPORTS_SPARSE_FILES;
+    }
     let name = utf16("NTFS");
     let information = FileFsAttributeInformation {
         attributes,

@@ -1,0 +1,190 @@
+//! SRV_COPYCHUNK and SRV_COPYCHUNK_WRITE: copies on the server. \[MS-SMB2\] 3.3.5.15.6
+//!
+//! Chunk by chunk, each an operation of its own: a CANCEL, or the end of the session, ends the
+//! copy between two of them. What was copied until then stays, and the answer says how much: from
+//! the first look at the source on, errors too come with the three counts.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use wire::Status;
+use wire::access::AccessMask;
+use wire::fsctl::{Chunk, CopyChunkRequest, CopyChunkResponse, CtlCode};
+use wire::ioctl::Request;
+
+use super::ending::Ending;
+use super::{Asked, resume_key};
+use crate::effect::{CopyPlan, FileOp, Outcome};
+use crate::server::context::{self, Context, Progress, Reply};
+use crate::server::fsa::MAX_FILE_SIZE;
+use crate::server::open::{Need, Open, malformed};
+use crate::server::write::WRITES;
+
+/// What a request may ask for: ServerSideCopyMaxNumberofChunks, ServerSideCopyMaxChunkSize and
+/// ServerSideCopyMaxDataSize, as Windows and Samba have them. \[MS-SMB2\] 3.3.3
+const LIMITS: CopyChunkResponse = CopyChunkResponse {
+    chunks_written: 256,
+    chunk_bytes_written: 1 << 20,
+    total_bytes_written: 16 << 20,
+};
+
+/// Rights that let an open be read from: smbtorture smb2.ioctl.copy_chunk_bad_access copies from
+/// one that may only execute.
+const READS: AccessMask = AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_EXECUTE.0);
+
+/// A copy under way.
+pub(crate) struct Step {
+    asked: Asked,
+    source: Arc<Open>,
+    target: Arc<Open>,
+    /// What is still to be copied, the next last; the last of them is being copied.
+    left: Vec<Chunk>,
+    copied: CopyChunkResponse,
+}
+
+/// Starts on a request.
+pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<Progress, Status> {
+    let target = context.open(request.file_id)?;
+    if request.max_output_response < CopyChunkResponse::LEN {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    let CopyChunkRequest {
+        source_key,
+        mut chunks,
+    } = CopyChunkRequest::decode(request.input).map_err(malformed)?;
+    let asked = Asked::by(request);
+    if !is_within_limits(&chunks) {
+        return Ok(done(asked, Status::INVALID_PARAMETER, LIMITS));
+    }
+    let none = CopyChunkResponse::default();
+    if chunks.is_empty() {
+        return Ok(done(asked, Status::SUCCESS, none));
+    }
+    let found = resume_key::find(&context.session, &source_key);
+    let found = found.and_then(|source| {
+        check_rights(request.ctl_code, &source, &target)?;
+        Ok(source)
+    });
+    let source = match found {
+        Ok(source) => source,
+        Err(status) => return Ok(done(asked, status, none)),
+    };
+    chunks.reverse();
+    let step = Step {
+        asked,
+        source,
+        target,
+        left: chunks,
+        copied: none,
+    };
+    Ok(step.go_on(context))
+}
+
+fn is_within_limits(chunks: &[Chunk]) -> bool {
+    let is_allowed = |chunk: &Chunk| (1..=LIMITS.chunk_bytes_written).contains(&chunk.length);
+    let total: u64 = chunks.iter().map(|chunk| u64::from(chunk.length)).sum();
+    chunks.len() <= LIMITS.chunks_written as usize
+        && chunks.iter().all(is_allowed)
+        && total <= u64::from(LIMITS.total_bytes_written)
+}
+
+/// What SRV_COPYCHUNK, of the two, asks of the target beyond the right to write.
+fn check_rights(ctl_code: CtlCode, source: &Open, target: &Open) -> Result<(), Status> {
+    target.authorize(Need::Right(WRITES))?;
+    if ctl_code == CtlCode::SRV_COPYCHUNK {
+        target.authorize(Need::Right(AccessMask::FILE_READ_DATA))?;
+    }
+    source.authorize(Need::Right(READS))?;
+    match source.is_directory || target.is_directory {
+        true => Err(Status::ACCESS_DENIED),
+        false => Ok(()),
+    }
+}
+
+impl Step {
+    /// Copies the next chunk.
+    fn go_on(self, context: &mut Context<'_>) -> Progress {
+        let Some(chunk) = self.left.last() else {
+            return self.end(context, Status::SUCCESS);
+        };
+        match self.plan(context, chunk) {
+            Ok(plan) => {
+                let step = super::Step::CopyChunk(Box::new(self));
+                context.wait(FileOp::CopyRange(plan), context::Step::Ioctl(step))
+            }
+            Err(status) => self.end(context, status),
+        }
+    }
+
+    fn plan(&self, context: &Context<'_>, chunk: &Chunk) -> Result<CopyPlan, Status> {
+        let Chunk {
+            source_offset,
+            target_offset,
+            length,
+        } = *chunk;
+        context.check_wanted()?;
+        let within = |offset: u64| {
+            let end = offset.checked_add(u64::from(length));
+            end.filter(|end| *end <= MAX_FILE_SIZE)
+                .map(|end| offset..end)
+        };
+        let from = within(source_offset).ok_or(Status::INVALID_PARAMETER)?;
+        let to = within(target_offset).ok_or(Status::INVALID_PARAMETER)?;
+        context.check_locks(&self.source, &from, super::Touch::Read)?;
+        context.check_locks(&self.target, &to, super::Touch::Write)?;
+        Ok(CopyPlan {
+            source: self.source.file,
+            source_offset,
+            target: self.target.file,
+            target_offset,
+            length,
+        })
+    }
+
+    pub(super) fn resume(
+        mut self,
+        context: &mut Context<'_>,
+        outcome: &Outcome,
+    ) -> Result<Progress, Status> {
+        // Whatever came of it: a part may have been written.
+        context.data_changed(&self.target);
+        match *outcome {
+            Outcome::Copied {
+                count,
+                status: Status::SUCCESS,
+            } => {
+                self.left.pop();
+                self.copied.chunks_written += 1;
+                self.copied.total_bytes_written += count;
+                Ok(self.go_on(context))
+            }
+            Outcome::Copied { count, status } => {
+                self.copied.chunk_bytes_written = count;
+                self.copied.total_bytes_written += count;
+                Ok(self.end(context, status))
+            }
+            Outcome::Failed(status) => Ok(self.end(context, status)),
+            _ => Err(Status::INTERNAL_ERROR),
+        }
+    }
+
+    fn end(self, context: &mut Context<'_>, status: Status) -> Progress {
+        let reply = reply(self.asked, status, self.copied);
+        match self.copied.total_bytes_written {
+            0 => Progress::Done(reply),
+            _ => Ending::start(context, &self.target, reply),
+        }
+    }
+}
+
+fn reply(asked: Asked, status: Status, response: CopyChunkResponse) -> Reply {
+    asked.reply(status, &response.encode())
+}
+
+fn done(asked: Asked, status: Status, response: CopyChunkResponse) -> Progress {
+    Progress::Done(reply(asked, status, response))
+}
+
+#[cfg(test)]
+mod tests;

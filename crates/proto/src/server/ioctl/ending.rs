@@ -1,0 +1,57 @@
+//! What is left to do once a function has changed the data of a file, as after a WRITE.
+
+use alloc::vec::Vec;
+
+use wire::Status;
+
+use crate::effect::{FileOp, Outcome};
+use crate::server::context::{self, Context, Progress, Reply};
+use crate::server::open::Open;
+use crate::server::write;
+
+/// A function whose data are changed.
+pub(crate) struct Ending {
+    reply: Reply,
+    /// What is still to be done, the next last.
+    left: Vec<FileOp>,
+    /// Whether what is being done decides on the answer.
+    matters: bool,
+}
+
+impl Ending {
+    /// Tells who watches, puts the data on stable storage where the open is one that writes
+    /// through, and gives the time of the last write back to a client that set it.
+    pub(super) fn start(context: &mut Context<'_>, open: &Open, reply: Reply) -> Progress {
+        let mut left = Vec::new();
+        left.extend(write::report(context, open));
+        if open.is_write_through() {
+            left.push(FileOp::Flush(open.file));
+        }
+        let ending = Self {
+            reply,
+            left,
+            matters: false,
+        };
+        ending.go_on(context)
+    }
+
+    pub(super) fn resume(
+        self,
+        context: &mut Context<'_>,
+        outcome: &Outcome,
+    ) -> Result<Progress, Status> {
+        match outcome {
+            Outcome::Failed(status) if self.matters => Err(*status),
+            _ => Ok(self.go_on(context)),
+        }
+    }
+
+    fn go_on(mut self, context: &mut Context<'_>) -> Progress {
+        let Some(operation) = self.left.pop() else {
+            return Progress::Done(self.reply);
+        };
+        // The data are changed, whatever becomes of the time.
+        self.matters = matches!(operation, FileOp::Flush(_));
+        context.wait(operation, context::Step::Ioctl(super::Step::Ending(self)))
+    }
+}

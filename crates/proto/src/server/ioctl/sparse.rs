@@ -1,0 +1,63 @@
+//! SET_SPARSE: whether a file may have holes. \[MS-FSCC\] 2.3.69, \[MS-FSA\] 2.1.5.10
+
+use alloc::sync::Arc;
+
+use wire::Status;
+use wire::access::AccessMask;
+use wire::change_notify::CompletionFilter;
+use wire::ioctl::Request;
+
+use super::Asked;
+use crate::effect::{FileOp, Outcome};
+use crate::server::context::{self, Context, Progress};
+use crate::server::open::{Need, Open};
+
+/// Rights of which each lets an open set it: smbtorture smb2.ioctl.sparse_perms.
+const SETS: AccessMask = AccessMask(
+    AccessMask::FILE_WRITE_DATA.0
+        | AccessMask::FILE_APPEND_DATA.0
+        | AccessMask::FILE_WRITE_ATTRIBUTES.0,
+);
+
+/// A file whose attribute is being set.
+pub(crate) struct Step {
+    asked: Asked,
+    open: Arc<Open>,
+}
+
+/// Starts on a request. Without a byte of input the file is to be sparse; bytes after the first
+/// say nothing: smbtorture smb2.ioctl.sparse_set_nobuf and sparse_set_oversize.
+pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<Progress, Status> {
+    let open = context.open(request.file_id)?;
+    open.authorize(Need::Right(SETS))?;
+    if open.is_directory {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    let operation = FileOp::SetSparse {
+        file: open.file,
+        is_sparse: request.input.first() != Some(&0),
+    };
+    let asked = Asked::by(request);
+    let step = super::Step::Sparse(Step { asked, open });
+    Ok(context.wait(operation, context::Step::Ioctl(step)))
+}
+
+impl Step {
+    pub(super) fn resume(
+        self,
+        context: &mut Context<'_>,
+        outcome: &Outcome,
+    ) -> Result<Progress, Status> {
+        match outcome {
+            Outcome::Metadata(_) => {
+                context.report_change(&self.open, CompletionFilter::ATTRIBUTES);
+                Ok(Progress::Done(self.asked.reply(Status::SUCCESS, &[])))
+            }
+            Outcome::Failed(status) => Err(*status),
+            _ => Err(Status::INTERNAL_ERROR),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
