@@ -8,7 +8,9 @@
 mod endpoint;
 mod framing;
 mod nbt;
+mod outbox;
 mod tcp;
 
 pub use endpoint::{Endpoint, EndpointError, Transport};
 pub use framing::{FrameError, Framing, Next, PREFIX_LEN};
+pub use outbox::{Outbox, PayloadBytes, Payloads};

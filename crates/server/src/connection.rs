@@ -6,18 +6,16 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use net::{Framing, Transport};
+use net::{Framing, Outbox, Payloads, Transport};
 use proto::effect::{ConnectionId, Effects, Inbound, Instant, Notice, OpId, Outcome, Violation};
 use proto::server;
-use ring::{Handle, Part, Stream};
+use ring::{Either, Handle, Part, Signal, Stream, either};
 use tracing::{debug, info, warn};
 
 use crate::datapath::Frame;
 use crate::gate::Permit;
 use crate::login::Logins;
-use crate::outbox::{Outbox, Payloads};
 use crate::receive;
-use crate::signal::{Either, Signal, either};
 use crate::worker::Worker;
 
 /// Bytes that may wait to be sent before the connection stops reading: four answers of the

@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use net::PayloadBytes;
 use proto::effect::{
     Authenticate, Authenticated, CopyPlan, Effect, FileOp, LocalOpen, OpId, Outbound, Outcome,
     Payload, ReadPlan, WriteData, WritePlan,
@@ -20,7 +21,6 @@ use vfs::{Attempt, Descriptor, Effort, FileSystem};
 use wire::Status;
 
 use crate::connection::{Connection, State};
-use crate::outbox::PayloadBytes;
 
 /// Bytes of a READ up to which the answer is copied next to its head: one piece to send instead
 /// of two, which is worth more than the copy. Also spares a buffer of the pool.

@@ -13,10 +13,8 @@ mod datapath;
 mod gate;
 pub mod log;
 mod login;
-mod outbox;
 mod receive;
 mod share;
-mod signal;
 mod start;
 mod worker;
 

@@ -11,7 +11,7 @@ use net::{Endpoint, Transport};
 use proto::effect::{self, ConnectionId, Notice, Now};
 use proto::server;
 use proto::token::Token;
-use ring::{Handle, Listener, Personality, Receiver, Sender, Stream};
+use ring::{Handle, Listener, Personality, Receiver, Sender, Signal, Stream};
 use tracing::{debug, error, warn};
 use wire::Status;
 
@@ -19,7 +19,6 @@ use crate::connection::Connection;
 use crate::gate::Gate;
 use crate::login::Realms;
 use crate::share::Shares;
-use crate::signal::Signal;
 
 /// Bits of a [`ConnectionId`] that number the connections of one worker; the rest is the worker.
 const CONNECTION_BITS: u32 = 48;

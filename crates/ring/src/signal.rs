@@ -7,31 +7,31 @@ use std::task::{Context, Poll, Waker};
 
 /// A flag that tasks can wait for. Raised again and again, it wakes once.
 #[derive(Debug, Default)]
-pub(crate) struct Signal {
+pub struct Signal {
     is_raised: Cell<bool>,
     waiting: RefCell<Vec<Waker>>,
 }
 
 impl Signal {
     /// Raises the flag and wakes who waits.
-    pub(crate) fn raise(&self) {
+    pub fn raise(&self) {
         self.is_raised.set(true);
         let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
         waiting.into_iter().for_each(Waker::wake);
     }
 
     /// Whether the flag is up.
-    pub(crate) fn is_raised(&self) -> bool {
+    pub fn is_raised(&self) -> bool {
         self.is_raised.get()
     }
 
     /// Takes the flag down.
-    pub(crate) fn lower(&self) {
+    pub fn lower(&self) {
         self.is_raised.set(false);
     }
 
     /// Waits until the flag is up; it stays up.
-    pub(crate) async fn raised(&self) {
+    pub async fn raised(&self) {
         poll_fn(|context| self.poll_raised(context)).await;
     }
 
@@ -48,7 +48,7 @@ impl Signal {
 }
 
 /// What came first of two.
-pub(crate) enum Either<A, B> {
+pub enum Either<A, B> {
     /// The first.
     First(A),
     /// The second.
@@ -56,7 +56,7 @@ pub(crate) enum Either<A, B> {
 }
 
 /// Waits for the first of two futures; the first one wins a tie. The loser is kept.
-pub(crate) async fn either<A, B>(
+pub async fn either<A, B>(
     mut first: Pin<&mut A>,
     mut second: Pin<&mut B>,
 ) -> Either<A::Output, B::Output>

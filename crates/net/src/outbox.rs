@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use net::Framing;
+use crate::framing::Framing;
 use proto::effect::{OutMessage, Outbound, Payload, PayloadToken};
 use proto::seal::Seal;
 use ring::{Buffer, Part};
@@ -22,7 +22,7 @@ const PADDING: [u8; 8] = [0; 8];
 const SPARE_RUNS: usize = 4;
 
 /// Bytes that a READ brought.
-pub(crate) enum PayloadBytes {
+pub enum PayloadBytes {
     /// Few: copied next to the head.
     Small(Vec<u8>),
     /// Many: sent from here.
@@ -40,14 +40,14 @@ impl PayloadBytes {
 
 /// The payloads of a connection that are not sent yet.
 #[derive(Default)]
-pub(crate) struct Payloads {
+pub struct Payloads {
     held: BTreeMap<PayloadToken, PayloadBytes>,
     last: u64,
 }
 
 impl Payloads {
     /// Keeps the bytes until their answer is sent or released.
-    pub(crate) fn keep(&mut self, bytes: PayloadBytes) -> Payload {
+    pub fn keep(&mut self, bytes: PayloadBytes) -> Payload {
         let mut bytes = bytes;
         let len = u32::try_from(bytes.bytes().len()).expect("a READ asks for 32 bits of length");
         self.last += 1;
@@ -57,7 +57,7 @@ impl Payloads {
     }
 
     /// Gives the bytes away.
-    pub(crate) fn take(&mut self, token: PayloadToken) -> Option<PayloadBytes> {
+    pub fn take(&mut self, token: PayloadToken) -> Option<PayloadBytes> {
         self.held.remove(&token)
     }
 }
@@ -70,7 +70,7 @@ enum Piece {
 
 /// What waits to be sent.
 #[derive(Default)]
-pub(crate) struct Outbox {
+pub struct Outbox {
     pieces: VecDeque<Piece>,
     spare: Vec<Vec<u8>>,
     /// Bytes that wait.
@@ -79,12 +79,12 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     /// Bytes that wait.
-    pub(crate) fn queued(&self) -> usize {
+    pub fn queued(&self) -> usize {
         self.queued
     }
 
     /// Everything that waits, for one send.
-    pub(crate) fn take(&mut self) -> Vec<Part> {
+    pub fn take(&mut self) -> Vec<Part> {
         self.queued = 0;
         let part = |piece| match piece {
             Piece::Run(bytes) => Part::Bytes(bytes),
@@ -94,7 +94,7 @@ impl Outbox {
     }
 
     /// Takes back what was sent: its memory serves again.
-    pub(crate) fn recycle(&mut self, parts: Vec<Part>) {
+    pub fn recycle(&mut self, parts: Vec<Part>) {
         for part in parts {
             if let Part::Bytes(mut bytes) = part
                 && self.spare.len() < SPARE_RUNS
@@ -106,18 +106,13 @@ impl Outbox {
     }
 
     /// Adds bytes that are no frame: what a transport answers by itself.
-    pub(crate) fn push_raw(&mut self, bytes: &[u8]) {
+    pub fn push_raw(&mut self, bytes: &[u8]) {
         self.run().extend_from_slice(bytes);
         self.queued += bytes.len();
     }
 
     /// Signs or seals a frame and adds it. `false`: the transport cannot carry it.
-    pub(crate) fn push(
-        &mut self,
-        framing: &Framing,
-        payloads: &mut Payloads,
-        outbound: Outbound,
-    ) -> bool {
+    pub fn push(&mut self, framing: &Framing, payloads: &mut Payloads, outbound: Outbound) -> bool {
         let Outbound { messages, seal } = outbound;
         let mut body = Body::default();
         for message in messages {
