@@ -13,4 +13,4 @@ mod tcp;
 
 pub use endpoint::{Endpoint, EndpointError, Transport};
 pub use framing::{FrameError, Framing, Next, PREFIX_LEN};
-pub use outbox::{Outbox, PayloadBytes, Payloads};
+pub use outbox::{Outbox, PayloadBytes, PayloadSource, Payloads};

@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::framing::Framing;
 use proto::effect::{OutMessage, Outbound, Payload, PayloadToken};
 use proto::seal::Seal;
-use ring::{Buffer, Part};
+use ring::{Buffer, Part, Pool, Source};
 
 /// Bytes of a transform header. \[MS-SMB2\] 2.2.41
 const TRANSFORM_LEN: usize = 52;
@@ -27,15 +27,27 @@ pub enum PayloadBytes {
     Small(Vec<u8>),
     /// Many: sent from here.
     Large(Buffer, usize),
+    /// Many, of somebody who wants them back as they are: what seals them writes elsewhere.
+    Lent(Source),
 }
 
 impl PayloadBytes {
-    fn bytes(&mut self) -> &mut [u8] {
+    fn bytes(&self) -> &[u8] {
         match self {
             Self::Small(bytes) => bytes,
-            Self::Large(buffer, len) => &mut buffer[..*len],
+            Self::Large(buffer, len) => &buffer[..*len],
+            Self::Lent(source) => source,
         }
     }
+}
+
+/// Where the payloads are that the core knows by their tokens.
+pub trait PayloadSource {
+    /// Gives the bytes of a payload away: the core sends each once.
+    fn take(&mut self, token: PayloadToken) -> Option<PayloadBytes>;
+
+    /// Takes bytes back that were sealed and need not be sent themselves.
+    fn give_back(&mut self, token: PayloadToken, source: Source);
 }
 
 /// The payloads of a connection that are not sent yet.
@@ -48,7 +60,6 @@ pub struct Payloads {
 impl Payloads {
     /// Keeps the bytes until their answer is sent or released.
     pub fn keep(&mut self, bytes: PayloadBytes) -> Payload {
-        let mut bytes = bytes;
         let len = u32::try_from(bytes.bytes().len()).expect("a READ asks for 32 bits of length");
         self.last += 1;
         let token = PayloadToken(self.last);
@@ -56,16 +67,26 @@ impl Payloads {
         Payload { token, len }
     }
 
-    /// Gives the bytes away.
-    pub fn take(&mut self, token: PayloadToken) -> Option<PayloadBytes> {
+    /// Drops bytes that will not be sent.
+    pub fn release(&mut self, token: PayloadToken) {
+        self.held.remove(&token);
+    }
+}
+
+impl PayloadSource for Payloads {
+    fn take(&mut self, token: PayloadToken) -> Option<PayloadBytes> {
         self.held.remove(&token)
     }
+
+    /// What was lent is not wanted back here.
+    fn give_back(&mut self, _token: PayloadToken, _source: Source) {}
 }
 
 /// A piece of what waits to be sent.
 enum Piece {
     Run(Vec<u8>),
     Large(Buffer, usize),
+    Lent(PayloadToken, Source),
 }
 
 /// What waits to be sent.
@@ -75,6 +96,8 @@ pub struct Outbox {
     spare: Vec<Vec<u8>>,
     /// Bytes that wait.
     queued: usize,
+    /// Whose the sources are that were taken to be sent, in their order.
+    lent: VecDeque<PayloadToken>,
 }
 
 impl Outbox {
@@ -86,21 +109,32 @@ impl Outbox {
     /// Everything that waits, for one send.
     pub fn take(&mut self) -> Vec<Part> {
         self.queued = 0;
+        let lent = &mut self.lent;
         let part = |piece| match piece {
             Piece::Run(bytes) => Part::Bytes(bytes),
             Piece::Large(buffer, len) => Part::Buffer(buffer, 0..len),
+            Piece::Lent(token, source) => {
+                lent.push_back(token);
+                Part::Source(source)
+            }
         };
         self.pieces.drain(..).map(part).collect()
     }
 
-    /// Takes back what was sent: its memory serves again.
-    pub fn recycle(&mut self, parts: Vec<Part>) {
+    /// Takes back all parts of the last [`take`](Self::take), sent or not: their memory serves
+    /// again, and what was lent goes home.
+    pub fn recycle(&mut self, parts: Vec<Part>, payloads: &mut impl PayloadSource) {
         for part in parts {
-            if let Part::Bytes(mut bytes) = part
-                && self.spare.len() < SPARE_RUNS
-            {
-                bytes.clear();
-                self.spare.push(bytes);
+            match part {
+                Part::Bytes(mut bytes) if self.spare.len() < SPARE_RUNS => {
+                    bytes.clear();
+                    self.spare.push(bytes);
+                }
+                Part::Bytes(_) | Part::Buffer(..) => {}
+                Part::Source(source) => {
+                    let token = self.lent.pop_front().expect("noted when it was taken");
+                    payloads.give_back(token, source);
+                }
             }
         }
     }
@@ -111,17 +145,26 @@ impl Outbox {
         self.queued += bytes.len();
     }
 
-    /// Signs or seals a frame and adds it. `false`: the transport cannot carry it.
-    pub fn push(&mut self, framing: &Framing, payloads: &mut Payloads, outbound: Outbound) -> bool {
+    /// Signs or seals a frame and adds it. `false`: the transport cannot carry it, and nothing
+    /// was taken. What is lent is sealed into memory of the pool.
+    pub fn push(
+        &mut self,
+        framing: &Framing,
+        pool: &Pool,
+        payloads: &mut impl PayloadSource,
+        outbound: Outbound,
+    ) -> bool {
         let Outbound { messages, seal } = outbound;
-        let mut body = Body::default();
-        for message in messages {
-            body.push(message, payloads);
-        }
         let sealed_len = if seal.is_some() { TRANSFORM_LEN } else { 0 };
-        let Some(prefix) = framing.prefix(body.len + sealed_len) else {
+        let len: usize = messages.iter().map(message_len).sum();
+        let Some(prefix) = framing.prefix(len + sealed_len) else {
             return false;
         };
+        let mut body = Body::default();
+        for message in messages {
+            body.push(message, payloads, seal.is_some().then_some(pool));
+        }
+        assert_eq!(body.len, len, "a payload is as long as its driver said");
         let transform = seal.map(|seal| body.seal(&seal));
         self.queued += prefix.len() + sealed_len + body.len;
         let run = self.run();
@@ -131,6 +174,9 @@ impl Outbox {
             match segment {
                 Segment::Small(range) => self.run().extend_from_slice(&body.small[range]),
                 Segment::Large(buffer, len) => self.pieces.push_back(Piece::Large(buffer, len)),
+                Segment::Lent(token, source) => {
+                    self.pieces.push_back(Piece::Lent(token, source));
+                }
             }
         }
         true
@@ -150,6 +196,11 @@ impl Outbox {
     }
 }
 
+fn message_len(message: &OutMessage) -> usize {
+    let payload = message.payload.map_or(0, |payload| payload.len as usize);
+    message.head.len() + payload + usize::from(message.padding)
+}
+
 /// The messages of one frame while they are signed and sealed.
 #[derive(Default)]
 struct Body {
@@ -162,35 +213,66 @@ struct Body {
 enum Segment {
     Small(Range<usize>),
     Large(Buffer, usize),
+    /// Never in a frame that is sealed.
+    Lent(PayloadToken, Source),
 }
 
 impl Body {
-    fn push(&mut self, message: OutMessage, payloads: &mut Payloads) {
+    /// Signs a message and adds it. With a pool, nothing in it stays as it is lent.
+    fn push(
+        &mut self,
+        message: OutMessage,
+        payloads: &mut impl PayloadSource,
+        seal_into: Option<&Pool>,
+    ) {
         let OutMessage {
             mut head,
             payload,
             padding,
             sign,
         } = message;
-        let mut payload = payload.map(|payload| {
-            payloads
-                .take(payload.token)
-                .expect("the core sends what it was given, once")
+        let payload = payload.map(|payload| {
+            let bytes = payloads.take(payload.token);
+            let bytes = bytes.expect("the core sends what it was given, once");
+            (payload.token, bytes)
         });
         if let Some(sign) = sign {
-            let bytes = payload.as_mut().map_or(&[][..], |payload| payload.bytes());
+            let bytes = payload.as_ref().map_or(&[][..], |(_, bytes)| bytes.bytes());
             sign.apply(&mut head, bytes, padding);
         }
         self.small(&head);
         match payload {
             None => {}
-            Some(PayloadBytes::Small(bytes)) => self.small(&bytes),
-            Some(PayloadBytes::Large(buffer, len)) => {
-                self.len += len;
-                self.segments.push(Segment::Large(buffer, len));
-            }
+            Some((_, PayloadBytes::Small(bytes))) => self.small(&bytes),
+            Some((_, PayloadBytes::Large(buffer, len))) => self.large(buffer, len),
+            Some((token, PayloadBytes::Lent(source))) => match seal_into {
+                None => {
+                    self.len += source.len();
+                    self.segments.push(Segment::Lent(token, source));
+                }
+                Some(pool) => {
+                    self.copy(&source, pool);
+                    payloads.give_back(token, source);
+                }
+            },
         }
         self.small(&PADDING[..usize::from(padding)]);
+    }
+
+    fn large(&mut self, buffer: Buffer, len: usize) {
+        self.len += len;
+        self.segments.push(Segment::Large(buffer, len));
+    }
+
+    /// Copies bytes into memory of the pool, or of the frame where the pool has none.
+    fn copy(&mut self, bytes: &[u8], pool: &Pool) {
+        match pool.take(bytes.len()) {
+            Some(mut buffer) => {
+                buffer[..bytes.len()].copy_from_slice(bytes);
+                self.large(buffer, bytes.len());
+            }
+            None => self.small(bytes),
+        }
     }
 
     fn small(&mut self, bytes: &[u8]) {
@@ -215,6 +297,7 @@ impl Body {
                     left = rest;
                 }
                 Segment::Large(buffer, len) => parts.push(&mut buffer[..*len]),
+                Segment::Lent(..) => unreachable!("what is sealed was copied before"),
             }
         }
         seal.apply(&mut parts).to_vec()

@@ -16,6 +16,7 @@
 //! | [`Runtime`], [`Handle`], [`JoinHandle`] | executor: spawn, sleep, timeout, blocking |
 //! | [`Listener`], [`Stream`], [`Chunk`], [`Part`] | TCP |
 //! | [`Pool`], [`Buffer`] | large, registered, bounded memory |
+//! | [`Region`], [`Source`], [`lend`] | memory of others, received into and sent from |
 //! | [`File`] | positioned reads and writes, fsync |
 //! | [`mailbox()`], [`Sender`], [`Receiver`] | messages from other threads |
 
@@ -33,6 +34,7 @@ mod op;
 mod pool;
 mod probe;
 mod recv;
+mod region;
 mod remote;
 mod runtime;
 mod send;
@@ -50,6 +52,7 @@ pub use file::{File, Personality};
 pub use listener::Listener;
 pub use mailbox::{Receiver, SendError, Sender, mailbox};
 pub use pool::{Buffer, HEAD_ROOM_BYTES, Pool};
+pub use region::{Region, Source, lend, lend_mut};
 pub use runtime::{Handle, Runtime};
 pub use send::Part;
 pub use signal::{Either, Signal, either};

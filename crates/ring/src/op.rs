@@ -9,6 +9,7 @@ use std::task::Waker;
 
 use crate::file::File;
 use crate::pool::Buffer;
+use crate::region::Region;
 use crate::remote::Remote;
 use crate::send::Gather;
 use crate::sys::RawAddress;
@@ -36,8 +37,8 @@ pub(crate) enum Hold {
     Accept(Rc<TcpListener>),
     /// A connect; the kernel reads the address. The socket comes back with the result.
     Connect(OwnedFd, Box<RawAddress>),
-    /// A receive into a buffer of the pool.
-    Fill(Rc<TcpStream>, Buffer),
+    /// A receive into memory of the pool or of others.
+    Fill(Rc<TcpStream>, Region),
     /// A gathering send; the message header and iovecs are in the box.
     Send(Rc<TcpStream>, Box<Gather>),
     /// A read or a write of a file.

@@ -20,6 +20,7 @@ use crate::chunk::{Chunk, GROUP};
 use crate::epoll::Direction;
 use crate::op::{Completion, Hold};
 use crate::pool::Buffer;
+use crate::region::Region;
 use crate::runtime::Handle;
 use crate::stream::{Shared, Stream};
 use crate::sys;
@@ -114,16 +115,23 @@ impl Stream {
     ///
     /// Dropping the future midway loses bytes: every receive after it fails with
     /// `ConnectionAborted`.
-    pub async fn recv_into(
+    pub async fn recv_into(&self, buffer: Buffer, range: Range<usize>) -> (io::Result<()>, Buffer) {
+        let (result, region) = self.recv_into_region(buffer.into(), range).await;
+        let buffer = region.into_buffer();
+        (result, buffer.expect("the region was made of a buffer"))
+    }
+
+    /// [`recv_into`](Self::recv_into) for memory that is not the pool's.
+    pub async fn recv_into_region(
         &self,
-        mut buffer: Buffer,
+        mut region: Region,
         range: Range<usize>,
-    ) -> (io::Result<()>, Buffer) {
+    ) -> (io::Result<()>, Region) {
         assert!(
             range.start <= range.end,
             "a range does not end before its start"
         );
-        assert!(range.end <= buffer.len(), "a range lies inside its buffer");
+        assert!(range.end <= region.len(), "a range lies inside its region");
         let shared = &*self.shared;
         let mut tear = Tear {
             shared,
@@ -132,17 +140,17 @@ impl Stream {
         let mut done = shared
             .receive
             .borrow_mut()
-            .drain_into(&mut buffer[range.clone()]);
+            .drain_into(&mut region[range.clone()]);
         if shared.source.is_none() && done < range.len() {
             shared.stop().await;
-            let rest = &mut buffer[range.start + done..range.end];
+            let rest = &mut region[range.start + done..range.end];
             done += shared.receive.borrow_mut().drain_into(rest);
         }
         let mut result = Ok(());
         while done < range.len() && result.is_ok() {
             let rest = range.start + done..range.end;
             let step;
-            (step, buffer) = shared.fill(buffer, rest).await;
+            (step, region) = shared.fill(region, rest).await;
             match step {
                 Ok(0) => result = Err(shared.end(End::Stream)),
                 Ok(count) => done += count,
@@ -151,7 +159,7 @@ impl Stream {
             }
         }
         tear.is_done = true;
-        (result, buffer)
+        (result, region)
     }
 }
 
@@ -271,24 +279,25 @@ impl Shared {
     }
 
     /// Receives into `range` once, as much of it as the kernel gives.
-    async fn fill(&self, mut buffer: Buffer, range: Range<usize>) -> (io::Result<usize>, Buffer) {
+    async fn fill(&self, mut region: Region, range: Range<usize>) -> (io::Result<usize>, Region) {
         let end = self.receive.borrow().end;
         if let Some(end) = end {
-            return (Err(self.end(end)), buffer);
+            return (Err(self.end(end)), region);
         }
         if self.source.is_some() {
-            let result = self.recv_ready(&mut buffer[range]).await;
-            return (result, buffer);
+            let result = self.recv_ready(&mut region[range]).await;
+            return (result, region);
         }
-        let length = u32::try_from(range.len()).expect("a buffer is smaller than 4 GiB");
+        // More than 4 GiB are received in several steps.
+        let length = u32::try_from(range.len()).unwrap_or(u32::MAX);
         let fd = types::Fd(self.socket.as_raw_fd());
-        let recv = opcode::Recv::new(fd, buffer.pointer(&range), length);
+        let recv = opcode::Recv::new(fd, region.pointer(&range), length);
         let entry = recv.flags(libc::MSG_WAITALL).build();
-        let hold = Hold::Fill(Rc::clone(&self.socket), buffer);
-        // SAFETY: the entry points into the buffer, whose memory does not move with the value;
+        let hold = Hold::Fill(Rc::clone(&self.socket), region);
+        // SAFETY: the entry points into the region, whose memory does not move with the value;
         // the hold owns it and the socket.
         match unsafe { self.handle.operate(entry, hold) }.await {
-            (result, Hold::Fill(_, buffer)) => (result.map(|count| count as usize), buffer),
+            (result, Hold::Fill(_, region)) => (result.map(|count| count as usize), region),
             _ => unreachable!("an operation gives back what it was given"),
         }
     }

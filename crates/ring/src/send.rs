@@ -16,6 +16,7 @@ use io_uring::{opcode, types};
 use crate::epoll::Direction;
 use crate::op::Hold;
 use crate::pool::Buffer;
+use crate::region::Source;
 use crate::stream::{Shared, Stream};
 use crate::sys;
 use crate::turn::count;
@@ -30,6 +31,8 @@ pub enum Part {
     Bytes(Vec<u8>),
     /// A range of a buffer, which must lie inside.
     Buffer(Buffer, Range<usize>),
+    /// All bytes of memory that is not the pool's.
+    Source(Source),
 }
 
 impl Part {
@@ -39,6 +42,7 @@ impl Part {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::Buffer(buffer, range) => &buffer[range.clone()],
+            Self::Source(source) => source,
         }
     }
 }
@@ -48,6 +52,7 @@ impl fmt::Debug for Part {
         let name = match self {
             Self::Bytes(_) => "Bytes",
             Self::Buffer(..) => "Buffer",
+            Self::Source(_) => "Source",
         };
         write!(f, "Part::{name}({} bytes)", self.bytes().len())
     }
@@ -158,7 +163,7 @@ impl Shared {
             .build();
         let hold = Hold::Send(Rc::clone(&self.socket), gather);
         // SAFETY: the entry points at the header in the box, that at the iovecs in their vector,
-        // those at memory of the parts (vectors and pool buffers). None of it moves with the
+        // those at memory of the parts (vectors, pool buffers and sources). None of it moves with the
         // hold, which owns it all and is not looked into until it comes back.
         match unsafe { self.handle.operate(entry, hold) }.await {
             (result, Hold::Send(_, gather)) => (result.map(|sent| sent as usize), gather.parts),

@@ -94,6 +94,7 @@ over_both_drivers! {
         many_parts_are_sent_in_order, held_chunks_stop_the_stream_until_one_returns,
         a_silent_reader_leaves_chunks_to_others;
     drops: a_dropped_recv_loses_nothing, a_dropped_recv_into_tears_the_stream,
+        memory_of_others_outlives_a_dropped_receive, memory_of_others_outlives_a_dropped_send,
         a_dropped_send_breaks_the_stream, a_dropped_accept_is_harmless;
     memory: an_empty_pool_says_so, a_returned_buffer_ends_the_wait,
         idle_memory_moves_between_classes, a_buffer_may_be_dropped_on_any_thread;

@@ -225,7 +225,12 @@ impl Connection {
                     self.sent.raise();
                     return;
                 };
-                self.state.borrow_mut().outbox.recycle(parts);
+                let mut state = self.state.borrow_mut();
+                let State {
+                    outbox, payloads, ..
+                } = &mut *state;
+                outbox.recycle(parts, payloads);
+                drop(state);
                 self.sent.raise();
                 continue;
             }

@@ -86,7 +86,7 @@ impl Connection {
                 // Nothing here runs long enough to be worth stopping: the core asks for what takes
                 // long in pieces.
                 Effect::Cancel(_) => {}
-                Effect::Release(token) => drop(state.payloads.take(token)),
+                Effect::Release(token) => state.payloads.release(token),
                 Effect::Notify(connection, notice) => self.worker.notify(connection, notice),
                 Effect::Disconnect(violation) => self.end(&violation),
             }
@@ -106,7 +106,7 @@ impl Connection {
             framing,
             ..
         } = state;
-        if !outbox.push(framing, payloads, outbound) {
+        if !outbox.push(framing, &self.handle().pool(), payloads, outbound) {
             warn!(peer = %self.peer, "an answer is too long for the transport");
             self.ended.raise();
         }

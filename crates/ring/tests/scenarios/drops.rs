@@ -1,8 +1,9 @@
 //! Any future may be dropped at any time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use smbeam_ring::{Handle, Part};
+use smbeam_ring::{Handle, Part, Region, Source, lend_mut};
 
 use crate::{listen, pair};
 
@@ -68,6 +69,49 @@ pub(crate) async fn a_dropped_send_breaks_the_stream(handle: Handle) {
     while handle.pool().buffers_out() > 0 {
         handle.sleep(SHORT).await;
     }
+}
+
+pub(crate) async fn memory_of_others_outlives_a_dropped_receive(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let (sender, receiver) = std::sync::mpsc::channel::<Region>();
+    let lender = std::thread::spawn(move || {
+        let mut bytes = vec![0; 1 << 20];
+        lend_mut(&mut bytes, |region| sender.send(region).expect("received"));
+        // Nobody writes any more: what is written here stays.
+        bytes.fill(9);
+        std::thread::yield_now();
+        bytes.iter().all(|byte| *byte == 9)
+    });
+    let region = receiver.recv().expect("sent");
+    let receive = server.recv_into_region(region, 0..1 << 20);
+    assert!(handle.timeout(SHORT, receive).await.is_err());
+    client
+        .send(vec![Part::Bytes(vec![2; 10])])
+        .await
+        .0
+        .expect("send");
+    // The kernel has let go when the lender goes on.
+    while !lender.is_finished() {
+        handle.sleep(SHORT).await;
+    }
+    assert!(lender.join().expect("no panic"), "written to after its end");
+}
+
+pub(crate) async fn memory_of_others_outlives_a_dropped_send(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let shared: Arc<[u8]> = Arc::from(vec![5; 8 << 20]);
+    let parts = (0..2).map(|_| Part::Source(Source::from(Arc::clone(&shared))));
+    assert!(
+        handle
+            .timeout(SHORT, client.send(parts.collect()))
+            .await
+            .is_err()
+    );
+    while Arc::strong_count(&shared) > 1 {
+        handle.sleep(SHORT).await;
+    }
+    let chunk = server.recv().await.expect("what was sent is there");
+    assert!(chunk.iter().all(|byte| *byte == 5));
 }
 
 pub(crate) async fn a_dropped_accept_is_harmless(handle: Handle) {
