@@ -93,6 +93,17 @@ impl Framing {
         }
     }
 
+    /// For a stream on which the transport's own exchange is over: a client has done its part of
+    /// it before the first message.
+    pub fn established(transport: Transport) -> Self {
+        match transport {
+            Transport::Tcp => Self::Tcp,
+            Transport::Nbt => Self::Nbt {
+                is_established: true,
+            },
+        }
+    }
+
     /// What the bytes at the start of `bytes` are. `limit`: bytes that a message may have now.
     pub fn next(&mut self, bytes: &[u8], limit: usize) -> Result<Next, FrameError> {
         let Some(prefix) = bytes.first_chunk::<PREFIX_LEN>() else {

@@ -1,0 +1,245 @@
+//! One request on its way: what is asked, the memory that goes along, and who waits.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use proto::client::request::Reply;
+use proto::client::{Request, RequestId, Step};
+use ring::{Region, Source};
+use wire::{FileId, TreeId};
+
+use crate::dispatch::Dispatch;
+use crate::error::Cause;
+use crate::slot::{Filler, Pickup, slot};
+
+/// What a request costs a channel beside its data, in bytes: so that channels without data get
+/// their share, too.
+const COST: u64 = 4 << 10;
+
+/// Memory that goes along with a request.
+#[derive(Debug, Default)]
+pub(crate) enum Memory {
+    /// None, or not here at the moment.
+    #[default]
+    None,
+    /// What a WRITE sends.
+    Source(Source),
+    /// What a READ fills.
+    Destination(Region),
+}
+
+impl Memory {
+    /// What was filled.
+    pub(crate) fn into_region(self) -> Option<Region> {
+        match self {
+            Self::Destination(region) => Some(region),
+            Self::None | Self::Source(_) => None,
+        }
+    }
+
+    /// What was sent.
+    pub(crate) fn into_source(self) -> Option<Source> {
+        match self {
+            Self::Source(source) => Some(source),
+            Self::None | Self::Destination(_) => None,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Source(source) => source.len(),
+            Self::Destination(region) => region.len(),
+        }
+    }
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub(crate) struct Done {
+    /// One result for each step.
+    pub(crate) replies: Result<Vec<Result<Reply, Cause>>, Cause>,
+    /// What went along, given back.
+    pub(crate) memory: Memory,
+}
+
+impl Done {
+    /// The result of the only step, or of the first that failed, or of the last.
+    pub(crate) fn only(self) -> (Result<Reply, Cause>, Memory) {
+        let reply = match self.replies {
+            Err(cause) => Err(cause),
+            Ok(replies) => last_or_failed(replies),
+        };
+        (reply, self.memory)
+    }
+
+    /// The results of all steps; the first that failed fails all.
+    pub(crate) fn all(self) -> (Result<Vec<Reply>, Cause>, Memory) {
+        let replies = self
+            .replies
+            .and_then(|replies| replies.into_iter().collect());
+        (replies, self.memory)
+    }
+}
+
+fn last_or_failed(replies: Vec<Result<Reply, Cause>>) -> Result<Reply, Cause> {
+    let mut last = Err(Cause::Malformed("an answer without a reply".to_owned()));
+    for reply in replies {
+        last = Ok(reply?);
+    }
+    last
+}
+
+/// One request on its way to a channel.
+pub(crate) struct Call {
+    pub(crate) id: RequestId,
+    /// Not here while a channel has it.
+    pub(crate) request: Option<Request>,
+    pub(crate) memory: Memory,
+    /// What it weighs when a channel is chosen. Bytes.
+    pub(crate) cost: u64,
+    pub(crate) dispatch: Arc<Dispatch>,
+    cleanup: Cleanup,
+    waiting: Filler<Done>,
+}
+
+/// What the server keeps for a request whose caller is gone.
+#[derive(Clone, Copy)]
+enum Cleanup {
+    Nothing,
+    /// A file that was opened, in this tree (sealed or not).
+    Open(Option<TreeId>, bool),
+    /// A tree.
+    Tree,
+}
+
+impl Call {
+    /// Takes the caller's word that it is done.
+    pub(crate) fn finish(self, done: Done) {
+        let Self {
+            cleanup,
+            dispatch,
+            waiting,
+            ..
+        } = self;
+        if let Err(done) = waiting.fill(done) {
+            clean_up(cleanup, &dispatch, done);
+        }
+    }
+
+    /// Fails it.
+    pub(crate) fn fail(mut self, cause: Cause) {
+        let memory = std::mem::take(&mut self.memory);
+        self.finish(Done {
+            replies: Err(cause),
+            memory,
+        });
+    }
+}
+
+/// What was opened for somebody who is gone is closed again.
+fn clean_up(cleanup: Cleanup, dispatch: &Arc<Dispatch>, done: Done) {
+    let Ok(replies) = done.replies else { return };
+    for reply in replies.into_iter().flatten() {
+        match (cleanup, reply) {
+            (Cleanup::Open(tree, seal), Reply::Created(created)) => {
+                close_detached(dispatch, tree, seal, created.file_id);
+            }
+            (Cleanup::Tree, Reply::TreeConnected { tree, .. }) => {
+                let request = Request::new(Some(tree), vec![Step::TreeDisconnect]);
+                drop(dispatch.start(request, Memory::None));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Closes a file; nobody waits for it.
+pub(crate) fn close_detached(
+    dispatch: &Arc<Dispatch>,
+    tree: Option<TreeId>,
+    seal: bool,
+    file: FileId,
+) {
+    let close = Step::Close {
+        file: proto::client::request::FileRef::Id(file),
+        query: false,
+    };
+    let mut request = Request::new(tree, vec![close]);
+    request.seal = seal;
+    drop(dispatch.start(request, Memory::None));
+}
+
+/// A request that is under way. Dropped, the request goes on, but for one that may wait for long:
+/// that is cancelled.
+pub(crate) struct Pending {
+    id: RequestId,
+    dispatch: Arc<Dispatch>,
+    may_wait: bool,
+    pickup: Pickup<Done>,
+}
+
+impl Future for Pending {
+    type Output = Done;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Done> {
+        let pickup = Pin::new(&mut self.pickup);
+        pickup.poll(context).map(|done| {
+            done.unwrap_or_else(|_| Done {
+                replies: Err(Cause::Lost("the client was closed".into())),
+                memory: Memory::None,
+            })
+        })
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if self.may_wait && self.dispatch.is_here() && self.pickup.is_waiting() {
+            self.dispatch.cancel(self.id);
+        }
+    }
+}
+
+/// Makes a call, and what waits for it.
+pub(crate) fn call(
+    dispatch: &Arc<Dispatch>,
+    request: Request,
+    memory: Memory,
+) -> (Box<Call>, Pending) {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let id = RequestId(LAST.fetch_add(1, Ordering::Relaxed) + 1);
+    let (waiting, pickup) = slot();
+    let pending = Pending {
+        id,
+        dispatch: Arc::clone(dispatch),
+        may_wait: request.steps.iter().any(may_wait),
+        pickup,
+    };
+    let call = Call {
+        id,
+        cost: COST + memory.len() as u64,
+        cleanup: cleanup(&request),
+        request: Some(request),
+        memory,
+        dispatch: Arc::clone(dispatch),
+        waiting,
+    };
+    (Box::new(call), pending)
+}
+
+/// Whether the server may take its time, as long as nothing happens.
+fn may_wait(step: &Step) -> bool {
+    matches!(step, Step::ChangeNotify { .. } | Step::Lock { .. })
+}
+
+fn cleanup(request: &Request) -> Cleanup {
+    match (request.steps.first(), request.steps.last()) {
+        (Some(Step::Create(_)), Some(Step::Close { .. })) => Cleanup::Nothing,
+        (Some(Step::Create(_)), _) => Cleanup::Open(request.tree, request.seal),
+        (Some(Step::TreeConnect(_)), _) => Cleanup::Tree,
+        _ => Cleanup::Nothing,
+    }
+}

@@ -1,0 +1,164 @@
+//! The requests of a channel that are not done, by their numbers.
+//!
+//! A request is done when its answer is there and its memory is home again: a WRITE can be
+//! answered while its bytes are still held by the send that carried them, and a READ can time out
+//! while its data arrive.
+
+use std::collections::BTreeMap;
+
+use net::{PayloadBytes, PayloadSource};
+use proto::client::request::Reply;
+use proto::client::{Fate, Request, RequestId};
+use proto::effect::PayloadToken;
+use ring::{Region, Source};
+
+use crate::call::{Call, Done, Memory};
+use crate::error::Cause;
+
+/// Bytes of a WRITE up to which they are copied next to their head: one more piece of a send
+/// would cost more.
+const COPIED_BYTES: usize = 4 << 10;
+
+/// What came of a request.
+pub(crate) enum Outcome {
+    Answer(Vec<Result<Reply, Cause>>),
+    Lost(Request, Fate),
+}
+
+impl Outcome {
+    /// Tells who waits. Only for an answer.
+    pub(crate) fn tell(self, mut call: Call) {
+        let replies = match self {
+            Self::Answer(replies) => Ok(replies),
+            Self::Lost(..) => Err(Cause::Lost("the connection was closed".into())),
+        };
+        let memory = std::mem::take(&mut call.memory);
+        call.finish(Done { replies, memory });
+    }
+}
+
+struct Entry {
+    call: Box<Call>,
+    /// The memory is with a send or a receive.
+    is_away: bool,
+    outcome: Option<Outcome>,
+}
+
+/// The requests of a channel.
+#[derive(Default)]
+pub(crate) struct Calls {
+    table: BTreeMap<RequestId, Entry>,
+    /// Those whose outcome and memory are there.
+    finished: Vec<RequestId>,
+    /// Those that another channel may take on.
+    lost: Vec<(Box<Call>, Request, Fate)>,
+}
+
+impl Calls {
+    pub(crate) fn insert(&mut self, call: Box<Call>) {
+        let entry = Entry {
+            call,
+            is_away: false,
+            outcome: None,
+        };
+        self.table.insert(entry.call.id, entry);
+    }
+
+    pub(crate) fn has(&self, id: RequestId) -> bool {
+        self.table.contains_key(&id)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// The outcome is there.
+    pub(crate) fn settle(&mut self, id: RequestId, outcome: Outcome) {
+        let Some(entry) = self.table.get_mut(&id) else {
+            return;
+        };
+        entry.outcome = Some(outcome);
+        if !entry.is_away {
+            self.finished.push(id);
+        }
+    }
+
+    /// Takes a request that is done.
+    pub(crate) fn next_finished(&mut self) -> Option<(Box<Call>, Outcome)> {
+        let id = self.finished.pop()?;
+        let entry = self.table.remove(&id)?;
+        Some((entry.call, entry.outcome?))
+    }
+
+    /// Keeps a request that another channel may take on.
+    pub(crate) fn keep_lost(&mut self, call: Box<Call>, outcome: Outcome) {
+        if let Outcome::Lost(request, fate) = outcome {
+            self.lost.push((call, request, fate));
+        }
+    }
+
+    /// Those kept so.
+    pub(crate) fn take_lost(&mut self) -> Vec<(Box<Call>, Request, Fate)> {
+        std::mem::take(&mut self.lost)
+    }
+
+    /// Whatever is left.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Call> + use<> {
+        let table = std::mem::take(&mut self.table);
+        table.into_values().map(|entry| *entry.call)
+    }
+
+    /// Takes the destination of a READ to receive into it.
+    pub(crate) fn take_destination(&mut self, id: RequestId) -> Option<Region> {
+        let entry = self.table.get_mut(&id)?;
+        let region = std::mem::take(&mut entry.call.memory).into_region()?;
+        entry.is_away = true;
+        Some(region)
+    }
+
+    /// Puts it back.
+    pub(crate) fn placed(&mut self, id: RequestId, destination: Region) {
+        self.come_home(id, Memory::Destination(destination));
+    }
+
+    /// Copies data to their destination; tells how many.
+    pub(crate) fn copy_to_destination(&mut self, id: RequestId, bytes: &[u8]) -> u32 {
+        let Some(entry) = self.table.get_mut(&id) else {
+            return 0;
+        };
+        let Memory::Destination(region) = &mut entry.call.memory else {
+            return 0;
+        };
+        region[..bytes.len()].copy_from_slice(bytes);
+        u32::try_from(bytes.len()).expect("a frame is shorter than 4 GiB")
+    }
+
+    fn come_home(&mut self, id: RequestId, memory: Memory) {
+        let Some(entry) = self.table.get_mut(&id) else {
+            return;
+        };
+        entry.call.memory = memory;
+        entry.is_away = false;
+        if entry.outcome.is_some() {
+            self.finished.push(id);
+        }
+    }
+}
+
+impl PayloadSource for Calls {
+    fn take(&mut self, token: PayloadToken) -> Option<PayloadBytes> {
+        let entry = self.table.get_mut(&RequestId(token.0))?;
+        if let Memory::Source(source) = &entry.call.memory
+            && source.len() <= COPIED_BYTES
+        {
+            return Some(PayloadBytes::Small(source.to_vec()));
+        }
+        let source = std::mem::take(&mut entry.call.memory).into_source()?;
+        entry.is_away = true;
+        Some(PayloadBytes::Lent(source))
+    }
+
+    fn give_back(&mut self, token: PayloadToken, source: Source) {
+        self.come_home(RequestId(token.0), Memory::Source(source));
+    }
+}

@@ -1,0 +1,561 @@
+//! One channel: a connection on its I/O thread, the requests on it, and what waits to be sent.
+
+use std::cell::{Cell, RefCell};
+use std::net::Shutdown;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use auth::{Initiator, InitiatorStep};
+use net::{Framing, Outbox};
+use proto::client::effect::Leg;
+use proto::client::request::{ReadData, Reply};
+use proto::client::{Connection, Effect, Effects, Expect, Failure, RequestId, Role, Session};
+use proto::effect::{Inbound, Instant, Outbound};
+use ring::{Either, Handle, Part, Region, Signal, Stream, either};
+use tracing::{debug, info, warn};
+
+use crate::call::Call;
+use crate::calls::{Calls, Outcome};
+use crate::dispatch::{ChannelHandle, ChannelKey};
+use crate::error::{Cause, ConnectCause};
+use crate::receive;
+use crate::slot::{Filler, slot};
+use crate::thread::{Open, Target, Thread};
+
+/// How long to wait before a channel that was lost is opened again.
+const REOPEN_AFTER: Duration = Duration::from_secs(1);
+
+/// A connection on its I/O thread.
+pub(crate) struct Channel {
+    thread: Rc<Thread>,
+    target: Target,
+    handle: Arc<ChannelHandle>,
+    pub(crate) stream: Stream,
+    pub(crate) state: RefCell<State>,
+    /// There is something to send.
+    to_send: Signal,
+    /// The connection ends.
+    pub(crate) ended: Signal,
+    /// No request is under way.
+    idle: Signal,
+    /// Whether it carries the session.
+    has_joined: Cell<bool>,
+}
+
+/// What changes.
+pub(crate) struct State {
+    pub(crate) core: Connection,
+    effects: Effects,
+    pub(crate) framing: Framing,
+    outbox: Outbox,
+    calls: Calls,
+    login: Initiator,
+    has_spoken: bool,
+    ready: Option<Filler<Result<(), ConnectCause>>>,
+    /// Why it ended.
+    reason: Option<ConnectCause>,
+    /// When a task will look at the core's time-outs.
+    timer: Option<Instant>,
+}
+
+/// Opens a channel and serves it until it ends.
+pub(crate) async fn run(thread: Rc<Thread>, open: Open, after: Duration) {
+    if !after.is_zero() {
+        thread.handle.sleep(after).await;
+    }
+    let Open {
+        target,
+        role,
+        ready,
+    } = open;
+    let connecting = crate::connect::stream(&thread.handle, &target);
+    match connecting.await {
+        Err(error) => {
+            debug!(address = %target.address, %error, "connecting failed");
+            let _ = ready.fill(Err(ConnectCause::Io(Arc::new(error))));
+        }
+        Ok((stream, framing)) => {
+            match Channel::new(&thread, target, role, stream, framing, ready) {
+                Ok(channel) => channel.serve().await,
+                Err(error) => debug!(%error, "the connection was gone at once"),
+            }
+        }
+    }
+}
+
+impl Channel {
+    fn new(
+        thread: &Rc<Thread>,
+        target: Target,
+        role: Role,
+        stream: Stream,
+        framing: Framing,
+        ready: Filler<Result<(), ConnectCause>>,
+    ) -> std::io::Result<Rc<Self>> {
+        let handle = Arc::new(ChannelHandle::new(
+            ChannelKey::fresh(),
+            thread.sender.clone(),
+            stream.peer_addr()?,
+            stream.local_addr()?,
+            target.transport,
+        ));
+        let seed = auth::fresh_entropy();
+        let name = format!("cifs/{}", target.config.server_name);
+        let login = Initiator::new((*target.credentials).clone(), &name, auth::Framing::Spnego);
+        let state = State {
+            core: Connection::new(Arc::clone(&target.config), role, &seed),
+            effects: Effects::new(),
+            framing,
+            outbox: Outbox::default(),
+            calls: Calls::default(),
+            login,
+            has_spoken: false,
+            ready: Some(ready),
+            reason: None,
+            timer: None,
+        };
+        Ok(Rc::new(Self {
+            thread: Rc::clone(thread),
+            target,
+            handle,
+            stream,
+            state: RefCell::new(state),
+            to_send: Signal::default(),
+            ended: Signal::default(),
+            idle: Signal::default(),
+            has_joined: Cell::new(false),
+        }))
+    }
+
+    /// Serves the channel until it ends, and gives back what was under way.
+    async fn serve(self: Rc<Self>) {
+        let key = self.handle.key;
+        self.thread.enter(key, Rc::clone(&self));
+        let _leave = Leave(&self);
+        let sender = self.io().spawn(Rc::clone(&self).send());
+        self.with_core(None, Connection::start);
+        if let Err(error) = receive::frames(&self).await {
+            debug!(peer = %self.handle.peer, %error, "connection lost");
+            let mut state = self.state.borrow_mut();
+            state
+                .reason
+                .get_or_insert_with(|| ConnectCause::Io(Arc::new(error)));
+        }
+        self.end();
+        let _ = sender.await;
+        self.with_core(None, Connection::closed);
+        self.settle();
+    }
+
+    pub(crate) fn io(&self) -> &Handle {
+        &self.thread.handle
+    }
+
+    /// Calls the core and does what it asks for. `frame` is what came in, opened by the call.
+    fn with_core(
+        self: &Rc<Self>,
+        frame: Option<&[u8]>,
+        call: impl FnOnce(&mut Connection, proto::effect::Now, &mut Effects),
+    ) {
+        let now = self.thread.now();
+        let mut state = self.state.borrow_mut();
+        let State { core, effects, .. } = &mut *state;
+        call(core, now, effects);
+        self.perform(&mut state, frame);
+        drop(state);
+        self.finish_calls();
+        self.arm_timer();
+    }
+
+    /// Gives a frame to the core.
+    pub(crate) fn frame(self: &Rc<Self>, bytes: &mut [u8]) {
+        let now = self.thread.now();
+        let mut state = self.state.borrow_mut();
+        let State { core, effects, .. } = &mut *state;
+        let message = Inbound { bytes: &mut *bytes };
+        core.receive(now, message, effects);
+        self.perform(&mut state, Some(bytes));
+        drop(state);
+        self.finish_calls();
+        self.arm_timer();
+    }
+
+    /// Gives a READ answer to the core whose data are in their destination.
+    pub(crate) fn split_frame(
+        self: &Rc<Self>,
+        head: &mut [u8],
+        request: RequestId,
+        destination: Region,
+        len: usize,
+    ) {
+        let now = self.thread.now();
+        let mut state = self.state.borrow_mut();
+        let State {
+            core,
+            effects,
+            calls,
+            ..
+        } = &mut *state;
+        core.receive_split(now, head, &destination[..len], effects);
+        calls.placed(request, destination);
+        self.perform(&mut state, None);
+        drop(state);
+        self.finish_calls();
+        self.arm_timer();
+    }
+
+    /// What the start of a frame says of its rest.
+    pub(crate) fn expect(&self, start: &[u8], frame_len: usize) -> Expect {
+        self.state.borrow().core.expect(start, frame_len)
+    }
+
+    /// Takes the memory that the data of an answer belong into.
+    pub(crate) fn destination(&self, request: RequestId) -> Option<Region> {
+        self.state.borrow_mut().calls.take_destination(request)
+    }
+
+    /// Puts it back where the data did not come.
+    pub(crate) fn misplaced(self: &Rc<Self>, request: RequestId, destination: Region) {
+        self.state.borrow_mut().calls.placed(request, destination);
+        self.finish_calls();
+    }
+
+    /// Sends a request.
+    pub(crate) fn call(self: &Rc<Self>, mut call: Box<Call>) {
+        let request = call.request.take().expect("a call brings its request");
+        let id = call.id;
+        if self.ended.is_raised() {
+            call.request = Some(request);
+            let reason = self.reason();
+            let dispatch = Arc::clone(&call.dispatch);
+            return dispatch.lost(call, proto::client::Fate::Unsent, &reason);
+        }
+        self.state.borrow_mut().calls.insert(call);
+        self.with_core(None, |core, now, effects| {
+            core.request(now, id, request, effects);
+        });
+    }
+
+    /// Nobody waits for the answer any more.
+    pub(crate) fn cancel(self: &Rc<Self>, id: RequestId) {
+        if self.state.borrow().calls.has(id) && !self.ended.is_raised() {
+            self.with_core(None, |core, now, effects| core.cancel(now, id, effects));
+        }
+    }
+
+    /// Ends the channel once what is under way is done, or after a while.
+    pub(crate) async fn close(self: Rc<Self>, grace: Duration) {
+        let idle = async {
+            while !self.state.borrow().calls.is_empty() && !self.ended.is_raised() {
+                self.idle.lower();
+                self.idle.raised().await;
+            }
+        };
+        let _ = self.io().timeout(grace, idle).await;
+        if !self.ended.is_raised() {
+            self.with_core(None, Connection::close);
+            self.end();
+        }
+    }
+
+    /// Does what the core asks for, in order.
+    fn perform(self: &Rc<Self>, state: &mut State, frame: Option<&[u8]>) {
+        while let Some(effect) = state.effects.pop() {
+            match effect {
+                Effect::Send(outbound) => self.push(state, outbound),
+                Effect::Authenticate(token) => self.authenticate(state, &token),
+                Effect::Ready(session) => self.ready(state, &session),
+                Effect::Answer(id, results) => answer(state, frame, id, results),
+                Effect::Lost(id, request, fate) => {
+                    state.calls.settle(id, Outcome::Lost(request, fate));
+                }
+                Effect::OplockBreak { file_id, level } => {
+                    debug!(
+                        ?file_id,
+                        ?level,
+                        "an oplock that nobody asked for is broken"
+                    );
+                }
+                Effect::LeaseBreak { key, state } => {
+                    debug!(?key, state, "a lease that nobody asked for is broken");
+                }
+                Effect::Disconnect(violation) => {
+                    debug!(peer = %self.handle.peer, reason = %violation, "disconnecting");
+                    let reason = ConnectCause::Violation(violation);
+                    state.reason.get_or_insert(reason);
+                    self.end();
+                }
+            }
+        }
+    }
+
+    fn push(&self, state: &mut State, outbound: Outbound) {
+        let State {
+            outbox,
+            calls,
+            framing,
+            ..
+        } = state;
+        if !outbox.push(framing, &self.io().pool(), calls, outbound) {
+            warn!(peer = %self.handle.peer, "a request is too long for the transport");
+            self.end();
+        }
+        self.to_send.raise();
+    }
+
+    fn authenticate(&self, state: &mut State, token: &[u8]) {
+        let leg = match std::mem::replace(&mut state.has_spoken, true) {
+            false => Leg::Token(state.login.start()),
+            true => leg(&mut state.login, token),
+        };
+        let now = self.thread.now();
+        let State { core, effects, .. } = state;
+        core.authenticated(now, leg, effects);
+    }
+
+    fn ready(&self, state: &mut State, session: &Arc<Session>) {
+        let channel = Arc::clone(&self.handle);
+        let is_wanted = self.target.dispatch.joined(channel, session);
+        let is_heard = match state.ready.take() {
+            Some(ready) => ready.fill(Ok(())).is_ok(),
+            None => true,
+        };
+        self.has_joined.set(is_wanted);
+        let is_only = self.target.dispatch.channels().len() == 1;
+        if !is_wanted || (is_only && !is_heard) {
+            // Who asked for it has gone meanwhile.
+            self.end();
+        }
+    }
+
+    /// Ends the connection.
+    fn end(&self) {
+        if !self.ended.is_raised() {
+            self.ended.raise();
+            // A peer that is gone already has shut it down.
+            let _ = self.stream.shutdown(Shutdown::Both);
+        }
+        self.to_send.raise();
+        self.idle.raise();
+    }
+
+    /// Why it ended, for whoever waits.
+    fn reason(&self) -> Arc<str> {
+        match &self.state.borrow().reason {
+            Some(reason) => reason.to_string().into(),
+            None => "the connection was closed".into(),
+        }
+    }
+
+    /// Tells who waits for requests that are done, and whose memory is back.
+    fn finish_calls(&self) {
+        loop {
+            let Some((call, outcome)) = self.state.borrow_mut().calls.next_finished() else {
+                break;
+            };
+            if let Outcome::Lost(..) = outcome {
+                // Not before the channel has left: it would be chosen again.
+                self.state.borrow_mut().calls.keep_lost(call, outcome);
+                continue;
+            }
+            self.handle.relieve(call.cost);
+            outcome.tell(*call);
+        }
+        if self.state.borrow().calls.is_empty() {
+            self.idle.raise();
+        }
+    }
+
+    /// Sends what waits, all of it at once, until the connection ends.
+    async fn send(self: Rc<Self>) {
+        loop {
+            let parts = self.state.borrow_mut().outbox.take();
+            if !parts.is_empty() {
+                let parts = self.send_parts(parts).await;
+                self.recycle(parts);
+                continue;
+            }
+            if self.ended.is_raised() {
+                return;
+            }
+            self.to_send.lower();
+            self.to_send.raised().await;
+        }
+    }
+
+    async fn send_parts(&self, parts: Vec<Part>) -> Vec<Part> {
+        let bytes: usize = parts.iter().map(|part| part.bytes().len()).sum();
+        let (result, parts) = self.stream.send(parts).await;
+        match result {
+            Ok(()) => {
+                self.handle.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+            }
+            Err(error) => {
+                debug!(peer = %self.handle.peer, %error, "sending failed");
+                let mut state = self.state.borrow_mut();
+                state
+                    .reason
+                    .get_or_insert_with(|| ConnectCause::Io(Arc::new(error)));
+                drop(state);
+                self.end();
+            }
+        }
+        parts
+    }
+
+    /// Gives the memory back that was sent.
+    fn recycle(&self, parts: Vec<Part>) {
+        let mut state = self.state.borrow_mut();
+        let State { outbox, calls, .. } = &mut *state;
+        outbox.recycle(parts, calls);
+        drop(state);
+        self.finish_calls();
+    }
+
+    pub(crate) fn note_received(&self, bytes: usize) {
+        self.handle
+            .received
+            .fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Adds bytes that the transport answers by itself.
+    pub(crate) fn answer_raw(&self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.state.borrow_mut().outbox.push_raw(bytes);
+            self.to_send.raise();
+        }
+    }
+
+    /// The end: the channel leaves the session, what it had not done goes elsewhere.
+    fn settle(self: &Rc<Self>) {
+        let reason = self.reason();
+        let is_worth_another = self.target.dispatch.left(self.handle.key, &reason);
+        let mut state = self.state.borrow_mut();
+        if let Some(ready) = state.ready.take() {
+            let closed = ConnectCause::Violation(proto::client::Violation::Closed);
+            let cause = state.reason.clone().unwrap_or(closed);
+            let _ = ready.fill(Err(cause));
+        }
+        let lost = state.calls.take_lost();
+        let left = state.calls.take_all();
+        drop(state);
+        for (mut call, request, fate) in lost {
+            call.request = Some(request);
+            let dispatch = Arc::clone(&call.dispatch);
+            dispatch.lost(call, fate, &reason);
+        }
+        // The core gives everything back; what it forgot fails all the same.
+        for call in left {
+            call.fail(Cause::Lost(Arc::clone(&reason)));
+        }
+        if self.has_joined.get() {
+            info!(peer = %self.handle.peer, %reason, "channel lost");
+        }
+        if is_worth_another {
+            self.reopen();
+        }
+    }
+
+    fn reopen(&self) {
+        let Some(session) = self.target.dispatch.session() else {
+            return;
+        };
+        let open = Open {
+            target: self.target.clone(),
+            role: Role::Binding(Arc::clone(session)),
+            ready: slot().0,
+        };
+        self.thread.open(open, REOPEN_AFTER);
+    }
+
+    /// Sleeps for the core's next time-out, unless a task already does.
+    fn arm_timer(self: &Rc<Self>) {
+        let mut state = self.state.borrow_mut();
+        let Some(next) = state.core.next_timeout() else {
+            return;
+        };
+        if self.ended.is_raised() || state.timer.is_some_and(|armed| armed <= next) {
+            return;
+        }
+        state.timer = Some(next);
+        drop(state);
+        let channel = Rc::clone(self);
+        self.io().spawn(channel.sleep_until(next));
+    }
+
+    async fn sleep_until(self: Rc<Self>, deadline: Instant) {
+        let now = self.thread.now().instant;
+        let duration = deadline
+            .0
+            .saturating_sub(now.0)
+            .max(Duration::from_millis(1));
+        let sleep = pin!(self.io().sleep(duration));
+        if let Either::Second(()) = either(sleep, pin!(self.ended.raised())).await {
+            return;
+        }
+        {
+            let mut state = self.state.borrow_mut();
+            if state.timer == Some(deadline) {
+                state.timer = None;
+            }
+        }
+        self.with_core(None, Connection::timeout);
+    }
+}
+
+/// Takes the channel off its thread, also where serving it panicked.
+struct Leave<'a>(&'a Rc<Channel>);
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        let channel = self.0;
+        if std::thread::panicking() {
+            channel.end();
+            channel.settle();
+        }
+        channel.thread.leave(channel.handle.key);
+    }
+}
+
+/// One step of the login.
+fn leg(login: &mut Initiator, token: &[u8]) -> Leg {
+    let entropy = auth::fresh_entropy();
+    match login.step(token, std::time::SystemTime::now().into(), &entropy) {
+        Ok(InitiatorStep::Continue(token)) => Leg::Token(token),
+        Ok(InitiatorStep::Done(key)) => Leg::Done {
+            session_key: key.to_vec(),
+        },
+        Err(error) => {
+            debug!(%error, "the login failed");
+            Leg::Failed
+        }
+    }
+}
+
+/// Keeps the answer to a request, with data that came in the frame where they belong.
+fn answer(
+    state: &mut State,
+    frame: Option<&[u8]>,
+    id: RequestId,
+    results: Vec<Result<Reply, Failure>>,
+) {
+    let place = |result: Result<Reply, Failure>| match result {
+        Ok(Reply::Read(ReadData::Inbound(range))) => {
+            let bytes = frame.and_then(|frame| frame.get(range));
+            let bytes = bytes.expect("the core names a part of the frame");
+            let len = state.calls.copy_to_destination(id, bytes);
+            Ok(Reply::Read(ReadData::Placed(len)))
+        }
+        Ok(Reply::Read(ReadData::Held(bytes))) => {
+            let len = state.calls.copy_to_destination(id, &bytes);
+            Ok(Reply::Read(ReadData::Placed(len)))
+        }
+        Ok(reply) => Ok(reply),
+        Err(failure) => Err(Cause::from(failure)),
+    };
+    let results = results.into_iter().map(place).collect();
+    state.calls.settle(id, Outcome::Answer(results));
+}

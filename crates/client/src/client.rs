@@ -1,0 +1,148 @@
+//! The threads of a client, and how a session begins.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use net::Transport;
+use proto::client::{Config, Role};
+use wire::Guid;
+
+use crate::connect;
+use crate::dispatch::Dispatch;
+use crate::error::{ConnectCause, Error};
+use crate::fork::Bound;
+use crate::options::{Credentials, Options};
+use crate::session::Session;
+use crate::slot::slot;
+use crate::thread::{IoThread, Message, Open, Target};
+
+/// Bytes of one READ or WRITE where frames have 17 bits of length. RFC 1002 4.3.1
+const SMALL_FRAME_IO: u32 = 64 << 10;
+
+/// A client: the threads that all its sessions share. Cheap to clone.
+///
+/// When the last clone and the last of its sessions, shares and files are gone, the connections
+/// are closed in good order and the threads end.
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) options: Options,
+    guid: Guid,
+    threads: Bound<Vec<IoThread>>,
+    next: AtomicUsize,
+}
+
+impl Client {
+    /// Starts the I/O threads.
+    ///
+    /// # Errors
+    /// When there are no threads or rings to be had.
+    pub fn new(options: Options) -> Result<Self, Error> {
+        let failed = |error| Error::local("start", "the client", error);
+        let threads: Result<Vec<_>, _> = (0..options.threads())
+            .map(|_| IoThread::start(options.io))
+            .collect();
+        let entropy = auth::fresh_entropy();
+        let guid = *entropy.first_chunk().expect("there are 32 bytes");
+        let inner = Inner {
+            options,
+            guid: Guid(guid),
+            threads: Bound::new(threads.map_err(failed)?),
+            next: AtomicUsize::new(0),
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Connects to a server and logs in. The transport's well-known port is meant where there is
+    /// none. Of several addresses each is tried until one answers.
+    ///
+    /// # Errors
+    /// When the host is not found, nobody answers, or the login is refused.
+    pub async fn connect(
+        &self,
+        host: &str,
+        port: Option<u16>,
+        credentials: &Credentials,
+    ) -> Result<Session, Error> {
+        if let Err(cause) = self.inner.threads.check() {
+            return Err(cause.of("connect to", host));
+        }
+        let transport = self.inner.options.transport;
+        let port = port.unwrap_or(transport.default_port());
+        let config = Arc::new(self.inner.config(host, credentials));
+        let login = Arc::new(credentials.for_login());
+        let mut last = None;
+        for address in connect::resolve(host, port).await? {
+            let target = Target {
+                address,
+                transport,
+                connect_timeout: self.inner.options.connect_timeout,
+                config: Arc::clone(&config),
+                credentials: Arc::clone(&login),
+                dispatch: Dispatch::new(),
+            };
+            match self.inner.open(target.clone(), Role::First).await {
+                Ok(()) => return Session::start(self.clone(), host, target).await,
+                Err(cause @ ConnectCause::Violation(_)) => return Err(cause.of(host, address)),
+                Err(cause) => last = Some(cause.of(host, address)),
+            }
+        }
+        Err(last.expect("a host has at least one address"))
+    }
+}
+
+impl Inner {
+    /// Opens a channel; done when it carries the session.
+    pub(crate) async fn open(&self, target: Target, role: Role) -> Result<(), ConnectCause> {
+        let (ready, opened) = slot();
+        let open = Open {
+            target,
+            role,
+            ready,
+        };
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        let thread = &self.threads[turn % self.threads.len()];
+        // Where the thread is gone, so is the other end of the slot.
+        let _ = thread.sender.send(Message::Open(Box::new(open)));
+        let gone = || std::io::Error::other("the client was closed");
+        opened
+            .await
+            .unwrap_or_else(|_| Err(ConnectCause::Io(Arc::new(gone()))))
+    }
+
+    fn config(&self, host: &str, credentials: &Credentials) -> Config {
+        let options = &self.options;
+        let max_io = match options.transport {
+            Transport::Nbt => options.io_size.min(SMALL_FRAME_IO),
+            Transport::Tcp => options.io_size,
+        };
+        Config {
+            client_guid: self.guid,
+            server_name: host.trim_matches(['[', ']']).to_owned(),
+            dialects: options.dialects.clone(),
+            ciphers: options.ciphers.clone(),
+            signing_algorithms: options.signing_algorithms.clone(),
+            protection: options.protection,
+            allow_guest: options.allow_guest || credentials.is_anonymous(),
+            credits: options.credits,
+            max_io,
+            request_timeout: options.request_timeout,
+            login_timeout: options.login_timeout,
+            echo_interval: options.echo_interval,
+        }
+    }
+}
+
+/// Where a session leads.
+pub(crate) fn with_address(target: &Target, address: SocketAddr) -> Target {
+    Target {
+        address,
+        ..target.clone()
+    }
+}

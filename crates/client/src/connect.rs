@@ -1,0 +1,81 @@
+//! From a host's name to a stream that carries frames.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+
+use net::{Framing, Transport};
+use ring::{Handle, Part, Stream};
+use wire::nbt::{FRAME_HEADER_LEN, NetbiosName, SessionHeader, SessionPacketType, SessionRequest};
+
+use crate::error::Error;
+use crate::slot::slot;
+use crate::thread::Target;
+
+/// Addresses of a host that are tried at most.
+const ADDRESSES_MAX: usize = 16;
+/// The most bytes of a refusal. RFC 1002 4.3.4
+const RESPONSE_MAX: usize = 6;
+
+/// Finds the addresses of a host. On a thread of its own: the system's resolver blocks.
+pub(crate) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
+    let failed = |error| Error::Resolve(host.to_owned(), Arc::new(error));
+    if let Ok(address) = host.trim_matches(['[', ']']).parse() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    let (filler, pickup) = slot();
+    let name = host.to_owned();
+    std::thread::Builder::new()
+        .name("smbeam-resolve".to_owned())
+        .spawn(move || {
+            let found = (name.as_str(), port).to_socket_addrs();
+            let _ = filler.fill(found.map(Iterator::collect::<Vec<_>>));
+        })
+        .map_err(failed)?;
+    let gone = || io::Error::other("the resolver ended");
+    let mut found = pickup.await.map_err(|_| failed(gone()))?.map_err(failed)?;
+    found.truncate(ADDRESSES_MAX);
+    if found.is_empty() {
+        return Err(failed(io::Error::other("it has no address")));
+    }
+    Ok(found)
+}
+
+/// Connects, and asks for a NetBIOS session where the transport has one.
+pub(crate) async fn stream(handle: &Handle, target: &Target) -> io::Result<(Stream, Framing)> {
+    let connecting = async {
+        let stream = Stream::connect(handle, target.address).await?;
+        if target.transport == Transport::Nbt {
+            ask_for_session(handle, &stream).await?;
+        }
+        Ok::<_, io::Error>(stream)
+    };
+    let timed = handle.timeout(target.connect_timeout, connecting);
+    let stream = timed
+        .await
+        .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    Ok((stream, Framing::established(target.transport)))
+}
+
+/// RFC 1002 4.3.2. Any server listens to `*SMBSERVER`.
+async fn ask_for_session(handle: &Handle, stream: &Stream) -> io::Result<()> {
+    let calling = NetbiosName::new("SMBEAM", NetbiosName::WORKSTATION);
+    let request = SessionRequest {
+        called: NetbiosName::ANY_SERVER,
+        calling: calling.expect("six letters are a NetBIOS name"),
+    };
+    let mut bytes = Vec::new();
+    request.encode(&mut bytes);
+    stream.send(vec![Part::Bytes(bytes)]).await.0?;
+    let buffer = handle.pool().take_or_wait(RESPONSE_MAX).await;
+    let (result, buffer) = stream.recv_into(buffer, 0..FRAME_HEADER_LEN).await;
+    result?;
+    let header = *buffer.first_chunk().expect("the buffer has more bytes");
+    match SessionHeader::decode(header) {
+        Ok(header) if header.packet_type == SessionPacketType::POSITIVE_RESPONSE => Ok(()),
+        _ => Err(io::Error::new(
+            io::ErrorKind::ConnectionRefused,
+            "the server refuses a NetBIOS session",
+        )),
+    }
+}

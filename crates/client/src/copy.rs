@@ -1,0 +1,206 @@
+//! Copies: on the server where it can, else through this machine.
+
+use wire::Status;
+use wire::fsctl::{Chunk, CopyChunkRequest, CopyChunkResponse, CtlCode, ResumeKeyResponse};
+
+use crate::error::{Cause, Error};
+use crate::file::File;
+use crate::open_options::OpenOptions;
+use crate::session::unexpected;
+use crate::share::Share;
+use crate::transfer::{TransferOptions, relay};
+
+/// Bytes of the answer with a resume key.
+const RESUME_KEY_LEN: u32 = 32;
+/// Bytes of the answer to a copy.
+const COPY_LEN: u32 = 12;
+
+/// What one request may copy. \[MS-SMB2\] 3.3.3: what Windows starts with; a server that allows
+/// less says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Limits {
+    chunks: u32,
+    chunk_bytes: u32,
+    total_bytes: u32,
+}
+
+const WINDOWS: Limits = Limits {
+    chunks: 16,
+    chunk_bytes: 1 << 20,
+    total_bytes: 16 << 20,
+};
+
+impl Share {
+    /// Copies a file within the server, to this or another share of it; `progress` is told of
+    /// bytes as they are done. A file that is there is replaced. Returns how many bytes.
+    pub async fn copy(
+        &self,
+        from: &str,
+        to_share: &Self,
+        to: &str,
+        progress: &mut (dyn FnMut(u64) + Send),
+    ) -> Result<u64, Error> {
+        let read = OpenOptions::new().read(true).directory(false);
+        let source = self.open(from, &read).await?;
+        let write = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .directory(false);
+        let target = to_share.open(to, &write).await?;
+        let len = source.len().await?;
+        let copied = copy_range(&source, &target, 0, 0, len, progress).await?;
+        target.close().await?;
+        source.close().await?;
+        Ok(copied)
+    }
+}
+
+/// Copies a range; tells how many bytes.
+pub(crate) async fn copy_range(
+    source: &File,
+    target: &File,
+    from: u64,
+    to: u64,
+    len: u64,
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> Result<u64, Error> {
+    let mut done = 0;
+    match on_server(source, target, (from, to, len), &mut done, progress).await {
+        Ok(()) => Ok(done),
+        // What was copied stays; the rest takes the long way.
+        Err(cause) if cause.status().is_some_and(is_unable) => {
+            let rest = (from + done, to + done, len - done);
+            let options = TransferOptions::default();
+            relay(source, target, rest, &options, progress).await?;
+            Ok(len)
+        }
+        Err(cause) => Err(target.failed("copy to", cause)),
+    }
+}
+
+/// Whether a server says that it cannot copy at all, or not between these two.
+fn is_unable(status: Status) -> bool {
+    matches!(
+        status,
+        Status::NOT_SUPPORTED
+            | Status::INVALID_DEVICE_REQUEST
+            | Status::OBJECT_NAME_NOT_FOUND
+            | Status::ACCESS_DENIED
+    )
+}
+
+async fn on_server(
+    source: &File,
+    target: &File,
+    (from, to, len): (u64, u64, u64),
+    done: &mut u64,
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> Result<(), Cause> {
+    if len == 0 {
+        return Ok(());
+    }
+    let code = CtlCode::SRV_REQUEST_RESUME_KEY;
+    let (output, _) = source.ioctl(code, Vec::new(), RESUME_KEY_LEN).await?;
+    let key = ResumeKeyResponse::decode(&output)?.resume_key;
+    let mut limits = WINDOWS;
+    while *done < len {
+        let chunks = chunks(limits, from + *done, to + *done, len - *done);
+        let asked: u64 = chunks.iter().map(|chunk| u64::from(chunk.length)).sum();
+        let request = CopyChunkRequest {
+            source_key: key,
+            chunks,
+        };
+        match copy_chunks(target, &request).await {
+            Ok(copied) if copied > 0 && copied <= asked => {
+                *done += copied;
+                progress(copied);
+            }
+            Ok(_) => return Err(unexpected()),
+            Err(cause) => limits = lower(limits, cause)?,
+        }
+    }
+    Ok(())
+}
+
+fn chunks(limits: Limits, mut from: u64, mut to: u64, mut left: u64) -> Vec<Chunk> {
+    let mut chunks = Vec::new();
+    let mut room = u64::from(limits.total_bytes);
+    while left > 0 && room > 0 && chunks.len() < limits.chunks as usize {
+        let length = left.min(room).min(u64::from(limits.chunk_bytes));
+        chunks.push(Chunk {
+            source_offset: from,
+            target_offset: to,
+            length: u32::try_from(length).expect("not above a limit of 32 bits"),
+        });
+        from += length;
+        to += length;
+        left -= length;
+        room -= length;
+    }
+    chunks
+}
+
+async fn copy_chunks(target: &File, request: &CopyChunkRequest) -> Result<u64, Cause> {
+    let code = CtlCode::SRV_COPYCHUNK_WRITE;
+    let (output, _) = target.ioctl(code, request.encode(), COPY_LEN).await?;
+    let response = CopyChunkResponse::decode(&output)?;
+    Ok(u64::from(response.total_bytes_written))
+}
+
+/// A server with lower limits refuses and says which. \[MS-SMB2\] 3.3.5.15.6.2
+fn lower(limits: Limits, cause: Cause) -> Result<Limits, Cause> {
+    let Cause::StatusWith(Status::INVALID_PARAMETER, more) = &cause else {
+        return Err(cause);
+    };
+    let Ok(said) = CopyChunkResponse::decode(more) else {
+        return Err(cause);
+    };
+    let lowered = Limits {
+        chunks: limits.chunks.min(said.chunks_written),
+        chunk_bytes: limits.chunk_bytes.min(said.chunk_bytes_written),
+        total_bytes: limits.total_bytes.min(said.total_bytes_written),
+    };
+    let is_possible = lowered.chunks > 0 && lowered.chunk_bytes > 0 && lowered.total_bytes > 0;
+    match is_possible && lowered != limits {
+        true => Ok(lowered),
+        false => Err(cause),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_keeps_to_the_limits() {
+        let limits = Limits {
+            chunks: 3,
+            chunk_bytes: 10,
+            total_bytes: 25,
+        };
+        let lengths = |left| -> Vec<_> {
+            let chunks = chunks(limits, 100, 7, left);
+            chunks.iter().map(|chunk| chunk.length).collect()
+        };
+        assert_eq!(lengths(100), [10, 10, 5]);
+        assert_eq!(lengths(12), [10, 2]);
+        let last = chunks(limits, 100, 7, 100)[2];
+        assert_eq!((last.source_offset, last.target_offset), (120, 27));
+    }
+
+    #[test]
+    fn a_server_may_lower_the_limits_once() {
+        let said = CopyChunkResponse {
+            chunks_written: 4,
+            chunk_bytes_written: 1000,
+            total_bytes_written: 2000,
+        };
+        let refusal = || Cause::StatusWith(Status::INVALID_PARAMETER, said.encode());
+        let lowered = lower(WINDOWS, refusal()).expect("lower ones");
+        assert_eq!(lowered.total_bytes, 2000);
+        assert!(lower(lowered, refusal()).is_err());
+        assert!(lower(WINDOWS, Cause::Status(Status::INVALID_PARAMETER)).is_err());
+    }
+}

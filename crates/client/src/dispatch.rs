@@ -1,0 +1,216 @@
+//! Which channel a request takes.
+//!
+//! The one with the least bytes under way: bulk data spreads over all channels, and a small
+//! request finds one that is free. When a channel is lost, what it had not finished goes to
+//! another one as far as the protocol allows; when the last is lost, everything fails.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use net::Transport;
+use proto::client::replay::{self, Plan};
+use proto::client::{Fate, Request, RequestId, Session};
+use ring::{SendError, Sender};
+
+use crate::call::{Call, Memory, Pending, call};
+use crate::error::Cause;
+use crate::fork::Bound;
+use crate::slot::lock;
+use crate::thread::Message;
+
+/// A channel of a session, by its number in the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ChannelKey(pub(crate) u64);
+
+impl ChannelKey {
+    /// One that no other channel has.
+    pub(crate) fn fresh() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self(LAST.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+/// What other threads know of a channel.
+pub(crate) struct ChannelHandle {
+    pub(crate) key: ChannelKey,
+    /// The mailbox of its thread.
+    pub(crate) sender: Sender<Message>,
+    pub(crate) peer: SocketAddr,
+    pub(crate) local: SocketAddr,
+    pub(crate) transport: Transport,
+    /// Bytes under way, with what a request costs anyway.
+    load: AtomicU64,
+    /// Bytes sent.
+    pub(crate) sent: AtomicU64,
+    /// Bytes received.
+    pub(crate) received: AtomicU64,
+}
+
+impl ChannelHandle {
+    pub(crate) fn new(
+        key: ChannelKey,
+        sender: Sender<Message>,
+        peer: SocketAddr,
+        local: SocketAddr,
+        transport: Transport,
+    ) -> Self {
+        Self {
+            key,
+            sender,
+            peer,
+            local,
+            transport,
+            load: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+        }
+    }
+
+    /// A request is done.
+    pub(crate) fn relieve(&self, cost: u64) {
+        self.load.fetch_sub(cost, Ordering::Relaxed);
+    }
+}
+
+/// The channels of a session.
+pub(crate) struct Dispatch {
+    inner: Bound<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    session: OnceLock<Arc<Session>>,
+    channels: Mutex<Channels>,
+}
+
+#[derive(Default)]
+struct Channels {
+    list: Vec<Arc<ChannelHandle>>,
+    /// Why there are none any more.
+    ended: Option<Arc<str>>,
+    /// Nothing new is to be opened.
+    is_closing: bool,
+}
+
+impl Dispatch {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            inner: Bound::new(Inner::default()),
+        })
+    }
+
+    /// Whether this is the process that connected.
+    pub(crate) fn is_here(&self) -> bool {
+        self.inner.is_here()
+    }
+
+    /// The session, once somebody is logged in.
+    pub(crate) fn session(&self) -> Option<&Arc<Session>> {
+        self.inner.session.get()
+    }
+
+    /// A channel is there. The first one brings the session. `false`: it is not wanted any more.
+    pub(crate) fn joined(&self, channel: Arc<ChannelHandle>, session: &Arc<Session>) -> bool {
+        let _ = self.inner.session.set(Arc::clone(session));
+        let mut channels = lock(&self.inner.channels);
+        if channels.is_closing || channels.ended.is_some() {
+            return false;
+        }
+        channels.list.push(channel);
+        true
+    }
+
+    /// A channel is gone. Tells whether it is worth another one.
+    pub(crate) fn left(&self, key: ChannelKey, reason: &str) -> bool {
+        let mut channels = lock(&self.inner.channels);
+        let before = channels.list.len();
+        channels.list.retain(|channel| channel.key != key);
+        let was_there = channels.list.len() < before;
+        if was_there && channels.list.is_empty() {
+            channels.ended.get_or_insert_with(|| reason.into());
+        }
+        was_there && !channels.is_closing && !channels.list.is_empty()
+    }
+
+    /// The channels there are.
+    pub(crate) fn channels(&self) -> Vec<Arc<ChannelHandle>> {
+        lock(&self.inner.channels).list.clone()
+    }
+
+    /// Sends a request on its way.
+    pub(crate) fn start(self: &Arc<Self>, request: Request, memory: Memory) -> Pending {
+        let (call, pending) = call(self, request, memory);
+        match self.inner.check() {
+            Ok(()) => self.submit(call),
+            Err(cause) => call.fail(cause),
+        }
+        pending
+    }
+
+    fn submit(&self, mut call: Box<Call>) {
+        loop {
+            let channel = match self.choose(call.cost) {
+                Ok(channel) => channel,
+                Err(cause) => return call.fail(cause),
+            };
+            match channel.sender.send(Message::Call(channel.key, call)) {
+                Ok(()) => return,
+                Err(SendError::Closed(message) | SendError::Full(message)) => {
+                    self.left(channel.key, "the client was closed");
+                    let Message::Call(_, back) = message else {
+                        unreachable!("what is not sent comes back")
+                    };
+                    call = back;
+                }
+            }
+        }
+    }
+
+    fn choose(&self, cost: u64) -> Result<Arc<ChannelHandle>, Cause> {
+        let channels = lock(&self.inner.channels);
+        let load = |channel: &&Arc<ChannelHandle>| channel.load.load(Ordering::Relaxed);
+        let Some(channel) = channels.list.iter().min_by_key(load) else {
+            let reason = channels.ended.clone();
+            return Err(Cause::Lost(
+                reason.unwrap_or_else(|| "not connected".into()),
+            ));
+        };
+        channel.load.fetch_add(cost, Ordering::Relaxed);
+        Ok(Arc::clone(channel))
+    }
+
+    /// A channel was lost with this request on it.
+    pub(crate) fn lost(&self, mut call: Box<Call>, fate: Fate, reason: &Arc<str>) {
+        let request = call.request.as_mut().expect("given back with the channel");
+        match replay::plan(request, fate) {
+            Plan::Again => {}
+            Plan::Replay => {
+                request.channel_sequence = request.channel_sequence.wrapping_add(1);
+                request.is_replay = true;
+            }
+            Plan::GiveUp => return call.fail(Cause::Lost(Arc::clone(reason))),
+        }
+        self.submit(call);
+    }
+
+    /// Nobody waits for the answer any more.
+    pub(crate) fn cancel(&self, id: RequestId) {
+        for channel in self.channels() {
+            // A thread that is gone has nothing to cancel.
+            let _ = channel.sender.send(Message::Cancel(channel.key, id));
+        }
+    }
+
+    /// Ends all channels, once what is under way is done.
+    pub(crate) fn close(&self) {
+        if !self.is_here() {
+            return;
+        }
+        let mut channels = lock(&self.inner.channels);
+        channels.is_closing = true;
+        for channel in &channels.list {
+            let _ = channel.sender.send(Message::Close(channel.key));
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What is known of files and volumes.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use proto::client::request::Attributes;
+use wire::FileTime;
+use wire::access::FileAttributes;
+use wire::fscc::{DirectoryEntry, FileBasicInformation};
+
+/// What is known of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// Bytes.
+    pub size: u64,
+    /// Bytes on disk.
+    pub allocation: u64,
+    /// Birth.
+    pub created: SystemTime,
+    /// Last access.
+    pub accessed: SystemTime,
+    /// Last change of the data.
+    pub written: SystemTime,
+    /// Last change of data or metadata.
+    pub changed: SystemTime,
+    /// DOS attributes.
+    pub attributes: FileAttributes,
+    /// The number of the file on its volume, where the server has one.
+    pub file_id: Option<u64>,
+}
+
+impl Metadata {
+    /// Whether it is a directory.
+    pub fn is_dir(&self) -> bool {
+        self.attributes.contains(FileAttributes::DIRECTORY)
+    }
+
+    /// Whether it is a link, or another reparse point.
+    pub fn is_link(&self) -> bool {
+        self.attributes.contains(FileAttributes::REPARSE_POINT)
+    }
+
+    pub(crate) fn from_attributes(attributes: &Attributes, file_id: Option<u64>) -> Self {
+        Self {
+            size: attributes.size,
+            allocation: attributes.allocation,
+            created: system_time(attributes.created),
+            accessed: system_time(attributes.accessed),
+            written: system_time(attributes.written),
+            changed: system_time(attributes.changed),
+            attributes: attributes.attributes,
+            file_id: file_id.filter(|id| *id != 0),
+        }
+    }
+
+    pub(crate) fn from_entry(entry: &DirectoryEntry<'_>) -> Self {
+        let attributes = Attributes {
+            created: entry.created,
+            accessed: entry.accessed,
+            written: entry.written,
+            changed: entry.changed,
+            allocation: entry.allocation_size,
+            size: entry.end_of_file,
+            attributes: entry.attributes,
+        };
+        Self::from_attributes(&attributes, Some(entry.file_id))
+    }
+}
+
+/// What is to be changed of a file; `None` leaves it as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Birth.
+    pub created: Option<SystemTime>,
+    /// Last access.
+    pub accessed: Option<SystemTime>,
+    /// Last change of the data.
+    pub written: Option<SystemTime>,
+    /// Last change of data or metadata.
+    pub changed: Option<SystemTime>,
+    /// DOS attributes.
+    pub attributes: Option<FileAttributes>,
+}
+
+impl Changes {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let time = |time: Option<SystemTime>| time.map_or(FileTime::OMIT, file_time);
+        // No attribute at all is NORMAL: 0 would leave them as they are. [MS-FSCC] 2.4.7
+        let attributes = self
+            .attributes
+            .map(|attributes| match attributes.is_empty() {
+                true => FileAttributes::NORMAL,
+                false => attributes,
+            });
+        let basic = FileBasicInformation {
+            created: time(self.created),
+            accessed: time(self.accessed),
+            written: time(self.written),
+            changed: time(self.changed),
+            attributes: attributes.unwrap_or_default(),
+        };
+        let mut bytes = Vec::new();
+        basic.encode(&mut bytes);
+        bytes
+    }
+}
+
+/// What is known of a volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Volume {
+    /// Bytes in all that this user may use.
+    pub total: u64,
+    /// Bytes that are free for this user.
+    pub available: u64,
+    /// Bytes that are free at all.
+    pub free: u64,
+    /// Bytes of an allocation unit.
+    pub block: u64,
+    /// The volume's number.
+    pub serial: u32,
+    /// The volume's label.
+    pub label: String,
+    /// The file system's name: `NTFS`.
+    pub filesystem: String,
+}
+
+/// The time as the system has it.
+pub(crate) fn system_time(time: FileTime) -> SystemTime {
+    let (seconds, nanoseconds) = time.to_unix();
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let start = match seconds >= 0 {
+        true => UNIX_EPOCH.checked_add(whole),
+        false => UNIX_EPOCH.checked_sub(whole),
+    };
+    start
+        .and_then(|time| time.checked_add(Duration::from_nanos(u64::from(nanoseconds))))
+        .unwrap_or(UNIX_EPOCH)
+}
+
+/// The time as the wire has it.
+pub(crate) fn file_time(time: SystemTime) -> FileTime {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => {
+            let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+            FileTime::from_unix(seconds, since.subsec_nanos())
+        }
+        Err(before) => {
+            let before = before.duration();
+            let nanoseconds = before.subsec_nanos();
+            let seconds = i64::try_from(before.as_secs()).unwrap_or(i64::MAX);
+            match nanoseconds {
+                0 => FileTime::from_unix(-seconds, 0),
+                _ => FileTime::from_unix(-seconds - 1, 1_000_000_000 - nanoseconds),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_survive_the_wire() {
+        for (seconds, nanoseconds) in [(0, 0), (1_700_000_000, 123_456_700), (5, 900)] {
+            let time = UNIX_EPOCH + Duration::new(seconds, nanoseconds);
+            assert_eq!(system_time(file_time(time)), time);
+        }
+        let before = UNIX_EPOCH - Duration::new(100, 300);
+        assert_eq!(system_time(file_time(before)), before);
+    }
+
+    #[test]
+    fn no_attributes_are_normal_ones() {
+        let changes = Changes {
+            attributes: Some(FileAttributes::NONE),
+            ..Changes::default()
+        };
+        let basic = FileBasicInformation::decode(&changes.encode()).expect("encoded here");
+        assert_eq!(basic.attributes, FileAttributes::NORMAL);
+        assert_eq!(basic.written, FileTime::OMIT);
+    }
+}

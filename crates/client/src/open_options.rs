@@ -1,0 +1,229 @@
+//! How a file is opened.
+
+use proto::client::request::Create;
+use wire::access::{
+    AccessMask, CreateDisposition, CreateOptions, FileAttributes, OplockLevel, ShareAccess,
+};
+
+/// What reading takes.
+pub(crate) const READ: AccessMask = AccessMask(
+    AccessMask::FILE_READ_DATA.0
+        | AccessMask::FILE_READ_ATTRIBUTES.0
+        | AccessMask::FILE_READ_EA.0
+        | AccessMask::READ_CONTROL.0
+        | AccessMask::SYNCHRONIZE.0,
+);
+/// What writing takes.
+pub(crate) const WRITE: AccessMask = AccessMask(
+    AccessMask::FILE_WRITE_DATA.0
+        | AccessMask::FILE_APPEND_DATA.0
+        | AccessMask::FILE_WRITE_ATTRIBUTES.0
+        | AccessMask::FILE_WRITE_EA.0
+        | AccessMask::FILE_READ_ATTRIBUTES.0
+        | AccessMask::READ_CONTROL.0
+        | AccessMask::SYNCHRONIZE.0,
+);
+/// Everybody else may do everything.
+pub(crate) const SHARE_ALL: ShareAccess =
+    ShareAccess(ShareAccess::READ.0 | ShareAccess::WRITE.0 | ShareAccess::DELETE.0);
+
+/// How a file is opened: what is done with it, what becomes of a file that is there or not, and
+/// what others may do meanwhile. A fresh one opens nothing: say `read`, `write` or `access`.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    read: bool,
+    write: bool,
+    pub(crate) append: bool,
+    create: bool,
+    create_new: bool,
+    truncate: bool,
+    directory: Option<bool>,
+    delete_on_close: bool,
+    pub(crate) write_through: bool,
+    follow: bool,
+    share: ShareAccess,
+    access: AccessMask,
+    attributes: FileAttributes,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            read: false,
+            write: false,
+            append: false,
+            create: false,
+            create_new: false,
+            truncate: false,
+            directory: None,
+            delete_on_close: false,
+            write_through: false,
+            follow: true,
+            share: SHARE_ALL,
+            access: AccessMask::NONE,
+            attributes: FileAttributes::NORMAL,
+        }
+    }
+}
+
+impl OpenOptions {
+    /// Opens nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// To read.
+    #[must_use]
+    pub fn read(mut self, read: bool) -> Self {
+        self.read = read;
+        self
+    }
+
+    /// To write.
+    #[must_use]
+    pub fn write(mut self, write: bool) -> Self {
+        self.write = write;
+        self
+    }
+
+    /// To write; [`File::writer`](crate::File::writer) starts at the end.
+    #[must_use]
+    pub fn append(mut self, append: bool) -> Self {
+        self.append = append;
+        self
+    }
+
+    /// Make a file where there is none.
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// Make a file, and fail where there is one.
+    #[must_use]
+    pub fn create_new(mut self, create_new: bool) -> Self {
+        self.create_new = create_new;
+        self
+    }
+
+    /// Empty a file that is there.
+    #[must_use]
+    pub fn truncate(mut self, truncate: bool) -> Self {
+        self.truncate = truncate;
+        self
+    }
+
+    /// Only a directory (`true`), only what is none (`false`). Without this word: either.
+    #[must_use]
+    pub fn directory(mut self, directory: bool) -> Self {
+        self.directory = Some(directory);
+        self
+    }
+
+    /// Remove the file when it is closed.
+    #[must_use]
+    pub fn delete_on_close(mut self, delete_on_close: bool) -> Self {
+        self.delete_on_close = delete_on_close;
+        self
+    }
+
+    /// Each WRITE is done only when it is on stable storage.
+    #[must_use]
+    pub fn write_through(mut self, write_through: bool) -> Self {
+        self.write_through = write_through;
+        self
+    }
+
+    /// Open what a link leads to (the default), or the link itself.
+    #[must_use]
+    pub fn follow(mut self, follow: bool) -> Self {
+        self.follow = follow;
+        self
+    }
+
+    /// What others may do meanwhile. Everything if this is not said.
+    #[must_use]
+    pub fn share(mut self, read: bool, write: bool, delete: bool) -> Self {
+        let flag = |is_set, flag| match is_set {
+            true => flag,
+            false => ShareAccess::NONE,
+        };
+        self.share = flag(read, ShareAccess::READ)
+            | flag(write, ShareAccess::WRITE)
+            | flag(delete, ShareAccess::DELETE);
+        self
+    }
+
+    /// Rights beside those of `read` and `write`.
+    #[must_use]
+    pub fn access(mut self, access: AccessMask) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Attributes of a file that is made.
+    #[must_use]
+    pub fn attributes(mut self, attributes: FileAttributes) -> Self {
+        self.attributes = attributes;
+        self
+    }
+
+    /// The CREATE for a path as the wire carries it.
+    pub(crate) fn create_request(&self, name: String) -> Create {
+        Create {
+            name,
+            oplock: OplockLevel::NONE,
+            access: self.wanted(),
+            attributes: self.attributes,
+            share: self.share,
+            disposition: self.disposition(),
+            options: self.flags(),
+            lease: None,
+            create_guid: None,
+            allocation: None,
+            query_maximal_access: false,
+            driver_acknowledges: false,
+        }
+    }
+
+    fn wanted(&self) -> AccessMask {
+        let mut access = self.access;
+        if self.read {
+            access |= READ;
+        }
+        if self.write || self.append {
+            access |= WRITE;
+        }
+        if self.delete_on_close {
+            access |= AccessMask::DELETE;
+        }
+        access
+    }
+
+    fn disposition(&self) -> CreateDisposition {
+        match (self.create_new, self.create, self.truncate) {
+            (true, _, _) => CreateDisposition::CREATE,
+            (false, true, true) => CreateDisposition::OVERWRITE_IF,
+            (false, true, false) => CreateDisposition::OPEN_IF,
+            (false, false, true) => CreateDisposition::OVERWRITE,
+            (false, false, false) => CreateDisposition::OPEN,
+        }
+    }
+
+    fn flags(&self) -> CreateOptions {
+        let flag = |is_set, flag| match is_set {
+            true => flag,
+            false => CreateOptions::NONE,
+        };
+        flag(self.directory == Some(true), CreateOptions::DIRECTORY_FILE)
+            | flag(
+                self.directory == Some(false),
+                CreateOptions::NON_DIRECTORY_FILE,
+            )
+            | flag(self.delete_on_close, CreateOptions::DELETE_ON_CLOSE)
+            | flag(self.write_through, CreateOptions::WRITE_THROUGH)
+            | flag(!self.follow, CreateOptions::OPEN_REPARSE_POINT)
+    }
+}

@@ -1,0 +1,169 @@
+//! What a client is told before it connects.
+
+use std::fmt;
+use std::time::Duration;
+
+use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
+use net::Transport;
+pub use proto::client::config::Protection;
+use wire::dialect::Dialect;
+use zeroize::Zeroizing;
+
+/// The most channels of a session.
+pub const CHANNELS_MAX: usize = 32;
+/// The most channels that are opened unasked, as Windows does on one fast interface.
+pub(crate) const CHANNELS_AUTO: usize = 4;
+
+/// How many connections a session has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Channels {
+    /// As the server's network interfaces suggest: more than one where there are several, or one
+    /// that spreads over processors; else one.
+    #[default]
+    Auto,
+    /// So many, from 1 to [`CHANNELS_MAX`]; fewer where the server refuses.
+    Exactly(usize),
+}
+
+/// What a client offers and how it works. The default is good for most.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How frames move.
+    pub transport: Transport,
+    /// How many connections a session has.
+    pub channels: Channels,
+    /// How far messages are protected.
+    pub protection: Protection,
+    /// Dialects that are offered.
+    pub dialects: Vec<Dialect>,
+    /// Ciphers that are offered, the best first.
+    pub ciphers: Vec<Cipher>,
+    /// Signing algorithms that are offered, the best first.
+    pub signing_algorithms: Vec<SigningAlgorithm>,
+    /// Whether it is good enough where the server makes a guest of us, whose messages nobody
+    /// signs.
+    pub allow_guest: bool,
+    /// Bytes of one READ or WRITE at most.
+    pub io_size: u32,
+    /// Requests in flight of one operation on a file.
+    pub depth: usize,
+    /// Credits that are asked for until so many are held, on each channel.
+    pub credits: u16,
+    /// How long connecting to one address may take.
+    pub connect_timeout: Duration,
+    /// How long negotiation and login may take in all.
+    pub login_timeout: Duration,
+    /// How long an answer may take; `None` waits for ever.
+    pub request_timeout: Option<Duration>,
+    /// An ECHO is sent where nothing came for so long; without an answer to it the connection is
+    /// lost.
+    pub echo_interval: Duration,
+    /// I/O threads; 0 is one a processor, at most 4.
+    pub threads: usize,
+    /// What moves the bytes.
+    pub io: ring::Io,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            transport: Transport::Tcp,
+            channels: Channels::Auto,
+            protection: Protection::AsAsked,
+            dialects: vec![
+                Dialect::SMB_2_0_2,
+                Dialect::SMB_2_1,
+                Dialect::SMB_3_0,
+                Dialect::SMB_3_0_2,
+                Dialect::SMB_3_1_1,
+            ],
+            ciphers: CIPHER_PREFERENCE.to_vec(),
+            signing_algorithms: SIGNING_PREFERENCE.to_vec(),
+            allow_guest: false,
+            io_size: 1 << 20,
+            depth: 16,
+            credits: 8192,
+            connect_timeout: Duration::from_secs(10),
+            login_timeout: Duration::from_secs(30),
+            request_timeout: Some(Duration::from_secs(60)),
+            echo_interval: Duration::from_secs(60),
+            threads: 0,
+            io: ring::Io::Auto,
+        }
+    }
+}
+
+impl Options {
+    pub(crate) fn threads(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, |count| count.get().min(4)),
+            count => count,
+        }
+    }
+}
+
+/// Who logs in.
+#[derive(Clone)]
+pub struct Credentials {
+    user: Option<User>,
+}
+
+#[derive(Clone)]
+struct User {
+    domain: String,
+    name: String,
+    password: Zeroizing<String>,
+}
+
+impl Credentials {
+    /// A user with a password. Without a domain the server's own accounts are meant.
+    pub fn new(domain: Option<&str>, user: &str, password: &str) -> Self {
+        Self {
+            user: Some(User {
+                domain: domain.unwrap_or_default().to_owned(),
+                name: user.to_owned(),
+                password: Zeroizing::new(password.to_owned()),
+            }),
+        }
+    }
+
+    /// Nobody in particular.
+    pub fn anonymous() -> Self {
+        Self { user: None }
+    }
+
+    pub(crate) fn for_login(&self) -> auth::Credentials {
+        match &self.user {
+            None => auth::Credentials::Anonymous,
+            Some(User {
+                domain,
+                name,
+                password,
+            }) => auth::Credentials::with_password(name, domain, password),
+        }
+    }
+
+    pub(crate) fn is_anonymous(&self) -> bool {
+        self.user.is_none()
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.user {
+            None => f.write_str("Credentials(anonymous)"),
+            Some(user) => write!(f, "Credentials({}\\{}, ***)", user.domain, user.name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_shown() {
+        let credentials = Credentials::new(Some("HOME"), "alice", "sesame");
+        assert_eq!(format!("{credentials:?}"), "Credentials(HOME\\alice, ***)");
+    }
+}

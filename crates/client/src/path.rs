@@ -1,0 +1,85 @@
+//! Names within a share, as a caller writes them and as the wire carries them.
+
+use crate::error::Error;
+
+/// UTF-16 units in a component. \[MS-FSCC\] 2.1.5
+const COMPONENT_UNITS_MAX: usize = 255;
+/// UTF-16 units in a whole path, as Windows has it.
+const PATH_UNITS_MAX: usize = 32_760;
+
+/// Turns `dir/file` or `dir\file`, relative to the share, into what CREATE carries. The empty
+/// path and `/` are the root.
+pub(crate) fn to_wire(path: &str) -> Result<String, Error> {
+    let invalid = |why| Error::InvalidName(path.to_owned(), why);
+    let mut wire = String::with_capacity(path.len());
+    for component in path.split(['/', '\\']) {
+        if component.is_empty() || component == "." {
+            continue;
+        }
+        check(component).map_err(invalid)?;
+        if !wire.is_empty() {
+            wire.push('\\');
+        }
+        wire.push_str(component);
+    }
+    if wire.encode_utf16().count() > PATH_UNITS_MAX {
+        return Err(invalid("it is too long"));
+    }
+    Ok(wire)
+}
+
+/// \[MS-FSCC\] 2.1.5: what no component has.
+fn check(component: &str) -> Result<(), &'static str> {
+    if component == ".." {
+        return Err("`..` is not for the other end to resolve");
+    }
+    if component.chars().any(|c| (c as u32) < 0x20) {
+        return Err("it has a control character");
+    }
+    if component.contains([':', '"', '<', '>', '|', '*', '?']) {
+        return Err("it has one of : \" < > | * ?");
+    }
+    if component.encode_utf16().count() > COMPONENT_UNITS_MAX {
+        return Err("a part of it is longer than 255 characters");
+    }
+    Ok(())
+}
+
+/// Whether a name that a server lists can be one: it never leads out of its directory.
+pub(crate) fn is_component(name: &str) -> bool {
+    !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\\', '\0'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_separators_will_do() {
+        assert_eq!(to_wire("a/b\\c").expect("a path"), "a\\b\\c");
+        assert_eq!(to_wire("//a//./b/").expect("a path"), "a\\b");
+        assert_eq!(to_wire("").expect("the root"), "");
+        assert_eq!(to_wire("/").expect("the root"), "");
+    }
+
+    #[test]
+    fn what_no_server_has_is_refused_here() {
+        for path in ["../x", "a/../b", "a\0b", "a:b", "what?", "a\nb"] {
+            assert!(
+                matches!(to_wire(path), Err(Error::InvalidName(..))),
+                "{path}"
+            );
+        }
+        assert!(to_wire(&"x".repeat(255)).is_ok());
+        assert!(to_wire(&"x".repeat(256)).is_err());
+        assert!(to_wire(&"x/".repeat(20_000)).is_err());
+    }
+
+    #[test]
+    fn a_listed_name_stays_in_its_directory() {
+        assert!(is_component("a..b"));
+        for name in ["", ".", "..", "a/b", "..\\b", "a\0"] {
+            assert!(!is_component(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What is in a directory: a stream of entries, asked for ahead of the reader.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use proto::client::Step;
+use proto::client::request::{FileRef, Reply};
+use wire::Status;
+use wire::access::AccessMask;
+use wire::fscc::{DirectoryEntries, FileInfoClass};
+
+use crate::Wait;
+use crate::call::{Memory, Pending};
+use crate::error::{Cause, Error};
+use crate::file::File;
+use crate::metadata::Metadata;
+use crate::open_options::OpenOptions;
+use crate::path;
+use crate::session::unexpected;
+use crate::share::{Share, first_created};
+
+/// Bytes of the first buffer: a small directory takes one message.
+const FIRST_LEN: u32 = 64 << 10;
+/// Bytes of each further buffer.
+const NEXT_LEN: u32 = 1 << 20;
+/// What is asked for of each file: all that [`Metadata`] has, in the least bytes.
+const CLASS: FileInfoClass = FileInfoClass::ID_FULL_DIRECTORY;
+
+/// A file in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name. Never one that leads out of the directory.
+    pub name: String,
+    /// What is known of it.
+    pub metadata: Metadata,
+}
+
+/// The entries of a directory, in the server's order, without `.` and `..`. While some are read
+/// the next are on their way. Made by [`Share::read_dir`].
+pub struct ReadDir {
+    directory: File,
+    pattern: String,
+    entries: VecDeque<Entry>,
+    /// The next buffer, on its way.
+    ahead: Option<Pending>,
+    failed: Option<Error>,
+    is_done: bool,
+}
+
+impl Share {
+    /// Lists a directory. `pattern` has `*` and `?`; empty is `*`.
+    pub async fn read_dir(&self, path: &str, pattern: &str) -> Result<ReadDir, Error> {
+        let options = OpenOptions::new()
+            .access(
+                AccessMask::FILE_LIST_DIRECTORY
+                    | AccessMask::FILE_READ_ATTRIBUTES
+                    | AccessMask::SYNCHRONIZE,
+            )
+            .directory(true);
+        let pattern = match pattern {
+            "" => "*".to_owned(),
+            pattern if pattern.contains(['/', '\\', '\0']) => {
+                let why = "a pattern has no separators";
+                return Err(Error::InvalidName(pattern.to_owned(), why));
+            }
+            pattern => pattern.to_owned(),
+        };
+        let create = Step::Create(options.create_request(path::to_wire(path)?));
+        let length = FIRST_LEN.min(self.session().negotiated().negotiated.max_transact);
+        let first = query(FileRef::Previous, &pattern, length);
+        let done = self.start(vec![create, first], Memory::None).await;
+        let failed = |cause: Cause| cause.of("list", path);
+        let mut replies = done.replies.map_err(failed)?.into_iter();
+        let created = first_created(replies.next()).map_err(failed)?;
+        let mut listing = ReadDir {
+            directory: File::new(self, path, &created, &options),
+            pattern,
+            entries: VecDeque::new(),
+            ahead: None,
+            failed: None,
+            is_done: false,
+        };
+        listing.take(replies.next().unwrap_or_else(|| Err(unexpected())));
+        Ok(listing)
+    }
+}
+
+impl ReadDir {
+    /// The next entry; `None` at the end. After an error there is nothing more.
+    pub async fn next(&mut self) -> Option<Result<Entry, Error>> {
+        loop {
+            if let Some(entry) = self.entries.pop_front() {
+                return Some(Ok(entry));
+            }
+            if let Some(error) = self.failed.take() {
+                return Some(Err(error));
+            }
+            let ahead = self.ahead.as_mut()?;
+            let done = ahead.await;
+            self.ahead = None;
+            self.take(done.only().0);
+        }
+    }
+
+    /// The entries that are here already, without asking for more.
+    pub fn buffered(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// An iterator that blocks.
+    pub fn blocking(self) -> Blocking {
+        Blocking(self)
+    }
+
+    /// Takes a buffer in and asks for the next one.
+    fn take(&mut self, reply: Result<Reply, Cause>) {
+        let result = match reply {
+            Ok(Reply::Output(bytes, _)) => self.parse(&bytes),
+            Ok(_) => Err(unexpected()),
+            Err(cause) => Err(cause),
+        };
+        match result {
+            Ok(()) => self.ask(),
+            Err(cause) => {
+                self.is_done = true;
+                let is_end = matches!(
+                    cause.status(),
+                    Some(Status::NO_MORE_FILES | Status::NO_SUCH_FILE)
+                );
+                if !is_end {
+                    self.failed = Some(cause.of("list", self.directory.path()));
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self) {
+        let share = self.directory.share();
+        let length = NEXT_LEN.min(share.session().negotiated().negotiated.max_transact);
+        let step = query(self.directory.file(), &self.pattern, length);
+        self.ahead = Some(share.start(vec![step], Memory::None));
+    }
+
+    fn parse(&mut self, bytes: &[u8]) -> Result<(), Cause> {
+        let entries = DirectoryEntries::new(CLASS, bytes).expect("a class that lists");
+        for entry in entries {
+            let entry = entry?;
+            let bad = || Cause::Malformed("a name that is not text".to_owned());
+            let name = entry.name.decode().ok_or_else(bad)?;
+            if name == "." || name == ".." {
+                continue;
+            }
+            if !path::is_component(&name) {
+                let why = format!("`{}` is listed as a name", name.escape_debug());
+                return Err(Cause::Malformed(why));
+            }
+            self.entries.push_back(Entry {
+                name,
+                metadata: Metadata::from_entry(&entry),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn query(file: FileRef, pattern: &str, length: u32) -> Step {
+    Step::QueryDirectory {
+        file,
+        class: CLASS.0,
+        restart: false,
+        pattern: pattern.to_owned(),
+        length,
+    }
+}
+
+/// The entries of a directory, for a thread that waits.
+#[derive(Debug)]
+pub struct Blocking(ReadDir);
+
+impl Iterator for Blocking {
+    type Item = Result<Entry, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().wait()
+    }
+}
+
+impl fmt::Debug for ReadDir {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadDir")
+            .field("directory", &self.directory)
+            .field("buffered", &self.entries.len())
+            .field("is_done", &self.is_done)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,226 @@
+//! Bytes of a stream become frames for the core.
+//!
+//! Small frames are handled where they were received. The data of a READ answer in the clear are
+//! received straight into the caller's memory, but for what was in the chunk with their head. The
+//! rest of any other large frame is received into a buffer of its own.
+
+use std::io;
+use std::rc::Rc;
+
+use net::{FrameError, Next, PREFIX_LEN};
+use proto::client::{Expect, RequestId};
+use ring::{Buffer, Chunk, Region};
+use wire::header::HEADER_LEN;
+
+use crate::channel::Channel;
+
+/// Bytes from which on the rest of a frame is received into a buffer of its own.
+const DIRECT_BYTES: usize = 32 << 10;
+/// Bytes of a message that tell what is to be expected of its rest: the header and the fixed part
+/// of a READ answer. \[MS-SMB2\] 2.2.20
+const EXPECT_BYTES: usize = HEADER_LEN + 16;
+
+/// Takes frames in until the connection ends.
+pub(crate) async fn frames(channel: &Rc<Channel>) -> io::Result<()> {
+    let mut receiver = Receiver {
+        channel,
+        gathered: Vec::new(),
+    };
+    loop {
+        let chunk = channel.stream.recv().await?;
+        channel.note_received(chunk.len());
+        if chunk.is_empty() || !receiver.take(chunk).await? {
+            return Ok(());
+        }
+    }
+}
+
+struct Receiver<'a> {
+    channel: &'a Rc<Channel>,
+    /// The start of a frame whose rest has not come yet.
+    gathered: Vec<u8>,
+}
+
+/// What is left to do once every whole frame is handled.
+#[derive(Debug)]
+enum Rest {
+    /// Nothing, or a start that is to be gathered.
+    More,
+    /// Receive the rest of a frame of so many bytes, of which these are there.
+    Direct(usize),
+    /// Receive the rest of a frame into the memory of a request: so many bytes behind the head.
+    Split {
+        head: usize,
+        request: RequestId,
+        len: usize,
+    },
+    /// The connection ends.
+    End,
+}
+
+impl Receiver<'_> {
+    /// Handles all frames that are whole with this chunk. `false`: the connection ends.
+    async fn take(&mut self, mut chunk: Chunk) -> io::Result<bool> {
+        let rest = if self.gathered.is_empty() {
+            let (used, rest) = self.handle(&mut chunk);
+            chunk.advance(used);
+            if matches!(rest, Rest::More) {
+                self.gathered.extend_from_slice(&chunk);
+            }
+            rest
+        } else {
+            self.take_gathered(&mut chunk)
+        };
+        match rest {
+            Rest::More => Ok(true),
+            Rest::End => Ok(false),
+            Rest::Direct(len) => self.direct(len, chunk).await,
+            Rest::Split { head, request, len } => self.split(head, request, len, chunk).await,
+        }
+    }
+
+    /// The same where a frame had begun in an earlier chunk.
+    fn take_gathered(&mut self, chunk: &mut Chunk) -> Rest {
+        let mut gathered = std::mem::take(&mut self.gathered);
+        gathered.extend_from_slice(chunk);
+        chunk.advance(chunk.len());
+        let (used, rest) = self.handle(&mut gathered);
+        gathered.drain(..used);
+        self.gathered = gathered;
+        rest
+    }
+
+    /// Handles all whole frames; tells how many bytes they took.
+    fn handle(&self, bytes: &mut [u8]) -> (usize, Rest) {
+        let mut used = 0;
+        while used < bytes.len() && !self.channel.ended.is_raised() {
+            let here = &mut bytes[used..];
+            match self.next(here) {
+                Err(error) => return (used, self.refuse(&error)),
+                Ok(Next::Needs(_)) => return (used, Rest::More),
+                Ok(Next::Control { consumed, answer }) => {
+                    self.channel.answer_raw(&answer);
+                    used += consumed;
+                }
+                Ok(Next::Refuse { reason, .. }) => return (used, self.refuse(&reason)),
+                Ok(Next::Message { len }) => match here.get_mut(PREFIX_LEN..PREFIX_LEN + len) {
+                    None => return (used, self.rest(&here[PREFIX_LEN..], len)),
+                    Some(message) => {
+                        self.channel.frame(message);
+                        used += PREFIX_LEN + len;
+                    }
+                },
+            }
+        }
+        let rest = if self.channel.ended.is_raised() {
+            Rest::End
+        } else {
+            Rest::More
+        };
+        (used, rest)
+    }
+
+    fn next(&self, bytes: &[u8]) -> Result<Next, FrameError> {
+        let mut state = self.channel.state.borrow_mut();
+        let limit = state.core.max_frame();
+        state.framing.next(bytes, limit)
+    }
+
+    fn refuse(&self, reason: &FrameError) -> Rest {
+        tracing::warn!(%reason, "disconnecting");
+        Rest::End
+    }
+
+    /// Where the rest of a frame belongs of which `start` is there.
+    fn rest(&self, start: &[u8], len: usize) -> Rest {
+        if start.len() < EXPECT_BYTES {
+            return Rest::More;
+        }
+        match self.channel.expect(start, len) {
+            Expect::Split {
+                head,
+                request,
+                len: data,
+            } if head <= start.len() && head + data as usize == len => Rest::Split {
+                head,
+                request,
+                len: data as usize,
+            },
+            Expect::Split { .. } | Expect::Frame if len - start.len() >= DIRECT_BYTES => {
+                Rest::Direct(len)
+            }
+            Expect::Split { .. } | Expect::Frame => Rest::More,
+        }
+    }
+
+    /// The bytes of a frame that are there, without its prefix.
+    fn start(&mut self, chunk: &Chunk) -> Vec<u8> {
+        let mut start = std::mem::take(&mut self.gathered);
+        start.extend_from_slice(chunk);
+        start.drain(..PREFIX_LEN);
+        start
+    }
+
+    /// Receives the rest of a frame of `len` bytes.
+    async fn direct(&mut self, len: usize, chunk: Chunk) -> io::Result<bool> {
+        let start = self.start(&chunk);
+        drop(chunk);
+        let pool = self.channel.io().pool();
+        if len > pool.largest() {
+            return Err(io::Error::other("a frame is larger than any buffer"));
+        }
+        let mut buffer: Buffer = pool.take_or_wait(len).await;
+        buffer[..start.len()].copy_from_slice(&start);
+        let receive = self.channel.stream.recv_into(buffer, start.len()..len);
+        let (result, mut buffer) = receive.await;
+        result?;
+        self.channel.note_received(len - start.len());
+        self.channel.frame(&mut buffer[..len]);
+        Ok(!self.channel.ended.is_raised())
+    }
+
+    /// Receives the rest of a frame of `head + len` bytes into the memory of a request.
+    async fn split(
+        &mut self,
+        head: usize,
+        request: RequestId,
+        len: usize,
+        chunk: Chunk,
+    ) -> io::Result<bool> {
+        let Some(mut region) = self.channel.destination(request) else {
+            return self.direct(head + len, chunk).await;
+        };
+        let mut start = self.start(&chunk);
+        drop(chunk);
+        assert!(len <= region.len(), "never more than was asked for");
+        let there = start.len() - head;
+        region[..there].copy_from_slice(&start[head..]);
+        let region = match self.fill(region, there, len).await {
+            Ok(region) => region,
+            Err((error, region)) => {
+                self.channel.misplaced(request, region);
+                return Err(error);
+            }
+        };
+        self.channel
+            .split_frame(&mut start[..head], request, region, len);
+        Ok(!self.channel.ended.is_raised())
+    }
+
+    async fn fill(
+        &self,
+        region: Region,
+        there: usize,
+        len: usize,
+    ) -> Result<Region, (io::Error, Region)> {
+        let receive = self.channel.stream.recv_into_region(region, there..len);
+        let (result, region) = receive.await;
+        match result {
+            Ok(()) => {
+                self.channel.note_received(len - there);
+                Ok(region)
+            }
+            Err(error) => Err((error, region)),
+        }
+    }
+}

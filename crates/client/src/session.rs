@@ -1,0 +1,340 @@
+//! A login on a server, over one or several channels.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crypto::{Cipher, SigningAlgorithm};
+use net::Transport;
+use proto::client::request::Reply;
+use proto::client::{Request, Role, Step};
+use wire::Guid;
+use wire::dialect::{Capabilities, Dialect};
+use wire::fsctl::{CtlCode, InterfaceCapability, NetworkInterface, SocketAddress};
+
+use crate::call::{Memory, Pending};
+use crate::client::{Client, with_address};
+use crate::dispatch::Dispatch;
+use crate::error::Error;
+use crate::options::{CHANNELS_AUTO, CHANNELS_MAX, Channels};
+use crate::share::Share;
+use crate::thread::Target;
+
+/// Bytes of the list of interfaces that are asked for.
+const INTERFACES_LEN: u32 = 64 << 10;
+
+/// A login on a server. Cheap to clone; the last clone to go (with those that its shares and
+/// files keep) logs off.
+#[derive(Clone)]
+pub struct Session {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) client: Client,
+    pub(crate) host: String,
+    target: Target,
+}
+
+/// What was agreed on with the server.
+#[derive(Clone, Debug)]
+pub struct SessionInfo {
+    /// The dialect.
+    pub dialect: Dialect,
+    /// How messages are sealed where they are.
+    pub cipher: Option<Cipher>,
+    /// How messages are signed where they are.
+    pub signing_algorithm: SigningAlgorithm,
+    /// Whether everything is signed.
+    pub is_signed: bool,
+    /// Whether everything is sealed. A share may ask for it besides.
+    pub is_sealed: bool,
+    /// Whether the server made a guest of us.
+    pub is_guest: bool,
+    /// Who the server is.
+    pub server_guid: Guid,
+    /// What the server can do.
+    pub capabilities: Capabilities,
+    /// Bytes of one READ at most.
+    pub max_read: u32,
+    /// Bytes of one WRITE at most.
+    pub max_write: u32,
+    /// The connections there are now.
+    pub channels: Vec<ChannelInfo>,
+}
+
+/// One connection of a session.
+#[derive(Clone, Debug)]
+pub struct ChannelInfo {
+    /// The server's end.
+    pub peer: SocketAddr,
+    /// Our end.
+    pub local: SocketAddr,
+    /// How frames move.
+    pub transport: Transport,
+    /// Bytes sent.
+    pub sent: u64,
+    /// Bytes received.
+    pub received: u64,
+}
+
+/// A network interface of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its number.
+    pub index: u32,
+    /// Its address; `None` where it is of a family that we do not know.
+    pub address: Option<IpAddr>,
+    /// Bits per second.
+    pub speed: u64,
+    /// Whether it spreads connections over processors.
+    pub is_rss_capable: bool,
+    /// Whether it does RDMA.
+    pub is_rdma_capable: bool,
+}
+
+impl Session {
+    /// The first channel is there: opens the others.
+    pub(crate) async fn start(client: Client, host: &str, target: Target) -> Result<Self, Error> {
+        let inner = Inner {
+            client,
+            host: host.to_owned(),
+            target,
+        };
+        let session = Self {
+            inner: Arc::new(inner),
+        };
+        session.open_channels().await;
+        Ok(session)
+    }
+
+    pub(crate) fn dispatch(&self) -> &Arc<Dispatch> {
+        &self.inner.target.dispatch
+    }
+
+    pub(crate) fn negotiated(&self) -> &Arc<proto::client::Session> {
+        let session = self.dispatch().session();
+        session.expect("there from the first channel on")
+    }
+
+    /// The server's name as it was given.
+    pub fn host(&self) -> &str {
+        &self.inner.host
+    }
+
+    /// Opens a share by its name: `data`, not `\\server\data`.
+    pub async fn share(&self, name: &str) -> Result<Share, Error> {
+        Share::connect(self, name).await
+    }
+
+    /// What was agreed on with the server, and the channels there are now.
+    pub fn info(&self) -> SessionInfo {
+        let session = self.negotiated();
+        let negotiated = &session.negotiated;
+        let channels = self.dispatch().channels();
+        let info = |channel: &Arc<crate::dispatch::ChannelHandle>| ChannelInfo {
+            peer: channel.peer,
+            local: channel.local,
+            transport: channel.transport,
+            sent: channel.sent.load(Ordering::Relaxed),
+            received: channel.received.load(Ordering::Relaxed),
+        };
+        SessionInfo {
+            dialect: negotiated.dialect,
+            cipher: negotiated.cipher,
+            signing_algorithm: negotiated.signing_algorithm,
+            is_signed: session.signing_required,
+            is_sealed: session.encrypt,
+            is_guest: session.is_guest,
+            server_guid: negotiated.server_guid,
+            capabilities: negotiated.capabilities,
+            max_read: negotiated.max_read,
+            max_write: negotiated.max_write,
+            channels: channels.iter().map(info).collect(),
+        }
+    }
+
+    /// Asks the server whether it is there.
+    pub async fn echo(&self) -> Result<(), Error> {
+        self.ask("echo", vec![Step::Echo]).await.map(drop)
+    }
+
+    /// The server's network interfaces.
+    pub async fn interfaces(&self) -> Result<Vec<Interface>, Error> {
+        let share = self.share("IPC$").await?;
+        let step = Step::Ioctl {
+            file: None,
+            code: CtlCode::QUERY_NETWORK_INTERFACE_INFO,
+            input: Vec::new(),
+            max_output: INTERFACES_LEN.min(self.negotiated().negotiated.max_transact),
+        };
+        let (reply, _) = share.start(vec![step], Memory::None).await.only();
+        let context = ("ask for the interfaces of", self.host());
+        match reply.map_err(|cause| cause.of(context.0, context.1))? {
+            Reply::Ioctl(output, _) => NetworkInterface::decode_list(&output)
+                .map(|list| list.iter().map(interface).collect())
+                .map_err(|error| crate::error::Cause::from(error).of(context.0, context.1)),
+            _ => Err(unexpected().of(context.0, context.1)),
+        }
+    }
+
+    /// Logs off and closes all connections. Files and shares that are open fail from now on.
+    pub async fn close(&self) -> Result<(), Error> {
+        let result = self.ask("log off from", vec![Step::Logoff]).await;
+        self.dispatch().close();
+        result.map(drop)
+    }
+
+    async fn ask(&self, operation: &'static str, steps: Vec<Step>) -> Result<Reply, Error> {
+        let (reply, _) = self.start_steps(steps).await.only();
+        reply.map_err(|cause| cause.of(operation, self.host()))
+    }
+
+    fn start_steps(&self, steps: Vec<Step>) -> Pending {
+        self.dispatch()
+            .start(Request::new(None, steps), Memory::None)
+    }
+
+    /// Opens further channels as the options say. That there are fewer is no failure.
+    async fn open_channels(&self) {
+        let addresses = match self.inner.client.inner.options.channels {
+            Channels::Exactly(count) => {
+                vec![self.inner.target.address; count.clamp(1, CHANNELS_MAX) - 1]
+            }
+            Channels::Auto => self.suggested().await,
+        };
+        if addresses.is_empty() {
+            return;
+        }
+        if !self.can_bind() {
+            tracing::info!(host = self.host(), "the server has one channel a session");
+            return;
+        }
+        let opening = addresses.into_iter().map(|address| {
+            let target = with_address(&self.inner.target, address);
+            let role = Role::Binding(Arc::clone(self.negotiated()));
+            self.inner.client.inner.open(target, role)
+        });
+        // One after the other: a server that refuses one refuses all.
+        for opened in opening {
+            if let Err(error) = opened.await {
+                tracing::warn!(host = self.host(), %error, "no further channel");
+                return;
+            }
+        }
+    }
+
+    fn can_bind(&self) -> bool {
+        let negotiated = &self.negotiated().negotiated;
+        negotiated.dialect.0 >= Dialect::SMB_3_0.0
+            && negotiated
+                .capabilities
+                .contains(Capabilities::MULTI_CHANNEL)
+            && !self.negotiated().is_guest
+    }
+
+    /// Where further channels are worth it: as Windows does, several on an interface that spreads
+    /// over processors, one on each other that is as fast as the one in use.
+    async fn suggested(&self) -> Vec<SocketAddr> {
+        let first = self.inner.target.address;
+        if !self.can_bind() || first.ip().to_canonical().is_loopback() {
+            return Vec::new();
+        }
+        let Ok(interfaces) = self.interfaces().await else {
+            return Vec::new();
+        };
+        suggest(first, &interfaces)
+    }
+}
+
+fn suggest(first: SocketAddr, interfaces: &[Interface]) -> Vec<SocketAddr> {
+    let here = first.ip().to_canonical();
+    let is_here = |interface: &&Interface| interface.address == Some(here);
+    let Some(used) = interfaces.iter().find(is_here) else {
+        return Vec::new();
+    };
+    let others = interfaces.iter().filter(|other| {
+        other.index != used.index
+            && other.speed >= used.speed
+            && other
+                .address
+                .is_some_and(|ip| ip.is_ipv4() == here.is_ipv4())
+    });
+    let mut addresses: Vec<_> = others
+        .filter_map(|other| other.address)
+        .map(|ip| SocketAddr::new(ip, first.port()))
+        .collect();
+    if used.is_rss_capable {
+        addresses.resize(addresses.len().max(CHANNELS_AUTO - 1), first);
+    }
+    addresses.truncate(CHANNELS_AUTO - 1);
+    addresses
+}
+
+fn interface(interface: &NetworkInterface) -> Interface {
+    let has = |capability| interface.capability.contains(capability);
+    Interface {
+        index: interface.if_index,
+        address: match interface.address {
+            SocketAddress::V4(bytes) => Some(IpAddr::from(bytes)),
+            SocketAddress::V6(bytes) => Some(IpAddr::from(bytes)),
+            SocketAddress::Other(_) => None,
+        },
+        speed: interface.link_speed,
+        is_rss_capable: has(InterfaceCapability::RSS_CAPABLE),
+        is_rdma_capable: has(InterfaceCapability::RDMA_CAPABLE),
+    }
+}
+
+/// The core answered something else than it was asked.
+pub(crate) fn unexpected() -> crate::error::Cause {
+    crate::error::Cause::Malformed("an answer to something else".to_owned())
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let dispatch = &self.target.dispatch;
+        if dispatch.is_here() {
+            drop(dispatch.start(Request::new(None, vec![Step::Logoff]), Memory::None));
+            dispatch.close();
+        }
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Session({})", self.host())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interface(index: u32, address: &str, speed: u64, is_rss_capable: bool) -> Interface {
+        Interface {
+            index,
+            address: address.parse().ok(),
+            speed,
+            is_rss_capable,
+            is_rdma_capable: false,
+        }
+    }
+
+    #[test]
+    fn further_channels_go_where_they_help() {
+        let first: SocketAddr = "10.0.0.1:445".parse().expect("an address");
+        let other: SocketAddr = "10.0.1.1:445".parse().expect("an address");
+        let plain = interface(1, "10.0.0.1", 10, false);
+        let rss = interface(1, "10.0.0.1", 10, true);
+        let second = interface(2, "10.0.1.1", 10, false);
+        let slow = interface(3, "10.0.2.1", 1, false);
+        let v6 = interface(4, "fd00::1", 10, false);
+        assert_eq!(suggest(first, &[plain.clone(), slow.clone(), v6]), []);
+        assert_eq!(suggest(first, &[plain, second.clone()]), [other]);
+        assert_eq!(suggest(first, std::slice::from_ref(&rss)), [first; 3]);
+        assert_eq!(suggest(first, &[rss, second, slow]), [other, first, first]);
+        assert_eq!(suggest(first, &[]), []);
+    }
+}

@@ -1,0 +1,475 @@
+//! A share: files by their paths.
+
+use std::fmt;
+use std::sync::Arc;
+
+use proto::client::request::{Create, Created, FileRef, Reply};
+use proto::client::{Request, Step};
+use wire::access::{AccessMask, FileAttributes};
+use wire::fscc::{
+    FileDispositionInformation, FileFsAttributeInformation, FileFsFullSizeInformation,
+    FileFsVolumeInformation, FileInfoClass, FileInternalInformation, FileRenameInformation,
+    FsInfoClass, InfoType,
+};
+use wire::tree_connect::{ShareFlags, ShareType};
+use wire::{Status, TreeId, Utf16};
+
+use crate::call::{Done, Memory, Pending};
+use crate::error::{Cause, Error};
+use crate::file::File;
+use crate::metadata::{Changes, Metadata, Volume};
+use crate::open_options::OpenOptions;
+use crate::path;
+use crate::session::{Session, unexpected};
+
+/// Bytes of a volume's description that are asked for: the longest names fit.
+const VOLUME_LEN: u32 = 1024;
+/// Bytes of a file that are read or written in one message together with opening and closing it.
+const SMALL_BYTES: u32 = 64 << 10;
+
+/// A share of a server. Cheap to clone; the last clone to go disconnects it.
+///
+/// Paths are relative to the share, with `/` or `\` between their components; the empty path is
+/// the share's root. A path that no server has (`..`, a colon, ...) is refused here.
+#[derive(Clone)]
+pub struct Share {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    session: Session,
+    name: String,
+    tree: TreeId,
+    seal: bool,
+    share_type: ShareType,
+    maximal_access: AccessMask,
+}
+
+/// How a small file is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// Fail where there is a file already.
+    pub create_new: bool,
+    /// It is done only when it is on stable storage.
+    pub write_through: bool,
+}
+
+impl Share {
+    pub(crate) async fn connect(session: &Session, name: &str) -> Result<Self, Error> {
+        if name.is_empty() || name.contains(['/', '\\', '\0']) {
+            let why = "a share's name has no separators";
+            return Err(Error::InvalidName(name.to_owned(), why));
+        }
+        let step = Step::TreeConnect(name.to_owned());
+        let request = Request::new(None, vec![step]);
+        let pending = session.dispatch().start(request, Memory::None);
+        let (reply, _) = pending.await.only();
+        let operation = "connect to share";
+        match reply.map_err(|cause| cause.of(operation, name))? {
+            Reply::TreeConnected {
+                tree,
+                share_type,
+                flags,
+                capabilities: _,
+                maximal_access,
+            } => Ok(Self {
+                inner: Arc::new(Inner {
+                    session: session.clone(),
+                    name: name.to_owned(),
+                    tree,
+                    seal: flags.contains(ShareFlags::ENCRYPT_DATA),
+                    share_type,
+                    maximal_access,
+                }),
+            }),
+            _ => Err(unexpected().of(operation, name)),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Its session.
+    pub fn session(&self) -> &Session {
+        &self.inner.session
+    }
+
+    /// Files, pipes or a printer.
+    pub fn share_type(&self) -> ShareType {
+        self.inner.share_type
+    }
+
+    /// What this user may do at its root.
+    pub fn maximal_access(&self) -> AccessMask {
+        self.inner.maximal_access
+    }
+
+    /// Sends steps on their way.
+    pub(crate) fn start(&self, steps: Vec<Step>, memory: Memory) -> Pending {
+        self.start_request(Request::new(Some(self.inner.tree), steps), memory)
+    }
+
+    /// The same for a request that is more than its steps.
+    pub(crate) fn start_request(&self, mut request: Request, memory: Memory) -> Pending {
+        request.tree = Some(self.inner.tree);
+        request.seal = self.inner.seal;
+        self.inner.session.dispatch().start(request, memory)
+    }
+
+    /// Closes a file that nobody waits for.
+    pub(crate) fn close_detached(&self, file: wire::FileId) {
+        let dispatch = self.inner.session.dispatch();
+        crate::call::close_detached(dispatch, Some(self.inner.tree), self.inner.seal, file);
+    }
+
+    /// Opens a file or directory.
+    pub async fn open(&self, path: &str, options: &OpenOptions) -> Result<File, Error> {
+        let create = options.create_request(path::to_wire(path)?);
+        let pending = self.start(vec![Step::Create(create)], Memory::None);
+        let (reply, _) = pending.await.only();
+        match reply.map_err(|cause| cause.of("open", path))? {
+            Reply::Created(created) => Ok(File::new(self, path, &created, options)),
+            _ => Err(unexpected().of("open", path)),
+        }
+    }
+
+    /// What is known of a file.
+    pub async fn metadata(&self, path: &str) -> Result<Metadata, Error> {
+        let options = OpenOptions::new().access(AccessMask::FILE_READ_ATTRIBUTES);
+        let number = query(
+            InfoType::FILE,
+            FileInfoClass::INTERNAL.0,
+            FileInternalInformation::LEN as u32,
+        );
+        let steps = self.compound(path, &options, vec![number])?;
+        let done = self.start(steps, Memory::None).await;
+        let mut replies = done
+            .replies
+            .map_err(|cause| cause.of("look at", path))?
+            .into_iter();
+        let created = first_created(replies.next()).map_err(|cause| cause.of("look at", path))?;
+        // A server that numbers no files says so.
+        let number = match replies.next() {
+            Some(Ok(Reply::Output(bytes, _))) => FileInternalInformation::decode(&bytes).ok(),
+            _ => None,
+        };
+        let number = number.map(|number| number.index_number);
+        Ok(Metadata::from_attributes(&created.attributes, number))
+    }
+
+    /// Makes a directory.
+    pub async fn create_dir(&self, path: &str) -> Result<(), Error> {
+        let options = OpenOptions::new()
+            .access(AccessMask::FILE_READ_ATTRIBUTES)
+            .attributes(FileAttributes::DIRECTORY)
+            .directory(true)
+            .create_new(true);
+        self.alone("make directory", path, &options, Vec::new())
+            .await
+            .map(drop)
+    }
+
+    /// Makes a directory and those above it; it may be there.
+    pub async fn create_dir_all(&self, path: &str) -> Result<(), Error> {
+        let wire = path::to_wire(path)?;
+        let options = OpenOptions::new()
+            .access(AccessMask::FILE_READ_ATTRIBUTES)
+            .attributes(FileAttributes::DIRECTORY)
+            .directory(true)
+            .create(true);
+        // Mostly the one above is there: from the longest path down, then up again.
+        let ends: Vec<_> = (0..wire.len())
+            .filter(|at| wire.as_bytes()[*at] == b'\\')
+            .chain([wire.len()])
+            .collect();
+        let mut depth = ends.len();
+        let mut is_climbing = true;
+        while depth > 0 {
+            let part = &wire[..ends[depth - 1]];
+            match self
+                .alone("make directory", part, &options, Vec::new())
+                .await
+            {
+                Ok(_) if depth == ends.len() => return Ok(()),
+                Ok(_) => {
+                    is_climbing = false;
+                    depth += 1;
+                }
+                Err(error)
+                    if is_climbing
+                        && depth > 1
+                        && error.status() == Some(Status::OBJECT_PATH_NOT_FOUND) =>
+                {
+                    depth -= 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a file; of a link the link itself.
+    pub async fn remove_file(&self, path: &str) -> Result<(), Error> {
+        self.remove(path, false).await
+    }
+
+    /// Removes an empty directory.
+    pub async fn remove_dir(&self, path: &str) -> Result<(), Error> {
+        self.remove(path, true).await
+    }
+
+    /// By disposition: it fails for a directory that is not empty, which deleting on close does
+    /// not. \[MS-FSA\] 2.1.5.15.3
+    async fn remove(&self, path: &str, is_directory: bool) -> Result<(), Error> {
+        let options = OpenOptions::new()
+            .access(AccessMask::DELETE | AccessMask::FILE_READ_ATTRIBUTES)
+            .directory(is_directory)
+            .follow(false);
+        let mut buffer = Vec::new();
+        FileDispositionInformation {
+            is_delete_pending: true,
+        }
+        .encode(&mut buffer);
+        let step = set(FileInfoClass::DISPOSITION.0, buffer);
+        self.alone("remove", path, &options, vec![step])
+            .await
+            .map(drop)
+    }
+
+    /// Gives a file another name within the share. With `replace` a file of that name gives way.
+    pub async fn rename(&self, from: &str, to: &str, replace: bool) -> Result<(), Error> {
+        let options = OpenOptions::new()
+            .access(AccessMask::DELETE | AccessMask::FILE_READ_ATTRIBUTES)
+            .follow(false);
+        let step = set(FileInfoClass::RENAME.0, rename(to, replace)?);
+        self.alone("rename", from, &options, vec![step])
+            .await
+            .map(drop)
+    }
+
+    /// Changes times and attributes.
+    pub async fn set_metadata(&self, path: &str, changes: &Changes) -> Result<(), Error> {
+        let options = OpenOptions::new().access(AccessMask::FILE_WRITE_ATTRIBUTES);
+        let step = set(FileInfoClass::BASIC.0, changes.encode());
+        self.alone("change the attributes of", path, &options, vec![step])
+            .await
+            .map(drop)
+    }
+
+    /// Reads a whole file. A small one takes one message.
+    pub async fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
+        let failed = |cause: Cause| cause.of("read", path);
+        let max_read = self.session().negotiated().negotiated.max_read;
+        let length = SMALL_BYTES.min(max_read);
+        let options = OpenOptions::new().read(true).directory(false);
+        let read = Step::Read {
+            file: FileRef::Previous,
+            offset: 0,
+            length,
+            minimum: 0,
+        };
+        let steps = self.compound(path, &options, vec![read])?;
+        let memory = Memory::Destination(vec![0; length as usize].into());
+        let Done { replies, memory } = self.start(steps, memory).await;
+        let mut replies = replies.map_err(failed)?.into_iter();
+        let created = first_created(replies.next()).map_err(failed)?;
+        let count = match replies.next() {
+            Some(reply) => crate::file::count(reply).map_err(failed)?,
+            None => return Err(failed(unexpected())),
+        };
+        let mut bytes = memory
+            .into_region()
+            .and_then(|region| region.into_vec().ok())
+            .unwrap_or_default();
+        bytes.truncate(count);
+        if count == length as usize && created.attributes.size > count as u64 {
+            return self.read_large(path, &options).await;
+        }
+        Ok(bytes)
+    }
+
+    async fn read_large(&self, path: &str, options: &OpenOptions) -> Result<Vec<u8>, Error> {
+        let file = self.open(path, options).await?;
+        let size = usize::try_from(file.len().await?).unwrap_or(usize::MAX);
+        let (count, mut bytes) = file.read_at(vec![0; size], 0).await;
+        bytes.truncate(count?);
+        file.close().await?;
+        Ok(bytes)
+    }
+
+    /// Writes a whole file; one that is there is emptied before. A small one takes one message.
+    pub async fn write(
+        &self,
+        path: &str,
+        bytes: Vec<u8>,
+        options: &WriteOptions,
+    ) -> Result<(), Error> {
+        let open = OpenOptions::new()
+            .write(true)
+            .directory(false)
+            .create(true)
+            .create_new(options.create_new)
+            .truncate(true)
+            .write_through(options.write_through);
+        let max_write = self.session().negotiated().negotiated.max_write;
+        if bytes.len() > SMALL_BYTES.min(max_write) as usize {
+            let file = self.open(path, &open).await?;
+            file.write_at(bytes, 0).await.0?;
+            return file.close().await;
+        }
+        let length = u32::try_from(bytes.len()).expect("a small file is small");
+        let write = (length > 0).then_some(Step::Write {
+            file: FileRef::Previous,
+            offset: 0,
+            length,
+            through: options.write_through,
+        });
+        let steps = self.compound(path, &open, write.into_iter().collect())?;
+        let memory = Memory::Source(ring::Region::from(bytes).into());
+        let (replies, _) = self.start(steps, memory).await.all();
+        let replies = replies.map_err(|cause| cause.of("write", path))?;
+        match replies.get(1) {
+            Some(Reply::Written(count)) if *count != length => {
+                Err(Cause::Malformed("not all was written".to_owned()).of("write", path))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How large the volume is, and what is free of it.
+    pub async fn volume(&self) -> Result<Volume, Error> {
+        let fs = |class: FsInfoClass| query(InfoType::FILESYSTEM, class.0, VOLUME_LEN);
+        let queries = vec![
+            fs(FsInfoClass::FULL_SIZE),
+            fs(FsInfoClass::VOLUME),
+            fs(FsInfoClass::ATTRIBUTE),
+        ];
+        let options = OpenOptions::new().access(AccessMask::FILE_READ_ATTRIBUTES);
+        let operation = "look at the volume of";
+        let steps = self.compound("", &options, queries)?;
+        let replies = self.start(steps, Memory::None).await.all().0;
+        replies
+            .and_then(|replies| volume(&replies))
+            .map_err(|cause| cause.of(operation, self.name()))
+    }
+
+    /// Opens, does what the steps say, and closes; all that in one message.
+    async fn alone(
+        &self,
+        operation: &'static str,
+        path: &str,
+        options: &OpenOptions,
+        steps: Vec<Step>,
+    ) -> Result<Vec<Reply>, Error> {
+        let steps = self.compound(path, options, steps)?;
+        let (replies, _) = self.start(steps, Memory::None).await.all();
+        replies.map_err(|cause| cause.of(operation, path))
+    }
+
+    fn compound(
+        &self,
+        path: &str,
+        options: &OpenOptions,
+        steps: Vec<Step>,
+    ) -> Result<Vec<Step>, Error> {
+        let create: Create = options.create_request(path::to_wire(path)?);
+        let close = Step::Close {
+            file: FileRef::Previous,
+            query: false,
+        };
+        let compound = [Step::Create(create)].into_iter().chain(steps);
+        Ok(compound.chain([close]).collect())
+    }
+}
+
+/// The CREATE's part of a compound.
+pub(crate) fn first_created(reply: Option<Result<Reply, Cause>>) -> Result<Created, Cause> {
+    match reply {
+        Some(Ok(Reply::Created(created))) => Ok(created),
+        Some(Err(cause)) => Err(cause),
+        _ => Err(unexpected()),
+    }
+}
+
+fn query(info_type: InfoType, class: u8, length: u32) -> Step {
+    Step::QueryInfo {
+        file: FileRef::Previous,
+        info_type,
+        class,
+        additional: 0,
+        length,
+    }
+}
+
+fn set(class: u8, buffer: Vec<u8>) -> Step {
+    Step::SetInfo {
+        file: FileRef::Previous,
+        info_type: InfoType::FILE,
+        class,
+        additional: 0,
+        buffer,
+    }
+}
+
+/// FileRenameInformation for the new path.
+pub(crate) fn rename(to: &str, replace: bool) -> Result<Vec<u8>, Error> {
+    let name = wire::text::utf16(&path::to_wire(to)?);
+    if name.is_empty() {
+        let why = "nothing can be renamed to the root";
+        return Err(Error::InvalidName(to.to_owned(), why));
+    }
+    let mut buffer = Vec::new();
+    FileRenameInformation {
+        is_replacing: replace,
+        root_directory: 0,
+        name: Utf16(&name),
+    }
+    .encode(&mut buffer);
+    Ok(buffer)
+}
+
+fn volume(replies: &[Reply]) -> Result<Volume, Cause> {
+    let [
+        _,
+        Reply::Output(size, _),
+        Reply::Output(label, _),
+        Reply::Output(kind, _),
+        ..,
+    ] = replies
+    else {
+        return Err(unexpected());
+    };
+    let size = FileFsFullSizeInformation::decode(size)?;
+    let label = FileFsVolumeInformation::decode(label)?;
+    let kind = FileFsAttributeInformation::decode(kind)?;
+    let block = u64::from(size.sectors_per_allocation_unit) * u64::from(size.bytes_per_sector);
+    let bytes = |units: u64| units.saturating_mul(block);
+    Ok(Volume {
+        total: bytes(size.total_allocation_units),
+        available: bytes(size.caller_available_allocation_units),
+        free: bytes(size.actual_available_allocation_units),
+        block,
+        serial: label.serial_number,
+        label: label.label.decode().unwrap_or_default(),
+        filesystem: kind.file_system_name.decode().unwrap_or_default(),
+    })
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let dispatch = self.session.dispatch();
+        if dispatch.is_here() {
+            let mut request = Request::new(Some(self.tree), vec![Step::TreeDisconnect]);
+            request.seal = self.seal;
+            drop(dispatch.start(request, Memory::None));
+        }
+    }
+}
+
+impl fmt::Debug for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Share({} on {})", self.name(), self.session().host())
+    }
+}

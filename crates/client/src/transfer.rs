@@ -1,0 +1,311 @@
+//! Whole files on their way: downloads, uploads and copies that keep every channel busy.
+//!
+//! Each fills a window of requests over all channels of the session and keeps to so much memory
+//! (`depth` pieces of `io_size` bytes). Pieces are taken in whatever order they come.
+
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use ring::Region;
+
+use crate::call::Memory;
+use crate::error::Error;
+use crate::file::{File, count, written};
+use crate::window::Window;
+
+/// How a file is moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransferOptions {
+    /// Bytes of a piece; 0 is as many as client and server allow.
+    pub io_size: usize,
+    /// Pieces in flight; 0 is the client's.
+    pub depth: usize,
+}
+
+/// Takes the bytes of a download, on the thread that waits for it.
+pub trait Sink {
+    /// Takes a piece. Pieces come in any order, each byte once.
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// Gives the bytes of an upload.
+pub trait Source {
+    /// Fills the buffer from `offset` on, as far as there are bytes; tells how many. Fewer than
+    /// asked for are the end.
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+}
+
+impl<F: FnMut(u64, &[u8]) -> io::Result<()>> Sink for F {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self(offset, bytes)
+    }
+}
+
+/// A file of this machine, at the same offsets.
+#[derive(Debug)]
+pub struct LocalFile<'a>(pub &'a fs::File);
+
+impl Sink for LocalFile<'_> {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+}
+
+impl Source for LocalFile<'_> {
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        fill(buffer, offset, |buffer, offset| {
+            self.0.read_at(buffer, offset)
+        })
+    }
+}
+
+impl Source for &[u8] {
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let start = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(self.len());
+        let rest = &self[start..];
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
+}
+
+fn fill(
+    buffer: &mut [u8],
+    offset: u64,
+    mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
+) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match read(&mut buffer[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// A part of a transfer that is in flight.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    offset: u64,
+    len: usize,
+}
+
+/// Gives out the pieces of a range in order.
+struct Pieces {
+    range: Range<u64>,
+    size: usize,
+}
+
+impl Iterator for Pieces {
+    type Item = Piece;
+
+    fn next(&mut self) -> Option<Piece> {
+        let left = self.range.end.checked_sub(self.range.start)?;
+        let len = usize::try_from(left).unwrap_or(usize::MAX).min(self.size);
+        let offset = self.range.start;
+        self.range.start += len as u64;
+        (len > 0).then_some(Piece { offset, len })
+    }
+}
+
+/// Reads a range of a file into the sink; tells how many bytes there were up to the file's end.
+///
+/// # Errors
+/// Of the server, or of the sink, which ends the transfer.
+pub async fn download<S: Sink + ?Sized>(
+    file: &File,
+    range: Range<u64>,
+    sink: &mut S,
+    options: &TransferOptions,
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> Result<u64, Error> {
+    let (size, depth) = plan(options, file.read_size(), file);
+    let mut pieces = Pieces {
+        range: range.clone(),
+        size,
+    };
+    let mut window: Window<Piece> = Window::default();
+    let mut spare: Vec<Vec<u8>> = Vec::new();
+    // Pieces that came short: the rest is asked for again, until nothing comes.
+    let mut again: Vec<Piece> = Vec::new();
+    let mut end = range.end;
+    let mut total = 0;
+    loop {
+        while window.len() < depth
+            && let Some(piece) = again.pop().or_else(|| pieces.next())
+        {
+            if piece.offset >= end {
+                continue;
+            }
+            let mut buffer = spare.pop().unwrap_or_default();
+            buffer.resize(piece.len, 0);
+            window.push(piece, file.start_read(buffer.into(), piece.offset));
+        }
+        let Some((piece, done)) = window.next().await else {
+            break;
+        };
+        let (reply, memory) = done.only();
+        let count = count(reply).map_err(|cause| file.failed("read", cause))?;
+        let buffer = vector(memory);
+        if count == 0 {
+            end = end.min(piece.offset);
+        } else if count < piece.len {
+            again.push(Piece {
+                offset: piece.offset + count as u64,
+                len: piece.len - count,
+            });
+        }
+        sink.write_at(piece.offset, &buffer[..count])
+            .map_err(|error| Error::local("write what was read of", file.path(), error))?;
+        total += count as u64;
+        progress(count as u64);
+        spare.push(buffer);
+    }
+    Ok(total)
+}
+
+/// Writes what the source has to a range of a file; tells how many bytes there were.
+///
+/// # Errors
+/// Of the server, or of the source, which ends the transfer.
+pub async fn upload<S: Source + ?Sized>(
+    file: &File,
+    range: Range<u64>,
+    source: &mut S,
+    options: &TransferOptions,
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> Result<u64, Error> {
+    let (size, depth) = plan(options, file.write_size(), file);
+    let mut pieces = Pieces {
+        range: range.clone(),
+        size,
+    };
+    let mut window: Window<usize> = Window::default();
+    let mut spare: Vec<Vec<u8>> = Vec::new();
+    let mut is_at_end = false;
+    let mut total = 0;
+    loop {
+        while !is_at_end
+            && window.len() < depth
+            && let Some(piece) = pieces.next()
+        {
+            let mut buffer = spare.pop().unwrap_or_default();
+            buffer.resize(piece.len, 0);
+            let count = source
+                .read_at(piece.offset - range.start, &mut buffer)
+                .map_err(|error| Error::local("read what is written to", file.path(), error))?;
+            is_at_end = count < piece.len;
+            buffer.truncate(count);
+            if count > 0 {
+                let bytes = Region::from(buffer).into();
+                window.push(count, file.start_write(bytes, piece.offset));
+            }
+        }
+        let Some((len, done)) = window.next().await else {
+            break;
+        };
+        let (reply, memory) = done.only();
+        written(reply, len).map_err(|cause| file.failed("write", cause))?;
+        total += len as u64;
+        progress(len as u64);
+        spare.push(vector(memory));
+    }
+    Ok(total)
+}
+
+/// Copies a range from one file to another through this machine, which may be of different
+/// servers. `range`: where from, where to, and how many bytes. Tells how many there were.
+pub async fn relay(
+    source: &File,
+    target: &File,
+    (from, to, len): (u64, u64, u64),
+    options: &TransferOptions,
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> Result<u64, Error> {
+    let most = source.read_size().min(target.write_size());
+    let (size, depth) = plan(options, most, source);
+    let mut pieces = Pieces {
+        range: from..from.saturating_add(len),
+        size,
+    };
+    let mut reads: Window<Piece> = Window::default();
+    let mut writes: Window<usize> = Window::default();
+    let mut spare: Vec<Vec<u8>> = Vec::new();
+    let mut total = 0;
+    loop {
+        while reads.len() < depth
+            && let Some(piece) = pieces.next()
+        {
+            let mut buffer = spare.pop().unwrap_or_default();
+            buffer.resize(piece.len, 0);
+            reads.push(piece, source.start_read(buffer.into(), piece.offset));
+        }
+        if let Some((piece, done)) = reads.next().await {
+            let (reply, memory) = done.only();
+            let count = count(reply).map_err(|cause| source.failed("read", cause))?;
+            let mut buffer = vector(memory);
+            buffer.truncate(count);
+            if count > 0 {
+                let bytes = Region::from(buffer).into();
+                let offset = to + (piece.offset - from);
+                writes.push(count, target.start_write(bytes, offset));
+            }
+        }
+        // As many pieces are being written as are being read at most: memory stays bounded.
+        while writes.len() > depth || (reads.len() == 0 && writes.len() > 0) {
+            let Some((len, done)) = writes.next().await else {
+                break;
+            };
+            let (reply, memory) = done.only();
+            written(reply, len).map_err(|cause| target.failed("write", cause))?;
+            total += len as u64;
+            progress(len as u64);
+            spare.push(vector(memory));
+        }
+        if reads.len() == 0 && writes.len() == 0 && pieces.range.is_empty() {
+            return Ok(total);
+        }
+    }
+}
+
+/// Copies a range between two files, on the server where that can, else as [`relay`].
+pub async fn copy_range(
+    source: &File,
+    target: &File,
+    (from, to, len): (u64, u64, u64),
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> Result<u64, Error> {
+    crate::copy::copy_range(source, target, from, to, len, progress).await
+}
+
+/// Bytes of a piece, and how many are in flight.
+fn plan(options: &TransferOptions, most: usize, file: &File) -> (usize, usize) {
+    let size = match options.io_size {
+        0 => most,
+        size => size.min(most),
+    };
+    let depth = match options.depth {
+        0 => file.depth(),
+        depth => depth,
+    };
+    (size.max(1), depth)
+}
+
+/// The vector that went along with a request.
+fn vector(memory: Memory) -> Vec<u8> {
+    let region = match memory {
+        Memory::Destination(region) => Some(region),
+        Memory::Source(source) => source.into_region().ok(),
+        Memory::None => None,
+    };
+    region
+        .and_then(|region| region.into_vec().ok())
+        .unwrap_or_default()
+}

@@ -1,0 +1,78 @@
+//! What is written is what is read, in every size and with every protection.
+
+mod rig;
+
+use client::{Io, OpenOptions, Options, Protection, Wait, WriteOptions};
+use rig::{Rig, SHARE, options, pattern};
+
+fn round_trip(rig: &Rig, options: Options, sizes: &[usize]) {
+    let session = rig.connect(options).expect("a session");
+    let share = session.share(SHARE).wait().expect("a share");
+    for size in sizes {
+        let bytes = pattern(*size, *size as u64);
+        let name = format!("file-{size}");
+        let new = OpenOptions::new().read(true).write(true).create_new(true);
+        let file = share.open(&name, &new).wait().expect("open");
+        let (written, bytes) = file.write_at(bytes, 0).wait();
+        assert_eq!(written.expect("write"), *size);
+        assert_eq!(file.len().wait().expect("len"), *size as u64);
+        let on_disk = std::fs::read(rig.path(&name)).expect("on disk");
+        assert!(on_disk == bytes, "{size} bytes on disk");
+        let (read, back) = file.read_at(vec![0; size + 10], 0).wait();
+        assert_eq!(read.expect("read"), *size);
+        assert!(back[..*size] == bytes, "{size} bytes read");
+        file.close().wait().expect("close");
+        assert!(share.read(&name).wait().expect("read") == bytes);
+        share.remove_file(&name).wait().expect("remove");
+        assert!(!rig.path(&name).exists());
+    }
+}
+
+const SIZES: [usize; 9] = [
+    0,
+    1,
+    4095,
+    4097,
+    65_536,
+    65_537,
+    1 << 20,
+    (1 << 20) + 1,
+    20_000_003,
+];
+
+#[test]
+fn signed() {
+    round_trip(&Rig::new(), options(), &SIZES);
+}
+
+#[test]
+fn sealed() {
+    let options = Options {
+        protection: Protection::Seal,
+        ..options()
+    };
+    round_trip(&Rig::new(), options, &SIZES);
+}
+
+#[test]
+fn with_epoll() {
+    let options = Options {
+        io: Io::Epoll,
+        ..options()
+    };
+    round_trip(&Rig::new(), options, &SIZES);
+}
+
+#[test]
+fn small_files_take_one_message() {
+    let rig = Rig::new();
+    let share = rig.share();
+    let bytes = pattern(1000, 7);
+    let options = WriteOptions::default();
+    share
+        .write("small", bytes.clone(), &options)
+        .wait()
+        .expect("write");
+    assert_eq!(std::fs::read(rig.path("small")).expect("on disk"), bytes);
+    assert_eq!(share.read("small").wait().expect("read"), bytes);
+}
