@@ -28,10 +28,10 @@ pub struct Request {
     /// At least one. At most one READ and one WRITE: the driver keeps one destination and one
     /// source for a request.
     pub steps: Vec<Step>,
-    /// Channel.ChannelSequence when it is (re-)sent. \[MS-SMB2\] 3.2.4.1
-    pub channel_sequence: u16,
-    /// SMB2_FLAGS_REPLAY_OPERATION.
+    /// SMB2_FLAGS_REPLAY_OPERATION. The ChannelSequence is the session's.
     pub is_replay: bool,
+    /// How often it was sent again.
+    pub resent: u8,
     /// Instead of the configuration's; `Some(None)` waits for ever.
     pub timeout: Option<Option<Duration>>,
 }
@@ -293,8 +293,8 @@ impl Request {
             tree,
             seal: false,
             steps,
-            channel_sequence: 0,
             is_replay: false,
+            resent: 0,
             timeout: None,
         }
     }

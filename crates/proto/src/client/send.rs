@@ -29,7 +29,6 @@ pub(super) struct Envelope {
     /// Signs.
     pub(super) key: Option<Arc<SigningKey>>,
     pub(super) is_sealed: bool,
-    pub(super) channel_sequence: u16,
     pub(super) is_replay: bool,
     /// Where the driver has the data of a WRITE.
     pub(super) token: Option<PayloadToken>,
@@ -129,7 +128,6 @@ impl Connection {
         let must_sign = (request.steps.iter()).any(|step| self.must_sign(encode::command(step)));
         Envelope {
             token: Some(PayloadToken(id.0)),
-            channel_sequence: request.channel_sequence,
             is_replay: request.is_replay,
             ..self.envelope(request.tree, request.seal, must_sign)
         }
@@ -286,7 +284,8 @@ impl Connection {
         if envelope.is_replay && is_3 {
             flags |= Flags::REPLAY_OPERATION;
         }
-        let sequence = if is_3 { envelope.channel_sequence } else { 0 };
+        let session = self.session.as_ref().filter(|_| is_3);
+        let sequence = session.map_or(0, |session| session.channel_sequence());
         Header {
             credit_charge: 0,
             status: Status(sequence.into()),

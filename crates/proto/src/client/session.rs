@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 use crypto::{Cipher, SealingKey, SigningAlgorithm, SigningKey};
 use spin::Mutex;
@@ -33,6 +33,8 @@ pub struct Session {
     pub(super) sealing: Option<SealingPair>,
     /// Counts the nonces of what we seal, over all channels: never one twice.
     pub(super) next_nonce: AtomicU64,
+    /// Session.ChannelSequence: how many channels were lost. \[MS-SMB2\] 3.2.1.3
+    pub(super) channel_sequence: AtomicU16,
     /// The opens that have an oplock or a lease: a break may come on any channel. Taken for the
     /// CREATE and CLOSE of such opens and for breaks, never across a call.
     pub(super) caching: Mutex<BTreeMap<FileId, Caching>>,
@@ -81,6 +83,17 @@ impl Session {
             nonce,
             session_id: self.id,
         })
+    }
+
+    /// Session.ChannelSequence, in every request that is sent now.
+    pub fn channel_sequence(&self) -> u16 {
+        self.channel_sequence.load(Ordering::Acquire)
+    }
+
+    /// Takes note that a channel is lost, before what was lost with it is sent again: from now on
+    /// the server refuses what may still come from the old one. \[MS-SMB2\] 3.2.7.1
+    pub fn channel_lost(&self) {
+        self.channel_sequence.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Whether anything can be sealed.

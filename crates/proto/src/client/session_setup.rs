@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU16, AtomicU64};
 
 use crypto::derive::{KeySchedule, SessionKeys, channel_signing_key, session_keys};
 use crypto::{PreauthHash, SealingKey, SigningKey, SigningNonce};
@@ -233,6 +233,7 @@ impl Connection {
             signing: None,
             sealing: None,
             next_nonce: AtomicU64::new(1),
+            channel_sequence: AtomicU16::new(0),
             caching: Mutex::new(BTreeMap::new()),
             negotiated,
         };
