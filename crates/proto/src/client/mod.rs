@@ -16,6 +16,7 @@
 
 mod answer;
 mod breaks;
+pub mod channels;
 pub mod config;
 mod connection;
 mod credits;

@@ -131,7 +131,7 @@ impl Connection {
         }
         self.credits.grant(header.credits)?;
         if header.status == Status::PENDING {
-            return self.take_interim(header);
+            return self.take_interim(message);
         }
         check_async(header, pending)?;
         let pending = self.pending.remove(&header.message_id);
@@ -143,9 +143,15 @@ impl Connection {
         self.dispatch(message, &pending, effects)
     }
 
-    /// An answer that says that the answer follows. It is neither signed nor is that needed: it
-    /// changes nothing but how the request can be cancelled. \[MS-SMB2\] 3.2.5.1.5
-    fn take_interim(&mut self, header: &Header) -> Result<(), Violation> {
+    /// An answer that says that the answer follows. It is not signed, nor is that needed: it
+    /// changes nothing but how the request can be cancelled. Sealed it is, where all is.
+    /// \[MS-SMB2\] 3.2.5.1.5
+    fn take_interim(&mut self, message: &Message<'_>) -> Result<(), Violation> {
+        let header = &message.header;
+        let session = self.session.as_ref();
+        if let Some(session) = session.filter(|session| session.encrypt && !message.is_sealed) {
+            return Err(Violation::NotSealed(session.id));
+        }
         let pending = self.pending.get_mut(&header.message_id);
         let pending = pending.expect("it was looked up");
         let Target::Async(async_id) = header.target else {

@@ -8,6 +8,7 @@
 // As the other crates call it.
 extern crate smbeam_proto as proto;
 
+mod forge;
 #[path = "../server/harness/mod.rs"]
 #[allow(dead_code, reason = "the tests of the server need more of it")]
 #[allow(unused_imports, reason = "the same")]
@@ -15,3 +16,6 @@ mod harness;
 mod link;
 
 mod files_are_written_and_read_in_every_dialect;
+mod login_is_believed_only_with_proof;
+mod server_that_lies_is_found_out;
+mod what_is_protected_stays_protected;
