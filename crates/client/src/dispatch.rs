@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use net::Transport;
+use proto::client::channels::RESENDS_MAX;
 use proto::client::replay::{self, Plan};
 use proto::client::{Fate, Request, RequestId, Session};
 use ring::{SendError, Sender};
@@ -127,6 +128,9 @@ impl Dispatch {
         let before = channels.list.len();
         channels.list.retain(|channel| channel.key != key);
         let was_there = channels.list.len() < before;
+        if let Some(session) = self.session().filter(|_| was_there) {
+            session.channel_lost();
+        }
         if was_there && channels.list.is_empty() {
             channels.ended.get_or_insert_with(|| reason.into());
         }
@@ -183,14 +187,13 @@ impl Dispatch {
     /// A channel was lost with this request on it.
     pub(crate) fn lost(&self, mut call: Box<Call>, fate: Fate, reason: &Arc<str>) {
         let request = call.request.as_mut().expect("given back with the channel");
-        match replay::plan(request, fate) {
-            Plan::Again => {}
-            Plan::Replay => {
-                request.channel_sequence = request.channel_sequence.wrapping_add(1);
-                request.is_replay = true;
-            }
-            Plan::GiveUp => return call.fail(Cause::Lost(Arc::clone(reason))),
+        let session = self.session().expect("what was sent has a session");
+        let plan = replay::plan(request, fate, session.negotiated.dialect);
+        if plan == Plan::GiveUp || request.resent >= RESENDS_MAX {
+            return call.fail(Cause::Lost(Arc::clone(reason)));
         }
+        request.resent += 1;
+        request.is_replay |= plan == Plan::Replay;
         self.submit(call);
     }
 
