@@ -721,6 +721,14 @@ pub enum Notice {
     /// An oplock is broken that this operation waited for. The core of the other connection has
     /// made up the number; its driver never saw it.
     OplockBroken(OpId),
+    /// A byte-range lock that this operation waited for is granted, or never will be: its open is
+    /// closed. The core of the other connection has made up the number; its driver never saw it.
+    LockSettled {
+        /// What waited.
+        op: OpId,
+        /// Whether the lock is granted.
+        is_granted: bool,
+    },
     /// Something happened in a directory that this operation watches, or the watch ended. The
     /// core of the other connection has made up the number; its driver never saw it.
     DirectoryChanged(OpId),

@@ -84,6 +84,8 @@ open_enum! {
         INVALID_OWNER = 0xC000_005A,
         /// A privilege is needed that the user does not have.
         PRIVILEGE_NOT_HELD = 0xC000_0061,
+        /// The range goes beyond the last offset.
+        INVALID_LOCK_RANGE = 0xC000_01A1,
         /// No such range is locked.
         RANGE_NOT_LOCKED = 0xC000_007E,
         /// The user is not known. Not told to a client: LOGON_FAILURE is.

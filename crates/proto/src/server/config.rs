@@ -73,6 +73,13 @@ pub struct Limits {
     pub trees_per_session: usize,
     /// Opens of one session.
     pub opens_per_session: usize,
+    /// Byte-range locks of one open.
+    pub locks_per_open: usize,
+    /// Byte-range locks of one file.
+    pub locks_per_file: usize,
+    /// Requests of one connection that wait for a byte-range lock. Each keeps its credit or is one
+    /// of the asynchronous ones, and costs whoever unlocks a look at it.
+    pub lock_waits: usize,
     /// Bytes of a frame before a login.
     pub frame_before_login: usize,
     /// How long a connection may be without a session.
@@ -96,6 +103,9 @@ impl Default for Limits {
             async_requests: 512,
             trees_per_session: 4096,
             opens_per_session: 65_536,
+            locks_per_open: 16_384,
+            locks_per_file: 65_536,
+            lock_waits: 512,
             frame_before_login: 256 << 10,
             login_timeout: Duration::from_secs(30),
             replace_timeout: Duration::from_secs(5),

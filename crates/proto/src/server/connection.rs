@@ -8,9 +8,10 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicUsize;
 
 use crypto::{Cipher, PreauthHash, SigningAlgorithm};
-use wire::dialect::Dialect;
+use wire::dialect::{Capabilities, Dialect};
 use wire::{Guid, SessionId, Status};
 
 use crate::credit::SequenceWindow;
@@ -59,8 +60,10 @@ pub struct Connection {
     pub(super) interims: VecDeque<Interim>,
     /// Requests that were told so and still wait.
     pub(super) async_requests: usize,
-    /// Requests that wait until an oplock is broken.
+    /// Requests that wait for other clients: until an oplock is broken, a lock granted and the like.
     pub(super) parked: BTreeMap<OpId, Parked>,
+    /// How many of these wait for a byte-range lock.
+    pub(super) lock_waits: Arc<AtomicUsize>,
     /// Breaks of oplocks whose holders are not told yet.
     pub(super) untold_breaks: Vec<UntoldBreak>,
     /// Logins that wait for another connection to close what they replace.
@@ -122,6 +125,7 @@ impl Connection {
             interims: VecDeque::new(),
             async_requests: 0,
             parked: BTreeMap::new(),
+            lock_waits: Arc::default(),
             untold_breaks: Vec::new(),
             awaited: Vec::new(),
             login_deadline,
@@ -188,6 +192,13 @@ impl Connection {
             }),
             Notice::OplockBroken(op) | Notice::DirectoryChanged(op) | Notice::PipeReadable(op) => {
                 self.unpark(now, op, Outcome::Done, effects);
+            }
+            Notice::LockSettled { op, is_granted } => {
+                let outcome = match is_granted {
+                    true => Outcome::Done,
+                    false => Outcome::Failed(Status::RANGE_NOT_LOCKED),
+                };
+                self.unpark(now, op, outcome, effects);
             }
         }
         self.settle(now, effects);
@@ -282,6 +293,12 @@ impl Connection {
         self.negotiated
             .as_ref()
             .is_some_and(|negotiated| negotiated.has_large_mtu)
+    }
+
+    /// Whether a session of this connection may have others besides.
+    pub(super) fn has_multichannel(&self) -> bool {
+        (self.negotiated.as_ref())
+            .is_some_and(|it| it.capabilities.contains(Capabilities::MULTI_CHANNEL))
     }
 
     /// Ends the connection because of what the peer did.

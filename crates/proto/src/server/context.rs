@@ -9,7 +9,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use wire::dialect::Dialect;
 use wire::{FileId, Header, Status};
@@ -22,8 +22,8 @@ use crate::server::open::Open;
 use crate::server::session::Session;
 use crate::server::tree_connect::TreeConnect;
 use crate::server::{
-    Server, change_notify, close, create, flush, ioctl, pipe, query_directory, query_info, read,
-    set_info, write,
+    Server, change_notify, close, create, flush, ioctl, lock, pipe, query_directory, query_info,
+    read, set_info, write,
 };
 
 /// Bytes that one credit pays for, and most bytes where credits do not count them.
@@ -57,6 +57,10 @@ pub(crate) struct Context<'a> {
     /// The open that a related request means: of the member of the compound before. A CREATE that
     /// succeeds puts its open here; that one failed is noted by the connection.
     pub(crate) related_open: &'a mut RelatedOpen,
+    /// Whether a session may have several connections: NEGOTIATE said so.
+    pub(crate) has_multichannel: bool,
+    /// Requests of the connection that wait for a byte-range lock.
+    pub(crate) lock_waits: &'a Arc<AtomicUsize>,
     /// The next number of an operation.
     pub(crate) next_op: &'a mut u64,
     pub(crate) effects: &'a mut Effects,
@@ -125,6 +129,7 @@ pub(crate) enum Step {
     Ioctl(ioctl::Step),
     QueryDirectory(query_directory::Step),
     ChangeNotify(change_notify::Step),
+    Lock(lock::Step),
     QueryInfo(query_info::Step),
     SetInfo(set_info::Step),
     Pipe(pipe::Step),
@@ -152,6 +157,7 @@ impl Step {
             Self::Ioctl(step) => step.resume(context, outcome),
             Self::QueryDirectory(step) => step.resume(context, outcome),
             Self::ChangeNotify(step) => step.resume(context, outcome),
+            Self::Lock(step) => step.resume(context, outcome),
             Self::QueryInfo(step) => step.resume(context, outcome),
             Self::SetInfo(step) => step.resume(context, outcome),
             Self::Pipe(step) => step.resume(context, outcome),

@@ -26,6 +26,7 @@ use crate::effect::{FileOp, Metadata, OpenPlan, Opened, Outcome};
 use crate::server::change_notify::of_name;
 use crate::server::context;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
+use crate::server::fsa::oplock::Granted;
 use crate::server::open::{Open, OpenState, malformed, wire_attributes};
 use crate::token::Token;
 use wanted::Wanted;
@@ -190,7 +191,11 @@ impl Entered {
             persistent: number,
             volatile: number,
         };
-        let (level, has_readers) = self.grant(context, id);
+        let Granted {
+            level,
+            has_readers,
+            locks,
+        } = self.grant(context, id);
         let open = Open {
             id,
             tree: context.tree.id,
@@ -202,6 +207,7 @@ impl Entered {
             options: self.wanted.options,
             is_sealed: context.is_sealed,
             has_readers,
+            locks,
             position: AtomicU64::new(0),
             state: Mutex::new(OpenState::default()),
         };

@@ -111,6 +111,8 @@ impl Connection {
             is_cancelled: request.is_cancelled,
             frame_offset,
             related_open: &mut task.chain.open,
+            has_multichannel: self.has_multichannel(),
+            lock_waits: &self.lock_waits,
             server: &self.server,
             next_op: &mut self.next_op,
             effects,

@@ -1,19 +1,261 @@
-//! LOCK: refused, until there are byte-range locks. \[MS-SMB2\] 3.3.5.14
+//! LOCK: lock and unlock ranges of bytes. \[MS-SMB2\] 3.3.5.14
+//!
+//! Locks are kept here and bind the clients of this server: READ, WRITE and what else touches data
+//! ask [`Open::check_locks`]. Local processes are not bound, nor are clients bound by theirs.
+
+mod sequence;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use wire::Status;
-use wire::lock::Request;
+use wire::access::AccessMask;
+use wire::lock::{LockElement, LockFlags, Request, Response};
 
-use crate::server::context::{Context, Progress};
-use crate::server::open::malformed;
+use crate::effect::Outcome;
+use crate::server::context::{self, Context, Parked, Progress, Reply};
+use crate::server::fsa::byte_range::{ByteRange, LockKind};
+use crate::server::fsa::file_locks::Wanted;
+use crate::server::fsa::oplock::{Mail, Waiter};
+use crate::server::open::{Open, malformed};
+use sequence::Sequence;
 
-/// Refuses, as \[MS-FSA\] 2.1.5.8 has it for a file system without locks. A grant without a lock
-/// behind it would cost a client its data.
+pub(crate) use sequence::LockSequences;
+
+/// Rights of which an open needs one to lock: else who may not even read could keep all others
+/// from it. Windows asks for as much: LockFileEx.
+const DATA: AccessMask = AccessMask(
+    AccessMask::FILE_READ_DATA.0
+        | AccessMask::FILE_WRITE_DATA.0
+        | AccessMask::FILE_APPEND_DATA.0
+        | AccessMask::FILE_EXECUTE.0,
+);
+
+const SHARED_NOW: LockFlags = LockFlags(LockFlags::SHARED_LOCK.0 | LockFlags::FAIL_IMMEDIATELY.0);
+const EXCLUSIVE_NOW: LockFlags =
+    LockFlags(LockFlags::EXCLUSIVE_LOCK.0 | LockFlags::FAIL_IMMEDIATELY.0);
+
+/// What goes on once the lock is granted, or never will be.
+pub(crate) struct Step {
+    open: Arc<Open>,
+    waiter: Waiter,
+    sequence: Option<Sequence>,
+    /// Counts as long as it waits.
+    _turn: Turn,
+}
+
+/// One of the requests of a connection that wait for a lock.
+struct Turn(Arc<AtomicUsize>);
+
+/// Starts on a request.
 pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
     let request = Request::decode(message).map_err(malformed)?;
     // [MS-SMB2] 3.3.5.14: there is something to lock or unlock.
-    if request.locks.is_empty() {
+    let first = request.locks.first().ok_or(Status::INVALID_PARAMETER)?;
+    let is_unlock = first.flags == LockFlags::UNLOCK;
+    check_expiry(context, is_unlock)?;
+    let open = context.open(request.file_id)?;
+    let sequence = Sequence::of(context, request.lock_sequence);
+    if let Some(sequence) = sequence
+        && open.state.lock().lock_sequences.is_replay(sequence)
+    {
+        return Ok(done());
+    }
+    if is_unlock {
+        unlock(context, &open, &request.locks)?;
+        return Ok(succeed(&open, sequence));
+    }
+    let (wanted, may_wait) = wanted(&request.locks)?;
+    check_open(&open)?;
+    let limits = &context.server.config.limits;
+    match open.locks.lock(open.file, &wanted, limits) {
+        Ok(()) => locked(context, &open, sequence),
+        Err(Status::LOCK_NOT_GRANTED) if may_wait => wait(context, open, wanted[0], sequence),
+        Err(status) => Err(status),
+    }
+}
+
+/// Who is logged in no longer may unlock, but not lock: as Samba has it.
+fn check_expiry(context: &Context<'_>, is_unlock: bool) -> Result<(), Status> {
+    let expires = context.session.rules().and_then(|rules| rules.expires);
+    if !is_unlock && expires.is_some_and(|expires| expires <= context.now.instant) {
+        return Err(Status::NETWORK_SESSION_EXPIRED);
+    }
+    Ok(())
+}
+
+/// Samba refuses a directory with this status, \[MS-FSA\] 2.1.5.8 with INVALID_PARAMETER.
+fn check_open(open: &Open) -> Result<(), Status> {
+    if open.is_directory {
+        return Err(Status::INVALID_DEVICE_REQUEST);
+    }
+    if !open.granted.intersects(DATA) {
+        return Err(Status::ACCESS_DENIED);
+    }
+    Ok(())
+}
+
+/// What is to be locked, and whether the request may wait: which only one of a single lock may.
+/// \[MS-SMB2\] 3.3.5.14.2
+fn wanted(elements: &[LockElement]) -> Result<(Vec<Wanted>, bool), Status> {
+    let (mut wanted, mut may_wait) = (Vec::with_capacity(elements.len()), false);
+    for element in elements {
+        let kind = match element.flags {
+            LockFlags::SHARED_LOCK | SHARED_NOW => LockKind::Shared,
+            LockFlags::EXCLUSIVE_LOCK | EXCLUSIVE_NOW => LockKind::Exclusive,
+            _ => return Err(Status::INVALID_PARAMETER),
+        };
+        may_wait |= !element.flags.contains(LockFlags::FAIL_IMMEDIATELY);
+        wanted.push((element, kind));
+    }
+    if may_wait && elements.len() > 1 {
         return Err(Status::INVALID_PARAMETER);
     }
-    context.open(request.file_id)?;
-    Err(Status::INVALID_DEVICE_REQUEST)
+    let placed = wanted.into_iter().map(|(it, kind)| Ok((range(it)?, kind)));
+    Ok((placed.collect::<Result<_, Status>>()?, may_wait))
 }
+
+fn range(element: &LockElement) -> Result<ByteRange, Status> {
+    ByteRange::new(element.offset, element.length).ok_or(Status::INVALID_LOCK_RANGE)
+}
+
+/// \[MS-SMB2\] 3.3.5.14.1: what is unlocked before an element fails stays unlocked.
+fn unlock(context: &mut Context<'_>, open: &Open, elements: &[LockElement]) -> Result<(), Status> {
+    if open.is_directory {
+        return Err(Status::INVALID_DEVICE_REQUEST);
+    }
+    let mut mail = Mail::new();
+    let result = elements.iter().try_for_each(|element| {
+        if element.flags != LockFlags::UNLOCK {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        open.locks.unlock(open.file, range(element)?, &mut mail)
+    });
+    context.post(mail);
+    result
+}
+
+fn wait(
+    context: &mut Context<'_>,
+    open: Arc<Open>,
+    wanted: Wanted,
+    sequence: Option<Sequence>,
+) -> Result<Progress, Status> {
+    // Windows and Samba wait for nothing amid a compound.
+    if !context.is_last {
+        return Err(Status::INTERNAL_ERROR);
+    }
+    let turn = Turn::take(context.lock_waits, context.server.config.limits.lock_waits)?;
+    let op = context.op();
+    let waiter = Waiter {
+        connection: context.connection,
+        op,
+    };
+    let limits = &context.server.config.limits;
+    let is_granted = open.locks.lock_or_wait(open.file, wanted, waiter, limits)?;
+    if is_granted {
+        return locked(context, &open, sequence);
+    }
+    if !is_open(context, &open) {
+        return Err(abandon(context, &open));
+    }
+    let parked = Parked {
+        op,
+        key: open.key,
+        until: None,
+    };
+    let step = Step {
+        open,
+        waiter,
+        sequence,
+        _turn: turn,
+    };
+    Ok(Progress::Park(parked, context::Step::Lock(step)))
+}
+
+impl Step {
+    #[expect(clippy::needless_pass_by_value, reason = "every handler resumes alike")]
+    pub(crate) fn resume(
+        self,
+        context: &mut Context<'_>,
+        outcome: Outcome,
+    ) -> Result<Progress, Status> {
+        let status = match outcome {
+            Outcome::Done => return locked(context, &self.open, self.sequence),
+            Outcome::Failed(status) => status,
+            _ => Status::INTERNAL_ERROR,
+        };
+        let has_waited = self.open.locks.withdraw(self.waiter);
+        // smbtorture smb2.lock.cancel, cancel-tdis and cancel-logoff.
+        if !is_open(context, &self.open) {
+            return Err(Status::RANGE_NOT_LOCKED);
+        }
+        if has_waited {
+            return Err(status);
+        }
+        // It was granted before it was given up on.
+        locked(context, &self.open, self.sequence)
+    }
+}
+
+/// What was to be locked is: whoever has cached the file is told, as Windows and Samba do. So
+/// nobody reads from a cache what is locked: smbtorture smb2.oplock.brl1.
+fn locked(
+    context: &mut Context<'_>,
+    open: &Open,
+    sequence: Option<Sequence>,
+) -> Result<Progress, Status> {
+    // Who closes an open takes it out of its table first and its locks away then: so a lock that
+    // came in between is seen by either or both.
+    if !is_open(context, open) {
+        return Err(abandon(context, open));
+    }
+    context.data_changed(open);
+    Ok(succeed(open, sequence))
+}
+
+fn is_open(context: &Context<'_>, open: &Open) -> bool {
+    let session = &context.session;
+    session.trees.lock().contains_key(&open.tree)
+        && session.opens.lock().contains_key(&open.id.volatile)
+}
+
+/// The open was closed meanwhile, and whoever closed it may have looked for its locks too early.
+fn abandon(context: &mut Context<'_>, open: &Open) -> Status {
+    let mut mail = Mail::new();
+    open.locks.leave(open.file, &mut mail);
+    context.post(mail);
+    Status::RANGE_NOT_LOCKED
+}
+
+fn succeed(open: &Open, sequence: Option<Sequence>) -> Progress {
+    if let Some(sequence) = sequence {
+        open.state.lock().lock_sequences.remember(sequence);
+    }
+    done()
+}
+
+fn done() -> Progress {
+    Progress::Done(Reply::message(|out| Response.encode(out)))
+}
+
+impl Turn {
+    fn take(waits: &Arc<AtomicUsize>, limit: usize) -> Result<Self, Status> {
+        // Only its own connection counts it up.
+        if waits.load(Ordering::Relaxed) >= limit {
+            return Err(Status::INSUFFICIENT_RESOURCES);
+        }
+        waits.fetch_add(1, Ordering::Relaxed);
+        Ok(Self(waits.clone()))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,8 @@
 //! connection, owned by one worker and never shared. Each command has a file of its own.
 //!
 //! Locks, in the order in which they are taken: `Server::sessions`, then one session's tables
-//! (`trees`, `opens`, `pipes`, `channels`), then an open's or a pipe's `state`, then `WatchTable`, then `FileTable`.
+//! (`trees`, `opens`, `pipes`, `channels`), then an open's or a pipe's `state`, then `WatchTable`,
+//! then `FileTable`, then the `FileLocks` of a file.
 //! No two of one rank are held at once, none across a call that can wait.
 
 pub mod config;
@@ -67,7 +68,7 @@ pub struct Server {
     started: FileTime,
     /// GlobalSessionTable.
     pub(crate) sessions: Mutex<BTreeMap<SessionId, Arc<Session>>>,
-    /// Which files are open, and how: share modes and pending deletes.
+    /// Which files are open, and how: share modes, oplocks, locks and pending deletes.
     pub(crate) files: FileTable,
     /// Which directories are watched.
     pub(crate) watches: WatchTable,

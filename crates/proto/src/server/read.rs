@@ -11,6 +11,7 @@ use wire::read::{Channel, DATA_OFFSET, Request, Response, ResponseFlags};
 use crate::effect::{Effect, Outcome, Payload, ReadPlan};
 use crate::server::context::{self, Body, Context, Progress, Reply};
 use crate::server::fsa::MAX_OFFSET;
+use crate::server::fsa::byte_range::RangeAccess;
 use crate::server::open::{Need, Open, malformed};
 
 /// Rights that let an open read: who may run a file may read it, over a network.
@@ -60,7 +61,9 @@ fn check(context: &Context<'_>, open: &Open, request: &Request<'_>) -> Result<()
     if end.is_none_or(|end| end > MAX_OFFSET) {
         return Err(Status::INVALID_PARAMETER);
     }
-    open.authorize(Need::Right(READS))
+    open.authorize(Need::Right(READS))?;
+    let length = u64::from(request.length);
+    open.check_locks(RangeAccess::Read, request.offset, length)
 }
 
 impl Step {

@@ -9,7 +9,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
 use spin::Mutex;
 use wire::access::{
@@ -59,6 +59,9 @@ pub(crate) struct World {
     pub(crate) credit_charge: u16,
     /// Whether the client gives up on the next request while it waits.
     pub(crate) is_cancelled: bool,
+    /// Whether NEGOTIATE offered several connections for a session.
+    pub(crate) has_multichannel: bool,
+    pub(crate) lock_waits: Arc<AtomicUsize>,
     /// What connections were told.
     pub(crate) notices: Vec<Notice>,
     next_op: u64,
@@ -100,6 +103,8 @@ impl World {
             // 8 MiB.
             credit_charge: 128,
             is_cancelled: false,
+            has_multichannel: false,
+            lock_waits: Arc::default(),
             notices: Vec::new(),
             next_op: 0,
         }
@@ -174,6 +179,8 @@ impl World {
             is_sealed: false,
             frame_offset: self.frame_offset,
             related_open: &mut self.related,
+            has_multichannel: self.has_multichannel,
+            lock_waits: &self.lock_waits,
             next_op: &mut self.next_op,
             effects,
         }

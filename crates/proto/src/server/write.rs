@@ -1,6 +1,7 @@
 //! WRITE. \[MS-SMB2\] 3.3.5.13
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use wire::Status;
@@ -11,6 +12,7 @@ use wire::write::{Request, Response, WriteFlags};
 
 use crate::effect::{BasicChanges, Effect, FileOp, Outcome, WriteData, WritePlan};
 use crate::server::context::{self, Context, Progress, Reply};
+use crate::server::fsa::byte_range::RangeAccess;
 use crate::server::fsa::{MAX_FILE_SIZE, MAX_OFFSET};
 use crate::server::open::{Need, Open, malformed};
 
@@ -25,6 +27,12 @@ pub(crate) const WRITES: AccessMask =
 
 /// What goes on once the bytes are written.
 pub(crate) enum Step {
+    /// The end of the file is sought: a lock may be in the way there.
+    FindingEnd {
+        open: Arc<Open>,
+        data: Vec<u8>,
+        through: bool,
+    },
     /// They are being written.
     Writing {
         /// To which open.
@@ -53,9 +61,28 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     if request.data.is_empty() {
         return Ok(done(0));
     }
-    let op = context.op();
-    let data = data(context, &request);
+    let length = request.data.len() as u64;
     let through = request.flags.contains(WriteFlags::WRITE_THROUGH) || open.is_write_through();
+    match offset {
+        Some(offset) => open.check_locks(RangeAccess::Write, offset, length)?,
+        None if !open.locks.is_empty() => {
+            let data = request.data.to_vec();
+            return Ok(find_end(context, open, data, through));
+        }
+        None => {}
+    }
+    let data = data(context, &request);
+    Ok(write(context, open, offset, data, through))
+}
+
+fn write(
+    context: &mut Context<'_>,
+    open: Arc<Open>,
+    offset: Option<u64>,
+    data: WriteData,
+    through: bool,
+) -> Progress {
+    let op = context.op();
     context.effects.push(Effect::Write(WritePlan {
         op,
         file: open.file,
@@ -64,7 +91,18 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         through,
     }));
     let step = Step::Writing { open, offset };
-    Ok(Progress::Wait(op, context::Step::Write(step)))
+    Progress::Wait(op, context::Step::Write(step))
+}
+
+/// Where something is locked, whether it may be appended is known once the end is.
+fn find_end(context: &mut Context<'_>, open: Arc<Open>, data: Vec<u8>, through: bool) -> Progress {
+    let operation = FileOp::Stat(open.file);
+    let step = Step::FindingEnd {
+        open,
+        data,
+        through,
+    };
+    context.wait(operation, context::Step::Write(step))
 }
 
 fn check_request(context: &Context<'_>, request: &Request<'_>) -> Result<(), Status> {
@@ -123,11 +161,24 @@ impl Step {
             context.data_changed(open);
         }
         match (self, outcome) {
+            (
+                Self::FindingEnd {
+                    open,
+                    data,
+                    through,
+                },
+                Outcome::Metadata(metadata),
+            ) => {
+                open.check_locks(RangeAccess::Write, metadata.size, data.len() as u64)?;
+                Ok(write(context, open, None, WriteData::Owned(data), through))
+            }
             (Self::Writing { open, offset }, Outcome::Written(count)) => {
                 Ok(written(context, &open, offset, count))
             }
-            (Self::Writing { .. }, Outcome::Failed(status)) => Err(status),
-            (Self::Writing { .. }, _) => Err(Status::INTERNAL_ERROR),
+            (Self::Writing { .. } | Self::FindingEnd { .. }, Outcome::Failed(status)) => {
+                Err(status)
+            }
+            (Self::Writing { .. } | Self::FindingEnd { .. }, _) => Err(Status::INTERNAL_ERROR),
             // The bytes are written, whatever became of the time.
             (Self::Restoring { count }, _) => Ok(done(count)),
         }

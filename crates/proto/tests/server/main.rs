@@ -15,6 +15,8 @@ mod compound_members_look_everything_up_anew;
 mod connection_takes_what_ends_with_it_along;
 mod credits_are_a_window;
 mod garbage_ends_the_connection;
+mod locks_are_granted_in_order;
+mod locks_keep_others_from_bytes;
 mod login_is_proven_before_anything_else;
 mod negotiation_chooses_the_best_of_both;
 mod oplocks_break_before_others_see_the_file;

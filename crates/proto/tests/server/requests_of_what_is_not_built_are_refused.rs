@@ -1,12 +1,11 @@
-//! LOCK, a CHANGE_NOTIFY of a file, OPLOCK_BREAK and the functions of IOCTL that are not there:
+//! A CHANGE_NOTIFY of a file, OPLOCK_BREAK and the functions of IOCTL that are not there:
 //! each with the status from which a client knows what to do instead.
 
 use wire::access::OplockLevel;
 use wire::fsctl::CtlCode;
 use wire::ioctl::IoctlFlags;
-use wire::lock::{LockElement, LockFlags};
 use wire::oplock_break::{OplockBreak, Request as Break};
-use wire::{Command, FileId, Status, change_notify, ioctl, lock};
+use wire::{Command, FileId, Status, change_notify, ioctl};
 
 use crate::harness::{Client, Options, Rig, bytes_of};
 
@@ -62,32 +61,6 @@ fn functions_of_ioctl() {
     ] {
         let status = ask_ioctl(&mut client, &mut rig, ctl_code, FileId::RELATED);
         assert_eq!(status, no_driver);
-    }
-}
-
-#[test]
-fn locks() {
-    let mut rig = Rig::new(|_| {});
-    let mut client = Client::in_share(&mut rig, Options::default(), "alice", "files");
-    let file = client.create(&mut rig, "a");
-    let element = LockElement {
-        offset: 0,
-        length: 1,
-        flags: LockFlags::EXCLUSIVE_LOCK,
-    };
-    for (file_id, locks, expected) in [
-        (file, vec![element], Status::INVALID_DEVICE_REQUEST),
-        (file, vec![], Status::INVALID_PARAMETER),
-        (NO_OPEN, vec![element], Status::FILE_CLOSED),
-    ] {
-        let request = lock::Request {
-            lock_sequence: 0,
-            file_id,
-            locks,
-        };
-        let bytes = bytes_of(|bytes| request.encode(bytes));
-        let answer = client.ask_body(&mut rig, Command::LOCK, bytes);
-        assert_eq!(answer.status(), expected);
     }
 }
 

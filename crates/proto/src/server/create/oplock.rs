@@ -1,8 +1,5 @@
 //! Oplocks of a CREATE: which it breaks, and which it gets. \[MS-SMB2\] 3.3.5.9
 
-use alloc::sync::Arc;
-use core::sync::atomic::AtomicBool;
-
 use wire::access::{AccessMask, CreateOptions, OplockLevel};
 use wire::{FileId, Status};
 
@@ -11,7 +8,7 @@ use super::{Entered, admit};
 use crate::effect::Opened;
 use crate::server::context::{Context, Parked};
 use crate::server::fsa::OpenRecord;
-use crate::server::fsa::oplock::{Arrival, Entrance, Held, Holder, Mail, is_stat_only};
+use crate::server::fsa::oplock::{Arrival, Entrance, Granted, Held, Holder, Mail, is_stat_only};
 
 /// Enters what was opened in the table of open files, unless an oplock is to be broken first.
 pub(super) fn enter(
@@ -54,13 +51,8 @@ impl Entered {
         context.post(mail);
     }
 
-    /// Grants what may be had of the oplock that was asked for, and tells how to see whether
-    /// anybody caches the file.
-    pub(super) fn grant(
-        &self,
-        context: &Context<'_>,
-        file_id: FileId,
-    ) -> (OplockLevel, Arc<AtomicBool>) {
+    /// Grants what may be had of the oplock that was asked for.
+    pub(super) fn grant(&self, context: &Context<'_>, file_id: FileId) -> Granted {
         let holder = Holder {
             connection: context.connection,
             session: context.session.id,
@@ -68,7 +60,7 @@ impl Entered {
         };
         let (key, file) = (self.opened.metadata.key, self.opened.file);
         let files = &context.server.files;
-        files.grant(key, file, self.wanted_oplock(context), holder)
+        files.grant(key, file, self.wanted_oplock(context), &holder)
     }
 
     /// None for a directory, nor for who only looks at attributes of a file that is there: as

@@ -29,7 +29,7 @@ pub(crate) struct Departure {
     pub(crate) unlink: Option<(LocalOpen, SharePath)>,
     /// What to close then.
     pub(crate) close: Vec<LocalOpen>,
-    /// Whom to tell then: requests that waited for an oplock of this open.
+    /// Whom to tell then: requests that waited for an oplock or a lock of this open.
     pub(crate) mail: Mail,
 }
 
@@ -129,6 +129,7 @@ impl FileRecord {
             _ => Departure::closing(open),
         };
         self.gone(&record, &mut departure.mail);
+        self.locks.leave(open, &mut departure.mail);
         departure
     }
 }

@@ -1,7 +1,9 @@
-//! What \[MS-FSA\] decides: who may open a file beside whom, what a client may cache of it, and
-//! when a file goes.
+//! What \[MS-FSA\] decides: who may open a file beside whom, what a client may cache of it, who has
+//! locked which bytes, and when a file goes.
 
+pub(crate) mod byte_range;
 mod delete;
+pub(crate) mod file_locks;
 pub(crate) mod oplock;
 mod share_access;
 
@@ -19,6 +21,7 @@ use crate::path::{SharePath, is_same_name};
 
 pub(crate) use delete::Departure;
 use delete::PendingDelete;
+use file_locks::FileLocks;
 use oplock::{Arrival, Entrance, Held, Mail, Waiter};
 pub(crate) use share_access::Sharing;
 
@@ -44,6 +47,8 @@ struct FileRecord {
     waiters: Vec<Waiter>,
     /// Whether any open holds level II.
     has_readers: Arc<AtomicBool>,
+    /// Byte-range locks.
+    locks: Arc<FileLocks>,
 }
 
 /// One open of a file.

@@ -12,6 +12,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use wire::Status;
 use wire::access::{AccessMask, OplockLevel};
 
+use super::file_locks::FileLocks;
 use super::{FileRecord, FileTable, OpenRecord, Sharing};
 use crate::effect::{ConnectionId, FileKey, Instant, LocalOpen, Notice, OpId, ShareId};
 use crate::path::SharePath;
@@ -89,6 +90,17 @@ pub(crate) struct Arrival {
     /// Whether it empties a file that is there.
     pub(crate) overwrites: bool,
     pub(crate) patience: Patience,
+}
+
+/// What an open is given once it is in the table.
+#[derive(Clone, Debug)]
+pub(crate) struct Granted {
+    /// Its oplock.
+    pub(crate) level: OplockLevel,
+    /// Whether any open of the file holds level II: cheap to ask after each write.
+    pub(crate) has_readers: Arc<AtomicBool>,
+    /// The byte-range locks of the file: cheap to ask before each read and write.
+    pub(crate) locks: Arc<FileLocks>,
 }
 
 /// What became of an open that came.
@@ -169,23 +181,27 @@ impl FileTable {
     /// Grants an open that is in the table what it may have of what it asks for. Level II beside
     /// others that may read or write, nothing beside a sole holder. \[MS-FSA\] 2.1.5.18.1;
     /// as Windows and Samba have it, who asks for more gets level II where that is to be had.
-    /// Also hands out whether any open of the file holds level II: cheap to ask after each write.
     pub(crate) fn grant(
         &self,
         key: FileKey,
         open: LocalOpen,
         wanted: OplockLevel,
-        holder: Holder,
-    ) -> (OplockLevel, Arc<AtomicBool>) {
+        holder: &Holder,
+    ) -> Granted {
         let mut files = self.files.lock();
         let file = files.get_mut(&key).expect("the open is in the table");
-        let level = file.grantable(open, wanted);
-        if let Some(record) = file.opens.iter_mut().find(|record| record.file == open) {
-            record.held.state = State::of(level);
-            record.held.holder = Some(holder);
+        let mut level = file.grantable(open, wanted);
+        file.hold(open, level, holder);
+        // Who locks looks for readers afterwards: one of the two sees the other.
+        if level == OplockLevel::II && !file.locks.is_empty() {
+            level = OplockLevel::NONE;
+            file.hold(open, level, holder);
         }
-        file.note_readers();
-        (level, file.has_readers.clone())
+        Granted {
+            level,
+            has_readers: file.has_readers.clone(),
+            locks: file.locks.clone(),
+        }
     }
 
     /// The holder says what it comes down to. Tells what it holds from now on, which may be less.
@@ -365,6 +381,14 @@ impl FileRecord {
     pub(super) fn gone(&mut self, open: &OpenRecord, mail: &mut Mail) {
         if open.held.state.is_breaking() {
             self.wake(mail);
+        }
+        self.note_readers();
+    }
+
+    fn hold(&mut self, open: LocalOpen, level: OplockLevel, holder: &Holder) {
+        if let Some(record) = self.opens.iter_mut().find(|record| record.file == open) {
+            record.held.state = State::of(level);
+            record.held.holder = Some(holder.clone());
         }
         self.note_readers();
     }

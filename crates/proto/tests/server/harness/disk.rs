@@ -110,6 +110,12 @@ impl Disk {
                 file.metadata.size = 0;
                 Outcome::Metadata(file.metadata)
             }
+            FileOp::SetEndOfFile { file, length } => {
+                let file = self.file(file);
+                file.data.resize(length as usize, 0);
+                file.metadata.size = length;
+                Outcome::Done
+            }
             FileOp::LookUp { path, .. } => {
                 let found = self.files.get(&path.as_str().to_lowercase());
                 Outcome::Found(found.map(|file| file.metadata))

@@ -4,10 +4,12 @@
 mod client;
 mod disk;
 mod files;
+mod locks;
 mod oplocks;
 mod rig;
 
 pub(crate) use client::{Answer, Client, Message, Options, bytes_of};
 pub(crate) use files::{data, file_id};
+pub(crate) use locks::{EXCLUSIVE, EXCLUSIVE_NOW, SHARED, SHARED_NOW, UNLOCK};
 pub(crate) use oplocks::{Ask, Break, created, told};
 pub(crate) use rig::{Rig, share};

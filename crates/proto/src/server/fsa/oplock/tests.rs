@@ -61,7 +61,7 @@ fn enter(table: &FileTable, slot: u64, mail: &mut Mail) -> Result<Entrance, Stat
 }
 
 fn grant(table: &FileTable, slot: u64, level: OplockLevel) -> OplockLevel {
-    table.grant(KEY, file(slot), level, holder(slot)).0
+    table.grant(KEY, file(slot), level, &holder(slot)).level
 }
 
 fn woken(numbers: &[u64]) -> Mail {
@@ -152,7 +152,8 @@ fn a_write_ends_level_two_and_nothing_else() {
         assert_eq!(enter(&table, slot, &mut mail), Ok(Entrance::Entered));
     }
     grant(&table, 1, OplockLevel::II);
-    let (level, has_readers) = table.grant(KEY, file(2), OplockLevel::BATCH, holder(2));
+    let granted = table.grant(KEY, file(2), OplockLevel::BATCH, &holder(2));
+    let (level, has_readers) = (granted.level, granted.has_readers);
     assert_eq!(level, OplockLevel::II);
     assert!(has_readers.load(Ordering::SeqCst));
     table.end_level_two(KEY, &mut mail);

@@ -1,0 +1,201 @@
+//! Who holds byte-range locks of a file, and who waits for one. \[MS-FSA\] 2.1.5.8, 2.1.5.9
+//!
+//! Every open of the file has a hand on it, so that to lock, to unlock and to ask before a READ or
+//! a WRITE takes no other lock than that of this file, and none at all where nothing is locked.
+//!
+//! Who waits is granted the lock by whoever makes room for it, the oldest first, and only then told:
+//! nobody can come in between. As in Windows and Samba, who waits is in nobody's way.
+
+use alloc::collections::VecDeque;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use spin::Mutex;
+use wire::Status;
+
+use super::byte_range::{ByteRange, ByteRangeLocks, LockKind, RangeAccess};
+use super::oplock::{Mail, Waiter};
+use crate::effect::{LocalOpen, Notice};
+use crate::server::config::Limits;
+
+/// A lock that is asked for.
+pub(crate) type Wanted = (ByteRange, LockKind);
+
+/// The byte-range locks of a file.
+#[derive(Debug, Default)]
+pub(crate) struct FileLocks {
+    /// How many are held, for whoever only wants to know that there are none.
+    held: AtomicUsize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    locks: ByteRangeLocks,
+    /// The oldest first. Each is in conflict with a lock that is held.
+    waiting: VecDeque<Waiting>,
+}
+
+/// A request that waits for a lock.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    waiter: Waiter,
+    owner: LocalOpen,
+    wanted: Wanted,
+}
+
+impl FileLocks {
+    /// Whether nothing is locked.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.held.load(Ordering::SeqCst) == 0
+    }
+
+    /// Whether an open may read or write a range.
+    pub(crate) fn check(
+        &self,
+        owner: LocalOpen,
+        access: RangeAccess,
+        range: ByteRange,
+    ) -> Result<(), Status> {
+        if !self.is_empty() && self.state.lock().locks.forbids(owner, range, access) {
+            return Err(Status::FILE_LOCK_CONFLICT);
+        }
+        Ok(())
+    }
+
+    /// Grants all locks, or none.
+    pub(crate) fn lock(
+        &self,
+        owner: LocalOpen,
+        wanted: &[Wanted],
+        limits: &Limits,
+    ) -> Result<(), Status> {
+        let mut state = self.state.lock();
+        state.check_room(owner, wanted.len(), limits)?;
+        let granted = state.lock_all(owner, wanted);
+        self.note(&state);
+        granted
+    }
+
+    /// Grants a lock, or lets the request wait for it. Whether it is granted.
+    pub(crate) fn lock_or_wait(
+        &self,
+        owner: LocalOpen,
+        wanted: Wanted,
+        waiter: Waiter,
+        limits: &Limits,
+    ) -> Result<bool, Status> {
+        let mut state = self.state.lock();
+        state.check_room(owner, 1, limits)?;
+        let is_granted = state.lock_all(owner, &[wanted]).is_ok();
+        if !is_granted {
+            state.waiting.push_back(Waiting {
+                waiter,
+                owner,
+                wanted,
+            });
+        }
+        self.note(&state);
+        Ok(is_granted)
+    }
+
+    /// Takes a lock of just this range away, an exclusive one first.
+    pub(crate) fn unlock(
+        &self,
+        owner: LocalOpen,
+        range: ByteRange,
+        mail: &mut Mail,
+    ) -> Result<(), Status> {
+        let mut state = self.state.lock();
+        if !state.locks.remove(owner, range) {
+            return Err(Status::RANGE_NOT_LOCKED);
+        }
+        state.grant(|waiting| waiting.wanted.0.overlaps(range), mail);
+        self.note(&state);
+        Ok(())
+    }
+
+    /// A request waits no more. Whether it did: else it was granted the lock, or its open is gone.
+    pub(crate) fn withdraw(&self, waiter: Waiter) -> bool {
+        let waiting = &mut self.state.lock().waiting;
+        let before = waiting.len();
+        waiting.retain(|other| other.waiter != waiter);
+        waiting.len() < before
+    }
+
+    /// An open goes, and its locks with it; its requests that wait have waited in vain.
+    pub(crate) fn leave(&self, owner: LocalOpen, mail: &mut Mail) {
+        let mut state = self.state.lock();
+        state.waiting.retain(|waiting| {
+            if waiting.owner == owner {
+                mail.push(waiting.settled(false));
+            }
+            waiting.owner != owner
+        });
+        if state.locks.remove_all(owner) {
+            state.grant(|_| true, mail);
+        }
+        self.note(&state);
+    }
+
+    fn note(&self, state: &State) {
+        self.held.store(state.locks.len(), Ordering::SeqCst);
+    }
+
+    /// Requests that wait.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.state.lock().waiting.len()
+    }
+}
+
+impl State {
+    fn check_room(&self, owner: LocalOpen, more: usize, limits: &Limits) -> Result<(), Status> {
+        let is_too_much = self.locks.len() + more > limits.locks_per_file
+            || self.locks.len_of(owner) + more > limits.locks_per_open;
+        if is_too_much {
+            return Err(Status::INSUFFICIENT_RESOURCES);
+        }
+        Ok(())
+    }
+
+    fn lock_all(&mut self, owner: LocalOpen, wanted: &[Wanted]) -> Result<(), Status> {
+        for (index, (range, kind)) in wanted.iter().enumerate() {
+            if !self.locks.admits(owner, *range, *kind) {
+                for (range, kind) in &wanted[..index] {
+                    let was_there = self.locks.remove_kind(owner, *range, *kind);
+                    assert!(was_there, "it was just granted");
+                }
+                return Err(Status::LOCK_NOT_GRANTED);
+            }
+            self.locks.add(owner, *range, *kind);
+        }
+        Ok(())
+    }
+
+    /// Grants what has become possible to those who may be concerned, the oldest first.
+    fn grant(&mut self, is_concerned: impl Fn(&Waiting) -> bool, mail: &mut Mail) {
+        let Self { locks, waiting } = self;
+        waiting.retain(|waiting| {
+            let (range, kind) = waiting.wanted;
+            let is_granted = is_concerned(waiting) && locks.admits(waiting.owner, range, kind);
+            if is_granted {
+                locks.add(waiting.owner, range, kind);
+                mail.push(waiting.settled(true));
+            }
+            !is_granted
+        });
+    }
+}
+
+impl Waiting {
+    fn settled(&self, is_granted: bool) -> (crate::effect::ConnectionId, Notice) {
+        let op = self.waiter.op;
+        (
+            self.waiter.connection,
+            Notice::LockSettled { op, is_granted },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

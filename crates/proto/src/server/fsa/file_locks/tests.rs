@@ -1,0 +1,145 @@
+use alloc::vec::Vec;
+
+use super::*;
+use crate::effect::{ConnectionId, OpId, ShareId};
+
+fn open(slot: u64) -> LocalOpen {
+    LocalOpen {
+        share: ShareId(0),
+        slot,
+    }
+}
+
+fn exclusive(offset: u64, length: u64) -> Wanted {
+    let range = ByteRange::new(offset, length).expect("it ends before 2^64");
+    (range, LockKind::Exclusive)
+}
+
+fn shared(offset: u64, length: u64) -> Wanted {
+    (exclusive(offset, length).0, LockKind::Shared)
+}
+
+fn waiter(op: u64) -> Waiter {
+    Waiter {
+        connection: ConnectionId(7),
+        op: OpId(op),
+    }
+}
+
+/// An open waits under its own number.
+fn wait(locks: &FileLocks, slot: u64, wanted: Wanted) {
+    let limits = Limits::default();
+    let granted = locks.lock_or_wait(open(slot), wanted, waiter(slot), &limits);
+    assert_eq!(granted, Ok(false));
+}
+
+fn lock(locks: &FileLocks, slot: u64, wanted: &[Wanted]) -> Result<(), Status> {
+    locks.lock(open(slot), wanted, &Limits::default())
+}
+
+/// Who was told, and whether it has the lock.
+fn told(mail: Mail) -> Vec<(u64, bool)> {
+    let told = mail.into_iter().map(|(connection, notice)| {
+        assert_eq!(connection, ConnectionId(7));
+        match notice {
+            Notice::LockSettled { op, is_granted } => (op.0, is_granted),
+            other => panic!("{other:?}"),
+        }
+    });
+    told.collect()
+}
+
+fn unlock(locks: &FileLocks, slot: u64, wanted: Wanted) -> Vec<(u64, bool)> {
+    let mut mail = Mail::new();
+    assert_eq!(locks.unlock(open(slot), wanted.0, &mut mail), Ok(()));
+    told(mail)
+}
+
+#[test]
+fn of_several_locks_all_are_granted_or_none() {
+    let locks = FileLocks::default();
+    assert_eq!(lock(&locks, 1, &[exclusive(10, 10)]), Ok(()));
+    let both = [exclusive(0, 10), exclusive(10, 10)];
+    assert_eq!(lock(&locks, 1, &both), Err(Status::LOCK_NOT_GRANTED));
+    assert_eq!(lock(&locks, 2, &[exclusive(0, 10)]), Ok(()));
+    let twice = [exclusive(30, 1), exclusive(30, 1)];
+    assert_eq!(lock(&locks, 1, &twice), Err(Status::LOCK_NOT_GRANTED));
+    // What was taken back is what was granted, and not what looks like it.
+    assert_eq!(lock(&locks, 1, &[exclusive(50, 1)]), Ok(()));
+    let more = [shared(50, 1), exclusive(50, 1)];
+    assert_eq!(lock(&locks, 1, &more), Err(Status::LOCK_NOT_GRANTED));
+    assert_eq!(
+        lock(&locks, 2, &[shared(50, 1)]),
+        Err(Status::LOCK_NOT_GRANTED)
+    );
+    unlock(&locks, 1, exclusive(50, 1));
+    assert_eq!(lock(&locks, 2, &[exclusive(50, 1)]), Ok(()));
+}
+
+#[test]
+fn who_waits_is_granted_the_lock_in_order() {
+    let locks = FileLocks::default();
+    assert_eq!(lock(&locks, 1, &[exclusive(0, 10)]), Ok(()));
+    wait(&locks, 2, shared(0, 5));
+    wait(&locks, 3, exclusive(0, 5));
+    wait(&locks, 4, shared(4, 6));
+    wait(&locks, 5, exclusive(9, 1));
+    // Both that share come before the first that does not, which finds no room.
+    assert_eq!(unlock(&locks, 1, exclusive(0, 10)), [(2, true), (4, true)]);
+    assert_eq!(locks.waiting(), 2);
+    assert_eq!(unlock(&locks, 4, shared(4, 6)), [(5, true)]);
+    assert_eq!(unlock(&locks, 2, shared(0, 5)), [(3, true)]);
+    assert_eq!(unlock(&locks, 3, exclusive(0, 5)), []);
+    assert_eq!(unlock(&locks, 5, exclusive(9, 1)), []);
+    assert!(locks.is_empty());
+}
+
+#[test]
+fn an_open_that_goes_takes_its_locks_and_its_requests_along() {
+    let locks = FileLocks::default();
+    assert_eq!(lock(&locks, 1, &[exclusive(0, 10), shared(20, 5)]), Ok(()));
+    wait(&locks, 2, exclusive(0, 1));
+    wait(&locks, 1, exclusive(0, 1));
+    wait(&locks, 3, exclusive(22, 1));
+    let mut mail = Mail::new();
+    locks.leave(open(1), &mut mail);
+    assert_eq!(told(mail), [(1, false), (2, true), (3, true)]);
+    assert_eq!(locks.waiting(), 0);
+    assert!(!locks.is_empty());
+}
+
+#[test]
+fn who_gives_up_learns_whether_it_still_waited() {
+    let locks = FileLocks::default();
+    assert_eq!(lock(&locks, 1, &[exclusive(0, 10)]), Ok(()));
+    wait(&locks, 2, exclusive(0, 1));
+    wait(&locks, 3, exclusive(0, 1));
+    assert!(locks.withdraw(waiter(2)));
+    assert!(!locks.withdraw(waiter(2)));
+    assert_eq!(unlock(&locks, 1, exclusive(0, 10)), [(3, true)]);
+    assert!(!locks.withdraw(waiter(3)));
+    assert_eq!(
+        lock(&locks, 2, &[exclusive(0, 1)]),
+        Err(Status::LOCK_NOT_GRANTED)
+    );
+}
+
+#[test]
+fn there_is_an_end_to_locks() {
+    let limits = Limits {
+        locks_per_open: 2,
+        locks_per_file: 3,
+        ..Limits::default()
+    };
+    let locks = FileLocks::default();
+    let try_lock = |slot, wanted: &[Wanted]| locks.lock(open(slot), wanted, &limits);
+    let full = Err(Status::INSUFFICIENT_RESOURCES);
+    let three = [shared(0, 1), shared(0, 1), shared(0, 1)];
+    assert_eq!(try_lock(1, &three), full);
+    assert_eq!(try_lock(1, &three[..2]), Ok(()));
+    assert_eq!(try_lock(1, &three[..1]), full);
+    assert_eq!(try_lock(2, &three[..1]), Ok(()));
+    assert_eq!(try_lock(3, &three[..1]), full);
+    let waits = locks.lock_or_wait(open(3), exclusive(0, 1), waiter(3), &limits);
+    assert_eq!(waits, Err(Status::INSUFFICIENT_RESOURCES));
+}

@@ -1,0 +1,62 @@
+//! LOCK requests that come twice: a client that lost its connection does not know whether the first
+//! was served. \[MS-SMB2\] 3.3.1.10, 3.3.5.14
+
+use alloc::boxed::Box;
+
+use crate::server::context::Context;
+
+/// Entries of Open.LockSequenceArray. \[MS-SMB2\] 3.3.1.10
+const BUCKETS: usize = 64;
+/// The number of an entry that has none: a request has 4 bits for it.
+const NONE: u8 = 0xFF;
+
+/// Open.LockSequenceArray; there is none until a client uses it.
+#[derive(Debug, Default)]
+pub(crate) struct LockSequences {
+    numbers: Option<Box<[u8; BUCKETS]>>,
+}
+
+/// Where a request stands among those that may come twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sequence {
+    bucket: usize,
+    number: u8,
+}
+
+impl Sequence {
+    /// Reads LockSequence; `None` where no replay is looked for: the index is out of its bounds, or
+    /// the client cannot repeat a request, because it has one connection only and no open outlives
+    /// it. Windows has it so for fewer opens; the specification and Samba are followed, and
+    /// smbtorture smb2.lock.replay_smb3_specification_multi.
+    pub(super) fn of(context: &Context<'_>, lock_sequence: u32) -> Option<Self> {
+        let index = usize::try_from(lock_sequence >> 4).ok()?;
+        let is_in_bounds = (1..=BUCKETS).contains(&index);
+        (context.has_multichannel && is_in_bounds).then(|| Self {
+            bucket: index - 1,
+            number: (lock_sequence & 0x0F) as u8,
+        })
+    }
+}
+
+impl LockSequences {
+    /// Whether a request has been served already. If not, its entry holds nothing until it is.
+    pub(super) fn is_replay(&mut self, sequence: Sequence) -> bool {
+        let Some(numbers) = &mut self.numbers else {
+            return false;
+        };
+        let number = &mut numbers[sequence.bucket];
+        let is_replay = *number == sequence.number;
+        if !is_replay {
+            *number = NONE;
+        }
+        is_replay
+    }
+
+    /// A request was served.
+    pub(super) fn remember(&mut self, sequence: Sequence) {
+        let numbers = self
+            .numbers
+            .get_or_insert_with(|| Box::new([NONE; BUCKETS]));
+        numbers[sequence.bucket] = sequence.number;
+    }
+}
