@@ -180,6 +180,26 @@ fn an_open_waits_for_itself() {
 }
 
 #[test]
+fn a_cancel_that_comes_too_late_finds_the_lock_granted() {
+    let (mut rig, (mut holder, file), _) = with_holder(0);
+    let other = holder.create(&mut rig, "f");
+    let id = holder.lock_and_wait(&mut rig, other, (5, 1), EXCLUSIVE);
+    let unlock = holder.lock_message(file, ALL, UNLOCK);
+    // Before anybody can be told of the grant.
+    let bytes = bytes_of(|out| wire::cancel::Request.encode(out));
+    let mut cancel = holder.message(Command::CANCEL, bytes);
+    cancel.header.message_id = id;
+    holder.say(&mut rig, vec![unlock, cancel]);
+    let mut answers = [holder.hear_answer(&mut rig), holder.hear_answer(&mut rig)];
+    answers.sort_by_key(|answer| answer.header.message_id);
+    assert_eq!(answers[0].header.message_id, id);
+    assert!(answers.iter().all(|it| it.status() == Status::SUCCESS));
+    assert!(holder.hear(&mut rig).is_none());
+    let status = holder.lock(&mut rig, other, (5, 1), UNLOCK);
+    assert_eq!(status, Status::SUCCESS);
+}
+
+#[test]
 fn nothing_waits_amid_a_compound() {
     let (mut rig, _holder, mut others) = with_holder(1);
     let (client, its) = &mut others[0];
