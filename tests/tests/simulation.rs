@@ -26,17 +26,20 @@ fn run(seed: u64, scenario: &Scenario, test: &str) -> Report {
     })
 }
 
-fn run_all(test: &str, scenario: impl Fn(u64) -> Scenario) {
+fn run_all(test: &str, scenario: impl Fn(u64) -> Scenario) -> Vec<Report> {
     let seeds = match number("SMBEAM_SIM_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..number("SMBEAM_SIM_SEEDS").unwrap_or(SEEDS),
     };
     println!("seeds {seeds:?}");
-    for seed in seeds {
+    let reports = seeds.map(|seed| {
         // Before it runs: an assertion of the core ends the test with no further word.
         println!("seed {seed}");
-        println!("{:?}", run(seed, &scenario(seed), test));
-    }
+        let report = run(seed, &scenario(seed), test);
+        println!("{report:?}");
+        report
+    });
+    reports.collect()
 }
 
 #[test]
@@ -49,6 +52,22 @@ fn clients_and_server_get_on_when_nothing_goes_wrong() {
 #[test]
 fn no_storm_makes_the_server_lie_or_hang() {
     run_all("no_storm_makes_the_server_lie_or_hang", Scenario::any);
+}
+
+#[test]
+fn whoever_waits_for_a_lock_gets_it_or_is_told_that_it_is_over() {
+    let test = "whoever_waits_for_a_lock_gets_it_or_is_told_that_it_is_over";
+    let reports = run_all(test, |_| Scenario::crowded());
+    // One seed alone may do without.
+    if reports.len() > 50 {
+        for count in [
+            |report: &Report| report.locks_waited_for,
+            |report: &Report| report.locks_cancelled,
+            |report: &Report| report.locks_ended,
+        ] {
+            assert!(reports.iter().map(count).sum::<u64>() > 0);
+        }
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! [`run`] lets scripted clients work on one server while things go wrong, and checks what they
 //! see: each request gets one final answer; credits are never overdrawn and never run out; opens
-//! exist together only if their share modes allow it; reads see what was written; answers are
+//! exist together only if their share modes allow it; locks exclude each other, and reads and
+//! writes, as they say; reads see what was written; answers are
 //! signed and sealed as they must be, under nonces that come once; nobody sees what is not theirs.
 //! At the end nothing goes wrong any more and everything has to finish, with nothing left open.
 //!
@@ -49,6 +50,14 @@ pub struct Report {
     pub cells_read: u64,
     /// Reads of a cell that were compared with the writes.
     pub reads_checked: usize,
+    /// Locks that were granted.
+    pub locks: u64,
+    /// Locks that were granted to who waited.
+    pub locks_waited_for: u64,
+    /// Requests for a lock that were given up on.
+    pub locks_cancelled: u64,
+    /// Requests for a lock whose open was closed.
+    pub locks_ended: u64,
     /// Connections that the server ended.
     pub violations: u64,
     /// Why it ended the last of them.

@@ -36,6 +36,9 @@ pub struct Scenario {
     pub credits: u16,
     /// Whether files are their owner's alone, so that no other user may see their bytes.
     pub private_files: bool,
+    /// Out of a thousand opens, how many are of one file, which nobody keeps from others. Of all
+    /// that a client does, half as many are locks.
+    pub crowd: u16,
     /// What goes wrong, until the last operation has been sent.
     pub faults: Faults,
 }
@@ -86,6 +89,7 @@ impl Scenario {
             protections: ALL_PROTECTIONS.to_vec(),
             credits: 512,
             private_files: false,
+            crowd: 0,
             faults: Faults::default(),
         }
     }
@@ -108,6 +112,15 @@ impl Scenario {
                 mischief: 10,
             },
             ..Self::calm()
+        }
+    }
+
+    /// Clients that are in each other's way in one file, while everything goes wrong now and then.
+    pub fn crowded() -> Self {
+        Self {
+            crowd: 800,
+            depth: 3,
+            ..Self::stormy()
         }
     }
 

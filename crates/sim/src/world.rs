@@ -13,6 +13,7 @@ use wire::FileId;
 
 use crate::Report;
 use crate::check::contents::Contents;
+use crate::check::locks::Locks;
 use crate::check::opens::Opens;
 use crate::check::{Check, ensure};
 use crate::choices::Choices;
@@ -70,6 +71,7 @@ pub(crate) struct World {
     clients: Vec<Client>,
     contents: Contents,
     opens: Opens,
+    locks: Locks,
     file_ids: Vec<FileId>,
     tick: u64,
     /// When everything has to be finished; set once nothing goes wrong any more.
@@ -98,6 +100,7 @@ impl World {
             clients: Vec::new(),
             contents: Contents::default(),
             opens: Opens::default(),
+            locks: Locks::default(),
             file_ids: Vec::new(),
             tick: 0,
             deadline: None,
@@ -349,6 +352,12 @@ impl World {
                 self.schedule.after(pause, Event::Ripe(id, op));
             }
             Wish::Notify(to, notice) => {
+                if let Notice::LockSettled {
+                    is_granted: true, ..
+                } = notice
+                {
+                    self.report.locks_waited_for += 1;
+                }
                 let pause = delay(self.faults.network_delay, &mut self.choices);
                 self.schedule.after(pause, Event::Notice(to, notice));
             }
@@ -396,6 +405,7 @@ impl World {
             faults: &self.faults,
             contents: &mut self.contents,
             opens: &mut self.opens,
+            locks: &mut self.locks,
             file_ids: &mut self.file_ids,
             orders: Vec::new(),
             report: &mut self.report,

@@ -1,6 +1,7 @@
 //! What must be true, as far as clients can see it.
 
 pub(crate) mod contents;
+pub(crate) mod locks;
 pub(crate) mod opens;
 
 /// What was found to be wrong.

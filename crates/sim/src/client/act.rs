@@ -65,12 +65,16 @@ impl Client {
         if self.choices.per_mille(shared.faults.mischief) {
             return self.mischief(shared);
         }
+        if self.choices.per_mille(shared.scenario.crowd / 2) {
+            return self.lock_or_unlock(shared);
+        }
         match self.choices.below(100) {
             0..22 => self.create_one(shared),
-            22..40 => self.write_some(shared),
-            40..58 => self.read_some(shared),
-            58..66 => self.close_one(shared),
-            66..84 => self.change_or_ask(shared),
+            22..38 => self.write_some(shared),
+            38..54 => self.read_some(shared),
+            54..61 => self.close_one(shared),
+            61..73 => self.change_or_ask(shared),
+            73..84 => self.lock_or_unlock(shared),
             84..89 => self.related(shared),
             89..93 => self.unrelated(shared),
             93..96 => self.cancel(shared),
@@ -88,9 +92,23 @@ impl Client {
         }
     }
 
-    fn create_one(&mut self, shared: &mut Shared<'_>) {
-        let create = self.create();
+    pub(super) fn create_one(&mut self, shared: &mut Shared<'_>) {
+        let create = match self.choices.per_mille(shared.scenario.crowd) {
+            true => self.join_the_crowd(),
+            false => self.create(),
+        };
         self.submit(vec![create], shared);
+    }
+
+    /// A CREATE of the file that all are to meet in.
+    fn join_the_crowd(&mut self) -> Call {
+        let access = AccessMask::FILE_READ_DATA | AccessMask::FILE_WRITE_DATA;
+        let share = ShareAccess::READ | ShareAccess::WRITE | ShareAccess::DELETE;
+        let how = (
+            CreateDisposition::OPEN_IF,
+            CreateOptions::NON_DIRECTORY_FILE,
+        );
+        self.opening(NAMES[0], access, share, how)
     }
 
     /// A CREATE of anything, and a place for its open.
@@ -143,7 +161,7 @@ impl Client {
     }
 
     /// One of the opens that this client has.
-    fn pick_open(&mut self) -> Option<(u64, FileId)> {
+    pub(super) fn pick_open(&mut self) -> Option<(u64, FileId)> {
         let opens = self
             .slots
             .iter()
@@ -213,6 +231,7 @@ impl Client {
             slot.state = State::Closing;
         }
         shared.opens.closing((self.id, slot));
+        shared.locks.closing((self.id, slot));
     }
 
     fn change_or_ask(&mut self, shared: &mut Shared<'_>) {

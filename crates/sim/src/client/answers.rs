@@ -3,7 +3,7 @@
 use wire::access::{AccessMask, CreateDisposition};
 use wire::create::CreateAction;
 use wire::create_context::{OnDiskIdResponse, find, name};
-use wire::{Header, Status};
+use wire::{Command, Header, Status};
 
 use super::call::{Intent, Opening};
 use super::ledger::Pending;
@@ -13,13 +13,14 @@ use crate::check::opens::Held;
 use crate::check::{Check, ensure};
 
 /// Failures after which nothing was changed for certain. After any other one it may have been.
-const REFUSALS: [Status; 13] = [
+const REFUSALS: [Status; 14] = [
     Status::ACCESS_DENIED,
     Status::CANNOT_DELETE,
     Status::DELETE_PENDING,
     Status::DIRECTORY_NOT_EMPTY,
     Status::FILE_CLOSED,
     Status::FILE_IS_A_DIRECTORY,
+    Status::FILE_LOCK_CONFLICT,
     Status::INVALID_PARAMETER,
     Status::NOT_A_DIRECTORY,
     Status::OBJECT_NAME_COLLISION,
@@ -80,9 +81,21 @@ impl Client {
             Intent::Write { slot, cells, stamp } => {
                 let key = self.slots.get(&slot).and_then(|slot| slot.key);
                 let is_certain = header.status == Status::SUCCESS;
+                if is_certain && pending.command == Command::WRITE {
+                    self.check_locks(slot, &cells, true, span, shared)?;
+                }
                 if !REFUSALS.contains(&header.status) {
                     (shared.contents).wrote(key, (cells, stamp), span, is_certain);
                 }
+                Ok(())
+            }
+            Intent::Lock {
+                slot,
+                lock,
+                may_wait,
+            } => self.has_locked(slot, lock, may_wait, header, span, shared),
+            Intent::Unlock { slot, place } => {
+                self.has_unlocked(slot, place, header);
                 Ok(())
             }
             Intent::List | Intent::Any => Ok(()),
@@ -157,7 +170,10 @@ impl Client {
             return Ok(());
         };
         let data = match header.status {
-            Status::SUCCESS => read_data(message, &cells)?,
+            Status::SUCCESS => {
+                self.check_locks(slot, &cells, false, span, shared)?;
+                read_data(message, &cells)?
+            }
             Status::END_OF_FILE => &[],
             _ => return Ok(()),
         };

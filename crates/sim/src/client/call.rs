@@ -9,11 +9,13 @@ use wire::access::{
 use wire::create_context::{RawContext, name};
 use wire::fscc::FileInfoClass;
 use wire::header::HEADER_LEN;
+use wire::lock::{LockElement, LockFlags};
 use wire::query_info::InfoType;
 use wire::text::utf16;
 use wire::{Command, FileId, Status, Utf16};
 
 use crate::check::contents::{CELL, Stamp};
+use crate::check::locks::{Lock, Place};
 
 /// What a client means by a request.
 #[derive(Clone, Debug)]
@@ -43,6 +45,15 @@ pub(crate) enum Intent {
         slot: u64,
         cells: Range<u32>,
         stamp: Stamp,
+    },
+    Lock {
+        slot: u64,
+        lock: Lock,
+        may_wait: bool,
+    },
+    Unlock {
+        slot: u64,
+        place: Place,
     },
     List,
     /// Anything that changes no bytes, and whose answer may be any.
@@ -158,6 +169,31 @@ impl Call {
         Self::new(Command::WRITE, intent, |out| request.encode(out)).charged(count)
     }
 
+    pub(crate) fn lock(slot: u64, file_id: FileId, lock: Lock, may_wait: bool) -> Self {
+        let kind = match lock.is_exclusive {
+            true => LockFlags::EXCLUSIVE_LOCK,
+            false => LockFlags::SHARED_LOCK,
+        };
+        let flags = match may_wait {
+            true => kind,
+            false => kind | LockFlags::FAIL_IMMEDIATELY,
+        };
+        let intent = Intent::Lock {
+            slot,
+            lock,
+            may_wait,
+        };
+        Self::new(Command::LOCK, intent, |out| {
+            lock_request(file_id, lock.place, flags).encode(out);
+        })
+    }
+
+    pub(crate) fn unlock(slot: u64, file_id: FileId, place: Place) -> Self {
+        Self::new(Command::LOCK, Intent::Unlock { slot, place }, |out| {
+            lock_request(file_id, place, LockFlags::UNLOCK).encode(out);
+        })
+    }
+
     pub(crate) fn flush(file_id: FileId) -> Self {
         let request = wire::flush::Request {
             reserved: 0,
@@ -208,5 +244,18 @@ impl Call {
         Self::new(Command::QUERY_DIRECTORY, Intent::List, |out| {
             request.encode(out);
         })
+    }
+}
+
+fn lock_request(file_id: FileId, (offset, length): Place, flags: LockFlags) -> wire::lock::Request {
+    let element = LockElement {
+        offset,
+        length,
+        flags,
+    };
+    wire::lock::Request {
+        lock_sequence: 0,
+        file_id,
+        locks: vec![element],
     }
 }

@@ -103,6 +103,24 @@ impl Ledger {
         Some((MessageId(*id), pending.async_id))
     }
 
+    /// A request that waits for a lock: its id, and the AsyncId if it has one.
+    pub(crate) fn waiting_lock(&self) -> Option<(MessageId, Option<AsyncId>)> {
+        let mut pending = self.pending.iter();
+        let (id, pending) = pending.find(|(_, pending)| {
+            let Intent::Lock { may_wait, .. } = pending.intent else {
+                return false;
+            };
+            may_wait
+        })?;
+        Some((MessageId(*id), pending.async_id))
+    }
+
+    /// Whether something is being unlocked.
+    pub(crate) fn is_unlocking(&self) -> bool {
+        let mut pending = self.pending.values();
+        pending.any(|pending| matches!(pending.intent, Intent::Unlock { .. }))
+    }
+
     /// An answer: the request that it settles, or `None` where it tells to wait.
     pub(crate) fn answered(&mut self, header: &Header) -> Check<Option<Pending>> {
         let id = header.message_id;

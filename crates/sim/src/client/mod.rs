@@ -8,6 +8,7 @@ pub(crate) mod call;
 mod connect;
 mod keys;
 mod ledger;
+mod lock;
 mod mischief;
 mod send;
 
@@ -22,6 +23,7 @@ use wire::{FileId, SessionId, TreeId};
 use crate::Report;
 use crate::check::Check;
 use crate::check::contents::{CELLS, Contents, Key, Stamp};
+use crate::check::locks::{Locks, Place};
 use crate::check::opens::Opens;
 use crate::choices::Choices;
 use crate::scenario::{Faults, Protection, Scenario};
@@ -48,6 +50,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) faults: &'a Faults,
     pub(crate) contents: &'a mut Contents,
     pub(crate) opens: &'a mut Opens,
+    pub(crate) locks: &'a mut Locks,
     /// Names of opens, for who would like to use those of others.
     pub(crate) file_ids: &'a mut Vec<FileId>,
     pub(crate) orders: Vec<Order>,
@@ -127,6 +130,8 @@ pub(crate) struct Client {
     /// Requests that wait for credits.
     deferred: VecDeque<Call>,
     slots: BTreeMap<u64, Slot>,
+    /// How often an open has locked a place.
+    locked: BTreeMap<(u64, Place), u32>,
     next_slot: u64,
     next_stamp: u64,
 }
@@ -158,6 +163,7 @@ impl Client {
             ledger: Ledger::new(scenario.credits),
             deferred: VecDeque::new(),
             slots: BTreeMap::new(),
+            locked: BTreeMap::new(),
             next_slot: 0,
             next_stamp: 0,
         }
@@ -184,6 +190,7 @@ impl Client {
             self.lose(&pending, link, shared);
         }
         self.slots.clear();
+        self.locked.clear();
         self.deferred.clear();
         if self.session != SessionId(0) {
             self.previous = self.session;
@@ -220,6 +227,7 @@ impl Client {
         for (number, slot) in &mut self.slots {
             slot.state = State::Closing;
             shared.opens.closing((self.id, *number));
+            shared.locks.closing((self.id, *number));
         }
     }
 
@@ -260,16 +268,21 @@ impl Client {
         }
         if self.ledger.under_way() < shared.scenario.depth {
             self.act(shared);
+        } else {
+            self.lose_patience(shared);
         }
         shared.orders.push(Order::Think);
         Ok(())
     }
 
-    /// Leaves once all is answered.
+    /// Leaves once all is answered, and what others may wait for is unlocked.
     fn finish(&mut self, shared: &mut Shared<'_>) {
         let order = match self.ledger.under_way() {
             0 => Order::HangUp,
-            _ => Order::Think,
+            _ => {
+                self.make_room(shared);
+                Order::Think
+            }
         };
         shared.orders.push(order);
     }

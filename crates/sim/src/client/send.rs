@@ -3,7 +3,7 @@
 use wire::compound::{Members, link};
 use wire::header::{HEADER_LEN, Target};
 use wire::transform::Transform;
-use wire::{Command, Flags, Header, MessageId, Status, TreeId};
+use wire::{AsyncId, Command, Flags, Header, MessageId, Status, TreeId};
 
 use super::call::{Call, Intent};
 use super::ledger::Pending;
@@ -75,9 +75,16 @@ impl Client {
 
     /// Takes a request back; it has no answer of its own.
     pub(super) fn cancel(&mut self, shared: &mut Shared<'_>) {
-        let Some((message_id, async_id)) = self.ledger.any(&mut self.choices) else {
-            return;
-        };
+        if let Some(request) = self.ledger.any(&mut self.choices) {
+            self.cancel_one(request, shared);
+        }
+    }
+
+    pub(super) fn cancel_one(
+        &mut self,
+        (message_id, async_id): (MessageId, Option<AsyncId>),
+        shared: &mut Shared<'_>,
+    ) {
         let mut call = Call::new(Command::CANCEL, Intent::Any, |out| {
             wire::cancel::Request.encode(out);
         });
