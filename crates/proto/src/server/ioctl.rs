@@ -14,7 +14,6 @@ mod sparse;
 mod zero_data;
 
 use alloc::boxed::Box;
-use core::ops::Range;
 
 use wire::fsctl::{CtlCode, ValidateNegotiateInfoRequest, ValidateNegotiateInfoResponse};
 use wire::ioctl::{IoctlFlags, Request, Response};
@@ -25,7 +24,6 @@ use crate::server::config::ShareKind;
 use crate::server::connection::Connection;
 use crate::server::context::{Context, Progress, Reply};
 use crate::server::negotiate::{Negotiated, best_dialect};
-use crate::server::open::Open;
 use crate::server::task::Flow;
 
 /// Bytes of a VALIDATE_NEGOTIATE_INFO response. \[MS-SMB2\] 2.2.32.6
@@ -81,26 +79,6 @@ impl Step {
             Self::Sparse(step) => step.resume(context, &outcome),
             Self::ZeroData(step) => step.resume(context, &outcome),
         }
-    }
-}
-
-/// What a function does with a range of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Touch {
-    Read,
-    Write,
-}
-
-impl Context<'_> {
-    /// Whether a range that others have locked is in the way: FILE_LOCK_CONFLICT. \[MS-FSA\]
-    /// 2.1.4.10. The one place where functions ask; nothing is locked as long as LOCK is refused.
-    #[expect(
-        clippy::unused_self,
-        clippy::unnecessary_wraps,
-        reason = "there are no locks to ask for yet"
-    )]
-    fn check_locks(&self, _: &Open, _: &Range<u64>, _: Touch) -> Result<(), Status> {
-        Ok(())
     }
 }
 

@@ -18,6 +18,7 @@ use wire::access::{
 };
 use wire::dialect::Dialect;
 use wire::header::{HEADER_LEN, Target};
+use wire::lock::{LockElement, LockFlags};
 use wire::text::utf16;
 use wire::{
     Command, FileId, FileTime, Flags, Header, MessageId, SessionId, Status, TreeId, Utf16, close,
@@ -201,6 +202,22 @@ impl World {
             ..request(&name)
         };
         self.create(&request).expect("the file opens").id
+    }
+
+    /// Locks so many bytes from there on exclusively.
+    pub(crate) fn lock(&mut self, file_id: FileId, offset: u64, length: u64) {
+        let element = LockElement {
+            offset,
+            length,
+            flags: LockFlags::EXCLUSIVE_LOCK | LockFlags::FAIL_IMMEDIATELY,
+        };
+        let request = wire::lock::Request {
+            lock_sequence: 0,
+            file_id,
+            locks: Vec::from([element]),
+        };
+        let reply = self.run(crate::server::lock::start, |out| request.encode(out));
+        assert_eq!(reply.expect("it is free").status, Status::SUCCESS);
     }
 
     pub(crate) fn close(&mut self, file_id: FileId) -> Result<Reply, Status> {

@@ -18,6 +18,7 @@ use super::{Asked, resume_key};
 use crate::effect::{CopyPlan, FileOp, Outcome};
 use crate::server::context::{self, Context, Progress, Reply};
 use crate::server::fsa::MAX_FILE_SIZE;
+use crate::server::fsa::byte_range::RangeAccess;
 use crate::server::open::{Need, Open, malformed};
 use crate::server::write::WRITES;
 
@@ -124,15 +125,16 @@ impl Step {
             length,
         } = *chunk;
         context.check_wanted()?;
-        let within = |offset: u64| {
-            let end = offset.checked_add(u64::from(length));
-            end.filter(|end| *end <= MAX_FILE_SIZE)
-                .map(|end| offset..end)
-        };
-        let from = within(source_offset).ok_or(Status::INVALID_PARAMETER)?;
-        let to = within(target_offset).ok_or(Status::INVALID_PARAMETER)?;
-        context.check_locks(&self.source, &from, super::Touch::Read)?;
-        context.check_locks(&self.target, &to, super::Touch::Write)?;
+        let bytes = u64::from(length);
+        let ends = [source_offset, target_offset].map(|offset| offset.checked_add(bytes));
+        if !ends
+            .iter()
+            .all(|end| end.is_some_and(|end| end <= MAX_FILE_SIZE))
+        {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        (self.source).check_locks(RangeAccess::Read, source_offset, bytes)?;
+        (self.target).check_locks(RangeAccess::Write, target_offset, bytes)?;
         Ok(CopyPlan {
             source: self.source.file,
             source_offset,

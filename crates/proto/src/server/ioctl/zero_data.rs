@@ -9,11 +9,12 @@ use wire::access::AccessMask;
 use wire::fsctl::ZeroData;
 use wire::ioctl::Request;
 
+use super::Asked;
 use super::ending::Ending;
-use super::{Asked, Touch};
 use crate::effect::{FileOp, Outcome};
 use crate::server::context::{self, Context, Progress};
 use crate::server::fsa::MAX_OFFSET;
+use crate::server::fsa::byte_range::RangeAccess;
 use crate::server::open::{Need, Open, malformed};
 
 /// A range that becomes zero.
@@ -41,7 +42,7 @@ pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<
     if left.is_empty() {
         return Ok(Progress::Done(asked.reply(Status::SUCCESS, &[])));
     }
-    context.check_locks(&open, &left, Touch::Write)?;
+    open.check_locks(RangeAccess::Write, left.start, left.end - left.start)?;
     Ok(Step { asked, open, left }.go_on(context))
 }
 

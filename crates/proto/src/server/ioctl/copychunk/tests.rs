@@ -112,6 +112,20 @@ fn each_chunk_is_copied_for_itself_and_in_order() {
     assert_eq!(world.disk.files["t"].size, 1 << 20);
 }
 
+/// smbtorture smb2.ioctl.copy_chunk_src_lock and copy_chunk_dest_lock
+#[test]
+fn a_copy_goes_as_far_as_the_first_locked_byte() {
+    for locked in ["s", "t"] {
+        let mut world = world();
+        let other = world.open(locked, ALL);
+        world.lock(other, 15, 1);
+        let chunks = [chunk(0, 0, 10), chunk(10, 10, 10), chunk(20, 20, 10)];
+        let (status, counts) = copy_all(&mut world, &chunks);
+        assert_eq!(status, Status::FILE_LOCK_CONFLICT);
+        assert_eq!(counts, [1, 0, 10], "{locked}");
+    }
+}
+
 #[test]
 fn no_chunk_is_no_copy() {
     let mut world = world();

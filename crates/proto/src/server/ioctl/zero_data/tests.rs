@@ -53,6 +53,21 @@ fn ranges(world: &World) -> Vec<Range<u64>> {
 }
 
 #[test]
+fn what_others_have_locked_stays_as_it_is() {
+    let (mut world, open) = world();
+    let other = world.open("a", ALL);
+    world.lock(other, 10, 10);
+    let refused = Err(Status::FILE_LOCK_CONFLICT);
+    for range in [(0, 11), (19, 20), (0, 100)] {
+        assert_eq!(ask(&mut world, open, range), refused, "{range:?}");
+        assert_eq!(ask(&mut world, other, range), Ok(()), "{range:?}");
+    }
+    for range in [(0, 10), (20, 100), (15, 15)] {
+        assert_eq!(ask(&mut world, open, range), Ok(()), "{range:?}");
+    }
+}
+
+#[test]
 fn what_takes_long_is_asked_for_piece_by_piece() {
     let (mut world, open) = world();
     let end = 2 * ZEROS_MAX + 7;
