@@ -209,6 +209,23 @@ fn the_other_calls_read_what_they_write() {
             level,
         };
         assert_eq!(WkstaGetInfo::decode(&request.encode()), Ok(request));
+        let status = WinError::INVALID_LEVEL;
+        let server = None;
+        let response = ServerGetInfoResponse {
+            level,
+            server,
+            status,
+        };
+        let decoded = ServerGetInfoResponse::decode(&response.encode());
+        assert_eq!(decoded, Ok(response));
+        let info = None;
+        let response = WkstaGetInfoResponse {
+            level,
+            info,
+            status,
+        };
+        let decoded = WkstaGetInfoResponse::decode(&response.encode());
+        assert_eq!(decoded, Ok(response));
     }
     let mut server = ServerInfo {
         platform: 500,

@@ -22,6 +22,8 @@ mod negotiation_chooses_the_best_of_both;
 mod oplocks_break_before_others_see_the_file;
 mod oplocks_leave_nobody_waiting;
 mod oplocks_outlive_nobody;
+mod pipes_carry_messages;
+mod pipes_list_shares;
 mod requests_of_what_is_not_built_are_refused;
 mod sealed_requests_get_sealed_answers;
 mod share_decides_who_enters;

@@ -2,6 +2,7 @@
 //! may panic. The tests run them over every input that was ever found.
 
 mod decode;
+mod rpc;
 mod server;
 
 pub use server::{capture, frames, script};
@@ -10,7 +11,7 @@ pub use server::{capture, frames, script};
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name that it has in `fuzz/`.
-pub const TARGETS: [(&str, Target); 9] = [
+pub const TARGETS: [(&str, Target); 11] = [
     ("decode", decode::messages),
     ("tokens", decode::tokens),
     ("nbt", decode::nbt),
@@ -18,6 +19,8 @@ pub const TARGETS: [(&str, Target); 9] = [
     ("negotiate_contexts", decode::negotiate_contexts),
     ("security", decode::security),
     ("fscc", decode::fscc),
+    ("rpc", rpc::calls),
+    ("pipe", rpc::pipe),
     ("server_bytes", server::bytes),
     ("server_operations", server::operations),
 ];

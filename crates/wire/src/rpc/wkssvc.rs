@@ -144,7 +144,11 @@ impl WkstaGetInfoResponse {
         let mut reader = Reader::new(stub);
         let level = reader.u32("switch")?;
         let mut info = None;
-        if Self::knows(level) && reader.pointer("WkstaInfo")? {
+        if has_arm(level) && reader.pointer("WkstaInfo")? {
+            if !Self::knows(level) {
+                let (field, value) = ("switch", level.into());
+                return Err(DecodeError::Invalid { field, value });
+            }
             info = Some(WkstaInfo::read(level, &mut reader)?);
         }
         let status = WinError(reader.u32("return value")?);

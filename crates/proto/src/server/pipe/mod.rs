@@ -111,11 +111,14 @@ pub fn converse(server: &Server, now: Now, pipe: &str, writes: &[&[u8]]) -> Opti
         if state.write(bytes).is_err() {
             break;
         }
-        while let Some(call) = state.next_call() {
-            let result = service.call(&caller, call.opnum, &call.stub);
-            state.answer(&call, result);
-        }
-        while let Some((bytes, _)) = state.read(usize::MAX) {
+        loop {
+            while let Some(call) = state.next_call() {
+                let result = service.call(&caller, call.opnum, &call.stub);
+                state.answer(&call, result);
+            }
+            let Some((bytes, _)) = state.read(usize::MAX) else {
+                break;
+            };
             read.push(bytes);
         }
     }

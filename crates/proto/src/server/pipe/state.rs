@@ -14,8 +14,8 @@ use crate::server::fsa::oplock::Mail;
 
 /// Bytes of one write. What is written is taken at once, and fragments are shorter by far.
 pub(super) const MAX_WRITE: usize = 64 << 10;
-/// Bytes of answers that a client may leave unread: with more it is not heard until it reads. An
-/// answer of any length may follow the last byte.
+/// Bytes of answers that a client may leave unread: with more, nothing is taken of what it wrote
+/// until it reads. The answer that goes beyond may be of any length.
 const MAX_UNREAD: usize = 64 << 10;
 /// Reads that may wait for one pipe: the credits of a connection.
 const MAX_WAITING: usize = 8192;
@@ -29,7 +29,10 @@ pub(super) struct State {
     /// Bytes of the first that are read.
     read: usize,
     unread_len: usize,
+    /// Reads that wait for data, the oldest first.
     waiting: VecDeque<(ConnectionId, OpId)>,
+    /// Reads of no bytes, which wait for the end.
+    lingering: Vec<(ConnectionId, OpId)>,
     /// 1 for messages, as set by FilePipeInformation. Fragments are told apart either way.
     pub(super) read_mode: u32,
     /// The client wrote what makes no sense: what was answered can be read, no more.
@@ -45,13 +48,15 @@ impl State {
             read: 0,
             unread_len: 0,
             waiting: VecDeque::new(),
+            lingering: Vec::new(),
             read_mode: 1,
             is_broken: false,
             is_closed: false,
         }
     }
 
-    /// Takes what the client writes. Do the calls of [`Self::next_call`] afterwards.
+    /// Takes what the client writes. Do the calls of [`Self::next_call`] afterwards. What is kept of
+    /// earlier writes is less than a fragment: else the client is to read first.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Status> {
         if self.is_closed || self.is_broken {
             return Err(Status::PIPE_DISCONNECTED);
@@ -69,9 +74,8 @@ impl State {
     /// The next call to be done. What needs no call is answered on the way.
     pub(super) fn next_call(&mut self) -> Option<Call> {
         while !self.is_broken {
-            // One write holds so many calls that their answers would be without bound.
+            // The next is taken once the client has read.
             if self.unread_len > MAX_UNREAD {
-                self.is_broken = true;
                 return None;
             }
             match self.endpoint.next() {
@@ -132,30 +136,38 @@ impl State {
         }
     }
 
-    /// Lets a read wait.
-    pub(super) fn wait(&mut self, waiter: (ConnectionId, OpId)) -> Result<(), Status> {
-        if self.waiting.len() >= MAX_WAITING {
+    /// Lets a read wait: for data, or for the end alone.
+    pub(super) fn wait(
+        &mut self,
+        waiter: (ConnectionId, OpId),
+        for_data: bool,
+    ) -> Result<(), Status> {
+        if self.waiting.len() + self.lingering.len() >= MAX_WAITING {
             return Err(Status::INSUFFICIENT_RESOURCES);
         }
-        self.waiting.push_back(waiter);
+        match for_data {
+            true => self.waiting.push_back(waiter),
+            false => self.lingering.push(waiter),
+        }
         Ok(())
     }
 
     /// A read waits no more.
     pub(super) fn forget(&mut self, waiter: (ConnectionId, OpId)) {
         self.waiting.retain(|other| *other != waiter);
+        self.lingering.retain(|other| *other != waiter);
     }
 
     /// Who is to look again: the read that has waited longest, if there is something for it, and
     /// everybody if nothing will come. Whoever looked wakes the next.
     pub(super) fn wake(&mut self) -> Mail {
-        let count = if self.is_over().is_some() {
-            self.waiting.len()
-        } else {
-            usize::from(!self.unread.is_empty()).min(self.waiting.len())
+        let (data, end) = match self.is_over() {
+            Some(_) => (self.waiting.len(), self.lingering.len()),
+            None => (usize::from(!self.unread.is_empty()), 0),
         };
-        let woken = self.waiting.drain(..count);
-        woken
+        let data = data.min(self.waiting.len());
+        let woken = self.waiting.drain(..data);
+        (woken.chain(self.lingering.drain(..end)))
             .map(|(connection, op)| (connection, Notice::PipeReadable(op)))
             .collect()
     }

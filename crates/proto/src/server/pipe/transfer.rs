@@ -1,7 +1,8 @@
 //! READ, WRITE and PIPE_TRANSCEIVE. \[MS-SMB2\] 3.3.5.12, 3.3.5.13, 3.3.5.15.10
 //!
 //! A read takes from one answer at a time, and waits where there is none. One of no bytes waits
-//! too: for the pipe to be closed, as on Windows and Samba (smbtorture smb2.credits.ipc_max_data_zero).
+//! too: for the pipe to be closed, as on Windows and Samba (smbtorture
+//! smb2.credits.ipc_max_data_zero).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -89,10 +90,16 @@ pub(super) fn transceive(
     .start(context)
 }
 
-/// Takes what the client writes, and does the calls that it makes.
+/// Takes what the client writes.
 fn put(context: &mut Context<'_>, pipe: &Pipe, bytes: &[u8]) -> Result<(), Status> {
-    let is_named = context.session.state.lock().is_named();
     pipe.state.lock().write(bytes)?;
+    serve(context, pipe);
+    Ok(())
+}
+
+/// Does the calls that the client made, and tells who waits for what they come to.
+fn serve(context: &mut Context<'_>, pipe: &Pipe) {
+    let is_named = context.session.state.lock().is_named();
     let caller = Caller {
         server: context.server,
         now: context.now,
@@ -108,7 +115,6 @@ fn put(context: &mut Context<'_>, pipe: &Pipe, bytes: &[u8]) -> Result<(), Statu
     }
     let mail = pipe.state.lock().wake();
     context.post(mail);
-    Ok(())
 }
 
 impl Step {
@@ -124,6 +130,7 @@ impl Step {
         }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "every handler resumes alike")]
     pub(crate) fn resume(
         self,
         context: &mut Context<'_>,
@@ -143,15 +150,16 @@ impl Step {
     /// Takes what there is, or waits for it.
     fn look(self, context: &mut Context<'_>) -> Result<Progress, Status> {
         let mut state = self.pipe.state.lock();
-        let taken = match self.max_len {
-            0 => None,
-            max_len => state.read(max_len as usize),
+        let wants_data = self.max_len > 0 || matches!(self.answer, Answer::Transceive(_));
+        let taken = match wants_data {
+            true => state.read(self.max_len as usize),
+            false => None,
         };
         let Some((bytes, has_more)) = taken else {
             if let Some(status) = state.is_over() {
                 return Err(status);
             }
-            state.wait((context.connection, self.op))?;
+            state.wait((context.connection, self.op), wants_data)?;
             drop(state);
             let parked = Parked {
                 op: self.op,
@@ -160,9 +168,9 @@ impl Step {
             };
             return Ok(Progress::Park(parked, context::Step::Pipe(self)));
         };
-        let mail = state.wake();
         drop(state);
-        context.post(mail);
+        // There may be room for the answer to a call that had to wait.
+        serve(context, &self.pipe);
         Ok(Progress::Done(self.answer.reply(&bytes, has_more)))
     }
 

@@ -6,10 +6,12 @@ mod disk;
 mod files;
 mod locks;
 mod oplocks;
+mod pipes;
 mod rig;
 
 pub(crate) use client::{Answer, Client, Message, Options, bytes_of};
 pub(crate) use files::{data, file_id};
 pub(crate) use locks::{EXCLUSIVE, EXCLUSIVE_NOW, SHARED, SHARED_NOW, UNLOCK};
 pub(crate) use oplocks::{Ask, Break, created, told};
+pub(crate) use pipes::{Called, bind, fragment, output};
 pub(crate) use rig::{Rig, share};

@@ -167,7 +167,11 @@ impl ServerGetInfoResponse {
         let mut reader = Reader::new(stub);
         let level = reader.u32("switch")?;
         let mut server = None;
-        if Self::knows(level) && reader.pointer("InfoStruct")? {
+        if has_arm(level) && reader.pointer("InfoStruct")? {
+            if !Self::knows(level) {
+                let (field, value) = ("switch", level.into());
+                return Err(DecodeError::Invalid { field, value });
+            }
             server = Some(ServerInfo::read(level, &mut reader)?);
         }
         let status = WinError(reader.u32("return value")?);

@@ -32,15 +32,19 @@ pub(super) fn call(caller: &Caller<'_>, opnum: u16, stub: &[u8]) -> Result<Vec<u
     match Opnum(opnum) {
         Opnum::SHARE_ENUM => {
             let request = ShareEnum::decode(stub).map_err(bad)?;
-            Ok(share_enum(server, &request, |_| true).encode())
+            Ok(share_enum(caller, &request, |_| true).encode())
         }
         Opnum::SHARE_ENUM_STICKY => {
             let request = ShareEnum::decode(stub).map_err(bad)?;
-            Ok(share_enum(server, &request, |share| !is_special(share)).encode())
+            // [MS-SRVS] 3.1.4.9 has no such level; smbtorture rpc.srvsvc.
+            if request.level == 501 {
+                return Ok(refused(&request, WinError::INVALID_LEVEL).encode());
+            }
+            Ok(share_enum(caller, &request, |share| !is_special(share)).encode())
         }
         Opnum::SHARE_GET_INFO => {
             let request = ShareGetInfo::decode(stub).map_err(bad)?;
-            Ok(share_get_info(server, &request).encode())
+            Ok(share_get_info(caller, &request).encode())
         }
         Opnum::SERVER_GET_INFO => {
             let request = ServerGetInfo::decode(stub).map_err(bad)?;
@@ -54,23 +58,43 @@ pub(super) fn call(caller: &Caller<'_>, opnum: u16, stub: &[u8]) -> Result<Vec<u
     }
 }
 
-/// \[MS-SRVS\] 3.1.4.8. One share fits in any length: so that whoever asks again gets on.
-fn share_enum(
-    server: &Server,
-    request: &ShareEnum,
-    is_wanted: impl Fn(&Share) -> bool,
-) -> ShareEnumResponse {
-    let mut response = ShareEnumResponse {
+/// Who has no name is told no more than the names, kinds and comments of shares: smbtorture
+/// rpc.srvsvc, as Windows has it.
+fn check_level(caller: &Caller<'_>, level: u32) -> WinError {
+    match level {
+        0 | 1 | 501 | 1004 | 1005 => WinError::SUCCESS,
+        2 | 502 | 503 | 1006 if caller.is_named => WinError::SUCCESS,
+        2 | 502 | 503 | 1006 => WinError::ACCESS_DENIED,
+        _ => WinError::INVALID_LEVEL,
+    }
+}
+
+/// A list that there is not.
+fn refused(request: &ShareEnum, status: WinError) -> ShareEnumResponse {
+    ShareEnumResponse {
         level: request.level,
         shares: None,
         total_entries: 0,
         resume_handle: request.resume_handle,
-        status: WinError::SUCCESS,
-    };
-    if !matches!(request.level, 0 | 1 | 2 | 501 | 502 | 503) {
-        response.status = WinError::INVALID_LEVEL;
-        return response;
+        status,
     }
+}
+
+/// \[MS-SRVS\] 3.1.4.8. One share fits in any length: so that whoever asks again gets on.
+fn share_enum(
+    caller: &Caller<'_>,
+    request: &ShareEnum,
+    is_wanted: impl Fn(&Share) -> bool,
+) -> ShareEnumResponse {
+    let status = match request.level {
+        // Levels of one share.
+        1004.. => WinError::INVALID_LEVEL,
+        level => check_level(caller, level),
+    };
+    if status != WinError::SUCCESS {
+        return refused(request, status);
+    }
+    let server = caller.server;
     let start = request.resume_handle.unwrap_or(0);
     let listed = server.config.shares.iter();
     let listed = listed.filter(|share| share.listed && is_wanted(share));
@@ -86,26 +110,29 @@ fn share_enum(
         shares.push(describe(server, share, request.level));
     }
     let count = |shares: usize| u32::try_from(shares).unwrap_or(u32::MAX);
-    let mut next = 0;
-    if shares.len() < left.len() {
-        response.status = WinError::MORE_DATA;
-        next = start.saturating_add(count(shares.len()));
+    let (status, next) = match shares.len() < left.len() {
+        true => (
+            WinError::MORE_DATA,
+            start.saturating_add(count(shares.len())),
+        ),
+        false => (WinError::SUCCESS, 0),
+    };
+    ShareEnumResponse {
+        level: request.level,
+        total_entries: count(left.len()),
+        shares: Some(shares),
+        resume_handle: request.resume_handle.map(|_| next),
+        status,
     }
-    response.resume_handle = request.resume_handle.map(|_| next);
-    response.total_entries = count(left.len());
-    response.shares = Some(shares);
-    response
 }
 
 /// \[MS-SRVS\] 3.1.4.10
-fn share_get_info(server: &Server, request: &ShareGetInfo) -> ShareGetInfoResponse {
-    let level = request.level;
+fn share_get_info(caller: &Caller<'_>, request: &ShareGetInfo) -> ShareGetInfoResponse {
+    let (server, level) = (caller.server, request.level);
     let found = server.config.find_share(&request.share);
-    let is_known = matches!(level, 0 | 1 | 2 | 501 | 502 | 503 | 1004 | 1005 | 1006);
-    let status = match found {
-        _ if !is_known => WinError::INVALID_LEVEL,
-        None => WinError::NET_NAME_NOT_FOUND,
-        Some(_) => WinError::SUCCESS,
+    let status = match (check_level(caller, level), found) {
+        (WinError::SUCCESS, None) => WinError::NET_NAME_NOT_FOUND,
+        (status, _) => status,
     };
     let found = found.filter(|_| status == WinError::SUCCESS);
     ShareGetInfoResponse {
