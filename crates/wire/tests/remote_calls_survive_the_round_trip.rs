@@ -20,18 +20,22 @@ use smbeam_wire::{DecodeError, FileTime, Guid};
 use support::{Decoder, hex};
 
 /// From impacket: a bind to srvsvc.
-const BIND: &str = "05000b03100000004800000001000000b810b810000000000100000000000100c84f324b7016d3\
-    0112785a47bf6ee18803000000045d888aeb1cc9119fe808002b10486002000000";
+const BIND: &str = "\
+    05000b03100000004800000001000000b810b810000000000100000000000100c84f324b7016d30112785a47\
+    bf6ee18803000000045d888aeb1cc9119fe808002b10486002000000";
 /// From impacket: NetrShareEnum at level 1 of `\\srv`.
-const SHARE_ENUM: &str = "a9bf00000600000000000000060000005c005c007300720076000000010000000100000059\
-    6800000000000000000000ffffffff00000000";
+const SHARE_ENUM: &str = "\
+    a9bf00000600000000000000060000005c005c00730072007600000001000000010000005968000000000000\
+    00000000ffffffff00000000";
 /// From impacket: the answer, with two shares. Its padding is not zero.
-const SHARE_ENUM_RESPONSE: &str = "0100000001000000c3a90000020000005093000002000000c9d40000000000000201\
-    00006db6000003000080fab9000005000000000000000500000064006100740061000000abab060000000000000006\
-    000000460069006c0065007300000005000000000000000500000049005000430024000000abab0100000000000000\
-    010000000000bfbf0200000018a800000000000000000000";
+const SHARE_ENUM_RESPONSE: &str = "\
+    0100000001000000c3a90000020000005093000002000000c9d4000000000000020100006db6000003000080\
+    fab9000005000000000000000500000064006100740061000000abab06000000000000000600000046006900\
+    6c0065007300000005000000000000000500000049005000430024000000abab010000000000000001000000\
+    0000bfbf0200000018a800000000000000000000";
 /// From impacket: NetrShareGetInfo of `data` at level 2.
-const SHARE_GET_INFO: &str = "0000000005000000000000000500000064006100740061000000bfbf02000000";
+const SHARE_GET_INFO: &str = "\
+    0000000005000000000000000500000064006100740061000000bfbf02000000";
 
 fn syntax() -> impl Strategy<Value = SyntaxId> {
     (any::<[u8; 16]>(), any::<u16>(), any::<u16>()).prop_map(|(uuid, major, minor)| SyntaxId {
@@ -365,7 +369,13 @@ proptest! {
             })
             .collect();
         let secondary_address = address;
-        let ack = BindAck { max_xmit_frag, max_recv_frag, assoc_group_id, secondary_address, results };
+        let ack = BindAck {
+            max_xmit_frag,
+            max_recv_frag,
+            assoc_group_id,
+            secondary_address,
+            results,
+        };
         let nak = BindNak { reason: RejectReason(max_recv_frag), versions };
         let flags = PacketFlags::WHOLE;
         for body in [
@@ -479,7 +489,11 @@ proptest! {
     }
 
     #[test]
-    fn a_fragment_with_any_change_never_panics(at in 0..72_usize, byte: u8, packet_type in 0..20_u8) {
+    fn a_fragment_with_any_change_never_panics(
+        at in 0..72_usize,
+        byte: u8,
+        packet_type in 0..20_u8,
+    ) {
         let mut bytes = hex(BIND);
         bytes[2] = packet_type;
         bytes[at] = byte;

@@ -73,6 +73,8 @@ def main(port, share, user, password, dialect):
     client.login(user, password)
     assert client.getDialect() == preferred
     work(client, share)
+    listed = {entry["shi1_netname"][:-1]: entry["shi1_type"] for entry in client.listShares()}
+    assert listed == {share: 0, "IPC$": 0x80000003}, listed
     client.logoff()
 
 

@@ -44,6 +44,13 @@ ANY_SHARING = (
 SIZES = (0, 1, 65536, 65537, 1000003)
 # What every dialect carries in one message.
 CHUNK = 65536
+# A remote procedure call: bind to srvsvc in NDR. C706 12.6.4.3
+BIND = bytes.fromhex(
+    "05000b03100000004800000001000000b810b810000000000100000000000100"
+    "c84f324b7016d30112785a47bf6ee18803000000"
+    "045d888aeb1cc9119fe808002b10486002000000"
+)
+BIND_ACK = 12
 
 
 def content(size):
@@ -143,6 +150,15 @@ def work(tree):
     delete(tree, folder, directory)
 
 
+def pipes(session):
+    tree = TreeConnect(session, r"\\127.0.0.1\IPC$")
+    tree.connect()
+    with opened(tree, "srvsvc", CreateDisposition.FILE_OPEN) as pipe:
+        assert pipe.write(BIND, 0) == len(BIND)
+        answer = pipe.read(0, 4280)
+    assert answer[2] == BIND_ACK and answer[-24:-20] == bytes(4), answer.hex()
+
+
 def main(port, share, user, password, dialect, protection):
     signs, seals = protection != "none", protection == "seal"
     connection = Connection(uuid.uuid4(), "127.0.0.1", int(port), require_signing=signs)
@@ -153,6 +169,7 @@ def main(port, share, user, password, dialect, protection):
         tree = TreeConnect(session, rf"\\127.0.0.1\{share}")
         tree.connect()
         work(tree)
+        pipes(session)
     finally:
         connection.disconnect(True)
 

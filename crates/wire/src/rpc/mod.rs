@@ -32,8 +32,8 @@ use crate::error::DecodeError;
 use crate::ids::Guid;
 use crate::open_enum::{open_enum, open_flags};
 
-/// Bytes of a fragment that everybody takes: no bind may be longer, no limit lower. \[C706\] 12.6.2,
-/// MustRecvFragSize
+/// Bytes of a fragment that everybody takes: no bind may be longer, no limit lower.
+/// \[C706\] 12.6.2, MustRecvFragSize
 pub const MIN_FRAGMENT: u16 = 1432;
 /// Bytes of a fragment that Windows offers through a pipe.
 pub const WINDOWS_FRAGMENT: u16 = 4280;

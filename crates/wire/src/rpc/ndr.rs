@@ -1,4 +1,6 @@
-//! NDR: how arguments are written. \[C706\] 14, with pointers of 32 bits and little-endian integers.
+//! NDR: how arguments are written. \[C706\] 14
+//!
+//! With pointers of 32 bits and little-endian integers.
 //!
 //! A structure stands where it is; what its pointers point to follows behind the outermost
 //! structure, in the order of the pointers.

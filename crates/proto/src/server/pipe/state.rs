@@ -55,8 +55,8 @@ impl State {
         }
     }
 
-    /// Takes what the client writes. Do the calls of [`Self::next_call`] afterwards. What is kept of
-    /// earlier writes is less than a fragment: else the client is to read first.
+    /// Takes what the client writes. Do the calls of [`Self::next_call`] afterwards. What is kept
+    /// of earlier writes is less than a fragment: else the client is to read first.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Status> {
         if self.is_closed || self.is_broken {
             return Err(Status::PIPE_DISCONNECTED);
