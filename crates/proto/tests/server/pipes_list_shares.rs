@@ -199,12 +199,22 @@ fn who_has_no_name_is_told_names_kinds_and_comments() {
         (0, WinError::SUCCESS),
         (1, WinError::SUCCESS),
         (2, WinError::ACCESS_DENIED),
-        (501, WinError::SUCCESS),
+        (501, WinError::ACCESS_DENIED),
         (502, WinError::ACCESS_DENIED),
         (503, WinError::ACCESS_DENIED),
     ] {
         let response = list(&mut rig, &mut of, &request(level));
         assert_eq!(response.status, status, "{level}");
+    }
+    for (level, status) in [
+        (1, WinError::SUCCESS),
+        (2, WinError::ACCESS_DENIED),
+        (501, WinError::SUCCESS),
+        (502, WinError::ACCESS_DENIED),
+        (1005, WinError::SUCCESS),
+    ] {
+        let told = get_share(&mut rig, &mut of, "files", level);
+        assert_eq!(told, status, "{level}");
     }
 }
 

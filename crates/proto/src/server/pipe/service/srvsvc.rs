@@ -89,6 +89,8 @@ fn share_enum(
     let status = match request.level {
         // Levels of one share.
         1004.. => WinError::INVALID_LEVEL,
+        // Of one share it is told to anybody.
+        501 if !caller.is_named => WinError::ACCESS_DENIED,
         level => check_level(caller, level),
     };
     if status != WinError::SUCCESS {
