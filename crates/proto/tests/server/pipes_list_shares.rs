@@ -504,7 +504,7 @@ fn a_call_may_come_in_fragments() {
 fn arguments_without_end_are_refused() {
     let mut rig = rig();
     let (mut client, pipe) = srvsvc(&mut rig, "alice");
-    let fragments = request_fragments(3, 0, 15, &vec![0; 70 << 10], 4280);
+    let fragments = request_fragments(3, 0, 15, &[0; 20 << 10], 4280);
     let mut fault = None;
     for fragment in &fragments {
         let write = client.write_message(pipe, fragment);

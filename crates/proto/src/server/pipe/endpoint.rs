@@ -20,7 +20,7 @@ use super::Service;
 /// Bytes of the longest fragment that is taken: Samba's clients send such a bind unasked.
 const MAX_FRAGMENT: u16 = 5840;
 /// Bytes of the longest arguments of a call. Those of the calls that are served fit in a fragment.
-const MAX_STUB: usize = 64 << 10;
+const MAX_STUB: usize = 16 << 10;
 /// Interfaces that one pipe agrees on. There is one in each pipe, in one or two versions of NDR.
 const MAX_CONTEXTS: usize = 16;
 

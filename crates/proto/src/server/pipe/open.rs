@@ -16,8 +16,9 @@ use crate::server::fsa::oplock::Mail;
 use crate::server::open::malformed;
 
 /// Pipes that one session has open at one time. Clients open one for each interface that they
-/// call, and close it soon.
-const MAX_PIPES: usize = 256;
+/// call, and close it soon. Each may hold some 60 KiB: few sessions of nobody in particular must
+/// not add up to much.
+const MAX_PIPES: usize = 64;
 /// Bytes that the client is told a pipe takes up, as Windows and Samba have it.
 pub(super) const ALLOCATION: u64 = 4096;
 

@@ -13,10 +13,10 @@ use crate::effect::{ConnectionId, Notice, OpId};
 use crate::server::fsa::oplock::Mail;
 
 /// Bytes of one write. What is written is taken at once, and fragments are shorter by far.
-pub(super) const MAX_WRITE: usize = 64 << 10;
+pub(super) const MAX_WRITE: usize = 32 << 10;
 /// Bytes of answers that a client may leave unread: with more, nothing is taken of what it wrote
 /// until it reads. The answer that goes beyond may be of any length.
-const MAX_UNREAD: usize = 64 << 10;
+const MAX_UNREAD: usize = 16 << 10;
 /// Reads that may wait for one pipe: the credits of a connection.
 const MAX_WAITING: usize = 8192;
 
