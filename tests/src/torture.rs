@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -18,6 +19,24 @@ use crate::wait;
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 /// How many of the last lines of a failing test's output are shown.
 const LINES_SHOWN: usize = 40;
+
+/// The file that some tests work on.
+const FILE: &str = "torture.file";
+/// Tests that have to be told on what to work, and what they are told.
+const TOLD: [(&str, &[&str]); 2] = [
+    (
+        "smb2.set-sparse-ioctl",
+        &["--option=torture:filename=torture.file"],
+    ),
+    (
+        "smb2.zero-data-ioctl",
+        &[
+            "--option=torture:filename=torture.file",
+            "--option=torture:offset=4096",
+            "--option=torture:beyond_final_zero=8192",
+        ],
+    ),
+];
 
 /// What became of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +110,16 @@ pub fn passed_by_samba() -> Result<Vec<String>> {
         .collect())
 }
 
+/// Puts what a test works on into the folder that is shared.
+pub fn prepare(test: &str, folder: &Path) -> Result<()> {
+    if TOLD.iter().any(|(told, _)| *told == test) {
+        let path = folder.join(FILE);
+        fs::write(&path, [7; 16_384])?;
+        chown(&path, Some(ALICE.id), None)?;
+    }
+    Ok(())
+}
+
 /// Runs one test of smbtorture against the share `data` of `server`.
 pub fn run(lab: &Lab, server: &Server, test: &str) -> Result<Verdict> {
     let scratch = Scratch::new("torture")?;
@@ -105,6 +134,7 @@ pub fn run(lab: &Lab, server: &Server, test: &str) -> Result<Verdict> {
             "--option=torture:localdir={}",
             scratch.path().display()
         ))
+        .args(told(test))
         .arg(test)
         .stdin(Stdio::null())
         .stdout(output.try_clone()?)
@@ -118,6 +148,11 @@ pub fn run(lab: &Lab, server: &Server, test: &str) -> Result<Verdict> {
         Some(status) => Verdict::Failed(format!("{status}\n{}", end_of(&text))),
         None => Verdict::Failed(format!("killed after {TIME_LIMIT:?}\n{}", end_of(&text))),
     })
+}
+
+fn told(test: &str) -> &'static [&'static str] {
+    let told = TOLD.iter().find(|(told, _)| *told == test);
+    told.map_or(&[], |(_, options)| options)
 }
 
 /// smbtorture also succeeds when every test skips itself or none has the name.

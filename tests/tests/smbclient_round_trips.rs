@@ -14,6 +14,7 @@ tests!(
     files_come_back_as_they_went,
     folders_are_made_renamed_and_removed,
     many_small_files_come_back,
+    a_copy_on_the_server_is_the_same_file,
     a_read_only_share_is_not_changed,
     a_sealed_share_is_not_served_plain,
 );
@@ -100,6 +101,30 @@ fn many_small_files_come_back() -> Result<()> {
         fs::read_dir(&share)?.next().is_none(),
         "del by pattern leaves files"
     );
+    Ok(())
+}
+
+fn a_copy_on_the_server_is_the_same_file() -> Result<()> {
+    let lab = Lab::find()?;
+    let scratch = Scratch::new("copies")?;
+    let share = scratch.open_folder("share")?;
+    write_random(&share.join("large"), LARGE_BYTES, 3)?;
+    write_random(&share.join("odd"), 12_345, 4)?;
+    fs::write(share.join("empty"), "")?;
+    let server = Server::start(&lab, Plan::sharing(&share))?;
+    for protection in Protection::ALL {
+        let client = Smbclient::new(&lab, &server).protection(protection);
+        for name in ["large", "odd", "empty"] {
+            client.run(&format!("scopy {name} copy"))?;
+            assert_same_file(&share.join(name), &share.join("copy"))?;
+            client.run("del copy")?;
+        }
+        let refused = client.try_run("scopy missing copy")?;
+        ensure!(
+            refused.text.contains("NT_STATUS_OBJECT_NAME_NOT_FOUND"),
+            "{refused}"
+        );
+    }
     Ok(())
 }
 

@@ -63,6 +63,7 @@ fn run(shared: &Shared, test: &str) -> Result<Verdict> {
         *shared = Some((scratch, server));
     }
     let (scratch, server) = shared.as_ref().context("it was just started")?;
+    torture::prepare(test, &scratch.path().join("share"))?;
     let verdict = torture::run(&lab, server, test)?;
     if verdict != Verdict::Passed {
         *shared = None;
