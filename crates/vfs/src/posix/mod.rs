@@ -14,9 +14,9 @@
 //!
 //! What reads or writes the disk by its nature would block: flushing, reserving, copying, making
 //! bytes zero, asking which of them take space, listing a directory, cutting more than [`CUT_MAX`]
-//! bytes, closing a file that has no name any more, writing more than [`WRITE_MAX`] bytes or through
-//! to the disk, and reads that are not in the page cache. A file system in memory never blocks, and
-//! does everything inline.
+//! bytes, closing a file that has no name any more, writing more than [`WRITE_MAX`] bytes or
+//! through to the disk, and reads that are not in the page cache. A file system in memory never
+//! blocks, and does everything inline.
 //!
 //! # Bytes and identity
 //!
