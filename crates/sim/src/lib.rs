@@ -46,6 +46,8 @@ pub struct Report {
     pub answers: u64,
     /// Interim answers.
     pub interims: u64,
+    /// Copies on the server that succeeded.
+    pub copies: u64,
     /// Cells that were read.
     pub cells_read: u64,
     /// Reads of a cell that were compared with the writes.

@@ -2,7 +2,8 @@
 //!
 //! Every write puts a stamp of its own into whole cells, so that a cell tells who wrote it. A
 //! read may see a write that was under way at the time, or the last one before it. A write whose
-//! outcome is not known may be seen from its start on, and need not be.
+//! outcome is not known may be seen from its start on, and need not be. A copy is a write of what a
+//! read of its source may have seen meanwhile.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -54,10 +55,19 @@ pub(crate) struct Span {
 /// Which file, by its number on the disk; `None` for a name whose file is not known.
 pub(crate) type Key = Option<u64>;
 
+/// What a write puts into its cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Filling {
+    /// The same into each.
+    Stamp(Stamp),
+    /// What was in as many cells of a file, from this one on.
+    Cells(u64, u32),
+}
+
 #[derive(Debug)]
 struct Write {
     cells: Range<u32>,
-    stamp: Stamp,
+    filling: Filling,
     span: Span,
     is_certain: bool,
     /// The connection that it was lost with.
@@ -84,13 +94,13 @@ impl Contents {
     pub(crate) fn wrote(
         &mut self,
         key: Key,
-        (cells, stamp): (Range<u32>, Stamp),
+        (cells, filling): (Range<u32>, Filling),
         span: Span,
         is_certain: bool,
     ) {
         let write = Write {
             cells,
-            stamp,
+            filling,
             span,
             is_certain: is_certain && key.is_some(),
             connection: 0,
@@ -102,13 +112,13 @@ impl Contents {
     pub(crate) fn lost(
         &mut self,
         key: Key,
-        (cells, stamp): (Range<u32>, Stamp),
+        (cells, filling): (Range<u32>, Filling),
         start: u64,
         connection: u64,
     ) {
         let write = Write {
             cells,
-            stamp,
+            filling,
             span: Span { start, end: None },
             is_certain: false,
             connection,
@@ -138,7 +148,7 @@ impl Contents {
     /// Whether every read saw what it may have seen. How many there were.
     pub(crate) fn check(&self) -> Check<usize> {
         for read in &self.reads {
-            ensure(self.explains(read), || {
+            ensure(self.explains(read, &mut Vec::new()), || {
                 let Read {
                     key,
                     cell,
@@ -151,7 +161,8 @@ impl Contents {
         Ok(self.reads.len())
     }
 
-    fn explains(&self, read: &Read) -> bool {
+    /// `through` are the copies that brought the stamp to where it was read: none of them twice.
+    fn explains<'a>(&'a self, read: &Read, through: &mut Vec<&'a Write>) -> bool {
         let keys = [Some(read.key), None];
         let lists = keys.iter().filter_map(|key| self.writes.get(key));
         let writes: Vec<&Write> = lists
@@ -170,8 +181,29 @@ impl Contents {
         let was_never_written = read.stamp == Stamp::default() && !is_over(Some(0));
         was_never_written
             || (writes.iter())
-                .filter(|write| write.stamp == read.stamp && write.span.start <= read_end)
-                .any(|write| !is_over(write.span.end))
+                .filter(|write| write.span.start <= read_end && !is_over(write.span.end))
+                .any(|write| self.may_put(write, read, through))
+    }
+
+    /// Whether a write may have put what was read where it was read.
+    fn may_put<'a>(&'a self, write: &'a Write, read: &Read, through: &mut Vec<&'a Write>) -> bool {
+        let (key, first) = match write.filling {
+            Filling::Stamp(stamp) => return stamp == read.stamp,
+            Filling::Cells(key, first) => (key, first),
+        };
+        if through.iter().any(|known| core::ptr::eq(*known, write)) {
+            return false;
+        }
+        let source = Read {
+            key,
+            cell: first + (read.cell - write.cells.start),
+            stamp: read.stamp,
+            span: write.span,
+        };
+        through.push(write);
+        let explains = self.explains(&source, through);
+        through.pop();
+        explains
     }
 }
 
@@ -188,9 +220,10 @@ mod tests {
 
     fn contents(reads: &[(u64, Span)]) -> Contents {
         let mut contents = Contents::default();
-        contents.wrote(Some(1), (0..2, Stamp(7)), span(1, 2), true);
-        contents.wrote(Some(1), (0..1, Stamp(8)), span(5, 8), true);
-        contents.wrote(Some(1), (0..1, Stamp(9)), span(10, 11), false);
+        let stamp = |number| Filling::Stamp(Stamp(number));
+        contents.wrote(Some(1), (0..2, stamp(7)), span(1, 2), true);
+        contents.wrote(Some(1), (0..1, stamp(8)), span(5, 8), true);
+        contents.wrote(Some(1), (0..1, stamp(9)), span(10, 11), false);
         for (stamp, span) in reads {
             contents.read(1, 0, Stamp(*stamp), *span);
         }
@@ -219,6 +252,47 @@ mod tests {
             (5, span(3, 4)),
         ] {
             assert!(contents(&[bad]).check().is_err(), "{bad:?}");
+        }
+    }
+
+    /// Cell 0 of file 1 is 7, then 8; it is copied to cell 5 of file 2 and back to cell 0.
+    fn copies(reads: &[(u64, u32, u64, Span)]) -> Contents {
+        let mut contents = Contents::default();
+        let stamp = |number| Filling::Stamp(Stamp(number));
+        contents.wrote(Some(1), (0..1, stamp(7)), span(1, 2), true);
+        contents.wrote(Some(2), (5..6, Filling::Cells(1, 0)), span(5, 8), true);
+        contents.wrote(Some(1), (0..1, stamp(8)), span(7, 9), true);
+        contents.wrote(Some(1), (0..1, Filling::Cells(2, 5)), span(20, 21), true);
+        for (key, cell, stamp, span) in reads {
+            contents.read(*key, *cell, Stamp(*stamp), *span);
+        }
+        contents
+    }
+
+    #[test]
+    fn a_copy_brings_what_was_there_meanwhile() {
+        let good = [
+            (2, 5, 0, span(3, 4)),
+            (2, 5, 7, span(10, 11)),
+            (2, 5, 8, span(10, 11)),
+            (1, 0, 8, span(12, 13)),
+            (1, 0, 7, span(22, 23)),
+            (1, 0, 8, span(22, 23)),
+        ];
+        assert_eq!(copies(&good).check(), Ok(good.len()));
+    }
+
+    #[test]
+    fn a_copy_of_what_was_never_there_is_found() {
+        for bad in [
+            (2, 5, 7, span(3, 4)),
+            (2, 5, 0, span(10, 11)),
+            (2, 5, 9, span(10, 11)),
+            (2, 4, 7, span(10, 11)),
+            (1, 0, 7, span(12, 13)),
+            (1, 0, 0, span(22, 23)),
+        ] {
+            assert!(copies(&[bad]).check().is_err(), "{bad:?}");
         }
     }
 }

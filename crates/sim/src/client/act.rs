@@ -3,12 +3,13 @@
 use wire::access::{AccessMask, CreateDisposition, CreateOptions, ShareAccess};
 use wire::cursor::Put;
 use wire::fscc::{FileInfoClass, FileRenameInformation};
+use wire::fsctl::CtlCode;
 use wire::query_info::InfoType;
 use wire::text::utf16;
 use wire::{FileId, Utf16};
 
-use super::call::{Call, Intent, Opening};
-use super::{Client, Shared, State};
+use super::call::{Call, Intent, Move, Opening};
+use super::{Client, Shared, Slot, State};
 use crate::check::contents::{CELL, CELLS, Stamp};
 
 /// The names that all clients fight for. Case does not count.
@@ -70,11 +71,12 @@ impl Client {
         }
         match self.choices.below(100) {
             0..22 => self.create_one(shared),
-            22..38 => self.write_some(shared),
-            38..54 => self.read_some(shared),
-            54..61 => self.close_one(shared),
-            61..73 => self.change_or_ask(shared),
-            73..84 => self.lock_or_unlock(shared),
+            22..36 => self.write_some(shared),
+            36..49 => self.read_some(shared),
+            49..56 => self.copy_some(shared),
+            56..63 => self.close_one(shared),
+            63..74 => self.change_or_ask(shared),
+            74..84 => self.lock_or_unlock(shared),
             84..89 => self.related(shared),
             89..93 => self.unrelated(shared),
             93..96 => self.cancel(shared),
@@ -217,6 +219,37 @@ impl Client {
         self.submit(vec![Call::read(slot, file_id, cells)], shared);
     }
 
+    /// Copies from an open whose key is known to another, or to itself; mostly asks for the key of
+    /// one where none is known.
+    fn copy_some(&mut self, shared: &mut Shared<'_>) {
+        let Some(target) = self.pick_open() else {
+            return self.create_one(shared);
+        };
+        let known = |slot: &Slot| Some((slot.key?, slot.resume_key?));
+        let known: Vec<_> = self.slots.values().filter_map(known).collect();
+        if known.is_empty() || self.choices.per_mille(100) {
+            return self.submit(vec![Call::key(target.0, target.1)], shared);
+        }
+        let source = self.choices.pick(&known);
+        let code = match self.choices.per_mille(300) {
+            true => CtlCode::SRV_COPYCHUNK,
+            false => CtlCode::SRV_COPYCHUNK_WRITE,
+        };
+        let count = 1 + self.choices.below(2);
+        let moves: Vec<Move> = (0..count).map(|_| self.some_move()).collect();
+        let copy = Call::copy(source, target, code, &moves);
+        self.submit(vec![copy], shared);
+    }
+
+    fn some_move(&mut self) -> Move {
+        let length = 1 + self.choices.below(FEW / 2) as u32;
+        let (from, to) = (self.choices.below(4) as u32, self.choices.below(8) as u32);
+        Move {
+            from,
+            to: to..to + length,
+        }
+    }
+
     fn close_one(&mut self, shared: &mut Shared<'_>) {
         let Some((slot, file_id)) = self.pick_open() else {
             return self.create_one(shared);
@@ -238,7 +271,7 @@ impl Client {
         let Some((slot, file_id)) = self.pick_open() else {
             return self.create_one(shared);
         };
-        let call = match self.choices.below(9) {
+        let call = match self.choices.below(11) {
             0 => Call::flush(file_id),
             1 => self.rename(file_id),
             2 => {
@@ -259,9 +292,28 @@ impl Client {
                 Call::query_info(file_id, InfoType::FILESYSTEM, class, 4096)
             }
             7 => Call::query_info(file_id, InfoType::SECURITY, 0, 4096),
+            8 => Call::zero(slot, file_id, self.some_cells()),
+            9 => self.sparse(file_id),
             _ => self.list(file_id),
         };
         self.submit(vec![call], shared);
+    }
+
+    /// Sets or clears SPARSE, or asks what takes space.
+    fn sparse(&mut self, file_id: FileId) -> Call {
+        match self.choices.below(3) {
+            2 => {
+                let mut input = Vec::new();
+                input.put_u64(0);
+                input.put_u64(u64::from(CELLS) * CELL as u64);
+                let code = CtlCode::QUERY_ALLOCATED_RANGES;
+                Call::ioctl(Intent::Any, code, file_id, &input)
+            }
+            is_sparse => {
+                let input = [is_sparse as u8];
+                Call::ioctl(Intent::Any, CtlCode::SET_SPARSE, file_id, &input)
+            }
+        }
     }
 
     fn list(&mut self, file_id: FileId) -> Call {

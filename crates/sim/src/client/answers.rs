@@ -3,12 +3,13 @@
 use wire::access::{AccessMask, CreateDisposition};
 use wire::create::CreateAction;
 use wire::create_context::{OnDiskIdResponse, find, name};
+use wire::fsctl::ResumeKeyResponse;
 use wire::{Command, Header, Status};
 
 use super::call::{Intent, Opening};
 use super::ledger::Pending;
 use super::{Client, Shared, Slot, State};
-use crate::check::contents::{CELL, CELLS, Span, Stamp};
+use crate::check::contents::{CELL, CELLS, Filling, Span, Stamp};
 use crate::check::opens::Held;
 use crate::check::{Check, ensure};
 
@@ -81,11 +82,26 @@ impl Client {
             Intent::Write { slot, cells, stamp } => {
                 let key = self.slots.get(&slot).and_then(|slot| slot.key);
                 let is_certain = header.status == Status::SUCCESS;
-                if is_certain && pending.command == Command::WRITE {
+                if is_certain && pending.command != Command::SET_INFO {
                     self.check_locks(slot, &cells, true, span, shared)?;
                 }
                 if !REFUSALS.contains(&header.status) {
-                    (shared.contents).wrote(key, (cells, stamp), span, is_certain);
+                    let what = (cells, Filling::Stamp(stamp));
+                    shared.contents.wrote(key, what, span, is_certain);
+                }
+                Ok(())
+            }
+            Intent::Key { slot } => self.has_key(slot, header, message),
+            Intent::Copy { slot, fillings } => {
+                let key = self.slots.get(&slot).and_then(|slot| slot.key);
+                let is_certain = header.status == Status::SUCCESS;
+                shared.report.copies += u64::from(is_certain);
+                // Of one that failed some cells may be copied.
+                for what in fillings {
+                    if is_certain {
+                        self.check_locks(slot, &what.0, true, span, shared)?;
+                    }
+                    shared.contents.wrote(key, what, span, is_certain);
                 }
                 Ok(())
             }
@@ -113,7 +129,7 @@ impl Client {
         span: Span,
         shared: &mut Shared<'_>,
     ) -> Check {
-        let blank = (0..CELLS, Stamp::default());
+        let blank = (0..CELLS, Filling::Stamp(Stamp::default()));
         if header.status != Status::SUCCESS {
             self.slots.remove(&opening.slot);
             if overwrites(opening.disposition) && !REFUSALS.contains(&header.status) {
@@ -155,6 +171,19 @@ impl Client {
             share: opening.share,
         };
         shared.opens.opened((self.id, opening.slot), held)
+    }
+
+    fn has_key(&mut self, slot: u64, header: &Header, message: &[u8]) -> Check {
+        let slot = self.slots.get_mut(&slot);
+        let (Some(slot), Status::SUCCESS) = (slot, header.status) else {
+            return Ok(());
+        };
+        let answer = wire::ioctl::Response::decode(message);
+        let answer = answer.map_err(|error| format!("IOCTL: {error}"))?;
+        let answer = ResumeKeyResponse::decode(answer.output);
+        let answer = answer.map_err(|error| format!("a resume key: {error}"))?;
+        slot.resume_key = Some(answer.resume_key);
+        Ok(())
     }
 
     fn has_read(
@@ -208,6 +237,7 @@ impl Client {
             state: State::Opening,
             file_id: wire::FileId::RELATED,
             key: None,
+            resume_key: None,
         };
         self.slots.insert(opening.slot, slot);
     }

@@ -8,13 +8,14 @@ use wire::access::{
 };
 use wire::create_context::{RawContext, name};
 use wire::fscc::FileInfoClass;
+use wire::fsctl::{Chunk, CopyChunkRequest, CtlCode, ZeroData};
 use wire::header::HEADER_LEN;
 use wire::lock::{LockElement, LockFlags};
 use wire::query_info::InfoType;
 use wire::text::utf16;
 use wire::{Command, FileId, Status, Utf16};
 
-use crate::check::contents::{CELL, Stamp};
+use crate::check::contents::{CELL, Filling, Stamp};
 use crate::check::locks::{Lock, Place};
 
 /// What a client means by a request.
@@ -55,11 +56,29 @@ pub(crate) enum Intent {
         slot: u64,
         place: Place,
     },
+    /// Ask for the key that stands for an open as the source of a copy.
+    Key {
+        slot: u64,
+    },
+    /// Copy cells to the file of an open.
+    Copy {
+        slot: u64,
+        fillings: Vec<(Range<u32>, Filling)>,
+    },
     List,
     /// Anything that changes no bytes, and whose answer may be any.
     Any,
     /// It must fail in one of these ways.
     Refused(&'static [Status]),
+}
+
+/// Cells that are copied.
+#[derive(Clone, Debug)]
+pub(crate) struct Move {
+    /// The first of the source.
+    pub(crate) from: u32,
+    /// Those of the target.
+    pub(crate) to: Range<u32>,
 }
 
 /// An open that a client asks for.
@@ -192,6 +211,58 @@ impl Call {
         Self::new(Command::LOCK, Intent::Unlock { slot, place }, |out| {
             lock_request(file_id, place, LockFlags::UNLOCK).encode(out);
         })
+    }
+
+    /// What stands for an open as the source of a copy.
+    pub(crate) fn key(slot: u64, file_id: FileId) -> Self {
+        let code = CtlCode::SRV_REQUEST_RESUME_KEY;
+        Self::ioctl(Intent::Key { slot }, code, file_id, &[])
+    }
+
+    /// Copies from an open of a file, which has a key, to another one.
+    pub(crate) fn copy(
+        (file, source_key): (u64, [u8; 24]),
+        (slot, file_id): (u64, FileId),
+        ctl_code: CtlCode,
+        moves: &[Move],
+    ) -> Self {
+        let chunks = moves.iter().map(|Move { from, to }| Chunk {
+            source_offset: u64::from(*from) * CELL as u64,
+            target_offset: u64::from(to.start) * CELL as u64,
+            length: (to.end - to.start) * CELL as u32,
+        });
+        let request = CopyChunkRequest {
+            source_key,
+            chunks: chunks.collect(),
+        };
+        let filling = |each: &Move| (each.to.clone(), Filling::Cells(file, each.from));
+        let fillings = moves.iter().map(filling).collect();
+        let intent = Intent::Copy { slot, fillings };
+        Self::ioctl(intent, ctl_code, file_id, &request.encode())
+    }
+
+    /// Makes cells zero.
+    pub(crate) fn zero(slot: u64, file_id: FileId, cells: Range<u32>) -> Self {
+        let request = ZeroData {
+            file_offset: u64::from(cells.start) * CELL as u64,
+            beyond_final_zero: u64::from(cells.end) * CELL as u64,
+        };
+        let stamp = Stamp::default();
+        let intent = Intent::Write { slot, cells, stamp };
+        Self::ioctl(intent, CtlCode::SET_ZERO_DATA, file_id, &request.encode())
+    }
+
+    pub(crate) fn ioctl(intent: Intent, ctl_code: CtlCode, file_id: FileId, input: &[u8]) -> Self {
+        let request = wire::ioctl::Request {
+            ctl_code,
+            file_id,
+            max_input_response: 0,
+            max_output_response: 4096,
+            flags: wire::ioctl::IoctlFlags::IS_FSCTL,
+            input,
+            output: &[],
+        };
+        Self::new(Command::IOCTL, intent, |out| request.encode(out))
     }
 
     pub(crate) fn flush(file_id: FileId) -> Self {

@@ -22,7 +22,7 @@ use wire::{FileId, SessionId, TreeId};
 
 use crate::Report;
 use crate::check::Check;
-use crate::check::contents::{CELLS, Contents, Key, Stamp};
+use crate::check::contents::{CELLS, Contents, Filling, Key, Stamp};
 use crate::check::locks::{Locks, Place};
 use crate::check::opens::Opens;
 use crate::choices::Choices;
@@ -95,6 +95,8 @@ struct Slot {
     state: State,
     file_id: FileId,
     key: Key,
+    /// What stands for it as the source of a copy, once it was asked for.
+    resume_key: Option<[u8; 24]>,
 }
 
 /// A client.
@@ -211,12 +213,18 @@ impl Client {
         match &pending.intent {
             Intent::Write { slot, cells, stamp } => {
                 let key = self.slots.get(slot).and_then(|slot| slot.key);
-                let what = (cells.clone(), *stamp);
+                let what = (cells.clone(), Filling::Stamp(*stamp));
                 shared.contents.lost(key, what, start, link);
             }
             Intent::Create(opening) if answers::overwrites(opening.disposition) => {
-                let what = (0..CELLS, Stamp::default());
+                let what = (0..CELLS, Filling::Stamp(Stamp::default()));
                 shared.contents.lost(None, what, start, link);
+            }
+            Intent::Copy { slot, fillings } => {
+                let key = self.slots.get(slot).and_then(|slot| slot.key);
+                for what in fillings {
+                    shared.contents.lost(key, what.clone(), start, link);
+                }
             }
             _ => {}
         }
