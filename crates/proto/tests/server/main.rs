@@ -13,6 +13,7 @@ mod harness;
 mod changes_are_told_to_whoever_watches;
 mod compound_members_look_everything_up_anew;
 mod connection_takes_what_ends_with_it_along;
+mod copies_end_with_whoever_wants_them;
 mod credits_are_a_window;
 mod garbage_ends_the_connection;
 mod locks_are_granted_in_order;

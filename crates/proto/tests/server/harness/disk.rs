@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use proto::effect::{
-    Existing, FileKey, FileKind, FileOp, KindWanted, LocalOpen, Metadata, Now, OpenPlan, Opened,
-    Outcome, Payload, PayloadToken, ReadPlan, WriteData, WritePlan,
+    CopyPlan, Existing, FileKey, FileKind, FileOp, KindWanted, LocalOpen, Metadata, Now, OpenPlan,
+    Opened, Outcome, Payload, PayloadToken, ReadPlan, WriteData, WritePlan,
 };
 use wire::Status;
 use wire::access::{AccessMask, FileAttributes};
@@ -20,6 +20,8 @@ pub(crate) struct Disk {
     /// By slot: the name of the file.
     pub(crate) opens: BTreeMap<u64, String>,
     payloads: BTreeMap<PayloadToken, Vec<u8>>,
+    /// Chunks that were copied.
+    pub(crate) copies: usize,
     next: u64,
 }
 
@@ -94,8 +96,33 @@ impl Disk {
         Outcome::Written(bytes.len() as u32)
     }
 
+    fn copy(&mut self, plan: &CopyPlan) -> Outcome {
+        self.copies += 1;
+        let start = plan.source_offset as usize;
+        let end = start + plan.length as usize;
+        let Some(bytes) = self
+            .file(plan.source)
+            .data
+            .get(start..end)
+            .map(<[u8]>::to_vec)
+        else {
+            return Outcome::Failed(Status::INVALID_VIEW_SIZE);
+        };
+        let to = plan.target_offset as usize;
+        let target = self.file(plan.target);
+        let len = target.data.len().max(to + bytes.len());
+        target.data.resize(len, 0);
+        target.data[to..to + bytes.len()].copy_from_slice(&bytes);
+        target.metadata.size = len as u64;
+        Outcome::Copied {
+            count: plan.length,
+            status: Status::SUCCESS,
+        }
+    }
+
     pub(crate) fn perform(&mut self, operation: FileOp, now: Now) -> Outcome {
         match operation {
+            FileOp::CopyRange(plan) => self.copy(&plan),
             FileOp::Open(plan) => self.open(&plan, now),
             FileOp::Close(open) => {
                 self.opens
