@@ -5,6 +5,7 @@ import hashlib
 import sys
 import uuid
 
+import smbclient
 from smbprotocol.connection import Connection, Dialects
 from smbprotocol.exceptions import SMBResponseException
 from smbprotocol.file_info import (
@@ -159,6 +160,24 @@ def pipes(session):
     assert answer[2] == BIND_ACK and answer[-24:-20] == bytes(4), answer.hex()
 
 
+def copy_on_the_server(port, share, user, password, seals):
+    options = {"username": user, "password": password, "port": int(port), "encrypt": seals}
+    path = rf"\\127.0.0.1\{share}\{uuid.uuid4().hex}"
+    copied = path + ".copy"
+    try:
+        for size in SIZES + (18000007,):
+            with smbclient.open_file(path, mode="wb", **options) as file:
+                file.write(content(size))
+            # It does not copy by itself where the server refuses.
+            smbclient.copyfile(path, copied, **options)
+            with smbclient.open_file(copied, mode="rb", **options) as file:
+                assert file.read() == content(size), size
+        smbclient.remove(path, **options)
+        smbclient.remove(copied, **options)
+    finally:
+        smbclient.reset_connection_cache()
+
+
 def main(port, share, user, password, dialect, protection):
     signs, seals = protection != "none", protection == "seal"
     connection = Connection(uuid.uuid4(), "127.0.0.1", int(port), require_signing=signs)
@@ -172,6 +191,8 @@ def main(port, share, user, password, dialect, protection):
         pipes(session)
     finally:
         connection.disconnect(True)
+    if dialect == "3.1.1":
+        copy_on_the_server(port, share, user, password, seals)
 
 
 main(*sys.argv[1:])
