@@ -2,11 +2,13 @@
 //! with and without signatures and sealing. Both open files with FILE_WRITE_DATA only, both look
 //! at statuses that smbclient does not look at.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result};
 use smbeam_tests::lab::Lab;
 use smbeam_tests::python::Python;
 use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{ALICE, Plan, Server};
+use smbeam_tests::subject::{ALICE, Plan, Server, Share};
 use smbeam_tests::tests;
 
 tests!(smbprotocol_works, impacket_works);
@@ -46,7 +48,11 @@ fn work(program: &str, protection: &str, dialects: &[&str], more: &[&str]) -> Re
     let python = Python::find()?;
     let scratch = Scratch::new("python")?;
     let share = scratch.open_folder("share")?;
+    // On another file system, to be copied to.
+    let elsewhere = Scratch::below(Path::new("/dev/shm"), "python")?;
     let mut plan = Plan::sharing(&share);
+    let other = Share::new("other", &elsewhere.open_folder("other")?);
+    plan.shares.push(other);
     plan.signing_required = protection == "sign";
     plan.encryption_required = protection == "seal";
     let server = Server::start(&lab, plan)?;

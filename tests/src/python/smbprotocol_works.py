@@ -160,20 +160,23 @@ def pipes(session):
     assert answer[2] == BIND_ACK and answer[-24:-20] == bytes(4), answer.hex()
 
 
-def copy_on_the_server(port, share, user, password, seals):
+def copy_on_the_server(port, share, other, user, password, seals):
     options = {"username": user, "password": password, "port": int(port), "encrypt": seals}
-    path = rf"\\127.0.0.1\{share}\{uuid.uuid4().hex}"
-    copied = path + ".copy"
+    name = uuid.uuid4().hex
+    places = [rf"\\127.0.0.1\{place}\{name}" for place in (share, other)]
     try:
         for size in SIZES + (18000007,):
-            with smbclient.open_file(path, mode="wb", **options) as file:
+            with smbclient.open_file(places[0], mode="wb", **options) as file:
                 file.write(content(size))
             # It does not copy by itself where the server refuses.
-            smbclient.copyfile(path, copied, **options)
-            with smbclient.open_file(copied, mode="rb", **options) as file:
-                assert file.read() == content(size), size
-        smbclient.remove(path, **options)
-        smbclient.remove(copied, **options)
+            smbclient.copyfile(places[0], places[0] + ".copy", **options)
+            smbclient.copyfile(places[0], places[1], **options)
+            smbclient.copyfile(places[1], places[0] + ".back", **options)
+            for copied in (places[0] + ".copy", places[1], places[0] + ".back"):
+                with smbclient.open_file(copied, mode="rb", **options) as file:
+                    assert file.read() == content(size), (copied, size)
+        for path in (places[0], places[0] + ".copy", places[0] + ".back", places[1]):
+            smbclient.remove(path, **options)
     finally:
         smbclient.reset_connection_cache()
 
@@ -192,7 +195,7 @@ def main(port, share, user, password, dialect, protection):
     finally:
         connection.disconnect(True)
     if dialect == "3.1.1":
-        copy_on_the_server(port, share, user, password, seals)
+        copy_on_the_server(port, share, "other", user, password, seals)
 
 
 main(*sys.argv[1:])
