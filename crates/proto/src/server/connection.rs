@@ -60,7 +60,7 @@ pub struct Connection {
     pub(super) interims: VecDeque<Interim>,
     /// Requests that were told so and still wait.
     pub(super) async_requests: usize,
-    /// Requests that wait for other clients: until an oplock is broken, a lock granted and the like.
+    /// Requests that wait for other clients: until an oplock is broken or a lock granted, say.
     pub(super) parked: BTreeMap<OpId, Parked>,
     /// How many of these wait for a byte-range lock.
     pub(super) lock_waits: Arc<AtomicUsize>,

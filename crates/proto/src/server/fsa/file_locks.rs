@@ -3,8 +3,8 @@
 //! Every open of the file has a hand on it, so that to lock, to unlock and to ask before a READ or
 //! a WRITE takes no other lock than that of this file, and none at all where nothing is locked.
 //!
-//! Who waits is granted the lock by whoever makes room for it, the oldest first, and only then told:
-//! nobody can come in between. As in Windows and Samba, who waits is in nobody's way.
+//! Who waits is granted the lock by whoever makes room for it, the oldest first, and only then
+//! told: nobody can come in between. As in Windows and Samba, who waits is in nobody's way.
 
 use alloc::collections::VecDeque;
 use core::sync::atomic::{AtomicUsize, Ordering};
