@@ -80,6 +80,8 @@ pub struct Share {
     pub users: Vec<String>,
     /// Whether who gives no name may connect too.
     pub guests: bool,
+    /// Whether clients may cache what they open.
+    pub oplocks: bool,
 }
 
 /// What a server shall offer.
@@ -137,6 +139,7 @@ impl Share {
             encryption_required: false,
             users: Vec::new(),
             guests: false,
+            oplocks: true,
         }
     }
 }

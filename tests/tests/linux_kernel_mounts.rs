@@ -20,6 +20,7 @@ tests!(
     with_smb_3_1_1,
     with_smb_3_1_1_signed,
     with_smb_3_1_1_sealed,
+    two_mounts_lock_a_file,
 );
 
 const OPERATIONS: u32 = 10_000;
@@ -54,6 +55,49 @@ fn with_smb_3_1_1_signed() -> Result<()> {
 
 fn with_smb_3_1_1_sealed() -> Result<()> {
     works_on_a_mount("vers=3.1.1,seal")
+}
+
+/// Two mounts, each with a connection of its own. Without oplocks: after the break of one, Linux 7.2
+/// keeps the locks of its own programs to itself; so it does with smbd where that grants no leases.
+fn two_mounts_lock_a_file() -> Result<()> {
+    let lab = Lab::find_with_guest()?;
+    let scratch = Scratch::new("locks")?;
+    let mut plan = Plan::sharing(&scratch.open_folder("share")?);
+    plan.shares[0].oplocks = false;
+    let namespace = Namespace::with_tap()?;
+    let server = Server::start_under(&lab, &namespace, plan)?;
+    let report = Guest::new(&lab, &namespace).run(&locks_script())?;
+    let log = server.log();
+    ensure!(report.code == Some(0), "{}\nserver:\n{log}", report.console);
+    Ok(())
+}
+
+/// What the guest does: who finds the file locked fails or waits; a close unlocks it.
+fn locks_script() -> String {
+    let (name, password) = (ALICE.name, ALICE.password);
+    format!(
+        r#"set -ex
+modprobe cifs
+for mount in a b; do
+    mkdir -p /mnt/$mount
+    mount -t cifs //{HOST_ADDRESS}/data /mnt/$mount \
+        -o username={name},password='{password}',vers=3.1.1,nosharesock
+done
+exec 8<>/mnt/a/file
+exec 9<>/mnt/b/file
+flock -n 8
+if flock -n 9; then exit 98; fi
+(sleep 1; flock -u 8) &
+flock 9
+if flock -n 8; then exit 97; fi
+exec 9>&-
+flock -n 8
+exec 8>&-
+rm /mnt/a/file
+umount /mnt/a /mnt/b
+exit 0
+"#
+    )
 }
 
 fn works_on_a_mount(options: &str) -> Result<()> {

@@ -102,14 +102,16 @@ fn text(site: &Site<'_>) -> String {
             encryption_required,
             users,
             guests,
+            oplocks,
         } = share;
         let yes = |flag: bool| if flag { "yes" } else { "no" };
         let path = path.display();
         let _ = write!(
             text,
-            "[{name}]\npath = {path}\nread only = {}\nguest ok = {}\n",
+            "[{name}]\npath = {path}\nread only = {}\nguest ok = {}\noplocks = {}\n",
             yes(*read_only),
-            yes(*guests)
+            yes(*guests),
+            yes(*oplocks)
         );
         if *encryption_required {
             text.push_str("server smb encrypt = required\n");

@@ -116,6 +116,7 @@ fn share(share: &Share) -> Value {
         encryption_required,
         users,
         guests,
+        oplocks,
     } = share;
     let mut table = Table::new();
     table.insert("name".into(), name.as_str().into());
@@ -123,6 +124,7 @@ fn share(share: &Share) -> Value {
     table.insert("read_only".into(), (*read_only).into());
     table.insert("encryption_required".into(), (*encryption_required).into());
     table.insert("guest".into(), (*guests).into());
+    table.insert("oplocks".into(), (*oplocks).into());
     if !users.is_empty() {
         table.insert("users".into(), strings(users));
     }
