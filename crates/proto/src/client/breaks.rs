@@ -1,5 +1,7 @@
 //! Oplocks and leases that the server takes away. \[MS-SMB2\] 3.2.5.19
 
+use alloc::collections::{BTreeMap, VecDeque};
+
 use wire::access::OplockLevel;
 use wire::create_context::LeaseState;
 use wire::oplock_break::{LeaseBreakFlags, LeaseBreakNotification, Notification, OplockBreak};
@@ -27,18 +29,66 @@ pub(super) struct Caching {
     pub(super) driver_acknowledges: bool,
 }
 
-/// Takes note of what a step's answer says of oplocks.
+/// Breaks that are kept for opens that are not known yet.
+const EARLY_MAX: usize = 16;
+
+/// What the opens of a session let us cache. As long as the driver's opens.
+#[derive(Debug, Default)]
+pub(super) struct CachingTable {
+    opens: BTreeMap<FileId, Caching>,
+    /// Breaks that came on one channel before the answer to the CREATE on another: they are
+    /// acknowledged when that is there. The oldest go first, and the server waits for those in
+    /// vain.
+    early: VecDeque<Early>,
+}
+
+/// A break of something that is not known yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Early {
+    Oplock(FileId, OplockLevel),
+    Lease(Guid, u32),
+}
+
+impl CachingTable {
+    fn keep_early(&mut self, early: Early) {
+        if self.early.len() == EARLY_MAX {
+            self.early.pop_front();
+        }
+        self.early.push_back(early);
+    }
+
+    /// The acknowledgement that an open owes from the start.
+    fn insert(&mut self, id: FileId, mut caching: Caching) -> Option<Step> {
+        let is_meant = |early: &Early| match *early {
+            Early::Oplock(file, _) => file == id,
+            Early::Lease(key, _) => caching.lease == Some(key),
+        };
+        let index = self.early.iter().position(is_meant);
+        let early = index.and_then(|index| self.early.remove(index));
+        let step = early.map(|early| match early {
+            Early::Oplock(file, level) => {
+                caching.level = level;
+                Step::AcknowledgeOplock { file, level }
+            }
+            Early::Lease(key, state) => Step::AcknowledgeLease { key, state },
+        });
+        self.opens.insert(id, caching);
+        step.filter(|_| !caching.driver_acknowledges)
+    }
+}
+
+/// Takes note of what a step's answer says of oplocks. What is to be acknowledged at once.
 pub(super) fn learn(
     session: &Session,
     request: &Request,
     index: usize,
     results: &[Option<Result<Reply, Failure>>],
     reply: &Reply,
-) {
+) -> Option<Step> {
     match (&request.steps[index], reply) {
         (Step::Create(create), Reply::Created(created)) => {
             if created.oplock == OplockLevel::NONE {
-                return;
+                return None;
             }
             let is_lease = created.oplock == OplockLevel::LEASE;
             let caching = Caching {
@@ -48,14 +98,14 @@ pub(super) fn learn(
                 lease: create.lease.map(|(key, _)| key).filter(|_| is_lease),
                 driver_acknowledges: create.driver_acknowledges,
             };
-            session.caching.lock().insert(created.file_id, caching);
+            session.caching.lock().insert(created.file_id, caching)
         }
         (Step::Close { file, .. }, _) => {
-            if let Some(id) = resolve(*file, &results[..index]) {
-                session.caching.lock().remove(&id);
-            }
+            let id = resolve(*file, &results[..index])?;
+            session.caching.lock().opens.remove(&id);
+            None
         }
-        _ => {}
+        _ => None,
     }
 }
 
@@ -109,11 +159,15 @@ impl Connection {
         } = told;
         let known = {
             let mut table = session.caching.lock();
-            table.get_mut(&file_id).map(|caching| {
+            let known = table.opens.get_mut(&file_id).map(|caching| {
                 let before = *caching;
                 caching.level = level;
                 before
-            })
+            });
+            if known.is_none() {
+                table.keep_early(Early::Oplock(file_id, level));
+            }
+            known
         };
         effects.push(Effect::OplockBreak { file_id, level });
         // Level II goes without a word. [MS-SMB2] 3.2.5.19.1
@@ -123,7 +177,7 @@ impl Connection {
                 file: file_id,
                 level,
             };
-            self.send_own(&step, caching.tree, caching.seal, effects);
+            self.send_own(step, caching.tree, caching.seal, effects);
         }
     }
 
@@ -134,15 +188,19 @@ impl Connection {
         effects: &mut Effects,
     ) {
         let (key, LeaseState(state)) = (told.lease_key, told.new_lease_state);
+        let is_due = told.flags.contains(LeaseBreakFlags::ACK_REQUIRED);
         let holder = {
-            let table = session.caching.lock();
-            table.values().find(|c| c.lease == Some(key)).copied()
+            let mut table = session.caching.lock();
+            let holder = table.opens.values().find(|c| c.lease == Some(key)).copied();
+            if holder.is_none() && is_due {
+                table.keep_early(Early::Lease(key, state));
+            }
+            holder
         };
         effects.push(Effect::LeaseBreak { key, state });
-        let is_due = told.flags.contains(LeaseBreakFlags::ACK_REQUIRED);
         let holder = holder.filter(|holder| is_due && !holder.driver_acknowledges);
         if let Some(Caching { tree, seal, .. }) = holder {
-            self.send_own(&Step::AcknowledgeLease { key, state }, tree, seal, effects);
+            self.send_own(Step::AcknowledgeLease { key, state }, tree, seal, effects);
         }
     }
 
@@ -164,11 +222,11 @@ impl Connection {
                 };
                 let file = FileRef::Id(opened.file_id);
                 let step = Step::Close { file, query: false };
-                self.send_own(&step, pending.tree, seal, effects);
+                self.send_own(step, pending.tree, seal, effects);
             }
             Command::TREE_CONNECT => {
                 let tree = message.header.tree_id();
-                self.send_own(&Step::TreeDisconnect, tree, seal, effects);
+                self.send_own(Step::TreeDisconnect, tree, seal, effects);
             }
             _ => {}
         }

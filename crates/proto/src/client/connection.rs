@@ -1,21 +1,21 @@
 //! One transport connection. \[MS-SMB2\] 3.2.1.2
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
 use crypto::{PreauthHash, SigningKey};
-use wire::MessageId;
 use wire::dialect::SecurityMode;
+use wire::{MessageId, TreeId};
 
 use super::config::Config;
 use super::credits::{self, Credits};
 use super::effect::{Effect, Effects, Failure, Fate, RequestId, Violation};
 use super::encode;
 use super::flight::{Flight, Pending, Queue, Waiting};
-use super::request::Request;
+use super::request::{Request, Step};
 use super::session::{Negotiated, Session};
 use super::session_setup::Login;
 use crate::effect::{Inbound, Instant, Now};
@@ -71,6 +71,12 @@ pub struct Connection {
     pub(super) begged: Option<u32>,
     pub(super) flights: BTreeMap<RequestId, Flight>,
     pub(super) pending: BTreeMap<MessageId, Pending>,
+    /// Acknowledgements and such that wait for a credit: step, tree, whether the share is sealed.
+    pub(super) owed: VecDeque<(Step, Option<TreeId>, bool)>,
+    /// Bytes of the flights.
+    pub(super) flying: u64,
+    /// Requests that the server put off, and when they are sent again.
+    pub(super) put_off: BTreeMap<(Instant, RequestId), Waiting>,
     /// When requests are given up on.
     pub(super) deadlines: BTreeSet<(Instant, RequestId)>,
     pub(super) login_deadline: Option<Instant>,
@@ -111,6 +117,9 @@ impl Connection {
             begged: None,
             flights: BTreeMap::new(),
             pending: BTreeMap::new(),
+            owed: VecDeque::new(),
+            flying: 0,
+            put_off: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             login_deadline: None,
             heard: Instant::default(),
@@ -137,9 +146,12 @@ impl Connection {
     /// Asks for something. It goes out when the login is done and the server's credits allow it.
     ///
     /// # Panics
-    /// When the request has no steps, or its number is that of another one that is unanswered.
+    /// When the request has no steps, or more than one READ or WRITE, or its number is that of another one that is unanswered.
     pub fn request(&mut self, now: Now, id: RequestId, request: Request, effects: &mut Effects) {
         assert!(!request.steps.is_empty(), "a request asks for something");
+        let is = |what: fn(&Step) -> bool| request.steps.iter().filter(|step| what(step)).count();
+        assert!(is(|step| matches!(step, Step::Read { .. })) <= 1);
+        assert!(is(|step| matches!(step, Step::Write { .. })) <= 1);
         assert!(
             !self.flights.contains_key(&id),
             "a request has its own number"
@@ -194,12 +206,12 @@ impl Connection {
 
     /// Bytes that these send and ask for.
     pub fn bytes_in_flight(&self) -> u64 {
-        self.flights.values().map(|flight| flight.bytes).sum()
+        self.flying
     }
 
     /// Requests that wait to be sent.
     pub fn requests_queued(&self) -> usize {
-        self.queue.len()
+        self.queue.len() + self.put_off.len()
     }
 
     /// Bytes that these send and ask for.
@@ -228,6 +240,7 @@ impl Connection {
             id,
             charge: 0,
             bytes: 0,
+            retries: 0,
             request,
         };
         for step in &waiting.request.steps {
@@ -304,7 +317,7 @@ impl Connection {
         effects: &mut Effects,
     ) {
         match result {
-            Ok(()) => self.pump(now, effects),
+            Ok(()) => self.send_put_off(now, effects),
             Err(violation) => self.end(violation, effects),
         }
     }
@@ -320,8 +333,12 @@ impl Connection {
         self.pending.clear();
         self.deadlines.clear();
         self.unvalidated.clear();
+        self.flying = 0;
         while let Some((id, flight)) = self.flights.pop_first() {
             effects.push(Effect::Lost(id, flight.request, Fate::Sent));
+        }
+        while let Some((_, waiting)) = self.put_off.pop_first() {
+            effects.push(Effect::Lost(waiting.id, waiting.request, Fate::Sent));
         }
         while let Some(waiting) = self.queue.pop() {
             effects.push(Effect::Lost(waiting.id, waiting.request, Fate::Unsent));

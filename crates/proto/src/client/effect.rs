@@ -77,7 +77,7 @@ pub enum Effect {
         state: u32,
     },
     /// End the connection: nothing more will be said. All that is unanswered was given back with
-    /// [`Effect::Lost`] before.
+    /// [`Effect::Lost`] before; what is asked later comes back in the same way.
     Disconnect(Violation),
 }
 
@@ -124,7 +124,8 @@ pub enum Expect {
         head: usize,
         /// Whose data follow.
         request: RequestId,
-        /// Bytes; never more than the request asked for.
+        /// Bytes; never more than the request asked for. The destination must stay until they
+        /// are there, even if the request is given up on meanwhile.
         len: u32,
     },
 }

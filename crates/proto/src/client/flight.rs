@@ -23,6 +23,10 @@ pub(super) struct Flight {
     pub(super) bytes: u64,
     /// Whether the driver wants it no more.
     pub(super) is_cancelled: bool,
+    /// Session.ChannelSequence when it was sent.
+    pub(super) sequence: u16,
+    /// How often the server put it off.
+    pub(super) retries: u8,
 }
 
 /// A message that was sent and has got no final answer.
@@ -74,6 +78,8 @@ pub(super) struct Waiting {
     pub(super) charge: u32,
     /// Bytes that it sends and asks for.
     pub(super) bytes: u64,
+    /// How often the server put it off.
+    pub(super) retries: u8,
 }
 
 /// How many requests may overtake the first one that waits. It costs many credits, and those
@@ -87,10 +93,12 @@ const LOOK_AHEAD: usize = 64;
 pub(super) struct Queue {
     waiting: VecDeque<Waiting>,
     overtakers: u32,
+    bytes: u64,
 }
 
 impl Queue {
     pub(super) fn push(&mut self, waiting: Waiting) {
+        self.bytes += waiting.bytes;
         self.waiting.push_back(waiting);
     }
 
@@ -100,7 +108,7 @@ impl Queue {
 
     /// Bytes of all that wait.
     pub(super) fn bytes(&self) -> u64 {
-        self.waiting.iter().map(|waiting| waiting.bytes).sum()
+        self.bytes
     }
 
     /// The first one.
@@ -115,25 +123,31 @@ impl Queue {
             false => 1,
         };
         let index = self.waiting.iter().take(depth).position(may_go)?;
-        match index {
-            0 => self.overtakers = 0,
-            _ => self.overtakers += 1,
+        let overtakers = self.overtakers + 1;
+        let taken = self.take_at(index);
+        if index > 0 {
+            self.overtakers = overtakers;
         }
-        self.waiting.remove(index)
+        taken
     }
 
     /// Takes this one.
     pub(super) fn remove(&mut self, id: RequestId) -> Option<Waiting> {
         let index = self.waiting.iter().position(|waiting| waiting.id == id)?;
-        if index == 0 {
-            self.overtakers = 0;
-        }
-        self.waiting.remove(index)
+        self.take_at(index)
     }
 
     /// Takes the first one.
     pub(super) fn pop(&mut self) -> Option<Waiting> {
-        self.overtakers = 0;
-        self.waiting.pop_front()
+        self.take_at(0)
+    }
+
+    fn take_at(&mut self, index: usize) -> Option<Waiting> {
+        let taken = self.waiting.remove(index)?;
+        self.bytes -= taken.bytes;
+        if index == 0 {
+            self.overtakers = 0;
+        }
+        Some(taken)
     }
 }

@@ -25,6 +25,7 @@ mod encode;
 mod expect;
 mod flight;
 mod negotiate;
+mod put_off;
 mod receive;
 pub mod replay;
 pub mod request;

@@ -6,8 +6,9 @@ use wire::compound::Members;
 use wire::header::Target;
 use wire::{Command, DecodeError, Flags, Header, MessageId, Status, transform};
 
+use super::breaks::learn;
 use super::connection::Connection;
-use super::effect::{Effects, RequestId, Violation};
+use super::effect::{Effect, Effects, RequestId, Violation};
 use super::flight::{Owner, Pending};
 use super::request::{ReadData, Reply, Step};
 
@@ -258,10 +259,10 @@ impl Connection {
         let flight = self.flights.get_mut(&id).expect("its step is pending");
         let step = &flight.request.steps[index];
         let result = super::answer::reply(step, message, flight.is_cancelled);
-        if let Ok(reply) = &result {
-            let request = &flight.request;
-            super::breaks::learn(&session, request, index, &flight.results, reply);
-        }
+        let request = &flight.request;
+        let due = (result.as_ref().ok())
+            .and_then(|reply| learn(&session, request, index, &flight.results, reply))
+            .map(|step| (step, request.tree, request.seal));
         if let (Ok(Reply::Read(ReadData::Inbound(_))), true) = (&result, flight.results.len() > 1) {
             self.fresh_reads.push(id);
         }
@@ -271,6 +272,9 @@ impl Connection {
             _ => None,
         };
         flight.results[index] = Some(result);
+        if let Some((step, tree, seal)) = due {
+            self.send_own(step, tree, seal, effects);
+        }
         if is_tree && !self.is_validated {
             self.validate(id, tree, effects)?;
         }
@@ -286,12 +290,13 @@ impl Connection {
         if flight.results.iter().any(Option::is_none) || self.unvalidated.contains(&id) {
             return;
         }
-        let flight = self.flights.remove(&id).expect("it was there");
-        if let Some(deadline) = flight.deadline {
-            self.deadlines.remove(&(deadline, id));
+        let flight = self.land(id).expect("it was there");
+        if let Some(at) = self.retry_at(&flight) {
+            self.put_off(at, id, flight);
+            return;
         }
         let results = flight.results.into_iter().flatten().collect();
-        effects.push(super::effect::Effect::Answer(id, results));
+        effects.push(Effect::Answer(id, results));
     }
 }
 

@@ -21,6 +21,10 @@ use crate::seal::{Seal, Sign};
 /// What stands in every request where a process id once was; cifs.ko and Windows send the same.
 const PROCESS_ID: u32 = 0xFEFF;
 
+/// Acknowledgements and such that wait for a credit. A server that breaks more oplocks than this
+/// while it grants nothing waits for the rest in vain.
+const OWED_MAX: usize = 64;
+
 /// What the headers of a frame have in common.
 #[derive(Clone, Default)]
 pub(super) struct Envelope {
@@ -40,6 +44,7 @@ impl Connection {
         if self.phase != Phase::Ready {
             return;
         }
+        self.send_owed(effects);
         loop {
             let credits = &self.credits;
             match self.queue.take(|waiting| credits.allow(waiting.charge)) {
@@ -62,7 +67,7 @@ impl Connection {
         }
         if self.begged.replace(free).is_none_or(|before| before < free) {
             self.credits.aim_for(charge);
-            self.send_own(&Step::Echo, None, false, effects);
+            self.send_echo(effects);
             return false;
         }
         self.begged = None;
@@ -78,6 +83,7 @@ impl Connection {
             request,
             charge: _,
             bytes,
+            retries,
         } = waiting;
         self.begged = None;
         let envelope = self.envelope_of(id, &request);
@@ -110,7 +116,10 @@ impl Connection {
             deadline,
             bytes,
             is_cancelled: false,
+            sequence: self.sequence(),
+            retries,
         };
+        self.flying += bytes;
         self.flights.insert(id, flight);
         self.push(messages, seal, effects);
     }
@@ -161,16 +170,34 @@ impl Connection {
         Some(session.seal().expect("what cannot be sealed was refused"))
     }
 
-    /// Sends a step of the connection's own, if there is a credit for it.
+    /// Sends a step of the connection's own, before all that waits: an acknowledgement, or what
+    /// tidies up.
     pub(super) fn send_own(
         &mut self,
-        step: &Step,
+        step: Step,
         tree: Option<TreeId>,
         seal: bool,
         effects: &mut Effects,
     ) {
-        let envelope = self.envelope(tree, seal, false);
-        self.send_step(step, Owner::Own, &envelope, effects);
+        if self.owed.len() < OWED_MAX {
+            self.owed.push_back((step, tree, seal));
+        }
+        self.send_owed(effects);
+    }
+
+    fn send_owed(&mut self, effects: &mut Effects) {
+        while self.credits.free() > 0
+            && let Some((step, tree, seal)) = self.owed.pop_front()
+        {
+            let envelope = self.envelope(tree, seal, false);
+            self.send_step(&step, Owner::Own, &envelope, effects);
+        }
+    }
+
+    /// Sends an ECHO, if there is a credit for it.
+    pub(super) fn send_echo(&mut self, effects: &mut Effects) {
+        let envelope = self.envelope(None, false, false);
+        self.send_step(&Step::Echo, Owner::Own, &envelope, effects);
     }
 
     /// Sends one step, if there is a credit for it; whether there was.
@@ -284,8 +311,7 @@ impl Connection {
         if envelope.is_replay && is_3 {
             flags |= Flags::REPLAY_OPERATION;
         }
-        let session = self.session.as_ref().filter(|_| is_3);
-        let sequence = session.map_or(0, |session| session.channel_sequence());
+        let sequence = if is_3 { self.sequence() } else { 0 };
         Header {
             credit_charge: 0,
             status: Status(sequence.into()),
@@ -301,6 +327,12 @@ impl Connection {
             session_id: envelope.session_id,
             signature: [0; 16],
         }
+    }
+
+    /// Session.ChannelSequence.
+    fn sequence(&self) -> u16 {
+        let session = self.session.as_ref();
+        session.map_or(0, |session| session.channel_sequence())
     }
 
     /// Writes the header.

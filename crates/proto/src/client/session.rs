@@ -1,15 +1,14 @@
 //! What the channels of one login share. \[MS-SMB2\] 3.2.1.3
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 use crypto::{Cipher, SealingKey, SigningAlgorithm, SigningKey};
 use spin::Mutex;
 use wire::dialect::{Capabilities, Dialect};
-use wire::{FileId, Guid, SessionId};
+use wire::{Guid, SessionId};
 
-use super::breaks::Caching;
+use super::breaks::CachingTable;
 use super::credits;
 use crate::seal::Seal;
 
@@ -37,7 +36,7 @@ pub struct Session {
     pub(super) channel_sequence: AtomicU16,
     /// The opens that have an oplock or a lease: a break may come on any channel. Taken for the
     /// CREATE and CLOSE of such opens and for breaks, never across a call.
-    pub(super) caching: Mutex<BTreeMap<FileId, Caching>>,
+    pub(super) caching: Mutex<CachingTable>,
 }
 
 /// What NEGOTIATE brought. \[MS-SMB2\] 3.2.1.2

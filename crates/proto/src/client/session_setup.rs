@@ -1,6 +1,5 @@
 //! SESSION_SETUP: log in, or bind to a session that is logged in. \[MS-SMB2\] 3.2.4.2.3, 3.2.5.3
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -234,7 +233,7 @@ impl Connection {
             sealing: None,
             next_nonce: AtomicU64::new(1),
             channel_sequence: AtomicU16::new(0),
-            caching: Mutex::new(BTreeMap::new()),
+            caching: Mutex::default(),
             negotiated,
         };
         if !is_guest {

@@ -1,6 +1,8 @@
 //! What happens when nothing happens: requests and logins that take too long, a server that says
 //! nothing. \[MS-SMB2\] 3.2.6
 
+use alloc::vec;
+
 use wire::{Command, MessageId};
 
 use super::connection::{Connection, Phase};
@@ -24,7 +26,9 @@ impl Connection {
             Phase::LoggingIn => self.login_deadline,
             Phase::Ready => {
                 let request = self.deadlines.first().map(|(at, _)| *at);
-                Some(request.map_or(self.silence(), |at| at.min(self.silence())))
+                let again = self.put_off.keys().next().map(|(at, _)| *at);
+                let first = request.into_iter().chain(again).min();
+                Some(first.map_or(self.silence(), |at| at.min(self.silence())))
             }
         }
     }
@@ -58,6 +62,7 @@ impl Connection {
             }
             self.give_up(id, effects);
         }
+        self.send_put_off(now, effects);
         if self.silence() > now.instant {
             return;
         }
@@ -66,15 +71,12 @@ impl Connection {
             return;
         }
         self.is_echoing = true;
-        self.send_own(&Step::Echo, None, false, effects);
+        self.send_echo(effects);
     }
 
     /// Gives up on a request that takes too long. Its late answer is swallowed.
     fn give_up(&mut self, id: RequestId, effects: &mut Effects) {
-        let flight = self.flights.remove(&id).expect("what has a deadline flies");
-        if let Some(at) = flight.deadline {
-            self.deadlines.remove(&(at, id));
-        }
+        let flight = self.land(id).expect("what has a deadline flies");
         self.unvalidated.retain(|waiting| *waiting != id);
         for (index, message) in flight.ids.iter().enumerate() {
             self.abandon(*message, &flight, index);
@@ -99,6 +101,16 @@ impl Connection {
         };
     }
 
+    /// Takes a request out of those that fly.
+    pub(super) fn land(&mut self, id: RequestId) -> Option<Flight> {
+        let flight = self.flights.remove(&id)?;
+        if let Some(at) = flight.deadline {
+            self.deadlines.remove(&(at, id));
+        }
+        self.flying -= flight.bytes;
+        Some(flight)
+    }
+
     /// Gives up on a request because the driver wants it no more. One that was not sent is
     /// answered at once; for one that was the server is told, and its answer says what came of
     /// it. \[MS-SMB2\] 3.2.4.24
@@ -108,6 +120,12 @@ impl Connection {
             let results = results.map(|_| Err::<Reply, _>(Failure::Cancelled));
             effects.push(Effect::Answer(id, results.collect()));
             self.pump(now, effects);
+            return;
+        }
+        let put_off = self.put_off.keys().find(|(_, waiting)| *waiting == id);
+        if let Some(key) = put_off.copied() {
+            self.put_off.remove(&key);
+            effects.push(Effect::Answer(id, vec![Err(Failure::Cancelled)]));
             return;
         }
         let Some(flight) = self.flights.get_mut(&id) else {
