@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use net::Transport;
-use proto::client::channels::RESENDS_MAX;
-use proto::client::replay::{self, Plan};
+use proto::client::replay;
 use proto::client::{Fate, Request, RequestId, Session};
 use ring::{SendError, Sender};
 
@@ -128,9 +127,6 @@ impl Dispatch {
         let before = channels.list.len();
         channels.list.retain(|channel| channel.key != key);
         let was_there = channels.list.len() < before;
-        if let Some(session) = self.session().filter(|_| was_there) {
-            session.channel_lost();
-        }
         if was_there && channels.list.is_empty() {
             channels.ended.get_or_insert_with(|| reason.into());
         }
@@ -187,14 +183,12 @@ impl Dispatch {
     /// A channel was lost with this request on it.
     pub(crate) fn lost(&self, mut call: Box<Call>, fate: Fate, reason: &Arc<str>) {
         let request = call.request.as_mut().expect("given back with the channel");
-        let session = self.session().expect("what was sent has a session");
-        let plan = replay::plan(request, fate, session.negotiated.dialect);
-        if plan == Plan::GiveUp || request.resent >= RESENDS_MAX {
-            return call.fail(Cause::Lost(Arc::clone(reason)));
+        let session = self.session();
+        if session.is_some_and(|session| replay::resend(request, fate, session)) {
+            self.submit(call);
+        } else {
+            call.fail(Cause::Lost(Arc::clone(reason)));
         }
-        request.resent += 1;
-        request.is_replay |= plan == Plan::Replay;
-        self.submit(call);
     }
 
     /// Nobody waits for the answer any more.

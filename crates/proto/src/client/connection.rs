@@ -333,7 +333,11 @@ impl Connection {
         self.pending.clear();
         self.deadlines.clear();
         self.unvalidated.clear();
+        self.owed.clear();
         self.flying = 0;
+        if let Some(session) = &self.session {
+            session.channel_lost();
+        }
         while let Some((id, flight)) = self.flights.pop_first() {
             effects.push(Effect::Lost(id, flight.request, Fate::Sent));
         }

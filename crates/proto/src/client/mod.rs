@@ -5,7 +5,7 @@
 //! what comes back to what was asked. A [`Session`] is what the channels of one login share: keys
 //! and the counter of nonces. Which channel a request takes, and whether a request whose channel
 //! was lost is sent again on another one, is the driver's to choose among what
-//! [`replay::plan`](replay) allows.
+//! [`replay`] allows.
 //!
 //! The driver gives a connection what came in and takes out of [`Effects`] what is to be done, as
 //! on the server's side. Bulk data is never seen: the driver keeps the source of a WRITE and the
@@ -16,7 +16,6 @@
 
 mod answer;
 mod breaks;
-pub mod channels;
 pub mod config;
 mod connection;
 mod credits;

@@ -18,6 +18,7 @@ use wire::query_info::InfoType;
 
 use super::effect::Fate;
 use super::request::{Create, FileRef, Request, Step};
+use super::session::Session;
 
 /// What to do with a request that got no answer, while another channel of its session lives.
 /// The later, the better.
@@ -30,6 +31,26 @@ pub enum Plan {
     Replay,
     /// Send it as it is.
     Again,
+}
+
+/// How often a request is sent again before it is given up on: channels that it breaks, one after
+/// the other, are not worth more of them.
+pub const RESENDS_MAX: u8 = 4;
+
+/// Makes a request of a lost channel ready to be sent on another one of `session`. `false`: it is
+/// given up on.
+#[must_use]
+pub fn resend(request: &mut Request, fate: Fate, session: &Session) -> bool {
+    let plan = plan(request, fate, session.negotiated.dialect);
+    if plan == Plan::GiveUp || request.resent >= RESENDS_MAX {
+        return false;
+    }
+    if fate == Fate::Sent {
+        request.resent += 1;
+    }
+    // Once a replay, always one: the first may still come.
+    request.is_replay |= plan == Plan::Replay;
+    true
 }
 
 /// Offset of a WRITE that appends. \[MS-FSA\] 2.1.5.3

@@ -89,8 +89,9 @@ impl Session {
         self.channel_sequence.load(Ordering::Acquire)
     }
 
-    /// Takes note that a channel is lost, before what was lost with it is sent again: from now on
-    /// the server refuses what may still come from the old one. \[MS-SMB2\] 3.2.7.1
+    /// Takes note that a channel is lost, before what was lost with it is given back: once anything
+    /// carries the new sequence the server refuses what may still come from the old channel. A
+    /// connection that ends does it. \[MS-SMB2\] 3.2.7.1
     pub fn channel_lost(&self) {
         self.channel_sequence.fetch_add(1, Ordering::AcqRel);
     }

@@ -18,7 +18,7 @@ mod link;
 mod credits_and_time_are_kept;
 mod files_are_written_and_read_in_every_dialect;
 mod login_is_believed_only_with_proof;
+mod lost_requests_are_sent_again_where_that_is_safe;
 mod oplocks_are_given_back_when_asked;
-mod requests_take_the_channel_with_the_least_to_do;
 mod server_that_lies_is_found_out;
 mod what_is_protected_stays_protected;
