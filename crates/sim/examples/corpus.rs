@@ -1,10 +1,11 @@
 //! Writes the seeds of the fuzzers into a folder: `cargo run -p smbeam-sim --example corpus
-//! fuzz/corpus`. They are what the clients of calm runs send, and scripts at random.
+//! fuzz/corpus`. They are what the clients of calm runs send, what
+//! a client hears, and scripts at random.
 
 use std::path::Path;
 use std::{env, fs, io};
 
-use smbeam_sim::fuzz::{capture, frames, script};
+use smbeam_sim::fuzz::{capture, client_frames, client_script, frames, script};
 
 /// Runs from which frames are taken.
 const RUNS: u64 = 12;
@@ -34,6 +35,10 @@ fn main() -> io::Result<()> {
             &format!("script-{seed}"),
             &script,
         )?;
+        let answers = client_frames(seed);
+        put(root, "client_bytes", &format!("answers-{seed}"), &answers)?;
+        let script = client_script(seed, 200);
+        put(root, "client_bytes", &format!("script-{seed}"), &script)?;
         if seed < 3 {
             put_messages(root, seed, &sent)?;
         }

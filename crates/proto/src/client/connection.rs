@@ -82,8 +82,8 @@ pub struct Connection {
     pub(super) login_deadline: Option<Instant>,
     /// When something came last.
     pub(super) heard: Instant,
-    /// Whether an ECHO was sent since.
-    pub(super) is_echoing: bool,
+    /// When an ECHO was sent since.
+    pub(super) echoed: Option<Instant>,
     /// Bytes of the longest answer that was asked for.
     pub(super) longest_answer: u64,
     /// READs of compounds that were answered in the frame at hand.
@@ -123,7 +123,7 @@ impl Connection {
             deadlines: BTreeSet::new(),
             login_deadline: None,
             heard: Instant::default(),
-            is_echoing: false,
+            echoed: None,
             longest_answer: 0,
             fresh_reads: Vec::new(),
             scratch: Vec::new(),

@@ -16,7 +16,7 @@ impl Connection {
     /// Takes note that bytes came, though perhaps no whole frame yet: the server lives.
     pub fn heard(&mut self, now: Now) {
         self.heard = now.instant;
-        self.is_echoing = false;
+        self.echoed = None;
     }
 
     /// When [`Connection::timeout`] wants to be called at the latest.
@@ -35,11 +35,9 @@ impl Connection {
 
     /// When the silence has lasted for long enough to ask, or to give up.
     fn silence(&self) -> Instant {
-        let asked = self.heard.after(self.config.echo_interval);
-        match self.is_echoing {
-            true => asked.after(self.config.echo_interval),
-            false => asked,
-        }
+        // Whoever slept for an hour asks first, and then waits for the answer.
+        let since = self.echoed.unwrap_or(self.heard);
+        since.after(self.config.echo_interval)
     }
 
     /// Does what is due.
@@ -66,11 +64,11 @@ impl Connection {
         if self.silence() > now.instant {
             return;
         }
-        if self.is_echoing {
+        if self.echoed.is_some() {
             self.end(Violation::TimedOut, effects);
             return;
         }
-        self.is_echoing = true;
+        self.echoed = Some(now.instant);
         self.send_echo(effects);
     }
 

@@ -359,6 +359,16 @@ fn a_silent_server_is_asked_and_then_left() {
 }
 
 #[test]
+fn a_client_that_slept_asks_before_it_leaves() {
+    let mut rig = Rig::new(|_| {});
+    let (mut link, _) = Link::in_share(&mut rig, config());
+    pass(&mut link, Duration::from_secs(3600));
+    assert_eq!(link.ended, None);
+    link.run(&mut rig);
+    assert_eq!(link.ended, None);
+}
+
+#[test]
 fn a_server_that_answers_is_not_left() {
     let mut rig = Rig::new(|_| {});
     let (mut link, _) = Link::in_share(&mut rig, config());

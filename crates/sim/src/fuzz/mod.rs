@@ -1,17 +1,19 @@
 //! What the fuzzers run: one function for each target of `fuzz/`, from any bytes. None of them
 //! may panic. The tests run them over every input that was ever found.
 
+mod client;
 mod decode;
 mod rpc;
 mod server;
 
+pub use client::{client_frames, client_script};
 pub use server::{capture, frames, script};
 
 /// A target.
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name that it has in `fuzz/`.
-pub const TARGETS: [(&str, Target); 11] = [
+pub const TARGETS: [(&str, Target); 12] = [
     ("decode", decode::messages),
     ("tokens", decode::tokens),
     ("nbt", decode::nbt),
@@ -22,6 +24,7 @@ pub const TARGETS: [(&str, Target); 11] = [
     ("rpc", rpc::calls),
     ("pipe", rpc::pipe),
     ("server_bytes", server::bytes),
+    ("client_bytes", client::bytes),
     ("server_operations", server::operations),
 ];
 

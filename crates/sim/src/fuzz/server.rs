@@ -1,5 +1,7 @@
 //! The whole core: any bytes as frames, and a client that does what the bytes say.
 
+use std::collections::VecDeque;
+
 use proto::effect::Now;
 use wire::compound::Members;
 use wire::header::HEADER_LEN;
@@ -36,6 +38,7 @@ pub(super) fn bytes(input: &[u8]) {
             guest.address(&mut frame);
         }
         guest.send(frame).expect("the core keeps its promises");
+        guest.frames.clear();
     }
     guest.leave().expect("nothing is left");
 }
@@ -88,7 +91,7 @@ pub(super) fn operations(input: &[u8]) {
 }
 
 /// A connection and all that it needs, with no time passing.
-struct Guest {
+pub(super) struct Guest {
     world: World,
     host: Host,
     choices: Choices,
@@ -96,10 +99,12 @@ struct Guest {
     session: [u8; 8],
     /// The first header of each answer.
     heard: Vec<Header>,
+    /// The answers, while somebody takes them.
+    pub(super) frames: VecDeque<Vec<u8>>,
 }
 
 impl Guest {
-    fn new(is_open: bool) -> Self {
+    pub(super) fn new(is_open: bool) -> Self {
         let mut choices = Choices::from_seed(0);
         let world = World::new(&Scenario::calm(), choices.fork());
         let mut host = world.host(&mut choices);
@@ -113,6 +118,7 @@ impl Guest {
             next_message: 0,
             session: [0; 8],
             heard: Vec::new(),
+            frames: VecDeque::new(),
         }
     }
 
@@ -139,11 +145,11 @@ impl Guest {
         }
     }
 
-    fn send(&mut self, frame: Vec<u8>) -> Check {
+    pub(super) fn send(&mut self, frame: Vec<u8>) -> Check {
         self.call(|host, around| host.receive(frame, around))
     }
 
-    fn leave(mut self) -> Check {
+    pub(super) fn leave(mut self) -> Check {
         self.call(Host::closed)?;
         assert!(self.host.is_drained(), "{}", self.host.describe());
         self.world.disk().check_idle()
@@ -167,6 +173,7 @@ impl Guest {
                 Wish::Send(frame) => {
                     self.session = session(&frame).unwrap_or(self.session);
                     self.heard.extend(Header::decode(&frame));
+                    self.frames.push_back(frame);
                 }
                 Wish::Notify(..) | Wish::Disconnect(_) => {}
             }

@@ -1,0 +1,545 @@
+//! The client's core: against any bytes, and against a server's core whose answers are spoiled on
+//! their way.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::client::effect::Leg;
+use proto::client::request::{Create, FileRef, ReadData, Reply};
+use proto::client::{
+    Config, Connection, Effect, Effects, Expect, Failure, Fate, Request, RequestId, Role, Step,
+};
+use proto::effect::{Inbound, Now, Outbound};
+use wire::access::{
+    AccessMask, CreateDisposition, CreateOptions, FileAttributes, OplockLevel, ShareAccess,
+};
+use wire::change_notify::CompletionFilter;
+use wire::compound::Members;
+use wire::fsctl::CtlCode;
+use wire::header::HEADER_LEN;
+use wire::query_info::InfoType;
+use wire::{FileId, Flags, Guid, Header, TreeId};
+
+use super::server::Guest;
+
+/// Steps of one input, at most.
+const STEPS_MAX: usize = 300;
+/// Where the Command, the Flags, the MessageId and the SessionId of a header stand.
+/// \[MS-SMB2\] 2.2.1.2
+const COMMAND: std::ops::Range<usize> = 12..14;
+const FLAGS: std::ops::Range<usize> = 16..20;
+const MESSAGE_ID: std::ops::Range<usize> = 24..32;
+const TREE_ID: std::ops::Range<usize> = 36..40;
+const SESSION_ID: std::ops::Range<usize> = 40..48;
+
+/// A byte of flags, then steps. Flags: the lowest bit has the client logged in and in a share
+/// before the steps; the next one gives answers made of any bytes the ids that are due; the next
+/// one has the server's core answer, and the script spoil its answers. A step is a byte, with what
+/// it needs behind it: a request, a CANCEL, time that passes, or a frame.
+pub(super) fn bytes(input: &[u8]) {
+    follow(input);
+}
+
+/// The same; how many answers were good.
+fn follow(input: &[u8]) -> usize {
+    let Some((flags, input)) = input.split_first() else {
+        return 0;
+    };
+    let mut script = Script(input);
+    let mut customer = Customer::new();
+    if flags & 1 != 0 {
+        customer.enter();
+    }
+    for _ in 0..STEPS_MAX {
+        let Some(step) = script.byte() else {
+            break;
+        };
+        match step % 8 {
+            0 | 1 => customer.ask(&mut script),
+            2 => customer.cancel(&mut script),
+            3 => customer.pass(script.byte().unwrap_or(1)),
+            _ if flags & 4 != 0 => customer.serve(&mut script),
+            _ => {
+                let mut frame = script.piece();
+                if flags & 2 != 0 {
+                    customer.address(&mut frame);
+                }
+                customer.hear(frame);
+            }
+        }
+    }
+    let good = customer.good;
+    customer.leave();
+    good
+}
+
+/// What an input has left.
+struct Script<'a>(&'a [u8]);
+
+impl Script<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn number(&mut self) -> u16 {
+        let low = self.byte().unwrap_or(0);
+        u16::from_le_bytes([low, self.byte().unwrap_or(0)])
+    }
+
+    /// Bytes behind two of length.
+    fn piece(&mut self) -> Vec<u8> {
+        let length = usize::from(self.number()).min(self.0.len());
+        let (piece, rest) = self.0.split_at(length);
+        self.0 = rest;
+        piece.to_vec()
+    }
+}
+
+/// A client, with a server at hand.
+struct Customer {
+    client: Connection,
+    guest: Guest,
+    now: Now,
+    /// What was asked and is unanswered.
+    asked: BTreeMap<RequestId, Request>,
+    /// What the client sent that nobody answered.
+    sent: VecDeque<Vec<u8>>,
+    legs: usize,
+    next: u64,
+    tree: TreeId,
+    file: FileId,
+    is_over: bool,
+    /// Answers that were good.
+    good: usize,
+}
+
+impl Customer {
+    fn new() -> Self {
+        let mut config = Config::new(Guid([1; 16]), "sim");
+        config.allow_guest = true;
+        config.credits = 40;
+        let client = Connection::new(Arc::new(config), Role::First, &[7; 32]);
+        let mut customer = Self {
+            client,
+            guest: Guest::new(true),
+            now: Now::default(),
+            asked: BTreeMap::new(),
+            sent: VecDeque::new(),
+            legs: 0,
+            next: 0,
+            tree: TreeId(1),
+            file: FileId::default(),
+            is_over: false,
+            good: 0,
+        };
+        customer.call(Connection::start);
+        customer
+    }
+
+    /// Logs in, enters the share and opens a file, undisturbed.
+    fn enter(&mut self) {
+        self.submit(None, Step::TreeConnect("data".into()));
+        self.submit_all();
+        self.submit(Some(self.tree), Step::Create(create(0)));
+        self.submit_all();
+    }
+
+    fn submit_all(&mut self) {
+        let mut honest = Script(&[]);
+        while !self.sent.is_empty() {
+            self.serve(&mut honest);
+        }
+    }
+
+    fn submit(&mut self, tree: Option<TreeId>, step: Step) {
+        self.submit_request(Request::new(tree, vec![step]));
+    }
+
+    fn submit_request(&mut self, request: Request) {
+        self.next += 1;
+        let id = RequestId(self.next);
+        self.asked.insert(id, request.clone());
+        self.call(|client, now, effects| client.request(now, id, request, effects));
+    }
+
+    /// Asks for what the script says.
+    fn ask(&mut self, script: &mut Script<'_>) {
+        let choice = script.byte().unwrap_or(0);
+        let length = u32::from(script.number()) << (choice >> 5);
+        let count = usize::from(choice & 16 != 0) * 2;
+        let mut steps = vec![step(choice & 15, FileRef::Id(self.file), length)];
+        if count > 0 {
+            let inner = step(choice & 7, FileRef::Previous, length);
+            let file = FileRef::Previous;
+            let last = Step::Close { file, query: true };
+            steps = vec![Step::Create(create(choice)), inner, last];
+        }
+        let mut request = Request::new(Some(self.tree), steps);
+        if choice & 32 != 0 {
+            request.timeout = Some(Some(Duration::from_secs(1)));
+        }
+        self.submit_request(request);
+    }
+
+    fn cancel(&mut self, script: &mut Script<'_>) {
+        let index = usize::from(script.byte().unwrap_or(0));
+        let Some(id) = self.asked.keys().nth(index).copied() else {
+            return;
+        };
+        self.call(|client, now, effects| client.cancel(now, id, effects));
+    }
+
+    fn pass(&mut self, seconds: u8) {
+        let duration = Duration::from_secs(seconds.into());
+        self.now.instant = self.now.instant.after(duration);
+        let now = self.now.instant;
+        if self.client.next_timeout().is_some_and(|at| at <= now) {
+            self.call(Connection::timeout);
+        }
+        let next = self.client.next_timeout();
+        assert!(next.is_none_or(|at| at > now), "a timeout is done with");
+    }
+
+    /// Brings the next frame to the server, and its answers back; the script may spoil them.
+    fn serve(&mut self, script: &mut Script<'_>) {
+        let Some(frame) = self.sent.pop_front() else {
+            return;
+        };
+        self.guest
+            .send(frame)
+            .expect("the server keeps its promises");
+        while let Some(mut answer) = self.guest.frames.pop_front() {
+            for _ in 0..script.byte().unwrap_or(0) % 4 {
+                let place = usize::from(script.number()) % (2 * answer.len() + 1);
+                let mask = script.byte().unwrap_or(0);
+                if let Some(byte) = answer.get_mut(place) {
+                    *byte ^= mask;
+                }
+            }
+            self.hear(answer);
+        }
+    }
+
+    /// Makes a frame of any bytes the answer to what was asked first.
+    fn address(&mut self, frame: &mut [u8]) {
+        let Some(asked) = self.sent.pop_front() else {
+            return;
+        };
+        let asked: Vec<&[u8]> = Members::new(&asked).map_while(Result::ok).collect();
+        let lengths: Vec<usize> = (Members::new(frame))
+            .map_while(|member| member.ok().map(<[u8]>::len))
+            .collect();
+        let mut start = 0;
+        for (length, asked) in lengths.into_iter().zip(asked) {
+            let member = &mut frame[start..start + length];
+            start += length;
+            if length < HEADER_LEN {
+                return;
+            }
+            for field in [COMMAND, MESSAGE_ID, TREE_ID] {
+                member[field.clone()].copy_from_slice(&asked[field]);
+            }
+            // Who logs in is told the session by the frame.
+            if asked[SESSION_ID] != [0; 8] {
+                member[SESSION_ID].copy_from_slice(&asked[SESSION_ID]);
+            }
+            member[FLAGS.start] |= Flags::SERVER_TO_REDIR.0 as u8;
+            member[FLAGS.start] &= !(Flags::SIGNED.0 as u8);
+        }
+    }
+
+    /// Gives the client a frame, as a driver does.
+    fn hear(&mut self, mut frame: Vec<u8>) {
+        let mut effects = Effects::new();
+        let now = self.now;
+        let len = frame.len();
+        match self.client.expect(&frame[..len.min(80)], len) {
+            Expect::Split { head, request, len } => {
+                assert!(len <= asked(&self.asked[&request]), "{request:?}");
+                let (head, payload) = frame.split_at_mut(head);
+                assert_eq!(payload.len(), len as usize);
+                self.client.receive_split(now, head, payload, &mut effects);
+            }
+            Expect::Frame => {
+                let bytes = &mut frame;
+                self.client.receive(now, Inbound { bytes }, &mut effects);
+            }
+        }
+        self.perform(effects, len);
+    }
+
+    fn call(&mut self, call: impl FnOnce(&mut Connection, Now, &mut Effects)) {
+        let mut effects = Effects::new();
+        call(&mut self.client, self.now, &mut effects);
+        self.perform(effects, 0);
+    }
+
+    fn perform(&mut self, mut effects: Effects, frame_len: usize) {
+        while let Some(effect) = effects.pop() {
+            let is_late = matches!(effect, Effect::Lost(_, _, Fate::Unsent));
+            assert!(!self.is_over || is_late, "said after the end: {effect:?}");
+            match effect {
+                Effect::Send(outbound) => self.sent.push_back(render(outbound)),
+                Effect::Authenticate(_) => {
+                    self.legs += 1;
+                    let leg = match self.legs {
+                        1 => Leg::Token(b"let me in".to_vec()),
+                        _ => Leg::Done {
+                            session_key: vec![3; 16],
+                        },
+                    };
+                    self.call(|client, now, effects| client.authenticated(now, leg, effects));
+                }
+                Effect::Answer(id, results) => {
+                    let request = self.asked.remove(&id).expect("asked, and not answered");
+                    assert_eq!(request.steps.len(), results.len());
+                    for (step, result) in request.steps.iter().zip(&results) {
+                        self.check(step, result, frame_len);
+                    }
+                }
+                Effect::Lost(id, request, _) => {
+                    let asked = self.asked.remove(&id).expect("asked, and not answered");
+                    assert_eq!(asked.steps.len(), request.steps.len());
+                }
+                Effect::Disconnect(_) => self.is_over = true,
+                Effect::Ready(_) | Effect::OplockBreak { .. } | Effect::LeaseBreak { .. } => {}
+            }
+        }
+    }
+
+    /// No answer says more than was asked for.
+    fn check(&mut self, step: &Step, result: &Result<Reply, Failure>, frame_len: usize) {
+        let Ok(reply) = result else {
+            return;
+        };
+        self.good += 1;
+        match (step, reply) {
+            (Step::Read { length, .. }, Reply::Read(data)) => {
+                let bytes = match data {
+                    ReadData::Placed(len) => *len as usize,
+                    ReadData::Held(bytes) => bytes.len(),
+                    ReadData::Inbound(range) => {
+                        assert!(range.end <= frame_len);
+                        range.len()
+                    }
+                };
+                assert!(bytes <= *length as usize);
+            }
+            (Step::Write { length, .. }, Reply::Written(count)) => assert!(count <= length),
+            (
+                Step::QueryDirectory { length, .. }
+                | Step::QueryInfo { length, .. }
+                | Step::ChangeNotify { length, .. },
+                Reply::Output(output, _),
+            ) => assert!(output.len() <= *length as usize),
+            (Step::Ioctl { max_output, .. }, Reply::Ioctl(output, _)) => {
+                assert!(output.len() <= *max_output as usize);
+            }
+            (Step::Create(_), Reply::Created(created)) => self.file = created.file_id,
+            (Step::TreeConnect(_), Reply::TreeConnected { tree, .. }) => self.tree = *tree,
+            (Step::Close { .. }, Reply::Closed(_)) | (_, Reply::Done) => {}
+            (step, reply) => panic!("{reply:?} answers {step:?}"),
+        }
+    }
+
+    /// The transport is cut: everything comes back.
+    fn leave(mut self) {
+        self.call(Connection::closed);
+        assert!(self.is_over && self.client.is_over());
+        assert!(self.asked.is_empty(), "forgotten: {:?}", self.asked);
+        self.guest.leave().expect("nothing is left");
+    }
+}
+
+/// Bytes that the one READ of a request asks for.
+fn asked(request: &Request) -> u32 {
+    let lengths = request.steps.iter().map(|step| match step {
+        Step::Read { length, .. } => *length,
+        _ => 0,
+    });
+    lengths.max().unwrap_or(0)
+}
+
+fn create(choice: u8) -> Create {
+    let is_leased = choice & 64 != 0;
+    Create {
+        name: format!("file-{}", choice & 3),
+        oplock: match is_leased {
+            true => OplockLevel::LEASE,
+            false => OplockLevel::BATCH,
+        },
+        access: AccessMask::MAXIMUM_ALLOWED,
+        attributes: FileAttributes::NONE,
+        share: ShareAccess::READ | ShareAccess::WRITE | ShareAccess::DELETE,
+        disposition: CreateDisposition::OPEN_IF,
+        options: CreateOptions::NONE,
+        lease: is_leased.then_some((Guid([choice & 3; 16]), 7)),
+        create_guid: None,
+        allocation: None,
+        query_maximal_access: true,
+        driver_acknowledges: choice & 128 != 0,
+    }
+}
+
+/// One of each kind.
+fn step(choice: u8, file: FileRef, length: u32) -> Step {
+    match choice {
+        0 => Step::Read {
+            file,
+            offset: 0,
+            length,
+            minimum: 0,
+        },
+        1 => Step::Write {
+            file,
+            offset: 3,
+            length: length & 0xFFFF,
+            through: false,
+        },
+        2 => Step::QueryInfo {
+            file,
+            info_type: InfoType::FILE,
+            class: 18,
+            additional: 0,
+            length,
+        },
+        3 => Step::QueryDirectory {
+            file,
+            class: 37,
+            restart: true,
+            pattern: "*".into(),
+            length,
+        },
+        4 => Step::ChangeNotify {
+            file,
+            recursive: true,
+            filter: CompletionFilter::FILE_NAME,
+            length,
+        },
+        5 => Step::Ioctl {
+            file: Some(file),
+            code: CtlCode::QUERY_ALLOCATED_RANGES,
+            input: vec![0; 16],
+            max_output: length,
+        },
+        6 => Step::SetInfo {
+            file,
+            info_type: InfoType::FILE,
+            class: 20,
+            additional: 0,
+            buffer: vec![1, 0, 0, 0, 0, 0, 0, 0],
+        },
+        7 => Step::Flush(file),
+        8 => Step::Close { file, query: true },
+        9 => Step::TreeConnect("data".into()),
+        10 => Step::Echo,
+        11 => Step::TreeDisconnect,
+        12 => Step::Logoff,
+        _ => Step::Create(create(choice)),
+    }
+}
+
+/// What goes over the wire. A guest has no keys, and the data of its writes are zeros.
+fn render(outbound: Outbound) -> Vec<u8> {
+    let Outbound { messages, seal } = outbound;
+    assert!(seal.is_none(), "a guest has no keys");
+    let mut frame = Vec::new();
+    for message in messages {
+        assert!(message.sign.is_none(), "a guest has no keys");
+        let header = Header::decode(&message.head).expect("a header");
+        assert!(!header.is_response());
+        let data = message.payload.map_or(0, |payload| payload.len as usize);
+        frame.extend_from_slice(&message.head);
+        frame.resize(frame.len() + data + usize::from(message.padding), 0);
+    }
+    frame
+}
+
+/// An input of `client_bytes` whose answers come from the server's core, spoiled now and then.
+pub fn client_script(seed: u64, len: usize) -> Vec<u8> {
+    let mut input = vec![5];
+    input.extend(super::script(seed, len));
+    input
+}
+
+/// An input of `client_bytes` that says what a client heard that asked for one thing of each
+/// kind, on a connection that is in a share already.
+pub fn client_frames(seed: u64) -> Vec<u8> {
+    let mut customer = Customer::new();
+    customer.enter();
+    let mut input = vec![3];
+    for index in 0..16 {
+        // Neither CLOSE nor what leaves tree and session.
+        let choice = [0, 1, 2, 3, 5, 6, 7, 10, 13, 14][(seed as usize + index) % 10];
+        let length: u16 = 1000;
+        input.extend([0, choice]);
+        input.extend(length.to_le_bytes());
+        let file = FileRef::Id(customer.file);
+        customer.submit(Some(customer.tree), step(choice, file, length.into()));
+        let frame = customer.sent.pop_front().expect("it goes out");
+        customer
+            .guest
+            .send(frame)
+            .expect("the server keeps its promises");
+        while let Some(answer) = customer.guest.frames.pop_front() {
+            let length = u16::try_from(answer.len()).expect("answers are short");
+            input.push(7);
+            input.extend(length.to_le_bytes());
+            input.extend(&answer);
+            customer.hear(answer);
+        }
+    }
+    customer.leave();
+    input
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seeds that get no further than the door would find nothing.
+    #[test]
+    fn a_guest_gets_in_and_is_served() {
+        let mut customer = Customer::new();
+        customer.enter();
+        assert_eq!(customer.good, 2);
+        assert!(!customer.is_over);
+        for choice in 0..16 {
+            customer.submit(
+                Some(customer.tree),
+                step(choice, FileRef::Id(customer.file), 1000),
+            );
+            if choice == 8 {
+                break;
+            }
+        }
+        customer.submit_all();
+        assert!(customer.good > 6, "{}", customer.good);
+        customer.leave();
+    }
+
+    /// What was recorded is taken again, and what is spoiled of it does no harm.
+    #[test]
+    fn recorded_answers_are_taken_and_spoiled_ones_do_no_harm() {
+        for seed in 0..2 {
+            let input = client_frames(seed);
+            let good = follow(&input);
+            assert!(good > 9, "two to get in, and half of sixteen: {good}");
+            for index in 1..input.len() {
+                let mut spoiled = input.clone();
+                spoiled[index] ^= 1 << (index % 8);
+                bytes(&spoiled);
+            }
+        }
+    }
+
+    #[test]
+    fn scripts_are_followed_to_their_ends() {
+        for seed in 0..200 {
+            bytes(&client_script(seed, 400));
+        }
+    }
+}
