@@ -146,7 +146,8 @@ impl Connection {
     /// Asks for something. It goes out when the login is done and the server's credits allow it.
     ///
     /// # Panics
-    /// When the request has no steps, or more than one READ or WRITE, or its number is that of another one that is unanswered.
+    /// When the request has no steps, or more than one READ or WRITE, or its number is that of
+    /// another one that is unanswered.
     pub fn request(&mut self, now: Now, id: RequestId, request: Request, effects: &mut Effects) {
         assert!(!request.steps.is_empty(), "a request asks for something");
         let is = |what: fn(&Step) -> bool| request.steps.iter().filter(|step| what(step)).count();

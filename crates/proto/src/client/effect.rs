@@ -51,7 +51,9 @@ pub enum Effect {
     /// Send a frame. Frames go out in the order of their effects. A payload's token is the number
     /// of the request whose data it is.
     Send(Outbound),
-    /// Take the login one step further with the server's token, and tell [`Connection::authenticated`](super::Connection::authenticated).
+    /// Take the login one step further with the server's token, and tell
+    /// [`Connection::authenticated`](super::Connection::authenticated). The first of a connection
+    /// is empty and asks for the first word; later ones may be empty, too.
     Authenticate(Vec<u8>),
     /// The connection carries the session: requests may come.
     Ready(Arc<Session>),
@@ -102,7 +104,8 @@ pub enum Failure {
     Malformed(DecodeError),
     /// The answer says more than was asked for.
     Excess(&'static str),
-    /// It took longer than the configuration allows; a CANCEL was sent.
+    /// It took longer than the configuration allows; a CANCEL was sent. The data of a WRITE may
+    /// still be on their way out.
     TimedOut,
     /// The driver cancelled it.
     Cancelled,

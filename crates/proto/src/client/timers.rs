@@ -58,6 +58,12 @@ impl Connection {
             if at > now.instant {
                 break;
             }
+            if self.unvalidated.contains(&id) {
+                // Whoever keeps the proof from us must not win by patience.
+                let missing = Violation::NegotiateTampered("no proof of it in time");
+                self.end(missing, effects);
+                return;
+            }
             self.give_up(id, effects);
         }
         self.send_put_off(now, effects);
@@ -75,7 +81,6 @@ impl Connection {
     /// Gives up on a request that takes too long. Its late answer is swallowed.
     fn give_up(&mut self, id: RequestId, effects: &mut Effects) {
         let flight = self.land(id).expect("what has a deadline flies");
-        self.unvalidated.retain(|waiting| *waiting != id);
         for (index, message) in flight.ids.iter().enumerate() {
             self.abandon(*message, &flight, index);
             self.send_cancel(*message, effects);

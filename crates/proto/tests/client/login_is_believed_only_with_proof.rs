@@ -276,6 +276,30 @@ fn a_proof_that_says_otherwise_ends_the_connection() {
 }
 
 #[test]
+fn a_proof_that_never_comes_is_none() {
+    let mut rig = Rig::new(|_| {});
+    let config = Config {
+        dialects: vec![Dialect::SMB_3_0],
+        ..config()
+    };
+    let mut link = Link::logged_in(&mut rig, config);
+    let share = proto::client::Step::TreeConnect("files".into());
+    link.submit(proto::client::Request::new(None, vec![share]));
+    let frame = link.outbox.pop_front().unwrap();
+    rig.deliver(link.id, &frame);
+    link.hear(rig.read(link.id).unwrap());
+    assert_eq!(link.outbox.len(), 1, "the question");
+    link.now.instant = link
+        .client
+        .next_timeout()
+        .expect("it will not wait for ever");
+    link.call(proto::client::Connection::timeout);
+    assert!(link.answers.is_empty());
+    assert!(matches!(link.ended, Some(Violation::NegotiateTampered(_))));
+    assert_eq!(link.lost.len(), 1);
+}
+
+#[test]
 fn capabilities_that_were_added_to_the_answer_are_found_out() {
     let mut rig = Rig::new(|_| {});
     let config = Config {
