@@ -225,7 +225,7 @@ impl Channel {
 
     /// Sends a request.
     pub(crate) fn call(self: &Rc<Self>, mut call: Box<Call>) {
-        let request = call.request.take().expect("a call brings its request");
+        let request = call.take_request(self.target.dispatch.has_several());
         let id = call.id;
         if self.ended.is_raised() {
             call.request = Some(request);
@@ -353,7 +353,7 @@ impl Channel {
     /// Tells who waits for requests that are done, and whose memory is back.
     fn finish_calls(&self) {
         loop {
-            let Some((call, outcome)) = self.state.borrow_mut().calls.next_finished() else {
+            let Some((mut call, outcome)) = self.state.borrow_mut().calls.next_finished() else {
                 break;
             };
             if let Outcome::Lost(..) = outcome {
@@ -362,11 +362,27 @@ impl Channel {
                 continue;
             }
             self.handle.relieve(call.cost);
+            if let Outcome::Answer(replies) = &outcome
+                && let Some(pause) = call.is_to_come_again(replies)
+            {
+                self.repeat(call, pause);
+                continue;
+            }
             outcome.tell(*call);
         }
         if self.state.borrow().calls.is_empty() {
             self.idle.raise();
         }
+    }
+
+    /// Sends a request anew after a pause.
+    fn repeat(&self, call: Box<Call>, pause: Duration) {
+        let sleep = self.io().sleep(pause);
+        self.io().spawn(async move {
+            sleep.await;
+            let dispatch = Arc::clone(&call.dispatch);
+            dispatch.submit(call);
+        });
     }
 
     /// Sends what waits, all of it at once, until the connection ends.

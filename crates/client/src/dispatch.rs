@@ -5,7 +5,7 @@
 //! another one as far as the protocol allows; when the last is lost, everything fails.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use net::Transport;
@@ -81,6 +81,7 @@ pub(crate) struct Dispatch {
 #[derive(Default)]
 struct Inner {
     session: OnceLock<Arc<Session>>,
+    has_several: AtomicBool,
     channels: Mutex<Channels>,
 }
 
@@ -118,6 +119,8 @@ impl Dispatch {
             return false;
         }
         channels.list.push(channel);
+        let has_several = &self.inner.has_several;
+        has_several.fetch_or(channels.list.len() > 1, Ordering::Relaxed);
         true
     }
 
@@ -131,6 +134,11 @@ impl Dispatch {
             channels.ended.get_or_insert_with(|| reason.into());
         }
         was_there && !channels.is_closing && !channels.list.is_empty()
+    }
+
+    /// Whether there is, or was, more than one channel.
+    pub(crate) fn has_several(&self) -> bool {
+        self.inner.has_several.load(Ordering::Relaxed)
     }
 
     /// The channels there are.
@@ -148,7 +156,8 @@ impl Dispatch {
         pending
     }
 
-    fn submit(&self, mut call: Box<Call>) {
+    /// Sends a request on its way, perhaps anew.
+    pub(crate) fn submit(&self, mut call: Box<Call>) {
         loop {
             let channel = match self.choose(call.cost) {
                 Ok(channel) => channel,
