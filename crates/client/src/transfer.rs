@@ -107,7 +107,7 @@ impl Iterator for Pieces {
     type Item = Piece;
 
     fn next(&mut self) -> Option<Piece> {
-        let left = self.range.end.checked_sub(self.range.start)?;
+        let left = self.range.end.saturating_sub(self.range.start);
         let len = usize::try_from(left).unwrap_or(usize::MAX).min(self.size);
         let offset = self.range.start;
         self.range.start += len as u64;
@@ -135,13 +135,12 @@ pub async fn download<S: Sink + ?Sized>(
     let mut spare: Vec<Vec<u8>> = Vec::new();
     // Pieces that came short: the rest is asked for again, until nothing comes.
     let mut again: Vec<Piece> = Vec::new();
-    let mut end = range.end;
     let mut total = 0;
     loop {
         while window.len() < depth
             && let Some(piece) = again.pop().or_else(|| pieces.next())
         {
-            if piece.offset >= end {
+            if piece.offset >= pieces.range.end {
                 continue;
             }
             let mut buffer = spare.pop().unwrap_or_default();
@@ -155,7 +154,7 @@ pub async fn download<S: Sink + ?Sized>(
         let count = count(reply).map_err(|cause| file.failed("read", cause))?;
         let buffer = vector(memory);
         if count == 0 {
-            end = end.min(piece.offset);
+            pieces.range.end = pieces.range.end.min(piece.offset);
         } else if count < piece.len {
             again.push(Piece {
                 offset: piece.offset + count as u64,
