@@ -1,0 +1,43 @@
+//! What all examples are told: where the share is, who asks, and over how many channels
+//! (SMBEAM_CHANNELS), and how far protected (SMBEAM_PROTECTION: sign or seal).
+
+use client::{Channels, Client, Credentials, Error, Options, Protection, Share, Wait};
+
+/// A share, and what follows on the command line.
+pub(crate) struct Arguments {
+    pub(crate) share: Share,
+    pub(crate) rest: Vec<String>,
+}
+
+/// Connects to the share of the command line. `usage`: what else there must be, `least` of it.
+pub(crate) fn connect(usage: &str, least: usize) -> Result<Arguments, Error> {
+    let mut arguments = std::env::args();
+    let program = arguments.next().unwrap_or_default();
+    let mut rest: Vec<String> = arguments.collect();
+    if rest.len() < 3 + least {
+        eprintln!("usage: {program} HOST[:PORT] SHARE USER {usage}");
+        eprintln!("The password is in SMBEAM_PASSWORD.");
+        std::process::exit(2);
+    }
+    let [host, share, user] = [rest.remove(0), rest.remove(0), rest.remove(0)];
+    let password = std::env::var("SMBEAM_PASSWORD").unwrap_or_default();
+    let (host, port) = match host.rsplit_once(':') {
+        Some((host, port)) => (host.to_owned(), port.parse().ok()),
+        None => (host, None),
+    };
+    let channels = std::env::var("SMBEAM_CHANNELS").ok();
+    let channels = channels.and_then(|count| count.parse().ok());
+    let client = Client::new(Options {
+        channels: channels.map_or(Channels::Auto, Channels::Exactly),
+        protection: match std::env::var("SMBEAM_PROTECTION").as_deref() {
+            Ok("sign") => Protection::Sign,
+            Ok("seal") => Protection::Seal,
+            _ => Protection::AsAsked,
+        },
+        ..Options::default()
+    })?;
+    let credentials = Credentials::new(None, &user, &password);
+    let session = client.connect(&host, port, &credentials).wait()?;
+    let share = session.share(&share).wait()?;
+    Ok(Arguments { share, rest })
+}
