@@ -2,7 +2,7 @@
 
 mod rig;
 
-use client::{Io, OpenOptions, Options, Protection, Wait, WriteOptions};
+use client::{Channels, Io, OpenOptions, Options, Protection, Wait, WriteOptions};
 use rig::{Rig, SHARE, options, pattern};
 
 fn round_trip(rig: &Rig, options: Options, sizes: &[usize]) {
@@ -75,4 +75,16 @@ fn small_files_take_one_message() {
         .expect("write");
     assert_eq!(std::fs::read(rig.path("small")).expect("on disk"), bytes);
     assert_eq!(share.read("small").wait().expect("read"), bytes);
+}
+
+#[test]
+fn over_as_many_channels_as_the_server_allows() {
+    let rig = Rig::new();
+    for count in [2, 4] {
+        let options = Options {
+            channels: Channels::Exactly(count),
+            ..options()
+        };
+        round_trip(&rig, options, &SIZES[4..]);
+    }
 }

@@ -1,0 +1,190 @@
+//! Connections that break, servers that go, passwords that are wrong.
+
+mod rig;
+
+use std::io;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use client::{
+    Channels, Client, Credentials, Error, OpenOptions, Options, Protection, Status, Wait,
+};
+use rig::{Rig, SHARE, connect, options, pattern};
+
+/// A relay that can be cut.
+struct Proxy {
+    port: u16,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Proxy {
+    fn new(target: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let streams = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&streams);
+        std::thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let server = TcpStream::connect(("127.0.0.1", target)).expect("the server");
+                relay(&client, &server);
+                relay(&server, &client);
+                kept.lock().expect("no panic").extend([client, server]);
+            }
+        });
+        Self { port, streams }
+    }
+
+    fn cut(&self) {
+        for stream in self.streams.lock().expect("no panic").drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Cuts the connection that came last, but never the only one.
+    fn cut_last_but_first(&self) {
+        let mut streams = self.streams.lock().expect("no panic");
+        let ends = streams.len();
+        if ends > 2 {
+            for stream in streams.drain(ends - 2..) {
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+        }
+    }
+}
+
+fn relay(from: &TcpStream, to: &TcpStream) {
+    let mut from = from.try_clone().expect("a clone");
+    let mut to = to.try_clone().expect("a clone");
+    std::thread::spawn(move || {
+        let _ = io::copy(&mut from, &mut to);
+        let _ = to.shutdown(Shutdown::Both);
+        let _ = from.shutdown(Shutdown::Both);
+    });
+}
+
+#[test]
+fn a_cut_fails_what_is_under_way_and_what_comes_after() {
+    let rig = Rig::new();
+    let proxy = Proxy::new(rig.port());
+    std::fs::write(rig.path("file"), pattern(64 << 20, 1)).expect("a file");
+    for _ in 0..5 {
+        let session = connect(proxy.port, options()).expect("a session");
+        let share = session.share(SHARE).wait().expect("a share");
+        let open = OpenOptions::new().read(true);
+        let file = share.open("file", &open).wait().expect("open");
+        let reader = file.clone();
+        let reading = std::thread::spawn(move || {
+            loop {
+                let (result, buffer) = reader.read_at(vec![0; 64 << 20], 0).wait();
+                if let Err(error) = result {
+                    return (error, buffer.len());
+                }
+            }
+        });
+        proxy.cut();
+        let (error, len) = reading.join().expect("no panic");
+        assert!(error.is_lost(), "{error}");
+        assert!(error.to_string().contains("file"), "{error}");
+        assert_eq!(len, 64 << 20, "the buffer comes back");
+        let error = share.metadata("file").wait().expect_err("lost");
+        assert!(error.is_lost(), "{error}");
+    }
+}
+
+#[test]
+fn a_server_that_goes_is_told_of() {
+    let mut rig = Rig::new();
+    let share = rig.share();
+    rig.stop();
+    let error = share.metadata("").wait().expect_err("gone");
+    assert!(error.is_lost(), "{error}");
+    let error = rig.connect(options()).expect_err("gone");
+    assert!(matches!(error, Error::Connect(..)), "{error}");
+}
+
+#[test]
+fn a_wrong_password_is_told_of() {
+    let rig = Rig::new();
+    let client = Client::new(options()).expect("a client");
+    let credentials = Credentials::new(None, rig::USER, "wrong");
+    let error = client
+        .connect("localhost", Some(rig.port()), &credentials)
+        .wait()
+        .expect_err("wrong");
+    assert_eq!(error.status(), Some(Status::LOGON_FAILURE));
+    assert!(error.to_string().contains("LOGON_FAILURE"), "{error}");
+    let missing = rig.session().share("nothing").wait().expect_err("no share");
+    assert_eq!(missing.status(), Some(Status::BAD_NETWORK_NAME));
+}
+
+#[test]
+fn an_unknown_host_is_told_of() {
+    let client = Client::new(options()).expect("a client");
+    let credentials = rig::credentials();
+    let connecting = client.connect("no such host", None, &credentials);
+    let error = connecting.wait().expect_err("unknown");
+    assert!(matches!(error, Error::Resolve(..)), "{error}");
+}
+
+#[test]
+fn a_server_that_says_nothing_is_given_up_on() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = silent.local_addr().expect("an address").port();
+    let options = Options {
+        login_timeout: Duration::from_millis(200),
+        ..options()
+    };
+    let error = connect(port, options).expect_err("nothing is said");
+    assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+}
+
+#[test]
+fn what_is_agreed_on_is_told() {
+    let rig = Rig::new();
+    let options = Options {
+        protection: Protection::Seal,
+        ..options()
+    };
+    let session = rig.connect(options).expect("a session");
+    session.echo().wait().expect("echo");
+    let info = session.info();
+    assert!(info.is_sealed && info.cipher.is_some());
+    assert_eq!(info.channels.len(), 1);
+    assert_eq!(info.channels[0].peer.port(), rig.port());
+    assert!(info.channels[0].received > 0 && info.channels[0].sent > 0);
+    session.close().wait().expect("closed");
+    let error = session.echo().wait().expect_err("closed");
+    assert!(error.is_lost() || error.status().is_some(), "{error}");
+}
+
+/// A session of several channels goes on with those that are left. Of a server that has but one
+/// there is nothing to cut, and the file moves all the same.
+#[test]
+fn a_channel_that_breaks_is_not_missed() {
+    let rig = Rig::new();
+    let proxy = Proxy::new(rig.port());
+    let options = Options {
+        channels: Channels::Exactly(3),
+        ..options()
+    };
+    let session = connect(proxy.port, options).expect("a session");
+    let share = session.share(SHARE).wait().expect("a share");
+    let open = OpenOptions::new().read(true).write(true).create(true);
+    let file = share.open("file", &open).wait().expect("open");
+    let bytes = pattern(64 << 20, 9);
+    for _ in 0..2 {
+        let writer = file.clone();
+        let sent = bytes.clone();
+        let writing = std::thread::spawn(move || writer.write_at(sent, 0).wait().0);
+        proxy.cut_last_but_first();
+        let written = writing.join().expect("no panic");
+        assert_eq!(written.expect("written"), bytes.len());
+        let reader = file.clone();
+        let reading = std::thread::spawn(move || reader.read_at(vec![0; 64 << 20], 0).wait());
+        proxy.cut_last_but_first();
+        let (count, back) = reading.join().expect("no panic");
+        assert_eq!(count.expect("read"), bytes.len());
+        assert!(back == bytes);
+    }
+}
