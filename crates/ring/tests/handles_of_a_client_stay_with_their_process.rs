@@ -1,0 +1,104 @@
+//! A child of a process that has a client: its copies of the handles fail at once and leave the
+//! parent's connections alone, and it may connect anew.
+//!
+//! Here, not with the client, since forking takes code that only this crate may have.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use auth::{Account, Users};
+use client::{Client, Credentials, Error, OpenOptions, Options, Session, Wait};
+use server::config::{Config, ServerSection, ShareSection};
+use server::{Realms, Server};
+
+/// Seconds after which a child that hangs is killed.
+const PATIENCE: u32 = 30;
+
+fn start(folder: &Path) -> Server {
+    let config = Config {
+        server: ServerSection {
+            listen: vec![IpAddr::from([127, 0, 0, 1])],
+            transports: vec![server::config::unplaced("tcp:0".to_owned())],
+            ..ServerSection::default()
+        },
+        shares: vec![ShareSection::folder("data", folder, false)],
+        ..Config::default()
+    };
+    let config = config.checked(Path::new("test")).expect("a configuration");
+    let mut account = Account::new("alice", "open sesame").expect("an account");
+    if server::may_assume_identities() {
+        account.unix = Some("root".to_owned());
+    }
+    let mut users = Users::default();
+    users.insert(account);
+    let realms = Realms::fixed(&config, users);
+    Server::start(&config, realms).expect("a server")
+}
+
+fn connect(port: u16) -> Result<Session, Error> {
+    let options = Options {
+        threads: 1,
+        ..Options::default()
+    };
+    let credentials = Credentials::new(None, "alice", "open sesame");
+    let client = Client::new(options)?;
+    client.connect("127.0.0.1", Some(port), &credentials).wait()
+}
+
+/// Runs `child` in a child process; tells the code that it ended with.
+fn forked(child: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: the child runs only `child` and ends with `_exit`: it unwinds into nothing of the
+    // parent's. The locks of the allocator are free in it: the C library sees to that.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
+    if pid == 0 {
+        // SAFETY: a call without pointers.
+        unsafe { libc::alarm(PATIENCE) };
+        let code = child();
+        // SAFETY: a call without pointers, which does not return.
+        unsafe { libc::_exit(code) };
+    }
+    let mut status = 0;
+    // SAFETY: the pointer is to a local variable that the call fills.
+    let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    assert_eq!(waited, pid);
+    assert!(libc::WIFEXITED(status), "the child was killed: {status:#x}");
+    libc::WEXITSTATUS(status)
+}
+
+#[test]
+fn a_child_fails_at_once_and_connects_anew() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("file"), "hello").expect("a file");
+    let server = start(folder.path());
+    let port = server.listening()[0].address.port();
+    let session = connect(port).expect("a session");
+    let share = session.share("data").wait().expect("a share");
+    let open = OpenOptions::new().read(true);
+    let file = share.open("file", &open).wait().expect("open");
+    let copies = (session.clone(), share.clone(), file.clone());
+    let code = forked(move || {
+        let (session, share, file) = copies;
+        let is_forked = |error: Error| matches!(error, Error::Forked { .. });
+        let checks = [
+            session.echo().wait().is_err_and(is_forked),
+            share.metadata("file").wait().is_err_and(is_forked),
+            file.read_at(vec![0; 5], 0).wait().0.is_err_and(is_forked),
+            file.close().wait().is_err_and(is_forked),
+        ];
+        drop((session, share, file));
+        let read = connect(port)
+            .and_then(|session| session.share("data").wait())
+            .and_then(|share| share.read("file").wait());
+        let is_read = read.is_ok_and(|bytes| bytes == b"hello");
+        let failed = checks.into_iter().chain([is_read]).filter(|ok| !ok);
+        failed.count() as i32
+    });
+    assert_eq!(code, 0, "things that went wrong in the child");
+    // The parent's are as they were.
+    let (count, bytes) = file.read_at(vec![0; 5], 0).wait();
+    assert_eq!((count.expect("read"), &bytes[..]), (5, &b"hello"[..]));
+    file.close().wait().expect("closed");
+    drop((share, session));
+    server.stop();
+}
