@@ -2,7 +2,7 @@
 
 mod rig;
 
-use client::{Channels, Io, OpenOptions, Options, Protection, Wait, WriteOptions};
+use client::{Channels, Io, OpenOptions, Options, Protection, Transport, Wait, WriteOptions};
 use rig::{Rig, SHARE, options, pattern};
 
 fn round_trip(rig: &Rig, options: Options, sizes: &[usize]) {
@@ -87,4 +87,15 @@ fn over_as_many_channels_as_the_server_allows() {
         };
         round_trip(&rig, options, &SIZES[4..]);
     }
+}
+
+#[test]
+fn over_the_netbios_session_service() {
+    let nbt = || vec![server::config::unplaced("nbt:0".to_owned())];
+    let rig = Rig::with(|config| config.server.transports = nbt());
+    let options = Options {
+        transport: Transport::Nbt,
+        ..options()
+    };
+    round_trip(&rig, options, &SIZES);
 }
