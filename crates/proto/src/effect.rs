@@ -694,21 +694,14 @@ pub struct Account {
 /// What one connection tells another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The session is over: its user came back on another connection, or an administrator said so.
-    /// \[MS-SMB2\] 3.3.5.5.3, PreviousSessionId
+    /// A session that the connection carries is over: it was logged off on another channel, its
+    /// user came back elsewhere, or an administrator said so. \[MS-SMB2\] 3.3.5.5.3, 3.3.5.6
     SessionClosed(wire::SessionId),
-    /// The same, and the connection that took the session's place waits for
-    /// [`Notice::SessionGone`] before it answers its client: so the client finds no file that its
-    /// former self still holds.
-    SessionReplaced {
-        /// The session that is over.
-        session: wire::SessionId,
-        /// Who waits.
-        by: ConnectionId,
-    },
-    /// The opens of a replaced session are closed.
+    /// The opens of a session that a request waits for are closed: so a client that comes back
+    /// finds no file that its former self still holds.
     SessionGone(wire::SessionId),
-    /// An oplock of an open that was made on this connection breaks: its client is to be told.
+    /// An oplock of an open of a session that this connection carries breaks: its client is to be
+    /// told.
     /// \[MS-SMB2\] 3.3.4.6
     BreakOplock {
         /// The session.

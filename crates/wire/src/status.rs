@@ -180,6 +180,8 @@ open_enum! {
         INVALID_BUFFER_SIZE = 0xC000_0206,
         /// No such object.
         NOT_FOUND = 0xC000_0225,
+        /// The client's name for an object is taken.
+        DUPLICATE_OBJECTID = 0xC000_022A,
         /// Nothing to retry with.
         RETRY = 0xC000_022D,
         /// Too many links.
@@ -188,6 +190,8 @@ open_enum! {
         NETWORK_SESSION_EXPIRED = 0xC000_035C,
         /// There is no such object id or reparse point.
         NOT_A_REPARSE_POINT = 0xC000_0275,
+        /// The request does not fit what was agreed on before.
+        REQUEST_OUT_OF_SEQUENCE = 0xC000_042A,
         /// The file is not available.
         FILE_NOT_AVAILABLE = 0xC000_0467,
         /// No hash algorithm in common. \[MS-SMB2\] 3.3.5.4

@@ -6,7 +6,7 @@
 
 use alloc::sync::Arc;
 
-use crypto::SigningNonce;
+use crypto::{SigningKey, SigningNonce};
 use wire::dialect::Dialect;
 use wire::{Command, Flags, Header, SessionId, Status, TreeId};
 
@@ -106,17 +106,22 @@ impl Connection {
         }
         let key = session.signing_key(self.id).ok_or(Status::ACCESS_DENIED)?;
         request.sign = Some(key.clone());
-        let nonce = SigningNonce {
-            message_id: header.message_id.0,
-            from_server: false,
-            is_cancel: header.command == Command::CANCEL,
-        };
-        if is_signed && key.verify(nonce, &[message], &header.signature) {
+        if is_signed && is_signed_with(&key, header, message) {
             Ok(())
         } else {
             Err(Status::ACCESS_DENIED)
         }
     }
+}
+
+/// Whether a request bears the signature of a key. \[MS-SMB2\] 3.1.5.1
+pub(super) fn is_signed_with(key: &SigningKey, header: &Header, message: &[u8]) -> bool {
+    let nonce = SigningNonce {
+        message_id: header.message_id.0,
+        from_server: false,
+        is_cancel: header.command == Command::CANCEL,
+    };
+    key.verify(nonce, &[message], &header.signature)
 }
 
 /// The session that a request means. \[MS-SMB2\] 3.3.5.2.7.2

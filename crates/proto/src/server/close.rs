@@ -171,8 +171,7 @@ fn depart(
     for file in departure.close {
         run(FileOp::Close(file));
     }
-    let mail = departure.mail.into_iter();
-    mail.for_each(|(to, notice)| effects.push(Effect::Notify(to, notice)));
+    server.post(departure.mail, effects);
 }
 
 impl Context<'_> {

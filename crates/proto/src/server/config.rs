@@ -39,6 +39,9 @@ pub struct Config {
     pub signing_required: bool,
     /// RejectUnencryptedAccess: every session is sealed.
     pub encryption_required: bool,
+    /// Whether a session may be carried by several connections. \[MS-SMB2\] 3.3.1.5,
+    /// IsMultiChannelCapable
+    pub multichannel: bool,
     /// Ciphers, the best first.
     pub ciphers: Vec<Cipher>,
     /// Signing algorithms, the best first.
@@ -64,6 +67,8 @@ pub struct Limits {
     pub compound_messages: usize,
     /// Sessions of one connection.
     pub sessions_per_connection: usize,
+    /// Connections of one session. Windows allows 32.
+    pub channels_per_session: usize,
     /// Logins under way on one connection.
     pub logins_per_connection: usize,
     /// Requests of one connection that were answered with an interim response: each has given
@@ -99,6 +104,7 @@ impl Default for Limits {
             credits: 8192,
             compound_messages: 256,
             sessions_per_connection: 1024,
+            channels_per_session: 32,
             logins_per_connection: 64,
             async_requests: 512,
             trees_per_session: 4096,
@@ -127,6 +133,7 @@ impl Default for Config {
             security_blob: Vec::new(),
             signing_required: false,
             encryption_required: false,
+            multichannel: true,
             ciphers: CIPHER_PREFERENCE.to_vec(),
             signing_algorithms: SIGNING_PREFERENCE.to_vec(),
             max_read: MAX_IO,

@@ -21,7 +21,7 @@ use crate::effect::{
 use crate::entropy::Entropy;
 use crate::server::Server;
 use crate::server::context::Parked;
-use crate::server::drain::{After, Drain, DrainId};
+use crate::server::drain::{Drain, DrainId};
 use crate::server::negotiate::Negotiated;
 use crate::server::oplock_break::UntoldBreak;
 use crate::server::session::Session;
@@ -66,7 +66,7 @@ pub struct Connection {
     pub(super) lock_waits: Arc<AtomicUsize>,
     /// Breaks of oplocks whose holders are not told yet.
     pub(super) untold_breaks: Vec<UntoldBreak>,
-    /// Logins that wait for another connection to close what they replace.
+    /// Requests that wait until a session is gone.
     pub(super) awaited: Vec<AwaitedSession>,
     /// When a login must be done.
     pub(super) login_deadline: Option<Instant>,
@@ -171,16 +171,12 @@ impl Connection {
     #[expect(clippy::needless_pass_by_value, reason = "a notice is handed over")]
     pub fn notice(&mut self, now: Now, notice: Notice, effects: &mut Effects) {
         match notice {
-            Notice::SessionClosed(session) => {
-                self.close_session(now, session, After::Nothing, effects);
-            }
-            Notice::SessionReplaced { session, by } => {
-                let after = After::Notify(by, session);
-                if !self.close_session(now, session, after, effects) {
-                    effects.push(Effect::Notify(by, Notice::SessionGone(session)));
+            Notice::SessionClosed(id) => {
+                if let Some(session) = self.sessions.get(&id).cloned() {
+                    self.end_session(now, &session, effects);
                 }
             }
-            Notice::SessionGone(session) => self.replaced(now, session, effects),
+            Notice::SessionGone(session) => self.session_gone(now, session, effects),
             Notice::BreakOplock {
                 session,
                 file_id,
@@ -217,8 +213,8 @@ impl Connection {
         self.settle(now, effects);
     }
 
-    /// The transport is gone. Closes what the sessions of this connection have open, at once or
-    /// when the operations that run on it are completed.
+    /// The transport is gone. Closes what the sessions have open that no other connection carries,
+    /// at once or when the operations that run on it are completed.
     pub fn closed(&mut self, now: Now, effects: &mut Effects) {
         self.stop();
         self.end_logins(effects);
@@ -231,9 +227,11 @@ impl Connection {
                 effects.push(Effect::Cancel(*op));
             }
         }
-        let sessions: Vec<SessionId> = self.sessions.keys().copied().collect();
+        // What was not told here is told again elsewhere.
+        self.untold_breaks.clear();
+        let sessions: Vec<Arc<Session>> = self.sessions.values().cloned().collect();
         for session in sessions {
-            self.close_session(now, session, After::Nothing, effects);
+            self.lose_session(now, &session, effects);
         }
         self.end_waits_for_replaced(now, effects);
         self.settle(now, effects);
@@ -242,7 +240,9 @@ impl Connection {
     /// When `timeout` is to be called.
     pub fn next_timeout(&self) -> Option<Instant> {
         let interim = self.interims.front().map(|interim| interim.at);
-        let awaited = self.awaited.iter().map(|awaited| awaited.deadline).min();
+        let awaited = (self.awaited.iter())
+            .filter_map(|awaited| awaited.deadline)
+            .min();
         let oplock = self.parked.values().filter_map(|parked| parked.until).min();
         [interim, awaited, oplock, self.login_deadline]
             .into_iter()

@@ -213,8 +213,7 @@ impl Context<'_> {
 
     /// Tells other connections, and perhaps this one.
     pub(crate) fn post(&mut self, mail: Mail) {
-        let mail = mail.into_iter();
-        mail.for_each(|(to, notice)| self.effects.push(Effect::Notify(to, notice)));
+        self.server.post(mail, self.effects);
     }
 
     /// The data of a file have changed, or may have: whoever has cached them is told. Afterwards

@@ -38,7 +38,7 @@ impl Connection {
         let message = part.message;
         match request.header.command {
             Command::NEGOTIATE => self.negotiate(now, message),
-            Command::SESSION_SETUP => self.session_setup(task, request, message, effects),
+            Command::SESSION_SETUP => self.session_setup(now, task, request, message, effects),
             Command::LOGOFF => self.logoff(now, task, request, message, effects),
             Command::TREE_CONNECT => self.tree_connect(task, request, message),
             Command::TREE_DISCONNECT => self.tree_disconnect(task, request, message, effects),

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use wire::{Command, SessionId, Status, TreeId};
 
-use crate::effect::{ConnectionId, Effect, Effects, Notice, Now, OpId, Outcome};
+use crate::effect::{Effect, Effects, Notice, Now, OpId, Outcome};
 use crate::server::close;
 use crate::server::connection::{Connection, Waiter};
 use crate::server::open::Open;
@@ -18,14 +18,15 @@ use crate::server::task::TaskId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DrainId(u64);
 
-/// A session, or one of its trees, that is being closed.
+/// A session that ends or that this connection carries no more, or a tree that is being closed.
 #[derive(Debug)]
 pub(super) struct Drain {
     session: Arc<Session>,
     /// The tree; `None` for all that the session has open.
     tree: Option<TreeId>,
     stage: Stage,
-    after: After,
+    /// The request that goes on once it is closed.
+    after: Option<TaskId>,
 }
 
 #[derive(Debug)]
@@ -34,42 +35,50 @@ enum Stage {
     Busy,
     /// This many operations close its opens.
     Closing(usize),
-}
-
-/// Who goes on once it is closed.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum After {
-    /// Nobody.
-    Nothing,
-    /// A request of this connection.
-    Resume(TaskId),
-    /// Another connection, whose login replaces the session.
-    Notify(ConnectionId, SessionId),
+    /// Other channels of the session live, or have requests left: the last of them closes it.
+    Left,
 }
 
 impl Connection {
-    /// Closes a session of this connection. Whether there is one.
-    pub(super) fn close_session(
-        &mut self,
-        now: Now,
-        id: SessionId,
-        after: After,
-        effects: &mut Effects,
-    ) -> bool {
+    /// Ends a session on all its channels; of an ended one, this connection leaves.
+    pub(super) fn end_session(&mut self, now: Now, session: &Arc<Session>, effects: &mut Effects) {
+        let others = session.channels.end(self.id);
+        self.close_session(session);
+        let notice = || Notice::SessionClosed(session.id);
+        let others = others.into_iter();
+        others.for_each(|other| effects.push(Effect::Notify(other, notice())));
+        self.leave_session(now, session.id, effects);
+    }
+
+    /// The transport is gone. A session that another channel carries goes on there; what this one
+    /// may not have told is told again. \[MS-SMB2\] 3.3.7.1
+    pub(super) fn lose_session(&mut self, now: Now, session: &Arc<Session>, effects: &mut Effects) {
+        if session.channels.lose(self.id) {
+            self.close_session(session);
+        } else {
+            self.tell_breaks_again(session, effects);
+        }
+        self.leave_session(now, session.id, effects);
+    }
+
+    /// Nothing starts on a session any more.
+    fn close_session(&self, session: &Session) {
+        session.state.lock().is_closed = true;
+        self.server.sessions.lock().remove(&session.id);
+        session.trees.lock().clear();
+    }
+
+    /// Takes what this connection does for a session to its end.
+    fn leave_session(&mut self, now: Now, id: SessionId, effects: &mut Effects) {
         let Some(session) = self.sessions.remove(&id) else {
-            return false;
+            return;
         };
         self.cancel_waits(id, None, effects);
-        session.state.lock().is_closed = true;
-        session.channels.lock().clear();
-        self.server.sessions.lock().remove(&id);
-        session.trees.lock().clear();
         if self.sessions.is_empty() && !self.is_over {
             let timeout = self.server.config.limits.login_timeout;
             self.login_deadline = Some(now.instant.after(timeout));
         }
-        self.start_drain(session, None, after);
-        true
+        self.start_drain(session, None, None);
     }
 
     /// Closes what a tree that is out of its session's table has open.
@@ -77,14 +86,14 @@ impl Connection {
         &mut self,
         session: Arc<Session>,
         tree: TreeId,
-        after: After,
+        after: TaskId,
         effects: &mut Effects,
     ) {
         self.cancel_waits(session.id, Some(tree), effects);
-        self.start_drain(session, Some(tree), after);
+        self.start_drain(session, Some(tree), Some(after));
     }
 
-    fn start_drain(&mut self, session: Arc<Session>, tree: Option<TreeId>, after: After) {
+    fn start_drain(&mut self, session: Arc<Session>, tree: Option<TreeId>, after: Option<TaskId>) {
         let id = DrainId(self.number());
         let drain = Drain {
             session,
@@ -102,10 +111,10 @@ impl Connection {
         for id in ids {
             self.end_parked(now, id, effects);
             self.close_opens(id, effects);
-            let is_done = |drain: &Drain| matches!(drain.stage, Stage::Closing(0));
+            let is_done = |drain: &Drain| matches!(drain.stage, Stage::Closing(0) | Stage::Left);
             if self.drains.get(&id).is_some_and(is_done) {
                 let drain = self.drains.remove(&id).expect("it was just seen");
-                self.go_on(now, drain.after, effects);
+                self.go_on(now, &drain, effects);
                 has_ended = true;
             }
         }
@@ -126,7 +135,12 @@ impl Connection {
             return;
         };
         let (session, tree) = (drain.session.clone(), drain.tree);
-        if matches!(drain.stage, Stage::Closing(_)) || self.is_busy(session.id, tree) {
+        if !matches!(drain.stage, Stage::Busy) || self.is_busy(session.id, tree) {
+            return;
+        }
+        if tree.is_none() && !session.channels.leave(self.id) {
+            let drain = self.drains.get_mut(&id).expect("it was just seen");
+            drain.stage = Stage::Left;
             return;
         }
         end_pipes(&session, tree, effects);
@@ -166,12 +180,19 @@ impl Connection {
         self.tasks.values().any(|task| task.acts_on(session, tree))
     }
 
-    fn go_on(&mut self, now: Now, after: After, effects: &mut Effects) {
-        match after {
-            After::Nothing => {}
-            After::Resume(task) => self.resume(now, task, Outcome::Done, effects),
-            After::Notify(connection, session) => {
-                effects.push(Effect::Notify(connection, Notice::SessionGone(session)));
+    fn go_on(&mut self, now: Now, drain: &Drain, effects: &mut Effects) {
+        if let Some(task) = drain.after {
+            self.resume(now, task, Outcome::Done, effects);
+        }
+        if drain.tree.is_some() || matches!(drain.stage, Stage::Left) {
+            return;
+        }
+        let id = drain.session.id;
+        for waiting in drain.session.channels.gone() {
+            if waiting == self.id {
+                self.session_gone(now, id, effects);
+            } else {
+                effects.push(Effect::Notify(waiting, Notice::SessionGone(id)));
             }
         }
     }

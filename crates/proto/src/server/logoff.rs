@@ -5,12 +5,11 @@ use wire::{Status, logoff};
 use crate::effect::{Effects, Now};
 use crate::server::connection::Connection;
 use crate::server::context::Reply;
-use crate::server::drain::After;
 use crate::server::task::{Flow, Request, Task, Then};
 
 impl Connection {
-    /// Ends a session: the answer comes when what runs on it has ended and what it had open is
-    /// closed.
+    /// Ends a session on all its channels: the answer comes when what runs on it has ended and
+    /// what it had open is closed.
     pub(super) fn logoff(
         &mut self,
         now: Now,
@@ -21,8 +20,11 @@ impl Connection {
     ) -> Result<Flow, Status> {
         logoff::Request::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
         let session = Self::require_session(request)?;
-        self.close_session(now, session.id, After::Resume(task.id), effects);
         let reply = Reply::message(|body| logoff::Response.encode(body));
+        if !self.await_end(&session, task.id, None) {
+            return Ok(Flow::Done(reply));
+        }
+        self.end_session(now, &session, effects);
         Ok(Flow::WaitUnasked(Then::Farewell(reply)))
     }
 }

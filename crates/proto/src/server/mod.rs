@@ -13,6 +13,8 @@ pub mod fsa;
 pub mod pipe;
 
 mod admit;
+mod bind;
+mod channel;
 mod connection;
 mod context;
 mod dispatch;

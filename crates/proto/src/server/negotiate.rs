@@ -96,6 +96,10 @@ impl Connection {
         if has_large_mtu {
             capabilities |= Capabilities::LARGE_MTU;
         }
+        let is_asked = request.capabilities.contains(Capabilities::MULTI_CHANNEL);
+        if config.multichannel && dialect >= Dialect::SMB_3_0 && is_asked {
+            capabilities |= Capabilities::MULTI_CHANNEL;
+        }
         // [MS-SMB2] 3.3.5.4: in 3.1.1 the context says it.
         if offer.is_none() && cipher.is_some() {
             capabilities |= Capabilities::ENCRYPTION;

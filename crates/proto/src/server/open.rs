@@ -8,7 +8,7 @@ use spin::Mutex;
 use wire::access::{AccessMask, CreateOptions, FileAttributes};
 use wire::{DecodeError, FileId, FileTime, Status, TreeId};
 
-use crate::effect::{DirectoryEntry, FileKey, LocalOpen, Metadata, Select};
+use crate::effect::{ConnectionId, DirectoryEntry, FileKey, LocalOpen, Metadata, Select};
 use crate::server::config::Share;
 use crate::server::fsa::byte_range::{ByteRange, RangeAccess};
 use crate::server::fsa::file_locks::FileLocks;
@@ -51,6 +51,9 @@ pub(crate) struct OpenState {
     pub(crate) lock_sequences: LockSequences,
     /// Where QUERY_DIRECTORY stands.
     pub(crate) enumeration: Option<Enumeration>,
+    /// The connection that was last asked to tell the client of a broken oplock. Who knows what
+    /// of it arrived, should the connection be lost.
+    pub(crate) told_on: Option<ConnectionId>,
 }
 
 /// Where QUERY_DIRECTORY stands. \[MS-SMB2\] 3.3.5.18

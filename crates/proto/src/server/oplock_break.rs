@@ -1,6 +1,7 @@
 //! OPLOCK_BREAK: the server asks a client to give an oplock up, and the client says that it has.
 //! \[MS-SMB2\] 3.3.4.6, 3.3.5.22
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use wire::access::OplockLevel;
@@ -8,11 +9,15 @@ use wire::header::{HEADER_LEN, Target};
 use wire::oplock_break::{Notification, OplockBreak, Request, Response};
 use wire::{Command, FileId, Flags, Header, MessageId, SessionId, Status, TreeId};
 
-use crate::effect::{Effect, Effects, Now, OpId, OutMessage, Outbound, Outcome};
+use crate::effect::{
+    ConnectionId, Effect, Effects, Notice, Now, OpId, OutMessage, Outbound, Outcome,
+};
+use crate::server::Server;
 use crate::server::connection::{Connection, Waiter};
 use crate::server::context::{Context, Progress, Reply};
 use crate::server::fsa::oplock::{self, Mail};
-use crate::server::open::malformed;
+use crate::server::open::{Open, malformed};
+use crate::server::session::Session;
 use crate::server::task::Task;
 
 /// The break of an oplock whose holder is not told yet.
@@ -41,6 +46,7 @@ fn acknowledge(
         file_id,
     } = acknowledgement;
     let open = context.open(file_id)?;
+    open.state.lock().told_on = None;
     if oplock_level == OplockLevel::LEASE || !is_known(oplock_level) {
         return Err(Status::INVALID_PARAMETER);
     }
@@ -77,6 +83,18 @@ impl Connection {
     /// \[MS-SMB2\] 3.3.4.6: never signed. An open that is gone meanwhile has nothing to give up.
     fn tell_break(&mut self, untold: UntoldBreak, effects: &mut Effects) {
         let Some(session) = self.find_session(untold.session) else {
+            // The connection lost the session, but another may carry it.
+            let UntoldBreak {
+                session,
+                file_id,
+                level,
+            } = untold;
+            let notice = Notice::BreakOplock {
+                session,
+                file_id,
+                level,
+            };
+            self.server.post(Mail::from([(self.id, notice)]), effects);
             return;
         };
         let open = session.opens.lock().get(&untold.file_id.volatile).cloned();
@@ -101,6 +119,22 @@ impl Connection {
             messages: Vec::from([message]),
             seal,
         }));
+    }
+
+    /// A channel of a session is lost: what was to be told on it of broken oplocks is told on one
+    /// that lives. The client may have heard it before, which does no harm. \[MS-SMB2\] 3.3.4.6
+    pub(super) fn tell_breaks_again(&self, session: &Session, effects: &mut Effects) {
+        let opens: Vec<Arc<Open>> = session.opens.lock().values().cloned().collect();
+        let told_here = |open: &&Arc<Open>| open.state.lock().told_on == Some(self.id);
+        let files = &self.server.files;
+        let notice = |open: &Arc<Open>| Notice::BreakOplock {
+            session: session.id,
+            file_id: open.id,
+            level: files.level(open.key, open.file),
+        };
+        let told = opens.iter().filter(told_here);
+        let mail: Mail = told.map(|open| (self.id, notice(open))).collect();
+        self.server.post(mail, effects);
     }
 
     /// Goes on with a request that waited for an oplock, if it still does.
@@ -128,8 +162,36 @@ impl Connection {
                 parked.until = files.expire(parked.key, now.instant, &mut mail);
             }
         }
-        let mail = mail.into_iter();
-        mail.for_each(|(to, notice)| effects.push(Effect::Notify(to, notice)));
+        self.server.post(mail, effects);
+    }
+}
+
+impl Server {
+    /// Says what connections are to be told. What a client is to be told goes to a channel of its
+    /// session that lives, if it can be the one that the open was made on.
+    pub(crate) fn post(&self, mail: Mail, effects: &mut Effects) {
+        for (to, notice) in mail {
+            let to = match notice {
+                Notice::BreakOplock {
+                    session, file_id, ..
+                } => self.teller(session, file_id, to),
+                _ => Some(to),
+            };
+            if let Some(to) = to {
+                effects.push(Effect::Notify(to, notice));
+            }
+        }
+    }
+
+    /// Nobody, where the session ends: then its oplocks do too.
+    fn teller(&self, id: SessionId, file_id: FileId, wanted: ConnectionId) -> Option<ConnectionId> {
+        let session = self.sessions.lock().get(&id).cloned()?;
+        let teller = session.channels.living(wanted)?;
+        let open = session.opens.lock().get(&file_id.volatile).cloned();
+        if let Some(open) = open {
+            open.state.lock().told_on = Some(teller);
+        }
+        Some(teller)
     }
 }
 

@@ -150,10 +150,26 @@ impl Connection {
             false => u32::try_from(end).expect("an answer is shorter than 4 GiB"),
         };
         header.credits = layout.credits;
-        header.signature = [0; 16];
+        // There is no key to sign with. Samba and Windows send the signature of the request back,
+        // and Samba's clients believe nothing that does not look signed: smb2.session.bind2.
+        let is_echo = sign.is_none()
+            && header.status == Status::USER_SESSION_DELETED
+            && request.header.flags.contains(Flags::SIGNED);
+        if is_echo {
+            header.flags |= Flags::SIGNED;
+        } else {
+            header.signature = [0; 16];
+        }
         self.scratch.clear();
         header.encode(&mut self.scratch);
         head[..HEADER_LEN].copy_from_slice(&self.scratch);
+        let mut sign = sign;
+        if is_hashed_signed(&header) && payload.is_none() {
+            // The hash goes over the signature too, so this one cannot wait for the driver.
+            if let Some(sign) = sign.take() {
+                sign.apply(&mut head, &[], layout.padding);
+            }
+        }
         self.hash(&header, &head);
         OutMessage {
             head,
@@ -197,6 +213,11 @@ impl Connection {
         let wanted = self.charge(header).saturating_add(beyond);
         self.window.grant(wanted)
     }
+}
+
+/// Whether an answer is of a login that has more legs: signed where it is to bind a connection.
+fn is_hashed_signed(header: &Header) -> bool {
+    header.command == Command::SESSION_SETUP && header.status == Status::MORE_PROCESSING_REQUIRED
 }
 
 /// Where an answer stands in its frame.

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
+use crypto::SigningAlgorithm;
 use spin::Mutex;
 use wire::access::{
     AccessMask, CreateDisposition, CreateOptions, FileAttributes, ImpersonationLevel, OplockLevel,
@@ -21,8 +22,8 @@ use wire::header::{HEADER_LEN, Target};
 use wire::lock::{LockElement, LockFlags};
 use wire::text::utf16;
 use wire::{
-    Command, FileId, FileTime, Flags, Header, MessageId, SessionId, Status, TreeId, Utf16, close,
-    create,
+    Command, FileId, FileTime, Flags, Guid, Header, MessageId, SessionId, Status, TreeId, Utf16,
+    close, create,
 };
 
 use crate::effect::{
@@ -32,9 +33,10 @@ use crate::effect::{
 };
 use crate::path::SharePath;
 use crate::server::Server;
+use crate::server::channel::{Channel, ChannelList};
 use crate::server::config::{Config, Limits, Share, ShareKind};
 use crate::server::context::{Body, Context, Progress, RelatedOpen, Reply};
-use crate::server::session::{Session, SessionState};
+use crate::server::session::{Origin, Session, SessionState};
 use crate::server::tree_connect::TreeConnect;
 use crate::token::Token;
 
@@ -93,9 +95,12 @@ impl World {
             shares: Vec::from([share]),
             ..Config::default()
         };
+        let server = Server::new(config, now());
+        let session = session(&tree);
+        server.sessions.lock().insert(session.id, session.clone());
         Self {
-            server: Server::new(config, now()),
-            session: session(&tree),
+            server,
+            session,
             tree,
             related: RelatedOpen::None,
             dialect: Dialect::SMB_3_1_1,
@@ -329,17 +334,22 @@ fn session(tree: &Arc<TreeConnect>) -> Arc<Session> {
     };
     Arc::new(Session {
         id: SessionId(9),
-        dialect: Dialect::SMB_3_1_1,
+        origin: Origin {
+            dialect: Dialect::SMB_3_1_1,
+            cipher: None,
+            signing: SigningAlgorithm::AesCmac,
+            client_guid: Guid::default(),
+            signing_key: None,
+        },
         state: Mutex::new(SessionState {
             account,
             signing_required: false,
             encrypt: false,
-            session_key: Vec::new(),
             sealing: None,
             expires: None,
             is_closed: false,
         }),
-        channels: Mutex::new(BTreeMap::new()),
+        channels: ChannelList::new(ConnectionId(1), Channel::new(None)),
         trees: Mutex::new(BTreeMap::from([(tree.id, tree.clone())])),
         opens: Mutex::new(BTreeMap::new()),
         pipes: Mutex::new(BTreeMap::new()),

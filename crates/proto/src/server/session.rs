@@ -2,17 +2,17 @@
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::fmt;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crypto::{SealingKey, SigningKey};
+use crypto::{Cipher, SealingKey, SigningAlgorithm, SigningKey};
 use spin::Mutex;
 use wire::dialect::Dialect;
-use wire::{SessionId, TreeId};
+use wire::{Guid, SessionId, TreeId};
 
 use crate::effect::{Account, AccountKind, ConnectionId, Instant};
 use crate::seal::Seal;
+use crate::server::channel::ChannelList;
 use crate::server::open::Open;
 use crate::server::pipe::Pipe;
 use crate::server::tree_connect::TreeConnect;
@@ -21,12 +21,11 @@ use crate::server::tree_connect::TreeConnect;
 /// valid: a login under way belongs to its connection.
 pub(crate) struct Session {
     pub(crate) id: SessionId,
-    /// The dialect of the connection that made it. \[MS-SMB2\] 3.3.5.5.2 binds only alike.
-    #[expect(dead_code, reason = "binding a further channel asks for it")]
-    pub(crate) dialect: Dialect,
+    /// What it took over from the connection that made it.
+    pub(crate) origin: Origin,
     pub(crate) state: Mutex<SessionState>,
     /// Session.ChannelList: the connections that carry it, with the signing key of each.
-    pub(crate) channels: Mutex<BTreeMap<ConnectionId, Channel>>,
+    pub(crate) channels: ChannelList,
     /// Session.TreeConnectTable.
     pub(crate) trees: Mutex<BTreeMap<TreeId, Arc<TreeConnect>>>,
     /// Session.OpenTable, by the volatile half of the FileId.
@@ -46,9 +45,6 @@ pub(crate) struct SessionState {
     pub(crate) signing_required: bool,
     /// Session.EncryptData.
     pub(crate) encrypt: bool,
-    /// Session.SessionKey and what further channels derive theirs from; empty where there is none.
-    #[expect(dead_code, reason = "binding a further channel asks for it")]
-    pub(crate) session_key: Vec<u8>,
     /// Session.DecryptionKey and Session.EncryptionKey.
     pub(crate) sealing: Option<SealingPair>,
     /// When the login runs out: then only SESSION_SETUP and what ends things goes on. `None` until
@@ -75,11 +71,20 @@ pub(crate) struct SealingPair {
     pub(crate) outbound: Arc<SealingKey>,
 }
 
-/// A connection that carries the session. \[MS-SMB2\] 3.3.1.14
-#[derive(Clone)]
-pub(crate) struct Channel {
-    /// Channel.SigningKey; none for guest and anonymous.
-    pub(crate) signing: Option<Arc<SigningKey>>,
+/// What a session took over from the connection that made it. A further one binds only if it has
+/// agreed on the same. \[MS-SMB2\] 3.3.5.5.2
+pub(crate) struct Origin {
+    pub(crate) dialect: Dialect,
+    pub(crate) cipher: Option<Cipher>,
+    pub(crate) signing: SigningAlgorithm,
+    #[expect(
+        dead_code,
+        reason = "the table of CREATEs that are replayed asks for it"
+    )]
+    pub(crate) client_guid: Guid,
+    /// Session.SigningKey: of the connection that made the session, also when that is gone. It
+    /// signs the request that binds another. None for guest and anonymous.
+    pub(crate) signing_key: Option<Arc<SigningKey>>,
 }
 
 impl Session {
@@ -96,8 +101,7 @@ impl Session {
 
     /// The signing key of a connection; none for guest and anonymous.
     pub(crate) fn signing_key(&self, connection: ConnectionId) -> Option<Arc<SigningKey>> {
-        let channels = self.channels.lock();
-        channels.get(&connection)?.signing.clone()
+        self.channels.signing_key(connection)
     }
 
     /// How to seal the next frame: with a nonce of its own. None where there are no keys.

@@ -14,13 +14,13 @@ use wire::{SessionId, Status};
 
 use crate::effect::{
     Accepted, AccountKind, Authenticate, Authenticated, ConversationId, Effect, Effects, Instant,
-    Notice, Now, OpId, Outcome,
+    Now, OpId, Outcome,
 };
+use crate::server::channel::{Channel, ChannelList};
 use crate::server::connection::Connection;
 use crate::server::context::Reply;
-use crate::server::drain::After;
 use crate::server::negotiate::Negotiated;
-use crate::server::session::{Channel, SealingPair, Session, SessionState};
+use crate::server::session::{Origin, SealingPair, Session, SessionState};
 use crate::server::task::{self, Flow, Task, TaskId, Then};
 
 /// A login under way. Its session is in no table before it succeeds.
@@ -31,16 +31,27 @@ pub(super) struct Login {
     pub(super) preauth: PreauthHash,
     /// Whether a leg is with the authenticator.
     is_busy: bool,
-    /// Whether it is to renew a session. If that ends meanwhile, the login comes to nothing.
-    is_renewal: bool,
+    purpose: Purpose,
 }
 
-/// A login that waits until the session it replaces is gone. \[MS-SMB2\] 3.3.5.5.3
+/// What a login is for.
+#[derive(Clone, Debug)]
+enum Purpose {
+    /// A new session.
+    New,
+    /// To renew a session of this connection. If that ends meanwhile, it comes to nothing.
+    Renewal,
+    /// To bind this connection to a session.
+    Binding(Arc<Session>),
+}
+
+/// A LOGOFF that waits until its session is gone, or a login until the one that it replaces is.
+/// \[MS-SMB2\] 3.3.5.5.3, 3.3.5.6
 #[derive(Debug)]
 pub(super) struct AwaitedSession {
     session: SessionId,
     task: TaskId,
-    pub(super) deadline: Instant,
+    pub(super) deadline: Option<Instant>,
 }
 
 /// What a leg of a login goes on with.
@@ -59,16 +70,18 @@ impl Connection {
     /// Takes a leg of a login.
     pub(super) fn session_setup(
         &mut self,
+        now: Now,
         task: &Task,
         request: &mut task::Request,
         message: &[u8],
         effects: &mut Effects,
     ) -> Result<Flow, Status> {
         let setup = Request::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
-        if setup.flags.contains(RequestFlags::BINDING) {
-            return Err(self.refuse_binding(request.header.session_id));
-        }
-        let id = self.login_id(request, task)?;
+        let bound = match setup.flags.contains(RequestFlags::BINDING) {
+            true => Some(self.bindable(now, request, message)?),
+            false => None,
+        };
+        let id = self.login_id(request, task, bound)?;
         request.header.session_id = id;
         let login = self.logins.get_mut(&id).expect("there is one by now");
         if login.is_busy {
@@ -90,42 +103,45 @@ impl Connection {
         Ok(Flow::Wait(op, Then::Login(step)))
     }
 
-    /// Sessions over several connections are not offered. \[MS-SMB2\] 3.3.5.5, 3.3.5.5.2
-    fn refuse_binding(&self, id: SessionId) -> Status {
-        let is_known = self.server.sessions.lock().contains_key(&id);
-        if is_known {
-            Status::REQUEST_NOT_ACCEPTED
-        } else {
-            Status::USER_SESSION_DELETED
-        }
-    }
-
     /// The session that the leg belongs to: of a login under way, of a session that logs in
-    /// again, or a new one.
-    fn login_id(&mut self, request: &task::Request, task: &Task) -> Result<SessionId, Status> {
+    /// again, that this connection is to be bound to, or a new one.
+    fn login_id(
+        &mut self,
+        request: &task::Request,
+        task: &Task,
+        bound: Option<Arc<Session>>,
+    ) -> Result<SessionId, Status> {
         let id = match task.chain.session {
             Some(id) => id,
             None => request.header.session_id,
         };
-        if self.logins.contains_key(&id) {
-            return Ok(id);
+        if let Some(login) = self.logins.get(&id) {
+            // Each leg of a binding says that it is one, and is signed.
+            let is_alike = matches!(login.purpose, Purpose::Binding(_)) == bound.is_some();
+            return is_alike.then_some(id).ok_or(Status::REQUEST_NOT_ACCEPTED);
         }
-        let is_new = id == SessionId(0);
-        if !is_new && request.session.is_none() {
-            return Err(Status::USER_SESSION_DELETED);
-        }
+        let purpose = match bound {
+            Some(session) => Purpose::Binding(session),
+            None if id == SessionId(0) => Purpose::New,
+            None if request.session.is_none() => return Err(Status::USER_SESSION_DELETED),
+            None => Purpose::Renewal,
+        };
+        let is_further = !matches!(purpose, Purpose::Renewal);
         let limits = &self.server.config.limits;
         let is_full = self.logins.len() >= limits.logins_per_connection
-            || is_new && self.sessions.len() >= limits.sessions_per_connection;
+            || is_further && self.sessions.len() >= limits.sessions_per_connection;
         if is_full {
             return Err(Status::INSUFFICIENT_RESOURCES);
         }
-        let id = if is_new { self.unused_session_id() } else { id };
+        let id = match purpose {
+            Purpose::New => self.unused_session_id(),
+            _ => id,
+        };
         let login = Login {
             conversation: ConversationId(self.number()),
             preauth: self.preauth.clone(),
             is_busy: false,
-            is_renewal: !is_new,
+            purpose,
         };
         self.logins.insert(id, login);
         Ok(id)
@@ -169,13 +185,16 @@ impl Connection {
             return Err(Status::USER_SESSION_DELETED);
         };
         login.is_busy = false;
+        let is_binding = matches!(login.purpose, Purpose::Binding(_));
         match outcome {
             Outcome::Authenticated(Authenticated::Continue(token)) => {
                 let status = Status::MORE_PROCESSING_REQUIRED;
                 Ok(Flow::Done(reply(status, SessionFlags::NONE, &token)))
             }
             Outcome::Authenticated(Authenticated::Accepted(accepted)) => {
-                let is_waiting = self.replace(now, task, (id, previous), &accepted, effects);
+                // A binding replaces nothing.
+                let is_waiting =
+                    !is_binding && self.replace(now, task, (id, previous), &accepted, effects);
                 if is_waiting {
                     let step = LoginStep::Replace(Box::new(accepted), security_mode);
                     return Ok(Flow::WaitUnasked(Then::Login(step)));
@@ -207,30 +226,33 @@ impl Connection {
         let Some(session) = found.filter(|session| is_of_same_user(session, accepted)) else {
             return false;
         };
-        if self.sessions.contains_key(&previous) {
-            return self.close_session(now, previous, After::Resume(task), effects);
-        }
-        session.state.lock().is_closed = true;
-        self.server.sessions.lock().remove(&previous);
-        let holders = session.channels.lock().keys().copied().next();
-        let Some(holder) = holders else {
-            return false;
-        };
-        let notice = Notice::SessionReplaced {
-            session: previous,
-            by: self.id,
-        };
-        effects.push(Effect::Notify(holder, notice));
-        self.awaited.push(AwaitedSession {
-            session: previous,
-            task,
-            deadline: now.instant.after(self.server.config.limits.replace_timeout),
-        });
-        true
+        let timeout = self.server.config.limits.replace_timeout;
+        let deadline = Some(now.instant.after(timeout));
+        let is_waiting = self.await_end(&session, task, deadline);
+        self.end_session(now, &session, effects);
+        is_waiting
     }
 
-    /// Another connection has closed what a login of this one replaces.
-    pub(super) fn replaced(&mut self, now: Now, session: SessionId, effects: &mut Effects) {
+    /// Lets a request wait until a session is gone. Not if it is already.
+    pub(super) fn await_end(
+        &mut self,
+        session: &Session,
+        task: TaskId,
+        deadline: Option<Instant>,
+    ) -> bool {
+        let is_waiting = session.channels.await_end(self.id);
+        if is_waiting {
+            self.awaited.push(AwaitedSession {
+                session: session.id,
+                task,
+                deadline,
+            });
+        }
+        is_waiting
+    }
+
+    /// What a session had open is closed.
+    pub(super) fn session_gone(&mut self, now: Now, session: SessionId, effects: &mut Effects) {
         let is_meant = |awaited: &AwaitedSession| awaited.session == session;
         while let Some(index) = self.awaited.iter().position(is_meant) {
             let awaited = self.awaited.swap_remove(index);
@@ -240,14 +262,15 @@ impl Connection {
 
     /// Goes on with the logins that have waited for long enough: the other connection is stuck.
     pub(super) fn stop_waiting_for_replaced(&mut self, now: Now, effects: &mut Effects) {
-        let is_due = |awaited: &AwaitedSession| awaited.deadline <= now.instant;
+        let is_due =
+            |awaited: &AwaitedSession| awaited.deadline.is_some_and(|at| at <= now.instant);
         while let Some(index) = self.awaited.iter().position(is_due) {
             let awaited = self.awaited.swap_remove(index);
             self.resume(now, awaited.task, Outcome::Done, effects);
         }
     }
 
-    /// Goes on with every login that waits so: the connection ends.
+    /// Goes on with every request that waits so: the connection ends.
     pub(super) fn end_waits_for_replaced(&mut self, now: Now, effects: &mut Effects) {
         while let Some(awaited) = self.awaited.pop() {
             self.resume(now, awaited.task, Outcome::Done, effects);
@@ -256,9 +279,13 @@ impl Connection {
 
     /// A login that failed. One that was to renew a session takes it along, as Windows and Samba
     /// do (smb2.session.reauth6): who cannot say again who it is has no business with its files.
+    /// One that was to bind a connection leaves the session alone.
     fn refuse(&mut self, now: Now, id: SessionId, effects: &mut Effects) {
-        self.end_login(id, effects);
-        self.close_session(now, id, After::Nothing, effects);
+        let login = self.end_login(id, effects);
+        let is_renewal = login.is_some_and(|login| matches!(login.purpose, Purpose::Renewal));
+        if let Some(session) = self.sessions.get(&id).filter(|_| is_renewal).cloned() {
+            self.end_session(now, &session, effects);
+        }
     }
 
     fn end_login(&mut self, id: SessionId, effects: &mut Effects) -> Option<Login> {
@@ -286,13 +313,18 @@ impl Connection {
         let Some(login) = self.end_login(id, effects) else {
             return Err(Status::USER_SESSION_DELETED);
         };
-        let session = match self.find_session(id) {
-            Some(session) => {
+        let session = match &login.purpose {
+            Purpose::New => self.establish(id, &login, accepted, security_mode)?,
+            Purpose::Renewal => {
+                let found = self.find_session(id);
+                let session = found.ok_or(Status::USER_SESSION_DELETED)?;
                 renew(&session, accepted);
                 session
             }
-            None if login.is_renewal => return Err(Status::USER_SESSION_DELETED),
-            None => self.establish(id, &login, accepted, security_mode)?,
+            Purpose::Binding(session) => {
+                self.bind(request, session, &login.preauth, accepted)?;
+                session.clone()
+            }
         };
         // [MS-SMB2] 3.3.5.5.3: the last answer of a login is signed, whatever the session needs.
         request.sign = session.signing_key(self.id);
@@ -326,20 +358,22 @@ impl Connection {
             .map(|keys| Arc::new(SigningKey::new(negotiated.signing, &keys.signing)));
         let session = Arc::new(Session {
             id,
-            dialect: negotiated.dialect,
+            origin: Origin {
+                dialect: negotiated.dialect,
+                cipher: negotiated.cipher,
+                signing: negotiated.signing,
+                client_guid: negotiated.client_guid,
+                signing_key: signing.clone(),
+            },
             state: Mutex::new(SessionState {
                 account: accepted.account.clone(),
                 signing_required: is_named && is_signing_wanted,
                 encrypt: config.encryption_required,
-                session_key: match is_named {
-                    true => accepted.session_key.clone(),
-                    false => Default::default(),
-                },
                 sealing: keys.as_ref().and_then(|keys| sealing(negotiated, keys)),
                 expires: None,
                 is_closed: false,
             }),
-            channels: Mutex::new(BTreeMap::from([(self.id, Channel { signing })])),
+            channels: ChannelList::new(self.id, Channel::new(signing)),
             trees: Mutex::new(BTreeMap::new()),
             opens: Mutex::new(BTreeMap::new()),
             pipes: Mutex::new(BTreeMap::new()),
@@ -361,7 +395,7 @@ fn renew(session: &Session, accepted: &Accepted) {
 }
 
 /// The user of both proved who it is, and it is the same.
-fn is_of_same_user(session: &Session, accepted: &Accepted) -> bool {
+pub(super) fn is_of_same_user(session: &Session, accepted: &Accepted) -> bool {
     let state = session.state.lock();
     state.is_named()
         && accepted.account.kind == AccountKind::Named
@@ -381,17 +415,26 @@ fn session_flags(session: &Session) -> SessionFlags {
     flags
 }
 
-/// \[MS-SMB2\] 3.3.5.5.3: Session.SessionKey is the first 16 bytes, filled up with zeroes.
 fn derive(negotiated: &Negotiated, preauth: &PreauthHash, full_key: &[u8]) -> SessionKeys {
+    let schedule = key_schedule(negotiated.dialect, preauth);
+    session_keys(schedule, &short_key(full_key), full_key, negotiated.cipher)
+}
+
+/// \[MS-SMB2\] 3.3.5.5.3: Session.SessionKey is the first 16 bytes, filled up with zeroes.
+pub(super) fn short_key(full_key: &[u8]) -> [u8; 16] {
     let mut key = [0; 16];
     let len = full_key.len().min(key.len());
     key[..len].copy_from_slice(&full_key[..len]);
-    let schedule = match negotiated.dialect {
+    key
+}
+
+/// How a dialect derives its keys. \[MS-SMB2\] 3.1.4.2
+pub(super) fn key_schedule(dialect: Dialect, preauth: &PreauthHash) -> KeySchedule<'_> {
+    match dialect {
         Dialect::SMB_3_1_1 => KeySchedule::Smb311(preauth),
         dialect if dialect >= Dialect::SMB_3_0 => KeySchedule::Smb30,
         _ => KeySchedule::Smb2,
-    };
-    session_keys(schedule, &key, full_key, negotiated.cipher)
+    }
 }
 
 fn sealing(negotiated: &Negotiated, keys: &SessionKeys) -> Option<SealingPair> {

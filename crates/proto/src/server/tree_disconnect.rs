@@ -5,7 +5,6 @@ use wire::{Status, tree_disconnect};
 use crate::effect::Effects;
 use crate::server::connection::Connection;
 use crate::server::context::Reply;
-use crate::server::drain::After;
 use crate::server::task::{Flow, Request, Task, Then};
 
 impl Connection {
@@ -22,7 +21,7 @@ impl Connection {
         let session = Self::require_session(request)?;
         let tree = self.require_tree(task, request, &session)?;
         session.trees.lock().remove(&tree.id);
-        self.close_tree(session, tree.id, After::Resume(task.id), effects);
+        self.close_tree(session, tree.id, task.id, effects);
         let reply = Reply::message(|body| tree_disconnect::Response.encode(body));
         Ok(Flow::WaitUnasked(Then::Farewell(reply)))
     }

@@ -234,13 +234,13 @@ fn a_session_that_is_gone_is_not_renewed() {
 }
 
 #[test]
-fn binding_is_refused_and_harms_nobody() {
+fn an_unsigned_binding_is_refused_and_harms_nobody() {
     let mut rig = Rig::new(|_| {});
     let mut alice = Client::logged_in(&mut rig, Options::default(), "alice");
     let mut other = Client::new(&mut rig, Options::default());
     other.negotiate(&mut rig);
     for (session, expected) in [
-        (alice.session, Status::REQUEST_NOT_ACCEPTED),
+        (alice.session, Status::INVALID_PARAMETER),
         (SessionId(77), Status::USER_SESSION_DELETED),
     ] {
         let request = session_setup::Request {

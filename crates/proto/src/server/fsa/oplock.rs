@@ -162,6 +162,16 @@ impl State {
         }
     }
 
+    fn level(self) -> OplockLevel {
+        match self {
+            Self::None => OplockLevel::NONE,
+            Self::LevelTwo => OplockLevel::II,
+            Self::Exclusive => OplockLevel::EXCLUSIVE,
+            Self::Batch => OplockLevel::BATCH,
+            Self::Breaking { to, .. } => to,
+        }
+    }
+
     fn of(level: OplockLevel) -> Self {
         match level {
             OplockLevel::II => Self::LevelTwo,
@@ -293,6 +303,14 @@ impl FileTable {
     /// breaks. \[MS-SMB2\] 3.3.6.1
     pub(crate) fn expire(&self, key: FileKey, now: Instant, mail: &mut Mail) -> Option<Instant> {
         self.files.lock().get_mut(&key)?.expire(now, mail)
+    }
+
+    /// What an open may hold from now on: of an oplock that breaks, what is left of it.
+    pub(crate) fn level(&self, key: FileKey, open: LocalOpen) -> OplockLevel {
+        let files = self.files.lock();
+        let mut opens = files.get(&key).into_iter().flat_map(|file| &file.opens);
+        let record = opens.find(|record| record.file == open);
+        record.map_or(OplockLevel::NONE, |record| record.held.state.level())
     }
 
     /// A request no longer waits.

@@ -293,7 +293,11 @@ impl Client {
             message: message.to_vec(),
             was_sealed,
         };
-        if answer.is_signed() {
+        // Without a key the signature of the request comes back.
+        let is_echo = header.status == Status::USER_SESSION_DELETED;
+        if is_echo && answer.is_signed() {
+            assert!(!was_sealed);
+        } else if answer.is_signed() {
             assert!(!was_sealed, "what is sealed is not signed");
             let nonce = SigningNonce {
                 message_id: header.message_id.0,

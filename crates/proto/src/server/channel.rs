@@ -1,0 +1,164 @@
+//! The connections that carry a session, and the session's end over all of them.
+//! \[MS-SMB2\] 3.3.1.14, 3.3.5.6, 3.3.7.1
+//!
+//! A session lives as long as one of its channels does. Once it ends, each connection takes its own
+//! requests to their end, and the one that is done last closes what the session has open: so no
+//! request of any channel acts on an open that is closed behind its back, and whoever waits for the
+//! session to be gone hears of it when nothing of it is left.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crypto::SigningKey;
+use spin::Mutex;
+use wire::Status;
+
+use crate::effect::ConnectionId;
+
+/// A connection that carries a session. \[MS-SMB2\] 3.3.1.14
+#[derive(Clone)]
+pub(crate) struct Channel {
+    /// Channel.SigningKey; none for guest and anonymous.
+    pub(crate) signing: Option<Arc<SigningKey>>,
+    /// The transport is gone: only requests that run are left.
+    is_lost: bool,
+}
+
+impl Channel {
+    /// A connection that lives.
+    pub(crate) fn new(signing: Option<Arc<SigningKey>>) -> Self {
+        Self {
+            signing,
+            is_lost: false,
+        }
+    }
+}
+
+/// Session.ChannelList.
+pub(crate) struct ChannelList {
+    state: Mutex<State>,
+}
+
+struct State {
+    channels: BTreeMap<ConnectionId, Channel>,
+    stage: Stage,
+    /// Who is to be told when the session is gone.
+    waiting: Vec<ConnectionId>,
+}
+
+/// How far a session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It lives.
+    Alive,
+    /// Nothing starts on it any more.
+    Ending,
+    /// What it had open is closed.
+    Gone,
+}
+
+impl ChannelList {
+    /// The list of a new session.
+    pub(crate) fn new(first: ConnectionId, channel: Channel) -> Self {
+        Self {
+            state: Mutex::new(State {
+                channels: BTreeMap::from([(first, channel)]),
+                stage: Stage::Alive,
+                waiting: Vec::new(),
+            }),
+        }
+    }
+
+    /// The signing key of a connection; none for guest and anonymous.
+    pub(crate) fn signing_key(&self, connection: ConnectionId) -> Option<Arc<SigningKey>> {
+        let state = self.state.lock();
+        state.channels.get(&connection)?.signing.clone()
+    }
+
+    /// Adds a connection to a session that lives, up to a limit.
+    pub(crate) fn bind(
+        &self,
+        connection: ConnectionId,
+        channel: Channel,
+        limit: usize,
+    ) -> Result<(), Status> {
+        let mut state = self.state.lock();
+        if state.stage != Stage::Alive {
+            return Err(Status::USER_SESSION_DELETED);
+        }
+        if state.channels.len() >= limit {
+            return Err(Status::INSUFFICIENT_RESOURCES);
+        }
+        state.channels.insert(connection, channel);
+        Ok(())
+    }
+
+    /// Whether there is room for one more connection.
+    pub(crate) fn has_room(&self, limit: usize) -> bool {
+        self.state.lock().channels.len() < limit
+    }
+
+    /// A connection that lives: this one if it does, else another.
+    pub(crate) fn living(&self, wanted: ConnectionId) -> Option<ConnectionId> {
+        let state = self.state.lock();
+        let mut living = state
+            .channels
+            .iter()
+            .filter(|(_, channel)| !channel.is_lost);
+        match state.channels.get(&wanted) {
+            Some(channel) if !channel.is_lost => Some(wanted),
+            _ => living.next().map(|(connection, _)| *connection),
+        }
+    }
+
+    /// The transport of a connection is gone. Whether the session ends with it: no other lives.
+    pub(crate) fn lose(&self, connection: ConnectionId) -> bool {
+        let mut state = self.state.lock();
+        if let Some(channel) = state.channels.get_mut(&connection) {
+            channel.is_lost = true;
+        }
+        let is_last = state.channels.values().all(|channel| channel.is_lost);
+        if is_last && state.stage == Stage::Alive {
+            state.stage = Stage::Ending;
+        }
+        is_last
+    }
+
+    /// The session ends. The connections that are to be told, but for the one that says so: none
+    /// where it ended before.
+    pub(crate) fn end(&self, by: ConnectionId) -> Vec<ConnectionId> {
+        let mut state = self.state.lock();
+        if state.stage != Stage::Alive {
+            return Vec::new();
+        }
+        state.stage = Stage::Ending;
+        let others = state.channels.keys().filter(|other| **other != by);
+        others.copied().collect()
+    }
+
+    /// A connection is to be told when the session is gone. Not if it is already.
+    pub(crate) fn await_end(&self, connection: ConnectionId) -> bool {
+        let mut state = self.state.lock();
+        if state.stage == Stage::Gone {
+            return false;
+        }
+        state.waiting.push(connection);
+        true
+    }
+
+    /// No request of a connection acts on the session any more. Whether it was the last of a
+    /// session that ends: then it closes what the session has open.
+    pub(crate) fn leave(&self, connection: ConnectionId) -> bool {
+        let mut state = self.state.lock();
+        let was_there = state.channels.remove(&connection).is_some();
+        was_there && state.channels.is_empty()
+    }
+
+    /// What the session had open is closed. Who is to be told.
+    pub(crate) fn gone(&self) -> Vec<ConnectionId> {
+        let mut state = self.state.lock();
+        state.stage = Stage::Gone;
+        core::mem::take(&mut state.waiting)
+    }
+}
