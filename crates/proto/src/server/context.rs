@@ -17,6 +17,7 @@ use wire::{FileId, Header, Status};
 use crate::effect::{
     Access, ConnectionId, Effect, Effects, FileKey, FileOp, Instant, Now, OpId, Outcome, Payload,
 };
+use crate::server::channel_sequence::{self, Counted};
 use crate::server::fsa::oplock::{Mail, Patience, Waiter};
 use crate::server::open::Open;
 use crate::server::session::Session;
@@ -51,6 +52,10 @@ pub(crate) struct Context<'a> {
     pub(crate) is_last: bool,
     /// Whether the client gave up on the request while it waited.
     pub(crate) is_cancelled: bool,
+    /// Whether the connection is lost: nobody hears the answer.
+    pub(crate) is_lost: bool,
+    /// That the request acts on an open. \[MS-SMB2\] 3.3.5.2.10
+    pub(crate) counted: &'a mut Option<Counted>,
     /// Where the message starts in the inbound frame of this call; `None` once the frame is gone
     /// (a later member of a compound): then bytes that an effect needs are copied.
     pub(crate) frame_offset: Option<usize>,
@@ -286,6 +291,10 @@ impl Context<'_> {
         let open = open.filter(|open| open.id == id && open.tree == self.tree.id);
         let open = open.ok_or(Status::FILE_CLOSED)?;
         *self.related_open = RelatedOpen::Open(id);
+        if self.dialect >= Dialect::SMB_3_0 && self.counted.is_none() {
+            *self.counted = channel_sequence::admit(&open, &self.header)?;
+        }
+        open.ticket.iter().for_each(|ticket| ticket.spend());
         Ok(open)
     }
 }

@@ -7,6 +7,7 @@
 mod admit;
 mod contexts;
 mod oplock;
+mod replayed;
 mod wanted;
 
 use alloc::boxed::Box;
@@ -28,7 +29,10 @@ use crate::server::context;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
 use crate::server::fsa::oplock::Granted;
 use crate::server::open::{Open, OpenState, malformed, wire_attributes};
+use crate::server::replay::Known;
 use crate::token::Token;
+use contexts::Asked;
+use replayed::Replayed;
 use wanted::Wanted;
 
 /// What goes on once the world has answered.
@@ -40,6 +44,8 @@ pub(crate) enum Step {
     Parked(Box<Wanted>),
     /// The file system empties a file that is in the table of open files.
     Overwriting(Box<Entered>),
+    /// The metadata are asked for once more: it is a replay.
+    Replaying(Box<Replayed>),
 }
 
 /// An open that is in the table of open files, but not yet in that of its session.
@@ -53,7 +59,10 @@ pub(crate) struct Entered {
 /// Starts on a request.
 pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
     let request = Request::decode(message).map_err(malformed)?;
-    let wanted = Wanted::new(&request, &context.tree)?;
+    let mut wanted = Wanted::new(&request, &context.tree)?;
+    if let Some(progress) = replayed::begin(context, &mut wanted)? {
+        return Ok(progress);
+    }
     check_room(context)?;
     Ok(open(context, wanted))
 }
@@ -119,7 +128,13 @@ impl Step {
             }
             (Self::Parked(wanted), Outcome::Done) => Ok(open(context, *wanted)),
             (Self::Parked(_), Outcome::Failed(status)) => Err(status),
-            (Self::Opening(_) | Self::Parked(_), _) => Err(Status::INTERNAL_ERROR),
+            (Self::Replaying(replayed), Outcome::Metadata(metadata)) => {
+                Ok(replayed.answer(context, &metadata))
+            }
+            (Self::Replaying(_), Outcome::Failed(status)) => Err(status),
+            (Self::Opening(_) | Self::Parked(_) | Self::Replaying(_), _) => {
+                Err(Status::INTERNAL_ERROR)
+            }
         }
     }
 }
@@ -209,6 +224,8 @@ impl Entered {
             has_readers,
             locks,
             position: AtomicU64::new(0),
+            ticket: self.wanted.ticket.clone(),
+            sequence: Mutex::default(),
             state: Mutex::new(OpenState::default()),
         };
         (open, level)
@@ -226,6 +243,12 @@ impl Entered {
 
 /// The open is complete: into the session's table, and to the client.
 fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress, Status> {
+    // Nobody knows the open, and nobody can ask for it: another channel of the session would be
+    // kept out of the file by it.
+    if context.is_lost && entered.wanted.ticket.is_none() {
+        entered.withdraw(context);
+        return Err(Status::CANCELLED);
+    }
     let (open, level) = entered.to_open(context);
     let open = Arc::new(open);
     if let Err(status) = register(context, &open) {
@@ -234,16 +257,26 @@ fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress, Stat
     }
     *context.related_open = RelatedOpen::Open(open.id);
     report(context, entered, &open);
-    let maximal = entered.opened.maximal & context.tree.maximal_access;
-    let metadata = &entered.opened.metadata;
-    let answers = entered.wanted.asked.answers(metadata, maximal);
+    let known = Known {
+        session: context.session.id,
+        file_id: open.id,
+        action: entered.action(),
+        maximal: entered.opened.maximal & context.tree.maximal_access,
+    };
+    open.ticket.iter().for_each(|ticket| ticket.fulfil(known));
+    let asked = &entered.wanted.asked;
+    Ok(answer(asked, &entered.opened.metadata, &known, level))
+}
+
+fn answer(asked: &Asked, metadata: &Metadata, known: &Known, level: OplockLevel) -> Progress {
+    let answers = asked.answers(metadata, known.maximal);
     let contexts: Vec<RawContext<'_>> = answers
         .iter()
         .map(|(name, data)| RawContext { name, data })
         .collect();
-    let mut response = describe(metadata, open.id, entered.action(), contexts);
+    let mut response = describe(metadata, known.file_id, known.action, contexts);
     response.oplock_level = level;
-    Ok(Progress::Done(Reply::message(|out| response.encode(out))))
+    Progress::Done(Reply::message(|out| response.encode(out)))
 }
 
 /// Tells those who watch that the file is new, or empty.

@@ -4,8 +4,8 @@
 //! connection, owned by one worker and never shared. Each command has a file of its own.
 //!
 //! Locks, in the order in which they are taken: `Server::sessions`, then one session's tables
-//! (`trees`, `opens`, `pipes`, `channels`), then an open's or a pipe's `state`, then `WatchTable`,
-//! then `FileTable`, then the `FileLocks` of a file.
+//! (`trees`, `opens`, `pipes`, `channels`), then an open's or a pipe's `state` or `sequence`, then
+//! `WatchTable`, then `FileTable`, then the `FileLocks` of a file, then `ReplayTable`.
 //! No two of one rank are held at once, none across a call that can wait.
 
 pub mod config;
@@ -15,12 +15,14 @@ pub mod pipe;
 mod admit;
 mod bind;
 mod channel;
+mod channel_sequence;
 mod connection;
 mod context;
 mod dispatch;
 mod drain;
 mod frame;
 mod open;
+mod replay;
 mod reply;
 mod session;
 mod task;
@@ -60,6 +62,7 @@ use wire::{FileTime, SessionId};
 use crate::effect::Now;
 use config::Config;
 use fsa::FileTable;
+use replay::ReplayTable;
 use session::Session;
 use watch::WatchTable;
 
@@ -74,6 +77,8 @@ pub struct Server {
     pub(crate) files: FileTable,
     /// Which directories are watched.
     pub(crate) watches: WatchTable,
+    /// Which CREATEs may be replayed.
+    pub(crate) replays: Arc<ReplayTable>,
     /// The next number of an open; never used twice in a process.
     pub(crate) next_open: AtomicU64,
 }
@@ -87,6 +92,7 @@ impl Server {
             sessions: Mutex::new(BTreeMap::new()),
             files: FileTable::default(),
             watches: WatchTable::default(),
+            replays: Arc::default(),
             next_open: AtomicU64::new(1),
         })
     }

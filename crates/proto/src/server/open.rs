@@ -9,10 +9,12 @@ use wire::access::{AccessMask, CreateOptions, FileAttributes};
 use wire::{DecodeError, FileId, FileTime, Status, TreeId};
 
 use crate::effect::{ConnectionId, DirectoryEntry, FileKey, LocalOpen, Metadata, Select};
+use crate::server::channel_sequence::ChannelSequence;
 use crate::server::config::Share;
 use crate::server::fsa::byte_range::{ByteRange, RangeAccess};
 use crate::server::fsa::file_locks::FileLocks;
 use crate::server::lock::LockSequences;
+use crate::server::replay::Ticket;
 
 /// A file as a client has it open.
 #[derive(Debug)]
@@ -36,6 +38,10 @@ pub(crate) struct Open {
     pub(crate) locks: Arc<FileLocks>,
     /// FilePositionInformation, in bytes. Not in the state: every READ sets it.
     pub(crate) position: AtomicU64,
+    /// The name of the CREATE that made it, if its client gave it one.
+    pub(crate) ticket: Option<Arc<Ticket>>,
+    /// Which requests act on it. Of its own: every READ looks at it.
+    pub(crate) sequence: Mutex<ChannelSequence>,
     pub(crate) state: Mutex<OpenState>,
 }
 

@@ -34,6 +34,7 @@ use crate::effect::{
 use crate::path::SharePath;
 use crate::server::Server;
 use crate::server::channel::{Channel, ChannelList};
+use crate::server::channel_sequence::Counted;
 use crate::server::config::{Config, Limits, Share, ShareKind};
 use crate::server::context::{Body, Context, Progress, RelatedOpen, Reply};
 use crate::server::session::{Origin, Session, SessionState};
@@ -68,6 +69,7 @@ pub(crate) struct World {
     /// What connections were told.
     pub(crate) notices: Vec<Notice>,
     next_op: u64,
+    counted: Option<Counted>,
 }
 
 impl World {
@@ -113,6 +115,7 @@ impl World {
             lock_waits: Arc::default(),
             notices: Vec::new(),
             next_op: 0,
+            counted: None,
         }
     }
 
@@ -130,6 +133,7 @@ impl World {
     /// The same with the bytes of a message.
     pub(crate) fn run_message(&mut self, start: Start, message: &[u8]) -> Result<Reply, Status> {
         let mut effects = Effects::new();
+        self.counted = None;
         let mut progress = start(&mut self.context(&mut effects), message);
         loop {
             let waited = match &progress {
@@ -176,6 +180,8 @@ impl World {
             connection: ConnectionId(1),
             is_last: true,
             is_cancelled: self.is_cancelled,
+            is_lost: false,
+            counted: &mut self.counted,
             dialect: self.dialect,
             header: header(self.credit_charge),
             session: self.session.clone(),

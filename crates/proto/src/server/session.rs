@@ -77,10 +77,6 @@ pub(crate) struct Origin {
     pub(crate) dialect: Dialect,
     pub(crate) cipher: Option<Cipher>,
     pub(crate) signing: SigningAlgorithm,
-    #[expect(
-        dead_code,
-        reason = "the table of CREATEs that are replayed asks for it"
-    )]
     pub(crate) client_guid: Guid,
     /// Session.SigningKey: of the connection that made the session, also when that is gone. It
     /// signs the request that binds another. None for guest and anonymous.

@@ -9,6 +9,7 @@ use wire::compound::Members;
 use wire::{AsyncId, Command, Header, SessionId, Status, TreeId};
 
 use crate::effect::{Effects, Instant, Now, OpId, Outcome, Violation};
+use crate::server::channel_sequence::Counted;
 use crate::server::connection::{Connection, Waiter};
 use crate::server::context::{Body, Parked, Progress, RelatedOpen, Reply, Step};
 use crate::server::reply::Answer;
@@ -60,6 +61,8 @@ pub(super) struct Request {
     pub(super) number: Option<u64>,
     /// Whether the client gave up on it: what has several operations to do may stop.
     pub(super) is_cancelled: bool,
+    /// That it acts on an open: until it is answered.
+    pub(super) counted: Option<Counted>,
 }
 
 /// A request that waits.
@@ -201,7 +204,7 @@ impl Connection {
         let flow = match then {
             Then::Handler(session, tree, step) => {
                 let place = (session.clone(), tree.clone());
-                let mut context = self.context(now, &mut task, &request, place, None, effects);
+                let mut context = self.context(now, &mut task, &mut request, place, None, effects);
                 let progress = step.resume(&mut context, outcome);
                 progress.map(|progress| Flow::of(progress, session, tree))
             }
@@ -364,6 +367,7 @@ impl Request {
             async_id: None,
             number: None,
             is_cancelled: false,
+            counted: None,
         }
     }
 }

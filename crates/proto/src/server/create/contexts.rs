@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 use wire::access::AccessMask;
 use wire::create_context::{
-    AllocationSize, MaximalAccessRequest, MaximalAccessResponse, OnDiskIdResponse, RawContext,
-    Timewarp, find, name,
+    AllocationSize, DurableRequestV2, MaximalAccessRequest, MaximalAccessResponse,
+    OnDiskIdResponse, RawContext, Timewarp, find, name,
 };
-use wire::{FileTime, Status};
+use wire::{FileTime, Guid, Status};
 
 use crate::effect::{FileKey, Metadata};
 use crate::server::open::malformed;
@@ -23,6 +23,8 @@ pub(crate) struct Asked {
     maximal_access: Option<MaximalAccessRequest>,
     /// QFid.
     on_disk_id: bool,
+    /// DH2Q: the client's name for the CREATE.
+    pub(crate) create_guid: Option<Guid>,
 }
 
 impl Asked {
@@ -38,6 +40,10 @@ impl Asked {
             asked.maximal_access = Some(request);
         }
         asked.on_disk_id = find(contexts, name::ON_DISK_ID).is_some();
+        if let Some(data) = find(contexts, name::DURABLE_REQUEST_V2) {
+            let request = DurableRequestV2::decode(data).map_err(malformed)?;
+            asked.create_guid = Some(request.create_guid);
+        }
         Ok(asked)
     }
 

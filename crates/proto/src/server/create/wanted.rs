@@ -1,5 +1,7 @@
 //! What a CREATE asks for, once it is known to make sense. \[MS-SMB2\] 3.3.5.9, \[MS-FSA\] 2.1.5.1
 
+use alloc::sync::Arc;
+
 use wire::Status;
 use wire::access::{
     AccessMask, CreateDisposition, CreateOptions, FileAttributes, ImpersonationLevel, OplockLevel,
@@ -11,6 +13,7 @@ use super::contexts::Asked;
 use crate::effect::{Existing, KindWanted};
 use crate::path::SharePath;
 use crate::server::open::WRITE_RIGHTS;
+use crate::server::replay::Ticket;
 use crate::server::tree_connect::TreeConnect;
 
 /// What a CREATE asks for.
@@ -29,6 +32,8 @@ pub(crate) struct Wanted {
     pub(crate) oplock: OplockLevel,
     /// Whether an earlier try, which had to wait, made the file.
     pub(crate) is_made: bool,
+    /// The client's name for it.
+    pub(crate) ticket: Option<Arc<Ticket>>,
 }
 
 /// Bits that no option has. smbtorture smb2.create.gentest
@@ -69,6 +74,7 @@ impl Wanted {
             asked,
             oplock: request.oplock_level,
             is_made: false,
+            ticket: None,
         };
         wanted.check_rights(tree)?;
         wanted.check_root()?;

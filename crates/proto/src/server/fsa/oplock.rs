@@ -313,6 +313,27 @@ impl FileTable {
         record.map_or(OplockLevel::NONE, |record| record.held.state.level())
     }
 
+    /// A client learns only now that it has the open: of an oplock that breaks it never had more
+    /// than what is left. Tells what that is.
+    pub(crate) fn settle(&self, key: FileKey, open: LocalOpen, mail: &mut Mail) -> OplockLevel {
+        let mut files = self.files.lock();
+        let Some(file) = files.get_mut(&key) else {
+            return OplockLevel::NONE;
+        };
+        let mut opens = file.opens.iter_mut();
+        let Some(record) = opens.find(|record| record.file == open) else {
+            return OplockLevel::NONE;
+        };
+        let was_breaking = record.held.state.is_breaking();
+        let level = record.held.state.level();
+        record.held.state = State::of(level);
+        if was_breaking {
+            file.note_readers();
+            file.wake(mail);
+        }
+        level
+    }
+
     /// A request no longer waits.
     pub(crate) fn forget_waiter(&self, key: FileKey, waiter: Waiter) {
         if let Some(file) = self.files.lock().get_mut(&key) {

@@ -1,0 +1,149 @@
+//! ChannelSequence: what a client sent before it lost a channel, and what after.
+//! \[MS-SMB2\] 3.3.5.2.10
+//!
+//! A client that loses a channel sends what it has no answer to again on another one, with the
+//! next ChannelSequence and as a replay. What it sent before may still be under way here, or
+//! not even read yet: neither may take effect after what came later.
+
+use alloc::sync::Arc;
+
+use wire::{Command, Flags, Header, Status};
+
+use crate::server::open::Open;
+
+/// The requests that act on an open.
+#[derive(Debug, Default)]
+pub(crate) struct ChannelSequence {
+    /// Open.ChannelSequence.
+    current: u16,
+    /// Counts the changes of `current`, which itself starts again at 0 some day.
+    generation: u64,
+    /// Open.OutstandingRequestCount: requests of the current number.
+    outstanding: u64,
+    /// Open.OutstandingPreRequestCount: requests of numbers before.
+    earlier: u64,
+}
+
+/// A request that acts on an open: counted until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    open: Arc<Open>,
+    generation: u64,
+}
+
+/// Largest difference of a number that is later. \[MS-SMB2\] 3.3.5.2.10
+const LATER: u16 = 0x7FFF;
+
+/// Lets a request act on an open and counts it, unless it came too late.
+pub(crate) fn admit(open: &Arc<Open>, header: &Header) -> Result<Option<Counted>, Status> {
+    // It stands where a response has its status.
+    let number = (header.status.0 & 0xFFFF) as u16;
+    let is_replay = header.flags.contains(Flags::REPLAY_OPERATION);
+    let admitted = open.sequence.lock().admit(number, is_replay);
+    match admitted {
+        Some(generation) => Ok(Some(Counted {
+            open: open.clone(),
+            generation,
+        })),
+        None if changes(header.command) => Err(Status::FILE_NOT_AVAILABLE),
+        None => Ok(None),
+    }
+}
+
+/// Whether a request that comes too late would do harm.
+fn changes(command: Command) -> bool {
+    matches!(command, Command::WRITE | Command::SET_INFO | Command::IOCTL)
+}
+
+impl ChannelSequence {
+    /// The generation under which a request is counted; `None` if it came too late, or if it is a
+    /// replay and what it replays may still be under way.
+    ///
+    /// The specification counts a replay that brings a new number without a look at what is under
+    /// way. Then a WRITE could land after its own replay, and over what came after that.
+    fn admit(&mut self, number: u16, is_replay: bool) -> Option<u64> {
+        let difference = number.wrapping_sub(self.current);
+        if difference > LATER {
+            return None;
+        }
+        if difference > 0 {
+            self.current = number;
+            self.generation += 1;
+            self.earlier += core::mem::take(&mut self.outstanding);
+        }
+        if is_replay && self.earlier > 0 {
+            return None;
+        }
+        self.outstanding += 1;
+        Some(self.generation)
+    }
+
+    fn end(&mut self, generation: u64) {
+        let count = if generation == self.generation {
+            &mut self.outstanding
+        } else {
+            &mut self.earlier
+        };
+        *count = count.checked_sub(1).expect("what ends was counted");
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.open.sequence.lock().end(self.generation);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_are_not_later_are_too_late() {
+        let mut sequence = ChannelSequence::default();
+        for (number, is_admitted) in [
+            (0, true),
+            (0x8000, false),
+            (0xFFFF, false),
+            (0x7FFF, true),
+            (0x7FFE, false),
+            (0x8000, true),
+            (0xFFFF, true),
+            (0, true),
+            (0xFFFF, false),
+        ] {
+            let admitted = sequence.admit(number, false);
+            assert_eq!(admitted.is_some(), is_admitted, "{number:#x}");
+            admitted
+                .into_iter()
+                .for_each(|generation| sequence.end(generation));
+        }
+    }
+
+    #[test]
+    fn a_replay_waits_for_what_was_sent_before() {
+        let mut sequence = ChannelSequence::default();
+        let first = sequence.admit(0, false).expect("the first number");
+        assert_eq!(sequence.admit(1, true), None);
+        assert_eq!(sequence.admit(1, true), None, "again");
+        let other = sequence.admit(1, false).expect("what is new does not wait");
+        sequence.end(first);
+        let replay = sequence.admit(1, true).expect("the first has ended");
+        sequence.end(other);
+        sequence.end(replay);
+        assert_eq!((sequence.outstanding, sequence.earlier), (0, 0));
+    }
+
+    #[test]
+    fn a_number_that_comes_round_again_is_not_the_same() {
+        let mut sequence = ChannelSequence::default();
+        let old = sequence.admit(0, false).expect("the first number");
+        for number in [0x7FFF, 0xFFFE, 0] {
+            let generation = sequence.admit(number, false).expect("a later number");
+            sequence.end(generation);
+        }
+        assert_eq!((sequence.outstanding, sequence.earlier), (0, 1));
+        sequence.end(old);
+        assert_eq!((sequence.outstanding, sequence.earlier), (0, 0));
+    }
+}

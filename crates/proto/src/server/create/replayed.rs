@@ -1,0 +1,73 @@
+//! A CREATE whose answer the client lost with a channel: it gets the open that it made before.
+//! \[MS-SMB2\] 3.3.5.9.10
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+use wire::dialect::Dialect;
+use wire::{Flags, Status};
+
+use super::contexts::Asked;
+use super::wanted::Wanted;
+use super::{Step, answer};
+use crate::effect::{FileOp, Metadata};
+use crate::server::context::{self, Context, Progress, RelatedOpen};
+use crate::server::fsa::oplock::Mail;
+use crate::server::open::Open;
+use crate::server::replay::{Found, Known};
+
+/// An open that was made before.
+pub(crate) struct Replayed {
+    open: Arc<Open>,
+    known: Known,
+    asked: Asked,
+}
+
+/// Looks a CREATE up by the name that its client gave it, and takes the name if it is new.
+pub(super) fn begin(
+    context: &mut Context<'_>,
+    wanted: &mut Wanted,
+) -> Result<Option<Progress>, Status> {
+    let named = wanted.asked.create_guid;
+    let Some(create_guid) = named.filter(|_| context.dialect >= Dialect::SMB_3_0) else {
+        return Ok(None);
+    };
+    let key = (context.session.origin.client_guid, create_guid);
+    let is_replay = context.header.flags.contains(Flags::REPLAY_OPERATION);
+    let replays = &context.server.replays;
+    let known = match replays.begin(key, context.session.id, is_replay)? {
+        Found::Nothing(ticket) => {
+            wanted.ticket = Some(Arc::new(ticket));
+            return Ok(None);
+        }
+        Found::Open(known) => known,
+    };
+    let opens = context.session.opens.lock();
+    let open = opens.get(&known.file_id.volatile).cloned();
+    drop(opens);
+    // It was closed a moment ago, or the tree is another one: the client mixes up its names.
+    let open = open.filter(|open| open.tree == context.tree.id);
+    let open = open.ok_or(Status::DUPLICATE_OBJECTID)?;
+    let operation = FileOp::Stat(open.file);
+    let replayed = Replayed {
+        open,
+        known,
+        asked: wanted.asked,
+    };
+    let step = Step::Replaying(Box::new(replayed));
+    Ok(Some(context.wait(operation, context::Step::Create(step))))
+}
+
+impl Replayed {
+    /// The answer of the first try, as things are now. Windows and Samba tell the oplock that the
+    /// replay asks for; the one that the open has is the truth.
+    pub(super) fn answer(&self, context: &mut Context<'_>, metadata: &Metadata) -> Progress {
+        let Self { open, known, asked } = self;
+        let mut mail = Mail::new();
+        let level = context.server.files.settle(open.key, open.file, &mut mail);
+        open.state.lock().told_on = None;
+        context.post(mail);
+        *context.related_open = RelatedOpen::Open(open.id);
+        answer(asked, metadata, known, level)
+    }
+}
