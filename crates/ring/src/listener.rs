@@ -69,18 +69,30 @@ impl Listener {
         self.socket.local_addr()
     }
 
-    /// The next connection. Without descriptors or memory it pauses and tries again; connections
-    /// that broke before they were accepted are skipped.
+    /// The next connection, for this thread.
     pub async fn accept(&self) -> io::Result<Stream> {
+        loop {
+            let socket = self.accept_socket().await?;
+            match Stream::new(&self.handle, socket) {
+                Err(error) if is_shortage(&error) => self.pause(&error).await,
+                result => return result,
+            }
+        }
+    }
+
+    /// The next connection, for whatever thread makes a [`Stream`] of it. Without descriptors or
+    /// memory it pauses and tries again; connections that broke before they were accepted are
+    /// skipped.
+    pub async fn accept_socket(&self) -> io::Result<TcpStream> {
         loop {
             let result = match self.source {
                 None => poll_fn(|context| self.poll_uring(context)).await,
                 Some(token) => self.accept_epoll(token).await,
             };
-            match result.and_then(|socket| Stream::accepted(&self.handle, socket)) {
-                Ok(stream) => {
+            match result {
+                Ok(socket) => {
                     self.pause.replace(PAUSE.0);
-                    return Ok(stream);
+                    return Ok(socket);
                 }
                 Err(error) if is_shortage(&error) => self.pause(&error).await,
                 Err(error) if is_passing(&error) => self.handle.yield_now().await,

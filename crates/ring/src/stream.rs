@@ -48,7 +48,7 @@ impl Stream {
         match operation.await {
             (result, Hold::Connect(socket, _raw)) => {
                 result?;
-                Self::accepted(handle, TcpStream::from(socket))
+                Self::new(handle, TcpStream::from(socket))
             }
             _ => unreachable!("an operation gives back what it was given"),
         }
@@ -69,8 +69,8 @@ impl Stream {
         self.shared.socket.shutdown(how)
     }
 
-    /// Wraps a connected socket.
-    pub(crate) fn accepted(handle: &Handle, socket: TcpStream) -> io::Result<Self> {
+    /// Takes over a connected socket, whichever thread accepted it.
+    pub fn new(handle: &Handle, socket: TcpStream) -> io::Result<Self> {
         // A peer that has already gone makes this fail; its end shows with the first receive.
         let _ = sys::set_no_delay(socket.as_fd());
         let _ = sys::set_keep_alive(socket.as_fd());
@@ -93,7 +93,7 @@ impl Stream {
     async fn connect_epoll(handle: &Handle, address: SocketAddr) -> io::Result<Self> {
         let socket = sys::tcp_socket(&address, libc::SOCK_NONBLOCK)?;
         let result = sys::connect(socket.as_fd(), &address);
-        let stream = Self::accepted(handle, TcpStream::from(socket))?;
+        let stream = Self::new(handle, TcpStream::from(socket))?;
         match result {
             Ok(()) => return Ok(stream),
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}

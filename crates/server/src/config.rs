@@ -9,6 +9,8 @@ use net::{Endpoint, EndpointError};
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::interfaces::Entry;
+
 /// A value that stands in no file.
 pub fn unplaced<T>(value: T) -> Spanned<T> {
     Spanned::new(0..0, value)
@@ -60,6 +62,11 @@ pub struct ServerSection {
     pub io: IoChoice,
     /// Megabytes of buffers for each worker.
     pub buffer_memory_mb: usize,
+    /// Whether several connections may carry one session.
+    pub multichannel: bool,
+    /// Which interfaces clients are told of: `NAME-OR-ADDRESS[;speed=BITS][;rss]` each. Empty:
+    /// those that it listens on.
+    pub interfaces: Vec<Spanned<String>>,
 }
 
 impl Default for ServerSection {
@@ -73,6 +80,8 @@ impl Default for ServerSection {
             workers: unplaced(0),
             io: IoChoice::Auto,
             buffer_memory_mb: 256,
+            multichannel: true,
+            interfaces: Vec::new(),
         }
     }
 }
@@ -150,6 +159,8 @@ pub struct LimitsSection {
     pub credits: u16,
     /// Sessions of one connection.
     pub sessions_per_connection: usize,
+    /// Connections of one session.
+    pub channels_per_session: usize,
     /// Opens of one session.
     pub opens_per_session: usize,
     /// How long running requests may take to finish when the server is told to stop.
@@ -168,6 +179,7 @@ impl Default for LimitsSection {
             frame_before_login: proto.frame_before_login,
             credits: proto.credits,
             sessions_per_connection: proto.sessions_per_connection,
+            channels_per_session: proto.channels_per_session,
             opens_per_session: proto.opens_per_session,
             shutdown_ms: 10_000,
         }
@@ -320,6 +332,14 @@ impl Config {
         check.shares(&self.shares)
     }
 
+    /// The interfaces that clients are told of, checked by [`Config::parse`].
+    pub(crate) fn interfaces(&self) -> Vec<Entry> {
+        let interfaces = self.server.interfaces.iter();
+        interfaces
+            .filter_map(|text| text.get_ref().parse().ok())
+            .collect()
+    }
+
     /// Where it listens: every transport, checked by [`Config::parse`].
     pub fn endpoints(&self) -> Vec<Endpoint> {
         self.server
@@ -361,6 +381,12 @@ impl Check<'_> {
                 .map_err(|error: EndpointError| {
                     self.error(transport, format!("server.transports: {error}"))
                 })?;
+        }
+        for interface in &server.interfaces {
+            interface
+                .get_ref()
+                .parse::<Entry>()
+                .map_err(|error| self.error(interface, format!("server.interfaces: {error}")))?;
         }
         if *server.workers.get_ref() > MAX_WORKERS {
             let what = format!("server.workers: {MAX_WORKERS} at most");
@@ -465,6 +491,8 @@ mod tests {
         assert!(error(text).starts_with(expected), "{}", error(text));
         let text = "[server]\n\nworker = 2\n";
         assert!(error(text).starts_with("smbeam.toml, line 3: unknown field `worker`"));
+        let text = "[server]\ninterfaces = [\"eth0;rdma\"]\n";
+        assert!(error(text).starts_with("smbeam.toml, line 2: server.interfaces: `rdma` is"));
         let text = "[[share]]\nname = \"a\"\npath = \"/no/such/folder\"\n";
         assert!(error(text).starts_with("smbeam.toml, line 3: share.path: /no/such/folder: "));
         let text = "[security]\nmin_dialect = \"1.0\"\n";

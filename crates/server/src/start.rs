@@ -20,8 +20,9 @@ use crate::account::AccountError;
 use crate::config::{Config, IoChoice, dialect};
 use crate::gate::{Gate, GateLimits};
 use crate::login::Realms;
+use crate::placement::Placement;
 use crate::share::Shares;
-use crate::worker::{Message, Shared, Times, Worker};
+use crate::worker::{Message, Reach, Shared, Times, Worker};
 
 /// Messages that may wait for a worker. More notices than there can be sessions at one time.
 const MAILBOX_LIMIT: usize = 1 << 20;
@@ -120,6 +121,7 @@ pub struct Server {
     listening: Vec<Listening>,
     mailboxes: Vec<Sender<Message>>,
     threads: Vec<JoinHandle<()>>,
+    placement: Arc<Placement>,
 }
 
 impl fmt::Debug for Server {
@@ -150,9 +152,15 @@ impl Server {
             realms: users,
             gate: Gate::new(gate_limits(config)),
             times: times(config),
+            placement: Placement::new(worker_count(config)),
+            reach: Reach {
+                entries: config.interfaces(),
+                listen: config.server.listen.clone(),
+            },
             started,
             mailboxes: std::sync::OnceLock::new(),
         });
+        shared.look_at_interfaces();
         let (listening, reserved) = reserve(config)?;
         let count = worker_count(config);
         let (mailboxes, receivers): (Vec<_>, Vec<_>) =
@@ -163,6 +171,7 @@ impl Server {
             listening,
             mailboxes,
             threads: Vec::new(),
+            placement: Arc::clone(&shared.placement),
         };
         for (index, mailbox) in receivers.into_iter().enumerate() {
             server.spawn(config, index, Arc::clone(&shared), mailbox)?;
@@ -174,6 +183,11 @@ impl Server {
     /// Where it listens.
     pub fn listening(&self) -> &[Listening] {
         &self.listening
+    }
+
+    /// How many connections each worker serves.
+    pub fn connections(&self) -> Vec<usize> {
+        self.placement.connections()
     }
 
     /// Takes nothing new, finishes what runs, and ends.
@@ -363,10 +377,12 @@ fn core_config(config: &Config, shares: &Shares) -> core::Config {
         comment: config.server.comment.clone(),
         signing_required: config.security.signing_required,
         encryption_required: config.security.encryption_required,
+        multichannel: config.server.multichannel,
         security_blob: auth::server_hint(),
         limits: core::Limits {
             credits: config.limits.credits,
             sessions_per_connection: config.limits.sessions_per_connection,
+            channels_per_session: config.limits.channels_per_session,
             opens_per_session: config.limits.opens_per_session,
             frame_before_login: config.limits.frame_before_login,
             login_timeout: Duration::from_millis(config.limits.login_timeout_ms),

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -16,8 +16,10 @@ use tracing::{debug, error, warn};
 use wire::Status;
 
 use crate::connection::Connection;
-use crate::gate::Gate;
+use crate::gate::{Gate, Permit};
+use crate::interfaces::{self, Entry};
 use crate::login::Realms;
+use crate::placement::{Placement, Seat};
 use crate::share::Shares;
 
 /// Bits of a [`ConnectionId`] that number the connections of one worker; the rest is the worker.
@@ -27,6 +29,8 @@ const REFUSALS_PER_LINE: u64 = 100;
 /// Tokens for which a worker keeps credentials registered with its ring: the users that write
 /// large requests at one time.
 const MAX_PERSONALITIES: usize = 256;
+/// How often the network interfaces are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// What all workers share.
 pub(crate) struct Shared {
@@ -35,10 +39,30 @@ pub(crate) struct Shared {
     pub(crate) realms: Realms,
     pub(crate) gate: Arc<Gate>,
     pub(crate) times: Times,
+    pub(crate) placement: Arc<Placement>,
+    pub(crate) reach: Reach,
     /// The clock of the core starts here.
     pub(crate) started: Instant,
     /// A way to each worker, once all are there.
     pub(crate) mailboxes: OnceLock<Vec<Sender<Message>>>,
+}
+
+/// Where clients are told that they can reach the server.
+#[derive(Debug)]
+pub(crate) struct Reach {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) listen: Vec<IpAddr>,
+}
+
+impl Shared {
+    /// Looks which interfaces there are now, for clients that ask.
+    pub(crate) fn look_at_interfaces(&self) {
+        let Reach { entries, listen } = &self.reach;
+        match interfaces::list(entries, listen) {
+            Ok(interfaces) => self.core.set_interfaces(&interfaces),
+            Err(error) => warn!(%error, "the network interfaces are not known"),
+        }
+    }
 }
 
 /// How long things may take.
@@ -54,8 +78,20 @@ pub(crate) struct Times {
 pub(crate) enum Message {
     /// One of its connections is told something.
     Notice(ConnectionId, Notice),
+    /// Another worker has accepted a connection for this one.
+    Accepted(Arrival),
     /// Take nothing new, finish what runs, and end.
     Stop,
+}
+
+/// A connection on its way to its worker.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    transport: Transport,
+    socket: TcpStream,
+    peer: SocketAddr,
+    permit: Permit,
+    seat: Seat,
 }
 
 /// One worker, on its own thread.
@@ -95,16 +131,21 @@ impl Worker {
         listeners: Vec<(Endpoint, Listener)>,
         mut mailbox: Receiver<Message>,
     ) {
-        let accepting: Vec<_> = listeners
+        let mut accepting: Vec<_> = listeners
             .into_iter()
             .map(|(endpoint, listener)| {
                 self.handle
                     .spawn(Rc::clone(&self).accept(endpoint.transport, listener))
             })
             .collect();
+        if self.index == 0 {
+            let looking = Rc::clone(&self).keep_looking_at_interfaces();
+            accepting.push(self.handle.spawn(looking));
+        }
         while let Some(message) = mailbox.recv().await {
             match message {
                 Message::Notice(connection, notice) => self.deliver(connection, notice),
+                Message::Accepted(arrival) => self.admit(arrival),
                 Message::Stop => break,
             }
         }
@@ -124,21 +165,61 @@ impl Worker {
         }
     }
 
+    async fn keep_looking_at_interfaces(self: Rc<Self>) {
+        loop {
+            self.handle.sleep(LOOK_EVERY).await;
+            self.shared.look_at_interfaces();
+        }
+    }
+
     async fn accept(self: Rc<Self>, transport: Transport, listener: Listener) {
         loop {
-            match listener.accept().await {
-                Ok(stream) => self.admit(transport, stream),
+            match listener.accept_socket().await {
+                Ok(socket) => self.place(transport, socket),
                 Err(error) => warn!(%error, %transport, "accepting failed"),
             }
         }
     }
 
-    fn admit(self: &Rc<Self>, transport: Transport, stream: Stream) {
+    /// Lets a connection in and finds the worker that serves it.
+    fn place(self: &Rc<Self>, transport: Transport, socket: TcpStream) {
         // A peer that is gone again has no address.
-        let Ok(peer) = stream.peer_addr() else { return };
-        let permit = match self.shared.gate.enter(peer.ip().to_canonical()) {
+        let Ok(peer) = socket.peer_addr() else { return };
+        let address = peer.ip().to_canonical();
+        let permit = match self.shared.gate.enter(address) {
             Ok(permit) => permit,
             Err(limit) => return self.refuse(peer.ip(), limit),
+        };
+        let seat = self.shared.placement.take(address, self.index);
+        let worker = seat.worker;
+        let arrival = Arrival {
+            transport,
+            socket,
+            peer,
+            permit,
+            seat,
+        };
+        if worker == self.index {
+            self.admit(arrival);
+        } else if self.mailboxes()[worker]
+            .send(Message::Accepted(arrival))
+            .is_err()
+        {
+            debug!(worker, "a connection came after the worker had stopped");
+        }
+    }
+
+    fn admit(self: &Rc<Self>, arrival: Arrival) {
+        let Arrival {
+            transport,
+            socket,
+            peer,
+            permit,
+            seat,
+        } = arrival;
+        let stream = match Stream::new(&self.handle, socket) {
+            Ok(stream) => stream,
+            Err(error) => return warn!(%error, %peer, "a connection cannot be served"),
         };
         self.last_connection.set(self.last_connection.get() + 1);
         let id = ((self.index as u64) << CONNECTION_BITS) | self.last_connection.get();
@@ -157,6 +238,7 @@ impl Worker {
             }
             worker.connections.borrow_mut().remove(&id);
             worker.left.raise();
+            drop(seat);
         });
     }
 
@@ -216,11 +298,7 @@ impl Worker {
     /// Tells a connection of any worker.
     pub(crate) fn notify(&self, connection: ConnectionId, notice: Notice) {
         let worker = (connection.0 >> CONNECTION_BITS) as usize;
-        let mailboxes = self
-            .shared
-            .mailboxes
-            .get()
-            .expect("set before the first connection");
+        let mailboxes = self.mailboxes();
         // Through the mailbox even to this worker: a connection is never entered from another's.
         if mailboxes[worker]
             .send(Message::Notice(connection, notice))
@@ -228,6 +306,11 @@ impl Worker {
         {
             debug!(worker, "a notice came after the worker had stopped");
         }
+    }
+
+    fn mailboxes(&self) -> &[Sender<Message>] {
+        let mailboxes = self.shared.mailboxes.get();
+        mailboxes.expect("set before the first connection")
     }
 
     fn deliver(&self, connection: ConnectionId, notice: Notice) {

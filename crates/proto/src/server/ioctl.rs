@@ -1,13 +1,15 @@
 //! IOCTL. \[MS-SMB2\] 3.3.5.15
 //!
-//! Served are VALIDATE_NEGOTIATE_INFO, copies on the server, holes in files, the object id and the
-//! compression of a file, which has none. Everything else is refused with the status that Samba
-//! gives for what it does not do: FS_DRIVER_REQUIRED on IPC$, INVALID_DEVICE_REQUEST elsewhere.
+//! Served are VALIDATE_NEGOTIATE_INFO, the network interfaces, copies on the server, holes in files,
+//! the object id and the compression of a file, which has none. Everything else is refused with the
+//! status that Samba gives for what it does not do: FS_DRIVER_REQUIRED on IPC$,
+//! INVALID_DEVICE_REQUEST elsewhere.
 
 mod allocated_ranges;
 mod compression;
 mod copychunk;
 mod ending;
+mod network_interface;
 mod object_id;
 mod resume_key;
 mod sparse;
@@ -131,7 +133,10 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
             check_no_open(&request)?;
             Err(Status::FS_DRIVER_REQUIRED)
         }
-        CtlCode::QUERY_NETWORK_INTERFACE_INFO | CtlCode::PIPE_WAIT => {
+        CtlCode::QUERY_NETWORK_INTERFACE_INFO => {
+            network_interface::query(context, &request, refusal)
+        }
+        CtlCode::PIPE_WAIT => {
             check_no_open(&request)?;
             Err(refusal)
         }

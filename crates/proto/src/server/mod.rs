@@ -5,7 +5,8 @@
 //!
 //! Locks, in the order in which they are taken: `Server::sessions`, then one session's tables
 //! (`trees`, `opens`, `pipes`, `channels`), then an open's or a pipe's `state` or `sequence`, then
-//! `WatchTable`, then `FileTable`, then the `FileLocks` of a file, then `ReplayTable`.
+//! `WatchTable`, then `FileTable`, then the `FileLocks` of a file, then `ReplayTable` and
+//! `Server::interfaces`.
 //! No two of one rank are held at once, none across a call that can wait.
 
 pub mod config;
@@ -57,6 +58,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::AtomicU64;
 
 use spin::Mutex;
+use wire::fsctl::NetworkInterface;
 use wire::{FileTime, SessionId};
 
 use crate::effect::Now;
@@ -79,6 +81,8 @@ pub struct Server {
     pub(crate) watches: WatchTable,
     /// Which CREATEs may be replayed.
     pub(crate) replays: Arc<ReplayTable>,
+    /// Where the server can be reached.
+    pub(crate) interfaces: Mutex<Arc<[NetworkInterface]>>,
     /// The next number of an open; never used twice in a process.
     pub(crate) next_open: AtomicU64,
 }
@@ -93,8 +97,14 @@ impl Server {
             files: FileTable::default(),
             watches: WatchTable::default(),
             replays: Arc::default(),
+            interfaces: Mutex::new(Arc::from([])),
             next_open: AtomicU64::new(1),
         })
+    }
+
+    /// The addresses that clients may open further channels to, from now on. Nobody is told unasked.
+    pub fn set_interfaces(&self, interfaces: &[NetworkInterface]) {
+        *self.interfaces.lock() = Arc::from(interfaces);
     }
 
     /// What it was told before it started.

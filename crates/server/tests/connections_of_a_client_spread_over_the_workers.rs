@@ -1,0 +1,58 @@
+//! The channels of a client use as many cores as there are.
+
+use std::net::{IpAddr, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use smbeam_server::config::{Config, IoChoice, ServerSection, unplaced};
+use smbeam_server::{Realms, Server};
+
+/// Looks at a server until it has so many connections.
+fn connections(server: &Server, expected: usize) -> Vec<usize> {
+    loop {
+        let connections = server.connections();
+        if connections.iter().sum::<usize>() == expected {
+            return connections;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn spread(io: IoChoice) {
+    let config = Config {
+        server: ServerSection {
+            listen: vec![IpAddr::from([127, 0, 0, 1])],
+            transports: vec![unplaced("tcp:0".to_owned())],
+            workers: unplaced(4),
+            io,
+            ..ServerSection::default()
+        },
+        ..Config::default()
+    };
+    let users = Realms::from_config(&config).expect("no users");
+    let server = Server::start(&config, users).expect("a server");
+    let address = server.listening()[0].address;
+    let connect = || TcpStream::connect(address).expect("a connection");
+    let mut channels: Vec<TcpStream> = (0..4).map(|_| connect()).collect();
+    let per_worker = connections(&server, 4);
+    println!("four connections, each worker has {per_worker:?}");
+    assert_eq!(per_worker, [1, 1, 1, 1]);
+    channels.extend((0..4).map(|_| connect()));
+    assert_eq!(connections(&server, 8), [2, 2, 2, 2]);
+    // Who leaves makes room, and the next comes there.
+    channels.truncate(4);
+    assert_eq!(connections(&server, 4), [1, 1, 1, 1]);
+    drop(channels);
+    assert_eq!(connections(&server, 0), [0, 0, 0, 0]);
+    server.stop();
+}
+
+#[test]
+fn on_the_ring() {
+    spread(IoChoice::Auto);
+}
+
+#[test]
+fn on_epoll() {
+    spread(IoChoice::Epoll);
+}
