@@ -93,6 +93,8 @@ pub struct Plan {
     pub signing_required: bool,
     /// Whether only sealed requests are answered.
     pub encryption_required: bool,
+    /// Whether clients are told to open several connections to its one interface.
+    pub channels: bool,
     /// More limits of smbeam, as `name = value`; smbd has none of them.
     pub limits: Vec<(String, u64)>,
     /// The program of smbeam; none: the one that `SMBEAM_BIN` names or the workspace builds.

@@ -20,6 +20,9 @@ tests!(
     with_smb_3_1_1,
     with_smb_3_1_1_signed,
     with_smb_3_1_1_sealed,
+    with_smb_3_0_on_four_channels,
+    with_smb_3_1_1_on_four_channels,
+    with_smb_3_1_1_sealed_on_four_channels,
     two_mounts_lock_a_file,
 );
 
@@ -55,6 +58,18 @@ fn with_smb_3_1_1_signed() -> Result<()> {
 
 fn with_smb_3_1_1_sealed() -> Result<()> {
     works_on_a_mount("vers=3.1.1,seal")
+}
+
+fn with_smb_3_0_on_four_channels() -> Result<()> {
+    works_on_a_mount("vers=3.0,multichannel,max_channels=4")
+}
+
+fn with_smb_3_1_1_on_four_channels() -> Result<()> {
+    works_on_a_mount("vers=3.1.1,multichannel,max_channels=4")
+}
+
+fn with_smb_3_1_1_sealed_on_four_channels() -> Result<()> {
+    works_on_a_mount("vers=3.1.1,seal,multichannel,max_channels=4")
 }
 
 /// Two mounts, each with a connection of its own. Without oplocks: after the break of one, Linux 7.2
@@ -111,7 +126,11 @@ fn works_on_a_mount(options: &str) -> Result<()> {
     fs::copy(env!("CARGO_BIN_EXE_random_io"), &checker)?;
     fs::create_dir(scratch.path().join("from-guest"))?;
     let namespace = Namespace::with_tap()?;
-    let server = Server::start_under(&lab, &namespace, Plan::sharing(&share))?;
+    let plan = Plan {
+        channels: options.contains("multichannel"),
+        ..Plan::sharing(&share)
+    };
+    let server = Server::start_under(&lab, &namespace, plan)?;
     let script = script(&scratch, options);
     let report = Guest::new(&lab, &namespace).run(&script)?;
     let log = server.log();
@@ -138,6 +157,11 @@ fn script(scratch: &Scratch, options: &str) -> String {
     } else {
         "holes"
     };
+    let further_channels = if options.contains("max_channels=4") {
+        3
+    } else {
+        0
+    };
     format!(
         r#"set -e
 trap 'code=$?; test $code = 0 || {{ echo "failed with $code"; dmesg | tail -30; }}' EXIT
@@ -146,6 +170,7 @@ mkdir -p /mnt/share
 mount -t cifs //{HOST_ADDRESS}/data /mnt/share -o username={name},password='{password}',{options}
 set -x
 cp -a {folder}/tree /mnt/share/
+test "$(grep -c 'Channel: ' /proc/fs/cifs/DebugData)" = {further_channels}
 diff -r {folder}/tree /mnt/share/tree
 test "$(find /mnt/share | wc -l)" = "$(find {folder}/tree | wc -l | awk '{{ print $1 + 1 }}')"
 cp -a /mnt/share/tree {folder}/from-guest/

@@ -80,6 +80,10 @@ fn table(site: &Site<'_>) -> Table {
     server.insert("listen".into(), strings(&[site.tcp.ip().to_string()]));
     server.insert("transports".into(), strings(&transports));
     server.insert("users".into(), path(&users(site)));
+    if plan.channels {
+        let interface = format!("{};rss", site.tcp.ip());
+        server.insert("interfaces".into(), strings(&[interface]));
+    }
     if let Some(io) = &plan.io {
         server.insert("io".into(), io.as_str().into());
     }
