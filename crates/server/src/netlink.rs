@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(attribute(&[255, 255, 1, 0], 1), None);
         let mut kinds = Vec::new();
         let cut = messages(&[255, 0, 0, 0, 16, 0, 0, 0], &mut |kind, _| {
-            kinds.push(kind)
+            kinds.push(kind);
         });
         assert!(cut.is_err());
         assert!(kinds.is_empty());

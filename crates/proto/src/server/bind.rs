@@ -42,7 +42,8 @@ impl Connection {
         let rules = session.rules().ok_or(Status::USER_SESSION_DELETED)?;
         let is_signed = header.flags.contains(Flags::SIGNED);
         let key = session.origin.signing_key.clone();
-        if is_signed {
+        let is_bound = self.sessions.contains_key(&session.id);
+        if is_signed && !is_bound {
             request.sign.clone_from(&key);
         }
         let negotiated = self.negotiated.as_ref().expect("NEGOTIATE came first");
@@ -55,7 +56,7 @@ impl Connection {
         if !is_signed || !is_alike {
             return Err(Status::INVALID_PARAMETER);
         }
-        if self.sessions.contains_key(&session.id) {
+        if is_bound {
             return Err(Status::REQUEST_NOT_ACCEPTED);
         }
         // Neither a guest nor nobody has keys.

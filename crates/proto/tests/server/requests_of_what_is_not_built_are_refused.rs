@@ -30,7 +30,7 @@ fn ask_ioctl(client: &mut Client, rig: &mut Rig, ctl_code: CtlCode, file_id: Fil
 
 #[test]
 fn functions_of_ioctl() {
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::new(|config| config.multichannel = false);
     let mut client = Client::in_share(&mut rig, Options::default(), "alice", "files");
     let file = client.create(&mut rig, "a");
     let no_driver = Status::FS_DRIVER_REQUIRED;

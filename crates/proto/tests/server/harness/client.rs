@@ -82,7 +82,7 @@ pub(crate) struct Client {
     pub(crate) cipher: Option<Cipher>,
     pub(crate) signing_algorithm: SigningAlgorithm,
     pub(crate) preauth: PreauthHash,
-    login_hash: PreauthHash,
+    pub(crate) login_hash: PreauthHash,
     pub(crate) next_message: u64,
     pub(crate) session: SessionId,
     pub(crate) tree: TreeId,
@@ -91,7 +91,7 @@ pub(crate) struct Client {
     pub(crate) outbound: Option<SealingKey>,
     pub(crate) signs: bool,
     pub(crate) seals: bool,
-    nonce: u64,
+    pub(crate) nonce: u64,
 }
 
 /// A body behind the room for a header.
@@ -285,7 +285,7 @@ impl Client {
     }
 
     /// What holds of every answer.
-    fn check(&self, message: &[u8], was_sealed: bool) -> Answer {
+    pub(crate) fn check(&self, message: &[u8], was_sealed: bool) -> Answer {
         let header = Header::decode(message).expect("a header");
         assert!(header.is_response());
         let answer = Answer {

@@ -1,6 +1,7 @@
 //! A world for the core: connections, a clock, a disk in memory, an authenticator that reads its
 //! verdict from the token, and a client that says what a test tells it to.
 
+mod channels;
 mod client;
 mod disk;
 mod files;
@@ -9,6 +10,7 @@ mod oplocks;
 mod pipes;
 mod rig;
 
+pub(crate) use channels::{multichannel, named};
 pub(crate) use client::{Answer, Client, Message, Options, bytes_of};
 pub(crate) use files::{data, file_id};
 pub(crate) use locks::{EXCLUSIVE, EXCLUSIVE_NOW, SHARED, SHARED_NOW, UNLOCK};

@@ -1,0 +1,134 @@
+//! Further connections of a client, bound to the session of the first.
+
+use crypto::derive::{KeySchedule, session_keys};
+use crypto::{SealingKey, SigningKey};
+use std::sync::Arc;
+use wire::dialect::{Capabilities, Dialect};
+use wire::{Command, Flags, SessionId, Status, create_context, session_setup};
+
+use super::client::{Answer, Client, Message, Options, bytes_of};
+use super::rig::Rig;
+
+impl Client {
+    /// A further connection of `first`, bound to its session by the same user.
+    pub(crate) fn channel_of(rig: &mut Rig, first: &Self) -> Self {
+        let mut channel = Self::beside(rig, first);
+        let answer = channel.log_in_bound(rig, first, "alice");
+        assert_eq!(answer.status(), Status::SUCCESS);
+        channel
+    }
+
+    /// A further connection that has negotiated what `first` has, and knows what it knows.
+    pub(crate) fn beside(rig: &mut Rig, first: &Self) -> Self {
+        let mut channel = Self::new(rig, first.options.clone());
+        assert_eq!(channel.negotiate(rig).status(), Status::SUCCESS);
+        channel.knows(first);
+        channel
+    }
+
+    /// Takes over the session of another connection, and its keys.
+    pub(crate) fn knows(&mut self, first: &Self) {
+        self.session = first.session;
+        self.tree = first.tree;
+        self.signing.clone_from(&first.signing);
+        self.signs = true;
+        self.login_hash = self.preauth.clone();
+    }
+
+    pub(crate) fn binding(&mut self, token: &str) -> Message {
+        let request = session_setup::Request {
+            flags: session_setup::RequestFlags::BINDING,
+            security_mode: self.options.security_mode,
+            capabilities: Capabilities::NONE,
+            channel: 0,
+            previous_session_id: SessionId(0),
+            security_buffer: token.as_bytes(),
+        };
+        let bytes = bytes_of(|bytes| request.encode(bytes));
+        let mut message = self.message(Command::SESSION_SETUP, bytes);
+        message.header.credits = 64;
+        message
+    }
+
+    /// A leg of a login that binds this connection.
+    pub(crate) fn log_in_bound(&mut self, rig: &mut Rig, first: &Self, token: &str) -> Answer {
+        let message = self.binding(token);
+        let frame = self.frame(vec![message]);
+        self.login_hash.update(&frame);
+        rig.deliver(self.id, &frame);
+        // Whether it is the key of the session or of the channel that signs, the answer says.
+        let session_key = self.signing.take();
+        let answer = self.hear(rig).expect("an answer").remove(0);
+        match answer.status() {
+            Status::SUCCESS => self.take_channel(first),
+            _ => self.signing = session_key,
+        }
+        if answer.status() == Status::MORE_PROCESSING_REQUIRED {
+            self.login_hash.update(&answer.message);
+        }
+        assert!(answer.is_signed(), "{:?}", answer.status());
+        self.check(&answer.message, false);
+        answer
+    }
+
+    /// The signing key comes from the binding, the seals from the first login.
+    fn take_channel(&mut self, first: &Self) {
+        let keys = |client: &Self| {
+            let schedule = match client.dialect {
+                Dialect::SMB_3_1_1 => KeySchedule::Smb311(&client.login_hash),
+                _ => KeySchedule::Smb30,
+            };
+            session_keys(
+                schedule,
+                &Rig::SESSION_KEY,
+                &Rig::SESSION_KEY,
+                client.cipher,
+            )
+        };
+        let key = SigningKey::new(self.signing_algorithm, &keys(self).signing);
+        self.signing = Some(Arc::new(key));
+        if let (Some(cipher), Some(pair)) = (self.cipher, &keys(first).sealing) {
+            let key = |bytes: &[u8]| SealingKey::new(cipher, bytes);
+            self.outbound = Some(key(pair.client_to_server.as_bytes()));
+            self.inbound = Some(key(pair.server_to_client.as_bytes()));
+        }
+        self.seals = first.seals;
+        // No nonce of the other channel comes again: they have one key.
+        self.nonce = u64::from(u32::MAX) * self.id.0;
+    }
+}
+
+impl Message {
+    /// The same, sent again after a channel was lost. The ChannelSequence stands where an answer
+    /// has its status.
+    pub(crate) fn replayed(mut self, channel_sequence: u16) -> Self {
+        self.header.flags |= Flags::REPLAY_OPERATION;
+        self.numbered(channel_sequence)
+    }
+
+    /// The same, sent for the first time after a channel was lost.
+    pub(crate) fn numbered(mut self, channel_sequence: u16) -> Self {
+        self.header.status = Status(u32::from(channel_sequence));
+        self
+    }
+}
+
+/// The context by which a CREATE has a name.
+pub(crate) fn named(create_guid: u8) -> Vec<u8> {
+    create_context::DurableRequestV2 {
+        timeout_ms: 0,
+        flags: create_context::DurableFlags::NONE,
+        create_guid: wire::Guid([create_guid; 16]),
+    }
+    .encode()
+}
+
+/// Options of a client that binds, of a dialect.
+pub(crate) fn multichannel(dialect: Dialect) -> Options {
+    let default = Options::default();
+    Options {
+        dialects: vec![dialect],
+        capabilities: default.capabilities | Capabilities::MULTI_CHANNEL,
+        ..default
+    }
+}
