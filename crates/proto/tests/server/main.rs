@@ -12,6 +12,7 @@ mod harness;
 
 mod bindings_are_proven_twice;
 mod changes_are_told_to_whoever_watches;
+mod channels_come_and_go_at_any_time;
 mod compound_members_look_everything_up_anew;
 mod connection_takes_what_ends_with_it_along;
 mod copies_end_with_whoever_wants_them;

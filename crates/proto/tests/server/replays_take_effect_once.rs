@@ -2,13 +2,10 @@
 
 use wire::access::OplockLevel;
 use wire::create::CreateAction;
-use wire::create_context::{RawContext, name};
 use wire::dialect::Dialect;
 use wire::{Command, FileId, Status, create};
 
-use crate::harness::{
-    Answer, Ask, Client, Message, Rig, bytes_of, created, data, multichannel, named,
-};
+use crate::harness::{Answer, Ask, Client, Message, Rig, bytes_of, created, data, multichannel};
 
 fn with_two_channels() -> (Rig, Client, Client) {
     let mut rig = Rig::new(|_| {});
@@ -20,19 +17,6 @@ fn with_two_channels() -> (Rig, Client, Client) {
     first.ask(&mut rig, echo);
     let second = Client::channel_of(&mut rig, &first);
     (rig, first, second)
-}
-
-/// A CREATE of `f` that has a name.
-fn open_named(client: &mut Client, ask: Ask, create_guid: u8) -> Message {
-    let message = client.open_message("f", ask);
-    let mut request = create::Request::decode(&message.bytes).expect("it was just made");
-    let guid = named(create_guid);
-    request.contexts.push(RawContext {
-        name: name::DURABLE_REQUEST_V2,
-        data: &guid,
-    });
-    let bytes = bytes_of(|bytes| request.encode(bytes));
-    Message { bytes, ..message }
 }
 
 fn answer(rig: &mut Rig, client: &mut Client, message: Message) -> Answer {
@@ -88,22 +72,22 @@ fn a_replayed_create_gets_the_open_of_the_first_try() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let ask = Ask::alone(OplockLevel::BATCH);
     rig.is_holding = true;
-    let message = open_named(&mut first, ask, 1);
+    let message = first.named_open("f", ask, 1);
     first.say(&mut rig, vec![message]);
     rig.is_holding = false;
     rig.cut(first.id);
-    let message = open_named(&mut second, ask, 1).replayed(1);
+    let message = second.named_open("f", ask, 1).replayed(1);
     let early = second.ask(&mut rig, message);
     assert_eq!(early.status(), Status::FILE_NOT_AVAILABLE);
     rig.release();
-    let message = open_named(&mut second, ask, 1).replayed(1);
+    let message = second.named_open("f", ask, 1).replayed(1);
     let replayed = second.ask(&mut rig, message);
     assert_eq!(created(&replayed).1, OplockLevel::BATCH);
     let response = create::Response::decode(&replayed.message).expect("a response");
     assert_eq!(response.create_action, CreateAction::CREATED);
     assert_eq!(rig.disk.opens.len(), 1);
     // And once more, as long as it was not used.
-    let message = open_named(&mut second, ask, 1).replayed(1);
+    let message = second.named_open("f", ask, 1).replayed(1);
     let (file, _) = created(&second.ask(&mut rig, message));
     assert_eq!(file, response.file_id);
     assert_eq!(second.close(&mut rig, file), Status::SUCCESS);
@@ -114,8 +98,8 @@ fn a_replayed_create_gets_the_open_of_the_first_try() {
 fn the_first_try_that_comes_late_opens_nothing() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let ask = Ask::level(OplockLevel::NONE);
-    let late = open_named(&mut first, ask, 1);
-    let message = open_named(&mut second, ask, 1).replayed(1);
+    let late = first.named_open("f", ask, 1);
+    let message = second.named_open("f", ask, 1).replayed(1);
     let (file, _) = created(&second.ask(&mut rig, message));
     let message = second.write_message(file, b"words").numbered(1);
     assert_eq!(second.ask(&mut rig, message).status(), Status::SUCCESS);
@@ -131,7 +115,7 @@ fn a_create_that_failed_or_was_closed_leaves_its_name() {
     let (held, _) = other.open(&mut rig, Ask::alone(OplockLevel::NONE));
     let ask = Ask::level(OplockLevel::NONE);
     for is_replay in [false, true, true] {
-        let mut message = open_named(&mut first, ask, 1);
+        let mut message = first.named_open("f", ask, 1);
         if is_replay {
             message = message.replayed(1);
         }
@@ -140,7 +124,7 @@ fn a_create_that_failed_or_was_closed_leaves_its_name() {
     }
     assert_eq!(other.close(&mut rig, held), Status::SUCCESS);
     for _ in 0..2 {
-        let message = open_named(&mut second, ask, 1);
+        let message = second.named_open("f", ask, 1);
         let (file, _) = created(&answer(&mut rig, &mut second, message));
         assert_eq!(second.close(&mut rig, file), Status::SUCCESS);
     }
@@ -150,15 +134,15 @@ fn a_create_that_failed_or_was_closed_leaves_its_name() {
 fn names_are_of_their_client_and_session() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let ask = Ask::level(OplockLevel::NONE);
-    let message = open_named(&mut first, ask, 1);
+    let message = first.named_open("f", ask, 1);
     created(&first.ask(&mut rig, message));
-    let twice = open_named(&mut second, ask, 1);
+    let twice = second.named_open("f", ask, 1);
     let refused = second.ask(&mut rig, twice);
     assert_eq!(refused.status(), Status::DUPLICATE_OBJECTID);
     // Another session of the same client: the harness has one ClientGuid.
     let options = multichannel(Dialect::SMB_3_1_1);
     let mut other = Client::in_share(&mut rig, options, "alice", "files");
-    let stolen = open_named(&mut other, ask, 1).replayed(1);
+    let stolen = other.named_open("f", ask, 1).replayed(1);
     let refused = other.ask(&mut rig, stolen);
     assert_eq!(refused.status(), Status::DUPLICATE_OBJECTID);
 }
@@ -167,14 +151,14 @@ fn names_are_of_their_client_and_session() {
 fn an_oplock_that_broke_before_the_client_had_it_is_broken() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let ask = Ask::level(OplockLevel::BATCH);
-    let message = open_named(&mut first, ask, 1);
+    let message = first.named_open("f", ask, 1);
     let (file, _) = created(&first.ask(&mut rig, message));
     // The answer was lost; so is the break, for the client knows no such open.
     let mut other = Client::with_credits(&mut rig);
     other.open_and_wait(&mut rig, Ask::level(OplockLevel::NONE));
     rig.cut(first.id);
     second.hear_break(&mut rig);
-    let message = open_named(&mut second, ask, 1).replayed(1);
+    let message = second.named_open("f", ask, 1).replayed(1);
     let replayed = created(&second.ask(&mut rig, message));
     assert_eq!(replayed, (file, OplockLevel::II));
     assert_eq!(other.hear_answer(&mut rig).status(), Status::SUCCESS);

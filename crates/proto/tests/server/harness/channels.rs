@@ -4,9 +4,10 @@ use crypto::derive::{KeySchedule, session_keys};
 use crypto::{SealingKey, SigningKey};
 use std::sync::Arc;
 use wire::dialect::{Capabilities, Dialect};
-use wire::{Command, Flags, SessionId, Status, create_context, session_setup};
+use wire::{Command, Flags, Guid, SessionId, Status, create, create_context, session_setup};
 
 use super::client::{Answer, Client, Message, Options, bytes_of};
+use super::oplocks::Ask;
 use super::rig::Rig;
 
 impl Client {
@@ -71,6 +72,24 @@ impl Client {
         answer
     }
 
+    /// A CREATE that has a name, by which it can be replayed.
+    pub(crate) fn named_open(&mut self, name: &str, ask: Ask, create_guid: u8) -> Message {
+        let message = self.open_message(name, ask);
+        let mut request = create::Request::decode(&message.bytes).expect("it was just made");
+        let data = create_context::DurableRequestV2 {
+            timeout_ms: 0,
+            flags: create_context::DurableFlags::NONE,
+            create_guid: Guid([create_guid; 16]),
+        }
+        .encode();
+        request.contexts.push(create_context::RawContext {
+            name: create_context::name::DURABLE_REQUEST_V2,
+            data: &data,
+        });
+        let bytes = bytes_of(|bytes| request.encode(bytes));
+        Message { bytes, ..message }
+    }
+
     /// The signing key comes from the binding, the seals from the first login.
     fn take_channel(&mut self, first: &Self) {
         let keys = |client: &Self| {
@@ -111,16 +130,6 @@ impl Message {
         self.header.status = Status(u32::from(channel_sequence));
         self
     }
-}
-
-/// The context by which a CREATE has a name.
-pub(crate) fn named(create_guid: u8) -> Vec<u8> {
-    create_context::DurableRequestV2 {
-        timeout_ms: 0,
-        flags: create_context::DurableFlags::NONE,
-        create_guid: wire::Guid([create_guid; 16]),
-    }
-    .encode()
 }
 
 /// Options of a client that binds, of a dialect.

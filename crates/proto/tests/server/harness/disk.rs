@@ -37,6 +37,11 @@ impl Disk {
         self.files.contains_key(&name.to_lowercase())
     }
 
+    /// What a file holds.
+    pub(crate) fn content(&self, name: &str) -> &[u8] {
+        &self.files[&name.to_lowercase()].data
+    }
+
     /// Payloads that were neither sent nor released.
     pub(crate) fn payloads(&self) -> usize {
         self.payloads.len()

@@ -10,7 +10,7 @@ mod oplocks;
 mod pipes;
 mod rig;
 
-pub(crate) use channels::{multichannel, named};
+pub(crate) use channels::multichannel;
 pub(crate) use client::{Answer, Client, Message, Options, bytes_of};
 pub(crate) use files::{data, file_id};
 pub(crate) use locks::{EXCLUSIVE, EXCLUSIVE_NOW, SHARED, SHARED_NOW, UNLOCK};

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use proto::effect::{
     Accepted, Account, AccountKind, Authenticate, Authenticated, ConnectionId, Effect, Effects,
-    Inbound, Notice, Now, OpId, Outbound, Outcome, ShareId, Violation,
+    FileOp, Inbound, Notice, Now, OpId, Outbound, Outcome, ReadPlan, ShareId, Violation, WriteData,
+    WritePlan,
 };
 use proto::server::config::{Config, Share, ShareKind};
 use proto::server::{Connection, Server};
@@ -28,14 +29,26 @@ pub(crate) struct Rig {
     /// While set, operations on files wait in `held`.
     pub(crate) is_holding: bool,
     pub(crate) held: VecDeque<(ConnectionId, OpId, Outcome)>,
+    /// While set, operations on files are not even begun: they wait in `slow`, and notices in
+    /// `mail`.
+    pub(crate) is_slow: bool,
+    pub(crate) slow: VecDeque<(ConnectionId, Work)>,
     /// What connections tell each other, and themselves: delivered when the call is done with, as
     /// a mailbox does.
-    mail: VecDeque<(ConnectionId, Notice)>,
+    pub(crate) mail: VecDeque<(ConnectionId, Notice)>,
     is_performing: bool,
     /// Operations whose answer is no longer wanted.
     pub(crate) cancelled: Vec<OpId>,
     /// Conversations that were ended.
     pub(crate) ended_conversations: usize,
+}
+
+/// An operation that is still to be done.
+pub(crate) enum Work {
+    Read(ReadPlan),
+    /// Its bytes are its own.
+    Write(WritePlan),
+    File(OpId, FileOp),
 }
 
 /// A share of files that any user may enter.
@@ -84,6 +97,8 @@ impl Rig {
             violations: BTreeMap::new(),
             is_holding: false,
             held: VecDeque::new(),
+            is_slow: false,
+            slow: VecDeque::new(),
             mail: VecDeque::new(),
             is_performing: false,
             cancelled: Vec::new(),
@@ -194,20 +209,49 @@ impl Rig {
         if !is_outermost {
             return;
         }
-        while let Some((to, notice)) = self.mail.pop_front() {
-            let now = self.now;
-            let mut effects = Effects::new();
-            if let Some(connection) = self.connections.get_mut(&to) {
-                connection.notice(now, notice, &mut effects);
-                self.perform_all(to, effects, &[]);
-            }
+        while !self.is_slow && !self.mail.is_empty() {
+            self.bring_mail(0);
         }
         self.is_performing = false;
+    }
+
+    /// Brings one of the notices that wait.
+    pub(crate) fn bring_mail(&mut self, index: usize) {
+        let (to, notice) = self.mail.remove(index).expect("there is mail");
+        let now = self.now;
+        let mut effects = Effects::new();
+        if let Some(connection) = self.connections.get_mut(&to) {
+            connection.notice(now, notice, &mut effects);
+            self.perform_all(to, effects, &[]);
+        }
+    }
+
+    /// Does one of the operations that wait.
+    pub(crate) fn work(&mut self, index: usize) {
+        let (id, work) = self.slow.remove(index).expect("there is work");
+        let (op, outcome) = match work {
+            Work::Read(plan) => (plan.op, self.disk.read(&plan)),
+            Work::Write(plan) => (plan.op, self.disk.write(&plan, &[])),
+            Work::File(op, operation) => (op, self.disk.perform(operation, self.now)),
+        };
+        self.complete(id, op, outcome);
     }
 
     fn perform_all(&mut self, id: ConnectionId, mut effects: Effects, frame: &[u8]) {
         while let Some(effect) = effects.pop() {
             match effect {
+                Effect::Read(plan) if self.is_slow => {
+                    self.slow.push_back((id, Work::Read(plan)));
+                }
+                Effect::Write(mut plan) if self.is_slow => {
+                    if let WriteData::Inbound(range) = plan.data {
+                        plan.data = WriteData::Owned(frame[range].to_vec());
+                    }
+                    self.slow.push_back((id, Work::Write(plan)));
+                }
+                Effect::File(op, operation) if self.is_slow => {
+                    self.slow.push_back((id, Work::File(op, operation)));
+                }
                 Effect::Send(outbound) => {
                     let bytes = self.render(outbound);
                     self.inboxes
