@@ -25,8 +25,8 @@ impl Connection {
     /// answer is, it is signed with the key of the session: the client knows no other yet.
     ///
     /// The checks come in the order of Samba, which is that of Windows as smbtorture
-    /// smb2.session.bind_negative_* knows it. As on Windows, and other than on Samba, the ClientGuid
-    /// may be another (smb2.session.bind_negative_smb3signCtoHd): it proves nothing.
+    /// smb2.session.bind_negative_* knows it. As on Windows, and other than on Samba, the
+    /// ClientGuid may be another (smb2.session.bind_negative_smb3signCtoHd): it proves nothing.
     pub(super) fn bindable(
         &self,
         now: Now,

@@ -1,8 +1,8 @@
 //! IOCTL. \[MS-SMB2\] 3.3.5.15
 //!
-//! Served are VALIDATE_NEGOTIATE_INFO, the network interfaces, copies on the server, holes in files,
-//! the object id and the compression of a file, which has none. Everything else is refused with the
-//! status that Samba gives for what it does not do: FS_DRIVER_REQUIRED on IPC$,
+//! Served are VALIDATE_NEGOTIATE_INFO, the network interfaces, copies on the server, holes in
+//! files, the object id and the compression of a file, which has none. Everything else is refused
+//! with the status that Samba gives for what it does not do: FS_DRIVER_REQUIRED on IPC$,
 //! INVALID_DEVICE_REQUEST elsewhere.
 
 mod allocated_ranges;
