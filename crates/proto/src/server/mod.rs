@@ -102,7 +102,8 @@ impl Server {
         })
     }
 
-    /// The addresses that clients may open further channels to, from now on. Nobody is told unasked.
+    /// The addresses that clients may open further channels to, from now on. Nobody is told
+    /// unasked.
     pub fn set_interfaces(&self, interfaces: &[NetworkInterface]) {
         *self.interfaces.lock() = Arc::from(interfaces);
     }

@@ -1,6 +1,6 @@
 //! A client with up to four channels writes to its files while channels are lost at any time, and
-//! sends what it has no answer to again: nothing that was acknowledged is undone, every CREATE makes
-//! one open, opens last as long as a channel does, and in the end nothing is left.
+//! sends what it has no answer to again: nothing that was acknowledged is undone, every CREATE
+//! makes one open, opens last as long as a channel does, and in the end nothing is left.
 //!
 //! All orders come from a seed: in which frames arrive, operations are done and notices are
 //! brought. A channel that the client has given up may go on for a while at the server, which
