@@ -76,6 +76,10 @@ impl SharePath {
         }
         let mut path = String::with_capacity(name.len());
         for component in name.split('\\') {
+            if component == ".." {
+                climb(&mut path)?;
+                continue;
+            }
             check_component(component)?;
             if !path.is_empty() {
                 path.push('/');
@@ -173,14 +177,24 @@ fn without_stream(name: &str) -> Result<&str, Status> {
     }
 }
 
-/// Refuses what is not a name: empty, `.`, `..`, too long, or with a character that Windows
+/// Takes the last component off, as `..` does: what it named need not be there. Windows and Samba
+/// answer a path that climbs above the share with OBJECT_PATH_SYNTAX_BAD; smbtorture
+/// smb2.notify.tree opens one that does not.
+fn climb(path: &mut String) -> Result<(), Status> {
+    if path.is_empty() {
+        return Err(Status::OBJECT_PATH_SYNTAX_BAD);
+    }
+    path.truncate(path.rfind('/').unwrap_or(0));
+    Ok(())
+}
+
+/// Refuses what is not a name: empty, `.`, too long, or with a character that Windows
 /// reserves. \[MS-FSCC\] 2.1.5.2
 fn check_component(component: &str) -> Result<(), Status> {
     if component.is_empty() {
         return Err(Status::OBJECT_NAME_INVALID);
     }
-    // Windows answers a path that climbs with OBJECT_PATH_SYNTAX_BAD, Samba too.
-    if component == "." || component == ".." {
+    if component == "." {
         return Err(Status::OBJECT_PATH_SYNTAX_BAD);
     }
     let is_reserved = |c: char| (c as u32) < 0x20 || "\"*/:<>?|".contains(c);
@@ -214,11 +228,20 @@ mod tests {
     #[test]
     fn nobody_climbs_out() {
         assert_eq!(path("..\\x"), Err(Status::OBJECT_PATH_SYNTAX_BAD));
-        assert_eq!(path("a\\..\\x"), Err(Status::OBJECT_PATH_SYNTAX_BAD));
+        assert_eq!(path("a\\..\\..\\x"), Err(Status::OBJECT_PATH_SYNTAX_BAD));
+        assert_eq!(path(".\\x"), Err(Status::OBJECT_PATH_SYNTAX_BAD));
         assert_eq!(path("a/../../x"), Err(Status::OBJECT_NAME_INVALID));
         assert_eq!(path("\\a"), Err(Status::INVALID_PARAMETER));
         assert_eq!(path("a\\\\b"), Err(Status::OBJECT_NAME_INVALID));
         assert_eq!(path("a\0b"), Err(Status::OBJECT_NAME_INVALID));
+    }
+
+    #[test]
+    fn climbing_takes_a_component_off() {
+        assert_eq!(path("a\\..\\x").expect("within").as_str(), "x");
+        assert_eq!(path("a\\b\\..").expect("within").as_str(), "a");
+        assert!(path("a\\..").expect("the root").is_root());
+        assert_eq!(path("a\\b\\..\\..\\c\\d").expect("within").as_str(), "c/d");
     }
 
     #[test]
