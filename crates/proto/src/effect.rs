@@ -14,6 +14,8 @@ use core::ops::Range;
 use core::time::Duration;
 
 use wire::access::{AccessMask, FileAttributes, OplockLevel};
+use wire::change_notify::CompletionFilter;
+use wire::fscc::FileAction;
 use wire::{FileTime, Status};
 
 use crate::path::SharePath;
@@ -355,6 +357,14 @@ pub enum FileOp {
     ReadDirectory(DirectoryPlan),
     /// Ask about the file system; [`Outcome::Volume`].
     Volume(LocalOpen),
+    /// From now on tell [`LocalEvent`]s of a directory, until it is closed; [`Outcome::Done`]. Where
+    /// that is not to be had nobody is told anything, which is no failure.
+    Watch {
+        /// The directory.
+        file: LocalOpen,
+        /// Whether all that lies below it counts, too.
+        is_tree: bool,
+    },
 }
 
 impl FileOp {
@@ -381,7 +391,8 @@ impl FileOp {
             | Self::Rename { file, .. }
             | Self::Link { file, .. }
             | Self::Unlink { file, .. }
-            | Self::LookUp { file, .. } => file.share,
+            | Self::LookUp { file, .. }
+            | Self::Watch { file, .. } => file.share,
         }
     }
 }
@@ -595,6 +606,31 @@ pub struct VolumeInfo {
     pub has_sparse_files: bool,
     /// Birth of the volume.
     pub created: FileTime,
+}
+
+/// What somebody else than the server did in or below a directory that [`FileOp::Watch`] named.
+/// The file system tells `Server::local_events`; what the server does itself it does not tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LocalEvent {
+    /// Something happened to a name.
+    Change(LocalChange),
+    /// Something happened and it is not known what: in the whole share, or below one directory.
+    Lost(Option<FileKey>),
+    /// The directory itself is gone.
+    Gone(FileKey),
+}
+
+/// What happened to a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalChange {
+    /// The directory that is watched.
+    pub directory: FileKey,
+    /// The path from there, as the file system spells it.
+    pub path: SharePath,
+    /// What happened. Of a name that changed, the new one follows the old one at once.
+    pub action: FileAction,
+    /// The filters by which it is seen: one is enough.
+    pub filter: CompletionFilter,
 }
 
 /// What came of an operation.

@@ -248,6 +248,9 @@ pub struct ShareSection {
     /// Clients may cache what they open.
     #[serde(default = "yes")]
     pub oplocks: bool,
+    /// Clients may watch its directories.
+    #[serde(default = "yes")]
+    pub notify: bool,
     /// Every file operation runs as this Unix user.
     #[serde(default)]
     pub force_user: Option<Spanned<String>>,
@@ -266,6 +269,7 @@ impl ShareSection {
             encryption_required: false,
             hidden: false,
             oplocks: true,
+            notify: true,
             force_user: None,
         }
     }

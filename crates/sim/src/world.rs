@@ -457,6 +457,7 @@ fn config(scenario: &Scenario) -> Config {
             users,
             guest: name == "data",
             oplocks: true,
+            notify: true,
             force_token: None,
         })
     };

@@ -1,6 +1,7 @@
 //! CHANGE_NOTIFY: wait until something happens in a directory. \[MS-SMB2\] 3.3.5.19
 //!
-//! `watch.rs` knows who watches; the handlers of what happens [report](Context::report) it.
+//! `watch.rs` knows who watches; the handlers of what happens [report](Context::report) it, and the
+//! file system tells what other processes do.
 
 use alloc::sync::Arc;
 
@@ -8,7 +9,7 @@ use wire::access::AccessMask;
 use wire::change_notify::{ChangeNotifyFlags, CompletionFilter, Request, Response};
 use wire::{Status, fscc::FileAction};
 
-use crate::effect::{LocalOpen, OpId, Outcome};
+use crate::effect::{FileOp, LocalOpen, OpId, Outcome};
 use crate::path::SharePath;
 use crate::server::context::{self, Context, Parked, Progress, Reply};
 use crate::server::open::{Need, Open, malformed};
@@ -36,11 +37,17 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     if !context.is_last {
         return Err(Status::INTERNAL_ERROR);
     }
+    if !open.share.notify {
+        return Err(Status::NOT_IMPLEMENTED);
+    }
     let max_len = request.output_buffer_length as usize;
-    context
-        .server
-        .watches
-        .watch(open.file, scope(&open, &request));
+    let (file, scope) = (open.file, scope(&open, &request));
+    if context.server.watches.watch(file, scope) {
+        // Nobody waits for it: the request is to wait already when what it waits for happens, and
+        // to be there for a CANCEL.
+        let is_tree = scope.is_tree;
+        context.run(FileOp::Watch { file, is_tree });
+    }
     let op = context.op();
     Step { open, max_len, op }.look(context)
 }
@@ -96,6 +103,7 @@ impl Step {
             News::Changes(output) => Ok(answer(Status::SUCCESS, &output)),
             News::TooMuch => Ok(answer(Status::NOTIFY_ENUM_DIR, &[])),
             News::Closed => Ok(answer(Status::NOTIFY_CLEANUP, &[])),
+            News::Gone => Err(Status::DELETE_PENDING),
         }
     }
 }

@@ -187,6 +187,8 @@ pub struct Share {
     /// Whether clients may cache what they open: not where others than this server change files.
     /// \[MS-SMB2\] 3.3.5.9
     pub oplocks: bool,
+    /// Whether clients may watch directories. \[MS-SMB2\] 3.3.5.19
+    pub notify: bool,
     /// Who may enter; `None`: every named account.
     pub users: Option<Vec<String>>,
     /// Whether guest and anonymous sessions may enter.

@@ -55,13 +55,14 @@ pub use connection::{Connection, Summary};
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::AtomicU64;
 
 use spin::Mutex;
 use wire::fsctl::NetworkInterface;
 use wire::{FileTime, SessionId};
 
-use crate::effect::Now;
+use crate::effect::{ConnectionId, LocalEvent, Notice, Now, ShareId};
 use config::Config;
 use fsa::FileTable;
 use replay::ReplayTable;
@@ -111,6 +112,16 @@ impl Server {
     /// What it was told before it started.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Takes what others than this server did in a share, as its file system tells it. Whom that
+    /// concerns: each of these connections is to be given its notice.
+    pub fn local_events(
+        &self,
+        share: ShareId,
+        events: &[LocalEvent],
+    ) -> Vec<(ConnectionId, Notice)> {
+        self.watches.report_local(share, events)
     }
 
     /// When it started.

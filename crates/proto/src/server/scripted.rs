@@ -297,6 +297,7 @@ pub(crate) fn disk_share() -> Share {
         listed: true,
         encryption_required: false,
         oplocks: true,
+        notify: true,
         users: None,
         guest: false,
         force_token: None,
@@ -587,7 +588,8 @@ impl Disk {
             FileOp::Close(_)
             | FileOp::Flush(_)
             | FileOp::Link { .. }
-            | FileOp::SetAllocation { .. } => Outcome::Done,
+            | FileOp::SetAllocation { .. }
+            | FileOp::Watch { .. } => Outcome::Done,
         }
     }
 

@@ -1,9 +1,12 @@
 //! Who watches which directory, and what happened there. \[MS-FSA\] 2.1.1.7, 2.1.4.1, 2.1.5.11
 //!
-//! What happens through this server is told; what other processes do to the folder is not seen. A
-//! watch begins with the first CHANGE_NOTIFY of an open and ends with the open. What happens while
+//! A watch begins with the first CHANGE_NOTIFY of an open and ends with the open. What happens while
 //! no request waits is kept until one comes, as much as fits in the buffer of the first: more is
 //! told as "look for yourself".
+//!
+//! What happens through this server its handlers report, which know more than any file system tells
+//! (whether it was the attributes or the owner) and know it before they answer. What other processes
+//! do the file system tells, as [`LocalEvent`]s: it leaves out what the server did.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -15,7 +18,9 @@ use wire::change_notify::CompletionFilter;
 use wire::fscc::{FileAction, FileNotifyInformation, NotifyWriter};
 use wire::text::utf16;
 
-use crate::effect::{ConnectionId, FileKey, LocalOpen, Notice, OpId};
+use crate::effect::{
+    ConnectionId, FileKey, LocalChange, LocalEvent, LocalOpen, Notice, OpId, ShareId,
+};
 use crate::path::SharePath;
 use crate::server::fsa::FileTable;
 use crate::server::fsa::oplock::Mail;
@@ -46,6 +51,8 @@ struct Watch {
     is_overrun: bool,
     /// Whether anything happened that was not told.
     is_due: bool,
+    /// Whether somebody else removed the directory.
+    is_gone: bool,
     /// Requests that wait, the oldest first.
     waiting: VecDeque<(ConnectionId, OpId)>,
 }
@@ -70,14 +77,18 @@ pub(crate) enum News {
     TooMuch,
     /// The open is closed.
     Closed,
+    /// The directory is gone.
+    Gone,
 }
 
 impl WatchTable {
-    /// Begins to watch, unless this open does already.
-    pub(crate) fn watch(&self, open: LocalOpen, scope: Scope) {
+    /// Begins to watch, unless this open does already. Whether it began.
+    pub(crate) fn watch(&self, open: LocalOpen, scope: Scope) -> bool {
         let mut watches = self.watches.lock();
+        let before = watches.len();
         watches.entry(open).or_insert_with(|| Watch::new(scope));
         self.count.store(watches.len(), Ordering::Relaxed);
+        watches.len() > before
     }
 
     /// Takes what has happened; else the request waits under this operation.
@@ -91,7 +102,7 @@ impl WatchTable {
         let Some(watch) = watches.get_mut(&open) else {
             return News::Closed;
         };
-        if !watch.is_due {
+        if !watch.is_due && !watch.is_gone {
             watch.waiting.push_back(waiter);
             return News::Nothing;
         }
@@ -155,6 +166,22 @@ impl WatchTable {
         }
         mail
     }
+
+    /// Notes what others than this server did in a share. Who is to be told, one request for each
+    /// watch that has news.
+    pub(crate) fn report_local(&self, share: ShareId, events: &[LocalEvent]) -> Mail {
+        let mut mail = Mail::new();
+        for (_, watch) in (self.watches.lock().iter_mut()).filter(|(open, _)| open.share == share) {
+            let mut has_news = false;
+            for event in events {
+                has_news |= watch.note_local(event);
+            }
+            if has_news {
+                mail.extend(watch.waiting.pop_front().map(changed));
+            }
+        }
+        mail
+    }
 }
 
 fn changed((connection, op): (ConnectionId, OpId)) -> (ConnectionId, Notice) {
@@ -169,6 +196,11 @@ impl Scope {
         };
         is_here && self.filter.intersects(event.filter)
     }
+
+    fn sees_local(&self, change: &LocalChange) -> bool {
+        let is_here = self.is_tree || change.path.parent().is_root();
+        is_here && change.directory == self.directory && self.filter.intersects(change.filter)
+    }
 }
 
 impl Watch {
@@ -178,26 +210,58 @@ impl Watch {
             changes: NotifyWriter::new(scope.max_len),
             is_overrun: false,
             is_due: false,
+            is_gone: false,
             waiting: VecDeque::new(),
         }
     }
 
     fn note(&mut self, directory: &SharePath, event: &Event<'_>) {
-        self.is_due = true;
         let path = event.path.to_wire();
         let skipped = match directory.is_root() {
             true => 0,
             false => directory.to_wire().len() + 1,
         };
-        let name = utf16(&path[skipped..]);
+        self.keep(event.action, &path[skipped..]);
+    }
+
+    /// Notes what others did. Whether it concerns this watch.
+    fn note_local(&mut self, event: &LocalEvent) -> bool {
+        match event {
+            LocalEvent::Change(change) if self.scope.sees_local(change) => {
+                self.keep(change.action, &change.path.to_wire());
+            }
+            LocalEvent::Change(_) => return false,
+            LocalEvent::Lost(below) => {
+                if below.is_some_and(|directory| directory != self.scope.directory) {
+                    return false;
+                }
+                self.is_due = true;
+                self.is_overrun = true;
+            }
+            LocalEvent::Gone(directory) => {
+                if *directory != self.scope.directory {
+                    return false;
+                }
+                self.is_gone = true;
+            }
+        }
+        true
+    }
+
+    fn keep(&mut self, action: FileAction, name: &str) {
+        self.is_due = true;
+        let name = utf16(name);
         let change = FileNotifyInformation {
-            action: event.action,
+            action,
             name: Utf16(&name),
         };
         self.is_overrun = self.is_overrun || !self.changes.push(&change);
     }
 
     fn take(&mut self, max_len: usize) -> News {
+        if self.is_gone {
+            return News::Gone;
+        }
         let changes = NotifyWriter::new(self.scope.max_len);
         let changes = core::mem::replace(&mut self.changes, changes).finish();
         let is_overrun = core::mem::take(&mut self.is_overrun);

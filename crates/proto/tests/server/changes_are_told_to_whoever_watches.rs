@@ -1,12 +1,16 @@
 //! CHANGE_NOTIFY: what happens in a directory is told, to this client and to others, and no request
 //! waits for what cannot come any more.
 
+use std::sync::Arc;
+
+use proto::effect::{FileKey, LocalChange, LocalEvent};
+use proto::path::SharePath;
 use wire::access::{CreateDisposition, CreateOptions};
 use wire::change_notify::{ChangeNotifyFlags, CompletionFilter, Request, Response};
 use wire::fscc::{FileAction, NotifyEntries};
 use wire::{Command, FileId, Flags, Status};
 
-use crate::harness::{Answer, Client, Message, Options, Rig, bytes_of, file_id};
+use crate::harness::{Answer, Client, Message, Options, Rig, bytes_of, file_id, share};
 
 const NAMES: CompletionFilter =
     CompletionFilter(CompletionFilter::FILE_NAME.0 | CompletionFilter::DIR_NAME.0);
@@ -37,13 +41,40 @@ fn make_directory(rig: &mut Rig, client: &mut Client, name: &str) -> FileId {
 }
 
 fn watch(client: &mut Client, file_id: FileId, filter: CompletionFilter, length: u32) -> Message {
-    let request = Request {
-        flags: ChangeNotifyFlags::NONE,
-        output_buffer_length: length,
+    ask(client, file_id, ChangeNotifyFlags::NONE, (filter, length))
+}
+
+fn watch_tree(client: &mut Client, file_id: FileId) -> Message {
+    ask(
+        client,
         file_id,
-        completion_filter: filter,
+        ChangeNotifyFlags::WATCH_TREE,
+        (NAMES, 4096),
+    )
+}
+
+fn ask(
+    client: &mut Client,
+    file_id: FileId,
+    flags: ChangeNotifyFlags,
+    (completion_filter, output_buffer_length): (CompletionFilter, u32),
+) -> Message {
+    let request = Request {
+        flags,
+        output_buffer_length,
+        file_id,
+        completion_filter,
     };
     client.message(Command::CHANGE_NOTIFY, bytes_of(|out| request.encode(out)))
+}
+
+fn local(directory: FileKey, action: FileAction, path: &str) -> LocalEvent {
+    LocalEvent::Change(LocalChange {
+        directory,
+        path: SharePath::from_trusted(path),
+        action,
+        filter: CompletionFilter::FILE_NAME,
+    })
 }
 
 fn hear(client: &mut Client, rig: &mut Rig) -> Answer {
@@ -179,4 +210,97 @@ fn nothing_waits_amid_a_compound() {
     let answers = client.ask_all(&mut rig, vec![wait, close]);
     let statuses: Vec<Status> = answers.iter().map(Answer::status).collect();
     assert_eq!(statuses, [Status::INTERNAL_ERROR, Status::SUCCESS]);
+}
+
+#[test]
+fn what_others_do_to_the_folder_is_told() {
+    let (mut rig, mut client, directory) = with_directory();
+    let wait = watch(&mut client, directory, NAMES, 4096);
+    client.say(&mut rig, vec![wait]);
+    assert_eq!(rig.disk.watched.len(), 1);
+    assert!(!rig.disk.watched[0].1);
+    let key = rig.disk.key("d");
+    let renamed = [
+        local(key, FileAction::RENAMED_OLD_NAME, "Old"),
+        local(key, FileAction::RENAMED_NEW_NAME, "New"),
+    ];
+    rig.happen_locally(&renamed);
+    let told = changes(&hear(&mut client, &mut rig));
+    let names = [
+        (FileAction::RENAMED_OLD_NAME, "Old".to_owned()),
+        (FileAction::RENAMED_NEW_NAME, "New".to_owned()),
+    ];
+    assert_eq!(told, names);
+    // What lies deeper, elsewhere, or behind another filter is nothing to this watch.
+    rig.happen_locally(&[
+        local(key, FileAction::ADDED, "deeper/a"),
+        local(FileKey::default(), FileAction::ADDED, "b"),
+    ]);
+    let wait = watch(&mut client, directory, NAMES, 4096);
+    client.say(&mut rig, vec![wait]);
+    assert!(client.hear(&mut rig).is_none());
+    assert_eq!(rig.disk.watched.len(), 1, "one watch for each open");
+    rig.happen_locally(&[local(key, FileAction::ADDED, "a")]);
+    assert_eq!(changes(&hear(&mut client, &mut rig)), added("a"));
+}
+
+#[test]
+fn a_tree_is_watched_to_its_leaves_with_names_from_its_root() {
+    let (mut rig, mut client, directory) = with_directory();
+    let wait = watch_tree(&mut client, directory);
+    client.say(&mut rig, vec![wait]);
+    assert!(rig.disk.watched[0].1);
+    let key = rig.disk.key("d");
+    rig.happen_locally(&[local(key, FileAction::ADDED, "x/y/Z")]);
+    assert_eq!(changes(&hear(&mut client, &mut rig)), added("x\\y\\Z"));
+}
+
+#[test]
+fn what_was_lost_is_told_as_look_for_yourself() {
+    let (mut rig, mut client, directory) = with_directory();
+    let key = rig.disk.key("d");
+    for lost in [LocalEvent::Lost(None), LocalEvent::Lost(Some(key))] {
+        let wait = watch(&mut client, directory, NAMES, 4096);
+        client.say(&mut rig, vec![wait]);
+        rig.happen_locally(&[LocalEvent::Lost(Some(FileKey::default()))]);
+        assert!(client.hear(&mut rig).is_none());
+        rig.happen_locally(&[lost]);
+        let answer = hear(&mut client, &mut rig);
+        assert_eq!(answer.status(), Status::NOTIFY_ENUM_DIR);
+    }
+    // And from then on all goes on as before.
+    rig.happen_locally(&[local(key, FileAction::ADDED, "a")]);
+    let wait = watch(&mut client, directory, NAMES, 4096);
+    assert_eq!(changes(&client.ask(&mut rig, wait)), added("a"));
+}
+
+#[test]
+fn a_directory_that_others_removed_is_told_as_being_deleted() {
+    let (mut rig, mut client, directory) = with_directory();
+    let wait = watch(&mut client, directory, NAMES, 4096);
+    client.say(&mut rig, vec![wait]);
+    let key = rig.disk.key("d");
+    rig.happen_locally(&[LocalEvent::Gone(key)]);
+    let answer = hear(&mut client, &mut rig);
+    assert_eq!(answer.status(), Status::DELETE_PENDING);
+    let wait = watch(&mut client, directory, NAMES, 4096);
+    let answer = client.ask(&mut rig, wait);
+    assert_eq!(answer.status(), Status::DELETE_PENDING);
+}
+
+#[test]
+fn a_share_without_notification_says_so() {
+    let mut rig = Rig::new(|config| {
+        let quiet = proto::server::config::Share {
+            notify: false,
+            ..share("files")
+        };
+        config.shares[0] = Arc::new(quiet);
+    });
+    let mut client = enter(&mut rig);
+    let directory = make_directory(&mut rig, &mut client, "d");
+    let wait = watch(&mut client, directory, NAMES, 4096);
+    let answer = client.ask(&mut rig, wait);
+    assert_eq!(answer.status(), Status::NOT_IMPLEMENTED);
+    assert!(rig.disk.watched.is_empty());
 }

@@ -85,6 +85,7 @@ fn server() -> std::sync::Arc<Server> {
         listed: true,
         encryption_required: false,
         oplocks: false,
+        notify: false,
         users: None,
         guest: true,
         force_token: None,

@@ -251,6 +251,7 @@ impl Posix {
                 self.read_directory(file, plan, run)
             }),
             FileOp::Volume(file) => self.with(*file, effort, |_, _| self.volume()),
+            FileOp::Watch { file, .. } => self.file(*file).map(|_| Outcome::Done),
         }
     }
 

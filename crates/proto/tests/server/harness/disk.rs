@@ -19,6 +19,8 @@ pub(crate) struct Disk {
     files: BTreeMap<String, File>,
     /// By slot: the name of the file.
     pub(crate) opens: BTreeMap<u64, String>,
+    /// Directories that are watched, and whether that is for all below them.
+    pub(crate) watched: Vec<(LocalOpen, bool)>,
     payloads: BTreeMap<PayloadToken, Vec<u8>>,
     /// Chunks that were copied.
     pub(crate) copies: usize,
@@ -40,6 +42,11 @@ impl Disk {
     /// What a file holds.
     pub(crate) fn content(&self, name: &str) -> &[u8] {
         &self.files[&name.to_lowercase()].data
+    }
+
+    /// Which file a name stands for.
+    pub(crate) fn key(&self, name: &str) -> FileKey {
+        self.files[&name.to_lowercase()].metadata.key
     }
 
     /// Payloads that were neither sent nor released.
@@ -146,6 +153,10 @@ impl Disk {
                 let file = self.file(file);
                 file.data.resize(length as usize, 0);
                 file.metadata.size = length;
+                Outcome::Done
+            }
+            FileOp::Watch { file, is_tree } => {
+                self.watched.push((file, is_tree));
                 Outcome::Done
             }
             FileOp::LookUp { path, .. } => {

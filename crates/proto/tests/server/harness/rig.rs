@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use proto::effect::{
     Accepted, Account, AccountKind, Authenticate, Authenticated, ConnectionId, Effect, Effects,
-    FileOp, Inbound, Notice, Now, OpId, Outbound, Outcome, ReadPlan, ShareId, Violation, WriteData,
-    WritePlan,
+    FileOp, Inbound, LocalEvent, Notice, Now, OpId, Outbound, Outcome, ReadPlan, ShareId, Violation,
+    WriteData, WritePlan,
 };
 use proto::server::config::{Config, Share, ShareKind};
 use proto::server::{Connection, Server};
@@ -62,6 +62,7 @@ pub(crate) fn share(name: &str) -> Share {
         listed: true,
         encryption_required: false,
         oplocks: true,
+        notify: true,
         users: None,
         guest: false,
         force_token: None,
@@ -189,6 +190,16 @@ impl Rig {
     pub(crate) fn release_one(&mut self) {
         let (id, op, outcome) = self.held.pop_front().expect("something is held back");
         self.complete(id, op, outcome);
+    }
+
+    /// Lets somebody else than the server change the first share.
+    pub(crate) fn happen_locally(&mut self, events: &[LocalEvent]) {
+        for (id, notice) in self.server.local_events(ShareId(0), events) {
+            let mut effects = Effects::new();
+            let now = self.now;
+            self.connection_mut(id).notice(now, notice, &mut effects);
+            self.perform(id, effects, &[]);
+        }
     }
 
     fn complete(&mut self, id: ConnectionId, op: OpId, outcome: Outcome) {
