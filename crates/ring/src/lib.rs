@@ -1,6 +1,6 @@
 //! io_uring and epoll behind one face: executor, sockets, registered buffers, files, mailbox.
 //!
-//! This is the only crate that speaks io_uring or epoll, and the home of `unsafe`.
+//! This is the only crate that speaks io_uring, epoll or fanotify, and the home of `unsafe`.
 //!
 //! One [`Runtime`] belongs to one worker thread. It runs `!Send` futures and turns in one loop:
 //! run what is ready (bounded by a budget), then one `io_uring_enter` that both submits and waits,
@@ -18,6 +18,7 @@
 //! | [`Pool`], [`Buffer`] | large, registered, bounded memory |
 //! | [`Region`], [`Source`], [`lend`] | memory of others, received into and sent from |
 //! | [`File`] | positioned reads and writes, fsync |
+//! | [`Fanotify`] | what others change in directories; needs no runtime |
 //! | [`mailbox()`], [`Sender`], [`Receiver`] | messages from other threads |
 
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -26,6 +27,7 @@ mod blocking;
 mod chunk;
 mod config;
 mod epoll;
+mod fanotify;
 mod file;
 mod listener;
 mod mailbox;
@@ -48,6 +50,7 @@ mod uring;
 
 pub use chunk::Chunk;
 pub use config::{Config, Driver, Io, IoReport, PoolConfig, Stats};
+pub use fanotify::{Entry, Event, Fanotify, FileHandle, file_handle};
 pub use file::{File, Personality};
 pub use listener::Listener;
 pub use mailbox::{Receiver, SendError, Sender, mailbox};

@@ -47,6 +47,107 @@ pub(crate) fn eventfd_signal(fd: BorrowedFd<'_>) {
     let _ = unsafe { libc::write(fd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
 }
 
+/// Sets an eventfd to 0.
+pub(crate) fn eventfd_clear(fd: BorrowedFd<'_>) {
+    // It fails where it is 0 already.
+    let _ = read(fd, &mut [0; 8]);
+}
+
+/// read(2) into `into`.
+pub(crate) fn read(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the slice is exclusively borrowed for the call, which writes at most its length.
+    check_size(unsafe { libc::read(fd.as_raw_fd(), into.as_mut_ptr().cast(), into.len()) })
+}
+
+/// Waits until one of them can be read, or a signal comes.
+pub(crate) fn wait_readable(fds: [BorrowedFd<'_>; 2]) {
+    let mut polled = fds.map(|fd| libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    // SAFETY: the array is a live local of as many entries as are passed.
+    unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, -1) };
+}
+
+/// fanotify_init(2); the descriptors of events, of which there are none, would be read-only.
+pub(crate) fn fanotify_init(flags: libc::c_uint) -> io::Result<OwnedFd> {
+    // SAFETY: takes no memory.
+    check(unsafe { libc::fanotify_init(flags, libc::O_RDONLY as libc::c_uint) }).map(own)
+}
+
+/// fanotify_mark(2) of an open directory, which may be an O_PATH one.
+pub(crate) fn fanotify_mark(
+    queue: BorrowedFd<'_>,
+    flags: libc::c_uint,
+    mask: u64,
+    directory: BorrowedFd<'_>,
+) -> io::Result<()> {
+    let (queue, directory) = (queue.as_raw_fd(), directory.as_raw_fd());
+    // SAFETY: the path is a string constant that ends with a zero byte.
+    let result = unsafe { libc::fanotify_mark(queue, flags, mask, directory, c".".as_ptr()) };
+    check(result).map(drop)
+}
+
+/// Room for the largest handle, aligned as the kernel's `struct file_handle` is.
+#[repr(C)]
+struct HandleRoom {
+    head: libc::file_handle,
+    bytes: [u8; libc::MAX_HANDLE_SZ as usize],
+}
+
+/// name_to_handle_at(2) of an open file: four bytes of type, then the handle's own.
+pub(crate) fn file_handle(fd: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+    // An identity that need not be opened again is all that is wanted; kernels before 6.5 know no
+    // other than those that can be.
+    let wanted = libc::AT_EMPTY_PATH | libc::AT_HANDLE_FID;
+    match handle_with(fd, wanted) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            handle_with(fd, libc::AT_EMPTY_PATH)
+        }
+        result => result,
+    }
+}
+
+fn handle_with(fd: BorrowedFd<'_>, flags: libc::c_int) -> io::Result<Vec<u8>> {
+    let mut room = HandleRoom {
+        head: libc::file_handle {
+            handle_bytes: libc::MAX_HANDLE_SZ as libc::c_uint,
+            handle_type: 0,
+            f_handle: [],
+        },
+        bytes: [0; libc::MAX_HANDLE_SZ as usize],
+    };
+    let mut mount = 0;
+    // SAFETY: the kernel writes the head and at most `handle_bytes` bytes behind it, which is the
+    // array of that length: `room` is repr(C) and exclusively ours, and `f_handle` takes no room.
+    let result = unsafe {
+        libc::name_to_handle_at(
+            fd.as_raw_fd(),
+            c"".as_ptr(),
+            (&raw mut room).cast::<libc::file_handle>(),
+            &raw mut mount,
+            flags,
+        )
+    };
+    check(result)?;
+    let mut handle = room.head.handle_type.to_ne_bytes().to_vec();
+    let length = room.head.handle_bytes as usize;
+    handle.extend_from_slice(&room.bytes[..length.min(room.bytes.len())]);
+    Ok(handle)
+}
+
+/// The number of a file's file system, as fstatfs(2) has it.
+pub(crate) fn file_system_id(fd: BorrowedFd<'_>) -> io::Result<[u8; 8]> {
+    let mut stat = MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the kernel fills the struct that the pointer designates; it is exclusively ours.
+    check(unsafe { libc::fstatfs(fd.as_raw_fd(), stat.as_mut_ptr()) })?;
+    // SAFETY: fstatfs succeeded, so it has filled the struct.
+    let stat = unsafe { stat.assume_init() };
+    // SAFETY: fsid_t is two C ints without padding; its fields are private to libc.
+    Ok(unsafe { mem::transmute::<libc::fsid_t, [u8; 8]>(stat.f_fsid) })
+}
+
 /// A close-on-exec epoll instance.
 pub(crate) fn epoll_create() -> io::Result<OwnedFd> {
     // SAFETY: takes no memory.

@@ -1,0 +1,324 @@
+//! Changes in directories, as the kernel tells them: fanotify(7).
+//!
+//! Each directory has a mark of its own, so that nothing is told of what lies elsewhere in the file
+//! system, and so that no privilege is needed (Linux 5.13). Directories and files are named by their
+//! handles, which outlive a rename.
+//!
+//! # Why not inotify
+//!
+//! An event of fanotify says whether this very process caused it, and who watches for others may
+//! leave its own changes out; inotify does not, and guessing loses changes or tells them twice. And
+//! a rename is one event here, with both names.
+
+use std::ffi::CStr;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use crate::sys;
+
+/// Bytes read at once: some hundred events.
+const BUFFER: usize = 64 << 10;
+/// Bytes of an event without what follows it. fanotify_event_metadata.
+const METADATA: usize = 24;
+/// Bytes of a record about an event up to the handle's own bytes. fanotify_event_info_fid.
+const RECORD: usize = 20;
+/// What is told of a directory and the names in it.
+const WANTED: u64 = libc::FAN_CREATE
+    | libc::FAN_DELETE
+    | libc::FAN_RENAME
+    | libc::FAN_MODIFY
+    | libc::FAN_ATTRIB
+    | libc::FAN_DELETE_SELF
+    | libc::FAN_ONDIR
+    | libc::FAN_EVENT_ON_CHILD;
+
+/// Which file or directory: unlike any other while it exists, and whatever its name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileHandle(Arc<[u8]>);
+
+impl fmt::Debug for FileHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FileHandle(")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        f.write_str(")")
+    }
+}
+
+/// A name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The directory.
+    pub directory: FileHandle,
+    /// The name; `.` for the directory itself.
+    pub name: Vec<u8>,
+}
+
+/// What the kernel tells. Changes of one name may come together: then `mask` has several bits, and
+/// does not say in which order.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Event {
+    /// FAN_CREATE and the like.
+    mask: u64,
+    /// Whether this process did it.
+    pub is_own: bool,
+    /// Where; the new name of a file that was renamed. `None` of a new name in a directory without
+    /// a mark.
+    pub entry: Option<Entry>,
+    /// The old name of a file that was renamed. `None` in a directory without a mark.
+    pub from: Option<Entry>,
+    /// The file or directory itself, where the kernel says so.
+    pub target: Option<FileHandle>,
+}
+
+impl Event {
+    fn has(&self, bits: u64) -> bool {
+        self.mask & bits != 0
+    }
+
+    /// Whether events were lost. Then it says nothing else.
+    pub fn is_overflow(&self) -> bool {
+        self.has(libc::FAN_Q_OVERFLOW)
+    }
+
+    /// Whether it is about a directory.
+    pub fn is_directory(&self) -> bool {
+        self.has(libc::FAN_ONDIR)
+    }
+
+    /// Whether the name is new.
+    pub fn is_created(&self) -> bool {
+        self.has(libc::FAN_CREATE)
+    }
+
+    /// Whether the name is gone.
+    pub fn is_deleted(&self) -> bool {
+        self.has(libc::FAN_DELETE)
+    }
+
+    /// Whether the file got another name.
+    pub fn is_renamed(&self) -> bool {
+        self.has(libc::FAN_RENAME)
+    }
+
+    /// Whether the data changed.
+    pub fn is_modified(&self) -> bool {
+        self.has(libc::FAN_MODIFY)
+    }
+
+    /// Whether what is known of the file changed: times, permissions, owner, attributes.
+    pub fn has_new_attributes(&self) -> bool {
+        self.has(libc::FAN_ATTRIB)
+    }
+
+    /// Whether the directory of `entry` is gone itself.
+    pub fn is_gone(&self) -> bool {
+        self.has(libc::FAN_DELETE_SELF)
+    }
+}
+
+/// A queue of changes in the directories that have a mark. The kernel bounds it
+/// (fs.fanotify.max_queued_events) and says when it overflows.
+#[derive(Debug)]
+pub struct Fanotify {
+    queue: OwnedFd,
+    wake: OwnedFd,
+}
+
+impl Fanotify {
+    /// An empty queue.
+    ///
+    /// # Errors
+    /// Where the kernel is older than 5.17, allows no more queues to this user
+    /// (fs.fanotify.max_user_groups), or a sandbox forbids it.
+    pub fn new() -> io::Result<Self> {
+        let flags = libc::FAN_CLASS_NOTIF
+            | libc::FAN_CLOEXEC
+            | libc::FAN_NONBLOCK
+            | libc::FAN_REPORT_DFID_NAME_TARGET;
+        Ok(Self {
+            queue: sys::fanotify_init(flags)?,
+            wake: sys::eventfd()?,
+        })
+    }
+
+    /// Tells changes of a directory from now on. Doing it again does no harm.
+    ///
+    /// # Errors
+    /// ENOSPC where this user has as many as fs.fanotify.max_user_marks allows; EACCES where the
+    /// caller may not read the directory.
+    pub fn mark(&self, directory: BorrowedFd<'_>) -> io::Result<()> {
+        let flags = libc::FAN_MARK_ADD | libc::FAN_MARK_ONLYDIR;
+        sys::fanotify_mark(self.queue.as_fd(), flags, WANTED, directory)
+    }
+
+    /// Tells nothing of a directory any more, but for what waits in the queue.
+    ///
+    /// # Errors
+    /// ENOENT where it has no mark.
+    pub fn unmark(&self, directory: BorrowedFd<'_>) -> io::Result<()> {
+        sys::fanotify_mark(self.queue.as_fd(), libc::FAN_MARK_REMOVE, WANTED, directory)
+    }
+
+    /// Waits until there is something to read or somebody called [`Self::wake`].
+    pub fn wait(&self) {
+        sys::wait_readable([self.queue.as_fd(), self.wake.as_fd()]);
+        sys::eventfd_clear(self.wake.as_fd());
+    }
+
+    /// Ends a [`Self::wait`], of now or to come.
+    pub fn wake(&self) {
+        sys::eventfd_signal(self.wake.as_fd());
+    }
+
+    /// What the kernel has to tell: a part of it. Nothing: that was all.
+    ///
+    /// # Errors
+    /// Those of read(2), which a sound queue does not have.
+    pub fn read(&self) -> io::Result<Vec<Event>> {
+        let mut buffer = vec![0; BUFFER];
+        match sys::read(self.queue.as_fd(), &mut buffer) {
+            Ok(count) => Ok(events(&buffer[..count])),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => self.read(),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The handle by which events name a file or directory.
+///
+/// # Errors
+/// Where its file system has none.
+pub fn file_handle(file: BorrowedFd<'_>) -> io::Result<FileHandle> {
+    let mut bytes = sys::file_system_id(file)?.to_vec();
+    // The file system's number goes first, as in an event.
+    bytes.extend_from_slice(&sys::file_handle(file)?);
+    Ok(FileHandle(bytes.into()))
+}
+
+/// Reads events one after the other. Each says how long it is.
+fn events(mut bytes: &[u8]) -> Vec<Event> {
+    let own = std::process::id();
+    let mut events = Vec::new();
+    while let Some(length) = u32_at(bytes, 0) {
+        let length = length as usize;
+        if length < METADATA || length > bytes.len() {
+            break;
+        }
+        let (event, rest) = bytes.split_at(length);
+        bytes = rest;
+        events.extend(read_event(event, own));
+    }
+    events
+}
+
+fn read_event(bytes: &[u8], own: u32) -> Option<Event> {
+    let head = usize::from(u16::from_ne_bytes(bytes.get(6..8)?.try_into().ok()?));
+    let mask = u64::from_ne_bytes(bytes.get(8..16)?.try_into().ok()?);
+    let mut event = Event {
+        mask,
+        is_own: u32_at(bytes, 20)? == own,
+        ..Event::default()
+    };
+    let mut records = bytes.get(head..)?;
+    while let Some(header) = records.get(..4) {
+        let length = usize::from(u16::from_ne_bytes([header[2], header[3]]));
+        let record = records.get(..length).filter(|it| it.len() >= RECORD)?;
+        let (handle, name) = read_record(record)?;
+        match header[0] {
+            libc::FAN_EVENT_INFO_TYPE_FID => event.target = Some(handle),
+            libc::FAN_EVENT_INFO_TYPE_OLD_DFID_NAME => event.from = Some(entry(handle, name)),
+            libc::FAN_EVENT_INFO_TYPE_DFID_NAME
+            | libc::FAN_EVENT_INFO_TYPE_NEW_DFID_NAME
+            | libc::FAN_EVENT_INFO_TYPE_DFID => event.entry = Some(entry(handle, name)),
+            _ => {}
+        }
+        records = &records[length..];
+    }
+    Some(event)
+}
+
+/// A record's handle, with the file system that it is of, and the bytes behind it: a name or
+/// nothing, then zeros.
+fn read_record(record: &[u8]) -> Option<(FileHandle, &[u8])> {
+    let end = RECORD + u32_at(record, 12)? as usize;
+    let mut handle = record.get(4..12)?.to_vec();
+    handle.extend_from_slice(record.get(16..end)?);
+    let name = &record[end..];
+    let name = CStr::from_bytes_until_nul(name).map_or(name, CStr::to_bytes);
+    Some((FileHandle(handle.into()), name))
+}
+
+fn entry(directory: FileHandle, name: &[u8]) -> Entry {
+    let name = name.to_vec();
+    Entry { directory, name }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..at + 4)?;
+    Some(u32::from_ne_bytes(bytes.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn changes_come_with_their_names_and_say_whose_they_are() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let directory = File::open(folder.path()).expect("it is there");
+        let handle = file_handle(directory.as_fd()).expect("a local file system has handles");
+        let Ok(queue) = Fanotify::new() else {
+            println!("no fanotify here");
+            return;
+        };
+        queue.mark(directory.as_fd()).expect("it can be watched");
+        fs::write(folder.path().join("own"), "x").expect("there is room");
+        let script = "mkdir other && mv other renamed";
+        let status = Command::new("sh")
+            .args(["-c", script])
+            .current_dir(folder.path())
+            .status();
+        assert!(status.expect("a shell").success());
+        queue.wait();
+        let events = queue.read().expect("it reads");
+        let name = |entry: &Option<Entry>| {
+            let entry = entry.as_ref().expect("a name");
+            assert_eq!(entry.directory, handle);
+            String::from_utf8(entry.name.clone()).expect("it is ASCII")
+        };
+        let own = events.iter().find(|event| event.is_own).expect("our own");
+        assert!(own.is_created() && name(&own.entry) == "own");
+        let others: Vec<_> = events.iter().filter(|event| !event.is_own).collect();
+        assert!(others[0].is_created() && others[0].is_directory());
+        assert_eq!(name(&others[0].entry), "other");
+        assert!(others[1].is_renamed());
+        assert_eq!(name(&others[1].from), "other");
+        assert_eq!(name(&others[1].entry), "renamed");
+        let renamed = File::open(folder.path().join("renamed")).expect("it is there");
+        let target = file_handle(renamed.as_fd()).expect("a handle");
+        assert_eq!(others[1].target, Some(target));
+        assert_eq!(queue.read().expect("it reads"), []);
+    }
+
+    #[test]
+    fn what_ends_too_soon_is_left_out() {
+        assert_eq!(events(&[0; 100]), []);
+        assert_eq!(events(&[255; 100]), []);
+        let mut event = vec![0; METADATA];
+        event[0] = METADATA as u8;
+        event[6] = METADATA as u8;
+        event[9] = 0x40;
+        let read = events(&event);
+        assert!(read.len() == 1 && read[0].is_overflow());
+        // A record that claims more than there is.
+        event[0] += 8;
+        event.extend([2, 0, 255, 0, 0, 0, 0, 0]);
+        assert_eq!(events(&event), []);
+    }
+}
