@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use proto::effect::{FileOp, LocalOpen, ShareId};
+use proto::effect::{FileOp, LocalEvent, LocalOpen, ShareId};
 use proto::server::config::{Share, ShareKind};
 use proto::token::Token;
 use vfs::{FileSystem, posix};
@@ -55,6 +55,19 @@ impl Shares {
         self.known.push(Arc::new(share));
         self.file_systems.push(Some(file_system));
         Ok(())
+    }
+
+    /// From now on tells this one what others do to the folders that may be watched.
+    pub(crate) fn listen(
+        &self,
+        listener: impl Fn(ShareId, &[LocalEvent]) + Clone + Send + Sync + 'static,
+    ) {
+        for (share, file_system) in self.known.iter().zip(&self.file_systems) {
+            if let Some(file_system) = file_system.as_ref().filter(|_| share.notify) {
+                let (id, listener) = (share.id, listener.clone());
+                file_system.listen(Arc::new(move |events| listener(id, events)));
+            }
+        }
     }
 
     /// The file system that an operation is for.

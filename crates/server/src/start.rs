@@ -167,6 +167,7 @@ impl Server {
             (0..count).map(|_| mailbox(Some(MAILBOX_LIMIT))).unzip();
         let is_first = shared.mailboxes.set(mailboxes.clone()).is_ok();
         assert!(is_first, "a server is started once");
+        shared.hear();
         let mut server = Self {
             listening,
             mailboxes,

@@ -63,6 +63,35 @@ impl Shared {
             Err(error) => warn!(%error, "the network interfaces are not known"),
         }
     }
+
+    /// Has file systems tell what others do to shares. They hold nothing of the server.
+    pub(crate) fn hear(self: &Arc<Self>) {
+        let shared = Arc::downgrade(self);
+        self.shares.listen(move |share, events| {
+            if let Some(shared) = shared.upgrade() {
+                let mail = shared.core.local_events(share, events);
+                mail.into_iter()
+                    .for_each(|(to, notice)| shared.notify(to, notice));
+            }
+        });
+    }
+
+    /// Tells a connection of any worker.
+    fn notify(&self, connection: ConnectionId, notice: Notice) {
+        let worker = (connection.0 >> CONNECTION_BITS) as usize;
+        let mailboxes = self
+            .mailboxes
+            .get()
+            .expect("set before the first connection");
+        // Through the mailbox even to the caller's worker: a connection is never entered from
+        // another's.
+        if mailboxes[worker]
+            .send(Message::Notice(connection, notice))
+            .is_err()
+        {
+            debug!(worker, "a notice came after the worker had stopped");
+        }
+    }
 }
 
 /// How long things may take.
@@ -297,15 +326,7 @@ impl Worker {
 
     /// Tells a connection of any worker.
     pub(crate) fn notify(&self, connection: ConnectionId, notice: Notice) {
-        let worker = (connection.0 >> CONNECTION_BITS) as usize;
-        let mailboxes = self.mailboxes();
-        // Through the mailbox even to this worker: a connection is never entered from another's.
-        if mailboxes[worker]
-            .send(Message::Notice(connection, notice))
-            .is_err()
-        {
-            debug!(worker, "a notice came after the worker had stopped");
-        }
+        self.shared.notify(connection, notice);
     }
 
     fn mailboxes(&self) -> &[Sender<Message>] {

@@ -28,7 +28,7 @@ mod table;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use proto::effect::{FileOp, LocalOpen, Outcome, Select};
+use proto::effect::{FileOp, LocalEvent, LocalOpen, Outcome, Select};
 use proto::token::Token;
 use wire::Status;
 
@@ -73,6 +73,10 @@ pub struct Descriptor {
     pub never_blocks: bool,
 }
 
+/// Who is told what others than the server did in directories that it watches. Called on a thread
+/// of the file system's own, in order.
+pub type Listener = Arc<dyn Fn(&[LocalEvent]) + Send + Sync>;
+
 /// A share's files. Used from several threads at once.
 pub trait FileSystem: Send + Sync {
     /// Does the operation now, or says that it would have to wait.
@@ -97,6 +101,10 @@ pub trait FileSystem: Send + Sync {
         through: bool,
         effort: Effort,
     ) -> Attempt<Result<usize, Status>>;
+
+    /// From now on tells this one of changes in directories that [`FileOp::Watch`] names. A file
+    /// system that nobody else changes tells nothing.
+    fn listen(&self, _listener: Listener) {}
 
     /// The file behind an open with the right to read or write data; `None` where there is none.
     fn descriptor(&self, file: LocalOpen) -> Option<Descriptor>;

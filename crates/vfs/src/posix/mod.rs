@@ -25,6 +25,7 @@
 //! written to, could use up what is reserved for root, and would pass every quota.
 
 mod basic;
+mod changes;
 mod data;
 mod file;
 mod index;
@@ -44,20 +45,22 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use proto::effect::{FileOp, LocalOpen, Outcome, ShareId};
+use proto::effect::{FileKind, FileOp, LocalOpen, Outcome, ShareId};
 use rustix::fs::{Mode, OFlags, fgetxattr, open};
 use rustix::io::Errno;
 use wire::Status;
 
+use self::changes::Changes;
 use self::file::{Links, OpenFile};
 use self::index::Index;
 use self::walk::{Directories, Directory, Run};
 use crate::table::Table;
 use crate::{
-    Attempt, Descriptor, Effort, FileSystem, Step, Stop, attempt, attempt_bytes, copy, dosattrib,
-    identity,
+    Attempt, Descriptor, Effort, FileSystem, Listener, Step, Stop, attempt, attempt_bytes, copy,
+    dosattrib, identity,
 };
 
+pub use self::changes::DIRECTORIES_MAX as WATCHED_MAX;
 pub use self::data::WRITE_MAX;
 pub use self::index::DIRECTORIES_MAX;
 
@@ -98,6 +101,7 @@ pub struct Posix {
     directories: Directories,
     index: Index,
     links: Links,
+    changes: Changes,
     files: Table<OpenFile>,
     /// Whether the file system keeps extended attributes.
     keeps_attributes: bool,
@@ -136,6 +140,7 @@ impl Posix {
             directories: Directories::default(),
             index: Index::new(options.index_bytes),
             links: Links::default(),
+            changes: Changes::default(),
             files: Table::new(),
             writes_wait: AtomicBool::new(false),
         };
@@ -251,8 +256,17 @@ impl Posix {
                 self.read_directory(file, plan, run)
             }),
             FileOp::Volume(file) => self.with(*file, effort, |_, _| self.volume()),
-            FileOp::Watch { file, .. } => self.file(*file).map(|_| Outcome::Done),
+            FileOp::Watch { file, is_tree } => self.watch(*file, *is_tree),
         }
+    }
+
+    /// Begins to tell what others do to a directory. One system call for it and one for its parent:
+    /// what is below is left to a thread.
+    fn watch(&self, file: LocalOpen, is_tree: bool) -> Step<Outcome> {
+        let open = self.file(file)?;
+        identity::assume(&open.token)?;
+        self.changes.watch(file.slot, &open, is_tree);
+        Ok(Outcome::Done)
     }
 
     /// Never fails: what is not open any more is closed.
@@ -264,6 +278,9 @@ impl Posix {
             return Err(Stop::WouldBlock);
         }
         if self.files.remove(file.slot).is_some() {
+            if open.kind == FileKind::Directory {
+                self.changes.unwatch(file.slot);
+            }
             let key = open.link.key;
             drop(open);
             self.links.forget(key);
@@ -296,6 +313,10 @@ impl FileSystem for Posix {
         effort: Effort,
     ) -> Attempt<Result<usize, Status>> {
         attempt_bytes(self.write_bytes(file, offset, from, through, self.effort(effort)))
+    }
+
+    fn listen(&self, listener: Listener) {
+        self.changes.listen(listener);
     }
 
     fn descriptor(&self, file: LocalOpen) -> Option<Descriptor> {

@@ -27,6 +27,8 @@ impl Posix {
     ) -> Step<Outcome> {
         let (from, _) = named_at(file.link.place(), file)?;
         let parent = self.target(to, run)?;
+        self.changes.touches(from.parent.key);
+        self.changes.touches(parent.directory.key);
         let _making = self
             .index
             .making(&parent.directory, to.name(), run.effort)?;
@@ -63,6 +65,7 @@ impl Posix {
             return Err(Status::FILE_IS_A_DIRECTORY.into());
         }
         let parent = self.target(to, run)?;
+        self.changes.touches(parent.directory.key);
         let _making = self
             .index
             .making(&parent.directory, to.name(), run.effort)?;
@@ -92,6 +95,7 @@ impl Posix {
             FileKind::Directory => AtFlags::REMOVEDIR,
             FileKind::File | FileKind::Link | FileKind::Special => AtFlags::empty(),
         };
+        self.changes.touches(place.parent.key);
         let unlinked = unlinkat(&*place.parent.fd, &place.name, flags);
         unlinked.map_err(|errno| status(errno, Context::Remove))?;
         if is_own {

@@ -309,6 +309,7 @@ impl Posix {
         if self.index.spell(&parent.directory, name, run)?.is_some() {
             return Ok(None);
         }
+        self.changes.touches(parent.directory.key);
         let Some(fd) = self.make(plan, parent, granted | plan.implied_access)? else {
             return Ok(None);
         };
@@ -317,6 +318,10 @@ impl Posix {
             return Err(refused);
         }
         let stat = stat(&fd).map_err(|errno| status(errno, Context::Open))?;
+        if kind_of(&stat) == FileKind::Directory {
+            self.changes
+                .made(parent.directory.key, name, &fd, run.token);
+        }
         let subject = Subject {
             fd: &fd,
             is_path: false,

@@ -1,0 +1,280 @@
+//! Which directories are watched, and to whom a change in one of them matters.
+//!
+//! A directory is known by its handle, which a rename does not change; where it lies is known only
+//! from its nearest ancestor that somebody watches, and only that is asked for.
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use proto::effect::FileKey;
+use proto::path::SharePath;
+use ring::FileHandle;
+
+/// Directories above one another, at most: a path has no more components. Keeps the walk upwards
+/// finite where renames were lost.
+const DEPTH_MAX: usize = 4096;
+
+/// The directories of a share that have a mark.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    nodes: HashMap<FileHandle, Node>,
+    by_key: HashMap<FileKey, FileHandle>,
+    /// By the slot of the open that watches.
+    watches: HashMap<u64, Watch>,
+}
+
+#[derive(Debug)]
+struct Node {
+    key: FileKey,
+    /// Where it lies, if that is known: it is, of every directory below one that is watched with
+    /// all that is below it.
+    parent: Option<(FileHandle, String)>,
+    /// Its descriptor, of a directory that is watched itself.
+    fd: Option<Arc<OwnedFd>>,
+    /// Opens that watch it.
+    watches: usize,
+    /// Those of them that watch all below it.
+    trees: usize,
+    /// Opens that watch a directory in it, and want to know should it be removed.
+    guards: usize,
+}
+
+#[derive(Debug)]
+struct Watch {
+    directory: FileHandle,
+    parent: Option<FileHandle>,
+    is_tree: bool,
+}
+
+/// A directory that is to have a mark.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) handle: FileHandle,
+    pub(super) key: FileKey,
+    pub(super) fd: Arc<OwnedFd>,
+}
+
+/// A directory that needs its mark no longer, and how to get there.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub(super) handle: FileHandle,
+    pub(super) way: Option<Way>,
+}
+
+/// The way to a directory: from one that is open, by a path that may be empty.
+#[derive(Clone, Debug)]
+pub(super) struct Way {
+    pub(super) from: Arc<OwnedFd>,
+    pub(super) path: String,
+}
+
+impl Tree {
+    /// How many directories there are.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether anybody watches all below a directory.
+    pub(super) fn has_trees(&self) -> bool {
+        self.watches.values().any(|watch| watch.is_tree)
+    }
+
+    /// Begins to watch a directory through an open. `parent` is where it lies.
+    pub(super) fn watch(
+        &mut self,
+        slot: u64,
+        directory: Place,
+        parent: Option<Place>,
+        is_tree: bool,
+    ) {
+        self.unwatch(slot);
+        let watch = Watch {
+            directory: directory.handle.clone(),
+            parent: parent.as_ref().map(|parent| parent.handle.clone()),
+            is_tree,
+        };
+        let node = self.node(&directory.handle, directory.key);
+        node.fd.get_or_insert(directory.fd);
+        node.watches += 1;
+        node.trees += usize::from(is_tree);
+        if let Some(parent) = parent {
+            let node = self.node(&parent.handle, parent.key);
+            node.fd.get_or_insert(parent.fd);
+            node.guards += 1;
+        }
+        self.watches.insert(slot, watch);
+    }
+
+    /// The open watches no more. Whether it did: then there may be something to sweep.
+    pub(super) fn unwatch(&mut self, slot: u64) -> bool {
+        let Some(watch) = self.watches.remove(&slot) else {
+            return false;
+        };
+        if let Some(node) = self.nodes.get_mut(&watch.directory) {
+            node.watches -= 1;
+            node.trees -= usize::from(watch.is_tree);
+        }
+        if let Some(node) = watch.parent.and_then(|parent| self.nodes.get_mut(&parent)) {
+            node.guards -= 1;
+        }
+        true
+    }
+
+    /// Notes a directory below one that is watched with all below it.
+    pub(super) fn place(
+        &mut self,
+        handle: &FileHandle,
+        key: FileKey,
+        parent: &FileHandle,
+        name: &str,
+    ) {
+        self.node(handle, key).parent = Some((parent.clone(), name.to_owned()));
+    }
+
+    fn node(&mut self, handle: &FileHandle, key: FileKey) -> &mut Node {
+        self.by_key.insert(key, handle.clone());
+        self.nodes.entry(handle.clone()).or_insert(Node {
+            key,
+            parent: None,
+            fd: None,
+            watches: 0,
+            trees: 0,
+            guards: 0,
+        })
+    }
+
+    /// A directory that is known went elsewhere. Whether it is known.
+    pub(super) fn move_to(
+        &mut self,
+        handle: &FileHandle,
+        to: Option<(FileHandle, String)>,
+    ) -> bool {
+        let node = self.nodes.get_mut(handle);
+        node.map(|node| node.parent = to).is_some()
+    }
+
+    /// Forgets a directory that is gone. Its key, if somebody watched it.
+    pub(super) fn remove(&mut self, handle: &FileHandle) -> Option<FileKey> {
+        let node = self.nodes.remove(handle)?;
+        if self.by_key.get(&node.key) == Some(handle) {
+            self.by_key.remove(&node.key);
+        }
+        if node.guards > 0 {
+            for watch in self.watches.values_mut() {
+                watch.parent = watch.parent.take().filter(|parent| parent != handle);
+            }
+        }
+        if node.watches == 0 {
+            return None;
+        }
+        self.watches.retain(|_, watch| watch.directory != *handle);
+        Some(node.key)
+    }
+
+    /// The directory of a key.
+    pub(super) fn handle(&self, key: FileKey) -> Option<&FileHandle> {
+        self.by_key.get(&key)
+    }
+
+    /// Whether a directory has a mark.
+    pub(super) fn contains(&self, handle: &FileHandle) -> bool {
+        self.nodes.contains_key(handle)
+    }
+
+    /// Whether somebody watches all below a directory, or below one above it.
+    pub(super) fn is_covered(&self, handle: &FileHandle) -> bool {
+        self.upwards(handle).any(|node| node.trees > 0)
+    }
+
+    /// The directories that are watched with all below them.
+    pub(super) fn roots(&self) -> Vec<FileHandle> {
+        let roots = self.nodes.iter().filter(|(_, node)| node.trees > 0);
+        roots.map(|(handle, _)| handle.clone()).collect()
+    }
+
+    /// To which watched directories a name in a directory matters, and its path from there.
+    pub(super) fn observers(&self, handle: &FileHandle, name: &str) -> Vec<(FileKey, SharePath)> {
+        let mut found = Vec::new();
+        let mut path = name.to_owned();
+        for (depth, node) in self.upwards(handle).enumerate() {
+            let sees = if depth == 0 { node.watches } else { node.trees };
+            if sees > 0 {
+                found.push((node.key, SharePath::from_trusted(&path)));
+            }
+            if let Some((_, name)) = &node.parent {
+                path = format!("{name}/{path}");
+            }
+        }
+        found
+    }
+
+    /// How to get to a directory.
+    pub(super) fn way(&self, handle: &FileHandle) -> Option<Way> {
+        let mut path = String::new();
+        for node in self.upwards(handle) {
+            if let Some(fd) = &node.fd {
+                let from = fd.clone();
+                return Some(Way { from, path });
+            }
+            let (_, name) = node.parent.as_ref()?;
+            path = match path.is_empty() {
+                true => name.clone(),
+                false => format!("{name}/{path}"),
+            };
+        }
+        None
+    }
+
+    /// Takes out what nobody watches any more.
+    pub(super) fn sweep(&mut self) -> Vec<Left> {
+        let is_left = |handle: &FileHandle, node: &Node| {
+            node.watches + node.guards == 0 && !self.is_covered(handle)
+        };
+        let left = self
+            .nodes
+            .iter()
+            .filter(|(handle, node)| is_left(handle, node));
+        let left: Vec<Left> = left.map(|(handle, _)| self.left(handle)).collect();
+        for Left { handle, .. } in &left {
+            self.remove(handle);
+        }
+        for node in self.nodes.values_mut() {
+            if node.watches + node.guards == 0 {
+                node.fd = None;
+            }
+        }
+        left
+    }
+
+    /// Takes out what is below the roots and not among these: it was removed, and nobody said so.
+    pub(super) fn keep_only(&mut self, seen: &HashSet<FileHandle>) {
+        let is_lost = |handle: &FileHandle, node: &Node| {
+            node.watches + node.guards == 0 && !seen.contains(handle)
+        };
+        let lost = self
+            .nodes
+            .iter()
+            .filter(|(handle, node)| is_lost(handle, node));
+        let lost: Vec<FileHandle> = lost.map(|(handle, _)| handle.clone()).collect();
+        for handle in lost {
+            self.remove(&handle);
+        }
+    }
+
+    fn left(&self, handle: &FileHandle) -> Left {
+        Left {
+            handle: handle.clone(),
+            way: self.way(handle),
+        }
+    }
+
+    /// A directory and those above it, as far as they are known.
+    fn upwards(&self, handle: &FileHandle) -> impl Iterator<Item = &Node> {
+        let above = |node: &&Node| {
+            let (parent, _) = node.parent.as_ref()?;
+            self.nodes.get(parent)
+        };
+        std::iter::successors(self.nodes.get(handle), above).take(DEPTH_MAX)
+    }
+}
