@@ -47,7 +47,7 @@ impl fmt::Debug for FileHandle {
 }
 
 /// A name in a directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
     /// The directory.
     pub directory: FileHandle,

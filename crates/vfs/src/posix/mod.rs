@@ -119,6 +119,8 @@ pub struct Held {
     pub indexed_directories: usize,
     /// Bytes of these names, estimated.
     pub index_bytes: usize,
+    /// Directories whose changes are told.
+    pub watched_directories: usize,
 }
 
 impl Posix {
@@ -158,6 +160,7 @@ impl Posix {
             opens: self.files.len(),
             indexed_directories,
             index_bytes,
+            watched_directories: self.changes.held(),
         }
     }
 

@@ -3,6 +3,8 @@
 extern crate smbeam_vfs as vfs;
 
 mod case_index;
+mod changes;
+mod changes_told;
 mod effort;
 mod escapes;
 mod identities;

@@ -141,6 +141,14 @@ impl Changes {
         }
     }
 
+    /// Directories that have a mark.
+    pub(super) fn held(&self) -> usize {
+        match &*lock(&self.shared) {
+            Started::Yes(shared) => lock(&shared.state).tree.len(),
+            Started::Not | Started::Impossible => 0,
+        }
+    }
+
     /// This process is about to change names in a directory.
     pub(super) fn touches(&self, directory: FileKey) {
         if let Some(shared) = self.with_trees()

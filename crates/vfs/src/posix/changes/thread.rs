@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use proto::effect::{FileKey, FileKind, LocalChange, LocalEvent};
+use proto::effect::{FileKind, LocalChange, LocalEvent};
 use ring::{Entry, Event, FileHandle, file_handle};
 use rustix::fs::{FileType, Mode, OFlags, RawDir, ResolveFlags, openat2};
 use rustix::io::Errno;
@@ -21,8 +21,11 @@ use crate::{Listener, identity};
 
 /// Events that are told at once, at most.
 const TOLD_MAX: usize = 1024;
-/// Names that a scan told and an event may tell again, at most.
+/// What is remembered of events until the queue is empty, at most: names that a scan told and an
+/// event may tell again; what was renamed.
 const FOUND_MAX: usize = 65_536;
+/// How often in a row directories are looked for that are not where they should be.
+const SEARCHES_MAX: u32 = 8;
 /// How long to wait where all events were our own, so that they do not wake us one by one: the
 /// kernel makes one of those that are alike. What others do is told that much later at most.
 const GATHER: Duration = Duration::from_millis(10);
@@ -47,7 +50,13 @@ pub(super) struct Watcher {
     news: Vec<LocalEvent>,
     /// What a scan told: events that tell it again are in the queue by then.
     found: HashSet<(FileHandle, String)>,
-    /// Whether the kernel's queue overflowed.
+    /// What was renamed since the queue was empty, and from where.
+    moved: HashSet<(FileHandle, Option<Entry>)>,
+    /// Directories that were not where they were looked for: events to come may say where they are.
+    astray: Vec<Astray>,
+    /// How often in a row they were looked for.
+    searches: u32,
+    /// Whether events were lost, or came so that nobody can tell what happened.
     has_overflowed: bool,
 }
 
@@ -60,6 +69,23 @@ enum Scan {
     Since(Duration),
     /// All that was known may be wrong.
     Again,
+}
+
+/// A directory that was not where it was looked for.
+enum Astray {
+    /// One of the tree, and how to read it.
+    Known(FileHandle, Scan),
+    /// A new one, by the directory and the name that it had.
+    New(Event, FileHandle, String, Scan),
+}
+
+/// What came of opening a directory.
+enum Found {
+    Here(OwnedFd),
+    /// Another one has its name, or none.
+    Elsewhere,
+    /// It is not to be had.
+    Nowhere,
 }
 
 /// A directory that was put into the tree.
@@ -78,6 +104,9 @@ impl Watcher {
             listener,
             news: Vec::new(),
             found: HashSet::new(),
+            moved: HashSet::new(),
+            astray: Vec::new(),
+            searches: 0,
             has_overflowed: false,
         }
     }
@@ -118,7 +147,8 @@ impl Watcher {
             has_told |= self.flush();
             if is_drained {
                 self.found.clear();
-                if lock(&self.shared.state).work.is_empty() {
+                self.moved.clear();
+                if !self.search() && lock(&self.shared.state).work.is_empty() {
                     return has_told;
                 }
             }
@@ -165,9 +195,11 @@ impl Watcher {
 
     /// Events were lost: the tree is read anew, then everybody looks for themselves.
     fn start_again(&mut self) {
-        tracing::debug!("the queue of changes overflowed");
+        tracing::debug!("some changes are lost");
         self.news.clear();
         self.found.clear();
+        self.moved.clear();
+        self.astray.clear();
         let roots = lock(&self.shared.state).tree.roots();
         let mut seen = HashSet::new();
         for root in roots {
@@ -194,6 +226,48 @@ impl Watcher {
         true
     }
 
+    /// Looks again for directories that were not where they should have been. Whether there were
+    /// any.
+    fn search(&mut self) -> bool {
+        if self.astray.is_empty() {
+            self.searches = 0;
+            return false;
+        }
+        self.searches += 1;
+        if self.searches > SEARCHES_MAX {
+            self.searches = 0;
+            self.start_again();
+            return true;
+        }
+        std::thread::sleep(GATHER);
+        for astray in std::mem::take(&mut self.astray) {
+            // One that is gone is in the tree no more.
+            match astray {
+                Astray::Known(handle, scan) => self.scan(handle, scan),
+                Astray::New(event, parent, name, scan) => {
+                    self.appear(&event, &parent, &name, scan);
+                }
+            }
+        }
+        true
+    }
+
+    /// Notes what may have come in another order than it happened. The kernel makes one event, at
+    /// the place of the first, of those with the same directories, names and file: of a file that is
+    /// renamed there and back and there again it tells two renames. So one that came back to where
+    /// it was since the queue was empty may be anywhere.
+    fn note_order(&mut self, event: &Event) {
+        let Some(target) = event.target.clone() else {
+            return;
+        };
+        if event.is_own && !event.is_directory() {
+            return;
+        }
+        let is_back = self.moved.contains(&(target.clone(), event.entry.clone()));
+        self.moved.insert((target, event.from.clone()));
+        self.has_overflowed |= is_back || self.moved.len() > FOUND_MAX;
+    }
+
     fn take(&mut self, event: Event) {
         if event.is_overflow() {
             self.has_overflowed = true;
@@ -203,10 +277,11 @@ impl Watcher {
             return self.take_rename(&event);
         }
         let Some((directory, name)) = event.entry.as_ref().and_then(named) else {
-            return;
+            return self.take_own_attributes(&event);
         };
         let filter = of_name(event.is_directory());
-        let is_back = event.is_created() && event.is_deleted() && self.is_there(directory, name);
+        let is_both = event.is_created() && event.is_deleted();
+        let is_back = is_both && self.is_there(&event, directory, name);
         if event.is_deleted() && is_back {
             self.tell(&event, (directory, name), FileAction::REMOVED, filter);
         }
@@ -228,6 +303,21 @@ impl Watcher {
         }
     }
 
+    /// What changed of a directory is told of the directory alone, without its name. It is known
+    /// below one that is watched as a tree, and to nobody else.
+    fn take_own_attributes(&mut self, event: &Event) {
+        let is_it = |entry: &&Entry| event.has_new_attributes() && entry.name == b".";
+        if let Some(entry) = event.entry.as_ref().filter(is_it) {
+            let place = lock(&self.shared.state)
+                .tree
+                .parent(&entry.directory)
+                .cloned();
+            if let Some((parent, name)) = place {
+                self.tell(event, (&parent, &name), FileAction::MODIFIED, INODE);
+            }
+        }
+    }
+
     fn take_new(&mut self, event: &Event, directory: &FileHandle, name: &str) {
         let was_found =
             !self.found.is_empty() && self.found.remove(&(directory.clone(), name.to_owned()));
@@ -241,7 +331,7 @@ impl Watcher {
                 true => Scan::Since(Duration::MAX),
                 false => Scan::Tell,
             };
-            self.appear(directory, name, scan);
+            self.appear(event, directory, name, scan);
         }
     }
 
@@ -250,6 +340,7 @@ impl Watcher {
         let from = event.from.as_ref().and_then(named);
         let to = event.entry.as_ref().and_then(named);
         let filter = of_name(event.is_directory());
+        self.note_order(event);
         match (from, to) {
             (Some(from), Some(to)) if from.0 == to.0 => {
                 self.tell_pair(event, from, to, filter);
@@ -292,7 +383,7 @@ impl Watcher {
                 true => Scan::Tell,
                 false => Scan::Since(Duration::MAX),
             };
-            self.appear(directory, name, scan);
+            self.appear(event, directory, name, scan);
         }
     }
 
@@ -309,18 +400,18 @@ impl Watcher {
 
     /// A directory has come into being, or from elsewhere. Where all that is below counts it gets
     /// its mark, and so does what is in it.
-    fn appear(&mut self, parent: &FileHandle, name: &str, scan: Scan) {
-        let state = lock(&self.shared.state);
-        if !state.tree.is_covered(parent) {
-            return;
-        }
-        let way = state.tree.way(parent);
-        drop(state);
-        let parent_fd = way.and_then(|way| open(&way.from, &way.path, OFlags::PATH).ok());
-        let Some(parent_fd) = parent_fd else {
-            return;
+    fn appear(&mut self, event: &Event, parent: &FileHandle, name: &str, scan: Scan) {
+        let parent_fd = match self.find(parent, OFlags::PATH) {
+            Found::Here(fd) => fd,
+            Found::Elsewhere => {
+                let (parent, name) = (parent.clone(), name.to_owned());
+                self.astray
+                    .push(Astray::New(event.clone(), parent, name, scan));
+                return;
+            }
+            Found::Nowhere => return,
         };
-        let entered = self.enter(&parent_fd, parent, name);
+        let entered = self.enter(&parent_fd, parent, name, event.target.as_ref());
         if let Some(entered) = entered.filter(|entered| !entered.was_covered) {
             // From when it came: a rename changes that time.
             let scan = match scan {
@@ -328,6 +419,29 @@ impl Watcher {
                 scan => scan,
             };
             self.scan(entered.handle, scan);
+        }
+    }
+
+    /// Opens a directory that is watched with all below it.
+    fn find(&self, handle: &FileHandle, flags: OFlags) -> Found {
+        let way = {
+            let state = lock(&self.shared.state);
+            // Somebody may have stopped to watch meanwhile.
+            let is_covered = state.tree.is_covered(handle);
+            is_covered.then(|| state.tree.way(handle)).flatten()
+        };
+        let Some(way) = way else {
+            return Found::Nowhere;
+        };
+        match open(&way.from, &way.path, flags) {
+            Ok(fd) => match file_handle(fd.as_fd()) {
+                Ok(found) if found == *handle => Found::Here(fd),
+                Ok(_) => Found::Elsewhere,
+                Err(_) => Found::Nowhere,
+            },
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Found::Elsewhere,
+            // It may not be read. Nor can what is in it be told to anybody.
+            Err(_) => Found::Nowhere,
         }
     }
 
@@ -340,18 +454,10 @@ impl Watcher {
         let mut seen = Vec::new();
         let mut left = vec![root];
         while let Some(handle) = left.pop() {
-            let way = {
-                let state = lock(&self.shared.state);
-                // Somebody may have stopped to watch meanwhile.
-                let is_covered = state.tree.is_covered(&handle);
-                is_covered.then(|| state.tree.way(&handle)).flatten()
-            };
-            let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-            let opened = way.and_then(|way| open(&way.from, &way.path, flags).ok());
-            if let Some(fd) = opened
-                && file_handle(fd.as_fd()).is_ok_and(|found| found == handle)
-            {
-                left.extend(self.read(&fd, &handle, scan, seen.is_empty()));
+            match self.find(&handle, OFlags::RDONLY | OFlags::NONBLOCK) {
+                Found::Here(fd) => left.extend(self.read(&fd, &handle, scan, seen.is_empty())),
+                Found::Elsewhere => self.astray.push(Astray::Known(handle.clone(), scan)),
+                Found::Nowhere => {}
             }
             seen.push(handle);
             if seen.len() > DIRECTORIES_MAX {
@@ -395,7 +501,7 @@ impl Watcher {
             }
             if is_directory {
                 // Of one that was covered all that is below it is, or is about to be.
-                let entered = self.enter(fd, handle, name);
+                let entered = self.enter(fd, handle, name, None);
                 let is_new = |it: &Entered| !it.was_covered || matches!(scan, Scan::Again);
                 below.extend(entered.filter(is_new).map(|entered| entered.handle));
             }
@@ -403,10 +509,20 @@ impl Watcher {
         below
     }
 
-    /// Puts a directory into the tree and sets its mark.
-    fn enter(&self, parent_fd: &OwnedFd, parent: &FileHandle, name: &str) -> Option<Entered> {
+    /// Puts a directory into the tree and sets its mark: only this one, if one is named, for by now
+    /// another may have the name. Then an event will tell of that one.
+    fn enter(
+        &self,
+        parent_fd: &OwnedFd,
+        parent: &FileHandle,
+        name: &str,
+        wanted: Option<&FileHandle>,
+    ) -> Option<Entered> {
         let fd = open(parent_fd, name, OFlags::PATH).ok()?;
         let handle = file_handle(fd.as_fd()).ok()?;
+        if wanted.is_some_and(|wanted| *wanted != handle) {
+            return None;
+        }
         let stat = stat::stat(&fd).ok()?;
         let was_covered = {
             let mut state = lock(&self.shared.state);
@@ -440,9 +556,7 @@ impl Watcher {
         if time(&stat.0.stx_mtime) <= since || state.own.contains(&stat.key()) {
             return;
         }
-        let watched: Vec<FileKey> = (state.tree.observers(handle, "").into_iter())
-            .map(|(key, _)| key)
-            .collect();
+        let watched = state.tree.watched(handle);
         drop(state);
         for lost in watched.into_iter().map(|key| LocalEvent::Lost(Some(key))) {
             if self.news.last() != Some(&lost) {
@@ -451,11 +565,16 @@ impl Watcher {
         }
     }
 
-    /// Whether a name stands for anything.
-    fn is_there(&self, directory: &FileHandle, name: &str) -> bool {
+    /// Whether a name stands for what an event is about.
+    fn is_there(&self, event: &Event, directory: &FileHandle, name: &str) -> bool {
         let way = lock(&self.shared.state).tree.way(directory);
         let opened = way.and_then(|way| open(&way.from, &way.path, OFlags::PATH).ok());
-        opened.is_some_and(|fd| stat::stat_name(&fd, name).is_ok())
+        let found = opened.and_then(|fd| {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            openat2(fd, name, flags, Mode::empty(), ResolveFlags::BENEATH).ok()
+        });
+        let found = found.and_then(|fd| file_handle(fd.as_fd()).ok());
+        found.is_some() && found == event.target
     }
 
     /// Tells what others did to a name.

@@ -209,6 +209,21 @@ impl Tree {
         found
     }
 
+    /// The watched directories to which anything in a directory matters.
+    pub(super) fn watched(&self, handle: &FileHandle) -> Vec<FileKey> {
+        let above = self.upwards(handle).enumerate();
+        let sees = |depth, node: &Node| if depth == 0 { node.watches } else { node.trees } > 0;
+        above
+            .filter(|(depth, node)| sees(*depth, node))
+            .map(|(_, node)| node.key)
+            .collect()
+    }
+
+    /// Where a directory lies, if that is known.
+    pub(super) fn parent(&self, handle: &FileHandle) -> Option<&(FileHandle, String)> {
+        self.nodes.get(handle)?.parent.as_ref()
+    }
+
     /// How to get to a directory.
     pub(super) fn way(&self, handle: &FileHandle) -> Option<Way> {
         let mut path = String::new();

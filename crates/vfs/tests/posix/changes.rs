@@ -1,0 +1,286 @@
+//! Who watches is told what other processes do, once, or that something is lost.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use proto::effect::{LocalChange, LocalEvent};
+use wire::change_notify::CompletionFilter;
+use wire::fscc::FileAction;
+
+use crate::changes_told::{Watched, in_short, is_mark_name, path_of};
+
+#[test]
+fn names_come_change_and_go() {
+    let mut watched = Watched::new(&["d", "d/sub"]);
+    watched.watch("d", false);
+    watched.elsewhere("touch d/A\nrename d/A d/b\nwrite d/b\nrename d/b c\nrename c d/e\nrm d/e");
+    watched.elsewhere("mkdir d/new\ntouch d/sub/x\nrmdir d/new\ntouch d/with\\slash");
+    let told = in_short(&watched.told("d"));
+    let wanted = ["+A", "<A", ">b", "*b", "-b", "+e", "-e", "+new", "-new"];
+    assert_eq!(told, wanted);
+}
+
+#[test]
+fn filters_say_what_changed_as_far_as_the_kernel_does() {
+    let mut watched = Watched::new(&["d"]);
+    watched.watch("d", false);
+    let mut filters = Vec::new();
+    for line in ["touch d/a", "write d/a", "chmod d/a", "mkdir d/b"] {
+        watched.elsewhere(line);
+        match &watched.told("d")[..] {
+            [LocalEvent::Change(LocalChange { filter, .. })] => filters.push(*filter),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(filters[0], CompletionFilter::FILE_NAME);
+    assert!(filters[1].contains(CompletionFilter::SIZE));
+    assert!(!filters[1].intersects(CompletionFilter::ATTRIBUTES));
+    let of_chmod = CompletionFilter::ATTRIBUTES | CompletionFilter::SECURITY;
+    assert!(filters[2].contains(of_chmod));
+    assert!(!filters[2].intersects(CompletionFilter::SIZE));
+    assert_eq!(filters[3], CompletionFilter::DIR_NAME);
+}
+
+#[test]
+fn a_tree_is_told_to_its_leaves_however_fast_it_grows() {
+    let mut watched = Watched::new(&["d", "d/old"]);
+    watched.watch("", true);
+    let mut script = String::new();
+    let mut path = "d/old".to_owned();
+    let mut wanted = BTreeSet::new();
+    for depth in 0..30 {
+        path = format!("{path}/n{depth}");
+        script += &format!("mkdir {path}\ntouch {path}/file\n");
+        wanted.extend([format!("+{path}"), format!("+{path}/file")]);
+    }
+    watched.elsewhere(script.trim_end());
+    let told = in_short(&watched.told("d"));
+    assert_eq!(told.len(), wanted.len(), "nothing twice: {told:?}");
+    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), wanted);
+    watched.elsewhere("chmod d/old/n0/n1");
+    assert_eq!(in_short(&watched.told("d")), ["*d/old/n0/n1"]);
+    // And all of it goes.
+    watched.elsewhere("rmdir d/old/n0");
+    let told = in_short(&watched.told("d"));
+    let gone = wanted.iter().map(|added| added.replacen('+', "-", 1));
+    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), gone.collect());
+}
+
+#[test]
+fn what_the_server_does_is_not_told() {
+    let mut watched = Watched::new(&["d"]);
+    watched.watch("", true);
+    let share = &watched.folder.share;
+    for round in 0..50 {
+        let directory = format!("d/own{round}");
+        let open = share.directory(&directory);
+        let file = share.file(&format!("{directory}/file"), b"bytes");
+        share.write(file, Some(0), b"others").expect("a write");
+        share
+            .rename(file, &format!("{directory}/renamed"), false)
+            .expect("a rename");
+        share.close(file);
+        share.close(open);
+    }
+    watched.elsewhere("touch d/own7/theirs\nwrite d/own7/renamed");
+    let told = in_short(&watched.told("d"));
+    assert_eq!(told, ["+d/own7/theirs", "*d/own7/renamed"]);
+}
+
+#[test]
+fn directories_are_followed_wherever_they_go() {
+    let mut watched = Watched::new(&["t", "t/a", "t/a/deep", "t/b", "out", "out/in"]);
+    watched.watch("t", true);
+    watched
+        .elsewhere("rename t/a t/b/a\ntouch t/b/a/deep/x\nrename t/b/a out/a\ntouch out/a/deep/y");
+    let told = in_short(&watched.told("t"));
+    assert_eq!(told, ["-a", "+b/a", "+b/a/deep/x", "-b/a"]);
+    // What comes from elsewhere is new, and what is in it came along.
+    watched.elsewhere("touch out/in/before\nrename out/in t/in");
+    assert_eq!(in_short(&watched.told("t")), ["+in"]);
+    watched.elsewhere("rm t/in/before\nrename t/in t/on\ntouch t/on/after");
+    let told = in_short(&watched.told("t"));
+    assert_eq!(told, ["-in/before", "<in", ">on", "+on/after"]);
+}
+
+#[test]
+fn several_watch_one_tree_each_from_its_own_place() {
+    let mut watched = Watched::new(&["t", "t/u", "t/u/v"]);
+    let inner = watched.watch("t/u", true);
+    let outer = watched.watch("t", true);
+    let plain = watched.watch("t/u", false);
+    watched.elsewhere("touch t/u/v/x\ntouch t/u/y");
+    let mut told = in_short(&watched.told("t"));
+    told.sort();
+    // Both watches of `t/u` share what is told of it: which of them wants it the server knows.
+    assert_eq!(told, ["+u/v/x", "+u/y", "+v/x", "+y"]);
+    watched.folder.share.close(inner);
+    watched.folder.share.close(plain);
+    watched.elsewhere("touch t/u/v/z");
+    assert_eq!(in_short(&watched.told("t")), ["+u/v/z"]);
+    watched.folder.share.close(outer);
+}
+
+#[test]
+fn a_watch_ends_with_its_open_and_leaves_nothing() {
+    let mut watched = Watched::new(&["t", "t/u", "t/u/v", "other"]);
+    let other = watched.watch("other", false);
+    let open = watched.watch("t", true);
+    watched.elsewhere("touch t/u/v/x");
+    assert_eq!(in_short(&watched.told("other")), ["+u/v/x"]);
+    assert_eq!(watched.folder.posix.held().watched_directories, 5);
+    watched.folder.share.close(open);
+    watched.elsewhere("touch t/u/v/y");
+    assert_eq!(watched.told("other"), []);
+    assert_eq!(watched.folder.posix.held().watched_directories, 2);
+    watched.folder.share.close(other);
+}
+
+#[test]
+fn a_directory_that_others_remove_is_told_as_gone() {
+    let mut watched = Watched::new(&["t", "t/u", "other"]);
+    watched.watch("other", false);
+    watched.watch("t/u", false);
+    watched.elsewhere("touch t/u/x\nrmdir t/u");
+    let told = in_short(&watched.told("other"));
+    assert_eq!(told, ["+x", "-x", "!"]);
+}
+
+#[test]
+fn ten_thousand_files_are_told_one_by_one() {
+    let mut watched = Watched::new(&["d"]);
+    watched.watch("", true);
+    watched.elsewhere("fill d 10000");
+    let told = in_short(&watched.told("d"));
+    if !told.contains(&"?".to_owned()) {
+        assert_eq!(told.len(), 10_000);
+        let names: BTreeSet<_> = told.into_iter().collect();
+        assert_eq!(names.len(), 10_000);
+    }
+}
+
+#[test]
+fn what_the_kernel_could_not_keep_is_told_as_lost() {
+    let mut watched = Watched::new(&["d"]);
+    watched.watch("", true);
+    let limit = fs::read_to_string("/proc/sys/fs/fanotify/max_queued_events");
+    let limit: usize = limit.map_or(16_384, |it| it.trim().parse().expect("a number"));
+    watched.while_it_waits(|| {
+        watched.elsewhere("touch d/first");
+        watched.elsewhere(&format!("fill d {}\nmkdir d/late", limit + 4096));
+    });
+    let told = watched.told_until(|event| *event == LocalEvent::Lost(None));
+    assert!(told.len() < 2 * limit);
+    // The directory of which nothing was told has its mark by now.
+    watched.told("d");
+    watched.elsewhere("touch d/late/x");
+    assert_eq!(in_short(&watched.told("d")), ["+d/late/x"]);
+}
+
+#[test]
+fn who_takes_down_what_is_told_knows_what_is_there() {
+    let mut exact = 0;
+    for seed in 1..=6 {
+        let mut watched = Watched::new(&["t", "t/d0", "t/d0/d1"]);
+        watched.watch("t", true);
+        let script = random_script(seed, 1500);
+        for lines in script.lines().collect::<Vec<_>>().chunks(30) {
+            watched.elsewhere(&lines.join("\n"));
+        }
+        // What is found wrong once all is told comes after it.
+        let told = [watched.told("t"), watched.told("t")].concat();
+        if told.contains(&LocalEvent::Lost(None)) {
+            continue;
+        }
+        exact += 1;
+        let mut known = BTreeSet::from(["d0".to_owned(), "d0/d1".to_owned()]);
+        for event in &told {
+            take_down(&mut known, event);
+        }
+        let mut there = walk(&watched.folder.path("t"), "");
+        there.retain(|name| !is_mark_name(name));
+        assert_eq!(known, there, "seed {seed}");
+    }
+    assert!(exact > 0, "something was lost each time");
+}
+
+/// Makes, renames and removes files and directories, few names often.
+fn random_script(seed: u64, lines: usize) -> String {
+    let mut state = seed;
+    let mut number = |below: u64| {
+        // Numerical Recipes' generator: its upper bits will do.
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 16) % below
+    };
+    let mut script = String::new();
+    for _ in 0..lines {
+        let mut directory = "t".to_owned();
+        for _ in 0..number(4) {
+            directory += &format!("/d{}", number(3));
+        }
+        let line = match number(10) {
+            0..3 => format!("~mkdir {directory}/d{}", number(3)),
+            3..6 => format!("~touch {directory}/f{}", number(4)),
+            // Within a directory, so that what is in it is told to come along.
+            6 => format!(
+                "~rename {directory}/d{} {directory}/d{}",
+                number(3),
+                number(3)
+            ),
+            7 => {
+                let to = format!("t/d{}", number(3));
+                format!("~rename {directory}/f{} {to}/f{}", number(4), number(4))
+            }
+            8 => format!("~rm {directory}/f{}", number(4)),
+            _ => format!("~rmdir {directory}/d{}", number(3)),
+        };
+        script += &(line + "\n");
+    }
+    script
+}
+
+fn take_down(known: &mut BTreeSet<String>, event: &LocalEvent) {
+    let LocalEvent::Change(change) = event else {
+        panic!("{event:?}");
+    };
+    let path = path_of(event).expect("a change has a name").to_owned();
+    match change.action {
+        // Of a directory that is renamed while it is looked at for the first time some is told twice.
+        FileAction::ADDED => drop(known.insert(path)),
+        FileAction::REMOVED => drop(known.remove(&path)),
+        FileAction::RENAMED_OLD_NAME => {
+            let below = format!("{path}/");
+            let is_it = |name: &String| *name == path || name.starts_with(&below);
+            let moved: Vec<_> = known.iter().filter(|name| is_it(name)).cloned().collect();
+            for name in moved {
+                known.remove(&name);
+                known.insert(name.replacen(&path, "\0", 1));
+            }
+        }
+        FileAction::RENAMED_NEW_NAME => {
+            let moved: Vec<_> = known
+                .iter()
+                .filter(|it| it.starts_with('\0'))
+                .cloned()
+                .collect();
+            for name in moved {
+                known.remove(&name);
+                known.insert(name.replacen('\0', &path, 1));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn walk(folder: &std::path::Path, prefix: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for entry in fs::read_dir(folder).expect("a directory") {
+        let entry = entry.expect("an entry");
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if entry.file_type().expect("a type").is_dir() {
+            names.extend(walk(&entry.path(), &format!("{name}/")));
+        }
+        names.insert(name);
+    }
+    names
+}
