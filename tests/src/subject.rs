@@ -82,6 +82,8 @@ pub struct Share {
     pub guests: bool,
     /// Whether clients may cache what they open.
     pub oplocks: bool,
+    /// Whether clients may watch its folders.
+    pub notify: bool,
 }
 
 /// What a server shall offer.
@@ -142,6 +144,7 @@ impl Share {
             users: Vec::new(),
             guests: false,
             oplocks: true,
+            notify: true,
         }
     }
 }

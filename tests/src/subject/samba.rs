@@ -106,15 +106,18 @@ fn text(site: &Site<'_>) -> String {
             users,
             guests,
             oplocks,
+            notify,
         } = share;
         let yes = |flag: bool| if flag { "yes" } else { "no" };
         let path = path.display();
         let _ = write!(
             text,
-            "[{name}]\npath = {path}\nread only = {}\nguest ok = {}\noplocks = {}\n",
+            "[{name}]\npath = {path}\nread only = {}\nguest ok = {}\noplocks = {}\n\
+             change notify = {}\n",
             yes(*read_only),
             yes(*guests),
-            yes(*oplocks)
+            yes(*oplocks),
+            yes(*notify)
         );
         if *encryption_required {
             text.push_str("server smb encrypt = required\n");

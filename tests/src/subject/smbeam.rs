@@ -121,6 +121,7 @@ fn share(share: &Share) -> Value {
         users,
         guests,
         oplocks,
+        notify,
     } = share;
     let mut table = Table::new();
     table.insert("name".into(), name.as_str().into());
@@ -129,6 +130,7 @@ fn share(share: &Share) -> Value {
     table.insert("encryption_required".into(), (*encryption_required).into());
     table.insert("guest".into(), (*guests).into());
     table.insert("oplocks".into(), (*oplocks).into());
+    table.insert("notify".into(), (*notify).into());
     if !users.is_empty() {
         table.insert("users".into(), strings(users));
     }

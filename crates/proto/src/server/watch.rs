@@ -102,11 +102,14 @@ impl WatchTable {
         let Some(watch) = watches.get_mut(&open) else {
             return News::Closed;
         };
-        if !watch.is_due && !watch.is_gone {
-            watch.waiting.push_back(waiter);
-            return News::Nothing;
+        if watch.is_due {
+            return watch.take(max_len);
         }
-        watch.take(max_len)
+        if watch.is_gone {
+            return News::Gone;
+        }
+        watch.waiting.push_back(waiter);
+        News::Nothing
     }
 
     /// A request waits no more.
@@ -177,7 +180,14 @@ impl WatchTable {
                 has_news |= watch.note_local(event);
             }
             if has_news {
-                mail.extend(watch.waiting.pop_front().map(changed));
+                // One has all the news; that there will be no more concerns each.
+                let count = if watch.is_gone {
+                    watch.waiting.len()
+                } else {
+                    1
+                };
+                let count = count.min(watch.waiting.len());
+                mail.extend(watch.waiting.drain(..count).map(changed));
             }
         }
         mail
@@ -259,9 +269,6 @@ impl Watch {
     }
 
     fn take(&mut self, max_len: usize) -> News {
-        if self.is_gone {
-            return News::Gone;
-        }
         let changes = NotifyWriter::new(self.scope.max_len);
         let changes = core::mem::replace(&mut self.changes, changes).finish();
         let is_overrun = core::mem::take(&mut self.is_overrun);

@@ -280,9 +280,13 @@ fn a_directory_that_others_removed_is_told_as_being_deleted() {
     let wait = watch(&mut client, directory, NAMES, 4096);
     client.say(&mut rig, vec![wait]);
     let key = rig.disk.key("d");
-    rig.happen_locally(&[LocalEvent::Gone(key)]);
-    let answer = hear(&mut client, &mut rig);
-    assert_eq!(answer.status(), Status::DELETE_PENDING);
+    rig.happen_locally(&[
+        local(key, FileAction::REMOVED, "last"),
+        LocalEvent::Gone(key),
+    ]);
+    // What happened before comes first.
+    let told = changes(&hear(&mut client, &mut rig));
+    assert_eq!(told, [(FileAction::REMOVED, "last".to_owned())]);
     let wait = watch(&mut client, directory, NAMES, 4096);
     let answer = client.ask(&mut rig, wait);
     assert_eq!(answer.status(), Status::DELETE_PENDING);

@@ -139,7 +139,7 @@ impl Watcher {
                 Vec::new()
             });
             let is_drained = events.is_empty();
-            events.into_iter().for_each(|event| self.take(event));
+            events.iter().for_each(|event| self.take(event));
             if std::mem::take(&mut self.has_overflowed) {
                 self.start_again();
             }
@@ -268,25 +268,25 @@ impl Watcher {
         self.has_overflowed |= is_back || self.moved.len() > FOUND_MAX;
     }
 
-    fn take(&mut self, event: Event) {
+    fn take(&mut self, event: &Event) {
         if event.is_overflow() {
             self.has_overflowed = true;
             return;
         }
         if event.is_renamed() {
-            return self.take_rename(&event);
+            return self.take_rename(event);
         }
         let Some((directory, name)) = event.entry.as_ref().and_then(named) else {
-            return self.take_own_attributes(&event);
+            return self.take_own_attributes(event);
         };
         let filter = of_name(event.is_directory());
         let is_both = event.is_created() && event.is_deleted();
-        let is_back = is_both && self.is_there(&event, directory, name);
+        let is_back = is_both && self.is_there(event, directory, name);
         if event.is_deleted() && is_back {
-            self.tell(&event, (directory, name), FileAction::REMOVED, filter);
+            self.tell(event, (directory, name), FileAction::REMOVED, filter);
         }
         if event.is_created() {
-            self.take_new(&event, directory, name);
+            self.take_new(event, directory, name);
         }
         let changed = [
             (event.is_modified(), DATA),
@@ -295,11 +295,11 @@ impl Watcher {
         let changed = changed.iter().filter(|(is_it, _)| *is_it);
         let seen = changed.fold(CompletionFilter::NONE, |seen, (_, filter)| seen | *filter);
         if seen != CompletionFilter::NONE {
-            self.tell(&event, (directory, name), FileAction::MODIFIED, seen);
+            self.tell(event, (directory, name), FileAction::MODIFIED, seen);
         }
         if event.is_deleted() && !is_back {
-            self.tell(&event, (directory, name), FileAction::REMOVED, filter);
-            self.forget(&event);
+            self.tell(event, (directory, name), FileAction::REMOVED, filter);
+            self.forget(event);
         }
     }
 

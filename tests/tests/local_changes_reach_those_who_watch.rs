@@ -1,0 +1,128 @@
+//! A stock smbclient watches a folder and hears what happens to it: what this test does on the disk,
+//! behind the server's back, and what another client does through the server, each once.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use smbeam_tests::lab::Lab;
+use smbeam_tests::scratch::Scratch;
+use smbeam_tests::smbclient::Smbclient;
+use smbeam_tests::subject::{Plan, Server, Subject};
+use smbeam_tests::tests;
+use smbeam_tests::torture::{self, Verdict};
+use smbeam_tests::wait;
+
+tests!(
+    what_happens_on_the_disk_and_through_the_server_is_heard_once,
+    more_than_fits_is_heard_as_look_for_yourself,
+    a_share_that_may_not_be_watched_says_so,
+);
+
+/// How long the server may take to begin to watch.
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn what_happens_on_the_disk_and_through_the_server_is_heard_once() -> Result<()> {
+    let heard = watch(|folder, server, other| {
+        fs::write(folder.join("new"), "")?;
+        fs::rename(folder.join("new"), folder.join("Renamed"))?;
+        other.run("mkdir watched/there\nrename watched/Renamed watched/back")?;
+        fs::create_dir_all(folder.join("deep/er"))?;
+        // What is gone before the server looks nobody can tell.
+        wait_for_marks(server, 5)?;
+        fs::write(folder.join("deep/er/file"), "bytes")?;
+        fs::remove_file(folder.join("deep/er/file"))?;
+        Ok(())
+    })?;
+    // What data were written may be told apart from the new file, or with it.
+    let heard: Vec<_> = heard
+        .lines()
+        .filter(|line| !line.starts_with("0003"))
+        .collect();
+    let local = [
+        "0001 new",
+        "0004 new",
+        "0005 Renamed",
+        "0001 there",
+        "0004 Renamed",
+        "0005 back",
+        r"0001 deep\er",
+        r"0001 deep\er\file",
+        r"0002 deep\er\file",
+    ];
+    for line in local {
+        let count = heard.iter().filter(|heard| **heard == line).count();
+        ensure!(count == 1, "{line} is heard {count} times: {heard:#?}");
+    }
+    let ends = heard.last().context("nothing was heard")?;
+    ensure!(ends.contains("NT_STATUS_DELETE_PENDING"), "{heard:#?}");
+    Ok(())
+}
+
+fn more_than_fits_is_heard_as_look_for_yourself() -> Result<()> {
+    let heard = watch(|folder, _, _| {
+        for number in 0..10_000 {
+            fs::write(folder.join(format!("a name of some length {number}")), "")?;
+        }
+        Ok(())
+    })?;
+    ensure!(heard.contains("NOTIFY_ENUM_DIR"), "{heard}");
+    Ok(())
+}
+
+fn a_share_that_may_not_be_watched_says_so() -> Result<()> {
+    let lab = Lab::find()?;
+    let scratch = Scratch::new("unwatched")?;
+    let mut plan = Plan::sharing(&scratch.open_folder("share")?);
+    plan.shares[0].notify = false;
+    let server = Server::start(&lab, plan)?;
+    // The name is spelled like that.
+    let test = "smb2.change_notify_disabled.notfiy_disabled";
+    match torture::run(&lab, &server, test)? {
+        Verdict::Passed => Ok(()),
+        Verdict::Failed(output) => bail!("{output}"),
+    }
+}
+
+/// What smbclient prints about the folder `watched`, in which there is a folder `deep`, while
+/// `change` does something there, until the folder goes.
+fn watch(change: impl FnOnce(&Path, &Server, &Smbclient<'_>) -> Result<()>) -> Result<String> {
+    let lab = Lab::find()?;
+    let scratch = Scratch::new("watch")?;
+    let share = scratch.open_folder("share")?;
+    let folder = scratch.open_folder("share/watched")?;
+    fs::create_dir(folder.join("deep"))?;
+    let server = Server::start(&lab, Plan::sharing(&share))?;
+    ensure!(
+        server.subject == Subject::Smbeam,
+        "smbd does not see what is below a folder"
+    );
+    thread::scope(|scope| {
+        let watching = scope.spawn(|| Smbclient::new(&lab, &server).try_run("notify watched"));
+        // The folder, the one in it, and the share, in which the folder may be removed.
+        wait_for_marks(&server, 3)?;
+        let changed = change(&folder, &server, &Smbclient::new(&lab, &server));
+        fs::remove_dir_all(&folder)?;
+        let output = watching.join().expect("it does not panic")?;
+        changed.map(|()| output.text)
+    })
+}
+
+fn wait_for_marks(server: &Server, count: usize) -> Result<()> {
+    let pid = server.pid();
+    wait::until("marks", LIMIT, || marks(pid) == count)
+}
+
+/// Directories that a process watches with fanotify.
+fn marks(pid: u32) -> usize {
+    let Ok(infos) = fs::read_dir(format!("/proc/{pid}/fdinfo")) else {
+        return 0;
+    };
+    infos
+        .flatten()
+        .filter_map(|info| fs::read_to_string(info.path()).ok())
+        .map(|text| text.matches("fanotify ino:").count())
+        .sum()
+}
