@@ -19,6 +19,7 @@ tests!(
     what_happens_on_the_disk_and_through_the_server_is_heard_once,
     more_than_fits_is_heard_as_look_for_yourself,
     a_share_that_may_not_be_watched_says_so,
+    a_login_that_fails_ends_the_wait,
 );
 
 /// How long the server may take to begin to watch.
@@ -73,13 +74,22 @@ fn more_than_fits_is_heard_as_look_for_yourself() -> Result<()> {
 }
 
 fn a_share_that_may_not_be_watched_says_so() -> Result<()> {
-    let lab = Lab::find()?;
-    let scratch = Scratch::new("unwatched")?;
-    let mut plan = Plan::sharing(&scratch.open_folder("share")?);
-    plan.shares[0].notify = false;
-    let server = Server::start(&lab, plan)?;
     // The name is spelled like that.
-    let test = "smb2.change_notify_disabled.notfiy_disabled";
+    torture("smb2.change_notify_disabled.notfiy_disabled", false)
+}
+
+fn a_login_that_fails_ends_the_wait() -> Result<()> {
+    // With a share for guests it would not fail.
+    torture("smb2.notify.invalid-reauth", true)
+}
+
+/// Runs a test of smbtorture against a share that may be watched, or not.
+fn torture(test: &str, notify: bool) -> Result<()> {
+    let lab = Lab::find()?;
+    let scratch = Scratch::new("torture-watch")?;
+    let mut plan = Plan::sharing(&scratch.open_folder("share")?);
+    plan.shares[0].notify = notify;
+    let server = Server::start(&lab, plan)?;
     match torture::run(&lab, &server, test)? {
         Verdict::Passed => Ok(()),
         Verdict::Failed(output) => bail!("{output}"),

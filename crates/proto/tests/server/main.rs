@@ -34,3 +34,4 @@ mod sealed_requests_get_sealed_answers;
 mod session_lives_as_long_as_one_of_its_channels;
 mod share_decides_who_enters;
 mod unsigned_request_is_refused_when_signing_is_required;
+mod who_watches_misses_nothing;
