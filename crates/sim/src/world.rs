@@ -6,10 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::Realm;
-use proto::effect::{ConnectionId, Instant, Notice, OpId, ShareId};
+use proto::effect::{
+    ConnectionId, FileKey, Instant, LocalChange, LocalEvent, Notice, OpId, ShareId,
+};
+use proto::path::SharePath;
 use proto::server::Server;
 use proto::server::config::{Config, Limits, Share, ShareKind};
 use wire::FileId;
+use wire::change_notify::CompletionFilter;
+use wire::fscc::FileAction;
 
 use crate::Report;
 use crate::check::contents::Contents;
@@ -31,6 +36,11 @@ const STEPS_MAX: u64 = 2_000_000;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long a client thinks before it does the next thing, at most.
 const THOUGHT: Duration = Duration::from_millis(20);
+
+/// How often others change a share when a client thinks, in a thousand.
+const LOCAL: u16 = 20;
+/// Numbers of files that they name: those of the first files of a run.
+const FILES: u64 = 24;
 
 /// What happens.
 #[derive(Debug)]
@@ -212,7 +222,10 @@ impl World {
                 self.connect(client);
                 Ok(())
             }
-            Event::Think(client, link) => self.think(client, link),
+            Event::Think(client, link) => {
+                self.happen_locally();
+                self.think(client, link)
+            }
             Event::ToServer(link) => self.arrive_at_server(link),
             Event::ToClient(link) => self.arrive_at_client(link),
             Event::Ripe(link, op) => self.on_host(link, |host, around| host.ripe(op, around)),
@@ -221,6 +234,32 @@ impl World {
             }
             Event::Timer(link) => self.timer(link),
             Event::HangUp(link) => self.hang_up(link),
+        }
+    }
+
+    /// Now and then somebody else does something to the share, or so its file system says.
+    fn happen_locally(&mut self) {
+        if !self.choices.per_mille(LOCAL) {
+            return;
+        }
+        let directory = FileKey {
+            volume: 1,
+            file: self.choices.below(FILES),
+        };
+        let change = LocalEvent::Change(LocalChange {
+            directory,
+            path: SharePath::from_trusted("some/thing"),
+            action: FileAction::ADDED,
+            filter: CompletionFilter::FILE_NAME,
+        });
+        let event = match self.choices.below(4) {
+            0 => LocalEvent::Lost(None),
+            1 => LocalEvent::Gone(directory),
+            _ => change,
+        };
+        for (to, notice) in self.server.local_events(ShareId(0), &[event]) {
+            let pause = delay(self.faults.network_delay, &mut self.choices);
+            self.schedule.after(pause, Event::Notice(to, notice));
         }
     }
 

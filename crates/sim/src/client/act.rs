@@ -80,7 +80,8 @@ impl Client {
             84..89 => self.related(shared),
             89..93 => self.unrelated(shared),
             93..96 => self.cancel(shared),
-            96..98 => self.submit(vec![Call::echo()], shared),
+            96 => self.submit(vec![Call::echo()], shared),
+            97 => self.watch_one(shared),
             98 => self.change_tree(shared),
             _ => self.come_again(shared),
         }
@@ -248,6 +249,16 @@ impl Client {
             from,
             to: to..to + length,
         }
+    }
+
+    /// Waits for something to happen in a directory, if it is one.
+    fn watch_one(&mut self, shared: &mut Shared<'_>) {
+        let Some((_, file_id)) = self.pick_open() else {
+            return self.create_one(shared);
+        };
+        let is_tree = self.choices.per_mille(500);
+        let room = self.choices.pick(&[0, 64, 4096]);
+        self.submit(vec![Call::change_notify(file_id, is_tree, room)], shared);
     }
 
     fn close_one(&mut self, shared: &mut Shared<'_>) {

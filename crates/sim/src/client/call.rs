@@ -265,6 +265,23 @@ impl Call {
         Self::new(Command::IOCTL, intent, |out| request.encode(out))
     }
 
+    pub(crate) fn change_notify(file_id: FileId, is_tree: bool, room: u32) -> Self {
+        use wire::change_notify::{ChangeNotifyFlags, CompletionFilter, Request};
+
+        let request = Request {
+            flags: match is_tree {
+                true => ChangeNotifyFlags::WATCH_TREE,
+                false => ChangeNotifyFlags::NONE,
+            },
+            output_buffer_length: room,
+            file_id,
+            completion_filter: CompletionFilter(0xFFF),
+        };
+        Self::new(Command::CHANGE_NOTIFY, Intent::Any, |out| {
+            request.encode(out);
+        })
+    }
+
     pub(crate) fn flush(file_id: FileId) -> Self {
         let request = wire::flush::Request {
             reserved: 0,

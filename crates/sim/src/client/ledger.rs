@@ -121,6 +121,15 @@ impl Ledger {
         pending.any(|pending| matches!(pending.intent, Intent::Unlock { .. }))
     }
 
+    /// A request that may wait for ever: its id, and the AsyncId if it has one.
+    pub(crate) fn watch(&self) -> Option<(MessageId, Option<AsyncId>)> {
+        let is_watch = |pending: &Pending| pending.command == Command::CHANGE_NOTIFY;
+        let mut watches = self.pending.iter().filter(|(_, it)| is_watch(it));
+        watches
+            .next()
+            .map(|(id, pending)| (MessageId(*id), pending.async_id))
+    }
+
     /// An answer: the request that it settles, or `None` where it tells to wait.
     pub(crate) fn answered(&mut self, header: &Header) -> Check<Option<Pending>> {
         let id = header.message_id;

@@ -278,6 +278,7 @@ impl Client {
             self.act(shared);
         } else {
             self.lose_patience(shared);
+            self.cancel_watch(shared);
         }
         shared.orders.push(Order::Think);
         Ok(())
@@ -285,6 +286,7 @@ impl Client {
 
     /// Leaves once all is answered, and what others may wait for is unlocked.
     fn finish(&mut self, shared: &mut Shared<'_>) {
+        self.cancel_watch(shared);
         let order = match self.ledger.under_way() {
             0 => Order::HangUp,
             _ => {

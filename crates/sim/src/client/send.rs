@@ -80,6 +80,13 @@ impl Client {
         }
     }
 
+    /// Gives up on what may wait for ever, if there is such a request.
+    pub(super) fn cancel_watch(&mut self, shared: &mut Shared<'_>) {
+        if let Some(request) = self.ledger.watch() {
+            self.cancel_one(request, shared);
+        }
+    }
+
     pub(super) fn cancel_one(
         &mut self,
         (message_id, async_id): (MessageId, Option<AsyncId>),
