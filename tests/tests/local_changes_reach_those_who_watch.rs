@@ -1,5 +1,5 @@
-//! A stock smbclient watches a folder and hears what happens to it: what this test does on the disk,
-//! behind the server's back, and what another client does through the server, each once.
+//! A stock smbclient watches a folder and hears what happens to it: what this test does on the
+//! disk, behind the server's back, and what another client does through the server, each once.
 
 use std::fs;
 use std::path::Path;

@@ -357,8 +357,8 @@ pub enum FileOp {
     ReadDirectory(DirectoryPlan),
     /// Ask about the file system; [`Outcome::Volume`].
     Volume(LocalOpen),
-    /// From now on tell [`LocalEvent`]s of a directory, until it is closed; [`Outcome::Done`]. Where
-    /// that is not to be had nobody is told anything, which is no failure.
+    /// From now on tell [`LocalEvent`]s of a directory, until it is closed; [`Outcome::Done`].
+    /// Where that is not to be had nobody is told anything, which is no failure.
     Watch {
         /// The directory.
         file: LocalOpen,

@@ -1,8 +1,8 @@
 //! Changes in directories, as the kernel tells them: fanotify(7).
 //!
 //! Each directory has a mark of its own, so that nothing is told of what lies elsewhere in the file
-//! system, and so that no privilege is needed (Linux 5.13). Directories and files are named by their
-//! handles, which outlive a rename.
+//! system, and so that no privilege is needed (Linux 5.13). Directories and files are named by
+//! their handles, which outlive a rename.
 //!
 //! # Why not inotify
 //!

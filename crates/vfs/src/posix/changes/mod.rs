@@ -17,12 +17,14 @@
 //! there was no mark on them yet, is told as [`Lost`]: the client lists the directory.
 //!
 //! Where there is no fanotify - a kernel before 5.17, a sandbox - clients are told what happens
-//! through the server, and the log says so once. inotify would be there, but could tell the server's
-//! own changes from others' by guessing only. Nor does this see what other machines do to a network
-//! file system, or what happens to the layers of overlayfs behind its back.
+//! through the server, and the log says so once. inotify would be there, but could tell the
+//! server's own changes from others' by guessing only. Nor does this see what other machines do to
+//! a network file system, or what happens to the layers of overlayfs behind its back.
 //!
 //! [`Lost`]: proto::effect::LocalEvent::Lost
 
+mod events;
+mod scan;
 mod thread;
 mod tree;
 
@@ -41,9 +43,10 @@ use rustix::io::Errno;
 use self::thread::Watcher;
 use self::tree::{Place, Tree};
 use super::file::OpenFile;
+use super::scan::is_empty;
+use super::stat;
 use super::stat::as_server;
 use super::walk::Directory;
-use super::{scan, stat};
 use crate::{Listener, identity};
 
 /// Directories of a share that have a mark, at most. The kernel keeps about 1 KiB for each, and so
@@ -296,7 +299,7 @@ impl Shared {
             state.tree.place(&handle, key, &parent, name);
         }
         self.mark(fd, token)?;
-        if !scan::is_empty(fd).unwrap_or(true) {
+        if !is_empty(fd).unwrap_or(true) {
             lock(&self.state).work.push_back(Work::Tell(handle));
             self.queue.wake();
         }

@@ -1,0 +1,255 @@
+//! What an event of the kernel means to those who watch.
+
+use proto::effect::{LocalChange, LocalEvent};
+use ring::{Entry, Event, FileHandle};
+use wire::change_notify::CompletionFilter;
+use wire::fscc::FileAction;
+
+use super::lock;
+use super::scan::Scan;
+use super::thread::{REMEMBERED_MAX, Watcher};
+
+/// Events that are told at once, at most.
+const TOLD_MAX: usize = 1024;
+
+/// What a change of data is seen by.
+const DATA: CompletionFilter =
+    CompletionFilter(CompletionFilter::SIZE.0 | CompletionFilter::LAST_WRITE.0);
+/// What a change of the inode is seen by: the kernel does not say what changed.
+const INODE: CompletionFilter = CompletionFilter(
+    CompletionFilter::ATTRIBUTES.0
+        | CompletionFilter::LAST_WRITE.0
+        | CompletionFilter::LAST_ACCESS.0
+        | CompletionFilter::SECURITY.0
+        | CompletionFilter::EA.0,
+);
+
+impl Watcher {
+    /// Notes what may have come in another order than it happened. The kernel makes one event, at
+    /// the place of the first, of those with the same directories, names and file: of a file that
+    /// is renamed there and back and there again it tells two renames. So one that came back to
+    /// where it was since the queue was empty may be anywhere.
+    fn note_order(&mut self, event: &Event) {
+        let Some(target) = event.target.clone() else {
+            return;
+        };
+        if event.is_own && !event.is_directory() {
+            return;
+        }
+        let is_back = self.moved.contains(&(target.clone(), event.entry.clone()));
+        self.moved.insert((target, event.from.clone()));
+        self.has_overflowed |= is_back || self.moved.len() > REMEMBERED_MAX;
+    }
+
+    pub(super) fn take(&mut self, event: &Event) {
+        if event.is_overflow() {
+            self.has_overflowed = true;
+            return;
+        }
+        if event.is_renamed() {
+            return self.take_rename(event);
+        }
+        let Some((directory, name)) = event.entry.as_ref().and_then(named) else {
+            return self.take_own_attributes(event);
+        };
+        let filter = of_name(event.is_directory());
+        let is_both = event.is_created() && event.is_deleted();
+        let is_back = is_both && self.is_there(event, directory, name);
+        if event.is_deleted() && is_back {
+            self.tell(event, (directory, name), FileAction::REMOVED, filter);
+        }
+        if event.is_created() {
+            self.take_new(event, directory, name);
+        }
+        let changed = [
+            (event.is_modified(), DATA),
+            (event.has_new_attributes(), INODE),
+        ];
+        let changed = changed.iter().filter(|(is_it, _)| *is_it);
+        let seen = changed.fold(CompletionFilter::NONE, |seen, (_, filter)| seen | *filter);
+        if seen != CompletionFilter::NONE {
+            self.tell(event, (directory, name), FileAction::MODIFIED, seen);
+        }
+        if event.is_deleted() && !is_back {
+            self.tell(event, (directory, name), FileAction::REMOVED, filter);
+            self.forget(event);
+        }
+    }
+
+    /// What changed of a directory is told of the directory alone, without its name. It is known
+    /// below one that is watched as a tree, and to nobody else.
+    fn take_own_attributes(&mut self, event: &Event) {
+        let is_it = |entry: &&Entry| event.has_new_attributes() && entry.name == b".";
+        if let Some(entry) = event.entry.as_ref().filter(is_it) {
+            let place = lock(&self.shared.state)
+                .tree
+                .parent(&entry.directory)
+                .cloned();
+            if let Some((parent, name)) = place {
+                self.tell(event, (&parent, &name), FileAction::MODIFIED, INODE);
+            }
+        }
+    }
+
+    fn take_new(&mut self, event: &Event, directory: &FileHandle, name: &str) {
+        let was_found =
+            !self.found.is_empty() && self.found.remove(&(directory.clone(), name.to_owned()));
+        if !was_found {
+            let filter = of_name(event.is_directory());
+            self.tell(event, (directory, name), FileAction::ADDED, filter);
+        }
+        if event.is_directory() {
+            // What this process made has its mark by now, but where there was no room.
+            let scan = match event.is_own {
+                true => Scan::Came,
+                false => Scan::Tell,
+            };
+            self.appear(event, directory, name, scan);
+        }
+    }
+
+    /// Within a directory the name changes; from one to another it goes and comes.
+    fn take_rename(&mut self, event: &Event) {
+        let from = event.from.as_ref().and_then(named);
+        let to = event.entry.as_ref().and_then(named);
+        let filter = of_name(event.is_directory());
+        self.note_order(event);
+        match (from, to) {
+            (Some(from), Some(to)) if from.0 == to.0 => {
+                self.tell_pair(event, from, to, filter);
+            }
+            _ => {
+                if let Some(from) = from {
+                    self.tell(event, from, FileAction::REMOVED, filter);
+                }
+                if let Some(to) = to {
+                    self.tell(event, to, FileAction::ADDED, filter);
+                }
+            }
+        }
+        if event.is_directory() {
+            self.move_directory(event, from, to);
+        }
+    }
+
+    fn move_directory(
+        &mut self,
+        event: &Event,
+        from: Option<(&FileHandle, &str)>,
+        to: Option<(&FileHandle, &str)>,
+    ) {
+        let mut state = lock(&self.shared.state);
+        let is_covered = |at: &(&FileHandle, &str)| state.tree.is_covered(at.0);
+        let (was_covered, to) = (
+            from.is_some_and(|at| is_covered(&at)),
+            to.filter(is_covered),
+        );
+        let place = to.map(|(directory, name)| (directory.clone(), name.to_owned()));
+        let target = event.target.as_ref();
+        let is_known = target.is_some_and(|target| state.tree.move_to(target, place));
+        state.must_sweep |= to.is_none() && is_known;
+        drop(state);
+        // One that was in the tree and is not known is so new that it was renamed before it was
+        // looked at. One from elsewhere comes with all that it holds, of which nothing is told.
+        if let Some((directory, name)) = to.filter(|_| !is_known) {
+            let scan = match was_covered && !event.is_own {
+                true => Scan::Tell,
+                false => Scan::Came,
+            };
+            self.appear(event, directory, name, scan);
+        }
+    }
+
+    /// A directory is gone, and perhaps somebody watched it.
+    fn forget(&mut self, event: &Event) {
+        let Some(target) = event.target.as_ref().filter(|_| event.is_directory()) else {
+            return;
+        };
+        let watched = lock(&self.shared.state).tree.remove(target);
+        if let Some(key) = watched.filter(|_| !event.is_own) {
+            self.news.push(LocalEvent::Gone(key));
+        }
+    }
+
+    /// Tells what others did to a name.
+    fn tell(
+        &mut self,
+        event: &Event,
+        (directory, name): (&FileHandle, &str),
+        action: FileAction,
+        filter: CompletionFilter,
+    ) {
+        if !event.is_own {
+            self.tell_change(directory, name, action, filter);
+        }
+    }
+
+    pub(super) fn tell_change(
+        &mut self,
+        directory: &FileHandle,
+        name: &str,
+        action: FileAction,
+        filter: CompletionFilter,
+    ) {
+        let observers = lock(&self.shared.state).tree.observers(directory, name);
+        for (directory, path) in observers {
+            self.news.push(LocalEvent::Change(LocalChange {
+                directory,
+                path,
+                action,
+                filter,
+            }));
+        }
+        if self.news.len() >= TOLD_MAX {
+            self.flush();
+        }
+    }
+
+    /// Tells that others renamed something within a directory: one name right after the other.
+    fn tell_pair(
+        &mut self,
+        event: &Event,
+        (directory, from): (&FileHandle, &str),
+        (_, to): (&FileHandle, &str),
+        filter: CompletionFilter,
+    ) {
+        if event.is_own {
+            return;
+        }
+        let state = lock(&self.shared.state);
+        let old = state.tree.observers(directory, from);
+        let new = state.tree.observers(directory, to);
+        drop(state);
+        for ((directory, old), (_, new)) in old.into_iter().zip(new) {
+            let change = |path, action| {
+                LocalEvent::Change(LocalChange {
+                    directory,
+                    path,
+                    action,
+                    filter,
+                })
+            };
+            self.news.push(change(old, FileAction::RENAMED_OLD_NAME));
+            self.news.push(change(new, FileAction::RENAMED_NEW_NAME));
+        }
+    }
+}
+
+/// The directory and the name of an entry, if clients can see it.
+fn named(entry: &Entry) -> Option<(&FileHandle, &str)> {
+    let name = std::str::from_utf8(&entry.name).ok()?;
+    (name != "." && is_shown(name)).then_some((&entry.directory, name))
+}
+
+/// Whether a name is listed: see `list.rs`.
+pub(super) fn is_shown(name: &str) -> bool {
+    !name.contains('\\')
+}
+
+/// The filter that sees a name come and go.
+pub(super) fn of_name(is_directory: bool) -> CompletionFilter {
+    match is_directory {
+        true => CompletionFilter::DIR_NAME,
+        false => CompletionFilter::FILE_NAME,
+    }
+}

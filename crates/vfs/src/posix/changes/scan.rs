@@ -1,0 +1,296 @@
+//! Directories that come into being or are about to be watched: marked first, then read.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use proto::effect::{FileKind, LocalEvent};
+use ring::{Event, FileHandle, file_handle};
+use rustix::fs::{FileType, Mode, OFlags, RawDir, ResolveFlags, openat2};
+use rustix::io::Errno;
+use wire::fscc::FileAction;
+
+use super::super::scan::BUFFER;
+use super::super::stat::{self, kind_of};
+use super::events::{is_shown, of_name};
+use super::thread::{GATHER, REMEMBERED_MAX, Watcher};
+use super::{DIRECTORIES_MAX, lock};
+
+/// How often in a row directories are looked for that are not where they should be.
+const SEARCHES_MAX: u32 = 8;
+
+/// What to do with what a directory holds that just got its mark.
+#[derive(Clone, Copy)]
+pub(super) enum Scan {
+    /// It is new, and so is all that is in it.
+    Tell,
+    /// It was there before; what changed since then, and before its mark, is lost.
+    Since(Duration),
+    /// It came from elsewhere, with what is in it: as if it had been there before it came.
+    Came,
+    /// All that was known may be wrong.
+    Again,
+}
+
+/// A directory that was not where it was looked for.
+pub(super) enum Astray {
+    /// One of the tree, and how to read it.
+    Known(FileHandle, Scan),
+    /// A new one, by the directory and the name that it had.
+    New(Event, FileHandle, String, Scan),
+}
+
+/// What came of opening a directory.
+enum Found {
+    Here(OwnedFd),
+    /// Another one has its name, or none.
+    Elsewhere,
+    /// It is not to be had.
+    Nowhere,
+}
+
+/// A directory that was put into the tree.
+struct Entered {
+    handle: FileHandle,
+    /// Whether somebody watched all below it before.
+    was_covered: bool,
+    /// When it was changed or renamed last.
+    changed: Duration,
+}
+
+impl Watcher {
+    /// Looks again for directories that were not where they should have been. Whether there were
+    /// any.
+    pub(super) fn search(&mut self) -> bool {
+        if self.astray.is_empty() {
+            self.searches = 0;
+            return false;
+        }
+        self.searches += 1;
+        if self.searches > SEARCHES_MAX {
+            self.searches = 0;
+            self.start_again();
+            return true;
+        }
+        std::thread::sleep(GATHER);
+        for astray in std::mem::take(&mut self.astray) {
+            // One that is gone is in the tree no more.
+            match astray {
+                Astray::Known(handle, scan) => self.scan(handle, scan),
+                Astray::New(event, parent, name, scan) => {
+                    self.appear(&event, &parent, &name, scan);
+                }
+            }
+        }
+        true
+    }
+
+    /// A directory has come into being, or from elsewhere. Where all that is below counts it gets
+    /// its mark, and so does what is in it.
+    pub(super) fn appear(&mut self, event: &Event, parent: &FileHandle, name: &str, scan: Scan) {
+        let parent_fd = match self.find(parent, OFlags::PATH) {
+            Found::Here(fd) => fd,
+            Found::Elsewhere => {
+                let (parent, name) = (parent.clone(), name.to_owned());
+                self.miss(Astray::New(event.clone(), parent, name, scan));
+                return;
+            }
+            Found::Nowhere => return,
+        };
+        let entered = self.enter(&parent_fd, parent, name, event.target.as_ref());
+        if let Some(entered) = entered.filter(|entered| !entered.was_covered) {
+            // From when it came: a rename changes that time.
+            let scan = match scan {
+                Scan::Came => Scan::Since(entered.changed),
+                scan => scan,
+            };
+            self.scan(entered.handle, scan);
+        }
+    }
+
+    /// Opens a directory that is watched with all below it.
+    fn find(&self, handle: &FileHandle, flags: OFlags) -> Found {
+        let way = {
+            let state = lock(&self.shared.state);
+            // Somebody may have stopped to watch meanwhile.
+            let is_covered = state.tree.is_covered(handle);
+            is_covered.then(|| state.tree.way(handle)).flatten()
+        };
+        let Some(way) = way else {
+            return Found::Nowhere;
+        };
+        match open(&way.from, &way.path, flags) {
+            Ok(fd) => match file_handle(fd.as_fd()) {
+                Ok(found) if found == *handle => Found::Here(fd),
+                Ok(_) => Found::Elsewhere,
+                Err(_) => Found::Nowhere,
+            },
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Found::Elsewhere,
+            // It may not be read. Nor can what is in it be told to anybody.
+            Err(_) => Found::Nowhere,
+        }
+    }
+
+    pub(super) fn scan(&mut self, root: FileHandle, scan: Scan) {
+        self.scan_all(root, scan);
+    }
+
+    /// Reads a directory that has its mark and all below it, which get theirs. All that were seen.
+    pub(super) fn scan_all(&mut self, root: FileHandle, scan: Scan) -> Vec<FileHandle> {
+        let mut seen = Vec::new();
+        let mut left = vec![root];
+        while let Some(handle) = left.pop() {
+            match self.find(&handle, OFlags::RDONLY | OFlags::NONBLOCK) {
+                Found::Here(fd) => left.extend(self.read(&fd, &handle, scan, seen.is_empty())),
+                Found::Elsewhere => self.miss(Astray::Known(handle.clone(), scan)),
+                Found::Nowhere => {}
+            }
+            seen.push(handle);
+            if seen.len() > DIRECTORIES_MAX {
+                break;
+            }
+        }
+        seen
+    }
+
+    /// Reads a directory. Those in it that are to be read, too.
+    fn read(
+        &mut self,
+        fd: &OwnedFd,
+        handle: &FileHandle,
+        scan: Scan,
+        is_root: bool,
+    ) -> Vec<FileHandle> {
+        if let Scan::Since(since) = scan
+            && !is_root
+        {
+            self.check_unchanged(fd, handle, since);
+        }
+        let mut below = Vec::new();
+        let mut buffer = Box::new_uninit_slice(BUFFER);
+        let mut entries = RawDir::new(fd, &mut buffer);
+        while let Some(Ok(entry)) = entries.next() {
+            let Ok(name) = entry.file_name().to_str() else {
+                continue;
+            };
+            if matches!(name, "." | "..") || !is_shown(name) {
+                continue;
+            }
+            let is_directory = match entry.file_type() {
+                FileType::Directory => true,
+                FileType::Unknown => stat::stat_name(fd, name)
+                    .is_ok_and(|stat| kind_of(&stat) == FileKind::Directory),
+                _ => false,
+            };
+            if let Scan::Tell = scan {
+                self.tell_found(handle, name, is_directory);
+            }
+            if is_directory {
+                // Of one that was covered all that is below it is, or is about to be.
+                let entered = self.enter(fd, handle, name, None);
+                let is_new = |it: &Entered| !it.was_covered || matches!(scan, Scan::Again);
+                below.extend(entered.filter(is_new).map(|entered| entered.handle));
+            }
+        }
+        below
+    }
+
+    /// Puts a directory into the tree and sets its mark: only this one, if one is named, for by now
+    /// another may have the name. Then an event will tell of that one.
+    fn enter(
+        &self,
+        parent_fd: &OwnedFd,
+        parent: &FileHandle,
+        name: &str,
+        wanted: Option<&FileHandle>,
+    ) -> Option<Entered> {
+        let fd = open(parent_fd, name, OFlags::PATH).ok()?;
+        let handle = file_handle(fd.as_fd()).ok()?;
+        if wanted.is_some_and(|wanted| *wanted != handle) {
+            return None;
+        }
+        let stat = stat::stat(&fd).ok()?;
+        let was_covered = {
+            let mut state = lock(&self.shared.state);
+            if !state.tree.contains(&handle) && !self.shared.has_room(&mut state) {
+                return None;
+            }
+            let was_covered = state.tree.is_covered(&handle);
+            state.tree.place(&handle, stat.key(), parent, name);
+            was_covered
+        };
+        match self.shared.queue.mark(fd.as_fd()) {
+            Ok(()) => {}
+            Err(error) if super::is(&error, Errno::NOSPC) => {
+                self.shared.say_full("fs.fanotify.max_user_marks");
+                lock(&self.shared.state).is_lost = true;
+            }
+            Err(error) => tracing::debug!(%error, "cannot watch a directory"),
+        }
+        Some(Entered {
+            handle,
+            was_covered,
+            changed: time(&stat.0.stx_ctime),
+        })
+    }
+
+    /// What changed in a directory before it got its mark, and after its changes were to be told,
+    /// is lost.
+    fn check_unchanged(&mut self, fd: &OwnedFd, handle: &FileHandle, since: Duration) {
+        let Ok(stat) = stat::stat(fd) else { return };
+        let state = lock(&self.shared.state);
+        if time(&stat.0.stx_mtime) <= since || state.own.contains(&stat.key()) {
+            return;
+        }
+        let watched = state.tree.watched(handle);
+        drop(state);
+        for lost in watched.into_iter().map(|key| LocalEvent::Lost(Some(key))) {
+            if self.news.last() != Some(&lost) {
+                self.news.push(lost);
+            }
+        }
+    }
+
+    /// Whether a name stands for what an event is about.
+    pub(super) fn is_there(&self, event: &Event, directory: &FileHandle, name: &str) -> bool {
+        let way = lock(&self.shared.state).tree.way(directory);
+        let opened = way.and_then(|way| open(&way.from, &way.path, OFlags::PATH).ok());
+        let found = opened.and_then(|fd| {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            openat2(fd, name, flags, Mode::empty(), ResolveFlags::BENEATH).ok()
+        });
+        let found = found.and_then(|fd| file_handle(fd.as_fd()).ok());
+        found.is_some() && found == event.target
+    }
+
+    /// Tells of what a scan found. An event may come to tell it again.
+    fn tell_found(&mut self, directory: &FileHandle, name: &str, is_directory: bool) {
+        if self.found.len() >= REMEMBERED_MAX {
+            // Rather that than to forget which was told.
+            self.has_overflowed = true;
+            return;
+        }
+        self.found.insert((directory.clone(), name.to_owned()));
+        self.tell_change(directory, name, FileAction::ADDED, of_name(is_directory));
+    }
+
+    /// Looks for a directory again later.
+    fn miss(&mut self, astray: Astray) {
+        match self.astray.len() < REMEMBERED_MAX {
+            true => self.astray.push(astray),
+            false => self.has_overflowed = true,
+        }
+    }
+}
+
+/// Opens a directory by its path from another; links are not followed.
+pub(super) fn open(from: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let path = if path.is_empty() { "." } else { path };
+    let flags = flags | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let rules = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+    openat2(from, path, flags, Mode::empty(), rules)
+}
+
+/// A time of a file since 1970.
+fn time(time: &rustix::fs::StatxTimestamp) -> Duration {
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), time.tv_nsec)
+}
