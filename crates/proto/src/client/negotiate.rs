@@ -96,8 +96,10 @@ pub(super) fn capabilities(config: &Config) -> Capabilities {
     }
     let mut capabilities =
         Capabilities::LARGE_MTU | Capabilities::LEASING | Capabilities::MULTI_CHANNEL;
-    if config.ciphers.contains(&Cipher::Aes128Ccm) {
-        // By the rules of 3.0 it stands for this cipher alone.
+    // By the rules of 3.0 it stands for AES-128-CCM. In 3.1.1 the context says which ciphers, but
+    // Samba (4.25) does not look at that without the capability.
+    let has_contexts = config.dialects.contains(&Dialect::SMB_3_1_1);
+    if config.ciphers.contains(&Cipher::Aes128Ccm) || has_contexts && !config.ciphers.is_empty() {
         capabilities |= Capabilities::ENCRYPTION;
     }
     capabilities
@@ -177,7 +179,7 @@ fn implied(config: &Config, response: &Response<'_>) -> (Option<Cipher>, Signing
         return (None, SigningAlgorithm::HmacSha256);
     }
     let seals = response.capabilities.contains(Capabilities::ENCRYPTION)
-        && capabilities(config).contains(Capabilities::ENCRYPTION);
+        && config.ciphers.contains(&Cipher::Aes128Ccm);
     (
         seals.then_some(Cipher::Aes128Ccm),
         SigningAlgorithm::AesCmac,

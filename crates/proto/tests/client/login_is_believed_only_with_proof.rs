@@ -96,6 +96,28 @@ fn ciphers_are_of_those_offered_and_one() {
 }
 
 #[test]
+fn whoever_offers_a_cipher_says_that_it_can_seal() {
+    // Samba does not look at the context of 3.1.1 without the capability.
+    let offers = |dialects: Vec<Dialect>, ciphers| {
+        let mut rig = Rig::new(|_| {});
+        let config = Config {
+            dialects,
+            ciphers,
+            ..config()
+        };
+        let link = Link::new(&mut rig, config, Role::First);
+        let request = wire::negotiate::Request::decode(&link.outbox[0]).unwrap();
+        request.capabilities.contains(Capabilities::ENCRYPTION)
+    };
+    let (gcm, ccm) = (crypto::Cipher::Aes128Gcm, crypto::Cipher::Aes128Ccm);
+    assert!(offers(vec![Dialect::SMB_3_1_1], vec![gcm]));
+    assert!(!offers(vec![Dialect::SMB_3_1_1], vec![]));
+    assert!(!offers(vec![Dialect::SMB_3_0], vec![gcm]));
+    assert!(offers(vec![Dialect::SMB_3_0], vec![gcm, ccm]));
+    assert!(!offers(vec![Dialect::SMB_2_1], vec![gcm, ccm]));
+}
+
+#[test]
 fn a_refusal_is_told() {
     let mut rig = Rig::new(|_| {});
     let mut link = Link::new(&mut rig, config(), Role::First);
