@@ -114,6 +114,9 @@ impl Connection {
             payload: None,
         };
         let login = self.login.as_ref().expect("a login is under way");
+        // Every binding counts its messages from the start, with the one key of the session: with
+        // AES-GMAC a nonce comes again on each further channel. [MS-SMB2] 3.2.4.2.3 leaves no
+        // choice; who fears that seals, or offers AES-CMAC alone.
         let key = (self.binding.as_ref()).and_then(|session| session.signing.clone());
         let envelope = Envelope {
             session_id: login.session_id,
