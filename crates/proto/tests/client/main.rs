@@ -15,6 +15,7 @@ mod forge;
 mod harness;
 mod link;
 
+mod channels_share_a_session;
 mod credits_and_time_are_kept;
 mod files_are_written_and_read_in_every_dialect;
 mod login_is_believed_only_with_proof;
