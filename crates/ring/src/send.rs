@@ -163,8 +163,8 @@ impl Shared {
             .build();
         let hold = Hold::Send(Rc::clone(&self.socket), gather);
         // SAFETY: the entry points at the header in the box, that at the iovecs in their vector,
-        // those at memory of the parts (vectors, pool buffers and sources). None of it moves with the
-        // hold, which owns it all and is not looked into until it comes back.
+        // those at memory of the parts (vectors, pool buffers and sources). None of it moves with
+        // the hold, which owns it all and is not looked into until it comes back.
         match unsafe { self.handle.operate(entry, hold) }.await {
             (result, Hold::Send(_, gather)) => (result.map(|sent| sent as usize), gather.parts),
             _ => unreachable!("an operation gives back what it was given"),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use proto::effect::{
     Accepted, Account, AccountKind, Authenticate, Authenticated, ConnectionId, Effect, Effects,
-    FileOp, Inbound, LocalEvent, Notice, Now, OpId, Outbound, Outcome, ReadPlan, ShareId, Violation,
-    WriteData, WritePlan,
+    FileOp, Inbound, LocalEvent, Notice, Now, OpId, Outbound, Outcome, ReadPlan, ShareId,
+    Violation, WriteData, WritePlan,
 };
 use proto::server::config::{Config, Share, ShareKind};
 use proto::server::{Connection, Server};
