@@ -96,6 +96,10 @@ open_enum! {
         LOGON_FAILURE = 0xC000_006D,
         /// The account may not log in this way.
         ACCOUNT_RESTRICTION = 0xC000_006E,
+        /// The user may not log in at this time.
+        INVALID_LOGON_HOURS = 0xC000_006F,
+        /// The user may not log in from here.
+        INVALID_WORKSTATION = 0xC000_0070,
         /// The password is too old.
         PASSWORD_EXPIRED = 0xC000_0071,
         /// The account is switched off.
@@ -178,6 +182,12 @@ open_enum! {
         INSUFF_SERVER_RESOURCES = 0xC000_0205,
         /// The buffer is not of an allowed size.
         INVALID_BUFFER_SIZE = 0xC000_0206,
+        /// The password must be changed before anything else.
+        PASSWORD_MUST_CHANGE = 0xC000_0224,
+        /// The account was valid for a time that is over.
+        ACCOUNT_EXPIRED = 0xC000_0193,
+        /// Too many wrong passwords: the account is locked for a while.
+        ACCOUNT_LOCKED_OUT = 0xC000_0234,
         /// No such object.
         NOT_FOUND = 0xC000_0225,
         /// The client's name for an object is taken.
