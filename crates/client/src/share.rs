@@ -24,8 +24,12 @@ use crate::session::{Session, unexpected};
 
 /// Bytes of a volume's description that are asked for: the longest names fit.
 const VOLUME_LEN: u32 = 1024;
-/// Bytes of a file that are read or written in one message together with opening and closing it.
+/// Bytes of a file that are read together with opening and closing it where nobody says how many
+/// there are.
 const SMALL_BYTES: u32 = 64 << 10;
+/// Bytes that are read or written in one message with opening and closing, at most: what makes a
+/// further round trip cheap beside the bytes themselves.
+const WHOLE_BYTES_MAX: u32 = 1 << 20;
 
 /// A share of a server. Cheap to clone; the last clone to go disconnects it.
 ///
@@ -48,6 +52,8 @@ pub(crate) struct Inner {
 /// How a small file is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
+    /// Times and attributes that it gets.
+    pub changes: Option<Changes>,
     /// Fail where there is a file already.
     pub create_new: bool,
     /// It is done only when it is on stable storage.
@@ -260,9 +266,15 @@ impl Share {
 
     /// Reads a whole file. A small one takes one message.
     pub async fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
+        self.read_expecting(path, SMALL_BYTES).await
+    }
+
+    /// The same for a file that is known to have about so many bytes, up to a mebibyte of which
+    /// come in one message.
+    pub async fn read_expecting(&self, path: &str, expected: u32) -> Result<Vec<u8>, Error> {
         let failed = |cause: Cause| cause.of("read", path);
         let max_read = self.session().negotiated().negotiated.max_read;
-        let length = SMALL_BYTES.min(max_read);
+        let length = expected.clamp(1, WHOLE_BYTES_MAX).min(max_read);
         let options = OpenOptions::new().read(true).directory(false);
         let read = Step::Read {
             file: FileRef::Previous,
@@ -314,9 +326,12 @@ impl Share {
             .truncate(true)
             .write_through(options.write_through);
         let max_write = self.session().negotiated().negotiated.max_write;
-        if bytes.len() > SMALL_BYTES.min(max_write) as usize {
+        if bytes.len() > WHOLE_BYTES_MAX.min(max_write) as usize {
             let file = self.open(path, &open).await?;
             file.write_at(bytes, 0).await.0?;
+            if let Some(changes) = &options.changes {
+                file.set_metadata(changes).await?;
+            }
             return file.close().await;
         }
         let length = u32::try_from(bytes.len()).expect("a small file is small");
@@ -326,7 +341,11 @@ impl Share {
             length,
             through: options.write_through,
         });
-        let steps = self.compound(path, &open, write.into_iter().collect())?;
+        let change = options
+            .changes
+            .map(|changes| set(FileInfoClass::BASIC.0, changes.encode()));
+        let steps = write.into_iter().chain(change).collect();
+        let steps = self.compound(path, &open, steps)?;
         let memory = Memory::Source(ring::Region::from(bytes).into());
         let (replies, _) = self.start(steps, memory).await.all();
         let replies = replies.map_err(|cause| cause.of("write", path))?;
