@@ -1,16 +1,51 @@
 //! An SMB 3.1.1 server and client for Linux in user space.
 #![forbid(unsafe_code)]
 
+mod cat;
 mod config;
+mod connect;
+mod copying;
+mod cp;
+mod credentials;
+mod describe;
+mod df;
+mod du;
+mod exit;
+mod find;
+mod format;
+mod get;
+mod interrupt;
+mod location;
+mod ls;
+mod mkdir;
+mod mv;
+mod names;
+mod output;
+mod place;
+mod progress;
+mod put;
+mod rm;
+mod rmdir;
 mod serve;
+mod shares;
+mod stat;
 mod stop;
+mod sync;
+mod touch;
+mod transfer;
+mod tree;
 mod user;
+mod watch;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// An SMB 3.1.1 file server for Linux in user space.
+use exit::Report;
+
+/// An SMB 3.1.1 file server and client for Linux in user space.
+///
+/// Files on servers are named smb://[[domain;]user@]host[:port]/share/path, or as UNC names.
 #[derive(Debug, Parser)]
 #[command(name = "smbeam", version, about)]
 struct Cli {
@@ -20,6 +55,42 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// List folders.
+    Ls(ls::Arguments),
+    /// Draw a folder and all that is below it.
+    Tree(tree::Arguments),
+    /// Say what is known of files.
+    Stat(stat::Arguments),
+    /// Write files to standard output.
+    Cat(cat::Arguments),
+    /// Bring files from a server.
+    Get(get::Arguments),
+    /// Bring files to a server.
+    Put(put::Arguments),
+    /// Copy files from, to and between servers.
+    Cp(cp::Arguments),
+    /// Rename or move files within a share.
+    Mv(mv::Arguments),
+    /// Remove files and folders.
+    Rm(rm::Arguments),
+    /// Make folders.
+    Mkdir(mkdir::Arguments),
+    /// Remove empty folders.
+    Rmdir(rmdir::Arguments),
+    /// Make files, or give them another time.
+    Touch(touch::Arguments),
+    /// Make a folder what another one is.
+    Sync(sync::Arguments),
+    /// Say how large folders are.
+    Du(du::Arguments),
+    /// Say how much room shares have.
+    Df(df::Arguments),
+    /// Find files by name, kind, size and time.
+    Find(find::Arguments),
+    /// Tell what happens in a folder.
+    Watch(watch::Arguments),
+    /// List the shares of a server.
+    Shares(shares::Arguments),
     /// Share folders.
     Serve(serve::Arguments),
     /// Manage the file of users.
@@ -32,6 +103,34 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Ls(arguments) => return client("ls", |report| ls::run(&arguments, report)),
+        Command::Tree(arguments) => return client("tree", |report| tree::run(&arguments, report)),
+        Command::Stat(arguments) => return client("stat", |report| stat::run(&arguments, report)),
+        Command::Cat(arguments) => return client("cat", |report| cat::run(&arguments, report)),
+        Command::Get(arguments) => return client("get", |report| get::run(&arguments, report)),
+        Command::Put(arguments) => return client("put", |report| put::run(&arguments, report)),
+        Command::Cp(arguments) => return client("cp", |report| cp::run(&arguments, report)),
+        Command::Mv(arguments) => return client("mv", |report| mv::run(&arguments, report)),
+        Command::Rm(arguments) => return client("rm", |report| rm::run(&arguments, report)),
+        Command::Mkdir(arguments) => {
+            return client("mkdir", |report| mkdir::run(&arguments, report));
+        }
+        Command::Rmdir(arguments) => {
+            return client("rmdir", |report| rmdir::run(&arguments, report));
+        }
+        Command::Touch(arguments) => {
+            return client("touch", |report| touch::run(&arguments, report));
+        }
+        Command::Sync(arguments) => return client("sync", |report| sync::run(&arguments, report)),
+        Command::Du(arguments) => return client("du", |report| du::run(&arguments, report)),
+        Command::Df(arguments) => return client("df", |report| df::run(&arguments, report)),
+        Command::Find(arguments) => return client("find", |report| find::run(&arguments, report)),
+        Command::Watch(arguments) => {
+            return client("watch", |report| watch::run(&arguments, report));
+        }
+        Command::Shares(arguments) => {
+            return client("shares", |report| shares::run(&arguments, report));
+        }
         Command::Serve(arguments) => serve::run(&arguments),
         Command::User(command) => user::run(&command),
         Command::Config(command) => config::run(&command),
@@ -43,4 +142,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs a command of the client, which tells itself what went wrong.
+fn client(name: &'static str, run: impl FnOnce(&Report)) -> ExitCode {
+    let report = Report::new(name);
+    run(&report);
+    report.exit().into()
 }

@@ -1,0 +1,59 @@
+//! `smbeam cat`: files on standard output.
+
+use std::io;
+
+use clap::Args;
+use client::{OpenOptions, Wait as _};
+
+use crate::connect::{ConnectArguments, Connector};
+use crate::exit::{Failure, Outcome, Report};
+use crate::location::Url;
+use crate::output;
+use crate::place::Remote;
+
+/// What to write.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The files, one after the other.
+    #[arg(required = true, value_name = "URL")]
+    urls: Vec<Url>,
+    #[command(flatten)]
+    connect: ConnectArguments,
+}
+
+/// Runs `smbeam cat`.
+pub(crate) fn run(arguments: &Arguments, report: &Report) {
+    let connector = Connector::new(&arguments.connect);
+    for url in &arguments.urls {
+        report.take(connector.remote(url).and_then(|remote| cat(&remote)));
+        if report.is_over() {
+            break;
+        }
+    }
+}
+
+fn cat(remote: &Remote) -> Outcome {
+    let file = remote
+        .share
+        .open(&remote.path, &OpenOptions::new().read(true))
+        .wait()
+        .map_err(remote.failed())?;
+    let mut reader = file.reader();
+    let mut out = io::stdout().lock();
+    match io::copy(&mut reader, &mut out) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            output::check(Err(error));
+            Ok(())
+        }
+        Err(error) => Err(of_reader(remote, error)),
+    }
+}
+
+/// What the library said, where the error is one of the library.
+fn of_reader(remote: &Remote, error: io::Error) -> Failure {
+    match error.downcast::<client::Error>() {
+        Ok(error) => remote.failure(&error),
+        Err(error) => Failure::local(remote, &error),
+    }
+}

@@ -1,0 +1,350 @@
+//! The way to a server: the arguments that every command of the client has, and the sessions and
+//! shares that a command opened.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use client::{Channels, Client, Error, Options, Protection, Session, Share, Wait as _};
+use wire::dialect::Dialect;
+
+use crate::credentials::LoginArguments;
+use crate::exit::{Exit, Failure, Outcome, exit_of_status, lock, plain_reason, told};
+use crate::format::parse_size;
+use crate::location::{Location, Url};
+use crate::place::{Place, Remote};
+
+/// Channels of a session that the library allows.
+const MAX_CHANNELS: usize = client::CHANNELS_MAX;
+/// Bytes of one READ or WRITE: what a message can carry. \[MS-SMB2\] 2.1
+const IO_SIZES: std::ops::RangeInclusive<u64> = 4096..=16 << 20;
+/// Requests in flight for one file.
+const MAX_DEPTH: u64 = 1024;
+
+/// How to connect.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct ConnectArguments {
+    /// Connections that carry the session: a number, or as many as the server's interfaces merit.
+    #[arg(long, value_name = "N|auto", default_value = "auto", value_parser = parse_channels)]
+    channels: Channels,
+    /// How messages travel: SMB over TCP, or the NetBIOS session service.
+    #[arg(long, value_name = "KIND", default_value = "tcp")]
+    transport: TransportChoice,
+    /// Sign everything.
+    #[arg(long, conflicts_with = "seal")]
+    sign: bool,
+    /// Seal (encrypt) everything.
+    #[arg(long)]
+    seal: bool,
+    /// Speak this dialect only.
+    #[arg(long, value_name = "DIALECT", value_parser = parse_dialect)]
+    dialect: Option<Dialect>,
+    /// Speak this dialect or an older one.
+    #[arg(long, value_name = "DIALECT", value_parser = parse_dialect, conflicts_with = "dialect")]
+    max_protocol: Option<Dialect>,
+    /// Bytes of one request that reads or writes.
+    #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = parse_io_size)]
+    pub(crate) io_size: u32,
+    /// Requests in flight for one large file.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "16",
+        value_parser = clap::value_parser!(u64).range(1..=MAX_DEPTH)
+    )]
+    pub(crate) depth: u64,
+    /// Seconds that a connection or an answer may take; 0 waits for ever for answers.
+    #[arg(long, value_name = "SECONDS", default_value = "60")]
+    timeout: u64,
+    // Last: its heading would be that of what follows.
+    #[command(flatten)]
+    pub(crate) login: LoginArguments,
+}
+
+/// A transport, for clap.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum TransportChoice {
+    /// SMB over TCP, port 445.
+    Tcp,
+    /// The NetBIOS session service, port 139.
+    Nbt,
+}
+
+fn parse_channels(text: &str) -> Result<Channels, String> {
+    if text == "auto" {
+        return Ok(Channels::Auto);
+    }
+    match text.parse() {
+        Ok(number @ 1..=MAX_CHANNELS) => Ok(Channels::Exactly(number)),
+        _ => Err(format!("want auto or a number from 1 to {MAX_CHANNELS}")),
+    }
+}
+
+fn parse_dialect(text: &str) -> Result<Dialect, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "2.0.2" | "2.02" | "smb2_02" => Ok(Dialect::SMB_2_0_2),
+        "2.1" | "2.1.0" | "smb2_10" => Ok(Dialect::SMB_2_1),
+        "3.0" | "3.0.0" | "smb3_00" => Ok(Dialect::SMB_3_0),
+        "3.0.2" | "3.02" | "smb3_02" => Ok(Dialect::SMB_3_0_2),
+        "3.1.1" | "3.11" | "smb3_11" | "smb3" => Ok(Dialect::SMB_3_1_1),
+        _ => Err("want 2.0.2, 2.1, 3.0, 3.0.2 or 3.1.1".into()),
+    }
+}
+
+fn parse_io_size(text: &str) -> Result<u32, String> {
+    let size = parse_size(text)?;
+    u32::try_from(size)
+        .ok()
+        .filter(|_| IO_SIZES.contains(&size))
+        .ok_or_else(|| "want 4KiB to 16MiB".into())
+}
+
+impl ConnectArguments {
+    fn options(&self) -> Options {
+        let mut options = Options {
+            channels: self.channels,
+            transport: match self.transport {
+                TransportChoice::Tcp => net::Transport::Tcp,
+                TransportChoice::Nbt => net::Transport::Nbt,
+            },
+            protection: match (self.sign, self.seal) {
+                (_, true) => Protection::Seal,
+                (true, false) => Protection::Sign,
+                (false, false) => Protection::AsAsked,
+            },
+            io_size: self.io_size,
+            depth: self.depth as usize,
+            allow_guest: self.login.is_without_password(),
+            ..Options::default()
+        };
+        if let Some(only) = self.dialect {
+            options.dialects.retain(|dialect| *dialect == only);
+        }
+        if let Some(newest) = self.max_protocol {
+            options.dialects.retain(|dialect| dialect.0 <= newest.0);
+        }
+        let timeout = Duration::from_secs(self.timeout);
+        options.request_timeout = (self.timeout > 0).then_some(timeout);
+        if self.timeout > 0 {
+            options.connect_timeout = timeout;
+        }
+        options
+    }
+}
+
+/// Opens sessions and shares, each once.
+pub(crate) struct Connector {
+    arguments: ConnectArguments,
+    client: OnceLock<Client>,
+    sessions: Mutex<HashMap<SessionKey, Session>>,
+    shares: Mutex<HashMap<(SessionKey, String), Share>>,
+}
+
+/// What a session is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SessionKey {
+    host: String,
+    port: Option<u16>,
+    domain: Option<String>,
+    user: Option<String>,
+}
+
+impl SessionKey {
+    fn of(url: &Url) -> Self {
+        Self {
+            host: url.host.to_lowercase(),
+            port: url.port,
+            domain: url.domain.clone(),
+            user: url.user.clone(),
+        }
+    }
+}
+
+/// Whether two URLs are reached over one session.
+pub(crate) fn is_one_session(one: &Url, other: &Url) -> bool {
+    SessionKey::of(one) == SessionKey::of(other)
+}
+
+impl Connector {
+    /// Connects as the arguments say, when something is asked for.
+    pub(crate) fn new(arguments: &ConnectArguments) -> Self {
+        Self {
+            arguments: arguments.clone(),
+            client: OnceLock::new(),
+            sessions: Mutex::default(),
+            shares: Mutex::default(),
+        }
+    }
+
+    fn client(&self, url: &Url) -> Outcome<Client> {
+        if let Some(client) = self.client.get() {
+            return Ok(client.clone());
+        }
+        let client =
+            Client::new(self.arguments.options()).map_err(|error| failure_of(url, &error))?;
+        Ok(self.client.get_or_init(|| client).clone())
+    }
+
+    /// The session with the server of `url`.
+    pub(crate) fn session(&self, url: &Url) -> Outcome<Session> {
+        let key = SessionKey::of(url);
+        let mut sessions = lock(&self.sessions);
+        if let Some(session) = sessions.get(&key) {
+            return Ok(session.clone());
+        }
+        let credentials = self.arguments.login.for_url(url)?;
+        let session = self
+            .client(url)?
+            .connect(&url.host, url.port, &credentials)
+            .wait()
+            .map_err(|error| failure_of(url, &error))?;
+        sessions.insert(key, session.clone());
+        Ok(session)
+    }
+
+    /// The share of `url`.
+    pub(crate) fn share(&self, url: &Url) -> Outcome<Share> {
+        let Some(name) = &url.share else {
+            return Err(Failure::usage(
+                url,
+                "no share is named: want smb://host/share (`smbeam shares` lists them)",
+            ));
+        };
+        let key = (SessionKey::of(url), name.to_lowercase());
+        if let Some(share) = lock(&self.shares).get(&key) {
+            return Ok(share.clone());
+        }
+        let session = self.session(url)?;
+        let share = session
+            .share(name)
+            .wait()
+            .map_err(|error| failure_of(&url.with_path(""), &error))?;
+        lock(&self.shares).insert(key, share.clone());
+        Ok(share)
+    }
+
+    /// What a URL names.
+    pub(crate) fn remote(&self, url: &Url) -> Outcome<Remote> {
+        Ok(Remote {
+            share: self.share(url)?,
+            path: url.path.clone(),
+            root: Arc::new(url.with_path("")),
+        })
+    }
+
+    /// What a URL names.
+    pub(crate) fn place_of(&self, url: &Url) -> Outcome<Place> {
+        self.remote(url).map(Place::Remote)
+    }
+
+    /// What a URL names; more than one place where its last component has `*` or `?`.
+    pub(crate) fn expand(&self, url: &Url) -> Outcome<Vec<Place>> {
+        let remote = self.remote(url)?;
+        if !url.name().contains(['*', '?']) {
+            return Ok(vec![Place::Remote(remote)]);
+        }
+        let found = remote.matching(url.name())?;
+        if found.is_empty() {
+            return Err(Failure::new(Exit::NotFound, url, "nothing matches"));
+        }
+        Ok(found.into_iter().map(Place::Remote).collect())
+    }
+
+    /// The same for any location: patterns of this machine are its shell's.
+    pub(crate) fn expand_location(&self, location: &Location) -> Outcome<Vec<Place>> {
+        match location {
+            Location::Local(path) => Ok(vec![Place::Local(path.clone())]),
+            Location::Remote(url) => self.expand(url),
+        }
+    }
+
+    /// What a location names.
+    pub(crate) fn place(&self, location: &Location) -> Outcome<Place> {
+        Ok(match location {
+            Location::Local(path) => Place::Local(path.clone()),
+            Location::Remote(url) => Place::Remote(self.remote(url)?),
+        })
+    }
+}
+
+/// What the library says of `subject`.
+pub(crate) fn failure_of(subject: &impl ToString, error: &Error) -> Failure {
+    let exit = match error {
+        Error::Resolve(..)
+        | Error::Connect(..)
+        | Error::Refused { .. }
+        | Error::Untrusted { .. } => Exit::Unreachable,
+        Error::Login { .. } => Exit::LoginRefused,
+        Error::Lost { .. } | Error::TimedOut { .. } | Error::Protocol { .. } => Exit::Lost,
+        Error::InvalidName(..) => Exit::BadName,
+        Error::Cancelled { .. } => Exit::Interrupted,
+        Error::Local { error, .. } => return Failure::local(subject, error),
+        Error::Status { status, .. } => exit_of_status(*status),
+        _ => Exit::Failed,
+    };
+    let reason = match error {
+        Error::Resolve(host, error) => format!("cannot find the host {host}: {error}"),
+        Error::Connect(address, error) => {
+            format!("cannot connect to {address}: {}", plain_reason(error))
+        }
+        Error::Refused { status, .. } => {
+            format!("the server refuses the connection: {}", told(*status))
+        }
+        Error::Untrusted { why, .. } => format!("the server is not to be trusted: {why}"),
+        Error::Login { status, .. } => format!("the login is refused: {}", told(*status)),
+        Error::Status { status, .. } => told(*status),
+        Error::Lost { reason, .. } => format!("the connection is lost: {reason}"),
+        Error::TimedOut { .. } => "the server does not answer in time".into(),
+        Error::Protocol { why, .. } => format!("the server's answer is wrong: {why}"),
+        Error::InvalidName(_, why) => (*why).into(),
+        other => other.to_string(),
+    };
+    Failure::new(exit, subject.to_string(), reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_are_auto_or_a_few() {
+        assert_eq!(parse_channels("auto"), Ok(Channels::Auto));
+        assert_eq!(parse_channels("4"), Ok(Channels::Exactly(4)));
+        for text in ["0", "33", "-1", "many"] {
+            assert!(parse_channels(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn dialects_have_two_spellings() {
+        assert_eq!(parse_dialect("3.1.1"), Ok(Dialect::SMB_3_1_1));
+        assert_eq!(parse_dialect("SMB2_10"), Ok(Dialect::SMB_2_1));
+        assert!(parse_dialect("1").is_err());
+    }
+
+    #[test]
+    fn a_request_has_its_size() {
+        assert_eq!(parse_io_size("64k"), Ok(65_536));
+        assert!(parse_io_size("1k").is_err());
+        assert!(parse_io_size("17M").is_err());
+    }
+
+    #[test]
+    fn one_session_serves_one_user_of_one_server() {
+        let url = |text: &str| text.parse::<Url>().expect("a URL");
+        assert!(is_one_session(
+            &url("smb://a@NAS/x"),
+            &url("smb://a@nas/y/z")
+        ));
+        assert!(!is_one_session(
+            &url("smb://a@nas/x"),
+            &url("smb://b@nas/x")
+        ));
+        assert!(!is_one_session(
+            &url("smb://nas:4455/x"),
+            &url("smb://nas/x")
+        ));
+    }
+}

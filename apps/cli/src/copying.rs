@@ -1,0 +1,129 @@
+//! What get, put and cp do alike: files and folders go into a folder, or one gets a new name.
+
+use clap::Args;
+
+use crate::connect::{ConnectArguments, Connector};
+use crate::exit::{Failure, Outcome, Report};
+use crate::interrupt::Interrupt;
+use crate::location::Location;
+use crate::place::Place;
+use crate::progress::{OutputArguments, Progress};
+use crate::transfer::{Item, Transfer, TransferArguments};
+
+/// How get, put and cp work.
+#[derive(Debug, Args)]
+pub(crate) struct CopyArguments {
+    /// Folders as well, with all that is in them.
+    #[arg(short, long)]
+    recursive: bool,
+    /// Keep times; between servers attributes as well.
+    #[arg(short, long)]
+    preserve: bool,
+    #[command(flatten)]
+    transfer: TransferArguments,
+    #[command(flatten)]
+    output: OutputArguments,
+    #[command(flatten)]
+    connect: ConnectArguments,
+}
+
+/// Copies `sources` to `target`.
+pub(crate) fn run(
+    arguments: &CopyArguments,
+    sources: &[Location],
+    target: &Location,
+    report: &Report,
+) {
+    let connector = Connector::new(&arguments.connect);
+    let items = items(arguments, &connector, sources, target, report);
+    let items = match items {
+        Ok(items) if !report.is_over() => items,
+        Ok(_) => return,
+        Err(failure) => return report.failed(&failure),
+    };
+    let interrupt = match Interrupt::catch() {
+        Ok(interrupt) => interrupt,
+        Err(error) => return report.failed(&Failure::local("signals", &error)),
+    };
+    let policy = arguments
+        .transfer
+        .policy(arguments.preserve, &arguments.connect);
+    let progress = Progress::start(arguments.output, report);
+    Transfer::new(policy, report, &progress, &interrupt).run(items);
+    progress.finish(report);
+}
+
+fn items(
+    arguments: &CopyArguments,
+    connector: &Connector,
+    sources: &[Location],
+    target: &Location,
+    report: &Report,
+) -> Outcome<Vec<Item>> {
+    let mut found = Vec::new();
+    for source in sources {
+        match connector.expand_location(source) {
+            Ok(places) => found.extend(places),
+            Err(failure) => report.failed(&failure),
+        }
+        if report.is_over() {
+            return Ok(Vec::new());
+        }
+    }
+    let place = connector.place(target)?;
+    let facts = place.look(true)?;
+    let is_folder = facts.is_some_and(|facts| facts.is_folder());
+    if !is_folder && (found.len() > 1 || target.names_a_folder()) {
+        return Err(Failure::usage(place, "not a folder"));
+    }
+    let mut items = Vec::new();
+    for source in found {
+        match item(arguments, source, &place, is_folder) {
+            Ok(item) => items.push(item),
+            Err(failure) => report.failed(&failure),
+        }
+    }
+    Ok(items)
+}
+
+fn item(
+    arguments: &CopyArguments,
+    source: Place,
+    target: &Place,
+    is_folder: bool,
+) -> Outcome<Item> {
+    let facts = source.facts(true)?;
+    if facts.is_folder() && !arguments.recursive {
+        return Err(Failure::usage(
+            source,
+            "a folder: give -r to copy all in it",
+        ));
+    }
+    let target = match is_folder {
+        true => {
+            let name = source.name_or_share()?;
+            let joined = target.join(&name);
+            joined.map_err(|error| Failure::name(&source, error))?
+        }
+        false => target.clone(),
+    };
+    if facts.is_folder() && is_within(&source, &target) {
+        return Err(Failure::usage(
+            target,
+            "a folder cannot be copied into itself",
+        ));
+    }
+    Ok(Item {
+        source,
+        facts,
+        target,
+    })
+}
+
+/// Whether a folder is to go into itself: it would never end.
+fn is_within(source: &Place, target: &Place) -> bool {
+    match (source, target) {
+        (Place::Remote(source), Place::Remote(target)) => source.holds(target),
+        _ => false,
+    }
+}

@@ -1,0 +1,200 @@
+//! Who logs in, and with which password: from a file, the environment, the file of credentials or
+//! a question on the terminal, never from an argument that others can see.
+
+mod file;
+
+use std::env;
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use client::Credentials;
+
+use crate::exit::{Failure, Outcome};
+use crate::location::{Url, shown};
+use file::{CredentialsFile, Login};
+
+/// The variable that holds a password.
+const PASSWORD_VARIABLE: &str = "SMBEAM_PASSWORD";
+/// Bytes of a file that holds a password.
+const MAX_PASSWORD_BYTES: u64 = 4096;
+
+/// Who logs in.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Login")]
+pub(crate) struct LoginArguments {
+    /// The user, where the URL names none: `name`, `DOMAIN\name` or `DOMAIN;name`.
+    #[arg(short = 'U', long, value_name = "USER")]
+    user: Option<String>,
+    /// Read the password from the first line of this file; `-` is standard input.
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// Log in with the credentials in this file instead of ~/.config/smbeam/credentials.toml.
+    #[arg(long, value_name = "FILE")]
+    credentials: Option<PathBuf>,
+    /// Log in as nobody.
+    #[arg(long, conflicts_with_all = ["guest", "user", "password_file"])]
+    anonymous: bool,
+    /// Log in as the guest, without a password.
+    #[arg(long, conflicts_with_all = ["user", "password_file"])]
+    guest: bool,
+}
+
+impl LoginArguments {
+    /// Whether somebody without keys is meant to get in.
+    pub(crate) fn is_without_password(&self) -> bool {
+        self.anonymous || self.guest
+    }
+
+    /// The credentials for a server or share.
+    pub(crate) fn for_url(&self, url: &Url) -> Outcome<Credentials> {
+        if self.anonymous {
+            return Ok(Credentials::anonymous());
+        }
+        if self.guest {
+            return Ok(Credentials::new(None, "guest", ""));
+        }
+        let (domain, user) = self.named(url);
+        let known = self.known(url, user.as_deref())?;
+        let domain = domain.or_else(|| known.as_ref().and_then(|login| login.domain.clone()));
+        let user = user
+            .or_else(|| known.as_ref().and_then(|login| login.user.clone()))
+            .or_else(|| env::var("USER").ok().filter(|user| !user.is_empty()))
+            .ok_or_else(|| {
+                Failure::usage(
+                    url,
+                    "nobody is named: smb://user@host, --user or --anonymous",
+                )
+            })?;
+        let password = self.password(url, &user, known)?;
+        Ok(Credentials::new(domain.as_deref(), &user, &password))
+    }
+
+    /// Domain and user of the URL, else of the arguments.
+    fn named(&self, url: &Url) -> (Option<String>, Option<String>) {
+        if url.user.is_some() {
+            return (url.domain.clone(), url.user.clone());
+        }
+        let Some(user) = &self.user else {
+            return (url.domain.clone(), None);
+        };
+        match user.split_once(['\\', ';']) {
+            Some((domain, user)) => (Some(domain.into()), Some(user.into())),
+            None => (url.domain.clone(), Some(user.clone())),
+        }
+    }
+
+    /// What the file of credentials says of it. A file that is named must exist.
+    fn known(&self, url: &Url, user: Option<&str>) -> Outcome<Option<Login>> {
+        let path = match &self.credentials {
+            Some(path) => path.clone(),
+            None => match default_file().filter(|path| path.exists()) {
+                Some(path) => path,
+                None => return Ok(None),
+            },
+        };
+        let file =
+            CredentialsFile::load(&path).map_err(|reason| Failure::usage(shown(&path), reason))?;
+        Ok(file.find(&url.host, url.share.as_deref(), user).cloned())
+    }
+
+    fn password(&self, url: &Url, user: &str, known: Option<Login>) -> Outcome<String> {
+        if let Some(path) = &self.password_file {
+            return read_password(path);
+        }
+        if let Ok(password) = env::var(PASSWORD_VARIABLE) {
+            return Ok(password);
+        }
+        match known {
+            Some(Login {
+                password: Some(password),
+                ..
+            }) => return Ok(password),
+            Some(Login {
+                password_file: Some(path),
+                ..
+            }) => return read_password(&path),
+            _ => {}
+        }
+        if !io::stdin().is_terminal() {
+            return Err(Failure::usage(
+                url,
+                format!(
+                    "no password for {user}, and no terminal to ask on: give --password-file, \
+                     {PASSWORD_VARIABLE} or a file of credentials"
+                ),
+            ));
+        }
+        let prompt = format!("Password of {user} for {}: ", url.host);
+        rpassword::prompt_password(prompt).map_err(|error| Failure::local("terminal", &error))
+    }
+}
+
+/// The first line of a file.
+fn read_password(path: &Path) -> Outcome<String> {
+    let failed = |error: io::Error| Failure::local(&shown(path), &error);
+    let mut text = String::new();
+    if path.as_os_str() == "-" {
+        io::stdin()
+            .take(MAX_PASSWORD_BYTES)
+            .read_to_string(&mut text)
+            .map_err(failed)?;
+    } else {
+        File::open(path)
+            .and_then(|file| file.take(MAX_PASSWORD_BYTES).read_to_string(&mut text))
+            .map_err(failed)?;
+    }
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+fn default_file() -> Option<PathBuf> {
+    let config = env::var_os("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")))?;
+    Some(config.join("smbeam/credentials.toml"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        text.parse().expect("a URL")
+    }
+
+    fn arguments(user: Option<&str>) -> LoginArguments {
+        LoginArguments {
+            user: user.map(str::to_owned),
+            ..LoginArguments::default()
+        }
+    }
+
+    fn named(user: Option<&str>, text: &str) -> (Option<String>, Option<String>) {
+        arguments(user).named(&url(text))
+    }
+
+    fn pair(domain: Option<&str>, user: &str) -> (Option<String>, Option<String>) {
+        (domain.map(str::to_owned), Some(user.to_owned()))
+    }
+
+    #[test]
+    fn the_user_of_the_url_comes_first() {
+        assert_eq!(named(Some("bob"), "smb://alice@nas/d"), pair(None, "alice"));
+        assert_eq!(named(Some("bob"), "smb://nas/d"), pair(None, "bob"));
+        assert_eq!(named(Some("W\\bob"), "//nas/d"), pair(Some("W"), "bob"));
+        assert_eq!(named(Some("W;bob"), "//nas/d"), pair(Some("W"), "bob"));
+        assert_eq!(named(None, "smb://W;a@nas"), pair(Some("W"), "a"));
+    }
+
+    #[test]
+    fn a_password_is_the_first_line_of_its_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("p");
+        std::fs::write(&path, "se cret \nmore\n").expect("a file");
+        assert_eq!(read_password(&path).expect("a password"), "se cret ");
+        let missing = read_password(&folder.path().join("q")).expect_err("no file");
+        assert_eq!(missing.exit, crate::exit::Exit::NotFound);
+    }
+}

@@ -1,0 +1,197 @@
+//! `~/.config/smbeam/credentials.toml`: who logs in where.
+//!
+//! It holds passwords, so that nobody but its owner may read it; a file that others can read is
+//! not used at all, before anybody relies on it.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// Bytes of the file.
+const MAX_BYTES: u64 = 1 << 20;
+/// What the group and others may do: nothing.
+const FORBIDDEN_MODE: u32 = 0o077;
+
+/// The file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CredentialsFile {
+    /// Its entries.
+    #[serde(default)]
+    login: Vec<Login>,
+}
+
+/// Who logs in at a server or share.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Login {
+    /// The host as the URL names it, without regard to case.
+    pub(super) host: String,
+    /// The only share it is for; without it, all of the host.
+    pub(super) share: Option<String>,
+    /// The domain.
+    pub(super) domain: Option<String>,
+    /// The user: it is for this one only, and for whoever names none.
+    pub(super) user: Option<String>,
+    /// The password.
+    pub(super) password: Option<String>,
+    /// A file whose first line is the password.
+    pub(super) password_file: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Login {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Login")
+            .field("host", &self.host)
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}
+
+impl CredentialsFile {
+    /// Reads the file, if nobody else can.
+    pub(super) fn load(path: &Path) -> Result<Self, String> {
+        let mut file = File::open(path).map_err(|error| error.to_string())?;
+        let metadata = file.metadata().map_err(|error| error.to_string())?;
+        check_owner_and_mode(metadata.uid(), metadata.mode())?;
+        let mut text = String::new();
+        file.by_ref()
+            .take(MAX_BYTES)
+            .read_to_string(&mut text)
+            .map_err(|error| error.to_string())?;
+        toml::from_str(&text).map_err(|error| without_source(&error, &text))
+    }
+
+    /// The entry that fits best: one for the share before one for the whole host, one for the user
+    /// before one for anybody, and the first of those.
+    pub(super) fn find(
+        &self,
+        host: &str,
+        share: Option<&str>,
+        user: Option<&str>,
+    ) -> Option<&Login> {
+        let mut best: Option<(&Login, u8)> = None;
+        for login in &self.login {
+            let Some(rank) = login.rank(host, share, user) else {
+                continue;
+            };
+            if best.is_none_or(|(_, known)| rank > known) {
+                best = Some((login, rank));
+            }
+        }
+        best.map(|(login, _)| login)
+    }
+}
+
+impl Login {
+    /// How well it fits; none if it does not.
+    fn rank(&self, host: &str, share: Option<&str>, user: Option<&str>) -> Option<u8> {
+        if !self.host.eq_ignore_ascii_case(host) {
+            return None;
+        }
+        let share_rank = rank_of(self.share.as_deref(), share)?;
+        let user_rank = match (self.user.as_deref(), user) {
+            // Whoever names nobody takes the user of the entry.
+            (Some(_), None) => 1,
+            (own, wanted) => rank_of(own, wanted)?,
+        };
+        Some(share_rank * 2 + user_rank)
+    }
+}
+
+/// 1 for what is named and wanted, 0 for what is not named, none for what is named and not wanted.
+fn rank_of(own: Option<&str>, wanted: Option<&str>) -> Option<u8> {
+    match (own, wanted) {
+        (None, _) => Some(0),
+        (Some(own), Some(wanted)) if own.to_lowercase() == wanted.to_lowercase() => Some(1),
+        _ => None,
+    }
+}
+
+fn check_owner_and_mode(uid: u32, mode: u32) -> Result<(), String> {
+    let own = rustix::process::geteuid().as_raw();
+    if uid != own && uid != 0 {
+        return Err(format!("the file belongs to somebody else (user id {uid})"));
+    }
+    if mode & FORBIDDEN_MODE != 0 {
+        return Err(format!(
+            "others may read the passwords in it (mode {:04o}): chmod 600 it",
+            mode & 0o7777
+        ));
+    }
+    Ok(())
+}
+
+/// What is wrong and in which line, without the line: it may hold a password.
+fn without_source(error: &toml::de::Error, text: &str) -> String {
+    let line = error
+        .span()
+        .and_then(|span| text.get(..span.start))
+        .map_or(1, |before| before.matches('\n').count() + 1);
+    format!("line {line}: {}", error.message())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    const TEXT: &str = "\
+        [[login]]\nhost = \"nas\"\nuser = \"any\"\npassword = \"1\"\n\
+        [[login]]\nhost = \"nas\"\nshare = \"Data\"\nuser = \"alice\"\npassword = \"2\"\n\
+        [[login]]\nhost = \"nas\"\nuser = \"bob\"\ndomain = \"W\"\npassword_file = \"/p\"\n\
+        [[login]]\nhost = \"other\"\npassword = \"4\"\n";
+
+    fn load(text: &str, mode: u32) -> Result<CredentialsFile, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("credentials.toml");
+        fs::write(&path, text).expect("a file");
+        fs::set_permissions(&path, Permissions::from_mode(mode)).expect("a mode");
+        CredentialsFile::load(&path)
+    }
+
+    #[test]
+    fn the_entry_that_fits_best_is_taken() {
+        let file = load(TEXT, 0o600).expect("a file");
+        let user = |share, user| {
+            let login = file.find("NAS", share, user)?;
+            login.user.clone()
+        };
+        assert_eq!(user(None, None).as_deref(), Some("any"));
+        assert_eq!(user(Some("data"), None).as_deref(), Some("alice"));
+        assert_eq!(user(Some("data"), Some("bob")).as_deref(), Some("bob"));
+        assert_eq!(user(Some("data"), Some("Alice")).as_deref(), Some("alice"));
+        assert_eq!(user(None, Some("eve")), None);
+        let other = file.find("other", None, Some("eve")).expect("an entry");
+        assert_eq!(other.password.as_deref(), Some("4"));
+        assert!(file.find("elsewhere", None, None).is_none());
+    }
+
+    #[test]
+    fn a_file_that_others_may_read_is_not_used() {
+        for mode in [0o644, 0o640, 0o604, 0o660, 0o602] {
+            let error = load(TEXT, mode).expect_err("refused");
+            assert!(error.contains("chmod 600"), "{error}");
+        }
+        assert!(load(TEXT, 0o400).is_ok());
+        assert!(check_owner_and_mode(u32::MAX - 1, 0o600).is_err());
+    }
+
+    #[test]
+    fn a_mistake_is_told_without_the_password() {
+        let error = load("[[login]]\nhost = \"a\"\npasword = \"secret\"\n", 0o600);
+        let error = error.expect_err("a mistake");
+        assert!(error.starts_with("line 3: "), "{error}");
+        assert!(
+            error.contains("pasword") && !error.contains("secret"),
+            "{error}"
+        );
+        let shown = format!("{:?}", load(TEXT, 0o600).expect("a file"));
+        assert!(!shown.contains("password"), "{shown}");
+    }
+}

@@ -1,0 +1,91 @@
+//! `smbeam df`: the room that shares have.
+
+use clap::Args;
+use client::Wait as _;
+use serde::Serialize;
+
+use crate::connect::{ConnectArguments, Connector};
+use crate::describe::json;
+use crate::exit::{Outcome, Report};
+use crate::format;
+use crate::location::Url;
+use crate::output;
+
+/// What to ask for.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The shares.
+    #[arg(required = true, value_name = "URL")]
+    urls: Vec<Url>,
+    /// Sizes in KiB, MiB, GiB.
+    #[arg(short = 'H', long)]
+    human: bool,
+    /// An object of JSON in each line.
+    #[arg(long, conflicts_with = "human")]
+    json: bool,
+    #[command(flatten)]
+    connect: ConnectArguments,
+}
+
+/// A volume in JSON. Sizes in bytes.
+#[derive(Serialize)]
+struct Row {
+    share: String,
+    total: u64,
+    used: u64,
+    available: u64,
+    free: u64,
+    filesystem: String,
+    label: String,
+}
+
+/// Runs `smbeam df`.
+pub(crate) fn run(arguments: &Arguments, report: &Report) {
+    let connector = Connector::new(&arguments.connect);
+    if !arguments.json {
+        let (total, used, available) = ("bytes", "used", "available");
+        output::line(&format_args!(
+            "{total:>18} {used:>18} {available:>18} use%  share"
+        ));
+    }
+    for url in &arguments.urls {
+        report.take(df(arguments, &connector, url));
+        if report.is_over() {
+            break;
+        }
+    }
+}
+
+fn df(arguments: &Arguments, connector: &Connector, url: &Url) -> Outcome {
+    let remote = connector.remote(url)?;
+    let volume = remote.share.volume().wait().map_err(remote.failed())?;
+    let row = Row {
+        share: remote.root.to_string(),
+        total: volume.total,
+        used: volume.total.saturating_sub(volume.free),
+        available: volume.available,
+        free: volume.free,
+        filesystem: volume.filesystem,
+        label: volume.label,
+    };
+    match arguments.json {
+        true => output::line(&json(&row)),
+        false => output::line(&text(&row, arguments.human)),
+    }
+    Ok(())
+}
+
+fn text(row: &Row, human: bool) -> String {
+    let size = |bytes: u64| match human {
+        true => format::size(bytes),
+        false => bytes.to_string(),
+    };
+    let percent = (u128::from(row.used) * 100).div_ceil(u128::from(row.total.max(1)));
+    format!(
+        "{:>18} {:>18} {:>18} {percent:>3}%  {}",
+        size(row.total),
+        size(row.used),
+        size(row.available),
+        row.share
+    )
+}

@@ -1,0 +1,205 @@
+//! `smbeam find`: files by name, kind, size and time.
+
+use std::sync::Mutex;
+use std::time::SystemTime;
+
+use clap::{Args, ValueEnum};
+use globset::{GlobBuilder, GlobMatcher};
+
+use crate::connect::{ConnectArguments, Connector};
+use crate::describe::Described;
+use crate::exit::{Exit, Failure, Outcome, Report, lock};
+use crate::format::{parse_size, parse_time};
+use crate::location::{Url, encode};
+use crate::output::Lines;
+use crate::place::{Entry, Facts, Kind, Place};
+use crate::transfer::pool::{self, Queue};
+
+/// Folders that are listed at once.
+const WORKERS: usize = 16;
+/// Folders within folders. A server can pretend to have any number.
+const MAX_DEPTH: u32 = 512;
+
+/// What to look for. All that is given must be true of a file.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Where to look.
+    #[arg(required = true, value_name = "URL")]
+    urls: Vec<Url>,
+    /// The name matches: `*`, `?`, `[a-z]`, `{one,other}`. Case does not matter, as on the server.
+    #[arg(short, long, value_name = "PATTERN", value_parser = parse_pattern)]
+    name: Option<GlobMatcher>,
+    /// It is one of these.
+    #[arg(short = 't', long = "type", value_name = "KIND")]
+    kind: Option<KindChoice>,
+    /// At least so large.
+    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    min_size: Option<u64>,
+    /// At most so large.
+    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    max_size: Option<u64>,
+    /// Written to at this time or later: 2026-01-31, 2026-01-31T12:00:00, with Z, or @seconds.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    newer: Option<SystemTime>,
+    /// Last written to before this time.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    older: Option<SystemTime>,
+    /// So many levels only.
+    #[arg(short = 'L', long, value_name = "N")]
+    level: Option<u32>,
+    /// An object of JSON in each line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connect: ConnectArguments,
+}
+
+/// A kind of file, for clap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum KindChoice {
+    /// A file.
+    #[value(alias = "f")]
+    File,
+    /// A folder.
+    #[value(aliases = ["d", "directory"])]
+    Folder,
+    /// A link.
+    #[value(alias = "l")]
+    Link,
+}
+
+fn parse_pattern(text: &str) -> Result<GlobMatcher, String> {
+    GlobBuilder::new(text)
+        .case_insensitive(true)
+        .literal_separator(true)
+        .build()
+        .map(|glob| glob.compile_matcher())
+        .map_err(|error| error.to_string())
+}
+
+impl Arguments {
+    fn matches(&self, name: &str, facts: &Facts) -> bool {
+        let is_kind = |choice: KindChoice| match choice {
+            KindChoice::File => facts.kind == Kind::File,
+            KindChoice::Folder => facts.kind == Kind::Folder,
+            KindChoice::Link => facts.kind == Kind::Link,
+        };
+        self.name.as_ref().is_none_or(|glob| glob.is_match(name))
+            && self.kind.is_none_or(is_kind)
+            && self.min_size.is_none_or(|size| facts.size >= size)
+            && self.max_size.is_none_or(|size| facts.size <= size)
+            && self.newer.is_none_or(|time| facts.written >= time)
+            && self.older.is_none_or(|time| facts.written < time)
+    }
+}
+
+struct Job {
+    folder: Place,
+    depth: u32,
+}
+
+/// Runs `smbeam find`.
+pub(crate) fn run(arguments: &Arguments, report: &Report) {
+    let connector = Connector::new(&arguments.connect);
+    let lines = Mutex::new(Lines::new());
+    for url in &arguments.urls {
+        report.take(find(arguments, &connector, url, report, &lines));
+        if report.is_over() {
+            break;
+        }
+    }
+}
+
+fn find(
+    arguments: &Arguments,
+    connector: &Connector,
+    url: &Url,
+    report: &Report,
+    lines: &Mutex<Lines>,
+) -> Outcome {
+    let folder = connector.place_of(url)?;
+    let facts = folder.facts(true)?;
+    if !facts.is_folder() {
+        let name = folder.name().unwrap_or_default();
+        if arguments.matches(&name, &facts) {
+            tell(arguments, &folder.to_string(), &facts, lines);
+        }
+        return Ok(());
+    }
+    let first = vec![Job { folder, depth: 1 }];
+    pool::run(WORKERS, first, &|job, queue: &Queue<Job>| {
+        if report.is_over() {
+            return;
+        }
+        if let Err(failure) = search(arguments, &job, queue, report, lines) {
+            report.failed(&failure);
+        }
+        lock(lines).flush();
+    });
+    Ok(())
+}
+
+fn search(
+    arguments: &Arguments,
+    job: &Job,
+    queue: &Queue<Job>,
+    report: &Report,
+    lines: &Mutex<Lines>,
+) -> Outcome {
+    if job.depth > MAX_DEPTH {
+        let reason = "too many folders within folders";
+        return Err(Failure::new(Exit::Failed, &job.folder, reason));
+    }
+    job.folder.list(false, &mut |entry| {
+        let done = entry.and_then(|entry| look_at(arguments, job, &entry, queue, lines));
+        if let Err(failure) = done {
+            report.failed(&failure);
+        }
+        !report.is_over()
+    })
+}
+
+fn look_at(
+    arguments: &Arguments,
+    job: &Job,
+    entry: &Entry,
+    queue: &Queue<Job>,
+    lines: &Mutex<Lines>,
+) -> Outcome {
+    if arguments.matches(&entry.name, &entry.facts) {
+        let path = format!("{}/{}", job.folder, encode(&entry.name));
+        tell(arguments, &path, &entry.facts, lines);
+    }
+    if entry.facts.is_folder() && job.depth < arguments.level.unwrap_or(u32::MAX) {
+        let folder = job.folder.listed(&entry.name);
+        queue.push_folder(Job {
+            folder: folder.map_err(|error| Failure::name(&job.folder, error))?,
+            depth: job.depth + 1,
+        });
+    }
+    Ok(())
+}
+
+fn tell(arguments: &Arguments, path: &str, facts: &Facts, lines: &Mutex<Lines>) {
+    match arguments.json {
+        true => lock(lines).line(&Described::new(path, facts).line()),
+        false => lock(lines).line(&path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_those_of_a_shell() {
+        let matches =
+            |pattern: &str, name: &str| parse_pattern(pattern).expect("a pattern").is_match(name);
+        assert!(matches("*.TXT", "a.txt"));
+        assert!(matches("a?c", "abc") && !matches("a?c", "ac"));
+        assert!(matches("[a-c]*.{rs,toml}", "b.rs"));
+        assert!(!matches("*.rs", "b.rsx"));
+        assert!(matches("*", ".hidden"));
+        assert!(parse_pattern("[a").is_err());
+    }
+}

@@ -1,0 +1,229 @@
+//! Figures, times and attributes for readers, people and programs.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use client::FileAttributes;
+use jiff::{Timestamp, tz::TimeZone};
+
+/// The letters of the attributes, in the order in which Windows shows them.
+const ATTRIBUTE_LETTERS: [(FileAttributes, char); 11] = [
+    (FileAttributes::DIRECTORY, 'd'),
+    (FileAttributes::ARCHIVE, 'a'),
+    (FileAttributes::READONLY, 'r'),
+    (FileAttributes::HIDDEN, 'h'),
+    (FileAttributes::SYSTEM, 's'),
+    (FileAttributes::REPARSE_POINT, 'l'),
+    (FileAttributes::COMPRESSED, 'c'),
+    (FileAttributes::ENCRYPTED, 'e'),
+    (FileAttributes::SPARSE_FILE, 'p'),
+    (FileAttributes::OFFLINE, 'o'),
+    (FileAttributes::TEMPORARY, 't'),
+];
+
+/// A size in powers of 1,024 with at most four digits: `512`, `1.5 KiB`, `20 GiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 7] = ["", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"];
+    let mut unit = 0;
+    let mut scaled = bytes as f64;
+    while scaled >= 1023.5 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 || scaled >= 9.95 {
+        format!("{scaled:.0}{}", UNITS[unit])
+    } else {
+        format!("{scaled:.1}{}", UNITS[unit])
+    }
+}
+
+/// Bytes in a time as a rate.
+pub(crate) fn rate(bytes: u64, time: Duration) -> String {
+    let seconds = time.as_secs_f64().max(1e-6);
+    format!("{}/s", size((bytes as f64 / seconds) as u64))
+}
+
+/// A time as a clock on this machine's wall would have shown it.
+pub(crate) fn local_time(time: SystemTime) -> String {
+    timestamp(time).map_or_else(
+        || "-".into(),
+        |time| {
+            time.to_zoned(TimeZone::system())
+                .strftime("%Y-%m-%d %H:%M:%S")
+                .to_string()
+        },
+    )
+}
+
+/// A time of UTC with all its digits, for programs. RFC 3339
+pub(crate) fn utc_time(time: SystemTime) -> String {
+    timestamp(time).map_or_else(|| "-".into(), |time| time.to_string())
+}
+
+fn timestamp(time: SystemTime) -> Option<Timestamp> {
+    Timestamp::try_from(time).ok()
+}
+
+/// Reads a point in time: RFC 3339, a date and time of this machine's zone, or `@seconds`.
+pub(crate) fn parse_time(text: &str) -> Result<SystemTime, String> {
+    if let Some(seconds) = text.strip_prefix('@') {
+        let seconds: u64 = seconds
+            .parse()
+            .map_err(|_| "want @ and seconds since 1970")?;
+        return UNIX_EPOCH
+            .checked_add(Duration::from_secs(seconds))
+            .ok_or_else(|| "too late".into());
+    }
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Ok(time.into());
+    }
+    let civil: jiff::civil::DateTime = text
+        .parse()
+        .map_err(|_| "want 2026-01-31, 2026-01-31T12:00:00, the same with Z, or @seconds")?;
+    civil
+        .to_zoned(TimeZone::system())
+        .map(|zoned| zoned.timestamp().into())
+        .map_err(|error| error.to_string())
+}
+
+/// Reads a number of bytes: `4096`, `64k`, `1MiB`, `2G`; all in powers of 1,024.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    const WANTED: &str = "want a number of bytes, such as 4096, 64k, 1MiB or 2G";
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let number: u64 = text[..end].parse().map_err(|_| WANTED)?;
+    let unit = text[end..].trim().to_ascii_lowercase();
+    let shift = match unit.trim_end_matches("ib").trim_end_matches('b') {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err(WANTED.into()),
+    };
+    number
+        .checked_mul(1 << shift)
+        .ok_or_else(|| "more than there can be".into())
+}
+
+/// Attributes as a column of letters.
+pub(crate) fn attributes(attributes: FileAttributes) -> String {
+    ATTRIBUTE_LETTERS
+        .iter()
+        .map(
+            |(attribute, letter)| match attributes.contains(*attribute) {
+                true => *letter,
+                false => '-',
+            },
+        )
+        .collect()
+}
+
+/// The attributes by their names in the specification. \[MS-FSCC\] 2.6
+pub(crate) fn attribute_names(attributes: FileAttributes) -> Vec<&'static str> {
+    let names = [
+        (FileAttributes::READONLY, "readonly"),
+        (FileAttributes::HIDDEN, "hidden"),
+        (FileAttributes::SYSTEM, "system"),
+        (FileAttributes::DIRECTORY, "directory"),
+        (FileAttributes::ARCHIVE, "archive"),
+        (FileAttributes::NORMAL, "normal"),
+        (FileAttributes::TEMPORARY, "temporary"),
+        (FileAttributes::SPARSE_FILE, "sparse_file"),
+        (FileAttributes::REPARSE_POINT, "reparse_point"),
+        (FileAttributes::COMPRESSED, "compressed"),
+        (FileAttributes::OFFLINE, "offline"),
+        (FileAttributes::ENCRYPTED, "encrypted"),
+    ];
+    names
+        .into_iter()
+        .filter(|(attribute, _)| attributes.contains(*attribute))
+        .map(|(_, name)| name)
+        .collect()
+}
+
+/// A name for a terminal: what a terminal would obey is escaped.
+pub(crate) fn name(name: &str) -> String {
+    if name.chars().any(char::is_control) {
+        return name.escape_debug().to_string();
+    }
+    name.to_owned()
+}
+
+/// `1 file`, `2 files`.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_short() {
+        for (bytes, text) in [
+            (0, "0"),
+            (1023, "1023"),
+            (1024, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            (10 * 1024, "10 KiB"),
+            (1024 * 1024 - 1, "1.0 MiB"),
+            (2 << 30, "2.0 GiB"),
+            (u64::MAX, "16 EiB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn sizes_are_read() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("64k", 65_536),
+            ("64KiB", 65_536),
+            ("1MB", 1 << 20),
+            ("2 G", 2 << 30),
+            ("1t", 1 << 40),
+            ("7b", 7),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "k", "-1", "1x", "1.5k", "99999999999T"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_read_and_written() {
+        let time = parse_time("2026-01-31T12:00:00.1234567Z").expect("a time");
+        assert_eq!(utc_time(time), "2026-01-31T12:00:00.1234567Z");
+        let time = parse_time("@1").expect("a time");
+        assert_eq!(utc_time(time), "1970-01-01T00:00:01Z");
+        let time = parse_time("2026-01-31T12:00:00").expect("a time");
+        assert_eq!(local_time(time), "2026-01-31 12:00:00");
+        assert!(parse_time("2026-01-31").is_ok());
+        assert!(parse_time("yesterday").is_err());
+        assert!(parse_time("@-1").is_err());
+    }
+
+    #[test]
+    fn attributes_have_letters_and_names() {
+        let all = FileAttributes::DIRECTORY | FileAttributes::HIDDEN;
+        assert_eq!(attributes(all), "d--h-------");
+        assert_eq!(attribute_names(all), ["hidden", "directory"]);
+    }
+
+    #[test]
+    fn terminals_are_not_commanded() {
+        assert_eq!(name("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
+        assert_eq!(name("\u{e4} b"), "\u{e4} b");
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!(count(1, "file"), "1 file");
+        assert_eq!(count(0, "file"), "0 files");
+    }
+}

@@ -1,0 +1,74 @@
+//! `smbeam mv`: another name in the same share.
+
+use clap::Args;
+
+use crate::connect::{ConnectArguments, Connector, is_one_session};
+use crate::exit::{Failure, Outcome, Report};
+use crate::location::Url;
+use crate::names::folded;
+use crate::place::{Place, Remote};
+
+/// What to rename.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Files or folders, and where they go: a new name for one, or a folder for any number.
+    #[arg(required = true, num_args = 2.., value_name = "URL")]
+    urls: Vec<Url>,
+    /// Leave a file alone that has the name already.
+    #[arg(short, long)]
+    no_clobber: bool,
+    #[command(flatten)]
+    connect: ConnectArguments,
+}
+
+/// Runs `smbeam mv`.
+pub(crate) fn run(arguments: &Arguments, report: &Report) {
+    let connector = Connector::new(&arguments.connect);
+    let Some((target, sources)) = arguments.urls.split_last() else {
+        return;
+    };
+    let (target, is_folder) = match target_of(&connector, target, sources) {
+        Ok(target) => target,
+        Err(failure) => return report.failed(&failure),
+    };
+    for source in sources {
+        let moved = connector
+            .remote(source)
+            .and_then(|source| rename(&source, &target, is_folder, !arguments.no_clobber));
+        report.take(moved);
+        if report.is_over() {
+            break;
+        }
+    }
+}
+
+fn target_of(connector: &Connector, url: &Url, sources: &[Url]) -> Outcome<(Remote, bool)> {
+    let share = |url: &Url| url.share.as_deref().map(folded);
+    let is_other = |source: &&Url| !is_one_session(source, url) || share(source) != share(url);
+    if let Some(source) = sources.iter().find(is_other) {
+        let reason = "the target is in another share: use cp, then rm";
+        return Err(Failure::usage(source, reason));
+    }
+    let remote = connector.remote(url)?;
+    let facts = Place::Remote(remote.clone()).look(true)?;
+    let is_folder = facts.is_some_and(|facts| facts.is_folder());
+    if !is_folder && (sources.len() > 1 || url.is_folder) {
+        return Err(Failure::usage(url, "not a folder"));
+    }
+    Ok((remote, is_folder))
+}
+
+fn rename(source: &Remote, target: &Remote, into_folder: bool, replace: bool) -> Outcome {
+    if source.path.is_empty() {
+        return Err(Failure::usage(
+            source,
+            "the root of a share cannot be moved",
+        ));
+    }
+    // The same name with other letters large or small names the folder itself.
+    if !into_folder || source.is_same_file(target) {
+        return source.rename(target, replace);
+    }
+    let name = source.path.rsplit('/').next().unwrap_or_default();
+    source.rename(&target.below(name), replace)
+}

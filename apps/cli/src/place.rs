@@ -1,0 +1,271 @@
+//! A file or folder, here or on a server, and what both sides can do with one.
+
+mod local;
+mod remote;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use client::FileAttributes;
+
+pub(crate) use local::facts_of as local_facts;
+pub(crate) use remote::{Remote, changes, facts_of};
+
+use crate::exit::{Failure, Outcome};
+use crate::location::shown;
+use crate::names::{self, NameError};
+
+/// A path on one of the sides.
+#[derive(Clone)]
+pub(crate) enum Place {
+    /// On this machine.
+    Local(PathBuf),
+    /// On a server.
+    Remote(Remote),
+}
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Bytes.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link, or another reparse point.
+    Link,
+    /// A device, socket or pipe.
+    Other,
+}
+
+/// What is known of a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    /// What it is.
+    pub(crate) kind: Kind,
+    /// Bytes.
+    pub(crate) size: u64,
+    /// Bytes on disk.
+    pub(crate) allocation: u64,
+    /// Birth, where it is known.
+    pub(crate) created: Option<SystemTime>,
+    /// Last access.
+    pub(crate) accessed: SystemTime,
+    /// Last write.
+    pub(crate) written: SystemTime,
+    /// Last change of metadata.
+    pub(crate) changed: SystemTime,
+    /// DOS attributes; those of a local file are what can be known of it.
+    pub(crate) attributes: FileAttributes,
+    /// What the file system knows it by.
+    pub(crate) file_id: Option<u64>,
+}
+
+/// An entry of a folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// Its name.
+    pub(crate) name: String,
+    /// What is known of it.
+    pub(crate) facts: Facts,
+}
+
+/// Bytes on disk may be less than the size for other reasons than holes: what a file system packs.
+const PACKED_BYTES: u64 = 64 * 1024;
+
+impl Facts {
+    /// Whether it is a folder.
+    pub(crate) fn is_folder(&self) -> bool {
+        self.kind == Kind::Folder
+    }
+
+    /// Whether it may have holes that are worth looking for.
+    pub(crate) fn may_have_holes(&self) -> bool {
+        self.attributes.contains(FileAttributes::SPARSE_FILE)
+            || self.allocation.saturating_add(PACKED_BYTES) <= self.size
+    }
+}
+
+impl Kind {
+    /// A word for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Folder => "folder",
+            Self::Link => "link",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl Place {
+    /// Whether it is on a server.
+    pub(crate) fn is_remote(&self) -> bool {
+        matches!(self, Self::Remote(_))
+    }
+
+    /// The last component, if there is one.
+    pub(crate) fn name(&self) -> Option<String> {
+        match self {
+            Self::Local(path) => path
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned()),
+            Self::Remote(remote) => {
+                let name = remote.path.rsplit('/').next().unwrap_or_default();
+                (!name.is_empty()).then(|| name.to_owned())
+            }
+        }
+    }
+
+    /// The name that a copy of it gets: the share's for the root of a share.
+    pub(crate) fn name_or_share(&self) -> Outcome<String> {
+        let name = match self {
+            Self::Local(path) => match path.canonicalize() {
+                // `.` and `..` have names, too.
+                Ok(path) if path.file_name().is_none() => None,
+                Ok(canonical) => path
+                    .file_name()
+                    .or(canonical.file_name())
+                    .map(std::ffi::OsStr::to_os_string),
+                Err(error) => return Err(Failure::local(self, &error)),
+            },
+            Self::Remote(remote) => self
+                .name()
+                .or_else(|| remote.root.share.clone())
+                .map(Into::into),
+        };
+        let name = name.ok_or_else(|| Failure::usage(self, "it has no name"))?;
+        name.into_string()
+            .map_err(|_| Failure::name(self, NameError::NotUtf8))
+    }
+
+    /// What is called `name` in this folder, if that is a name on this side.
+    pub(crate) fn join(&self, name: &str) -> Result<Self, NameError> {
+        match self {
+            Self::Local(path) => Ok(Self::Local(path.join(names::from_server(name)?))),
+            Self::Remote(remote) => Ok(Self::Remote(remote.join(names::to_server(name.as_ref())?))),
+        }
+    }
+
+    /// What a listing of this folder called `name`. Unlike [`Self::join`] it takes what there is,
+    /// as long as it is one component.
+    pub(crate) fn listed(&self, name: &str) -> Result<Self, NameError> {
+        match self {
+            Self::Local(path) => Ok(Self::Local(path.join(names::from_server(name)?))),
+            Self::Remote(remote) => Ok(Self::Remote(remote.join(names::from_server(name)?))),
+        }
+    }
+
+    /// The same with something behind its name.
+    pub(crate) fn sibling(&self, name: &str) -> Self {
+        match self {
+            Self::Local(path) => Self::Local(path.with_file_name(name)),
+            Self::Remote(remote) => Self::Remote(remote.sibling(name)),
+        }
+    }
+
+    /// What is known of it; none if there is no such file. Links are followed if `follow` says so.
+    pub(crate) fn look(&self, follow: bool) -> Outcome<Option<Facts>> {
+        match self {
+            Self::Local(path) => local::look(path, follow),
+            Self::Remote(remote) => remote.look(),
+        }
+    }
+
+    /// What is known of it; it must be there.
+    pub(crate) fn facts(&self, follow: bool) -> Outcome<Facts> {
+        self.look(follow)?.ok_or_else(|| self.missing())
+    }
+
+    fn missing(&self) -> Failure {
+        let reason = match self {
+            Self::Local(_) => "No such file or directory".to_owned(),
+            Self::Remote(_) => crate::exit::told(wire::Status::OBJECT_NAME_NOT_FOUND),
+        };
+        Failure::new(crate::exit::Exit::NotFound, self, reason)
+    }
+
+    /// Tells `each` of the entries until it says that it has enough. An entry that cannot be told
+    /// of is a failure of its own.
+    pub(crate) fn list(
+        &self,
+        follow: bool,
+        each: &mut dyn FnMut(Outcome<Entry>) -> bool,
+    ) -> Outcome {
+        match self {
+            Self::Local(path) => local::list(path, follow, each),
+            Self::Remote(remote) => remote.list(each),
+        }
+    }
+
+    /// Makes a folder; one that is there already will do. Says whether it is new.
+    pub(crate) fn make_folder(&self) -> Outcome<bool> {
+        match self {
+            Self::Local(path) => local::make_folder(path),
+            Self::Remote(remote) => remote.make_folder(),
+        }
+    }
+
+    /// Makes a folder and all that it is in.
+    pub(crate) fn make_folders(&self) -> Outcome {
+        match self {
+            Self::Local(path) => {
+                std::fs::create_dir_all(path).map_err(|error| Failure::local(&shown(path), &error))
+            }
+            Self::Remote(remote) => remote.make_folders(),
+        }
+    }
+
+    /// Removes a file or link, or a folder that is empty.
+    pub(crate) fn remove(&self, kind: Kind) -> Outcome {
+        match self {
+            Self::Local(path) => local::remove(path, kind),
+            Self::Remote(remote) => remote.remove(kind),
+        }
+    }
+
+    /// Gives it another name on the same side, over a file that has it.
+    pub(crate) fn rename_over(&self, target: &Self) -> Outcome {
+        match (self, target) {
+            (Self::Local(from), Self::Local(to)) => {
+                std::fs::rename(from, to).map_err(|error| Failure::local(&shown(to), &error))
+            }
+            (Self::Remote(from), Self::Remote(to)) => from.rename(to, true),
+            _ => Err(Failure::usage(target, "on another side")),
+        }
+    }
+
+    /// Gives it the times (and, on a server, the attributes) that `facts` say.
+    pub(crate) fn set_facts(&self, facts: &Facts, source_is_remote: bool) -> Outcome {
+        match self {
+            Self::Local(path) => local::set_facts(path, facts, source_is_remote),
+            Self::Remote(remote) => remote.set_facts(facts, source_is_remote),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(path) => f.write_str(&shown(path)),
+            Self::Remote(remote) => remote.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_a_lying_server_stay_in_the_folder() {
+        let folder = Place::Local("/target".into());
+        for name in ["..", "../x", "/etc/passwd", "a/../../x", "a\\b", "", "x\0"] {
+            assert!(folder.join(name).is_err(), "{name:?}");
+            assert!(folder.listed(name).is_err(), "{name:?}");
+        }
+        let inside = folder.join("x").expect("a name");
+        assert_eq!(inside.to_string(), "/target/x");
+        assert_eq!(inside.sibling("y").to_string(), "/target/y");
+    }
+}

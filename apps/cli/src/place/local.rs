@@ -1,0 +1,207 @@
+//! Files of this machine.
+
+use std::fs::{self, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use client::FileAttributes;
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
+
+use super::{Entry, Facts, Kind};
+use crate::exit::{Failure, Outcome};
+use crate::location::shown;
+use crate::names::NameError;
+
+/// Bytes of a block as stat counts them. stat(2)
+const BLOCK_BYTES: u64 = 512;
+/// The bits that let somebody write.
+const WRITE_MODE: u32 = 0o222;
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> Failure {
+    move |error| Failure::local(&shown(path), &error)
+}
+
+/// What the kernel says of a file.
+pub(crate) fn facts_of(metadata: &Metadata) -> Facts {
+    let kind = match metadata.file_type() {
+        kind if kind.is_file() => Kind::File,
+        kind if kind.is_dir() => Kind::Folder,
+        kind if kind.is_symlink() => Kind::Link,
+        _ => Kind::Other,
+    };
+    let mut attributes = FileAttributes::NONE;
+    if kind == Kind::Folder {
+        attributes |= FileAttributes::DIRECTORY;
+    }
+    if metadata.mode() & WRITE_MODE == 0 {
+        attributes |= FileAttributes::READONLY;
+    }
+    Facts {
+        kind,
+        size: metadata.len(),
+        allocation: metadata.blocks().saturating_mul(BLOCK_BYTES),
+        created: metadata.created().ok(),
+        accessed: metadata.accessed().unwrap_or(UNIX_EPOCH),
+        written: metadata.modified().unwrap_or(UNIX_EPOCH),
+        changed: time_of(metadata.ctime(), metadata.ctime_nsec()),
+        attributes,
+        file_id: Some(metadata.ino()),
+    }
+}
+
+fn time_of(seconds: i64, nanoseconds: i64) -> SystemTime {
+    let part = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(0));
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let base = if seconds < 0 {
+        UNIX_EPOCH.checked_sub(whole)
+    } else {
+        UNIX_EPOCH.checked_add(whole)
+    };
+    base.and_then(|base| base.checked_add(part))
+        .unwrap_or(UNIX_EPOCH)
+}
+
+pub(super) fn look(path: &Path, follow: bool) -> Outcome<Option<Facts>> {
+    let metadata = if follow {
+        fs::metadata(path)
+    } else {
+        fs::symlink_metadata(path)
+    };
+    match metadata {
+        Ok(metadata) => Ok(Some(facts_of(&metadata))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(path)(error)),
+    }
+}
+
+pub(super) fn list(
+    path: &Path,
+    follow: bool,
+    each: &mut dyn FnMut(Outcome<Entry>) -> bool,
+) -> Outcome {
+    for entry in fs::read_dir(path).map_err(failed(path))? {
+        let entry = entry.map_err(failed(path))?;
+        if !each(entry_of(&entry, follow)) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn entry_of(entry: &fs::DirEntry, follow: bool) -> Outcome<Entry> {
+    let path = entry.path();
+    let name = entry
+        .file_name()
+        .into_string()
+        .map_err(|_| Failure::name(&shown(&path), NameError::NotUtf8))?;
+    let mut metadata = entry.metadata().map_err(failed(&path))?;
+    if follow && metadata.is_symlink() {
+        metadata = fs::metadata(&path).map_err(failed(&path))?;
+    }
+    Ok(Entry {
+        name,
+        facts: facts_of(&metadata),
+    })
+}
+
+pub(super) fn make_folder(path: &Path) -> Outcome<bool> {
+    match fs::create_dir(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(false),
+        Err(error) => Err(failed(path)(error)),
+    }
+}
+
+pub(super) fn remove(path: &Path, kind: Kind) -> Outcome {
+    match kind {
+        Kind::Folder => fs::remove_dir(path),
+        _ => fs::remove_file(path),
+    }
+    .map_err(failed(path))
+}
+
+pub(super) fn set_facts(path: &Path, facts: &Facts, source_is_remote: bool) -> Outcome {
+    let times = timestamps(Some(facts.accessed), Some(facts.written));
+    utimensat(CWD, path, &times, AtFlags::empty())
+        .map_err(|error| Failure::local(&shown(path), &error.into()))?;
+    let is_read_only = facts.attributes.contains(FileAttributes::READONLY);
+    // Of a folder READONLY says nothing about what may be done with it. [MS-FSCC] 2.6
+    if source_is_remote && is_read_only && !facts.is_folder() {
+        let mode = fs::metadata(path).map_err(failed(path))?.mode();
+        fs::set_permissions(path, Permissions::from_mode(mode & !WRITE_MODE))
+            .map_err(failed(path))?;
+    }
+    Ok(())
+}
+
+/// Times for the kernel; none leaves one as it is.
+pub(super) fn timestamps(accessed: Option<SystemTime>, written: Option<SystemTime>) -> Timestamps {
+    Timestamps {
+        last_access: timespec(accessed),
+        last_modification: timespec(written),
+    }
+}
+
+fn timespec(time: Option<SystemTime>) -> Timespec {
+    let omit = Timespec {
+        tv_sec: 0,
+        tv_nsec: UTIME_OMIT,
+    };
+    let Some(time) = time else { return omit };
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => Timespec {
+            tv_sec: i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(after.subsec_nanos()),
+        },
+        Err(error) => {
+            let before = error.duration();
+            let seconds = i64::try_from(before.as_secs()).unwrap_or(i64::MAX);
+            match before.subsec_nanos() {
+                0 => Timespec {
+                    tv_sec: -seconds,
+                    tv_nsec: 0,
+                },
+                part => Timespec {
+                    tv_sec: -seconds - 1,
+                    tv_nsec: 1_000_000_000 - i64::from(part),
+                },
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_1970_are_times() {
+        let early = UNIX_EPOCH - Duration::new(1, 250_000_000);
+        let spec = timespec(Some(early));
+        assert_eq!((spec.tv_sec, spec.tv_nsec), (-2, 750_000_000));
+        assert_eq!(time_of(spec.tv_sec, spec.tv_nsec), early);
+        assert_eq!(timespec(None).tv_nsec, UTIME_OMIT);
+    }
+
+    #[test]
+    fn times_are_set_and_seen() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x");
+        fs::write(&path, "text").expect("a file");
+        let mut facts = look(&path, true).expect("a look").expect("a file");
+        assert_eq!((facts.kind, facts.size), (Kind::File, 4));
+        facts.written = UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_700);
+        facts.attributes = FileAttributes::READONLY;
+        set_facts(&path, &facts, true).expect("times");
+        let again = look(&path, true).expect("a look").expect("a file");
+        assert_eq!(again.written, facts.written);
+        assert!(again.attributes.contains(FileAttributes::READONLY));
+        assert!(
+            look(&folder.path().join("y"), true)
+                .expect("a look")
+                .is_none()
+        );
+    }
+}

@@ -1,0 +1,252 @@
+//! How far a transfer is: a bar with rate and time left on a terminal, one line at the end
+//! elsewhere.
+
+use std::io::IsTerminal as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use crate::exit::Report;
+use crate::format;
+
+/// How often the bar is drawn.
+const TICK: Duration = Duration::from_millis(100);
+const TEMPLATE: &str = "{bar:24} {percent:>3}% {bytes}/{total_bytes} {binary_bytes_per_sec} \
+     {eta} left  {msg}";
+
+/// What is told of a transfer.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArguments {
+    /// Say nothing but what went wrong.
+    #[arg(short, long)]
+    quiet: bool,
+    /// Name each file that is done.
+    #[arg(short, long, conflicts_with = "quiet")]
+    verbose: bool,
+    /// Say at the end as JSON what was done.
+    #[arg(long, conflicts_with = "quiet")]
+    json: bool,
+}
+
+/// What was done so far, and a bar that shows it.
+pub(crate) struct Progress {
+    output: OutputArguments,
+    start: Instant,
+    bar: Option<ProgressBar>,
+    counts: Counts,
+}
+
+/// What was done and what is known to be left.
+#[derive(Debug, Default)]
+struct Counts {
+    files: AtomicU64,
+    bytes: AtomicU64,
+    files_found: AtomicU64,
+    bytes_found: AtomicU64,
+    folders: AtomicU64,
+    skipped: AtomicU64,
+    removed: AtomicU64,
+}
+
+/// The sum at the end.
+#[derive(Serialize)]
+struct Summary {
+    files: u64,
+    bytes: u64,
+    folders: u64,
+    unchanged: u64,
+    removed: u64,
+    failed: u64,
+    seconds: f64,
+}
+
+impl Progress {
+    /// A transfer begins now.
+    pub(crate) fn start(output: OutputArguments, report: &Report) -> Self {
+        let shows = !output.quiet && std::io::stderr().is_terminal();
+        let bar = shows.then(new_bar);
+        if let Some(bar) = &bar {
+            let through = bar.clone();
+            report.print_through(Some(Box::new(move |line| {
+                through.suspend(|| eprintln!("{line}"));
+            })));
+        }
+        Self {
+            output,
+            start: Instant::now(),
+            bar,
+            counts: Counts::default(),
+        }
+    }
+
+    /// A file of so many bytes is to be transferred.
+    pub(crate) fn found(&self, bytes: u64) {
+        let files = add(&self.counts.files_found, 1);
+        let total = add(&self.counts.bytes_found, bytes);
+        if let Some(bar) = &self.bar {
+            bar.set_length(total);
+            self.show_files(bar, files);
+        }
+    }
+
+    fn show_files(&self, bar: &ProgressBar, found: u64) {
+        if found > 1 {
+            let done = self.counts.files.load(Ordering::Relaxed);
+            bar.set_message(format!("{done}/{found} files"));
+        }
+    }
+
+    /// Bytes have arrived.
+    pub(crate) fn moved(&self, bytes: u64) {
+        add(&self.counts.bytes, bytes);
+        if let Some(bar) = &self.bar {
+            bar.inc(bytes);
+        }
+    }
+
+    /// Bytes that are there already, from a transfer that broke, or as holes.
+    pub(crate) fn spared(&self, bytes: u64) {
+        if let Some(bar) = &self.bar {
+            bar.inc(bytes);
+        }
+    }
+
+    /// A file is done.
+    pub(crate) fn file_done(&self, name: &dyn std::fmt::Display) {
+        add(&self.counts.files, 1);
+        if let Some(bar) = &self.bar {
+            self.show_files(bar, self.counts.files_found.load(Ordering::Relaxed));
+        }
+        self.tell(name);
+    }
+
+    /// A file is as it should be.
+    pub(crate) fn unchanged(&self) {
+        add(&self.counts.skipped, 1);
+    }
+
+    /// A folder was made.
+    pub(crate) fn folder_made(&self) {
+        add(&self.counts.folders, 1);
+    }
+
+    /// Something was removed.
+    pub(crate) fn removed(&self, name: &dyn std::fmt::Display) {
+        add(&self.counts.removed, 1);
+        self.tell(&format_args!("removed {name}"));
+    }
+
+    /// Names something where that is asked for.
+    fn tell(&self, text: &dyn std::fmt::Display) {
+        if self.output.verbose {
+            self.say(text);
+        }
+    }
+
+    /// Writes a line about what is done, not about what went wrong.
+    pub(crate) fn say(&self, text: &dyn std::fmt::Display) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("{text}")),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    /// The end: the sum.
+    pub(crate) fn finish(&self, report: &Report) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+            report.print_through(None);
+        }
+        let time = self.start.elapsed();
+        let summary = self.summary(report, time);
+        if self.output.json {
+            match serde_json::to_string(&summary) {
+                Ok(text) => crate::output::line(&text),
+                Err(error) => report.note(&error.to_string()),
+            }
+        } else if !self.output.quiet {
+            eprintln!("{}", summary.line(time));
+        }
+    }
+
+    fn summary(&self, report: &Report, time: Duration) -> Summary {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counts = &self.counts;
+        Summary {
+            files: count(&counts.files),
+            bytes: count(&counts.bytes),
+            folders: count(&counts.folders),
+            unchanged: count(&counts.skipped),
+            removed: count(&counts.removed),
+            failed: report.failures(),
+            seconds: time.as_secs_f64(),
+        }
+    }
+}
+
+impl Summary {
+    fn line(&self, time: Duration) -> String {
+        let mut line = format!(
+            "{}, {} in {:.1} s ({})",
+            format::count(self.files, "file"),
+            format::size(self.bytes),
+            self.seconds,
+            format::rate(self.bytes, time)
+        );
+        for (count, word) in [
+            (self.unchanged, "unchanged"),
+            (self.removed, "removed"),
+            (self.failed, "failed"),
+        ] {
+            if count > 0 {
+                line.push_str(&format!(", {count} {word}"));
+            }
+        }
+        line
+    }
+}
+
+fn add(counter: &AtomicU64, more: u64) -> u64 {
+    counter.fetch_add(more, Ordering::Relaxed) + more
+}
+
+fn new_bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_is_one_line() {
+        let mut summary = Summary {
+            files: 12,
+            bytes: 3 << 30,
+            folders: 2,
+            unchanged: 0,
+            removed: 0,
+            failed: 0,
+            seconds: 2.0,
+        };
+        let time = Duration::from_secs(2);
+        assert_eq!(summary.line(time), "12 files, 3.0 GiB in 2.0 s (1.5 GiB/s)");
+        summary.failed = 1;
+        summary.unchanged = 7;
+        assert!(summary.line(time).ends_with("7 unchanged, 1 failed"));
+    }
+
+    #[test]
+    fn the_bar_has_a_form() {
+        assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
+    }
+}

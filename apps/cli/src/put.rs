@@ -1,0 +1,35 @@
+//! `smbeam put`: from this machine to a server.
+
+use clap::Args;
+
+use crate::copying::{self, CopyArguments};
+use crate::exit::{Failure, Report};
+use crate::location::Location;
+
+/// What to put.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Files or folders of this machine, and where on a server they go: a folder, or a new name
+    /// for one.
+    #[arg(required = true, num_args = 2.., value_name = "PATH... URL")]
+    locations: Vec<Location>,
+    #[command(flatten)]
+    copy: CopyArguments,
+}
+
+/// Runs `smbeam put`.
+pub(crate) fn run(arguments: &Arguments, report: &Report) {
+    let Some((target, sources)) = arguments.locations.split_last() else {
+        return;
+    };
+    let is_remote = |location: &&Location| matches!(location, Location::Remote(_));
+    if let Some(remote) = sources.iter().find(is_remote) {
+        let reason = "on a server: put takes files of this machine, cp those of servers, too";
+        return report.failed(&Failure::usage(remote, reason));
+    }
+    if !is_remote(&target) {
+        let reason = "not on a server: want smb://[user@]host/share/path at the end";
+        return report.failed(&Failure::usage(target, reason));
+    }
+    copying::run(&arguments.copy, sources, target, report);
+}

@@ -1,0 +1,87 @@
+//! `smbeam shares`: what a server offers.
+
+use clap::Args;
+use client::Wait as _;
+use serde::Serialize;
+use wire::rpc::srvsvc::ShareType;
+
+use crate::connect::{ConnectArguments, Connector, failure_of};
+use crate::describe::json;
+use crate::exit::{Outcome, Report};
+use crate::format;
+use crate::location::Url;
+use crate::output;
+
+/// Whom to ask.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The server: smb://[user@]host
+    #[arg(value_name = "URL")]
+    url: Url,
+    /// Those for administrators, and pipes, as well.
+    #[arg(short, long)]
+    all: bool,
+    /// An object of JSON in each line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connect: ConnectArguments,
+}
+
+/// A share in JSON.
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    kind: &'static str,
+    comment: &'a str,
+}
+
+/// Runs `smbeam shares`.
+pub(crate) fn run(arguments: &Arguments, report: &Report) {
+    report.take(shares(arguments));
+}
+
+fn shares(arguments: &Arguments) -> Outcome {
+    let session = Connector::new(&arguments.connect).session(&arguments.url)?;
+    let mut shares = session
+        .shares()
+        .wait()
+        .map_err(|error| failure_of(&arguments.url, &error))?;
+    shares.sort_by(|one, other| one.name.cmp(&other.name));
+    for share in shares {
+        if is_hidden(share.kind) && !arguments.all {
+            continue;
+        }
+        let row = Row {
+            name: &share.name,
+            kind: kind_name(share.kind),
+            comment: &share.comment,
+        };
+        match arguments.json {
+            true => output::line(&json(&row)),
+            false => output::line(&text(&row)),
+        }
+    }
+    Ok(())
+}
+
+fn is_hidden(kind: ShareType) -> bool {
+    kind.contains(ShareType::SPECIAL) || kind.kind() == ShareType::IPC
+}
+
+fn kind_name(kind: ShareType) -> &'static str {
+    match kind.kind() {
+        ShareType::DISKTREE => "disk",
+        ShareType::PRINTQ => "printer",
+        ShareType::DEVICE => "device",
+        ShareType::IPC => "pipes",
+        _ => "other",
+    }
+}
+
+fn text(row: &Row<'_>) -> String {
+    let (name, comment) = (format::name(row.name), format::name(row.comment));
+    format!("{name:<24}  {:<8}  {comment}", row.kind)
+        .trim_end()
+        .to_owned()
+}

@@ -1,0 +1,66 @@
+//! `smbeam touch`: files that are there, with a time.
+
+use std::time::SystemTime;
+
+use clap::Args;
+use client::{Changes, OpenOptions, Wait as _};
+
+use crate::connect::{ConnectArguments, Connector};
+use crate::exit::{Outcome, Report};
+use crate::format::parse_time;
+use crate::location::Url;
+use crate::place::{Place, Remote};
+
+/// What to touch.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Files or folders; a file that is not there is made.
+    #[arg(required = true, value_name = "URL")]
+    urls: Vec<Url>,
+    /// This time instead of now: 2026-01-31, 2026-01-31T12:00:00, the same with Z, or @seconds.
+    #[arg(short, long, value_name = "TIME", value_parser = parse_time)]
+    date: Option<SystemTime>,
+    /// Make no files.
+    #[arg(short = 'c', long)]
+    no_create: bool,
+    #[command(flatten)]
+    connect: ConnectArguments,
+}
+
+/// Runs `smbeam touch`.
+pub(crate) fn run(arguments: &Arguments, report: &Report) {
+    let connector = Connector::new(&arguments.connect);
+    for url in &arguments.urls {
+        report.take(
+            connector
+                .remote(url)
+                .and_then(|remote| touch(arguments, &remote)),
+        );
+        if report.is_over() {
+            break;
+        }
+    }
+}
+
+fn touch(arguments: &Arguments, remote: &Remote) -> Outcome {
+    if Place::Remote(remote.clone()).look(true)?.is_none() {
+        if arguments.no_create {
+            return Ok(());
+        }
+        let options = OpenOptions::new().write(true).create(true);
+        let file = remote.share.open(&remote.path, &options).wait();
+        let closed = file.map_err(remote.failed())?.close().wait();
+        closed.map_err(remote.failed())?;
+        if arguments.date.is_none() {
+            return Ok(());
+        }
+    }
+    let time = arguments.date.unwrap_or_else(SystemTime::now);
+    let changes = Changes {
+        accessed: Some(time),
+        written: Some(time),
+        ..Changes::default()
+    };
+    let changed = remote.share.set_metadata(&remote.path, &changes).wait();
+    changed.map_err(remote.failed())
+}

@@ -1,0 +1,52 @@
+//! What get, put, cp and sync have in common on the command line.
+
+use clap::Args;
+
+use super::{Compare, Policy};
+use crate::connect::ConnectArguments;
+
+/// How files are transferred.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Transfer")]
+pub(crate) struct TransferArguments {
+    /// Go on where an earlier transfer of the same state of the source broke off.
+    #[arg(long = "continue", conflicts_with = "in_place")]
+    resume: bool,
+    /// Read both sides again afterwards and compare them.
+    #[arg(long)]
+    verify: bool,
+    /// Give even the smallest file its name only when it is whole. Files of more than one request
+    /// always are treated so.
+    #[arg(long, visible_alias = "temporary", conflicts_with = "in_place")]
+    atomic: bool,
+    /// Write files under their own names from the beginning, so that what the server keeps with a
+    /// file (rights, links) stays.
+    #[arg(long)]
+    in_place: bool,
+    /// Follow symbolic links of this machine; otherwise those in folders are skipped.
+    #[arg(long)]
+    follow: bool,
+    /// Files at once.
+    #[arg(short, long, default_value = "16", value_name = "N", value_parser = 1..=256)]
+    jobs: i64,
+}
+
+impl TransferArguments {
+    /// The policy of a plain copy.
+    pub(crate) fn policy(&self, preserve: bool, connect: &ConnectArguments) -> Policy {
+        Policy {
+            compare: Compare::Never,
+            delete: false,
+            dry_run: false,
+            preserve,
+            follow: self.follow,
+            resume: self.resume,
+            atomic: self.atomic,
+            in_place: self.in_place,
+            verify: self.verify,
+            jobs: self.jobs as usize,
+            io_size: connect.io_size,
+            depth: connect.depth as usize,
+        }
+    }
+}

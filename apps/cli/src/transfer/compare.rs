@@ -1,0 +1,141 @@
+//! Whether two files hold the same bytes. Both are read; nothing is believed.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use client::{OpenOptions, Wait as _, transfer};
+
+use super::remote_copy::read_piece;
+use super::{Transfer, ended};
+use crate::exit::{Failure, Outcome, lock};
+use crate::location::shown;
+use crate::place::{Place, Remote};
+
+impl Transfer<'_> {
+    /// Whether both files hold the same `size` bytes.
+    pub(super) fn have_same_contents(
+        &self,
+        one: &Place,
+        other: &Place,
+        size: u64,
+    ) -> Outcome<bool> {
+        if size == 0 {
+            return Ok(true);
+        }
+        let _permit = (!self.is_small(size)).then(|| self.large.take());
+        match (one, other) {
+            (Place::Remote(remote), Place::Local(local))
+            | (Place::Local(local), Place::Remote(remote)) => {
+                self.compare_with_local(remote, local, size)
+            }
+            (Place::Remote(one), Place::Remote(other)) => self.compare_remote(one, other, size),
+            (Place::Local(_), Place::Local(_)) => {
+                Err(Failure::usage(other, "neither side is on a server"))
+            }
+        }
+    }
+
+    fn compare_with_local(&self, remote: &Remote, local: &Path, size: u64) -> Outcome<bool> {
+        let failed = |error: io::Error| Failure::local(&shown(local), &error);
+        let here = File::open(local).map_err(failed)?;
+        if self.is_small(size) {
+            let there = remote
+                .share
+                .read_expecting(&remote.path, size as u32)
+                .wait()
+                .map_err(remote.failed())?;
+            let mut own = vec![0; there.len()];
+            return match here.read_exact_at(&mut own, 0) {
+                Ok(()) => Ok(own == there && there.len() as u64 == size),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+                Err(error) => Err(failed(error)),
+            };
+        }
+        let file = open(remote)?;
+        let mut buffer = Vec::new();
+        let (mut differs, mut own) = (false, None);
+        let compared = transfer::download(
+            &file,
+            0..size,
+            &mut |offset: u64, bytes: &[u8]| {
+                buffer.resize(bytes.len(), 0);
+                let read = self
+                    .check_io()
+                    .and_then(|()| here.read_exact_at(&mut buffer, offset));
+                if read.is_ok() && buffer == bytes {
+                    return Ok(());
+                }
+                differs |= read.is_ok();
+                own = read.err();
+                // What differs once does not get any better.
+                Err(io::Error::other("they differ"))
+            },
+            &self.options(),
+            &mut |_| {},
+        )
+        .wait();
+        match compared {
+            Ok(_) => Ok(true),
+            Err(_) if differs => Ok(false),
+            Err(error) => Err(ended(
+                own,
+                &Place::Local(local.to_owned()),
+                remote.failure(&error),
+            )),
+        }
+    }
+
+    fn compare_remote(&self, one: &Remote, other: &Remote, size: u64) -> Outcome<bool> {
+        let files = (open(one)?, open(other)?);
+        let io_size = u64::from(self.policy.io_size);
+        let next = AtomicU64::new(0);
+        let (differs, broken) = (AtomicBool::new(false), Mutex::new(None));
+        let compare = |start: u64| -> Outcome<bool> {
+            self.check(&Place::Remote(one.clone()))?;
+            let piece = start..size.min(start + io_size);
+            let left = read_piece(&files.0, one, piece.clone(), Vec::new())?;
+            Ok(left == read_piece(&files.1, other, piece, Vec::new())?)
+        };
+        let work = || {
+            while !differs.load(Ordering::Relaxed) {
+                let start = next.fetch_add(io_size, Ordering::Relaxed);
+                if start >= size {
+                    break;
+                }
+                match compare(start) {
+                    Ok(true) => {}
+                    Ok(false) => differs.store(true, Ordering::Relaxed),
+                    Err(failure) => {
+                        differs.store(true, Ordering::Relaxed);
+                        lock(&broken).get_or_insert(failure);
+                    }
+                }
+            }
+        };
+        let workers = size.div_ceil(io_size).min(self.policy.depth as u64);
+        thread::scope(|scope| {
+            for _ in 1..workers {
+                // A thread too few is a slower comparison, not a failed one.
+                let _ = thread::Builder::new().spawn_scoped(scope, work);
+            }
+            work();
+        });
+        match lock(&broken).take() {
+            Some(failure) => Err(failure),
+            None => Ok(!differs.into_inner()),
+        }
+    }
+}
+
+fn open(remote: &Remote) -> Outcome<client::File> {
+    remote
+        .share
+        .open(&remote.path, &OpenOptions::new().read(true))
+        .wait()
+        .map_err(remote.failed())
+}

@@ -1,0 +1,256 @@
+//! From a server to this machine.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write as _};
+use std::ops::Range;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use client::{OpenOptions, Wait as _, transfer};
+use rustix::fs::{FallocateFlags, fallocate, fstatfs};
+use rustix::io::Errno;
+
+use super::{Transfer, ended, holes, is_same_state, part};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::location::shown;
+use crate::place::{self, Facts, Kind, Place, Remote};
+
+impl Transfer<'_> {
+    pub(super) fn download(
+        &self,
+        source: &Remote,
+        facts: &Facts,
+        target: &Path,
+        old: Option<&Facts>,
+    ) -> Outcome {
+        // What a link leads to is replaced, not the link.
+        let resolved = match old {
+            Some(_) => fs::canonicalize(target).map_err(failed(target))?,
+            None => target.to_owned(),
+        };
+        let is_special = old.is_some_and(|old| old.kind == Kind::Other);
+        if self.is_small(facts.size) && !is_special {
+            return self.download_small(source, facts, &resolved);
+        }
+        self.download_large(source, facts, &resolved, is_special)
+    }
+
+    /// In one request.
+    fn download_small(&self, source: &Remote, facts: &Facts, target: &Path) -> Outcome {
+        let bytes = source
+            .share
+            .read_expecting(&source.path, facts.size as u32)
+            .wait()
+            .map_err(source.failed())?;
+        let whole = Place::Local(target.to_owned());
+        let part = match self.policy.atomic {
+            true => self.part_of(&Place::Remote(source.clone()), facts, &whole),
+            false => whole.clone(),
+        };
+        let Place::Local(path) = &part else {
+            return Ok(());
+        };
+        let mut file = File::create(path).map_err(failed(path))?;
+        file.write_all(&bytes).map_err(|error| {
+            // Half a file is worse than none.
+            let _ = fs::remove_file(path);
+            Failure::local(&shown(path), &error)
+        })?;
+        self.progress.moved(bytes.len() as u64);
+        self.finish_local(file, path, facts)?;
+        if self.policy.atomic {
+            part.rename_over(&whole)?;
+        }
+        Ok(())
+    }
+
+    /// With a window of requests.
+    fn download_large(
+        &self,
+        source: &Remote,
+        facts: &Facts,
+        target: &Path,
+        is_special: bool,
+    ) -> Outcome {
+        let _permit = self.large.take();
+        let from = Place::Remote(source.clone());
+        let whole = Place::Local(target.to_owned());
+        self.check(&from)?;
+        let remote = source
+            .share
+            .open(&source.path, &OpenOptions::new().read(true))
+            .wait()
+            .map_err(source.failed())?;
+        let part = match is_special {
+            true => whole.clone(),
+            false => self.part_of(&from, facts, &whole),
+        };
+        let Place::Local(path) = &part else {
+            return Ok(());
+        };
+        let local = Part::open(path, target, facts, self.policy.resume, is_special)?;
+        self.progress.spared(local.from);
+        let ranges = holes::remote_ranges(&remote, facts);
+        for stripe in part::stripes(local.from, facts.size) {
+            for range in part::within(&ranges, &stripe) {
+                self.fetch(&remote, source, range, &local)?;
+            }
+        }
+        let after = remote.metadata().wait().map_err(source.failed())?;
+        if !is_same_state(facts, &place::facts_of(&after)) {
+            return Err(Self::changed_meanwhile(&from));
+        }
+        if !is_special {
+            local.finish(facts.size)?;
+            self.finish_local(local.file, path, facts)?;
+        }
+        if !is_special && !self.policy.in_place {
+            keep_mode(target, path);
+            part.rename_over(&whole)?;
+        }
+        Ok(())
+    }
+
+    /// Brings a range. Its pieces come in any order.
+    fn fetch(
+        &self,
+        remote: &client::File,
+        source: &Remote,
+        range: Range<u64>,
+        local: &Part,
+    ) -> Outcome {
+        let mut own = None;
+        let fetched = transfer::download(
+            remote,
+            range,
+            &mut |offset: u64, bytes: &[u8]| {
+                let written = self.check_io().and_then(|()| match local.has_holes {
+                    true => holes::write_data(&local.file, bytes, offset),
+                    false => local.file.write_all_at(bytes, offset),
+                });
+                written.inspect_err(|error| own = Some(copy_of(error)))
+            },
+            &self.options(),
+            &mut |bytes| self.progress.moved(bytes),
+        )
+        .wait();
+        match fetched {
+            Ok(_) => Ok(()),
+            Err(error) => Err(ended(
+                own,
+                &Place::Local(local.target.clone()),
+                source.failure(&error),
+            )),
+        }
+    }
+
+    /// Times and the right to write, at the end.
+    fn finish_local(&self, file: File, path: &Path, facts: &Facts) -> Outcome {
+        drop(file);
+        if self.policy.preserve {
+            Place::Local(path.to_owned()).set_facts(facts, true)?;
+        }
+        Ok(())
+    }
+}
+
+/// A local file that is not whole yet.
+struct Part {
+    file: File,
+    /// What it becomes.
+    target: PathBuf,
+    /// What is before this is there.
+    from: u64,
+    /// Whether there is nothing behind that, and zeros need not be written.
+    has_holes: bool,
+}
+
+impl Part {
+    fn open(
+        path: &Path,
+        target: &Path,
+        facts: &Facts,
+        resume: bool,
+        is_special: bool,
+    ) -> Outcome<Self> {
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(!resume && !is_special)
+            .open(path)
+            .map_err(failed(target))?;
+        let length = file.metadata().map_err(failed(target))?.len();
+        let from = match resume && !is_special {
+            true => part::resume_point(length, facts.size),
+            false => 0,
+        };
+        if !is_special {
+            // What a killed transfer left of its last stripe may have gaps.
+            file.set_len(from).map_err(failed(target))?;
+            if !reserve(&file, from, facts) {
+                if from == 0 {
+                    let _ = fs::remove_file(path);
+                }
+                let reason = format!("No space left for {} bytes", facts.size - from);
+                return Err(Failure::new(Exit::Full, shown(target), reason));
+            };
+        }
+        Ok(Self {
+            file,
+            target: target.to_owned(),
+            from,
+            has_holes: facts.may_have_holes() && !is_special,
+        })
+    }
+
+    /// A hole at the end is not written.
+    fn finish(&self, size: u64) -> Outcome {
+        let failed = failed(&self.target);
+        if self.file.metadata().map_err(&failed)?.len() != size {
+            self.file.set_len(size).map_err(&failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// The type of a file system in memory. statfs(2)
+const TMPFS_MAGIC: i64 = 0x0102_1994;
+
+/// Asks for the room beforehand, so that a full disk is told at once and the file lies in one
+/// piece. Says whether there is any; a file system that cannot tell does without.
+fn reserve(file: &File, from: u64, facts: &Facts) -> bool {
+    if facts.may_have_holes() || facts.size <= from {
+        return true;
+    }
+    let wanted = facts.size - from;
+    match fstatfs(file) {
+        // Memory has no pieces to lie in, and giving it out takes half as long as writing.
+        Ok(system) if system.f_type == TMPFS_MAGIC => {
+            let free = u128::from(system.f_bavail) * u128::from(system.f_bsize.unsigned_abs());
+            // One without a limit has no blocks at all.
+            system.f_blocks == 0 || free >= u128::from(wanted)
+        }
+        _ => fallocate(file, FallocateFlags::KEEP_SIZE, from, wanted) != Err(Errno::NOSPC),
+    }
+}
+
+/// The mode of a file that is about to be replaced stays.
+fn keep_mode(old: &Path, new: &Path) {
+    if let (Ok(old), Ok(now)) = (fs::metadata(old), fs::metadata(new)) {
+        // READONLY of the source was taken out of it before.
+        let mode = old.mode() & 0o7777 & (now.mode() | !0o222);
+        let _ = fs::set_permissions(new, Permissions::from_mode(mode));
+    }
+}
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> Failure + '_ {
+    move |error| Failure::local(&shown(path), &error)
+}
+
+/// The same error again: it goes to the library and stays with us.
+fn copy_of(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::from(error.kind()),
+    }
+}

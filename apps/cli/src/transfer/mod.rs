@@ -1,0 +1,189 @@
+//! Files on their way: between this machine and a server, or from server to server.
+//!
+//! [`tree`] finds what is to be done, many files at once; [`file`](self::file) moves one of them by
+//! the way that fits its sides and its size. What a command wants stands in its [`Policy`].
+
+pub(crate) mod arguments;
+mod compare;
+mod download;
+mod file;
+mod holes;
+mod part;
+pub(crate) mod pool;
+mod remote_copy;
+mod remove;
+mod tree;
+mod upload;
+
+use std::io;
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use client::transfer::TransferOptions;
+
+use crate::exit::{Failure, Outcome, Report, lock};
+use crate::interrupt::Interrupt;
+use crate::place::{Facts, Place};
+use crate::progress::Progress;
+
+pub(crate) use arguments::TransferArguments;
+pub(crate) use remove::remove_trees;
+pub(crate) use tree::Item;
+
+/// Large files that are on their way at once: each has a window of requests of its own.
+const LARGE_AT_ONCE: usize = 4;
+
+/// When a file that is there already is transferred again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compare {
+    /// Always.
+    Never,
+    /// When size or time of last write differ, the time by more than this.
+    SizeAndTime(Duration),
+    /// When the bytes differ.
+    Contents,
+}
+
+/// What a command wants.
+#[derive(Clone, Debug)]
+pub(crate) struct Policy {
+    /// When a file that is there already is transferred again.
+    pub(crate) compare: Compare,
+    /// Whether what the source lacks is removed.
+    pub(crate) delete: bool,
+    /// Whether nothing is done but said.
+    pub(crate) dry_run: bool,
+    /// Whether times and attributes go along.
+    pub(crate) preserve: bool,
+    /// Whether links of this machine are followed.
+    pub(crate) follow: bool,
+    /// Whether a transfer that broke is continued.
+    pub(crate) resume: bool,
+    /// Whether even a small file gets its name when it is whole only.
+    pub(crate) atomic: bool,
+    /// Whether files are written under their own name from the beginning.
+    pub(crate) in_place: bool,
+    /// Whether both sides are read again and compared.
+    pub(crate) verify: bool,
+    /// Files at once.
+    pub(crate) jobs: usize,
+    /// Bytes of one request.
+    pub(crate) io_size: u32,
+    /// Requests in flight for one large file.
+    pub(crate) depth: usize,
+}
+
+/// A transfer under way.
+pub(crate) struct Transfer<'a> {
+    /// What is wanted.
+    pub(crate) policy: Policy,
+    /// What went wrong.
+    pub(crate) report: &'a Report,
+    /// How far it is.
+    pub(crate) progress: &'a Progress,
+    /// Whether it shall end.
+    pub(crate) interrupt: &'a Interrupt,
+    large: Permits,
+}
+
+impl<'a> Transfer<'a> {
+    /// Begins one.
+    pub(crate) fn new(
+        policy: Policy,
+        report: &'a Report,
+        progress: &'a Progress,
+        interrupt: &'a Interrupt,
+    ) -> Self {
+        Self {
+            policy,
+            report,
+            progress,
+            interrupt,
+            large: Permits::new(LARGE_AT_ONCE),
+        }
+    }
+
+    fn options(&self) -> TransferOptions {
+        TransferOptions {
+            io_size: self.policy.io_size as usize,
+            depth: self.policy.depth,
+        }
+    }
+
+    /// Whether a file goes in one request.
+    fn is_small(&self, size: u64) -> bool {
+        size <= u64::from(self.policy.io_size)
+    }
+
+    /// Whether to stop.
+    fn is_over(&self) -> bool {
+        self.report.is_over() || self.interrupt.is_raised()
+    }
+
+    /// Fails once somebody wants the work to end.
+    fn check(&self, subject: &Place) -> Outcome {
+        if self.interrupt.is_raised() {
+            return Err(Failure::interrupted(subject));
+        }
+        Ok(())
+    }
+
+    /// For the callbacks of a transfer: an error that ends it.
+    fn check_io(&self) -> io::Result<()> {
+        if self.interrupt.is_raised() {
+            return Err(io::Error::from(io::ErrorKind::Interrupted));
+        }
+        Ok(())
+    }
+}
+
+/// Why a transfer that was under way ended: our own reason comes before the library's.
+fn ended(own: Option<io::Error>, local: &Place, theirs: Failure) -> Failure {
+    match own {
+        Some(error) if error.kind() == io::ErrorKind::Interrupted => Failure::interrupted(local),
+        Some(error) => Failure::local(local, &error),
+        None => theirs,
+    }
+}
+
+/// Whether a file is still what it was when it was looked at.
+fn is_same_state(before: &Facts, after: &Facts) -> bool {
+    before.size == after.size && before.written == after.written
+}
+
+/// So many may do something at once.
+struct Permits {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+/// The right to go on; given back when it is dropped.
+struct Permit<'a>(&'a Permits);
+
+impl Permits {
+    fn new(free: usize) -> Self {
+        Self {
+            free: Mutex::new(free),
+            freed: Condvar::new(),
+        }
+    }
+
+    fn take(&self) -> Permit<'_> {
+        let mut free = lock(&self.free);
+        while *free == 0 {
+            free = self
+                .freed
+                .wait(free)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        *free -= 1;
+        Permit(self)
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.free) += 1;
+        self.0.freed.notify_one();
+    }
+}

@@ -1,0 +1,150 @@
+//! From server to server: by the server itself where it is one and the same, else through us.
+
+use std::ops::Range;
+
+use client::{File, OpenOptions, Wait as _, transfer};
+
+use super::{Transfer, holes, is_same_state, part};
+use crate::connect::is_one_session;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::place::{self, Facts, Place, Remote, changes};
+
+impl Transfer<'_> {
+    pub(super) fn copy_between(&self, source: &Remote, facts: &Facts, target: &Remote) -> Outcome {
+        if source.is_same_file(target) {
+            return Err(Failure::usage(target, "source and target are one file"));
+        }
+        // The server would fill the holes.
+        if facts.may_have_holes() || !is_one_session(&source.root, &target.root) {
+            return self.copy_through_us(source, facts, target);
+        }
+        self.copy_by_server(source, facts, target)?;
+        if self.policy.preserve {
+            Place::Remote(target.clone()).set_facts(facts, true)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the server copy; the library reads and writes where it cannot.
+    fn copy_by_server(&self, source: &Remote, facts: &Facts, target: &Remote) -> Outcome {
+        let _permit = (!self.is_small(facts.size)).then(|| self.large.take());
+        let copied = source
+            .share
+            .copy(&source.path, &target.share, &target.path, &mut |bytes| {
+                self.progress.moved(bytes);
+            })
+            .wait();
+        match copied {
+            Ok(bytes) if bytes == facts.size => Ok(()),
+            Ok(_) => Err(Self::changed_meanwhile(&Place::Remote(source.clone()))),
+            Err(error) => Err(target.failure(&error)),
+        }
+    }
+
+    /// Reads here and writes there.
+    fn copy_through_us(&self, source: &Remote, facts: &Facts, target: &Remote) -> Outcome {
+        let _permit = self.large.take();
+        let from = Place::Remote(source.clone());
+        let whole = Place::Remote(target.clone());
+        let input = source
+            .share
+            .open(&source.path, &OpenOptions::new().read(true))
+            .wait()
+            .map_err(source.failed())?;
+        let is_small = self.is_small(facts.size) && !self.policy.atomic;
+        let part = match is_small {
+            true => whole.clone(),
+            false => self.part_of(&from, facts, &whole),
+        };
+        let Place::Remote(remote) = &part else {
+            return Ok(());
+        };
+        let (output, begin) = self.open_part(remote, target, facts)?;
+        self.progress.spared(begin);
+        let ranges = holes::remote_ranges(&input, facts);
+        let has_holes = ranges != part::all(facts.size);
+        if has_holes {
+            // A server that cannot keep holes fills them with zeros, which is right as well.
+            let _ = output.set_sparse(true).wait();
+        }
+        for stripe in part::stripes(begin, facts.size) {
+            for range in part::within(&ranges, &stripe) {
+                self.relay((&input, source), (&output, target), range)?;
+            }
+        }
+        if has_holes {
+            output.set_len(facts.size).wait().map_err(target.failed())?;
+        }
+        let after = input.metadata().wait().map_err(source.failed())?;
+        if !is_same_state(facts, &place::facts_of(&after)) {
+            return Err(Self::changed_meanwhile(&from));
+        }
+        if self.policy.preserve {
+            let changes = changes(facts, true);
+            let changed = output.set_metadata(&changes).wait();
+            changed.map_err(target.failed())?;
+        }
+        output.close().wait().map_err(target.failed())?;
+        if !is_small && !self.policy.in_place {
+            part.rename_over(&whole)?;
+        }
+        if has_holes {
+            holes::mark(target);
+        }
+        Ok(())
+    }
+
+    /// Moves a range.
+    fn relay(
+        &self,
+        (input, source): (&File, &Remote),
+        (output, target): (&File, &Remote),
+        range: Range<u64>,
+    ) -> Outcome {
+        let from = Place::Remote(source.clone());
+        self.check(&from)?;
+        let length = range.end - range.start;
+        let moved = transfer::relay(
+            input,
+            output,
+            (range.start, range.start, length),
+            &self.options(),
+            &mut |bytes| self.progress.moved(bytes),
+        )
+        .wait();
+        match moved {
+            Ok(bytes) if bytes == length => Ok(()),
+            Ok(_) => Err(Self::changed_meanwhile(&from)),
+            Err(error) => Err(target.failure(&error)),
+        }
+    }
+}
+
+/// Reads all of a piece, into memory that may be given.
+pub(super) fn read_piece(
+    file: &File,
+    remote: &Remote,
+    piece: Range<u64>,
+    mut buffer: Vec<u8>,
+) -> Outcome<Vec<u8>> {
+    let length = (piece.end - piece.start) as usize;
+    buffer.resize(length, 0);
+    let (read, bytes) = file.read_at(buffer, piece.start).wait();
+    let mut whole = bytes;
+    let mut done = read.map_err(remote.failed())?;
+    while done < length {
+        let rest = vec![0; length - done];
+        let (read, more) = file.read_at(rest, piece.start + done as u64).wait();
+        let count = read.map_err(remote.failed())?;
+        if count == 0 {
+            return Err(Failure::new(
+                Exit::Differs,
+                remote,
+                "it became shorter while it was read",
+            ));
+        }
+        whole[done..done + count].copy_from_slice(&more[..count]);
+        done += count;
+    }
+    Ok(whole)
+}

@@ -1,0 +1,391 @@
+//! What is to be done with a tree: folders are walked by many threads at once, and what they hold
+//! is transferred as it is found. No list of the whole tree is ever made.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use super::pool::{self, Queue};
+use super::{Compare, Transfer};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::names;
+use crate::place::{Entry, Facts, Kind, Place};
+
+/// Folders within folders. A server can pretend to have any number.
+const MAX_DEPTH: u32 = 512;
+
+/// Something to transfer.
+pub(crate) struct Item {
+    /// From here.
+    pub(crate) source: Place,
+    /// What it is.
+    pub(crate) facts: Facts,
+    /// To there.
+    pub(crate) target: Place,
+}
+
+enum Job {
+    Folder(FolderJob),
+    File(FileJob),
+    Remove(RemoveJob),
+}
+
+struct FolderJob {
+    source: Place,
+    facts: Facts,
+    target: Place,
+    /// The folder that it is in.
+    within: Option<Arc<Folder>>,
+    depth: u32,
+}
+
+struct FileJob {
+    item: Item,
+    /// What stands there now.
+    old: Option<Facts>,
+    /// The folder that it is in. When nobody holds it any more, all in it is done.
+    _within: Option<Arc<Folder>>,
+}
+
+struct RemoveJob {
+    place: Place,
+    facts: Facts,
+    _within: Option<Arc<Folder>>,
+}
+
+/// A folder that is being filled. Its times are set when that is over.
+struct Folder {
+    target: Place,
+    facts: Facts,
+    source_is_remote: bool,
+    within: Option<Arc<Folder>>,
+}
+
+/// What stands in a target folder, by the name that its side compares.
+type Present = BTreeMap<String, Entry>;
+
+impl Transfer<'_> {
+    /// Transfers all of it, many files at once. What fails is told, and the rest goes on.
+    pub(crate) fn run(&self, items: Vec<Item>) {
+        let jobs = items.into_iter().map(|item| self.first_job(item)).collect();
+        pool::run(self.policy.jobs, jobs, &|job, queue| {
+            if !self.is_over() {
+                self.work(job, queue);
+            }
+        });
+        if self.interrupt.is_raised() {
+            self.report.failed(&Failure::interrupted("transfer"));
+            self.report
+                .note("the same command with --continue goes on with what was begun");
+        }
+    }
+
+    fn first_job(&self, item: Item) -> Job {
+        if item.facts.is_folder() {
+            return Job::Folder(FolderJob {
+                source: item.source,
+                facts: item.facts,
+                target: item.target,
+                within: None,
+                depth: 0,
+            });
+        }
+        self.progress.found(item.facts.size);
+        Job::File(FileJob {
+            item,
+            old: None,
+            _within: None,
+        })
+    }
+
+    fn work(&self, job: Job, queue: &Queue<Job>) {
+        let within = match job {
+            Job::Folder(job) => self.folder(job, queue),
+            Job::File(mut job) => {
+                self.report.take(self.first_or_listed(&mut job));
+                job._within
+            }
+            Job::Remove(job) => {
+                self.remove_one(&job.place, &job.facts);
+                job._within
+            }
+        };
+        self.leave(within);
+    }
+
+    /// A file that a command named was not compared yet.
+    fn first_or_listed(&self, job: &mut FileJob) -> Outcome {
+        let item = &job.item;
+        if job.old.is_none() {
+            job.old = item.target.look(true)?;
+        }
+        if let Some(old) = &job.old
+            && self.is_up_to_date(&item.source, &item.facts, &item.target, old)?
+        {
+            self.progress.unchanged();
+            return Ok(());
+        }
+        self.copy_or_say(item, job.old.as_ref())
+    }
+
+    fn copy_or_say(&self, item: &Item, old: Option<&Facts>) -> Outcome {
+        if self.policy.dry_run {
+            let word = if old.is_some() { "update" } else { "copy" };
+            self.progress
+                .say(&format_args!("would {word} {}", item.target));
+            return Ok(());
+        }
+        self.copy_file(&item.source, &item.facts, &item.target, old)
+    }
+
+    /// Does a folder: makes it, transfers or queues what is in it, and removes what should not be.
+    fn folder(&self, job: FolderJob, queue: &Queue<Job>) -> Option<Arc<Folder>> {
+        let folder = Arc::new(Folder {
+            target: job.target,
+            facts: job.facts,
+            source_is_remote: job.source.is_remote(),
+            within: job.within,
+        });
+        let filled = self.fill(&job.source, &folder, job.depth, queue);
+        match filled {
+            Ok(()) => self.report.succeeded(),
+            Err(failure) => self.report.failed(&failure),
+        }
+        Some(folder)
+    }
+
+    fn fill(
+        &self,
+        source: &Place,
+        folder: &Arc<Folder>,
+        depth: u32,
+        queue: &Queue<Job>,
+    ) -> Outcome {
+        if depth > MAX_DEPTH {
+            return Err(Failure::new(
+                Exit::Failed,
+                source,
+                "too many folders within folders",
+            ));
+        }
+        let is_new = self.make(&folder.target)?;
+        let mut present = match is_new {
+            true => Present::new(),
+            false => self.present(&folder.target)?,
+        };
+        let mut seen = HashSet::new();
+        let mut is_whole = true;
+        source.list(self.policy.follow, &mut |entry| {
+            match entry {
+                Ok(entry) => {
+                    let old = self.take_present(&mut present, folder, &entry.name);
+                    let found = self.found(source, folder, &entry, old, depth, &mut seen, queue);
+                    if let Err(failure) = found {
+                        self.report.failed(&failure);
+                    }
+                }
+                Err(failure) => {
+                    is_whole = false;
+                    self.report.failed(&failure);
+                }
+            }
+            !self.is_over()
+        })?;
+        // What could not be seen is not known to be gone.
+        if self.policy.delete && is_whole && !self.is_over() {
+            for entry in present.into_values() {
+                self.queue_removal(folder, &entry, queue);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a folder, or says that it would. Says whether it is new.
+    fn make(&self, target: &Place) -> Outcome<bool> {
+        if self.policy.dry_run {
+            let is_new = target.look(true)?.is_none();
+            if is_new {
+                self.progress.say(&format_args!("would make {target}"));
+            }
+            return Ok(is_new);
+        }
+        let is_new = target.make_folder()?;
+        if is_new {
+            self.progress.folder_made();
+        }
+        Ok(is_new)
+    }
+
+    /// What stands in a target folder. It is not asked for where everything is written anyway.
+    fn present(&self, target: &Place) -> Outcome<Present> {
+        let mut present = Present::new();
+        if self.policy.compare == Compare::Never && !self.policy.delete {
+            return Ok(present);
+        }
+        target.list(false, &mut |entry| {
+            match entry {
+                Ok(entry) => {
+                    present.insert(key(target, &entry.name), entry);
+                }
+                Err(failure) => self.report.failed(&failure),
+            }
+            true
+        })?;
+        Ok(present)
+    }
+
+    fn take_present(&self, present: &mut Present, folder: &Folder, name: &str) -> Option<Entry> {
+        present.remove(&key(&folder.target, name))
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what is known of an entry, from both sides"
+    )]
+    fn found(
+        &self,
+        source: &Place,
+        folder: &Arc<Folder>,
+        entry: &Entry,
+        old: Option<Entry>,
+        depth: u32,
+        seen: &mut HashSet<String>,
+        queue: &Queue<Job>,
+    ) -> Outcome {
+        let place = source.listed(&entry.name).map_err(|error| {
+            Failure::name(&format!("{source}/{}", entry.name.escape_debug()), error)
+        })?;
+        let target = folder
+            .target
+            .join(&entry.name)
+            .map_err(|error| Failure::name(&place, error))?;
+        if folder.target.is_remote() && !seen.insert(names::folded(&entry.name)) {
+            return Err(Failure::new(
+                Exit::Exists,
+                place,
+                "another name in this folder differs from it in case only, which SMB takes for one",
+            ));
+        }
+        let mut old = old.map(|old| old.facts);
+        if let Some(facts) = old
+            && facts.is_folder() != entry.facts.is_folder()
+        {
+            self.replace(&target, &facts)?;
+            old = None;
+        }
+        match entry.facts.kind {
+            Kind::Folder => queue.push_folder(Job::Folder(FolderJob {
+                source: place,
+                facts: entry.facts,
+                target,
+                within: Some(Arc::clone(folder)),
+                depth: depth + 1,
+            })),
+            Kind::File => self.queue_file(place, entry.facts, target, old, folder, queue),
+            Kind::Link | Kind::Other => self.skip(&place, entry.facts.kind),
+        }
+        Ok(())
+    }
+
+    fn queue_file(
+        &self,
+        source: Place,
+        facts: Facts,
+        target: Place,
+        old: Option<Facts>,
+        folder: &Arc<Folder>,
+        queue: &Queue<Job>,
+    ) {
+        self.progress.found(facts.size);
+        let job = Job::File(FileJob {
+            item: Item {
+                source,
+                facts,
+                target,
+            },
+            old,
+            _within: Some(Arc::clone(folder)),
+        });
+        if let Some(job) = queue.push_file(job) {
+            self.work(job, queue);
+        }
+    }
+
+    fn skip(&self, place: &Place, kind: Kind) {
+        let why = match kind {
+            Kind::Link if !place.is_remote() => {
+                "a symbolic link is skipped (--follow copies what it leads to)"
+            }
+            Kind::Link => "a link on the server is skipped",
+            _ => "neither a file nor a folder: skipped",
+        };
+        self.report.note(&format!("{place}: {why}"));
+    }
+
+    /// A file stands where a folder is to be, or the other way round.
+    fn replace(&self, target: &Place, old: &Facts) -> Outcome {
+        if !self.policy.delete {
+            let what = old.kind.name();
+            return Err(Failure::new(
+                Exit::Exists,
+                target,
+                format!("there is a {what} of this name"),
+            ));
+        }
+        self.remove_one(target, old);
+        Ok(())
+    }
+
+    fn queue_removal(&self, folder: &Arc<Folder>, entry: &Entry, queue: &Queue<Job>) {
+        let place = match folder.target.listed(&entry.name) {
+            Ok(place) => place,
+            Err(error) => {
+                let name = format!("{}/{}", folder.target, entry.name.escape_debug());
+                return self.report.failed(&Failure::name(&name, error));
+            }
+        };
+        let job = Job::Remove(RemoveJob {
+            place,
+            facts: entry.facts,
+            _within: Some(Arc::clone(folder)),
+        });
+        if let Some(job) = queue.push_file(job) {
+            self.work(job, queue);
+        }
+    }
+
+    fn remove_one(&self, place: &Place, facts: &Facts) {
+        if self.policy.dry_run {
+            self.progress.say(&format_args!("would remove {place}"));
+            return;
+        }
+        super::remove::remove_tree(place, facts, self.report, &mut |place| {
+            self.progress.removed(place);
+            !self.is_over()
+        });
+    }
+
+    /// Something in a folder is done. If it was the last, the folder gets its times, and its own
+    /// folder is looked at.
+    fn leave(&self, folder: Option<Arc<Folder>>) {
+        let mut next = folder;
+        while let Some(folder) = next.and_then(Arc::into_inner) {
+            if self.policy.preserve && !self.policy.dry_run && !self.is_over() {
+                let set = folder
+                    .target
+                    .set_facts(&folder.facts, folder.source_is_remote);
+                if let Err(failure) = set {
+                    self.report.failed(&failure);
+                }
+            }
+            next = folder.within;
+        }
+    }
+}
+
+/// What a name is found by on its side: SMB does not care for case.
+fn key(target: &Place, name: &str) -> String {
+    match target {
+        Place::Local(_) => name.to_owned(),
+        Place::Remote(_) => names::folded(name),
+    }
+}

@@ -1,0 +1,203 @@
+//! From this machine to a server.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use client::{OpenOptions, Wait as _, WriteOptions, transfer};
+
+use super::{Transfer, ended, holes, is_same_state, part};
+use crate::exit::{Failure, Outcome};
+use crate::location::shown;
+use crate::place::{Facts, Place, Remote, changes, local_facts};
+
+impl Transfer<'_> {
+    pub(super) fn upload(&self, source: &Path, facts: &Facts, target: &Remote) -> Outcome {
+        if self.is_small(facts.size) {
+            return self.upload_small(source, facts, target);
+        }
+        self.upload_large(source, target)
+    }
+
+    /// In one request.
+    fn upload_small(&self, source: &Path, facts: &Facts, target: &Remote) -> Outcome {
+        let mut file = File::open(source).map_err(failed(source))?;
+        let mut bytes = Vec::with_capacity(facts.size as usize + 1);
+        file.by_ref()
+            .take(u64::from(self.policy.io_size) + 1)
+            .read_to_end(&mut bytes)
+            .map_err(failed(source))?;
+        if !self.is_small(bytes.len() as u64) {
+            return self.upload_large(source, target);
+        }
+        let length = bytes.len() as u64;
+        let whole = Place::Remote(target.clone());
+        let from = Place::Local(source.to_owned());
+        let part = match self.policy.atomic {
+            true => self.part_of(&from, facts, &whole),
+            false => whole.clone(),
+        };
+        let Place::Remote(remote) = &part else {
+            return Ok(());
+        };
+        let options = WriteOptions {
+            changes: self.policy.preserve.then(|| changes(facts, false)),
+            ..WriteOptions::default()
+        };
+        remote
+            .share
+            .write(&remote.path, bytes, &options)
+            .wait()
+            .map_err(remote.failed())?;
+        self.progress.moved(length);
+        if self.policy.atomic {
+            part.rename_over(&whole)?;
+        }
+        Ok(())
+    }
+
+    /// With a window of requests.
+    fn upload_large(&self, source: &Path, target: &Remote) -> Outcome {
+        let _permit = self.large.take();
+        let from = Place::Local(source.to_owned());
+        let whole = Place::Remote(target.clone());
+        self.check(&from)?;
+        let local = File::open(source).map_err(failed(source))?;
+        let facts = local_facts(&local.metadata().map_err(failed(source))?);
+        let part = self.part_of(&from, &facts, &whole);
+        let Place::Remote(remote) = &part else {
+            return Ok(());
+        };
+        let (file, begin) = self.open_part(remote, target, &facts)?;
+        self.progress.spared(begin);
+        let ranges = holes::local_ranges(&local, &facts).map_err(failed(source))?;
+        let has_holes = ranges.is_some();
+        if has_holes {
+            // A server that cannot keep holes fills them with zeros, which is right as well.
+            let _ = file.set_sparse(true).wait();
+        }
+        let ranges = ranges.unwrap_or_else(|| part::all(facts.size));
+        for stripe in part::stripes(begin, facts.size) {
+            for range in part::within(&ranges, &stripe) {
+                self.send(&local, source, range, &file, target)?;
+            }
+        }
+        if ranges.last().is_none_or(|last| last.end < facts.size) {
+            file.set_len(facts.size).wait().map_err(target.failed())?;
+        }
+        let after = local_facts(&local.metadata().map_err(failed(source))?);
+        if !is_same_state(&facts, &after) {
+            return Err(Self::changed_meanwhile(&from));
+        }
+        if self.policy.preserve {
+            let changes = changes(&facts, false);
+            file.set_metadata(&changes)
+                .wait()
+                .map_err(target.failed())?;
+        }
+        file.close().wait().map_err(target.failed())?;
+        if !self.policy.in_place {
+            part.rename_over(&whole)?;
+        }
+        if has_holes {
+            holes::mark(target);
+        }
+        Ok(())
+    }
+
+    /// Opens what is not whole yet of `target`, and says what of it is there.
+    pub(super) fn open_part(
+        &self,
+        part: &Remote,
+        target: &Remote,
+        facts: &Facts,
+    ) -> Outcome<(client::File, u64)> {
+        let options = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(!self.policy.resume);
+        let file = part
+            .share
+            .open(&part.path, &options)
+            .wait()
+            .map_err(target.failed())?;
+        if !self.policy.resume {
+            return Ok((file, 0));
+        }
+        let length = file.metadata().wait().map_err(target.failed())?.size;
+        let begin = part::resume_point(length, facts.size);
+        if begin != length {
+            // What a killed transfer left of its last stripe may have gaps.
+            file.set_len(begin).wait().map_err(target.failed())?;
+        }
+        Ok((file, begin))
+    }
+
+    /// Sends a range.
+    fn send(
+        &self,
+        local: &File,
+        source: &Path,
+        range: Range<u64>,
+        file: &client::File,
+        target: &Remote,
+    ) -> Outcome {
+        let length = range.end - range.start;
+        let mut input = Input {
+            transfer: self,
+            file: local,
+            begin: range.start,
+            error: None,
+        };
+        let sent = transfer::upload(file, range, &mut input, &self.options(), &mut |bytes| {
+            self.progress.moved(bytes);
+        })
+        .wait();
+        let from = Place::Local(source.to_owned());
+        match sent {
+            Ok(bytes) if bytes == length => Ok(()),
+            Ok(_) => Err(Self::changed_meanwhile(&from)),
+            Err(error) => Err(ended(input.error, &from, target.failure(&error))),
+        }
+    }
+}
+
+/// A part of a local file, for the library, until somebody wants the work to end.
+struct Input<'a> {
+    transfer: &'a Transfer<'a>,
+    file: &'a File,
+    /// Where the part begins.
+    begin: u64,
+    /// Why it ended.
+    error: Option<io::Error>,
+}
+
+impl transfer::Source for Input<'_> {
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self
+            .transfer
+            .check_io()
+            .and_then(|()| read_full(self.file, buffer, self.begin + offset));
+        read.inspect_err(|error| self.error = Some(io::Error::from(error.kind())))
+    }
+}
+
+/// Reads until the buffer is full or the file ends.
+fn read_full(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match file.read_at(&mut buffer[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> Failure + '_ {
+    move |error| Failure::local(&shown(path), &error)
+}

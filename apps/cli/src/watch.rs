@@ -1,0 +1,108 @@
+//! `smbeam watch`: what happens in a folder, as it happens.
+
+use clap::Args;
+use client::{Change, CompletionFilter, FileAction, Wait as _};
+use serde::Serialize;
+
+use crate::connect::{ConnectArguments, Connector};
+use crate::describe::json;
+use crate::exit::{Outcome, Report};
+use crate::location::{Url, encode};
+use crate::output;
+use crate::place::Remote;
+
+/// What to watch.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The folder.
+    #[arg(value_name = "URL")]
+    url: Url,
+    /// The folders in it as well.
+    #[arg(short, long)]
+    recursive: bool,
+    /// End after so many changes.
+    #[arg(short, long, value_name = "N")]
+    count: Option<u64>,
+    /// An object of JSON in each line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connect: ConnectArguments,
+}
+
+/// What is told of: names, attributes, sizes and times of last write.
+const FILTER: CompletionFilter = CompletionFilter(
+    CompletionFilter::FILE_NAME.0
+        | CompletionFilter::DIR_NAME.0
+        | CompletionFilter::ATTRIBUTES.0
+        | CompletionFilter::SIZE.0
+        | CompletionFilter::LAST_WRITE.0
+        | CompletionFilter::CREATION.0,
+);
+
+/// A change in JSON.
+#[derive(Serialize)]
+struct Row<'a> {
+    action: &'a str,
+    path: Option<&'a str>,
+}
+
+/// Runs `smbeam watch`.
+pub(crate) fn run(arguments: &Arguments, report: &Report) {
+    let connector = Connector::new(&arguments.connect);
+    let watched = connector
+        .remote(&arguments.url)
+        .and_then(|remote| watch(arguments, &remote));
+    report.take(watched);
+}
+
+fn watch(arguments: &Arguments, remote: &Remote) -> Outcome {
+    let mut watch = remote
+        .share
+        .watch(&remote.path, arguments.recursive, FILTER)
+        .wait()
+        .map_err(remote.failed())?;
+    let mut left = arguments.count.unwrap_or(u64::MAX);
+    while left > 0 {
+        for change in watch.next().wait().map_err(remote.failed())? {
+            tell(arguments, &change);
+            left -= 1;
+            if left == 0 {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn tell(arguments: &Arguments, change: &Change) {
+    let (action, path) = words(change);
+    if arguments.json {
+        return output::line(&json(&Row { action, path }));
+    }
+    match path {
+        Some(path) => output::line(&format_args!("{action:<9} {}", encode(path))),
+        None => output::line(&format_args!(
+            "{action:<9} (changes were lost: list the folder)"
+        )),
+    }
+}
+
+/// A word for what happened, and to which path.
+fn words(change: &Change) -> (&'static str, Option<&str>) {
+    match change {
+        Change::Overflow => ("overflow", None),
+        Change::Name { action, path } => (word(*action), Some(path)),
+    }
+}
+
+fn word(action: FileAction) -> &'static str {
+    match action {
+        FileAction::ADDED => "added",
+        FileAction::REMOVED => "removed",
+        FileAction::MODIFIED => "modified",
+        FileAction::RENAMED_OLD_NAME => "renamed",
+        FileAction::RENAMED_NEW_NAME => "to",
+        _ => "changed",
+    }
+}
