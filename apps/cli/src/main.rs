@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod cat;
+mod completions;
 mod config;
 mod connect;
 mod copying;
@@ -17,6 +18,7 @@ mod get;
 mod interrupt;
 mod location;
 mod ls;
+mod man;
 mod mkdir;
 mod mv;
 mod names;
@@ -39,7 +41,7 @@ mod watch;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use exit::Report;
 
@@ -99,6 +101,10 @@ enum Command {
     /// Look at a configuration.
     #[command(subcommand)]
     Config(config::Command),
+    /// Write what a shell needs to complete commands.
+    Completions(completions::Arguments),
+    /// Write the pages of the manual.
+    Man(man::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -134,6 +140,11 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::User(command) => user::run(&command),
         Command::Config(command) => config::run(&command),
+        Command::Completions(arguments) => {
+            completions::run(&arguments, Cli::command());
+            Ok(())
+        }
+        Command::Man(arguments) => man::run(&arguments, Cli::command()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,53 @@
+//! `smbeam man`: the manual, one page a command, made of what `--help` says.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::{Args, Command};
+use clap_mangen::Man;
+
+/// What every page of a command of the client ends with.
+const EXIT_CODES: &str = include_str!("man/exit_codes.roff");
+
+/// Commands that end with 0 or 1.
+const OTHERS: [&str; 5] = ["serve", "user", "config", "completions", "man"];
+
+/// Where to write.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The folder for the pages; it is made if it is not there.
+    folder: PathBuf,
+}
+
+/// Runs `smbeam man`.
+pub(crate) fn run(arguments: &Arguments, command: Command) -> anyhow::Result<()> {
+    let folder = &arguments.folder;
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    write(folder, &command, "smbeam")
+}
+
+fn write(folder: &Path, command: &Command, name: &str) -> anyhow::Result<()> {
+    for subcommand in command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+    {
+        write(
+            folder,
+            subcommand,
+            &format!("{name}-{}", subcommand.get_name()),
+        )?;
+    }
+    let mut page = Vec::new();
+    Man::new(command.clone()).render(&mut page)?;
+    let is_client = !OTHERS
+        .iter()
+        .any(|other| name.starts_with(&format!("smbeam-{other}")));
+    if is_client {
+        page.extend_from_slice(EXIT_CODES.as_bytes());
+    }
+    let path = folder.join(format!("{name}.1"));
+    fs::write(&path, page).with_context(|| path.display().to_string())
+}
