@@ -6,6 +6,7 @@
 //! about smbeam.
 #![forbid(unsafe_code)]
 
+pub mod client;
 pub mod files;
 pub mod guest;
 pub mod harness;

@@ -205,6 +205,14 @@ impl Request {
         Request::create(name, access, 2)
     }
 
+    /// The same for a CREATE that lets nobody else have the file open meanwhile.
+    #[must_use]
+    pub fn alone(mut self) -> Request {
+        // ShareAccess. [MS-SMB2] 2.2.13
+        self.body[32..36].fill(0);
+        self
+    }
+
     fn create(name: &str, access: u32, disposition: u32) -> Request {
         // Not for delete only: others may do everything meanwhile.
         const SHARE_ALL: u32 = 7;

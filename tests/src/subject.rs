@@ -123,6 +123,11 @@ pub struct Server {
     lab: Option<Lab>,
 }
 
+/// The `smbeam` program under test.
+pub fn program() -> Result<PathBuf> {
+    binary::path()
+}
+
 impl Subject {
     /// The subject that `SMBEAM_SUBJECT` names; smbeam unless it says samba.
     pub fn chosen() -> Subject {
@@ -228,6 +233,11 @@ impl Server {
     /// The server's main process.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Where its configuration and its state are.
+    pub fn folder(&self) -> &Path {
+        self.scratch.path()
     }
 
     /// Everything that the server has logged.

@@ -1,0 +1,204 @@
+//! The commands of smbeam's client, as a user would give them.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::scratch::Scratch;
+use crate::subject::{self, ALICE, Server, User};
+use crate::wait;
+
+/// How long one command may take.
+const TIME_LIMIT: Duration = Duration::from_secs(240);
+
+/// Somebody who works with the files of a server.
+#[derive(Debug)]
+pub struct Client {
+    scratch: Scratch,
+    program: PathBuf,
+    address: String,
+    user: User,
+    arguments: Vec<String>,
+    environment: Vec<(String, Option<String>)>,
+}
+
+/// What a command printed, and how it ended.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Its standard output.
+    pub text: String,
+    /// Its standard error.
+    pub errors: String,
+    /// Its exit code; none when it was killed.
+    pub code: Option<i32>,
+}
+
+impl Client {
+    /// The first user, with an empty home. Commands run in [`folder`](Self::folder).
+    pub fn new(server: &Server) -> Result<Client> {
+        Client::of(&server.tcp.to_string())
+    }
+
+    /// The same for a server at `address`, there or not.
+    pub fn of(address: &str) -> Result<Client> {
+        let scratch = Scratch::new("client")?;
+        scratch.open_folder("home")?;
+        scratch.open_folder("files")?;
+        Ok(Client {
+            scratch,
+            program: subject::program()?,
+            address: address.into(),
+            user: ALICE,
+            arguments: Vec::new(),
+            environment: Vec::new(),
+        })
+    }
+
+    /// Logs in as `user`.
+    #[must_use]
+    pub fn user(mut self, user: User) -> Self {
+        self.user = user;
+        self
+    }
+
+    /// Adds an argument to every command that connects.
+    #[must_use]
+    pub fn argument(mut self, argument: &str) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Sets a variable, or takes it away.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: Option<&str>) -> Self {
+        self.environment
+            .push((name.into(), value.map(str::to_owned)));
+        self
+    }
+
+    /// Where commands run.
+    pub fn folder(&self) -> PathBuf {
+        self.scratch.path().join("files")
+    }
+
+    /// A path of the folder where commands run.
+    pub fn local(&self, path: &str) -> PathBuf {
+        self.folder().join(path)
+    }
+
+    /// The home of the user.
+    pub fn home(&self) -> PathBuf {
+        self.scratch.path().join("home")
+    }
+
+    /// The URL of a path of the share `data`.
+    pub fn url(&self, path: &str) -> String {
+        self.url_in("data", path)
+    }
+
+    /// The URL of a path of a share.
+    pub fn url_in(&self, share: &str, path: &str) -> String {
+        let user = self.user.name;
+        format!("smb://{user}@{}/{share}/{path}", self.address)
+    }
+
+    /// Runs a command, whatever comes of it. In its arguments `{}` stands for the URL of the share
+    /// `data` and a slash.
+    pub fn try_run(&self, arguments: &[&str]) -> Result<Output> {
+        let (out, errors) = (
+            self.scratch.path().join("out"),
+            self.scratch.path().join("err"),
+        );
+        let mut child = self.spawn_into(arguments, &out, &errors)?;
+        let status = wait::for_end(&mut child, TIME_LIMIT)?;
+        Ok(Output {
+            text: lossy(&out)?,
+            errors: lossy(&errors)?,
+            code: status.and_then(|status| status.code()),
+        })
+    }
+
+    /// Runs a command; fails unless it succeeds.
+    pub fn run(&self, arguments: &[&str]) -> Result<Output> {
+        let output = self.try_run(arguments)?;
+        if output.code != Some(0) {
+            bail!("smbeam {arguments:?} fails: {output}");
+        }
+        Ok(output)
+    }
+
+    /// Runs a command that must fail with `code` and say `words`.
+    pub fn fail(&self, arguments: &[&str], code: i32, words: &[&str]) -> Result<Output> {
+        let output = self.try_run(arguments)?;
+        ensure!(
+            output.code == Some(code),
+            "smbeam {arguments:?} does not fail with {code}: {output}"
+        );
+        for word in words {
+            ensure!(
+                output.errors.contains(word),
+                "smbeam {arguments:?} does not say {word:?}: {output}"
+            );
+        }
+        Ok(output)
+    }
+
+    /// Starts a command that others run beside.
+    pub fn spawn(&self, arguments: &[&str]) -> Result<Child> {
+        let [out, errors] =
+            ["spawned-out", "spawned-err"].map(|name| self.scratch.path().join(name));
+        self.spawn_into(arguments, &out, &errors)
+    }
+
+    /// What the command that was started last has printed so far, with its code if it has ended.
+    pub fn spawned(&self, code: Option<i32>) -> Result<Output> {
+        Ok(Output {
+            text: lossy(&self.scratch.path().join("spawned-out"))?,
+            errors: lossy(&self.scratch.path().join("spawned-err"))?,
+            code,
+        })
+    }
+
+    fn spawn_into(&self, arguments: &[&str], out: &Path, errors: &Path) -> Result<Child> {
+        let root = self.url("");
+        let mut command = Command::new(&self.program);
+        command
+            .current_dir(self.folder())
+            .env_remove("XDG_CONFIG_HOME")
+            .env("HOME", self.home())
+            .env("SMBEAM_PASSWORD", self.user.password)
+            .args(
+                arguments
+                    .iter()
+                    .map(|argument| argument.replace("{}", &root)),
+            )
+            .args(&self.arguments)
+            .stdin(Stdio::null())
+            .stdout(File::create(out)?)
+            .stderr(File::create(errors)?);
+        for (name, value) in &self.environment {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.spawn().context("cannot run smbeam")
+    }
+}
+
+fn lossy(path: &Path) -> Result<String> {
+    Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.code {
+            Some(code) => write!(f, "exit code {code}\n{}{}", self.text, self.errors),
+            None => write!(f, "killed\n{}{}", self.text, self.errors),
+        }
+    }
+}

@@ -1,0 +1,587 @@
+//! The commands of smbeam's client do what they say, on files of a real server.
+
+use std::fs::{self, File, FileTimes};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use smbeam_tests::client::{Client, Output};
+use smbeam_tests::files::{assert_same_file, assert_same_tree, make_tree, write_random};
+use smbeam_tests::lab::Lab;
+use smbeam_tests::scratch::Scratch;
+use smbeam_tests::subject::{ALICE, BOB, Plan, Server, Share};
+use smbeam_tests::{tests, wait};
+
+tests!(
+    a_file_goes_there_and_comes_back,
+    folders_are_listed,
+    names_come_and_go,
+    trees_go_there_and_come_back_with_their_times,
+    servers_copy_by_themselves_and_through_us,
+    holes_stay_holes,
+    patterns_stand_for_files,
+    what_happens_is_told,
+    shares_are_listed,
+    a_killed_download_is_continued,
+    a_killed_upload_is_continued,
+    a_server_that_dies_is_told_and_the_transfer_continued,
+    ctrl_c_ends_in_an_orderly_way,
+    protection_and_dialects_are_chosen,
+    manual_and_completions_are_written,
+);
+
+/// Larger than one stripe of what can be continued, which is 64 MiB, and no multiple of anything.
+const LARGE_BYTES: u64 = 150 * 1024 * 1024 + 12_345;
+/// How long something that happens may take to be seen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Stage {
+    server: Server,
+    client: Client,
+    share: PathBuf,
+    _scratch: Scratch,
+}
+
+fn stage(name: &str) -> Result<Stage> {
+    let lab = Lab::find()?;
+    let scratch = Scratch::new(name)?;
+    let share = scratch.open_folder("share")?;
+    let mut plan = Plan::sharing(&share);
+    plan.shares
+        .push(Share::new("second", &scratch.open_folder("second")?));
+    let server = Server::start(&lab, plan)?;
+    let client = Client::new(&server)?;
+    Ok(Stage {
+        server,
+        client,
+        share,
+        _scratch: scratch,
+    })
+}
+
+fn set_time(path: &Path, seconds: u64, nanoseconds: u32) -> Result<()> {
+    let time = UNIX_EPOCH + Duration::new(seconds, nanoseconds);
+    let file = File::options().read(true).open(path)?;
+    file.set_times(FileTimes::new().set_modified(time).set_accessed(time))?;
+    Ok(())
+}
+
+fn json(output: &Output) -> Result<Vec<Value>> {
+    let line = |line| serde_json::from_str(line).context("a line of JSON");
+    output.text.lines().map(line).collect()
+}
+
+fn a_file_goes_there_and_comes_back() -> Result<()> {
+    let Stage { client, share, .. } = &stage("file")?;
+    for (name, length) in [
+        ("empty", 0),
+        ("odd", 12_345),
+        ("large", 33 * 1024 * 1024 + 7),
+    ] {
+        let local = client.local(name);
+        write_random(&local, length, length)?;
+        set_time(&local, 1_000_000_000, 123_456_700)?;
+        client.run(&["put", "-p", "--verify", name, "{}"])?;
+        assert_same_file(&local, &share.join(name))?;
+        let metadata = fs::metadata(share.join(name))?;
+        ensure!((metadata.mtime(), metadata.mtime_nsec()) == (1_000_000_000, 123_456_700));
+        let url = client.url(name);
+        client.run(&["get", "-p", "--verify", &url, "back"])?;
+        assert_same_file(&local, &client.local("back"))?;
+        ensure!(fs::metadata(client.local("back"))?.mtime() == 1_000_000_000);
+        let stat = json(&client.run(&["stat", "--json", &url])?)?;
+        ensure!(stat[0]["size"] == length, "{stat:?}");
+        ensure!(
+            stat[0]["written"] == "2001-09-09T01:46:40.1234567Z",
+            "{stat:?}"
+        );
+        // Onto what is there already, whole or nothing.
+        client.run(&["put", "--atomic", name, &url])?;
+        client.run(&["get", "--atomic", &url, "back"])?;
+        client.run(&["get", "--in-place", &url, "back"])?;
+        client.run(&["put", "--in-place", name, &url])?;
+        assert_same_file(&local, &client.local("back"))?;
+        assert_same_file(&local, &share.join(name))?;
+        client.run(&["get", &url, "/dev/null"])?;
+    }
+    ensure!(
+        fs::metadata("/dev/null")?.file_type() != fs::metadata(client.local("back"))?.file_type(),
+        "a device was replaced"
+    );
+    fs::write(share.join("text"), "some\ntext\n")?;
+    let text = client.run(&["cat", "{}text", "{}empty", "{}text"])?.text;
+    ensure!(text == "some\ntext\nsome\ntext\n", "{text:?}");
+    let left: Vec<_> = fs::read_dir(share)?
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    ensure!(left.len() == 4, "parts are left: {left:?}");
+    Ok(())
+}
+
+fn folders_are_listed() -> Result<()> {
+    let Stage { client, share, .. } = &stage("listed")?;
+    fs::create_dir_all(share.join("one/two"))?;
+    fs::write(share.join("one/two/file"), vec![0; 5000])?;
+    fs::write(share.join("one/\u{e4}\u{1f600} name"), vec![0; 70_000])?;
+    fs::write(share.join("top"), "x")?;
+    let plain = client.run(&["ls", "{}", "{}one"])?.text;
+    ensure!(plain.contains("one/\ntop\n"), "{plain}");
+    ensure!(plain.contains("two/\n\u{e4}\u{1f600} name\n"), "{plain}");
+    let long = client.run(&["ls", "-lRH", "{}"])?.text;
+    ensure!(
+        long.contains(" 68 KiB ") && long.contains("data/one/two:"),
+        "{long}"
+    );
+    let objects = json(&client.run(&["ls", "-R", "--json", "{}"])?)?;
+    let sum: u64 = objects
+        .iter()
+        .filter(|object| object["kind"] == "file")
+        .filter_map(|object| object["size"].as_u64())
+        .sum();
+    ensure!(objects.len() == 5 && sum == 75_001, "{objects:?}");
+    let tree = client.run(&["tree", "-s", "{}one"])?.text;
+    ensure!(
+        tree.contains("|-- two/\n|   `-- [4.9 KiB]  file\n"),
+        "{tree}"
+    );
+    ensure!(tree.ends_with("\n1 folder, 2 files\n"), "{tree}");
+    let du = client.run(&["du", "{}one"])?.text;
+    let sums: Vec<_> = du
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    ensure!(sums == ["5000", "75000"], "{du}");
+    let du = json(&client.run(&["du", "-s", "--json", "{}"])?)?;
+    ensure!(
+        du.len() == 1 && du[0]["bytes"] == 75_001 && du[0]["files"] == 3,
+        "{du:?}"
+    );
+    let found = client
+        .run(&["find", "{}", "--name", "*NAME", "--type", "f"])?
+        .text;
+    ensure!(
+        found == format!("{}\n", client.url("one/\u{e4}\u{1f600} name")),
+        "{found}"
+    );
+    let found = client
+        .run(&["find", "{}", "--min-size", "2", "--max-size", "5k"])?
+        .text;
+    ensure!(
+        found.lines().filter(|line| line.ends_with("/file")).count() == 1,
+        "{found}"
+    );
+    let found = client.run(&["find", "{}", "--older", "2001-01-01"])?.text;
+    ensure!(found.is_empty(), "{found}");
+    let df = json(&client.run(&["df", "--json", "{}"])?)?;
+    let total = df[0]["total"].as_u64().context("a size")?;
+    ensure!(
+        total > df[0]["available"].as_u64().context("a size")?,
+        "{df:?}"
+    );
+    Ok(())
+}
+
+fn names_come_and_go() -> Result<()> {
+    let Stage { client, share, .. } = &stage("names")?;
+    client.run(&["mkdir", "-p", "{}a/b/c", "{}a/b"])?;
+    client.fail(&["mkdir", "{}a"], 10, &["(STATUS_OBJECT_NAME_COLLISION)"])?;
+    client.run(&["touch", "-d", "@1000000000", "{}a/file", "{}a/b"])?;
+    for path in ["a/file", "a/b"] {
+        ensure!(
+            fs::metadata(share.join(path))?.mtime() == 1_000_000_000,
+            "{path}"
+        );
+    }
+    let before = SystemTime::now() - Duration::from_secs(3600);
+    client.run(&["touch", "{}a/file"])?;
+    ensure!(fs::metadata(share.join("a/file"))?.modified()? > before);
+    client.run(&["touch", "-c", "{}a/none"])?;
+    ensure!(!share.join("a/none").exists());
+    client.run(&["mv", "{}a/file", "{}a/b"])?;
+    client.run(&["mv", "{}a/b/file", "{}renamed"])?;
+    fs::write(share.join("other"), "other")?;
+    client.fail(&["mv", "-n", "{}other", "{}renamed"], 10, &[])?;
+    client.run(&["mv", "{}other", "{}renamed"])?;
+    ensure!(fs::read_to_string(share.join("renamed"))? == "other");
+    client.run(&["mv", "{}renamed", "{}RENAMED"])?;
+    ensure!(
+        fs::exists(share.join("RENAMED"))?,
+        "another case is another name"
+    );
+    client.fail(
+        &["mv", "{}a", &client.url_in("second", "")],
+        2,
+        &["another share"],
+    )?;
+    client.fail(&["rmdir", "{}a"], 10, &["(STATUS_DIRECTORY_NOT_EMPTY)"])?;
+    client.run(&["rmdir", "{}a/b/c"])?;
+    client.fail(&["rm", "{}a"], 2, &["give -r"])?;
+    make_tree(&share.join("a"), 3)?;
+    smbeam_tests::files::give_tree_to(&share.join("a"), ALICE.id)?;
+    client.run(&["rm", "-r", "{}a", "{}RENAMED"])?;
+    ensure!(fs::read_dir(share)?.next().is_none(), "something is left");
+    client.fail(&["rm", "{}a"], 5, &["(STATUS_OBJECT_NAME_NOT_FOUND)"])?;
+    client.run(&["rm", "-f", "{}a"])?;
+    Ok(())
+}
+
+fn trees_go_there_and_come_back_with_their_times() -> Result<()> {
+    let Stage { client, share, .. } = &stage("trees")?;
+    make_tree(&client.local("tree"), 6)?;
+    let old = client.local("tree/folder 1/below");
+    set_time(&old.join("note.txt"), 900_000_000, 0)?;
+    set_time(&old, 800_000_000, 0)?;
+    std::os::unix::fs::symlink("folder 1", client.local("tree/link"))?;
+    let put = client.run(&["put", "-rp", "tree", "{}"])?;
+    ensure!(
+        put.errors.contains("tree/link: a symbolic link is skipped"),
+        "{put}"
+    );
+    fs::remove_file(client.local("tree/link"))?;
+    assert_same_tree(&client.local("tree"), &share.join("tree"))?;
+    client.run(&["get", "-rp", "{}tree", "back"])?;
+    assert_same_tree(&client.local("tree"), &client.local("back"))?;
+    for side in [share.join("tree"), client.local("back")] {
+        let folder = side.join("folder 1/below");
+        ensure!(fs::metadata(folder.join("note.txt"))?.mtime() == 900_000_000);
+        ensure!(
+            fs::metadata(folder)?.mtime() == 800_000_000,
+            "time of a folder"
+        );
+    }
+    // Into a folder that is there, below its name.
+    client.run(&["get", "-r", "{}tree", "back"])?;
+    assert_same_tree(&client.local("tree"), &client.local("back/tree"))?;
+    client.fail(&["get", "{}tree", "back"], 2, &["give -r"])?;
+    Ok(())
+}
+
+fn servers_copy_by_themselves_and_through_us() -> Result<()> {
+    let Stage { client, share, .. } = &stage("copies")?;
+    write_random(&share.join("file"), 5_000_001, 1)?;
+    fs::create_dir(share.join("folder"))?;
+    write_random(&share.join("folder/small"), 1234, 2)?;
+    set_time(&share.join("file"), 700_000_000, 0)?;
+    let second = client.url_in("second", "");
+    client.run(&["cp", "-p", "{}file", "{}copy"])?;
+    assert_same_file(&share.join("file"), &share.join("copy"))?;
+    ensure!(fs::metadata(share.join("copy"))?.mtime() == 700_000_000);
+    client.run(&["cp", "-r", "--verify", "{}file", "{}folder", &second])?;
+    let other = share.with_file_name("second");
+    assert_same_file(&share.join("file"), &other.join("file"))?;
+    assert_same_file(&share.join("folder/small"), &other.join("folder/small"))?;
+    client.fail(&["cp", "{}file", "{}file"], 2, &["one file"])?;
+    client.fail(
+        &["cp", "-r", "{}folder", "{}folder/below"],
+        2,
+        &["into itself"],
+    )?;
+    client.fail(&["cp", "a", "b"], 2, &["neither"])?;
+    // Another user is another session: what goes from one to the other goes through us.
+    let logins = [ALICE, BOB].map(|user| {
+        let host = "127.0.0.1";
+        let (name, password) = (user.name, user.password);
+        format!("[[login]]\nhost = \"{host}\"\nuser = \"{name}\"\npassword = \"{password}\"\n")
+    });
+    let folder = client.home().join(".config/smbeam");
+    fs::create_dir_all(&folder)?;
+    let file = folder.join("credentials.toml");
+    fs::write(&file, logins.concat())?;
+    fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    let from = client.url("");
+    let to = from.replace("alice@", "bob@").replace("/data/", "/second/");
+    let both = |words: &[&str]| {
+        let mut command = Command::new(smbeam_tests::subject::program()?);
+        command.args(words).env("HOME", client.home());
+        let command = command
+            .env_remove("SMBEAM_PASSWORD")
+            .env_remove("XDG_CONFIG_HOME");
+        let status = command.status()?;
+        ensure!(status.success(), "{words:?}: {status}");
+        Ok(())
+    };
+    both(&[
+        "cp",
+        "-pq",
+        "--verify",
+        &format!("{from}file"),
+        &format!("{to}through"),
+    ])?;
+    assert_same_file(&share.join("file"), &other.join("through"))?;
+    let metadata = fs::metadata(other.join("through"))?;
+    ensure!((metadata.uid(), metadata.mtime()) == (BOB.id, 700_000_000));
+    Ok(())
+}
+
+fn holes_stay_holes() -> Result<()> {
+    const LENGTH: u64 = 100 << 20;
+    let Stage { client, share, .. } = &stage("holes")?;
+    let local = client.local("sparse");
+    let file = File::create(&local)?;
+    for (offset, text) in [(0, "start"), (50 << 20, "middle"), ((70 << 20) + 3, "more")] {
+        std::os::unix::fs::FileExt::write_all_at(&file, text.as_bytes(), offset)?;
+    }
+    file.set_len(LENGTH)?;
+    client.run(&["put", "sparse", "{}"])?;
+    assert_same_file(&local, &share.join("sparse"))?;
+    client.run(&["get", "{}sparse", "back"])?;
+    assert_same_file(&local, &client.local("back"))?;
+    client.run(&["cp", "{}sparse", "{}copy"])?;
+    assert_same_file(&local, &share.join("copy"))?;
+    for path in [
+        share.join("sparse"),
+        client.local("back"),
+        share.join("copy"),
+    ] {
+        let bytes = fs::metadata(&path)?.blocks() * 512;
+        ensure!(
+            bytes < LENGTH / 10,
+            "{} takes {bytes} bytes",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+fn patterns_stand_for_files() -> Result<()> {
+    let Stage { client, share, .. } = &stage("patterns")?;
+    for name in ["a.txt", "b.txt", "c.bin"] {
+        fs::write(share.join(name), name)?;
+        std::os::unix::fs::chown(share.join(name), Some(ALICE.id), Some(ALICE.id))?;
+    }
+    let listed = client.run(&["ls", "{}?.txt"])?.text;
+    ensure!(listed == "a.txt\nb.txt\n", "{listed}");
+    client.run(&["get", "{}*.txt", "."])?;
+    ensure!(client.local("a.txt").exists() && client.local("b.txt").exists());
+    ensure!(!client.local("c.bin").exists());
+    client.run(&["rm", "{}*.txt"])?;
+    ensure!(fs::read_dir(share)?.count() == 1);
+    client.fail(&["get", "{}*.txt"], 5, &["nothing matches"])?;
+    Ok(())
+}
+
+fn what_happens_is_told() -> Result<()> {
+    let Stage { client, .. } = &stage("watched")?;
+    client.run(&["mkdir", "{}seen"])?;
+    let mut watch = client.spawn(&["watch", "-r", "--json", "{}seen"])?;
+    // When the watch is on is not told: changes are made until one is.
+    let mut number = 0;
+    let mut told = String::new();
+    let seen = wait::until("a change to be told", PATIENCE, || {
+        number += 1;
+        let made = client.run(&["mkdir", &format!("{{}}seen/{number}")]);
+        told = client
+            .spawned(None)
+            .map_or_else(|_| String::new(), |output| output.text);
+        made.is_err() || told.contains("\"added\"") || watch.try_wait().ok().flatten().is_some()
+    });
+    watch.kill()?;
+    watch.wait()?;
+    seen?;
+    let added = format!("{{\"action\":\"added\",\"path\":\"{number}\"}}");
+    let earlier = format!(
+        "{{\"action\":\"added\",\"path\":\"{}\"}}",
+        number.max(2) - 1
+    );
+    ensure!(told.contains(&added) || told.contains(&earlier), "{told}");
+    let ended = client.run(&["mkdir", "{}seen/last"]);
+    ended.map(drop)
+}
+
+fn shares_are_listed() -> Result<()> {
+    let Stage { client, .. } = &stage("shares")?;
+    let url = client.url("").replace("/data/", "");
+    let shares = client.run(&["shares", &url])?.text;
+    ensure!(
+        shares.contains("data ") && shares.contains("second "),
+        "{shares}"
+    );
+    ensure!(!shares.contains("IPC$"), "{shares}");
+    let all = json(&client.run(&["shares", "--all", "--json", &url])?)?;
+    ensure!(all.iter().any(|share| share["name"] == "IPC$"), "{all:?}");
+    Ok(())
+}
+
+/// Arguments that make a transfer slow enough to be caught in the middle.
+const SLOWLY: [&str; 4] = ["--depth", "1", "--io-size", "4KiB"];
+
+/// Waits until what gathers in `folder` is past its first stripe.
+fn wait_for_part(folder: &Path, child: &mut Child) -> Result<PathBuf> {
+    const STRIPE: u64 = 64 << 20;
+    let mut part = None;
+    wait::until("a part of the file", PATIENCE, || {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        part = entries
+            .map(|entry| entry.path())
+            .find(|path| path.extension().is_some_and(|ending| ending == "part"));
+        let length = part.as_ref().and_then(|path| path.metadata().ok());
+        let is_past = length.is_some_and(|metadata| metadata.len() > STRIPE + 1_000_000);
+        is_past || child.try_wait().ok().flatten().is_some()
+    })?;
+    ensure!(
+        child.try_wait()?.is_none(),
+        "the transfer ended before it could be caught"
+    );
+    part.context("a part of the file")
+}
+
+fn moved_bytes(output: &Output) -> Result<u64> {
+    json(output)?[0]["bytes"].as_u64().context("bytes")
+}
+
+fn a_killed_download_is_continued() -> Result<()> {
+    let Stage { client, share, .. } = &stage("download")?;
+    write_random(&share.join("large"), LARGE_BYTES, 1)?;
+    let arguments = [&["get", "{}large"][..], &SLOWLY].concat();
+    let mut child = client.spawn(&arguments)?;
+    let part = wait_for_part(&client.folder(), &mut child)?;
+    child.kill()?;
+    child.wait()?;
+    ensure!(!client.local("large").exists(), "half a file has the name");
+    let output = client.run(&["get", "--json", "--continue", "{}large"])?;
+    assert_same_file(&share.join("large"), &client.local("large"))?;
+    let moved = moved_bytes(&output)?;
+    ensure!(
+        moved < LARGE_BYTES && moved > 0,
+        "{moved} of {LARGE_BYTES} bytes were moved"
+    );
+    ensure!(!part.exists(), "the part is left");
+    // What was begun of another state of the source is not continued.
+    let mut child = client.spawn(&arguments)?;
+    wait_for_part(&client.folder(), &mut child)?;
+    child.kill()?;
+    child.wait()?;
+    write_random(&share.join("large"), LARGE_BYTES, 2)?;
+    let output = client.run(&["get", "--json", "--continue", "{}large"])?;
+    assert_same_file(&share.join("large"), &client.local("large"))?;
+    ensure!(moved_bytes(&output)? == LARGE_BYTES);
+    Ok(())
+}
+
+fn a_killed_upload_is_continued() -> Result<()> {
+    let Stage { client, share, .. } = &stage("upload")?;
+    let local = client.local("large");
+    write_random(&local, LARGE_BYTES, 1)?;
+    let arguments = [&["put", "large", "{}"][..], &SLOWLY].concat();
+    let mut child = client.spawn(&arguments)?;
+    let part = wait_for_part(share, &mut child)?;
+    child.kill()?;
+    child.wait()?;
+    ensure!(!share.join("large").exists(), "half a file has the name");
+    let output = client.run(&["put", "--json", "--continue", "large", "{}"])?;
+    assert_same_file(&local, &share.join("large"))?;
+    let moved = moved_bytes(&output)?;
+    ensure!(
+        moved < LARGE_BYTES && moved > 0,
+        "{moved} of {LARGE_BYTES} bytes were moved"
+    );
+    ensure!(!part.exists(), "the part is left");
+    let mut child = client.spawn(&arguments)?;
+    wait_for_part(share, &mut child)?;
+    child.kill()?;
+    child.wait()?;
+    write_random(&local, LARGE_BYTES, 2)?;
+    let output = client.run(&["put", "--json", "--continue", "large", "{}"])?;
+    assert_same_file(&local, &share.join("large"))?;
+    ensure!(moved_bytes(&output)? == LARGE_BYTES);
+    Ok(())
+}
+
+fn a_server_that_dies_is_told_and_the_transfer_continued() -> Result<()> {
+    let mut stage = stage("dies")?;
+    let local = stage.client.local("up");
+    write_random(&local, LARGE_BYTES, 1)?;
+    write_random(&stage.share.join("down"), LARGE_BYTES, 2)?;
+    for (command, folder) in [
+        (["get", "{}down", "."], stage.client.folder()),
+        (["put", "up", "{}"], stage.share.clone()),
+    ] {
+        let mut child = stage.client.spawn(&[&command[..], &SLOWLY].concat())?;
+        wait_for_part(&folder, &mut child)?;
+        stage.server.kill()?;
+        let status = wait::for_end(&mut child, PATIENCE)?;
+        let output = stage
+            .client
+            .spawned(status.and_then(|status| status.code()))?;
+        ensure!(matches!(output.code, Some(3 | 9)), "{output}");
+        ensure!(output.errors.contains("smb://alice@"), "{output}");
+        stage.server.restart()?;
+        let output = stage
+            .client
+            .run(&[&command[..], &["--continue", "--json"]].concat())?;
+        let moved = moved_bytes(&output)?;
+        ensure!(moved < LARGE_BYTES, "all of it was moved again");
+    }
+    assert_same_file(&local, &stage.share.join("up"))?;
+    assert_same_file(&stage.share.join("down"), &stage.client.local("down"))?;
+    Ok(())
+}
+
+fn ctrl_c_ends_in_an_orderly_way() -> Result<()> {
+    let Stage { client, share, .. } = &stage("interrupted")?;
+    write_random(&share.join("large"), LARGE_BYTES, 1)?;
+    let mut child = client.spawn(&[&["get", "{}large"][..], &SLOWLY].concat())?;
+    let part = wait_for_part(&client.folder(), &mut child)?;
+    let pid = child.id().to_string();
+    ensure!(
+        Command::new("kill")
+            .args(["-s", "INT", &pid])
+            .status()?
+            .success()
+    );
+    let status = wait::for_end(&mut child, PATIENCE)?;
+    let output = client.spawned(status.and_then(|status| status.code()))?;
+    ensure!(output.code == Some(130), "{output}");
+    ensure!(output.errors.contains("interrupted"), "{output}");
+    ensure!(part.exists() && !client.local("large").exists());
+    let output = client.run(&["get", "--continue", "--json", "{}large"])?;
+    assert_same_file(&share.join("large"), &client.local("large"))?;
+    ensure!(moved_bytes(&output)? < LARGE_BYTES);
+    Ok(())
+}
+
+fn protection_and_dialects_are_chosen() -> Result<()> {
+    let Stage { client, share, .. } = &stage("protected")?;
+    write_random(&share.join("file"), 3_000_001, 1)?;
+    for arguments in [
+        &["--sign"][..],
+        &["--seal"],
+        &["--dialect", "2.1"],
+        &["--max-protocol", "3.0.2", "--sign"],
+        &["--dialect", "3.0", "--seal"],
+        &["--channels", "1"],
+        &["--channels", "2", "--seal"],
+    ] {
+        client.run(&[&["get", "{}file", "back"][..], arguments].concat())?;
+        assert_same_file(&share.join("file"), &client.local("back"))?;
+        client.run(&[&["put", "back", "{}there"][..], arguments].concat())?;
+        assert_same_file(&share.join("file"), &share.join("there"))?;
+    }
+    client.fail(&["ls", "--dialect", "2.1", "--seal", "{}"], 3, &["data"])?;
+    Ok(())
+}
+
+fn manual_and_completions_are_written() -> Result<()> {
+    let client = Client::of("127.0.0.1:1")?;
+    client.run(&["man", "pages"])?;
+    let page = fs::read_to_string(client.local("pages/smbeam-get.1"))?;
+    ensure!(
+        page.contains("EXIT STATUS") && page.contains("continue"),
+        "{page}"
+    );
+    ensure!(
+        client.local("pages/smbeam.1").exists() && client.local("pages/smbeam-sync.1").exists()
+    );
+    for shell in ["bash", "zsh", "fish"] {
+        let script = client.run(&["completions", shell])?.text;
+        ensure!(
+            script.contains("mkdir") && script.contains("channels"),
+            "{shell}"
+        );
+    }
+    Ok(())
+}

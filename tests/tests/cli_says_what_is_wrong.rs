@@ -1,0 +1,399 @@
+//! Whatever is wrong, the client says what, on which path, with the server's word for it, and ends
+//! with the code that docs/cli.md promises.
+
+use std::fs::{self, Permissions};
+use std::net::TcpListener;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use smbeam_tests::client::Client;
+use smbeam_tests::lab::Lab;
+use smbeam_tests::scratch::Scratch;
+use smbeam_tests::session::{ACCESS_READ, Connection, Request};
+use smbeam_tests::subject::{ALICE, Plan, Server, Share, Subject};
+use smbeam_tests::tests;
+
+tests!(
+    an_unknown_host,
+    a_port_that_refuses,
+    a_wrong_password,
+    an_expired_password,
+    a_missing_share,
+    a_missing_file,
+    no_permission,
+    a_full_disk,
+    a_full_disk_here,
+    a_name_that_is_too_long,
+    a_file_that_another_has_open,
+    a_password_where_others_see_it,
+    a_file_of_credentials_that_others_may_read,
+    no_password_and_nobody_to_ask,
+    names_that_the_other_side_does_not_know,
+    one_failure_among_many_files,
+    a_url_that_is_none,
+);
+
+struct Stage {
+    server: Server,
+    client: Client,
+    share: PathBuf,
+    _scratch: Scratch,
+}
+
+fn stage(name: &str) -> Result<Stage> {
+    let lab = Lab::find()?;
+    let scratch = Scratch::new(name)?;
+    let share = scratch.open_folder("share")?;
+    let mut plan = Plan::sharing(&share);
+    let mut locked = Share::new("readonly", &share);
+    locked.read_only = true;
+    let mut bobs = Share::new("bobs", &share);
+    bobs.users = vec!["bob".into()];
+    plan.shares.extend([locked, bobs]);
+    let server = Server::start(&lab, plan)?;
+    let client = Client::new(&server)?;
+    Ok(Stage {
+        server,
+        client,
+        share,
+        _scratch: scratch,
+    })
+}
+
+fn an_unknown_host() -> Result<()> {
+    let client = Client::of("no-such-host.invalid")?;
+    client.fail(
+        &["ls", "{}"],
+        3,
+        &[
+            "smbeam: ls: smb://alice@no-such-host.invalid/data: ",
+            "cannot find the host no-such-host.invalid",
+        ],
+    )?;
+    Ok(())
+}
+
+fn a_port_that_refuses() -> Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    drop(listener);
+    let client = Client::of(&address.to_string())?;
+    let words = format!("cannot connect to {address}: Connection refused");
+    client.fail(&["get", "{}file"], 3, &["smbeam: get: ", &words])?;
+    Ok(())
+}
+
+fn a_wrong_password() -> Result<()> {
+    let stage = stage("password")?;
+    let client = stage.client.variable("SMBEAM_PASSWORD", Some("wrong"));
+    let words = ["login is refused", "(STATUS_LOGON_FAILURE)"];
+    client.fail(&["ls", "{}"], 4, &words)?;
+    Ok(())
+}
+
+/// Nobody's password expires on smbeam: this is about what others say.
+fn an_expired_password() -> Result<()> {
+    let lab = Lab::find()?;
+    let scratch = Scratch::new("expired")?;
+    let share = scratch.open_folder("share")?;
+    let server = Server::start_as(Subject::Samba, Some(&lab), None, Plan::sharing(&share))?;
+    let expired = lab
+        .command("net")
+        .args(["-s"])
+        .arg(server.folder().join("smb.conf"))
+        .args(["sam", "set", "pwdmustchangenow", ALICE.name, "yes"])
+        .output()?;
+    ensure!(expired.status.success(), "{expired:?}");
+    let client = Client::new(&server)?;
+    let output = client.fail(
+        &["ls", "{}"],
+        4,
+        &["login is refused", "password", "(STATUS_PASSWORD_"],
+    )?;
+    ensure!(!output.errors.contains("LOGON_FAILURE"), "{output}");
+    Ok(())
+}
+
+fn a_missing_share() -> Result<()> {
+    let Stage { client, .. } = &stage("missing")?;
+    let url = client.url_in("nothing", "file");
+    let words = ["/nothing: No such share (STATUS_BAD_NETWORK_NAME)"];
+    client.fail(&["get", &url], 5, &words)?;
+    let server = client.url("").replace("/data/", "");
+    client.fail(&["ls", &server], 2, &["no share is named"])?;
+    Ok(())
+}
+
+fn a_missing_file() -> Result<()> {
+    let Stage { client, .. } = &stage("nofile")?;
+    let words = format!(
+        "smbeam: get: {}: Object name not found (STATUS_OBJECT_NAME_NOT_FOUND)",
+        client.url("a/b")
+    );
+    client.run(&["mkdir", "{}a"])?;
+    client.fail(&["get", "{}a/b"], 5, &[&words])?;
+    client.fail(&["stat", "{}a/b"], 5, &["(STATUS_OBJECT_NAME_NOT_FOUND)"])?;
+    client.fail(&["cat", "{}a/b"], 5, &["(STATUS_OBJECT_NAME_NOT_FOUND)"])?;
+    client.fail(
+        &["put", "nothing", "{}"],
+        5,
+        &["nothing: No such file or directory"],
+    )?;
+    fs::write(client.local("file"), "x")?;
+    client.fail(
+        &["put", "file", "{}none/file"],
+        5,
+        &["(STATUS_OBJECT_PATH_NOT_FOUND)"],
+    )?;
+    Ok(())
+}
+
+fn no_permission() -> Result<()> {
+    let Stage { client, share, .. } = &stage("permission")?;
+    fs::write(share.join("secret"), "secret")?;
+    fs::set_permissions(share.join("secret"), Permissions::from_mode(0o600))?;
+    let words = ["/data/secret: Access denied (STATUS_ACCESS_DENIED)"];
+    client.fail(&["get", "{}secret"], 6, &words)?;
+    ensure!(!client.local("secret").exists());
+    fs::write(client.local("file"), "x")?;
+    let read_only = client.url_in("readonly", "");
+    client.fail(
+        &["put", "file", &read_only],
+        6,
+        &["/readonly/file: ", "(STATUS_"],
+    )?;
+    client.fail(
+        &["ls", &client.url_in("bobs", "")],
+        6,
+        &["(STATUS_ACCESS_DENIED)"],
+    )?;
+    Ok(())
+}
+
+/// A file system of one mebibyte at `path`, until it is dropped.
+struct Tiny(PathBuf);
+
+impl Tiny {
+    fn mount(path: &Path) -> Result<Tiny> {
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=1m,mode=777", "tmpfs"])
+            .arg(path)
+            .status()?;
+        ensure!(mounted.success(), "cannot mount a tmpfs");
+        Ok(Tiny(path.into()))
+    }
+}
+
+impl Drop for Tiny {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+fn a_full_disk() -> Result<()> {
+    let lab = Lab::find()?;
+    let scratch = Scratch::new("full")?;
+    let share = scratch.open_folder("share")?;
+    let _tiny = Tiny::mount(&share)?;
+    let server = Server::start(&lab, Plan::sharing(&share))?;
+    let client = Client::new(&server)?;
+    for (name, length) in [("large", 3 << 20), ("medium", 900 << 10)] {
+        smbeam_tests::files::write_random(&client.local(name), length, 1)?;
+    }
+    let words = ["The disk is full (STATUS_DISK_FULL)"];
+    client.fail(
+        &["put", "large", "{}"],
+        7,
+        &["/data/large: The disk is full"],
+    )?;
+    client.run(&["rm", "-f", "{}*"])?;
+    client.run(&["put", "medium", "{}"])?;
+    client.fail(&["put", "medium", "{}again"], 7, &words)?;
+    Ok(())
+}
+
+fn a_full_disk_here() -> Result<()> {
+    let Stage { client, share, .. } = &stage("here")?;
+    fs::create_dir(client.local("tiny"))?;
+    let _tiny = Tiny::mount(&client.local("tiny"))?;
+    for length in [3 << 20, 1_048_000] {
+        smbeam_tests::files::write_random(&share.join("file"), length, 1)?;
+        smbeam_tests::files::write_random(&client.local("tiny/ballast"), 500 << 10, 1)?;
+        client.fail(&["get", "{}file", "tiny"], 7, &["tiny/file: No space left"])?;
+        ensure!(
+            !client.local("tiny/file").exists(),
+            "half a file has the name"
+        );
+        for entry in fs::read_dir(client.local("tiny"))?.flatten() {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn a_name_that_is_too_long() -> Result<()> {
+    let Stage { client, .. } = &stage("long")?;
+    fs::write(client.local("file"), "x")?;
+    let long = format!("{{}}{}", "x".repeat(300));
+    client.fail(&["put", "file", &long], 11, &["longer than 255"])?;
+    client.fail(&["mkdir", &long], 11, &["longer than 255"])?;
+    // One that the protocol allows and the server's file system does not.
+    let wide = format!("{{}}{}", "\u{e4}".repeat(200));
+    client.fail(&["mkdir", &wide], 11, &["(STATUS_"])?;
+    Ok(())
+}
+
+fn a_file_that_another_has_open() -> Result<()> {
+    let Stage {
+        server,
+        client,
+        share,
+        ..
+    } = &stage("open")?;
+    fs::write(share.join("file"), "x")?;
+    chown(share.join("file"), Some(ALICE.id), Some(ALICE.id))?;
+    let mut other = Connection::open(server.tcp)?;
+    let session = other.log_in(ALICE, "data")?;
+    let alone = Request::open("file", ACCESS_READ).alone();
+    other
+        .call(session, &alone)?
+        .expect("an open that denies all others")?;
+    let words = ["/data/file: Somebody else has it open (STATUS_SHARING_VIOLATION)"];
+    client.fail(&["get", "{}file"], 8, &words)?;
+    client.fail(&["cat", "{}file"], 8, &words)?;
+    client.fail(&["rm", "{}file"], 8, &words)?;
+    fs::write(client.local("file"), "y")?;
+    client.fail(&["put", "file", "{}"], 8, &words)?;
+    ensure!(fs::read(share.join("file"))? == b"x");
+    Ok(())
+}
+
+fn a_password_where_others_see_it() -> Result<()> {
+    let client = Client::of("127.0.0.1:1")?;
+    let url = "smb://alice:secret@127.0.0.1:1/data";
+    client.fail(&["ls", url], 2, &["password", "--password-file"])?;
+    Ok(())
+}
+
+fn a_file_of_credentials_that_others_may_read() -> Result<()> {
+    let stage = stage("credentials")?;
+    let client = stage.client.variable("SMBEAM_PASSWORD", None);
+    let folder = client.home().join(".config/smbeam");
+    fs::create_dir_all(&folder)?;
+    let file = folder.join("credentials.toml");
+    let text = format!(
+        "[[login]]\nhost = \"127.0.0.1\"\nuser = \"alice\"\npassword = \"{}\"\n",
+        ALICE.password
+    );
+    fs::write(&file, text)?;
+    fs::set_permissions(&file, Permissions::from_mode(0o644))?;
+    let words = ["credentials.toml: others may read", "chmod 600"];
+    client.fail(&["ls", "{}"], 2, &words)?;
+    fs::set_permissions(&file, Permissions::from_mode(0o600))?;
+    client.run(&["ls", "{}"])?;
+    // The user of the file is that of a URL without one.
+    let nobody = client.url("").replace("alice@", "");
+    client.run(&["ls", &nobody])?;
+    fs::write(client.local("password"), format!("{}\n", ALICE.password))?;
+    let other = client.variable("HOME", Some("/nowhere"));
+    other.run(&["ls", "--password-file", "password", "{}"])?;
+    Ok(())
+}
+
+fn no_password_and_nobody_to_ask() -> Result<()> {
+    let client = Client::of("127.0.0.1:1")?.variable("SMBEAM_PASSWORD", None);
+    client.fail(
+        &["ls", "{}"],
+        2,
+        &["no password for alice", "--password-file"],
+    )?;
+    client.fail(
+        &["ls", "--password-file", "none", "{}"],
+        5,
+        &["none: No such file"],
+    )?;
+    Ok(())
+}
+
+fn names_that_the_other_side_does_not_know() -> Result<()> {
+    let Stage { client, share, .. } = &stage("strange")?;
+    let folder = client.local("strange");
+    fs::create_dir(&folder)?;
+    for name in ["a:b", "what?", "star*", "good", "dot."] {
+        fs::write(folder.join(name), name)?;
+    }
+    fs::write(folder.join(std::ffi::OsStr::from_bytes(b"raw\xff")), "x")?;
+    fs::write(folder.join("Same"), "one")?;
+    fs::write(folder.join("SAME"), "other")?;
+    let words = [
+        "strange/a:b: SMB has no names with `:`",
+        "strange/what?: SMB has no names with `?`",
+        "strange/star*: SMB has no names with `*`",
+        "strange/dot.: a name of SMB does not end in `.`",
+        "the name is no UTF-8",
+        "differs from it in case only",
+    ];
+    client.fail(&["put", "-r", "strange", "{}"], 1, &words)?;
+    let mut there: Vec<_> = fs::read_dir(share.join("strange"))?
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().to_lowercase())
+        .collect();
+    there.sort();
+    ensure!(there == ["good", "same"], "{there:?}");
+    client.fail(&["ls", "{}a:b"], 11, &["data/a:b: "])?;
+    Ok(())
+}
+
+fn one_failure_among_many_files() -> Result<()> {
+    let Stage { client, share, .. } = &stage("among")?;
+    fs::create_dir(share.join("tree"))?;
+    for number in 0..50 {
+        fs::write(share.join(format!("tree/{number}")), "x")?;
+    }
+    fs::set_permissions(share.join("tree/7"), Permissions::from_mode(0o600))?;
+    let output = client.fail(
+        &["get", "-r", "{}tree"],
+        1,
+        &[
+            "/data/tree/7: Access denied (STATUS_ACCESS_DENIED)",
+            "49 files",
+            "1 failed",
+        ],
+    )?;
+    ensure!(output.errors.matches("STATUS").count() == 1, "{output}");
+    ensure!(fs::read_dir(client.local("tree"))?.count() == 49);
+    // All for the same reason: its own code.
+    let words = ["/data/none: Object name", "/data/tree/none: Object name"];
+    client.fail(&["rm", "{}none", "{}tree/none"], 5, &words)?;
+    Ok(())
+}
+
+fn a_url_that_is_none() -> Result<()> {
+    let client = Client::of("127.0.0.1:1")?;
+    for (arguments, word) in [
+        (&["ls", "smb://"][..], "no host"),
+        (&["ls", "smb://host:x/data"], "not a port"),
+        (&["ls", "smb://host/data/%zz"], "hexadecimal"),
+        (&["ls", "smb://host/data/../x"], "`..`"),
+        (&["ls", "/tmp"], "not on a server"),
+        (&["ls", "http://host/data"], "only smb://"),
+        (&["get", "a", "b"], "not on a server"),
+        (&["put", "a", "b"], "not on a server"),
+        (
+            &["ls", "--channels", "0", "smb://host/data"],
+            "from 1 to 32",
+        ),
+        (
+            &["ls", "--io-size", "1", "smb://host/data"],
+            "4KiB to 16MiB",
+        ),
+        (&["sync", "a", "b"], "neither"),
+        (&["ls"], "required"),
+    ] {
+        client.fail(arguments, 2, &[word])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,227 @@
+//! `smbeam sync` makes trees the same, bit for bit and with their times, and does nothing twice.
+
+use std::fs::{self, File, FileTimes};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use smbeam_tests::client::Client;
+use smbeam_tests::files::{assert_same_file, assert_same_tree, paths, write_random};
+use smbeam_tests::lab::Lab;
+use smbeam_tests::scratch::Scratch;
+use smbeam_tests::subject::{Plan, Server, Share};
+use smbeam_tests::tests;
+
+tests!(
+    ten_thousand_files_go_there_and_come_back,
+    only_what_differs_is_moved,
+    what_is_gone_is_removed_where_asked,
+    nothing_is_done_in_a_dry_run,
+    servers_are_made_the_same,
+);
+
+struct Stage {
+    _server: Server,
+    client: Client,
+    share: PathBuf,
+    _scratch: Scratch,
+}
+
+fn stage(name: &str) -> Result<Stage> {
+    let lab = Lab::find()?;
+    let scratch = Scratch::new(name)?;
+    let share = scratch.open_folder("share")?;
+    let mut plan = Plan::sharing(&share);
+    plan.shares
+        .push(Share::new("second", &scratch.open_folder("second")?));
+    let server = Server::start(&lab, plan)?;
+    let client = Client::new(&server)?;
+    Ok(Stage {
+        _server: server,
+        client,
+        share,
+        _scratch: scratch,
+    })
+}
+
+/// Files in folders, each with a time of its own.
+fn make_files(root: &Path, folders: u64, files: u64) -> Result<()> {
+    for folder in 0..folders {
+        let path = root
+            .join(format!("folder {}", folder % 10))
+            .join(format!("below-{folder}"));
+        fs::create_dir_all(&path)?;
+        for file in 0..files {
+            let path = path.join(format!("file-{file} \u{e4}"));
+            let number = folder * files + file;
+            write_random(&path, number * 7919 % 20_000, number)?;
+            set_time(&path, 1_000_000_000 + number, (number * 100) as u32)?;
+        }
+        set_time(&path, 900_000_000 + folder, 0)?;
+    }
+    Ok(())
+}
+
+fn set_time(path: &Path, seconds: u64, nanoseconds: u32) -> Result<()> {
+    let time = UNIX_EPOCH + Duration::new(seconds, nanoseconds);
+    File::open(path)?.set_times(FileTimes::new().set_modified(time))?;
+    Ok(())
+}
+
+fn assert_same_times(one: &Path, other: &Path) -> Result<()> {
+    for path in paths(one)? {
+        // SMB counts steps of 100 ns.
+        let time = |root: &Path| -> Result<_> {
+            let since = fs::metadata(root.join(&path))?
+                .modified()?
+                .duration_since(UNIX_EPOCH)?;
+            Ok(since.as_nanos() / 100)
+        };
+        let (left, right) = (time(one)?, time(other)?);
+        ensure!(left == right, "{}: {left:?} and {right:?}", path.display());
+    }
+    Ok(())
+}
+
+/// Runs sync and says what it counted under `keys`.
+fn sync<const N: usize>(client: &Client, more: &[&str], keys: [&str; N]) -> Result<[u64; N]> {
+    let output = client.run(&[&["sync", "--json"], more].concat())?;
+    let counted: Value = serde_json::from_str(&output.text)?;
+    let mut numbers = [0; N];
+    for (number, key) in numbers.iter_mut().zip(keys) {
+        *number = counted[key]
+            .as_u64()
+            .with_context(|| format!("{key} in {output}"))?;
+    }
+    Ok(numbers)
+}
+
+fn ten_thousand_files_go_there_and_come_back() -> Result<()> {
+    let Stage { client, share, .. } = &stage("thousands")?;
+    let tree = client.local("tree");
+    make_files(&tree, 100, 100)?;
+    let [files] = sync(client, &["tree", "{}tree"], ["files"])?;
+    ensure!(files == 10_000, "{files} files");
+    assert_same_tree(&tree, &share.join("tree"))?;
+    assert_same_times(&tree, &share.join("tree"))?;
+    let counted = sync(client, &["tree", "{}tree"], ["files", "unchanged", "bytes"])?;
+    ensure!(counted == [0, 10_000, 0], "{counted:?}");
+    let [files] = sync(client, &["{}tree", "back"], ["files"])?;
+    ensure!(files == 10_000, "{files} files");
+    assert_same_tree(&tree, &client.local("back"))?;
+    assert_same_times(&tree, &client.local("back"))?;
+    let counted = sync(client, &["{}tree", "back"], ["files", "unchanged", "bytes"])?;
+    ensure!(counted == [0, 10_000, 0], "{counted:?}");
+    Ok(())
+}
+
+fn only_what_differs_is_moved() -> Result<()> {
+    let Stage { client, share, .. } = &stage("differs")?;
+    let tree = client.local("tree");
+    make_files(&tree, 3, 10)?;
+    sync(client, &["tree", "{}tree"], [])?;
+    let there = share.join("tree");
+    let file = |number: u32| format!("folder 0/below-0/file-{number} \u{e4}");
+    // Another size; another time; other bytes of the same size and time.
+    fs::write(there.join(file(1)), "other size")?;
+    set_time(&there.join(file(2)), 5, 0)?;
+    let path = there.join(file(3));
+    let time = fs::metadata(&path)?.modified()?;
+    let mut bytes = fs::read(&path)?;
+    bytes[0] ^= 1;
+    fs::write(&path, bytes)?;
+    File::open(&path)?.set_times(FileTimes::new().set_modified(time))?;
+    let counted = sync(client, &["tree", "{}tree"], ["files", "unchanged"])?;
+    ensure!(counted == [2, 28], "{counted:?}");
+    let counted = sync(
+        client,
+        &["--checksum", "tree", "{}tree"],
+        ["files", "unchanged"],
+    )?;
+    ensure!(counted == [1, 29], "{counted:?}");
+    assert_same_tree(&tree, &there)?;
+    assert_same_times(&tree, &there)?;
+    // One file alone.
+    let one = format!("tree/{}", file(4));
+    let counted = sync(client, &[&one, "{}one"], ["files"])?;
+    ensure!(counted == [1], "{counted:?}");
+    let counted = sync(client, &[&one, "{}one"], ["files", "unchanged"])?;
+    ensure!(counted == [0, 1], "{counted:?}");
+    assert_same_file(&client.local(&one), &share.join("one"))
+}
+
+fn what_is_gone_is_removed_where_asked() -> Result<()> {
+    let Stage { client, share, .. } = &stage("gone")?;
+    let tree = client.local("tree");
+    make_files(&tree, 3, 10)?;
+    sync(client, &["tree", "{}tree"], [])?;
+    fs::remove_dir_all(tree.join("folder 1"))?;
+    fs::remove_file(tree.join("folder 0/below-0/file-1 \u{e4}"))?;
+    // What was a file is a folder, and the other way round.
+    fs::remove_dir_all(tree.join("folder 2"))?;
+    fs::write(tree.join("folder 2"), "a file now")?;
+    let file = tree.join("folder 0/below-0/file-2 \u{e4}");
+    fs::remove_file(&file)?;
+    fs::create_dir(&file)?;
+    client.fail(
+        &["sync", "tree", "{}tree"],
+        1,
+        &["there is a folder of this name"],
+    )?;
+    ensure!(
+        share.join("tree/folder 1").exists(),
+        "it was removed unasked"
+    );
+    let [removed] = sync(client, &["--delete", "tree", "{}tree"], ["removed"])?;
+    ensure!(removed > 20, "{removed}");
+    assert_same_tree(&tree, &share.join("tree"))?;
+    // The other direction.
+    fs::write(client.local("tree/extra"), "x")?;
+    sync(client, &["--delete", "{}tree", "tree"], [])?;
+    ensure!(!client.local("tree/extra").exists());
+    assert_same_tree(&tree, &share.join("tree"))
+}
+
+fn nothing_is_done_in_a_dry_run() -> Result<()> {
+    let Stage { client, share, .. } = &stage("dry")?;
+    make_files(&client.local("tree"), 2, 3)?;
+    fs::create_dir(share.join("tree"))?;
+    fs::write(share.join("tree/extra"), "x")?;
+    let output = client.run(&["sync", "-n", "--delete", "tree", "{}tree"])?;
+    ensure!(output.errors.contains("would remove "), "{output}");
+    ensure!(
+        output.errors.matches("would copy ").count() == 6,
+        "{output}"
+    );
+    ensure!(output.errors.contains("would make "), "{output}");
+    ensure!(
+        paths(&share.join("tree"))? == [Path::new("extra")],
+        "something was done"
+    );
+    let output = client.run(&["sync", "-n", "tree", "{}other"])?;
+    ensure!(
+        output.errors.matches("would copy ").count() == 6,
+        "{output}"
+    );
+    ensure!(!share.join("other").exists());
+    Ok(())
+}
+
+fn servers_are_made_the_same() -> Result<()> {
+    let Stage { client, share, .. } = &stage("servers")?;
+    make_files(&client.local("tree"), 10, 20)?;
+    sync(client, &["tree", "{}tree"], [])?;
+    let target = client.url_in("second", "copy");
+    let [files] = sync(client, &["{}tree", &target], ["files"])?;
+    ensure!(files == 200, "{files}");
+    let copy = share.with_file_name("second").join("copy");
+    assert_same_tree(&share.join("tree"), &copy)?;
+    assert_same_times(&share.join("tree"), &copy)?;
+    let counted = sync(client, &["{}tree", &target], ["files", "unchanged"])?;
+    ensure!(counted == [0, 200], "{counted:?}");
+    let counted = sync(client, &["-c", "{}tree", &target], ["files", "unchanged"])?;
+    ensure!(counted == [0, 200], "{counted:?}");
+    client.fail(&["sync", "{}tree", "{}tree/below"], 2, &["in the other"])?;
+    Ok(())
+}
