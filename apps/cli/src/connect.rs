@@ -28,7 +28,7 @@ const MAX_DEPTH: u64 = 1024;
 pub(crate) struct ConnectArguments {
     /// Connections that carry the session: a number, or as many as the server's interfaces merit.
     #[arg(long, value_name = "N|auto", default_value = "auto", value_parser = parse_channels)]
-    channels: Channels,
+    pub(crate) channels: Channels,
     /// How messages travel: SMB over TCP, or the NetBIOS session service.
     #[arg(long, value_name = "KIND", default_value = "tcp")]
     transport: TransportChoice,
@@ -102,7 +102,7 @@ fn parse_io_size(text: &str) -> Result<u32, String> {
 }
 
 impl ConnectArguments {
-    fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         let mut options = Options {
             channels: self.channels,
             transport: match self.transport {

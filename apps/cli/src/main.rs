@@ -1,6 +1,7 @@
 //! An SMB 3.1.1 server and client for Linux in user space.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod cat;
 mod completions;
 mod config;
@@ -93,6 +94,8 @@ enum Command {
     Watch(watch::Arguments),
     /// List the shares of a server.
     Shares(shares::Arguments),
+    /// Measure a server.
+    Bench(bench::Arguments),
     /// Share folders.
     Serve(serve::Arguments),
     /// Manage the file of users.
@@ -136,6 +139,9 @@ fn main() -> ExitCode {
         }
         Command::Shares(arguments) => {
             return client("shares", |report| shares::run(&arguments, report));
+        }
+        Command::Bench(arguments) => {
+            return client("bench", |report| bench::run(&arguments, report));
         }
         Command::Serve(arguments) => serve::run(&arguments),
         Command::User(command) => user::run(&command),

@@ -1,0 +1,176 @@
+//! CPU time of this process, and of the server where it runs on this host.
+//!
+//! A server on this host is found by its ends of our connections: the kernel lists every socket
+//! with its inode, and every process shows the inodes of its sockets.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::net::SocketAddr;
+
+/// Clock ticks in a second, as /proc counts them; the same on every Linux that we run on.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// The processes that hold the other ends of our connections.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Server {
+    processes: BTreeSet<u32>,
+}
+
+/// A connection as we see it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    /// Our end.
+    pub(crate) local: SocketAddr,
+    /// The server's end.
+    pub(crate) peer: SocketAddr,
+}
+
+impl Server {
+    /// Who serves these connections; `None` where no process of this host does, or none that we
+    /// may look at.
+    pub(crate) fn of(connections: &[Ends]) -> Option<Self> {
+        let inodes = sockets(connections);
+        if inodes.is_empty() {
+            return None;
+        }
+        let processes = processes().filter(|pid| holds_any(*pid, &inodes)).collect();
+        let server = Self { processes };
+        (!server.processes.is_empty()).then_some(server)
+    }
+
+    /// CPU seconds so far, user and system.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.processes
+            .iter()
+            .filter_map(|pid| of_process(*pid))
+            .sum()
+    }
+}
+
+/// CPU seconds of this process so far, user and system, over all its threads.
+pub(crate) fn own_seconds() -> f64 {
+    of_process(std::process::id()).unwrap_or(0.0)
+}
+
+/// Inodes of the sockets at the server's ends.
+fn sockets(connections: &[Ends]) -> BTreeSet<u64> {
+    let wanted: BTreeSet<(String, String)> = connections.iter().flat_map(spellings).collect();
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+    let texts = tables.map(|table| fs::read_to_string(table).unwrap_or_default());
+    let lines = texts.iter().flat_map(|text| text.lines());
+    lines.filter_map(|line| inode_of(line, &wanted)).collect()
+}
+
+/// The inode of a line of /proc/net/tcp, if its addresses are among `wanted`.
+fn inode_of(line: &str, wanted: &BTreeSet<(String, String)>) -> Option<u64> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let ends = ((*fields.get(1)?).to_owned(), (*fields.get(2)?).to_owned());
+    let inode = fields.get(9)?.parse().ok()?;
+    (inode != 0 && wanted.contains(&ends)).then_some(inode)
+}
+
+/// The server's end and ours as /proc/net/tcp and tcp6 spell them: a server that listens on
+/// `[::]` has the IPv4 addresses of its connections as IPv6 ones.
+fn spellings(ends: &Ends) -> Vec<(String, String)> {
+    let both =
+        |spell: fn(SocketAddr) -> Option<String>| Some((spell(ends.peer)?, spell(ends.local)?));
+    [both(spell_v4), both(spell_v6)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn spell_v4(address: SocketAddr) -> Option<String> {
+    let SocketAddr::V4(address) = address else {
+        return None;
+    };
+    let word = u32::from_ne_bytes(address.ip().octets());
+    Some(format!("{word:08X}:{:04X}", address.port()))
+}
+
+fn spell_v6(address: SocketAddr) -> Option<String> {
+    let ip = match address {
+        SocketAddr::V4(address) => address.ip().to_ipv6_mapped(),
+        SocketAddr::V6(address) => *address.ip(),
+    };
+    let mut text = String::new();
+    for bytes in ip.octets().as_chunks::<4>().0 {
+        write!(text, "{:08X}", u32::from_ne_bytes(*bytes)).ok()?;
+    }
+    write!(text, ":{:04X}", address.port()).ok()?;
+    Some(text)
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn holds_any(pid: u32, inodes: &BTreeSet<u64>) -> bool {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd"));
+    descriptors.into_iter().flatten().flatten().any(|entry| {
+        let target = fs::read_link(entry.path()).unwrap_or_default();
+        let target = target.to_string_lossy();
+        let inode = target
+            .strip_prefix("socket:[")
+            .and_then(|rest| rest.strip_suffix(']'));
+        inode
+            .and_then(|inode| inode.parse().ok())
+            .is_some_and(|inode: u64| inodes.contains(&inode))
+    })
+}
+
+fn of_process(pid: u32) -> Option<f64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Fields 14 and 15, utime and stime. The name before them may hold anything.
+    let (_, fields) = text.rsplit_once(')')?;
+    let times = fields.split_whitespace().skip(11).take(2);
+    let ticks = times.map(|field| field.parse::<u64>().ok());
+    Some(ticks.sum::<Option<u64>>()? as f64 / TICKS_PER_SECOND)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    fn connected(address: &str) -> (TcpStream, TcpStream, Ends) {
+        let listener = TcpListener::bind(address).expect("given");
+        let ours = TcpStream::connect(listener.local_addr().expect("given")).expect("given");
+        let theirs = listener.accept().expect("given").0;
+        let ends = Ends {
+            local: ours.local_addr().expect("given"),
+            peer: ours.peer_addr().expect("given"),
+        };
+        (ours, theirs, ends)
+    }
+
+    #[test]
+    fn the_process_at_the_other_end_is_found() {
+        let (_ours, theirs, ends) = connected("127.0.0.1:0");
+        let server = Server::of(&[ends]).expect("given");
+        assert!(server.processes.contains(&std::process::id()));
+        assert!(server.seconds() >= 0.0);
+        drop(theirs);
+    }
+
+    #[test]
+    fn an_end_that_is_not_here_is_nobody() {
+        let (_ours, _theirs, mut ends) = connected("127.0.0.1:0");
+        ends.peer = "192.0.2.1:445".parse().expect("given");
+        assert_eq!(Server::of(&[ends]), None);
+    }
+
+    #[test]
+    fn addresses_are_spelt_as_the_kernel_does() {
+        let address: SocketAddr = "127.0.0.1:445".parse().expect("given");
+        let (v4, v6) = if cfg!(target_endian = "little") {
+            ("0100007F:01BD", "0000000000000000FFFF00000100007F:01BD")
+        } else {
+            ("7F000001:01BD", "00000000000000000000FFFF7F000001:01BD")
+        };
+        assert_eq!(spell_v4(address).expect("given"), v4);
+        assert_eq!(spell_v6(address).expect("given"), v6);
+    }
+}

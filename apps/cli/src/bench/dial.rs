@@ -1,0 +1,43 @@
+//! New sessions with one server, as many as a run wants.
+
+use client::{Channels, Client, Credentials, Error, Share};
+
+use crate::connect::{ConnectArguments, failure_of};
+use crate::exit::{Failure, Outcome};
+use crate::location::Url;
+
+/// How to reach a server.
+pub(crate) struct Dial {
+    /// The folder in which a run makes its own.
+    pub(crate) url: Url,
+    share: String,
+    client: Client,
+    credentials: Credentials,
+}
+
+impl Dial {
+    /// Asks for the password where one is needed; does not connect yet.
+    pub(crate) fn new(connect: &ConnectArguments, url: &Url, channels: Channels) -> Outcome<Self> {
+        let Some(share) = url.share.clone() else {
+            return Err(Failure::usage(
+                url,
+                "no share is named: want smb://host/share/folder",
+            ));
+        };
+        let mut options = connect.options();
+        options.channels = channels;
+        Ok(Self {
+            url: url.clone(),
+            share,
+            client: Client::new(options).map_err(|error| failure_of(url, &error))?,
+            credentials: connect.login.for_url(url)?,
+        })
+    }
+
+    /// Logs in and enters the share.
+    pub(crate) async fn share(&self) -> Result<Share, Error> {
+        let (host, port) = (&self.url.host, self.url.port);
+        let session = self.client.connect(host, port, &self.credentials).await?;
+        session.share(&self.share).await
+    }
+}

@@ -1,0 +1,177 @@
+//! `smbeam bench`: the instrument with which every claim is made.
+//!
+//! It reads and writes real data, says how large the working set is, and what an operation costs
+//! in CPU time on both sides.
+
+mod compare;
+mod cpu;
+mod dial;
+mod options;
+mod pattern;
+mod places;
+mod plot;
+mod record;
+mod report;
+mod run;
+mod stage;
+
+use client::Channels;
+
+use crate::connect::ConnectArguments;
+use crate::exit::{Exit, Failure, Outcome, Report as Said};
+use crate::location::Url;
+use dial::Dial;
+pub(crate) use options::Arguments;
+use report::Report;
+
+/// What the runs of a plot differ in.
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    /// Bytes of one operation.
+    io_size: u32,
+    /// Operations in flight for each session.
+    depth: usize,
+    /// Channels of each session.
+    channels: Channels,
+}
+
+/// Runs `smbeam bench`.
+pub(crate) fn run(arguments: &Arguments, said: &Said) {
+    said.take(bench(arguments));
+}
+
+fn bench(arguments: &Arguments) -> Outcome {
+    let connect = &arguments.connect;
+    let setting = Setting {
+        io_size: connect.io_size,
+        depth: usize::try_from(connect.depth).expect("a depth is small"),
+        channels: connect.channels,
+    };
+    match (&arguments.compare, &arguments.url) {
+        (Some(urls), _) => run_two(arguments, &setting, connect, [&urls[0], &urls[1]]),
+        (None, Some(url)) => run_one(arguments, &setting, connect, url),
+        (None, None) => unreachable!("one of them is required"),
+    }
+}
+
+/// What a run says went wrong, as the failure of its URL.
+fn failed(url: &Url, error: &anyhow::Error) -> Failure {
+    match error.downcast_ref::<client::Error>() {
+        Some(error) => crate::connect::failure_of(url, error),
+        None => Failure::new(Exit::Failed, url.to_string(), format!("{error:#}")),
+    }
+}
+
+/// Runs what was asked for against one server, for each setting where they are to be drawn.
+fn run_one(
+    arguments: &Arguments,
+    largest: &Setting,
+    connect: &ConnectArguments,
+    url: &Url,
+) -> Outcome {
+    let settings = match arguments.plot {
+        Some(_) => steps(largest),
+        None => vec![*largest],
+    };
+    let mut reports = Vec::with_capacity(settings.len());
+    for setting in &settings {
+        let dial = Dial::new(connect, url, setting.channels)?;
+        let report = run::run(arguments, setting, &dial).map_err(|error| failed(url, &error))?;
+        print(arguments, &report, reports.is_empty());
+        reports.push(report);
+    }
+    match &arguments.plot {
+        Some(path) => plot::draw(path, &reports).map_err(|error| failed(url, &error)),
+        None => Ok(()),
+    }
+}
+
+/// Runs two servers, A B A B.
+fn run_two(
+    arguments: &Arguments,
+    setting: &Setting,
+    connect: &ConnectArguments,
+    urls: [&Url; 2],
+) -> Outcome {
+    let [first, second] = urls.map(|url| Dial::new(connect, url, setting.channels));
+    let (first, second) = (first?, second?);
+    let mut rounds = Vec::new();
+    for _ in 0..arguments.rounds {
+        let run = |dial: &Dial| {
+            let report = run::run(arguments, setting, dial);
+            report.map_err(|error| failed(&dial.url, &error))
+        };
+        let pair = (run(&first)?, run(&second)?);
+        if arguments.json || arguments.csv {
+            print(arguments, &pair.0, rounds.is_empty());
+            print(arguments, &pair.1, false);
+        }
+        rounds.push(pair);
+    }
+    let table = compare::table(&rounds);
+    if arguments.json || arguments.csv {
+        eprint!("{table}");
+    } else {
+        print!("{table}");
+    }
+    Ok(())
+}
+
+fn print(arguments: &Arguments, report: &Report, is_first: bool) {
+    if arguments.json {
+        println!("{}", report.json());
+    } else if arguments.csv {
+        if is_first {
+            println!("{}", Report::CSV_HEADER);
+        }
+        println!("{}", report.csv());
+    } else {
+        println!("{}", report.table());
+    }
+}
+
+/// Every depth and number of channels up to the largest, in powers of two.
+fn steps(largest: &Setting) -> Vec<Setting> {
+    let channels = match largest.channels {
+        Channels::Auto => vec![Channels::Auto],
+        Channels::Exactly(most) => powers(most).into_iter().map(Channels::Exactly).collect(),
+    };
+    let depths = powers(largest.depth);
+    let pairs = channels.into_iter().flat_map(|channels| {
+        let depths = depths.iter();
+        depths.map(move |depth| (channels, *depth))
+    });
+    let settings = pairs.map(|(channels, depth)| Setting {
+        depth,
+        channels,
+        ..*largest
+    });
+    settings.collect()
+}
+
+/// 1, 2, 4 ... and the last one itself.
+fn powers(last: usize) -> Vec<usize> {
+    let doubled = std::iter::successors(Some(1), |power: &usize| power.checked_mul(2));
+    let mut powers: Vec<usize> = doubled.take_while(|power| *power < last).collect();
+    powers.push(last.max(1));
+    powers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plot_goes_up_in_powers_of_two_to_the_largest() {
+        assert_eq!(powers(1), [1]);
+        assert_eq!(powers(6), [1, 2, 4, 6]);
+        let mut largest = Setting {
+            io_size: 4096,
+            depth: 4,
+            channels: Channels::Exactly(2),
+        };
+        assert_eq!(steps(&largest).len(), 6);
+        largest.channels = Channels::Auto;
+        assert_eq!(steps(&largest).len(), 3);
+    }
+}

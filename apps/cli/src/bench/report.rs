@@ -1,0 +1,281 @@
+//! What a run brought, for people and for programs.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::record::Record;
+
+/// What a run brought.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Report {
+    /// `read`, `write`, ...
+    pub(crate) workload: String,
+    /// What it ran against.
+    pub(crate) url: String,
+    /// How the server was spoken to: dialect, cipher, signing algorithm, transports.
+    pub(crate) session: String,
+    /// Bytes of one operation; 0 where it moves none.
+    pub(crate) io_size: u64,
+    /// Operations in flight for each connection.
+    pub(crate) depth: usize,
+    /// Channels of each session.
+    pub(crate) channels: usize,
+    /// Sessions.
+    pub(crate) connections: usize,
+    /// Bytes of all files that the run goes over.
+    pub(crate) working_set: u64,
+    /// From the first request to the last answer.
+    pub(crate) seconds: f64,
+    /// Operations that succeeded.
+    pub(crate) ops: u64,
+    /// Bytes that they moved.
+    pub(crate) bytes: u64,
+    /// Microseconds that an operation took.
+    pub(crate) latency_us: Latency,
+    /// CPU seconds of this process.
+    pub(crate) client_cpu: f64,
+    /// CPU seconds of the server, where it runs on this host.
+    pub(crate) server_cpu: Option<f64>,
+}
+
+/// Microseconds that an operation took.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Latency {
+    pub(crate) p50: f64,
+    pub(crate) p90: f64,
+    pub(crate) p99: f64,
+    pub(crate) p99_9: f64,
+    pub(crate) max: f64,
+}
+
+impl Latency {
+    pub(crate) fn of(record: &Record) -> Self {
+        Self {
+            p50: record.percentile_us(50.0),
+            p90: record.percentile_us(90.0),
+            p99: record.percentile_us(99.0),
+            p99_9: record.percentile_us(99.9),
+            max: record.max_us(),
+        }
+    }
+}
+
+impl Report {
+    /// 10^9 bytes a second.
+    pub(crate) fn gb_per_second(&self) -> f64 {
+        ratio(self.bytes as f64 / 1e9, self.seconds)
+    }
+
+    /// Operations a second.
+    pub(crate) fn ops_per_second(&self) -> f64 {
+        ratio(self.ops as f64, self.seconds)
+    }
+
+    /// What tells which of two servers is faster: bytes where the workload moves some.
+    pub(crate) fn rate(&self) -> f64 {
+        if self.bytes > 0 {
+            self.gb_per_second()
+        } else {
+            self.ops_per_second()
+        }
+    }
+
+    /// `cpu` as seconds for 10^9 bytes, or microseconds for an operation that moves none.
+    fn cost(&self, cpu: f64) -> String {
+        if self.bytes > 0 {
+            format!("{:.3} s/GB", ratio(cpu, self.bytes as f64 / 1e9))
+        } else {
+            format!("{:.1} us/op", ratio(cpu * 1e6, self.ops as f64))
+        }
+    }
+
+    /// A table for people.
+    pub(crate) fn table(&self) -> String {
+        let mut text = String::new();
+        let mut row = |name: &str, value: &str| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{name:<14}{value}");
+        };
+        row("workload", &self.what());
+        row("server", &format!("{} ({})", self.url, self.session));
+        row("working set", &bytes(self.working_set));
+        row("time", &format!("{:.2} s", self.seconds));
+        if self.bytes > 0 {
+            row("throughput", &format!("{:.3} GB/s", self.gb_per_second()));
+        }
+        row(
+            "operations",
+            &format!("{:.0} /s ({} in all)", self.ops_per_second(), self.ops),
+        );
+        let latency = self.latency_us;
+        row(
+            "latency",
+            &format!(
+                "p50 {:.1}  p90 {:.1}  p99 {:.1}  p99.9 {:.1}  max {:.1} us",
+                latency.p50, latency.p90, latency.p99, latency.p99_9, latency.max
+            ),
+        );
+        row("client CPU", &self.cost(self.client_cpu));
+        let server = self.server_cpu.map(|cpu| self.cost(cpu));
+        row(
+            "server CPU",
+            server.as_deref().unwrap_or("not on this host"),
+        );
+        text
+    }
+
+    fn what(&self) -> String {
+        let size = if self.io_size > 0 {
+            format!(" of {}", bytes(self.io_size))
+        } else {
+            String::new()
+        };
+        format!(
+            "{}{size}, depth {}, {}, {}",
+            self.workload,
+            self.depth,
+            count(self.channels, "channel"),
+            count(self.connections, "connection")
+        )
+    }
+
+    /// One line of JSON.
+    pub(crate) fn json(&self) -> String {
+        let mut value = serde_json::json!(self);
+        value["gb_per_second"] = self.gb_per_second().into();
+        value["ops_per_second"] = self.ops_per_second().into();
+        value.to_string()
+    }
+
+    /// The names of the columns of [`Self::csv`].
+    pub(crate) const CSV_HEADER: &'static str = "workload,url,io_size,depth,channels,connections,\
+        working_set,seconds,ops,bytes,gb_per_second,ops_per_second,p50_us,p90_us,p99_us,p99_9_us,\
+        max_us,client_cpu_s,server_cpu_s";
+
+    /// One line of values.
+    pub(crate) fn csv(&self) -> String {
+        let latency = self.latency_us;
+        let server = self
+            .server_cpu
+            .map(|cpu| cpu.to_string())
+            .unwrap_or_default();
+        format!(
+            "{},\"{}\",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{server}",
+            self.workload,
+            self.url.replace('"', "\"\""),
+            self.io_size,
+            self.depth,
+            self.channels,
+            self.connections,
+            self.working_set,
+            self.seconds,
+            self.ops,
+            self.bytes,
+            self.gb_per_second(),
+            self.ops_per_second(),
+            latency.p50,
+            latency.p90,
+            latency.p99,
+            latency.p99_9,
+            latency.max,
+            self.client_cpu,
+        )
+    }
+}
+
+/// A quotient; 0 where there is nothing to divide by.
+fn ratio(dividend: f64, divisor: f64) -> f64 {
+    if divisor > 0.0 {
+        dividend / divisor
+    } else {
+        0.0
+    }
+}
+
+fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+/// A number of bytes in the largest unit that loses nothing of it, or with two digits.
+pub(crate) fn bytes(count: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [
+        (1 << 40, "TiB"),
+        (1 << 30, "GiB"),
+        (1 << 20, "MiB"),
+        (1 << 10, "KiB"),
+    ];
+    match UNITS.iter().find(|(unit, _)| count >= *unit) {
+        Some((unit, name)) if count.is_multiple_of(*unit) => format!("{} {name}", count / unit),
+        Some((unit, name)) => format!("{:.2} {name}", count as f64 / *unit as f64),
+        None => format!("{count} B"),
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn example() -> Report {
+    Report {
+        workload: "read".to_owned(),
+        url: "smb://alice@host/data".to_owned(),
+        session: "3.1.1".to_owned(),
+        io_size: 1 << 20,
+        depth: 16,
+        channels: 1,
+        connections: 2,
+        working_set: 3 << 29,
+        seconds: 2.0,
+        ops: 4000,
+        bytes: 4000 << 20,
+        latency_us: Latency {
+            p50: 1.0,
+            p90: 2.0,
+            p99: 3.0,
+            p99_9: 4.0,
+            max: 5.0,
+        },
+        client_cpu: 1.0,
+        server_cpu: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_says_what_ran_and_how_fast() {
+        let table = example().table();
+        assert!(
+            table.contains("read of 1 MiB, depth 16, 1 channel, 2 connections"),
+            "{table}"
+        );
+        assert!(table.contains("working set   1.50 GiB"), "{table}");
+        assert!(table.contains("2.097 GB/s"), "{table}");
+        assert!(table.contains("0.238 s/GB"), "{table}");
+        assert!(table.contains("not on this host"), "{table}");
+    }
+
+    #[test]
+    fn operations_without_bytes_cost_microseconds() {
+        let mut report = example();
+        report.bytes = 0;
+        report.io_size = 0;
+        assert!(report.table().contains("250.0 us/op"), "{}", report.table());
+        assert!(!report.table().contains("GB/s"));
+        assert!((report.rate() - 2000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_line_of_csv_has_a_value_for_each_column() {
+        let columns = Report::CSV_HEADER.split(',').count();
+        assert_eq!(example().csv().split(',').count(), columns);
+    }
+
+    #[test]
+    fn json_has_the_rates() {
+        let value: serde_json::Value = serde_json::from_str(&example().json()).expect("given");
+        assert_eq!(value["ops_per_second"], 2000.0);
+        assert_eq!(value["latency_us"]["p99_9"], 4.0);
+    }
+}

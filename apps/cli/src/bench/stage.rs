@@ -1,0 +1,216 @@
+//! What a run needs on the server: a folder of its own, with files of real data.
+
+use std::fs;
+
+use anyhow::{Context as _, Result, ensure};
+use client::{File, OpenOptions, Session, Share, Wait as _};
+use futures_util::future::try_join_all;
+
+use super::Setting;
+use super::cpu::Ends;
+use super::dial::Dial;
+use super::options::Arguments;
+use super::pattern::Pattern;
+
+/// Writes in flight while the files are made.
+const FILL_DEPTH: usize = 8;
+
+/// What a run needs on the server. Its folder is removed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    /// The folder, in the share.
+    pub(crate) folder: String,
+    /// One for each session.
+    pub(crate) seats: Vec<Seat>,
+    /// Bytes of all files.
+    pub(crate) working_set: u64,
+}
+
+/// A session with its files.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) share: Share,
+    pub(crate) files: Vec<File>,
+    /// Operations that fit in each file.
+    pub(crate) blocks_per_file: u64,
+}
+
+impl Stage {
+    /// Makes the folder and the files.
+    pub(crate) fn set_up(arguments: &Arguments, setting: &Setting, dial: &Dial) -> Result<Self> {
+        let share = dial.share().wait()?;
+        let mut stage = Self {
+            folder: folder_name(&dial.url.path)?,
+            seats: Vec::new(),
+            working_set: 0,
+        };
+        share.create_dir(&stage.folder).wait()?;
+        let mut share = Some(share);
+        for number in 0..arguments.connections {
+            let share = match share.take() {
+                Some(first) => first,
+                None => dial.share().wait()?,
+            };
+            stage.seats.push(Seat {
+                share,
+                files: Vec::new(),
+                blocks_per_file: 1,
+            });
+            stage.fill(usize::from(number), arguments, setting)?;
+        }
+        Ok(stage)
+    }
+
+    fn fill(&mut self, number: usize, arguments: &Arguments, setting: &Setting) -> Result<()> {
+        let seat = &mut self.seats[number];
+        if arguments.torture {
+            self.working_set += seat.make_holes(&self.folder, number, setting)?;
+        } else if arguments.workload.moves_data() {
+            let io_size = u64::from(setting.io_size);
+            let files = u64::from(arguments.files);
+            seat.blocks_per_file = (arguments.size / files / io_size).max(1);
+            for file in 0..arguments.files {
+                let file = seat.make_file(&self.folder, number, file, io_size)?;
+                seat.files.push(file);
+            }
+            self.working_set += files * seat.blocks_per_file * io_size;
+        }
+        Ok(())
+    }
+
+    /// The session that all others are like.
+    pub(crate) fn session(&self) -> &Session {
+        let seat = self.seats.first().expect("there is at least one session");
+        seat.share.session()
+    }
+
+    /// Both ends of every connection.
+    pub(crate) fn ends(&self) -> Vec<Ends> {
+        let sessions = self.seats.iter().map(|seat| seat.share.session());
+        let channels = sessions.flat_map(|session| session.info().channels);
+        let ends = channels.map(|channel| Ends {
+            local: channel.local,
+            peer: channel.peer,
+        });
+        ends.collect()
+    }
+
+    /// Reads everything once.
+    pub(crate) fn warm_up(&self, io_size: u32) -> Result<()> {
+        for seat in &self.seats {
+            let io_size = u64::from(io_size);
+            for file in &seat.files {
+                for first in (0..seat.blocks_per_file).step_by(FILL_DEPTH) {
+                    let last = (first + FILL_DEPTH as u64).min(seat.blocks_per_file);
+                    let blocks = (first..last).map(|block| read(file, block * io_size, io_size));
+                    try_join_all(blocks).wait()?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let Some(seat) = self.seats.first() else {
+            return;
+        };
+        let share = seat.share.clone();
+        for seat in &mut self.seats {
+            for file in seat.files.drain(..) {
+                let _ = file.close().wait();
+            }
+        }
+        if let Err(error) = empty(&share, &self.folder) {
+            eprintln!("smbeam: bench: {} stays behind: {error:#}", self.folder);
+        }
+    }
+}
+
+impl Seat {
+    fn make_file(&self, folder: &str, seat: usize, number: u32, io_size: u64) -> Result<File> {
+        let name = format!("{folder}/data-{seat}-{number}");
+        let options = OpenOptions::new().read(true).write(true).create_new(true);
+        let file = self.share.open(&name, &options).wait()?;
+        let pattern = Pattern::of(pattern_number(seat, number));
+        for first in (0..self.blocks_per_file).step_by(FILL_DEPTH) {
+            let last = (first + FILL_DEPTH as u64).min(self.blocks_per_file);
+            let blocks = (first..last).map(|block| write(&file, pattern, block * io_size, io_size));
+            try_join_all(blocks).wait()?;
+        }
+        Ok(file)
+    }
+
+    /// One file for each request in flight, as smb2.bench.read has them: cut to length, never
+    /// written, and gone with the last handle.
+    fn make_holes(&mut self, folder: &str, seat: usize, setting: &Setting) -> Result<u64> {
+        for number in 0..setting.depth {
+            let name = format!("{folder}/hole-{seat}-{number}");
+            let options = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .share(false, false, false)
+                .delete_on_close(true);
+            let file = self.share.open(&name, &options).wait()?;
+            file.set_len(u64::from(setting.io_size)).wait()?;
+            self.files.push(file);
+        }
+        Ok(setting.depth as u64 * u64::from(setting.io_size))
+    }
+}
+
+/// Which data the file of a session has.
+pub(crate) fn pattern_number(seat: usize, file: u32) -> u64 {
+    (seat as u64) << 20 | u64::from(file)
+}
+
+async fn write(file: &File, pattern: Pattern, offset: u64, len: u64) -> Result<()> {
+    let mut buffer = vec![0; usize::try_from(len)?];
+    pattern.fill(offset, &mut buffer);
+    let (result, _) = file.write_at(buffer, offset).await;
+    let written = result?;
+    ensure!(written as u64 == len, "a write stopped at {written} bytes");
+    Ok(())
+}
+
+async fn read(file: &File, offset: u64, len: u64) -> Result<()> {
+    let (result, _) = file.read_at(vec![0; usize::try_from(len)?], offset).await;
+    result.map(drop).map_err(Into::into)
+}
+
+/// A name that nobody else has.
+fn folder_name(parent: &str) -> Result<String> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).context("random numbers")?;
+    let name = format!("smbeam-bench-{:016x}", u64::from_le_bytes(bytes));
+    Ok(if parent.is_empty() {
+        name
+    } else {
+        format!("{parent}/{name}")
+    })
+}
+
+/// Removes a folder of files.
+fn empty(share: &Share, folder: &str) -> Result<()> {
+    let entries: Vec<_> = share
+        .read_dir(folder, "*")
+        .wait()?
+        .blocking()
+        .collect::<Result<_, _>>()?;
+    for entry in entries {
+        share
+            .remove_file(&format!("{folder}/{}", entry.name))
+            .wait()?;
+    }
+    share.remove_dir(folder).wait()?;
+    Ok(())
+}
+
+/// Empties the page cache of this host.
+pub(crate) fn drop_caches() -> Result<()> {
+    rustix::fs::sync();
+    fs::write("/proc/sys/vm/drop_caches", "3")
+        .context("--cold empties the page cache, which only root may (/proc/sys/vm/drop_caches)")
+}
