@@ -2,7 +2,11 @@
 
 mod rig;
 
-use client::{Channels, Io, OpenOptions, Options, Protection, Transport, Wait, WriteOptions};
+use std::time::{Duration, UNIX_EPOCH};
+
+use client::{
+    Changes, Channels, Io, OpenOptions, Options, Protection, Transport, Wait, WriteOptions,
+};
 use rig::{Rig, SHARE, options, pattern};
 
 fn round_trip(rig: &Rig, options: Options, sizes: &[usize]) {
@@ -75,6 +79,35 @@ fn small_files_take_one_message() {
         .expect("write");
     assert_eq!(std::fs::read(rig.path("small")).expect("on disk"), bytes);
     assert_eq!(share.read("small").wait().expect("read"), bytes);
+}
+
+#[test]
+fn a_file_of_known_size_takes_one_message_and_gets_its_times() {
+    let rig = Rig::new();
+    let share = rig.share();
+    let written = UNIX_EPOCH + Duration::new(1_000_000_000, 700);
+    let options = WriteOptions {
+        changes: Some(Changes {
+            written: Some(written),
+            ..Changes::default()
+        }),
+        ..WriteOptions::default()
+    };
+    for size in [0, 1, 150_000, 1 << 20, (1 << 20) + 1, 3_000_000] {
+        let bytes = pattern(size, 7);
+        let write = share.write("known", bytes.clone(), &options);
+        write.wait().expect("write");
+        let metadata = std::fs::metadata(rig.path("known")).expect("on disk");
+        assert_eq!(metadata.modified().expect("a time"), written);
+        // What the listing said may be wrong by now.
+        for expected in [0, 1, 150_000, u32::MAX] {
+            let read = share.read_expecting("known", expected).wait();
+            assert!(
+                read.expect("read") == bytes,
+                "{expected} expected of {size}"
+            );
+        }
+    }
 }
 
 #[test]
