@@ -8,6 +8,10 @@ shift
 for dir in proc sys dev; do
     mount --rbind "/$dir" "$root/$dir"
 done
+# Servers look their own host's name up: without this they may wait five seconds for a DNS server.
+if [ -f "$root/etc/hosts" ]; then
+    mount --bind /etc/hosts "$root/etc/hosts"
+fi
 while [ "${1:-}" = --bind ]; do
     mkdir -p "$root$2"
     mount --rbind "$2" "$root$2"
