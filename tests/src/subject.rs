@@ -97,6 +97,8 @@ pub struct Plan {
     pub encryption_required: bool,
     /// Whether clients are told to open several connections to its one interface.
     pub channels: bool,
+    /// The highest dialect that is spoken, as `3.0.2`; none: every one.
+    pub max_dialect: Option<&'static str>,
     /// More limits of smbeam, as `name = value`; smbd has none of them.
     pub limits: Vec<(String, u64)>,
     /// The program of smbeam; none: the one that `SMBEAM_BIN` names or the workspace builds.

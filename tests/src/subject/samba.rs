@@ -93,6 +93,9 @@ fn text(site: &Site<'_>) -> String {
             text.push('\n');
         }
     }
+    if let Some(dialect) = site.plan.max_dialect {
+        let _ = writeln!(text, "server max protocol = {}", protocol(dialect));
+    }
     for line in &site.plan.samba_globals {
         text.push_str(line);
         text.push('\n');
@@ -127,4 +130,11 @@ fn text(site: &Site<'_>) -> String {
         }
     }
     text
+}
+
+/// What smbd calls a dialect: `SMB3_02` is 3.0.2.
+fn protocol(dialect: &str) -> String {
+    let (major, minor) = dialect.split_once('.').unwrap_or((dialect, ""));
+    let minor = minor.replace('.', "");
+    format!("SMB{major}_{minor:0<2}")
 }

@@ -93,6 +93,9 @@ fn table(site: &Site<'_>) -> Table {
         "encryption_required".into(),
         plan.encryption_required.into(),
     );
+    if let Some(dialect) = plan.max_dialect {
+        security.insert("max_dialect".into(), dialect.into());
+    }
     security.insert("failed_login_delay_ms".into(), FAILED_LOGIN_DELAY_MS.into());
     let mut limits = Table::new();
     for (name, value) in &plan.limits {
