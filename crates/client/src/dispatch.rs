@@ -19,6 +19,9 @@ use crate::fork::Bound;
 use crate::slot::lock;
 use crate::thread::Message;
 
+/// Why nothing is done for a session that its owner has closed.
+const CLOSED: &str = "the session was closed";
+
 /// A channel of a session, by its number in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ChannelKey(pub(crate) u64);
@@ -146,10 +149,16 @@ impl Dispatch {
         lock(&self.inner.channels).list.clone()
     }
 
+    /// Whether the session was closed: servers hang up on what comes after LOGOFF.
+    fn is_closing(&self) -> bool {
+        lock(&self.inner.channels).is_closing
+    }
+
     /// Sends a request on its way.
     pub(crate) fn start(self: &Arc<Self>, request: Request, memory: Memory) -> Pending {
         let (call, pending) = call(self, request, memory);
         match self.inner.check() {
+            Ok(()) if self.is_closing() => call.fail(Cause::Lost(CLOSED.into())),
             Ok(()) => self.submit(call),
             Err(cause) => call.fail(cause),
         }

@@ -1,0 +1,76 @@
+//! A hundred thousand entries are listed, each once, with its size.
+
+mod rig;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+
+use anyhow::{Result, ensure};
+use client::Wait;
+use rig::{Rig, against_both};
+use smbeam_tests::subject::Subject;
+
+against_both!(every_entry_is_listed_once, patterns_select, an_empty_folder_is_empty);
+
+const FILES: u64 = 100_000;
+/// Sizes repeat after so many files, a number that has nothing to do with that of the buffers.
+const SIZES: u64 = 997;
+
+fn name(number: u64) -> String {
+    format!("entry-{number:06}-{}", "x".repeat((number % 40) as usize))
+}
+
+fn every_entry_is_listed_once(subject: Subject) -> Result<()> {
+    let rig = Rig::new(subject)?;
+    for number in 0..FILES {
+        File::create(rig.path(&name(number)))?.set_len(number % SIZES)?;
+    }
+    let share = rig.share()?;
+    let mut found = BTreeMap::new();
+    for entry in share.read_dir("", "*").wait()?.blocking() {
+        let entry = entry?;
+        ensure!(!entry.metadata.is_dir(), "{} is no folder", entry.name);
+        let before = found.insert(entry.name.clone(), entry.metadata.size);
+        ensure!(before.is_none(), "{} is listed twice", entry.name);
+    }
+    ensure!(found.len() as u64 == FILES, "{} names are listed", found.len());
+    for number in 0..FILES {
+        let size = found.get(&name(number));
+        ensure!(size == Some(&(number % SIZES)), "{} has {size:?}", name(number));
+    }
+    Ok(())
+}
+
+fn patterns_select(subject: Subject) -> Result<()> {
+    let rig = Rig::new(subject)?;
+    for number in 0..2000 {
+        File::create(rig.path(&format!("Entry-{number:06}.txt")))?;
+    }
+    let share = rig.share()?;
+    for (pattern, count) in [
+        ("ENTRY-00012?.txt", 10),
+        ("entry-0001*", 100),
+        ("entry-000007.TXT", 1),
+        ("*.txt", 2000),
+        ("", 2000),
+        ("nothing*", 0),
+    ] {
+        let listed = share.read_dir("", pattern).wait()?.blocking();
+        let names = listed.collect::<Result<Vec<_>, _>>()?;
+        ensure!(names.len() == count, "`{pattern}` lists {} names", names.len());
+    }
+    Ok(())
+}
+
+fn an_empty_folder_is_empty(subject: Subject) -> Result<()> {
+    let rig = Rig::new(subject)?;
+    let share = rig.share()?;
+    share.create_dir("empty").wait()?;
+    for folder in ["", "empty"] {
+        let listed = share.read_dir(folder, "*").wait()?.blocking();
+        let names = listed.collect::<Result<Vec<_>, _>>()?;
+        let count = usize::from(folder.is_empty());
+        ensure!(names.len() == count, "`{folder}` has {names:?}");
+    }
+    Ok(())
+}
