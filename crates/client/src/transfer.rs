@@ -26,7 +26,7 @@ pub struct TransferOptions {
 
 /// Takes the bytes of a download, on the thread that waits for it.
 pub trait Sink {
-    /// Takes a piece. Pieces come in any order, each byte once.
+    /// Takes a piece, which is never empty. Pieces come in any order, each byte once.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
@@ -161,10 +161,12 @@ pub async fn download<S: Sink + ?Sized>(
                 len: piece.len - count,
             });
         }
-        sink.write_at(piece.offset, &buffer[..count])
-            .map_err(|error| Error::local("write what was read of", file.path(), error))?;
-        total += count as u64;
-        progress(count as u64);
+        if count > 0 {
+            sink.write_at(piece.offset, &buffer[..count])
+                .map_err(|error| Error::local("write what was read of", file.path(), error))?;
+            total += count as u64;
+            progress(count as u64);
+        }
         spare.push(buffer);
     }
     Ok(total)
