@@ -16,7 +16,10 @@ use smbeam_tests::files::paths;
 use smbeam_tests::random::Random;
 use smbeam_tests::subject::Subject;
 
-against_both!(a_tree_of_ten_thousand_files_comes_back, large_files_come_back);
+against_both!(
+    a_tree_of_ten_thousand_files_comes_back,
+    large_files_come_back
+);
 
 const FOLDERS: u64 = 100;
 const FILES_PER_FOLDER: u64 = 100;
@@ -100,11 +103,23 @@ fn a_tree_of_ten_thousand_files_comes_back(subject: Subject) -> Result<()> {
     let listed = Mutex::new(list(&share, "tree")?);
     with_all(tree.iter().collect(), |(path, model)| {
         let bytes = share.read(path).wait()?;
-        ensure!(bytes == model.bytes(), "{path} comes back as something else");
-        let entry = listed.lock().ok().and_then(|mut listed| listed.remove(path));
+        ensure!(
+            bytes == model.bytes(),
+            "{path} comes back as something else"
+        );
+        let entry = listed
+            .lock()
+            .ok()
+            .and_then(|mut listed| listed.remove(path));
         let (size, written) = entry.with_context(|| format!("{path} is not listed"))?;
-        ensure!(size == model.length as u64, "{path} is listed with {size} bytes");
-        ensure!(written == model.written, "{path} is listed as of {written:?}");
+        ensure!(
+            size == model.length as u64,
+            "{path} is listed with {size} bytes"
+        );
+        ensure!(
+            written == model.written,
+            "{path} is listed as of {written:?}"
+        );
         let metadata = share.metadata(path).wait()?;
         ensure!(metadata.written == model.written, "{path}: {metadata:?}");
         Ok(())
@@ -142,12 +157,17 @@ fn send(share: &Share, path: &str, model: Model) -> Result<()> {
 
 fn assert_on_disk(rig: &Rig, tree: &BTreeMap<String, Model>) -> Result<()> {
     let on_disk = paths(&rig.path(""))?;
-    let files = on_disk.iter().filter(|path| rig.path("").join(path).is_file());
+    let files = on_disk
+        .iter()
+        .filter(|path| rig.path("").join(path).is_file());
     ensure!(files.count() == tree.len(), "other files are on disk");
     for (path, model) in tree {
         rig.assert_holds(path, &model.bytes())?;
         let written = fs::metadata(rig.path(path))?.modified()?;
-        ensure!(written == model.written, "{path} is of {written:?} on disk, not {model:?}");
+        ensure!(
+            written == model.written,
+            "{path} is of {written:?} on disk, not {model:?}"
+        );
     }
     Ok(())
 }
@@ -184,7 +204,10 @@ fn large_files_come_back(subject: Subject) -> Result<()> {
         let mut source = bytes.as_slice();
         let mut progress = |count| told += count;
         upload(&file, 0..u64::MAX, &mut source, &options, &mut progress).wait()?;
-        ensure!(told == length as u64, "{told} bytes of {length} were told of");
+        ensure!(
+            told == length as u64,
+            "{told} bytes of {length} were told of"
+        );
         rig.assert_holds(&name, &bytes)?;
         let mut back = vec![0; length];
         let mut sink = |offset: u64, piece: &[u8]| {
@@ -193,7 +216,10 @@ fn large_files_come_back(subject: Subject) -> Result<()> {
             Ok(())
         };
         let got = download(&file, 0..u64::MAX, &mut sink, &options, &mut |_| ()).wait()?;
-        ensure!(got == length as u64 && back == bytes, "{name} comes back as something else");
+        ensure!(
+            got == length as u64 && back == bytes,
+            "{name} comes back as something else"
+        );
         file.close().wait()?;
     }
     Ok(())
