@@ -10,7 +10,11 @@ use client::Wait;
 use rig::{Rig, against_both};
 use smbeam_tests::subject::Subject;
 
-against_both!(every_entry_is_listed_once, patterns_select, an_empty_folder_is_empty);
+against_both!(
+    every_entry_is_listed_once,
+    patterns_select,
+    an_empty_folder_is_empty
+);
 
 const FILES: u64 = 100_000;
 /// Sizes repeat after so many files, a number that has nothing to do with that of the buffers.
@@ -33,10 +37,18 @@ fn every_entry_is_listed_once(subject: Subject) -> Result<()> {
         let before = found.insert(entry.name.clone(), entry.metadata.size);
         ensure!(before.is_none(), "{} is listed twice", entry.name);
     }
-    ensure!(found.len() as u64 == FILES, "{} names are listed", found.len());
+    ensure!(
+        found.len() as u64 == FILES,
+        "{} names are listed",
+        found.len()
+    );
     for number in 0..FILES {
         let size = found.get(&name(number));
-        ensure!(size == Some(&(number % SIZES)), "{} has {size:?}", name(number));
+        ensure!(
+            size == Some(&(number % SIZES)),
+            "{} has {size:?}",
+            name(number)
+        );
     }
     Ok(())
 }
@@ -57,7 +69,11 @@ fn patterns_select(subject: Subject) -> Result<()> {
     ] {
         let listed = share.read_dir("", pattern).wait()?.blocking();
         let names = listed.collect::<Result<Vec<_>, _>>()?;
-        ensure!(names.len() == count, "`{pattern}` lists {} names", names.len());
+        ensure!(
+            names.len() == count,
+            "`{pattern}` lists {} names",
+            names.len()
+        );
     }
     Ok(())
 }
