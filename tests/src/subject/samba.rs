@@ -60,16 +60,18 @@ fn configuration(site: &Site<'_>) -> PathBuf {
 fn text(site: &Site<'_>) -> String {
     let folder = site.folder.display();
     let (tcp, nbt) = (site.tcp.port(), site.nbt.port());
-    let interface = match (site.tcp.ip(), site.plan.channels) {
-        (ip, false) => format!("{ip}/24"),
-        (ip, true) => format!("\"{ip}/24;speed=1000000000,capability=RSS\""),
+    let ip = site.tcp.ip();
+    let interface = match site.plan.channels {
+        false => format!("127.0.0.1/8 {ip}/24"),
+        // The first word about an address counts.
+        true => format!("\"{ip}/24;speed=1000000000,capability=RSS\" 127.0.0.1/8"),
     };
     let mut text = format!(
         "[global]\n\
          server role = standalone server\n\
          map to guest = never\n\
          bind interfaces only = yes\n\
-         interfaces = 127.0.0.1/8 {interface}\n\
+         interfaces = {interface}\n\
          server smb transports = tcp:{tcp}, nbt:{nbt}\n\
          disable netbios = yes\n\
          private dir = {folder}/private\n\
