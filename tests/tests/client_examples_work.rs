@@ -1,0 +1,183 @@
+//! The programs that show how our client is used do what they say.
+
+mod rig;
+
+use std::env;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+use anyhow::{Context as _, Result, ensure};
+use rig::{PATIENCE, Rig, SHARE, against_both, pattern};
+use smbeam_tests::files::{assert_same_file, assert_same_tree, make_tree, write_random};
+use smbeam_tests::subject::{ALICE, Subject};
+use smbeam_tests::wait;
+
+against_both!(
+    list_lists,
+    put_sends_and_get_fetches,
+    copy_tree_copies,
+    watch_watches,
+    parallel_read_reads,
+    what_is_missing_is_said,
+);
+
+/// Where the examples are, built now.
+fn folder() -> Result<PathBuf> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["build", "--package", "smbeam-client", "--examples"])
+        .args(["--message-format", "json-render-diagnostics"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success(),
+        "cannot build the examples: {errors}"
+    );
+    let messages = String::from_utf8(output.stdout)?;
+    let paths = messages.lines().filter_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        message["executable"].as_str().map(PathBuf::from)
+    });
+    let list = paths
+        .filter(|path| path.file_name().is_some_and(|name| name == "list"))
+        .next_back();
+    let list = list.context("there is no example `list`")?;
+    Ok(list.parent().context("a path has a parent")?.to_path_buf())
+}
+
+/// An example that is told the server, the share and the user.
+fn example(rig: &Rig, name: &str, arguments: &[&str]) -> Result<Command> {
+    let mut command = Command::new(folder()?.join(name));
+    command
+        .args([&rig.server.tcp.to_string(), SHARE, ALICE.name])
+        .args(arguments)
+        .env("SMBEAM_PASSWORD", ALICE.password)
+        .stdin(Stdio::null());
+    Ok(command)
+}
+
+fn run(rig: &Rig, name: &str, arguments: &[&str]) -> Result<String> {
+    let output = example(rig, name, arguments)?.output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{name} {arguments:?}: {errors}");
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+fn list_lists(subject: Subject) -> Result<()> {
+    let rig = Rig::new(subject)?;
+    fs::create_dir(rig.path("folder"))?;
+    fs::write(rig.path("folder/file"), vec![1; 12_345])?;
+    let top = run(&rig, "list", &[])?;
+    let is_folder = |line: &str| line.starts_with('d') && line.ends_with(" folder");
+    ensure!(
+        top.lines().count() == 1 && top.lines().all(is_folder),
+        "{top}"
+    );
+    let below = run(&rig, "list", &["folder"])?;
+    let words: Vec<&str> = below.split_whitespace().collect();
+    ensure!(words == ["-", "12345", "file"], "{below}");
+    Ok(())
+}
+
+fn put_sends_and_get_fetches(subject: Subject) -> Result<()> {
+    let rig = Rig::new(subject)?;
+    let (file, back) = (rig.beside("file"), rig.beside("back"));
+    write_random(&file, 20_000_003, 1)?;
+    let (from, to) = (file.display().to_string(), back.display().to_string());
+    let sent = run(&rig, "put", &[&from, "sent"])?;
+    ensure!(sent.starts_with("20000003 bytes"), "{sent}");
+    assert_same_file(&file, &rig.path("sent"))?;
+    run(&rig, "get", &["sent", &to])?;
+    assert_same_file(&file, &back)
+}
+
+fn copy_tree_copies(subject: Subject) -> Result<()> {
+    let rig = Rig::new(subject)?;
+    fs::create_dir(rig.path("tree"))?;
+    make_tree(&rig.path("tree"), 3)?;
+    run(&rig, "copy_tree", &["tree", "copies/copy"])?;
+    assert_same_tree(&rig.path("tree"), &rig.path("copies/copy"))
+}
+
+/// A program that runs until the value goes, and the lines that it prints.
+struct Running {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn watch_watches(subject: Subject) -> Result<()> {
+    let rig = Rig::new(subject)?;
+    fs::create_dir(rig.path("folder"))?;
+    let mut command = example(&rig, "watch", &["folder"])?;
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let output = child.stdout.take().context("the output was piped")?;
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            let _ = sender.send(line);
+        }
+    });
+    let running = Running { child, lines };
+    // Nobody tells when it has begun: something happens until it says so.
+    let mut number = 0;
+    let mut seen = String::new();
+    wait::until("the watcher to see a file", PATIENCE, || {
+        number += 1;
+        let _ = fs::write(rig.path(&format!("folder/file-{number}")), "x");
+        seen.extend(running.lines.try_iter().map(|line| line + "\n"));
+        seen.contains("file-")
+    })?;
+    fs::write(rig.path("folder/the last"), "x")?;
+    wait::until("the watcher to see the last file", PATIENCE, || {
+        seen.extend(running.lines.try_iter().map(|line| line + "\n"));
+        seen.contains("the last")
+    })
+}
+
+fn parallel_read_reads(subject: Subject) -> Result<()> {
+    let rig = Rig::new(subject)?;
+    fs::write(rig.path("file"), pattern(3_000_000, 1))?;
+    let text = run(&rig, "parallel_read", &["file", "20"])?;
+    let is_report = |line: &str| line.contains(": 20 in ");
+    ensure!(
+        text.lines().count() == 2 && text.lines().all(is_report),
+        "{text}"
+    );
+    Ok(())
+}
+
+fn what_is_missing_is_said(subject: Subject) -> Result<()> {
+    let rig = Rig::new(subject)?;
+    let output = example(&rig, "get", &["missing", "/dev/null"])?.output()?;
+    let errors = String::from_utf8(output.stderr)?;
+    ensure!(
+        output.status.code() == Some(1),
+        "{output:?}",
+        output = output.status
+    );
+    ensure!(
+        errors.contains("missing") && !errors.contains("panicked"),
+        "{errors}"
+    );
+    let wrong = example(&rig, "list", &[])?
+        .env("SMBEAM_PASSWORD", "wrong")
+        .output()?;
+    let errors = String::from_utf8(wrong.stderr)?;
+    ensure!(
+        wrong.status.code() == Some(1) && errors.contains("Login"),
+        "{errors}"
+    );
+    Ok(())
+}
