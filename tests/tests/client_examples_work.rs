@@ -39,13 +39,11 @@ fn folder() -> Result<PathBuf> {
         "cannot build the examples: {errors}"
     );
     let messages = String::from_utf8(output.stdout)?;
-    let paths = messages.lines().filter_map(|line| {
+    let mut paths = messages.lines().filter_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
         message["executable"].as_str().map(PathBuf::from)
     });
-    let list = paths
-        .filter(|path| path.file_name().is_some_and(|name| name == "list"))
-        .next_back();
+    let list = paths.rfind(|path| path.file_name().is_some_and(|name| name == "list"));
     let list = list.context("there is no example `list`")?;
     Ok(list.parent().context("a path has a parent")?.to_path_buf())
 }

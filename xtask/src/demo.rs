@@ -53,8 +53,8 @@ struct Stage {
     checksums: String,
 }
 
-/// Builds smbeam and the lab, lets smbclient and smbeam use the server, and prints what was done and
-/// how fast.
+/// Builds smbeam and the lab, lets smbclient and smbeam use the server, and prints what was done
+/// and how fast.
 pub(crate) fn run() -> Result<ExitCode> {
     host::ensure(host::BUILD_TOOLS)?;
     println!("demo: building smbeam");
