@@ -46,11 +46,13 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use exit::Report;
 
+/// How files on servers are named, for the help. Not a comment: rustdoc would see links.
+const NAMES: &str = "An SMB 3.1.1 file server and client for Linux in user space.\n\n\
+    Files on servers are named smb://[[domain;]user@]host[:port]/share/path, or as UNC names.";
+
 /// An SMB 3.1.1 file server and client for Linux in user space.
-///
-/// Files on servers are named smb://[[domain;]user@]host[:port]/share/path, or as UNC names.
 #[derive(Debug, Parser)]
-#[command(name = "smbeam", version, about)]
+#[command(name = "smbeam", version, about, long_about = NAMES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

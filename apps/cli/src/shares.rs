@@ -15,8 +15,8 @@ use crate::output;
 /// Whom to ask.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The server: smb://[user@]host
-    #[arg(value_name = "URL")]
+    /// The server, whatever share the URL names.
+    #[arg(value_name = "URL", help = "The server: smb://[user@]host")]
     url: Url,
     /// Those for administrators, and pipes, as well.
     #[arg(short, long)]

@@ -1,6 +1,6 @@
 //! Files on their way: between this machine and a server, or from server to server.
 //!
-//! [`tree`] finds what is to be done, many files at once; [`file`](self::file) moves one of them by
+//! [`tree`] finds what is to be done, many files at once; [`mod@file`] moves one of them by
 //! the way that fits its sides and its size. What a command wants stands in its [`Policy`].
 
 pub(crate) mod arguments;
