@@ -4,12 +4,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use proto::client::request::Reply;
 use proto::client::{Request, RequestId, Step};
 use ring::{Region, Source};
-use wire::{FileId, Status, TreeId};
+use wire::{FileId, TreeId};
 
 use crate::dispatch::Dispatch;
 use crate::error::Cause;
@@ -102,11 +101,6 @@ pub(crate) struct Call {
     /// What it weighs when a channel is chosen. Bytes.
     pub(crate) cost: u64,
     pub(crate) dispatch: Arc<Dispatch>,
-    /// The request, kept while a channel has it, where a server may say that it is to come again:
-    /// see [`Call::is_to_come_again`].
-    again: Option<Request>,
-    /// How often it came again.
-    repeats: u32,
     cleanup: Cleanup,
     waiting: Filler<Done>,
 }
@@ -121,41 +115,7 @@ enum Cleanup {
     Tree,
 }
 
-/// How often a request comes again that is refused for the sake of others.
-const REPEATS_MAX: u32 = 16;
-/// The pause before it does so first; each further one is twice as long, up to the second.
-const PAUSE: Duration = Duration::from_millis(10);
-/// The longest pause.
-const PAUSE_MAX: Duration = Duration::from_millis(500);
-
 impl Call {
-    /// Takes the request out, for a channel. `is_shared`: the session has several.
-    pub(crate) fn take_request(&mut self, is_shared: bool) -> Request {
-        let request = self.request.take().expect("a call brings its request");
-        self.again = (is_shared && is_guarded(&request)).then(|| request.clone());
-        request
-    }
-
-    /// Whether the server refused it only because a channel was lost: it came with the
-    /// ChannelSequence from before, or while others from before were still under way. It has done
-    /// nothing then. \[MS-SMB2\] 3.3.5.2.10, 3.2.5.12. Tells after which pause it is to be sent.
-    pub(crate) fn is_to_come_again(
-        &mut self,
-        replies: &[Result<Reply, Cause>],
-    ) -> Option<Duration> {
-        let refused = |reply: &Result<Reply, Cause>| {
-            let status = reply.as_ref().err().and_then(Cause::status);
-            status == Some(Status::FILE_NOT_AVAILABLE)
-        };
-        if self.repeats >= REPEATS_MAX || !replies.first().is_some_and(refused) {
-            return None;
-        }
-        self.request = Some(self.again.take()?);
-        let pause = PAUSE.saturating_mul(1 << self.repeats).min(PAUSE_MAX);
-        self.repeats += 1;
-        Some(pause)
-    }
-
     /// Takes the caller's word that it is done.
     pub(crate) fn finish(self, done: Done) {
         let Self {
@@ -263,8 +223,6 @@ pub(crate) fn call(
         cost: COST + memory.len() as u64,
         cleanup: cleanup(&request),
         request: Some(request),
-        again: None,
-        repeats: 0,
         memory,
         dispatch: Arc::clone(dispatch),
         waiting,
@@ -275,17 +233,6 @@ pub(crate) fn call(
 /// Whether the server may take its time, as long as nothing happens.
 fn may_wait(step: &Step) -> bool {
     matches!(step, Step::ChangeNotify { .. } | Step::Lock { .. })
-}
-
-/// Whether the server looks at the ChannelSequence of it.
-fn is_guarded(request: &Request) -> bool {
-    let is_guarded = |step: &Step| {
-        matches!(
-            step,
-            Step::Write { .. } | Step::SetInfo { .. } | Step::Ioctl { .. } | Step::Lock { .. }
-        )
-    };
-    request.steps.len() == 1 && request.steps.iter().all(is_guarded)
 }
 
 fn cleanup(request: &Request) -> Cleanup {

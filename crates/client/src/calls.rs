@@ -145,6 +145,13 @@ impl Calls {
     }
 }
 
+impl Calls {
+    /// Whether the memory of a request is with a send or a receive.
+    pub(crate) fn is_away(&self, id: RequestId) -> bool {
+        self.table.get(&id).is_some_and(|entry| entry.is_away)
+    }
+}
+
 impl PayloadSource for Calls {
     fn take(&mut self, token: PayloadToken) -> Option<PayloadBytes> {
         let entry = self.table.get_mut(&RequestId(token.0))?;

@@ -51,6 +51,8 @@ pub(crate) struct State {
     effects: Effects,
     pub(crate) framing: Framing,
     outbox: Outbox,
+    /// Frames whose data are still with the send of a first try that the server put off.
+    held_back: Vec<Outbound>,
     calls: Calls,
     login: Initiator,
     has_spoken: bool,
@@ -110,6 +112,7 @@ impl Channel {
             effects: Effects::new(),
             framing,
             outbox: Outbox::default(),
+            held_back: Vec::new(),
             calls: Calls::default(),
             login,
             has_spoken: false,
@@ -225,7 +228,7 @@ impl Channel {
 
     /// Sends a request.
     pub(crate) fn call(self: &Rc<Self>, mut call: Box<Call>) {
-        let request = call.take_request(self.target.dispatch.has_several());
+        let request = call.request.take().expect("a call brings its request");
         let id = call.id;
         if self.ended.is_raised() {
             call.request = Some(request);
@@ -293,6 +296,14 @@ impl Channel {
     }
 
     fn push(&self, state: &mut State, outbound: Outbound) {
+        let mut payloads = outbound
+            .messages
+            .iter()
+            .filter_map(|message| message.payload);
+        if payloads.any(|payload| state.calls.is_away(RequestId(payload.token.0))) {
+            state.held_back.push(outbound);
+            return;
+        }
         let State {
             outbox,
             calls,
@@ -353,7 +364,7 @@ impl Channel {
     /// Tells who waits for requests that are done, and whose memory is back.
     fn finish_calls(&self) {
         loop {
-            let Some((mut call, outcome)) = self.state.borrow_mut().calls.next_finished() else {
+            let Some((call, outcome)) = self.state.borrow_mut().calls.next_finished() else {
                 break;
             };
             if let Outcome::Lost(..) = outcome {
@@ -362,27 +373,11 @@ impl Channel {
                 continue;
             }
             self.handle.relieve(call.cost);
-            if let Outcome::Answer(replies) = &outcome
-                && let Some(pause) = call.is_to_come_again(replies)
-            {
-                self.repeat(call, pause);
-                continue;
-            }
             outcome.tell(*call);
         }
         if self.state.borrow().calls.is_empty() {
             self.idle.raise();
         }
-    }
-
-    /// Sends a request anew after a pause.
-    fn repeat(&self, call: Box<Call>, pause: Duration) {
-        let sleep = self.io().sleep(pause);
-        self.io().spawn(async move {
-            sleep.await;
-            let dispatch = Arc::clone(&call.dispatch);
-            dispatch.submit(call);
-        });
     }
 
     /// Sends what waits, all of it at once, until the connection ends.
@@ -427,6 +422,9 @@ impl Channel {
         let mut state = self.state.borrow_mut();
         let State { outbox, calls, .. } = &mut *state;
         outbox.recycle(parts, calls);
+        for outbound in std::mem::take(&mut state.held_back) {
+            self.push(&mut state, outbound);
+        }
         drop(state);
         self.finish_calls();
     }

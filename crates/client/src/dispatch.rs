@@ -5,7 +5,7 @@
 //! another one as far as the protocol allows; when the last is lost, everything fails.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use net::Transport;
@@ -84,7 +84,6 @@ pub(crate) struct Dispatch {
 #[derive(Default)]
 struct Inner {
     session: OnceLock<Arc<Session>>,
-    has_several: AtomicBool,
     channels: Mutex<Channels>,
 }
 
@@ -122,8 +121,6 @@ impl Dispatch {
             return false;
         }
         channels.list.push(channel);
-        let has_several = &self.inner.has_several;
-        has_several.fetch_or(channels.list.len() > 1, Ordering::Relaxed);
         true
     }
 
@@ -137,11 +134,6 @@ impl Dispatch {
             channels.ended.get_or_insert_with(|| reason.into());
         }
         was_there && !channels.is_closing && !channels.list.is_empty()
-    }
-
-    /// Whether there is, or was, more than one channel.
-    pub(crate) fn has_several(&self) -> bool {
-        self.inner.has_several.load(Ordering::Relaxed)
     }
 
     /// The channels there are.
@@ -165,8 +157,7 @@ impl Dispatch {
         pending
     }
 
-    /// Sends a request on its way, perhaps anew.
-    pub(crate) fn submit(&self, mut call: Box<Call>) {
+    fn submit(&self, mut call: Box<Call>) {
         loop {
             let channel = match self.choose(call.cost) {
                 Ok(channel) => channel,
