@@ -127,7 +127,7 @@ fn watch_watches(subject: Subject) -> Result<()> {
             let _ = sender.send(line);
         }
     });
-    let running = Running { child, lines };
+    let mut running = Running { child, lines };
     // Nobody tells when it has begun: something happens until it says so.
     let mut number = 0;
     let mut seen = String::new();
@@ -135,8 +135,13 @@ fn watch_watches(subject: Subject) -> Result<()> {
         number += 1;
         let _ = fs::write(rig.path(&format!("folder/file-{number}")), "x");
         seen.extend(running.lines.try_iter().map(|line| line + "\n"));
-        seen.contains("file-")
+        let has_ended = running
+            .child
+            .try_wait()
+            .is_ok_and(|status| status.is_some());
+        has_ended || seen.contains("file-")
     })?;
+    ensure!(seen.contains("file-"), "it ended instead");
     fs::write(rig.path("folder/the last"), "x")?;
     wait::until("the watcher to see the last file", PATIENCE, || {
         seen.extend(running.lines.try_iter().map(|line| line + "\n"));
