@@ -10,6 +10,7 @@ use toml::{Table, Value};
 
 use super::binary;
 use super::{Share, Site, USERS};
+use crate::lab::is_root;
 
 /// How long smbeam waits before it answers a failed login, in the tests.
 const FAILED_LOGIN_DELAY_MS: i64 = 100;
@@ -23,6 +24,10 @@ pub(super) fn prepare(site: &Site<'_>) -> Result<()> {
             .args(["user", "add", "--password-stdin", "--file"])
             .arg(users(site))
             .arg(user.name);
+        // Outside of the lab there are no accounts of these names, and root has to become somebody.
+        if site.lab.is_none() && is_root() {
+            command.args(["--unix", "nobody"]);
+        }
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
