@@ -7,19 +7,19 @@ mod sequence;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use wire::Status;
 use wire::access::AccessMask;
 use wire::lock::{LockElement, LockFlags, Request, Response};
 
-use crate::effect::Outcome;
+use crate::effect::{Notice, Outcome};
 use crate::server::context::{self, Context, Parked, Progress, Reply};
 use crate::server::fsa::byte_range::{ByteRange, LockKind};
 use crate::server::fsa::file_locks::Wanted;
 use crate::server::fsa::oplock::{Mail, Waiter};
 use crate::server::open::{Open, malformed};
-use sequence::Sequence;
+use sequence::{Sequence, Waiting};
 
 pub(crate) use sequence::LockSequences;
 
@@ -41,6 +41,8 @@ pub(crate) struct Step {
     open: Arc<Open>,
     waiter: Waiter,
     sequence: Option<Sequence>,
+    /// The same request came again and waits instead.
+    is_replaced: Arc<AtomicBool>,
     /// Counts as long as it waits.
     _turn: Turn,
 }
@@ -62,6 +64,11 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     {
         return Ok(done());
     }
+    if let Some(sequence) = sequence
+        && is_granted_since(context, &open, sequence)
+    {
+        return locked(context, &open, Some(sequence));
+    }
     if is_unlock {
         unlock(context, &open, &request.locks)?;
         return Ok(succeed(&open, sequence));
@@ -74,6 +81,28 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         Err(Status::LOCK_NOT_GRANTED) if may_wait => wait(context, open, wanted[0], sequence),
         Err(status) => Err(status),
     }
+}
+
+/// Takes the place of the same request, sent before by a client that lost its channel, which still
+/// waits for the lock: two would be granted it one after the other, or never the second. Whether it
+/// was granted the lock a moment ago.
+fn is_granted_since(context: &mut Context<'_>, open: &Open, sequence: Sequence) -> bool {
+    let mut state = open.state.lock();
+    let Some(first) = state.lock_sequences.replace(sequence) else {
+        return false;
+    };
+    if !open.locks.withdraw(first.waiter) {
+        return true;
+    }
+    drop(state);
+    first.is_replaced.store(true, Ordering::Release);
+    let Waiter { connection, op } = first.waiter;
+    let is_granted = false;
+    context.post(Mail::from([(
+        connection,
+        Notice::LockSettled { op, is_granted },
+    )]));
+    false
 }
 
 /// Who is logged in no longer may unlock, but not lock: as Samba has it.
@@ -153,7 +182,18 @@ fn wait(
         op,
     };
     let limits = &context.server.config.limits;
+    let is_replaced = Arc::new(AtomicBool::new(false));
+    // Under the lock of the open, so that whoever comes again finds it in both places or in none.
+    let mut state = open.state.lock();
     let is_granted = open.locks.lock_or_wait(open.file, wanted, waiter, limits)?;
+    if let (Some(sequence), false) = (sequence, is_granted) {
+        state.lock_sequences.wait(Waiting {
+            sequence,
+            waiter,
+            is_replaced: is_replaced.clone(),
+        });
+    }
+    drop(state);
     if is_granted {
         return locked(context, &open, sequence);
     }
@@ -169,6 +209,7 @@ fn wait(
         open,
         waiter,
         sequence,
+        is_replaced,
         _turn: turn,
     };
     Ok(Progress::Park(parked, context::Step::Lock(step)))
@@ -181,6 +222,13 @@ impl Step {
         context: &mut Context<'_>,
         outcome: Outcome,
     ) -> Result<Progress, Status> {
+        if self.sequence.is_some() {
+            let mut state = self.open.state.lock();
+            state.lock_sequences.forget(self.waiter);
+        }
+        if self.is_replaced.load(Ordering::Acquire) {
+            return Err(Status::CANCELLED);
+        }
         let status = match outcome {
             Outcome::Done => return locked(context, &self.open, self.sequence),
             Outcome::Failed(status) => status,

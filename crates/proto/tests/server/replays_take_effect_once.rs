@@ -3,9 +3,13 @@
 use wire::access::OplockLevel;
 use wire::create::CreateAction;
 use wire::dialect::Dialect;
+use wire::lock::{LockFlags, Request};
 use wire::{Command, FileId, Status, create};
 
-use crate::harness::{Answer, Ask, Client, Message, Rig, bytes_of, created, data, multichannel};
+use crate::harness::{
+    Answer, Ask, Client, EXCLUSIVE, EXCLUSIVE_NOW, Message, Rig, SHARED, UNLOCK, bytes_of, created,
+    data, multichannel,
+};
 
 fn with_two_channels() -> (Rig, Client, Client) {
     let mut rig = Rig::new(|_| {});
@@ -162,4 +166,52 @@ fn an_oplock_that_broke_before_the_client_had_it_is_broken() {
     let replayed = created(&second.ask(&mut rig, message));
     assert_eq!(replayed, (file, OplockLevel::II));
     assert_eq!(other.hear_answer(&mut rig).status(), Status::SUCCESS);
+}
+
+/// A lock of ten bytes that has a number of its own, by which it is known when it comes again.
+fn numbered_lock(client: &mut Client, file: FileId, flags: LockFlags) -> Message {
+    let message = client.lock_message(file, (0, 10), flags);
+    let mut request = Request::decode(&message.bytes).expect("it was just made");
+    request.lock_sequence = 0x15;
+    let bytes = bytes_of(|bytes| request.encode(bytes));
+    Message { bytes, ..message }
+}
+
+#[test]
+fn a_lock_that_waits_is_waited_for_once_by_who_asks_again() {
+    for flags in [EXCLUSIVE, SHARED] {
+        let (mut rig, mut first, mut second) = with_two_channels();
+        let file = first.create(&mut rig, "a");
+        let other = first.create(&mut rig, "a");
+        first.must_lock(&mut rig, other, (0, 10), EXCLUSIVE_NOW);
+        let message = numbered_lock(&mut first, file, flags);
+        first.say(&mut rig, vec![message]);
+        // The server has not heard yet that the channel is lost.
+        let message = numbered_lock(&mut second, file, flags).replayed(1);
+        let id = message.header.message_id;
+        second.say(&mut rig, vec![message]);
+        assert_eq!(first.hear_answer(&mut rig).status(), Status::CANCELLED);
+        assert!(second.hear(&mut rig).is_none(), "it waits");
+        first.must_lock(&mut rig, other, (0, 10), UNLOCK);
+        assert_eq!(second.hear_lock(&mut rig, id), Status::SUCCESS);
+        // It is held once.
+        second.must_lock(&mut rig, file, (0, 10), UNLOCK);
+        second.must_lock(&mut rig, other, (0, 10), EXCLUSIVE_NOW);
+    }
+}
+
+#[test]
+fn a_lock_that_was_granted_is_not_waited_for_again() {
+    let (mut rig, mut first, mut second) = with_two_channels();
+    let file = first.create(&mut rig, "a");
+    let other = first.create(&mut rig, "a");
+    first.must_lock(&mut rig, other, (0, 10), EXCLUSIVE_NOW);
+    let message = numbered_lock(&mut first, file, EXCLUSIVE);
+    first.say(&mut rig, vec![message]);
+    rig.cut(first.id);
+    second.must_lock(&mut rig, other, (0, 10), UNLOCK);
+    for _ in 0..2 {
+        let message = numbered_lock(&mut second, file, EXCLUSIVE).replayed(1);
+        assert_eq!(second.ask(&mut rig, message).status(), Status::SUCCESS);
+    }
 }

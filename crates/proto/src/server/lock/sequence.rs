@@ -2,8 +2,12 @@
 //! was served. \[MS-SMB2\] 3.3.1.10, 3.3.5.14
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::AtomicBool;
 
 use crate::server::context::Context;
+use crate::server::fsa::oplock::Waiter;
 
 /// Entries of Open.LockSequenceArray. \[MS-SMB2\] 3.3.1.10
 const BUCKETS: usize = 64;
@@ -14,6 +18,17 @@ const NONE: u8 = 0xFF;
 #[derive(Debug, Default)]
 pub(crate) struct LockSequences {
     numbers: Option<Box<[u8; BUCKETS]>>,
+    /// Requests that wait for their lock. As many as the limits let wait.
+    waiting: Vec<Waiting>,
+}
+
+/// A request that waits for its lock.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    pub(super) sequence: Sequence,
+    pub(super) waiter: Waiter,
+    /// Set where the same request came again, and waits instead.
+    pub(super) is_replaced: Arc<AtomicBool>,
 }
 
 /// Where a request stands among those that may come twice.
@@ -50,6 +65,23 @@ impl LockSequences {
             *number = NONE;
         }
         is_replay
+    }
+
+    /// A request waits for its lock.
+    pub(super) fn wait(&mut self, waiting: Waiting) {
+        self.waiting.push(waiting);
+    }
+
+    /// It waits no more.
+    pub(super) fn forget(&mut self, waiter: Waiter) {
+        self.waiting.retain(|waiting| waiting.waiter != waiter);
+    }
+
+    /// The request that waits under the same number, which does so no more.
+    pub(super) fn replace(&mut self, sequence: Sequence) -> Option<Waiting> {
+        let mut waiting = self.waiting.iter();
+        let index = waiting.position(|waiting| waiting.sequence == sequence)?;
+        Some(self.waiting.swap_remove(index))
     }
 
     /// A request was served.
