@@ -4,8 +4,12 @@
 //! The client names each CREATE with a CreateGuid. While it runs, a second one of that name is
 //! told to wait; once it is done, a replay gets the very same open. So it is for as long as the
 //! open is not used: who uses it has had the answer.
+//!
+//! Where a replay came, the first try or another replay may still lie in the socket of a channel
+//! that the client gave up. The name stays taken when the open is gone: else it would come after
+//! that, cut to nothing what was written, make what was deleted, or open a file for nobody.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -17,8 +21,18 @@ use wire::{FileId, Guid, SessionId, Status};
 /// The CREATEs that run or whose opens are there, by ClientGuid and CreateGuid.
 #[derive(Debug, Default)]
 pub(crate) struct ReplayTable {
-    entries: Mutex<BTreeMap<Key, Entry>>,
+    entries: Mutex<Entries>,
     last_ticket: AtomicU64,
+}
+
+/// Names that stay taken, at most. What lies in a socket comes soon, or not at all: the oldest go.
+const OVER_MAX: usize = 1024;
+
+#[derive(Debug, Default)]
+struct Entries {
+    taken: BTreeMap<Key, Entry>,
+    /// Those of `taken` that are over, the oldest first.
+    over: VecDeque<Key>,
 }
 
 type Key = (Guid, Guid);
@@ -30,6 +44,10 @@ struct Entry {
     known: Option<Known>,
     /// Open.IsReplayEligible: nothing has been done with the open yet.
     is_eligible: bool,
+    /// A replay came: what it repeats may come yet.
+    was_replayed: bool,
+    /// Its open is gone.
+    is_over: bool,
 }
 
 /// An open, as the answer to a replay needs it.
@@ -50,7 +68,8 @@ pub(crate) enum Found {
     Open(Known),
 }
 
-/// The name of a CREATE. It is free again when the request that failed, or the open, is gone.
+/// The name of a CREATE. It is free again when the request that failed, or the open, is gone; but
+/// not where an open was replayed.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     table: Arc<ReplayTable>,
@@ -68,28 +87,34 @@ impl ReplayTable {
         is_replay: bool,
     ) -> Result<Found, Status> {
         let mut entries = self.entries.lock();
-        match entries
-            .get(&key)
-            .map(|entry| (entry.known, entry.is_eligible))
-        {
+        if let Some(entry) = entries.taken.get_mut(&key) {
+            if entry.is_over {
+                return Err(Status::DUPLICATE_OBJECTID);
+            }
             // The client is to try again.
-            Some((None, _)) => return Err(Status::FILE_NOT_AVAILABLE),
+            let known = entry.known.ok_or(Status::FILE_NOT_AVAILABLE)?;
             // Also where the open is in use: it is the first try, which came by another way than
             // its replay and later. Samba would open the file once more, for nobody.
-            Some((Some(_), _)) if !is_replay => return Err(Status::DUPLICATE_OBJECTID),
-            Some((Some(known), true)) if known.session == session => {
+            if !is_replay {
+                return Err(Status::DUPLICATE_OBJECTID);
+            }
+            entry.was_replayed = true;
+            if entry.is_eligible && known.session == session {
                 return Ok(Found::Open(known));
             }
-            Some((Some(_), true)) => return Err(Status::DUPLICATE_OBJECTID),
-            Some((Some(_), false)) | None => {}
+            if entry.is_eligible {
+                return Err(Status::DUPLICATE_OBJECTID);
+            }
         }
         let number = self.last_ticket.fetch_add(1, Ordering::Relaxed);
         let entry = Entry {
             ticket: number,
             known: None,
             is_eligible: true,
+            was_replayed: is_replay,
+            is_over: false,
         };
-        entries.insert(key, entry);
+        entries.taken.insert(key, entry);
         Ok(Found::Nothing(Ticket {
             table: self.clone(),
             key,
@@ -101,7 +126,7 @@ impl ReplayTable {
     /// Names that are taken: none is left behind.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.entries.lock().len()
+        self.entries.lock().taken.len()
     }
 }
 
@@ -120,7 +145,7 @@ impl Ticket {
 
     fn change(&self, change: impl FnOnce(&mut Entry)) {
         let mut entries = self.table.entries.lock();
-        let entry = entries.get_mut(&self.key);
+        let entry = entries.taken.get_mut(&self.key);
         entry
             .filter(|entry| entry.ticket == self.number)
             .map(change);
@@ -129,10 +154,21 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let mut entries = self.table.entries.lock();
-        let entry = entries.get(&self.key);
-        if entry.is_some_and(|entry| entry.ticket == self.number) {
-            entries.remove(&self.key);
+        let Entries { taken, over } = &mut *self.table.entries.lock();
+        let entry = taken.get_mut(&self.key);
+        let Some(entry) = entry.filter(|entry| entry.ticket == self.number) else {
+            return;
+        };
+        if !entry.was_replayed || entry.known.is_none() {
+            taken.remove(&self.key);
+            return;
+        }
+        entry.is_over = true;
+        over.push_back(self.key);
+        if over.len() > OVER_MAX
+            && let Some(oldest) = over.pop_front()
+        {
+            taken.remove(&oldest);
         }
     }
 }
@@ -179,7 +215,31 @@ mod tests {
             Ok(Found::Open(_))
         ));
         drop(first);
+        let late = table.begin(KEY, SESSION, false).err();
+        assert_eq!(late, Some(Status::DUPLICATE_OBJECTID));
+    }
+
+    #[test]
+    fn a_name_that_was_not_replayed_is_free_again() {
+        let table = Arc::new(ReplayTable::default());
+        let first = ticket(table.begin(KEY, SESSION, false));
+        first.fulfil(known());
+        drop(first);
         assert_eq!(table.len(), 0);
+    }
+
+    #[test]
+    fn names_that_stay_taken_are_few() {
+        let table = Arc::new(ReplayTable::default());
+        for number in 0..2 * OVER_MAX as u128 {
+            let key = (KEY.0, Guid(number.to_le_bytes()));
+            let replay = ticket(table.begin(key, SESSION, true));
+            replay.fulfil(known());
+            drop(replay);
+            let late = table.begin(key, SESSION, false).err();
+            assert_eq!(late, Some(Status::DUPLICATE_OBJECTID));
+        }
+        assert_eq!(table.len(), OVER_MAX);
     }
 
     #[test]
@@ -194,6 +254,6 @@ mod tests {
         drop(first);
         assert_eq!(table.len(), 1, "the name is the second's by now");
         drop(second);
-        assert_eq!(table.len(), 0);
+        assert_eq!(table.len(), 0, "it failed");
     }
 }

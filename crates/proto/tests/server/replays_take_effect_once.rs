@@ -135,6 +135,25 @@ fn a_create_that_failed_or_was_closed_leaves_its_name() {
 }
 
 #[test]
+fn a_create_that_comes_after_all_that_its_replay_led_to_is_refused() {
+    let (mut rig, mut first, mut second) = with_two_channels();
+    let ask = Ask::level(OplockLevel::NONE);
+    // They lie in sockets while the client goes on with the other channel.
+    let late = first.named_open("f", ask, 1);
+    let late = first.frame(vec![late]);
+    let later = first.named_open("f", ask, 1).replayed(1);
+    let later = first.frame(vec![later]);
+    let message = second.named_open("f", ask, 1).replayed(2);
+    let (file, _) = created(&second.ask(&mut rig, message));
+    assert_eq!(second.close(&mut rig, file), Status::SUCCESS);
+    for frame in [late, later] {
+        rig.deliver(first.id, &frame);
+        let refused = first.hear_answer(&mut rig);
+        assert_eq!(refused.status(), Status::DUPLICATE_OBJECTID);
+    }
+}
+
+#[test]
 fn names_are_of_their_client_and_session() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let ask = Ask::level(OplockLevel::NONE);
