@@ -143,8 +143,15 @@ fn a_create_that_comes_after_all_that_its_replay_led_to_is_refused() {
     let late = first.frame(vec![late]);
     let later = first.named_open("f", ask, 1).replayed(1);
     let later = first.frame(vec![later]);
+    let last = first.named_open("f", ask, 1).replayed(1);
+    let last = first.frame(vec![last]);
     let message = second.named_open("f", ask, 1).replayed(2);
     let (file, _) = created(&second.ask(&mut rig, message));
+    let words = second.write_message(file, b"words");
+    assert_eq!(second.ask(&mut rig, words).status(), Status::SUCCESS);
+    rig.deliver(first.id, &last);
+    let refused = first.hear_answer(&mut rig);
+    assert_eq!(refused.status(), Status::DUPLICATE_OBJECTID);
     assert_eq!(second.close(&mut rig, file), Status::SUCCESS);
     for frame in [late, later] {
         rig.deliver(first.id, &frame);
