@@ -102,6 +102,12 @@ impl Disk {
         bytes.ok_or_else(|| format!("{token:?} was used twice"))
     }
 
+    /// The process ends that opened the files and read the bytes.
+    pub(crate) fn crash(&mut self) {
+        self.payloads.clear();
+        self.shares.iter().for_each(Memory::drop_opens);
+    }
+
     /// Whether nothing is open and no bytes are kept.
     pub(crate) fn check_idle(&self) -> Check {
         for memory in &self.shares {

@@ -7,6 +7,9 @@
 //! signed and sealed as they must be, under nonces that come once; nobody sees what is not theirs.
 //! At the end nothing goes wrong any more and everything has to finish, with nothing left open.
 //!
+//! [`session::run`] lets the client's core, with several channels, work on the server's core, and
+//! checks what the two promise together.
+//!
 //! There is no clock, thread or random number here but those that follow from the seed: a run
 //! that failed fails again.
 #![forbid(unsafe_code)]
@@ -21,6 +24,7 @@ mod login;
 mod network;
 mod scenario;
 mod schedule;
+pub mod session;
 mod world;
 
 use std::fmt;

@@ -18,6 +18,8 @@ pub(crate) struct Pipe {
     last: Instant,
     /// Arrived, and not yet a frame.
     arrived: Vec<u8>,
+    /// Nothing that is sent from now on arrives.
+    is_cut: bool,
 }
 
 impl Pipe {
@@ -29,6 +31,9 @@ impl Pipe {
         faults: &Faults,
         choices: &mut Choices,
     ) -> Vec<Instant> {
+        if self.is_cut {
+            return Vec::new();
+        }
         let length = u32::try_from(frame.len()).expect("a frame has a limit");
         let header = DirectHeader { length }.encode();
         let mut bytes = header.expect("a frame has a limit").to_vec();
@@ -67,6 +72,22 @@ impl Pipe {
         let rest = self.arrived.split_off(end);
         let frame = std::mem::replace(&mut self.arrived, rest);
         Some(frame[FRAME_HEADER_LEN..].to_vec())
+    }
+
+    /// When the last byte that was sent arrives.
+    pub(crate) fn last(&self) -> Instant {
+        self.last
+    }
+
+    /// The connection is cut: of what is under way only the bytes before any one arrive.
+    pub(crate) fn cut(&mut self, choices: &mut Choices) {
+        self.is_cut = true;
+        let under_way = self.segments.iter().map(Vec::len).sum::<usize>();
+        let mut left = choices.index(under_way + 1);
+        for segment in &mut self.segments {
+            segment.truncate(left);
+            left -= segment.len();
+        }
     }
 
     /// The connection is reset: what is under way never arrives.

@@ -483,7 +483,7 @@ impl World {
     }
 }
 
-fn config(scenario: &Scenario) -> Config {
+pub(crate) fn config(scenario: &Scenario) -> Config {
     let share = |id: u32, name: &str, users: Option<Vec<String>>| {
         Arc::new(Share {
             id: ShareId(id),

@@ -152,6 +152,16 @@ impl Memory {
         self.lock().opens.len()
     }
 
+    /// Closes all that is open, as the end of a process does.
+    pub fn drop_opens(&self) {
+        let mut state = self.lock();
+        let slots: Vec<u64> = state.opens.keys().copied().collect();
+        for slot in slots {
+            let share = state.share;
+            state.close(LocalOpen { share, slot });
+        }
+    }
+
     /// Sets the clock. It never goes back by itself.
     pub fn set_time(&self, now: FileTime) {
         self.lock().tree.now = now;

@@ -1,0 +1,97 @@
+//! The books of all sessions: what was done for certain, and what may have been done.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::appends::Appends;
+use super::names::Names;
+use crate::check::contents::{Contents, Filling, Span};
+
+/// Cells and what they are filled with.
+pub(super) type Cells = (Range<u32>, Filling);
+
+/// What was done, as far as callers were told.
+#[derive(Debug, Default)]
+pub(super) struct Books {
+    tick: u64,
+    pub(super) contents: Contents,
+    pub(super) appends: Appends,
+    pub(super) names: Names,
+    /// Connections on which the server may still do something.
+    live: BTreeSet<u64>,
+    /// Writes that may still be done, each with the connections that may bring it.
+    late: Vec<(u64, BTreeSet<u64>)>,
+    next_late: u64,
+    next_file: u64,
+}
+
+impl Books {
+    /// The next point on the clock of what is asked and answered.
+    pub(super) fn tick(&mut self) -> u64 {
+        self.tick += 1;
+        self.tick
+    }
+
+    /// A number for a file that is new.
+    pub(super) fn next_file(&mut self) -> u64 {
+        self.next_file += 1;
+        self.next_file
+    }
+
+    /// From `start` to now.
+    pub(super) fn until_now(&mut self, start: u64) -> Span {
+        let end = Some(self.tick());
+        Span { start, end }
+    }
+
+    /// A write that was answered well.
+    pub(super) fn wrote(&mut self, key: u64, what: Cells, start: u64) {
+        let span = self.until_now(start);
+        self.contents.wrote(Some(key), what, span, true);
+    }
+
+    /// A write of which nobody knows; these connections may bring it yet.
+    pub(super) fn perhaps_wrote(
+        &mut self,
+        key: u64,
+        what: Cells,
+        start: u64,
+        links: &BTreeSet<u64>,
+    ) {
+        self.next_late += 1;
+        let token = self.next_late;
+        self.contents.lost(Some(key), what, start, token);
+        self.late.push((token, links & &self.live));
+        self.settle();
+    }
+
+    /// A file may be somewhere else; these connections may bring it there yet.
+    pub(super) fn perhaps_at(&mut self, file: u64, name: Option<&str>, links: &BTreeSet<u64>) {
+        self.names.perhaps(file, name, links & &self.live);
+    }
+
+    /// A connection is there.
+    pub(super) fn born(&mut self, link: u64) {
+        self.live.insert(link);
+    }
+
+    /// The server does nothing any more that came on a connection.
+    pub(super) fn buried(&mut self, link: u64) {
+        self.live.remove(&link);
+        let now = self.tick();
+        self.names.buried(link, now);
+        for (_, links) in &mut self.late {
+            links.remove(&link);
+        }
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        let now = self.tick();
+        let is_over = |(_, links): &(u64, BTreeSet<u64>)| links.is_empty();
+        for (token, _) in self.late.iter().filter(|late| is_over(late)) {
+            self.contents.settle(*token, now);
+        }
+        self.late.retain(|late| !is_over(late));
+    }
+}

@@ -1,0 +1,510 @@
+//! The server, its disk, the network, the sessions, and what happens next.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::Realm;
+use proto::effect::{ConnectionId, Instant, Notice, OpId, Violation};
+use proto::server::Server;
+
+use super::audit::audit;
+use super::books::Books;
+use super::peer::{Around, Order, Peer, Phase, THOUGHT};
+use super::{Outcome, Sessions};
+use crate::check::{Check, ensure};
+use crate::choices::Choices;
+use crate::disk::Disk;
+use crate::host::{Host, Surroundings, Wish};
+use crate::login;
+use crate::network::{Pipe, delay};
+use crate::scenario::{Faults, Scenario};
+use crate::schedule::Schedule;
+use crate::world::config;
+
+/// Events of a run, at most: whatever goes on for longer goes round in a circle.
+const STEPS_MAX: u64 = 1_000_000;
+/// How long everything may take to finish once nothing goes wrong any more.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// How long it takes until an end hears that a connection was cut, at most; now and then ten times
+/// as long.
+const HEARSAY: Duration = Duration::from_secs(2);
+
+/// What happens.
+#[derive(Debug)]
+enum Event {
+    Connect(usize),
+    Think(usize),
+    ToServer(u64),
+    ToClient(u64),
+    Ripe(u64, OpId),
+    Notice(ConnectionId, Notice),
+    ServerTimer(u64),
+    ClientTimer(u64),
+    /// An end hears that the connection is over.
+    ServerHears(u64),
+    ClientHears(u64),
+}
+
+/// A connection: both its streams and the server's end. The client's end is its peer's.
+struct Link {
+    peer: usize,
+    /// The server's end; none once the server was restarted.
+    host: Option<Host>,
+    up: Pipe,
+    down: Pipe,
+    /// The server's timer that is set.
+    timer: Option<Instant>,
+    is_client_open: bool,
+    is_server_open: bool,
+}
+
+/// Everything that there is.
+pub(super) struct World {
+    scenario: Sessions,
+    /// What goes wrong now.
+    faults: Faults,
+    is_calm: bool,
+    choices: Choices,
+    schedule: Schedule<Event>,
+    server: Arc<Server>,
+    realm: Arc<Realm>,
+    disk: Disk,
+    links: BTreeMap<u64, Link>,
+    next_link: u64,
+    /// Connections with which nothing is wrong.
+    whole: BTreeSet<u64>,
+    peers: Vec<Peer>,
+    books: Books,
+    /// When everything has to be finished; set once nothing goes wrong any more.
+    deadline: Option<Instant>,
+    outcome: Outcome,
+}
+
+impl World {
+    pub(super) fn new(scenario: &Sessions, mut choices: Choices) -> Self {
+        let schedule = Schedule::new();
+        let disk = Disk::new(2, &Scenario::calm(), choices.fork());
+        let mut world = Self {
+            scenario: scenario.clone(),
+            faults: scenario.faults.clone(),
+            is_calm: false,
+            server: Server::new(config(&Scenario::calm()), schedule.now()),
+            realm: login::realm(1),
+            disk,
+            choices,
+            schedule,
+            links: BTreeMap::new(),
+            next_link: 1,
+            whole: BTreeSet::new(),
+            peers: Vec::new(),
+            books: Books::default(),
+            deadline: None,
+            outcome: Outcome::default(),
+        };
+        for id in 0..scenario.sessions {
+            let choices = world.choices.fork();
+            world.peers.push(Peer::new(id, scenario, choices));
+            world.schedule.after(Duration::ZERO, Event::Connect(id));
+        }
+        world
+    }
+
+    pub(super) fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
+    /// Goes on until all sessions are done and nothing is under way.
+    pub(super) fn run(&mut self) -> Check {
+        while !self.is_finished() {
+            let event = self.schedule.next();
+            let event = event.ok_or("nothing happens any more, and not all is done")?;
+            self.outcome.steps += 1;
+            ensure(self.outcome.steps < STEPS_MAX, || "it never ends".into())?;
+            self.happen(event)?;
+            self.watch_the_clock()?;
+        }
+        Ok(())
+    }
+
+    /// Looks at what is left.
+    pub(super) fn audit(&mut self) -> Check {
+        self.disk.check_idle()?;
+        let audit = audit(&mut self.disk, &mut self.books, self.scenario.sessions)?;
+        self.outcome.reads_checked = audit.reads;
+        self.outcome.appends = audit.appends;
+        self.outcome.names = audit.names;
+        Ok(())
+    }
+
+    /// What a failure report says of how things stand.
+    pub(super) fn describe(&self) -> String {
+        let peers = self.peers.iter().map(Peer::describe);
+        let links = self.links.iter().map(|(id, link)| {
+            let state = link.host.as_ref().map(Host::describe);
+            let (client, server) = (link.is_client_open, link.is_server_open);
+            format!(
+                "connection {id} of {}: {client} {server} {state:?}",
+                link.peer
+            )
+        });
+        let now = format!("at {:?}, {:?}", self.schedule.now().instant, self.outcome);
+        peers
+            .chain(links)
+            .chain([now])
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    fn is_finished(&self) -> bool {
+        self.links.is_empty() && self.peers.iter().all(|peer| peer.phase == Phase::Done)
+    }
+
+    /// Once every operation is sent nothing goes wrong any more, and all has to come to an end.
+    fn watch_the_clock(&mut self) -> Check {
+        let now = self.schedule.now().instant;
+        if !self.is_calm && self.peers.iter().all(|peer| peer.script.quota == 0) {
+            self.is_calm = true;
+            self.deadline = Some(now.after(PATIENCE));
+            self.faults = Faults {
+                network_delay: self.faults.network_delay,
+                segmented: self.faults.segmented,
+                slow_disk: self.faults.slow_disk,
+                disk_delay: self.faults.disk_delay,
+                ..Faults::default()
+            };
+        }
+        let is_late = self.deadline.is_some_and(|deadline| now > deadline);
+        ensure(!is_late, || {
+            "nothing goes wrong any more, and not all is done".into()
+        })
+    }
+
+    fn happen(&mut self, event: Event) -> Check {
+        match event {
+            Event::Connect(peer) => self.connect(peer),
+            Event::Think(peer) => self.think(peer),
+            Event::ToServer(link) => self.arrive_at_server(link),
+            Event::ToClient(link) => self.arrive_at_client(link),
+            Event::Ripe(link, op) => self.on_host(link, |host, around| host.ripe(op, around)),
+            Event::Notice(to, notice) => {
+                self.on_host(to.0, |host, around| host.notice(notice, around))
+            }
+            Event::ServerTimer(link) => self.server_timer(link),
+            Event::ClientTimer(link) => self.with_peer_of(link, Peer::timeout),
+            Event::ServerHears(link) => self.server_hears(link),
+            Event::ClientHears(link) => self.client_hears(link),
+        }
+    }
+
+    fn connect(&mut self, peer: usize) -> Check {
+        let id = self.next_link;
+        self.next_link += 1;
+        self.outcome.connections += 1;
+        let (server, realm) = (self.server.clone(), self.realm.clone());
+        let now = self.schedule.now();
+        let host = Host::new(server, ConnectionId(id), realm, now, &mut self.choices);
+        let link = Link {
+            peer,
+            host: Some(host),
+            up: Pipe::default(),
+            down: Pipe::default(),
+            timer: None,
+            is_client_open: true,
+            is_server_open: true,
+        };
+        self.links.insert(id, link);
+        self.whole.insert(id);
+        self.books.born(id);
+        self.set_server_timer(id);
+        self.with_peer(peer, |peer, around| peer.connected(id, around))
+    }
+
+    fn think(&mut self, peer: usize) -> Check {
+        if !self.is_calm {
+            if self.choices.per_mille(self.faults.reset) {
+                let links = self.peers[peer].links();
+                if !links.is_empty() {
+                    let link = self.choices.pick(&links);
+                    self.cut(link);
+                }
+            }
+            if self.choices.per_mille(self.scenario.restart) {
+                self.restart();
+            }
+        }
+        self.with_peer(peer, Peer::think)
+    }
+
+    /// A connection breaks: of what is under way some still comes, and each end hears of it some
+    /// time.
+    fn cut(&mut self, id: u64) {
+        self.outcome.cuts += 1;
+        self.whole.remove(&id);
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        link.up.cut(&mut self.choices);
+        link.down.cut(&mut self.choices);
+        for is_server in [false, true] {
+            let times = match self.choices.per_mille(100) {
+                true => 10,
+                false => 1,
+            };
+            let pause = delay(HEARSAY * times, &mut self.choices);
+            self.hear(id, is_server, pause);
+        }
+    }
+
+    /// An end hears that the connection is over, after all that still comes.
+    fn hear(&mut self, id: u64, is_server: bool, pause: Duration) {
+        let now = self.schedule.now().instant;
+        let Some(link) = self.links.get(&id) else {
+            return;
+        };
+        let (pipe, event) = match is_server {
+            true => (&link.up, Event::ServerHears(id)),
+            false => (&link.down, Event::ClientHears(id)),
+        };
+        self.schedule.at(pipe.last().max(now).after(pause), event);
+    }
+
+    /// The server's process ends, and another one begins.
+    fn restart(&mut self) {
+        self.outcome.restarts += 1;
+        self.server = Server::new(config(&Scenario::calm()), self.schedule.now());
+        self.disk.crash();
+        self.whole.clear();
+        let ids: Vec<u64> = self.links.keys().copied().collect();
+        for id in ids {
+            let link = self.links.get_mut(&id).expect("it was just seen");
+            link.host = None;
+            link.is_server_open = false;
+            link.up.reset();
+            link.up.cut(&mut self.choices);
+            link.down.cut(&mut self.choices);
+            let pause = delay(HEARSAY, &mut self.choices);
+            self.hear(id, false, pause);
+            self.books.buried(id);
+            self.bury(id);
+        }
+    }
+
+    fn arrive_at_server(&mut self, id: u64) -> Check {
+        let Some(link) = self.links.get_mut(&id) else {
+            return Ok(());
+        };
+        link.up.arrive();
+        while let Some(frame) = self.links.get_mut(&id).and_then(|link| link.up.frame()) {
+            self.on_host(id, |host, around| host.receive(frame, around))?;
+        }
+        Ok(())
+    }
+
+    fn arrive_at_client(&mut self, id: u64) -> Check {
+        let Some(link) = self.links.get_mut(&id) else {
+            return Ok(());
+        };
+        link.down.arrive();
+        while let Some(frame) = self.links.get_mut(&id).and_then(|link| link.down.frame()) {
+            self.with_peer_of(id, |peer, link, around| peer.frame(link, frame, around))?;
+        }
+        Ok(())
+    }
+
+    fn server_timer(&mut self, id: u64) -> Check {
+        let Some(link) = self.links.get_mut(&id) else {
+            return Ok(());
+        };
+        link.timer = None;
+        self.on_host(id, Host::timeout)?;
+        let now = self.schedule.now().instant;
+        let host = self.links.get(&id).and_then(|link| link.host.as_ref());
+        let next = host.and_then(Host::next_timeout);
+        ensure(next.is_none_or(|next| next > now), || {
+            format!("the timer of connection {id} is due again and again")
+        })
+    }
+
+    /// The server's end is over; the client's hears of it.
+    fn server_hears(&mut self, id: u64) -> Check {
+        let Some(link) = self.links.get_mut(&id).filter(|link| link.is_server_open) else {
+            return Ok(());
+        };
+        link.is_server_open = false;
+        self.whole.remove(&id);
+        self.hear(id, false, Duration::from_millis(1));
+        self.on_host(id, Host::closed)
+    }
+
+    /// The client's end is over; the server's hears of it.
+    fn client_hears(&mut self, id: u64) -> Check {
+        if !self.links.get(&id).is_some_and(|link| link.is_client_open) {
+            return Ok(());
+        }
+        self.whole.remove(&id);
+        self.with_peer_of(id, Peer::gone)?;
+        self.close_client(id);
+        Ok(())
+    }
+
+    fn close_client(&mut self, id: u64) {
+        self.whole.remove(&id);
+        let Some(link) = self.links.get_mut(&id).filter(|link| link.is_client_open) else {
+            return;
+        };
+        link.is_client_open = false;
+        self.hear(id, true, Duration::from_millis(1));
+        self.bury(id);
+    }
+
+    /// Calls the server's end, and does what it wishes.
+    fn on_host(
+        &mut self,
+        id: u64,
+        call: impl FnOnce(&mut Host, &mut Surroundings<'_>) -> Check,
+    ) -> Check {
+        let Some(host) = self.links.get_mut(&id).and_then(|link| link.host.as_mut()) else {
+            return Ok(());
+        };
+        let mut wishes = Vec::new();
+        let mut around = Surroundings {
+            now: self.schedule.now(),
+            disk: &mut self.disk,
+            choices: &mut self.choices,
+            faults: &self.faults,
+            wishes: &mut wishes,
+        };
+        call(host, &mut around)?;
+        for wish in wishes {
+            self.grant(id, wish)?;
+        }
+        self.set_server_timer(id);
+        self.bury(id);
+        Ok(())
+    }
+
+    fn grant(&mut self, id: u64, wish: Wish) -> Check {
+        match wish {
+            Wish::Send(frame) => self.send(id, &frame, false),
+            Wish::Later(op) => {
+                let pause = delay(self.faults.disk_delay, &mut self.choices);
+                self.schedule.after(pause, Event::Ripe(id, op));
+            }
+            Wish::Notify(to, notice) => {
+                let pause = delay(self.faults.network_delay, &mut self.choices);
+                self.schedule.after(pause, Event::Notice(to, notice));
+            }
+            Wish::Disconnect(violation) => {
+                // A login of which a part was held back; or what comes late for a session that is
+                // over by now.
+                let peer = self.links.get(&id).map(|link| &self.peers[link.peer]);
+                let is_leaving = peer.is_some_and(|peer| peer.phase == Phase::Leaving);
+                let is_fine = match violation {
+                    Violation::LoginTimeout => self.scenario.held > 0,
+                    Violation::Unsealable(_) => !self.whole.contains(&id) || is_leaving,
+                    _ => false,
+                };
+                ensure(is_fine, || {
+                    format!("the server ended connection {id}: {violation}")
+                })?;
+                self.whole.remove(&id);
+                self.hear(id, true, Duration::from_millis(1));
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, id: u64, frame: &[u8], is_up: bool) {
+        let now = self.schedule.now().instant;
+        let mut faults = self.faults.clone();
+        if !self.is_calm && self.choices.per_mille(self.scenario.held) {
+            faults.network_delay = self.scenario.hold;
+        }
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        let pipe = if is_up { &mut link.up } else { &mut link.down };
+        for at in pipe.send(frame, now, &faults, &mut self.choices) {
+            let event = match is_up {
+                true => Event::ToServer(id),
+                false => Event::ToClient(id),
+            };
+            self.schedule.at(at, event);
+        }
+    }
+
+    fn set_server_timer(&mut self, id: u64) {
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        let next = link.host.as_ref().and_then(Host::next_timeout);
+        let is_set = |at: Instant| link.timer.is_some_and(|timer| timer <= at);
+        if let Some(at) = next.filter(|at| !is_set(*at)) {
+            link.timer = Some(at);
+            self.schedule.at(at, Event::ServerTimer(id));
+        }
+    }
+
+    /// Forgets a connection that is over for the server, and for both.
+    fn bury(&mut self, id: u64) {
+        let Some(link) = self.links.get(&id) else {
+            return;
+        };
+        if link.is_server_open || !link.host.as_ref().is_none_or(Host::is_drained) {
+            return;
+        }
+        let is_over = !link.is_client_open;
+        self.books.buried(id);
+        if is_over {
+            self.links.remove(&id);
+        }
+    }
+
+    fn with_peer_of(
+        &mut self,
+        id: u64,
+        call: impl FnOnce(&mut Peer, u64, &mut Around<'_>) -> Check,
+    ) -> Check {
+        let Some(link) = self.links.get(&id).filter(|link| link.is_client_open) else {
+            return Ok(());
+        };
+        self.with_peer(link.peer, |peer, around| call(peer, id, around))
+    }
+
+    /// Calls a session, and does what it orders.
+    fn with_peer(
+        &mut self,
+        index: usize,
+        call: impl FnOnce(&mut Peer, &mut Around<'_>) -> Check,
+    ) -> Check {
+        let mut orders = Vec::new();
+        let mut around = Around {
+            now: self.schedule.now(),
+            scenario: &self.scenario,
+            books: &mut self.books,
+            outcome: &mut self.outcome,
+            orders: &mut orders,
+            whole: &self.whole,
+            is_calm: self.is_calm,
+        };
+        call(&mut self.peers[index], &mut around)?;
+        for order in orders {
+            match order {
+                Order::Frame(link, frame) => self.send(link, &frame, true),
+                Order::Close(link) => self.close_client(link),
+                Order::Open(pause) => self.schedule.after(pause, Event::Connect(index)),
+                Order::Think => {
+                    let pause = delay(THOUGHT, &mut self.choices);
+                    self.schedule.after(pause, Event::Think(index));
+                }
+            }
+        }
+        for link in self.peers[index].links() {
+            if let Some(at) = self.peers[index].set_timer(link) {
+                self.schedule.at(at, Event::ClientTimer(link));
+            }
+        }
+        Ok(())
+    }
+}

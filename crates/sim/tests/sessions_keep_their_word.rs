@@ -1,0 +1,90 @@
+//! Whatever becomes of channels and servers: what a caller was told is so, and in the end everything
+//! finishes.
+//!
+//! `SMBEAM_SIM_SEED=n` runs one seed alone, `SMBEAM_SIM_SEEDS=n` so many of them.
+
+use smbeam_sim::session::{Outcome, Sessions, run};
+
+/// Seeds of a run of the tests: some seconds of a slow machine.
+const SEEDS: u64 = 100;
+
+fn number(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    let number = value.parse();
+    Some(number.unwrap_or_else(|_| panic!("{name} is not a number: {value}")))
+}
+
+fn run_all(test: &str, scenario: impl Fn(u64) -> Sessions) -> Vec<Outcome> {
+    let seeds = match number("SMBEAM_SIM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("SMBEAM_SIM_SEEDS").unwrap_or(SEEDS),
+    };
+    println!("seeds {seeds:?}");
+    let outcomes = seeds.map(|seed| {
+        // Before it runs: an assertion of a core ends the test with no further word.
+        println!("seed {seed}");
+        let outcome = run(seed, &scenario(seed)).unwrap_or_else(|failure| {
+            panic!(
+                "{failure}\n\nto see it again: SMBEAM_SIM_SEED={seed} \
+                 cargo test -p smbeam-sim --test sessions_keep_their_word {test}"
+            )
+        });
+        println!("{outcome:?}");
+        outcome
+    });
+    outcomes.collect()
+}
+
+#[test]
+fn one_channel_and_nothing_goes_wrong() {
+    run_all("one_channel_and_nothing_goes_wrong", |_| Sessions {
+        channels: 1,
+        ..Sessions::calm()
+    });
+}
+
+#[test]
+fn four_channels_and_nothing_goes_wrong() {
+    run_all("four_channels_and_nothing_goes_wrong", |_| Sessions::calm());
+}
+
+#[test]
+fn channels_are_lost_and_nothing_else() {
+    let outcomes = run_all("channels_are_lost_and_nothing_else", |_| {
+        let mut scenario = Sessions::stormy();
+        scenario.held = 0;
+        scenario.restart = 0;
+        scenario.faults.disk_error = 0;
+        scenario
+    });
+    // One seed alone may do without.
+    if outcomes.len() > 50 {
+        for count in [
+            |outcome: &Outcome| outcome.cuts,
+            |outcome: &Outcome| outcome.resent,
+            |outcome: &Outcome| outcome.given_up,
+        ] {
+            assert!(outcomes.iter().map(count).sum::<u64>() > 0);
+        }
+    }
+}
+
+#[test]
+fn no_storm_makes_a_session_break_its_word() {
+    let outcomes = run_all("no_storm_makes_a_session_break_its_word", Sessions::any);
+    if outcomes.len() > 50 {
+        for count in [
+            |outcome: &Outcome| outcome.restarts,
+            |outcome: &Outcome| outcome.timed_out,
+            |outcome: &Outcome| outcome.bindings,
+        ] {
+            assert!(outcomes.iter().map(count).sum::<u64>() > 0);
+        }
+    }
+}
+
+#[test]
+fn a_seed_runs_twice_alike() {
+    let outcome = || run(7, &Sessions::stormy()).expect("it goes well");
+    assert_eq!(outcome(), outcome());
+}
