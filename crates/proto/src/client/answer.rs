@@ -16,7 +16,7 @@ use wire::{
 
 use super::effect::Failure;
 use super::receive::Message;
-use super::request::{Attributes, Create, Created, ReadData, Reply, Step};
+use super::request::{Attributes, Create, Created, ReadData, Reply, Request, Step};
 
 /// Bytes of an error's data that are kept: limits of a copy, a link's target.
 const ERROR_DATA_MAX: usize = 64 * 1024;
@@ -24,6 +24,17 @@ const ERROR_DATA_MAX: usize = 64 * 1024;
 impl From<DecodeError> for Failure {
     fn from(error: DecodeError) -> Self {
         Self::Malformed(error)
+    }
+}
+
+/// The good answer of a request that was sent again after its channel was lost, where the server
+/// says by its refusal that the first try has done it.
+pub(super) fn was_done_before(request: &Request, step: &Step, status: Status) -> Option<Reply> {
+    let is_alone = request.steps.len() == 1 && request.resent > 0;
+    match (step, status) {
+        (Step::Close { .. }, Status::FILE_CLOSED) if is_alone => Some(Reply::Closed(None)),
+        (Step::TreeDisconnect, Status::NETWORK_NAME_DELETED) if is_alone => Some(Reply::Done),
+        _ => None,
     }
 }
 

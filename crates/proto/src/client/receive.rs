@@ -258,8 +258,11 @@ impl Connection {
         let session = self.session.clone().expect("the login is done");
         let flight = self.flights.get_mut(&id).expect("its step is pending");
         let step = &flight.request.steps[index];
-        let result = super::answer::reply(step, message, flight.is_cancelled);
         let request = &flight.request;
+        let result = match super::answer::was_done_before(request, step, message.header.status) {
+            Some(reply) => Ok(reply),
+            None => super::answer::reply(step, message, flight.is_cancelled),
+        };
         let due = (result.as_ref().ok())
             .and_then(|reply| learn(&session, request, index, &flight.results, reply))
             .map(|step| (step, request.tree, request.seal));

@@ -3,13 +3,13 @@
 use proto::client::config::Protection;
 use proto::client::replay::resend;
 use proto::client::request::{FileRef, Reply, Step};
-use proto::client::{Config, Fate, Request, Role, Violation};
+use proto::client::{Config, Failure, Fate, Request, Role, Violation};
 use wire::dialect::Dialect;
 use wire::{Flags, Status};
 
 use crate::forge::headers;
 use crate::harness::Rig;
-use crate::link::{Link, config};
+use crate::link::{Link, close, config};
 
 const DIALECTS: [Dialect; 3] = [Dialect::SMB_3_0, Dialect::SMB_3_0_2, Dialect::SMB_3_1_1];
 const PROTECTIONS: [Protection; 3] = [Protection::AsAsked, Protection::Sign, Protection::Seal];
@@ -199,4 +199,30 @@ fn what_was_lost_with_a_channel_goes_on_another() {
         let read = second.read(&mut rig, tree, file, 0, 1000);
         assert_eq!(read.unwrap(), [9; 500]);
     }
+}
+
+/// FILE_CLOSED says of a CLOSE that is sent again that the first one was served; of the only one
+/// it says that somebody was wrong.
+#[test]
+fn a_close_that_was_served_before_its_channel_was_lost_has_closed() {
+    let mut rig = Rig::new(|_| {});
+    let config = of(Dialect::SMB_3_1_1, Protection::Sign);
+    let (mut first, tree) = Link::in_share(&mut rig, config.clone());
+    let mut second = bound(&mut rig, &first, config);
+    let file = first.open(&mut rig, tree, "a");
+    let id = first.submit(Request::new(Some(tree), vec![close(file)]));
+    let frame = first.outbox.pop_front().unwrap();
+    rig.deliver(first.id, &frame);
+    first.call(proto::client::Connection::closed);
+    let (_, mut request, fate) = first.lost.remove(0);
+    assert!(resend(&mut request, fate, second.session.as_ref().unwrap()));
+    second.call(|client, now, effects| client.request(now, id, request, effects));
+    second.run(&mut rig);
+    let closed = second.answers.remove(&id).unwrap().remove(0);
+    assert!(matches!(closed, Ok(Reply::Closed(None))), "{closed:?}");
+    let again = second
+        .ask(&mut rig, Some(tree), vec![close(file)])
+        .remove(0);
+    let refused = Failure::Status(Status::FILE_CLOSED);
+    assert_eq!(again.unwrap_err(), refused);
 }
