@@ -1,5 +1,5 @@
-//! Whatever becomes of channels and servers: what a caller was told is so, and in the end everything
-//! finishes.
+//! Whatever becomes of channels and servers: what a caller was told is so, and in the end
+//! everything finishes.
 //!
 //! `SMBEAM_SIM_SEED=n` runs one seed alone, `SMBEAM_SIM_SEEDS=n` so many of them.
 
