@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use net::Transport;
 use proto::client::{Config, Role};
@@ -34,6 +34,8 @@ pub(crate) struct Inner {
     guid: Guid,
     threads: Bound<Vec<IoThread>>,
     next: AtomicUsize,
+    /// GUIDs so far.
+    guids: AtomicU64,
 }
 
 impl Client {
@@ -53,10 +55,19 @@ impl Client {
             guid: Guid(guid),
             threads: Bound::new(threads.map_err(failed)?),
             next: AtomicUsize::new(0),
+            guids: AtomicU64::new(0),
         };
         Ok(Self {
             inner: Arc::new(inner),
         })
+    }
+
+    /// A GUID that nobody else has: half of it is as random as the client's own.
+    pub(crate) fn fresh_guid(&self) -> Guid {
+        let mut bytes = self.inner.guid.0;
+        let count = self.inner.guids.fetch_add(1, Ordering::Relaxed);
+        bytes[8..].copy_from_slice(&count.to_le_bytes());
+        Guid(bytes)
     }
 
     /// Connects to a server and logs in. The transport's well-known port is meant where there is

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use proto::client::request::{Attributes, Created, FileRef, ReadData, Reply};
 use proto::client::{Request, Step};
@@ -27,6 +27,8 @@ use crate::window::Window;
 
 /// Bytes of a list of ranges that are asked for at a time.
 const RANGES_LEN: u32 = 64 << 10;
+/// Places of LOCKs that a server remembers of an open. \[MS-SMB2\] 3.3.1.10, Open.LockSequenceArray
+const LOCK_SEQUENCES: u32 = 64;
 /// Bytes of another file's answer to what it is.
 const NETWORK_OPEN_LEN: u32 = 56;
 
@@ -46,6 +48,8 @@ struct Inner {
     is_append: bool,
     is_write_through: bool,
     is_closed: AtomicBool,
+    /// LOCKs so far: each has a number of its own.
+    locks: AtomicU32,
 }
 
 /// How a range is locked.
@@ -68,6 +72,7 @@ impl File {
                 is_append: options.append,
                 is_write_through: options.write_through,
                 is_closed: AtomicBool::new(false),
+                locks: AtomicU32::new(0),
             }),
         }
     }
@@ -437,6 +442,18 @@ impl File {
             .await
     }
 
+    /// By what the server knows a LOCK that is sent again: one of 64 places, and how often that
+    /// one was taken before, in 4 bits. 0 where nothing is sent again.
+    /// \[MS-SMB2\] 2.2.26, 3.2.4.19
+    fn next_lock_sequence(&self) -> u32 {
+        if !self.inner.share.session().may_replay() {
+            return 0;
+        }
+        let count = self.inner.locks.fetch_add(1, Ordering::Relaxed);
+        let (index, number) = (count % LOCK_SEQUENCES + 1, count / LOCK_SEQUENCES % 16);
+        index << 4 | number
+    }
+
     async fn lock_step(
         &self,
         operation: &'static str,
@@ -451,7 +468,7 @@ impl File {
         };
         let step = Step::Lock {
             file: self.file(),
-            sequence: 0,
+            sequence: self.next_lock_sequence(),
             locks: vec![element],
         };
         let mut request = Request::new(None, vec![step]);

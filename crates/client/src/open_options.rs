@@ -1,6 +1,7 @@
 //! How a file is opened.
 
 use proto::client::request::Create;
+use wire::Guid;
 use wire::access::{
     AccessMask, CreateDisposition, CreateOptions, FileAttributes, OplockLevel, ShareAccess,
 };
@@ -170,8 +171,9 @@ impl OpenOptions {
         self
     }
 
-    /// The CREATE for a path as the wire carries it.
-    pub(crate) fn create_request(&self, name: String) -> Create {
+    /// The CREATE for a path as the wire carries it. With a `create_guid` it can be sent again when
+    /// its channel is lost.
+    pub(crate) fn create_request(&self, name: String, create_guid: Option<Guid>) -> Create {
         Create {
             name,
             oplock: OplockLevel::NONE,
@@ -181,7 +183,7 @@ impl OpenOptions {
             disposition: self.disposition(),
             options: self.flags(),
             lease: None,
-            create_guid: None,
+            create_guid,
             allocation: None,
             query_maximal_access: false,
             driver_acknowledges: false,

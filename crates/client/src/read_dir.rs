@@ -65,7 +65,7 @@ impl Share {
             }
             pattern => pattern.to_owned(),
         };
-        let create = Step::Create(options.create_request(path::to_wire(path)?));
+        let create = Step::Create(options.create_request(path::to_wire(path)?, None));
         let length = FIRST_LEN.min(self.session().negotiated().negotiated.max_transact);
         let first = query(FileRef::Previous, &pattern, length);
         let done = self.start(vec![create, first], Memory::None).await;

@@ -109,6 +109,19 @@ impl Session {
         Ok(session)
     }
 
+    /// Whether requests may be sent again on another channel, so that the server must know them
+    /// again.
+    pub(crate) fn may_replay(&self) -> bool {
+        let negotiated = &self.negotiated().negotiated;
+        let multichannel = Capabilities::MULTI_CHANNEL;
+        negotiated.dialect >= Dialect::SMB_3_0 && negotiated.capabilities.contains(multichannel)
+    }
+
+    /// What a CREATE of this session is known by when it is sent again; none where it never is.
+    pub(crate) fn fresh_guid(&self) -> Option<Guid> {
+        self.may_replay().then(|| self.inner.client.fresh_guid())
+    }
+
     pub(crate) fn dispatch(&self) -> &Arc<Dispatch> {
         &self.inner.target.dispatch
     }

@@ -132,7 +132,8 @@ impl Share {
 
     /// Opens a file or directory.
     pub async fn open(&self, path: &str, options: &OpenOptions) -> Result<File, Error> {
-        let create = options.create_request(path::to_wire(path)?);
+        let guid = self.inner.session.fresh_guid();
+        let create = options.create_request(path::to_wire(path)?, guid);
         let pending = self.start(vec![Step::Create(create)], Memory::None);
         let (reply, _) = pending.await.only();
         match reply.map_err(|cause| cause.of("open", path))? {
@@ -393,7 +394,7 @@ impl Share {
         options: &OpenOptions,
         steps: Vec<Step>,
     ) -> Result<Vec<Step>, Error> {
-        let create: Create = options.create_request(path::to_wire(path)?);
+        let create: Create = options.create_request(path::to_wire(path)?, None);
         let close = Step::Close {
             file: FileRef::Previous,
             query: false,
