@@ -5,7 +5,7 @@ mod rig;
 use std::fs;
 
 use anyhow::{Result, ensure};
-use client::{Change, CompletionFilter, FileAction, Status, Wait, Watch, WriteOptions};
+use client::{Change, CompletionFilter, FileAction, Share, Status, Wait, Watch, WriteOptions};
 use rig::{Rig, against_both, assert_status, soon};
 use smbeam_tests::subject::Subject;
 
@@ -18,6 +18,13 @@ against_both!(
 
 fn names() -> CompletionFilter {
     CompletionFilter::FILE_NAME | CompletionFilter::DIR_NAME
+}
+
+/// Watches a folder. The request is on its way then; what answers behind it says that it is there.
+fn watch(share: &Share, path: &str, recursive: bool, filter: CompletionFilter) -> Result<Watch> {
+    let watch = share.watch(path, recursive, filter).wait()?;
+    share.session().echo().wait()?;
+    Ok(watch)
 }
 
 /// Reads changes until this one comes; tells all of them. smbd tells some of another kind twice.
@@ -39,7 +46,7 @@ fn changes_of_others_are_seen(subject: Subject) -> Result<()> {
     let rig = Rig::new(subject)?;
     let share = rig.share()?;
     share.create_dir_all("top/below").wait()?;
-    let mut watch = share.watch("top", true, names()).wait()?;
+    let mut watch = watch(&share, "top", true, names())?;
     let other = rig.share()?;
     let new = WriteOptions::default();
     other.write("top/file", b"x".to_vec(), &new).wait()?;
@@ -65,9 +72,7 @@ fn only_what_is_asked_for_is_told(subject: Subject) -> Result<()> {
     let rig = Rig::new(subject)?;
     let share = rig.share()?;
     share.create_dir_all("top/below").wait()?;
-    let mut watch = share
-        .watch("top", false, CompletionFilter::DIR_NAME)
-        .wait()?;
+    let mut watch = watch(&share, "top", false, CompletionFilter::DIR_NAME)?;
     let other = rig.share()?;
     let new = WriteOptions::default();
     other.write("top/file", b"x".to_vec(), &new).wait()?;
@@ -86,7 +91,7 @@ fn more_than_the_server_keeps_is_told_of(subject: Subject) -> Result<()> {
     let rig = Rig::new(subject)?;
     let share = rig.share()?;
     share.create_dir("top").wait()?;
-    let mut watch = share.watch("top", false, names()).wait()?;
+    let mut watch = watch(&share, "top", false, names())?;
     // The first change answers the first request; the others heap up until the next one.
     for number in 0..3000 {
         fs::write(rig.path(&format!("top/{number}-{}", "n".repeat(200))), "")?;
