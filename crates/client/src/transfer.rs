@@ -32,8 +32,8 @@ pub trait Sink {
 
 /// Gives the bytes of an upload.
 pub trait Source {
-    /// Fills the buffer from `offset` on, as far as there are bytes; tells how many. Fewer than
-    /// asked for are the end.
+    /// Fills the buffer with what belongs at `offset` of the file, as far as there are bytes;
+    /// tells how many. Fewer than asked for are the end.
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 }
 
@@ -184,10 +184,7 @@ pub async fn upload<S: Source + ?Sized>(
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, Error> {
     let (size, depth) = plan(options, file.write_size(), file);
-    let mut pieces = Pieces {
-        range: range.clone(),
-        size,
-    };
+    let mut pieces = Pieces { range, size };
     let mut window: Window<usize> = Window::default();
     let mut spare: Vec<Vec<u8>> = Vec::new();
     let mut is_at_end = false;
@@ -200,7 +197,7 @@ pub async fn upload<S: Source + ?Sized>(
             let mut buffer = spare.pop().unwrap_or_default();
             buffer.resize(piece.len, 0);
             let count = source
-                .read_at(piece.offset - range.start, &mut buffer)
+                .read_at(piece.offset, &mut buffer)
                 .map_err(|error| Error::local("read what is written to", file.path(), error))?;
             is_at_end = count < piece.len;
             buffer.truncate(count);
@@ -239,11 +236,16 @@ pub async fn relay(
     let mut reads: Window<Piece> = Window::default();
     let mut writes: Window<usize> = Window::default();
     let mut spare: Vec<Vec<u8>> = Vec::new();
+    // As in `download`: what came short is asked for again, until nothing comes.
+    let mut again: Vec<Piece> = Vec::new();
     let mut total = 0;
     loop {
         while reads.len() < depth
-            && let Some(piece) = pieces.next()
+            && let Some(piece) = again.pop().or_else(|| pieces.next())
         {
+            if piece.offset >= pieces.range.end {
+                continue;
+            }
             let mut buffer = spare.pop().unwrap_or_default();
             buffer.resize(piece.len, 0);
             reads.push(piece, source.start_read(buffer.into(), piece.offset));
@@ -253,6 +255,14 @@ pub async fn relay(
             let count = count(reply).map_err(|cause| source.failed("read", cause))?;
             let mut buffer = vector(memory);
             buffer.truncate(count);
+            if count == 0 {
+                pieces.range.end = pieces.range.end.min(piece.offset);
+            } else if count < piece.len {
+                again.push(Piece {
+                    offset: piece.offset + count as u64,
+                    len: piece.len - count,
+                });
+            }
             if count > 0 {
                 let bytes = Region::from(buffer).into();
                 let offset = to + (piece.offset - from);
@@ -270,7 +280,8 @@ pub async fn relay(
             progress(len as u64);
             spare.push(vector(memory));
         }
-        if reads.len() == 0 && writes.len() == 0 && pieces.range.is_empty() {
+        let is_read = reads.len() == 0 && again.is_empty() && pieces.range.is_empty();
+        if is_read && writes.len() == 0 {
             return Ok(total);
         }
     }

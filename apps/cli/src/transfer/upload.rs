@@ -148,7 +148,6 @@ impl Transfer<'_> {
         let mut input = Input {
             transfer: self,
             file: local,
-            begin: range.start,
             error: None,
         };
         let sent = transfer::upload(file, range, &mut input, &self.options(), &mut |bytes| {
@@ -168,8 +167,6 @@ impl Transfer<'_> {
 struct Input<'a> {
     transfer: &'a Transfer<'a>,
     file: &'a File,
-    /// Where the part begins.
-    begin: u64,
     /// Why it ended.
     error: Option<io::Error>,
 }
@@ -179,7 +176,7 @@ impl transfer::Source for Input<'_> {
         let read = self
             .transfer
             .check_io()
-            .and_then(|()| read_full(self.file, buffer, self.begin + offset));
+            .and_then(|()| read_full(self.file, buffer, offset));
         read.inspect_err(|error| self.error = Some(io::Error::from(error.kind())))
     }
 }
