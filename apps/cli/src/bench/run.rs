@@ -185,6 +185,7 @@ impl Player<'_> {
     /// One operation after the other until the time is over.
     async fn hand(&self, hand: usize, places: &Places, record: &RefCell<Record>) -> Result<()> {
         let mut buffer = vec![0; self.setting.io_size as usize];
+        Pattern::of(hand as u64).fill(0, &mut buffer);
         let mut round = 0;
         while Instant::now() < self.deadline {
             let (moved, elapsed);
@@ -239,8 +240,11 @@ impl Player<'_> {
     }
 
     async fn write(&self, place: Place, mut buffer: Vec<u8>) -> Result<(u64, Duration, Vec<u8>)> {
-        // What is written is what was there, so that whoever verifies finds it.
-        self.pattern(place).fill(place.offset, &mut buffer);
+        // What is written is what was there, so that whoever verifies finds it. Nobody else pays
+        // for making it.
+        if self.arguments.verify {
+            self.pattern(place).fill(place.offset, &mut buffer);
+        }
         let started = Instant::now();
         let (result, buffer) = self.seat.files[place.file]
             .write_at(buffer, place.offset)
