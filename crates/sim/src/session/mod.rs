@@ -1,15 +1,15 @@
 //! Sessions: the client's core with several channels against the server's core, over a network
 //! that loses channels, delivers late and keeps answers back, while the server restarts.
 //!
-//! What the scripted [`Client`](crate::client) cannot show is what the two cores promise together:
+//! What the scripted `Client` cannot show is what the two cores promise together:
 //! a request of a lost channel is sent again or given up on, and whatever its caller was told is
 //! so. An append and a rename happen once at most, and not at all if they are said to have failed;
 //! a lock is held from the answer to its LOCK to its UNLOCK; no write of before shows up after one
 //! that came later. Both ends of a connection learn of its end by themselves: the server may still
 //! receive, and do, what the client has long sent again elsewhere.
 //!
-//! A [`peer`] drives the client's core as crates/client does, a [`script`] says what it asks for,
-//! the [`books`] say what must be so.
+//! A `peer` drives the client's core as crates/client does, a `script` says what it asks for,
+//! the `books` say what must be so.
 
 mod act;
 mod answers;
