@@ -43,7 +43,9 @@ pub struct Watch {
 }
 
 impl Share {
-    /// Watches a directory, and what is below it where `recursive`.
+    /// Watches a directory, and what is below it where `recursive`. The request is on its way when
+    /// this is done: what others change in the next moments may come before it and is not told
+    /// then. Who must miss nothing lists the directory after the first changes were told.
     pub async fn watch(
         &self,
         path: &str,
