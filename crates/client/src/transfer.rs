@@ -97,16 +97,47 @@ struct Piece {
     len: usize,
 }
 
-/// Gives out the pieces of a range in order.
+/// Gives out the pieces of a range in order, and again what of them did not come.
 struct Pieces {
+    /// What was not given out; it ends where nothing came.
     range: Range<u64>,
     size: usize,
+    /// Rests of pieces that came short.
+    again: Vec<Piece>,
+}
+
+impl Pieces {
+    fn of(range: Range<u64>, size: usize) -> Self {
+        Self {
+            range,
+            size,
+            again: Vec::new(),
+        }
+    }
+
+    /// A piece was read, and so much of it came. The rest is asked for again, until nothing
+    /// comes: that is the end of the file.
+    fn came(&mut self, piece: Piece, count: usize) {
+        if count == 0 {
+            self.range.end = self.range.end.min(piece.offset);
+        } else if count < piece.len {
+            self.again.push(Piece {
+                offset: piece.offset + count as u64,
+                len: piece.len - count,
+            });
+        }
+    }
 }
 
 impl Iterator for Pieces {
     type Item = Piece;
 
     fn next(&mut self) -> Option<Piece> {
+        while let Some(piece) = self.again.pop() {
+            if piece.offset < self.range.end {
+                return Some(piece);
+            }
+        }
         let left = self.range.end.saturating_sub(self.range.start);
         let len = usize::try_from(left).unwrap_or(usize::MAX).min(self.size);
         let offset = self.range.start;
@@ -127,22 +158,14 @@ pub async fn download<S: Sink + ?Sized>(
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, Error> {
     let (size, depth) = plan(options, file.read_size(), file);
-    let mut pieces = Pieces {
-        range: range.clone(),
-        size,
-    };
+    let mut pieces = Pieces::of(range, size);
     let mut window: Window<Piece> = Window::default();
     let mut spare: Vec<Vec<u8>> = Vec::new();
-    // Pieces that came short: the rest is asked for again, until nothing comes.
-    let mut again: Vec<Piece> = Vec::new();
     let mut total = 0;
     loop {
         while window.len() < depth
-            && let Some(piece) = again.pop().or_else(|| pieces.next())
+            && let Some(piece) = pieces.next()
         {
-            if piece.offset >= pieces.range.end {
-                continue;
-            }
             let mut buffer = spare.pop().unwrap_or_default();
             buffer.resize(piece.len, 0);
             window.push(piece, file.start_read(buffer.into(), piece.offset));
@@ -153,14 +176,7 @@ pub async fn download<S: Sink + ?Sized>(
         let (reply, memory) = done.only();
         let count = count(reply).map_err(|cause| file.failed("read", cause))?;
         let buffer = vector(memory);
-        if count == 0 {
-            pieces.range.end = pieces.range.end.min(piece.offset);
-        } else if count < piece.len {
-            again.push(Piece {
-                offset: piece.offset + count as u64,
-                len: piece.len - count,
-            });
-        }
+        pieces.came(piece, count);
         if count > 0 {
             sink.write_at(piece.offset, &buffer[..count])
                 .map_err(|error| Error::local("write what was read of", file.path(), error))?;
@@ -184,7 +200,7 @@ pub async fn upload<S: Source + ?Sized>(
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, Error> {
     let (size, depth) = plan(options, file.write_size(), file);
-    let mut pieces = Pieces { range, size };
+    let mut pieces = Pieces::of(range, size);
     let mut window: Window<usize> = Window::default();
     let mut spare: Vec<Vec<u8>> = Vec::new();
     let mut is_at_end = false;
@@ -229,23 +245,15 @@ pub async fn relay(
 ) -> Result<u64, Error> {
     let most = source.read_size().min(target.write_size());
     let (size, depth) = plan(options, most, source);
-    let mut pieces = Pieces {
-        range: from..from.saturating_add(len),
-        size,
-    };
+    let mut pieces = Pieces::of(from..from.saturating_add(len), size);
     let mut reads: Window<Piece> = Window::default();
     let mut writes: Window<usize> = Window::default();
     let mut spare: Vec<Vec<u8>> = Vec::new();
-    // As in `download`: what came short is asked for again, until nothing comes.
-    let mut again: Vec<Piece> = Vec::new();
     let mut total = 0;
     loop {
         while reads.len() < depth
-            && let Some(piece) = again.pop().or_else(|| pieces.next())
+            && let Some(piece) = pieces.next()
         {
-            if piece.offset >= pieces.range.end {
-                continue;
-            }
             let mut buffer = spare.pop().unwrap_or_default();
             buffer.resize(piece.len, 0);
             reads.push(piece, source.start_read(buffer.into(), piece.offset));
@@ -255,14 +263,7 @@ pub async fn relay(
             let count = count(reply).map_err(|cause| source.failed("read", cause))?;
             let mut buffer = vector(memory);
             buffer.truncate(count);
-            if count == 0 {
-                pieces.range.end = pieces.range.end.min(piece.offset);
-            } else if count < piece.len {
-                again.push(Piece {
-                    offset: piece.offset + count as u64,
-                    len: piece.len - count,
-                });
-            }
+            pieces.came(piece, count);
             if count > 0 {
                 let bytes = Region::from(buffer).into();
                 let offset = to + (piece.offset - from);
@@ -280,8 +281,8 @@ pub async fn relay(
             progress(len as u64);
             spare.push(vector(memory));
         }
-        let is_read = reads.len() == 0 && again.is_empty() && pieces.range.is_empty();
-        if is_read && writes.len() == 0 {
+        let is_read = pieces.again.is_empty() && pieces.range.is_empty();
+        if is_read && reads.len() == 0 && writes.len() == 0 {
             return Ok(total);
         }
     }
@@ -320,4 +321,39 @@ fn vector(memory: Memory) -> Vec<u8> {
     region
         .and_then(|region| region.into_vec().ok())
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_short_is_asked_for_again_up_to_the_end() {
+        let mut pieces = Pieces::of(10..35, 10);
+        let given: Vec<_> = pieces
+            .by_ref()
+            .map(|piece| (piece.offset, piece.len))
+            .collect();
+        assert_eq!(given, [(10, 10), (20, 10), (30, 5)]);
+        pieces.came(
+            Piece {
+                offset: 10,
+                len: 10,
+            },
+            10,
+        );
+        assert!(pieces.next().is_none());
+        pieces.came(
+            Piece {
+                offset: 20,
+                len: 10,
+            },
+            4,
+        );
+        let rest = pieces.next().expect("a rest");
+        assert_eq!((rest.offset, rest.len), (24, 6));
+        pieces.came(Piece { offset: 30, len: 5 }, 1);
+        pieces.came(rest, 0);
+        assert!(pieces.next().is_none(), "nothing is behind the end");
+    }
 }
