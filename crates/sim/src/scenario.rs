@@ -66,6 +66,21 @@ pub struct Faults {
     pub mischief: u16,
 }
 
+impl Faults {
+    /// What is left of them once everything has to come to an end: what is slow or small, and
+    /// nothing that is lost or wrong.
+    pub(crate) fn calmed(&self) -> Self {
+        Self {
+            network_delay: self.network_delay,
+            segmented: self.segmented,
+            slow_disk: self.slow_disk,
+            disk_delay: self.disk_delay,
+            space: self.space,
+            ..Self::default()
+        }
+    }
+}
+
 const ALL_DIALECTS: [Dialect; 5] = [
     Dialect::SMB_2_0_2,
     Dialect::SMB_2_1,

@@ -201,14 +201,7 @@ impl World {
         let now = self.schedule.now().instant;
         if self.deadline.is_none() && self.clients.iter().all(|client| client.quota == 0) {
             self.deadline = Some(now.after(PATIENCE));
-            self.faults = Faults {
-                network_delay: self.faults.network_delay,
-                segmented: self.faults.segmented,
-                slow_disk: self.faults.slow_disk,
-                disk_delay: self.faults.disk_delay,
-                space: self.faults.space,
-                ..Faults::default()
-            };
+            self.faults = self.faults.calmed();
         }
         let is_late = self.deadline.is_some_and(|deadline| now > deadline);
         ensure(!is_late, || {

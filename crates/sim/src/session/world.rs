@@ -166,13 +166,7 @@ impl World {
         if !self.is_calm && self.peers.iter().all(|peer| peer.script.quota == 0) {
             self.is_calm = true;
             self.deadline = Some(now.after(PATIENCE));
-            self.faults = Faults {
-                network_delay: self.faults.network_delay,
-                segmented: self.faults.segmented,
-                slow_disk: self.faults.slow_disk,
-                disk_delay: self.faults.disk_delay,
-                ..Faults::default()
-            };
+            self.faults = self.faults.calmed();
         }
         let is_late = self.deadline.is_some_and(|deadline| now > deadline);
         ensure(!is_late, || {
