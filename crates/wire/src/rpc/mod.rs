@@ -143,3 +143,60 @@ open_enum! {
         NET_NAME_NOT_FOUND = 2310,
     }
 }
+
+/// A structure of which the caller chose how much it tells, as the response of a call has it: the
+/// level, a union of pointers, and what came of the call.
+struct Levels {
+    /// Whether the union of all levels has this one.
+    has_arm: fn(u32) -> bool,
+    /// Whether the level is one that these structures know.
+    knows: fn(u32) -> bool,
+    /// The union, for errors.
+    field: &'static str,
+}
+
+impl Levels {
+    /// Reads the stub: the level, the structure if there is one, and what came of the call.
+    fn decode<T>(
+        &self,
+        stub: &[u8],
+        read: fn(u32, &mut ndr::Reader<'_>) -> Result<T, DecodeError>,
+    ) -> Result<(u32, Option<T>, WinError), DecodeError> {
+        let mut reader = ndr::Reader::new(stub);
+        let level = reader.u32("switch")?;
+        let mut info = None;
+        if (self.has_arm)(level) && reader.pointer(self.field)? {
+            if !(self.knows)(level) {
+                let (field, value) = ("switch", level.into());
+                return Err(DecodeError::Invalid { field, value });
+            }
+            info = Some(read(level, &mut reader)?);
+        }
+        let status = WinError(reader.u32("return value")?);
+        Ok((level, info, status))
+    }
+
+    /// The stub.
+    ///
+    /// # Panics
+    /// When there is a structure at a level that is not known.
+    fn encode<T>(
+        &self,
+        level: u32,
+        info: Option<&T>,
+        status: WinError,
+        put: fn(&T, u32, &mut ndr::Writer),
+    ) -> Vec<u8> {
+        let mut out = ndr::Writer::new();
+        out.put_u32(level);
+        assert!((self.knows)(level) || info.is_none());
+        if (self.has_arm)(level) {
+            out.put_pointer(info.is_some());
+        }
+        if let Some(info) = info {
+            put(info, level, &mut out);
+        }
+        out.put_u32(status.0);
+        out.into_stub()
+    }
+}

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::ndr::{Reader, Writer};
-use super::{SyntaxId, WinError};
+use super::{Levels, SyntaxId, WinError};
 use crate::error::DecodeError;
 use crate::ids::Guid;
 use crate::open_enum::open_enum;
@@ -134,6 +134,12 @@ pub struct WkstaGetInfoResponse {
 }
 
 impl WkstaGetInfoResponse {
+    const LEVELS: Levels = Levels {
+        has_arm,
+        knows: Self::knows,
+        field: "WkstaInfo",
+    };
+
     /// Whether the level is one that these structures know.
     pub fn knows(level: u32) -> bool {
         (100..=102).contains(&level)
@@ -141,17 +147,7 @@ impl WkstaGetInfoResponse {
 
     /// Reads the stub.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(stub);
-        let level = reader.u32("switch")?;
-        let mut info = None;
-        if has_arm(level) && reader.pointer("WkstaInfo")? {
-            if !Self::knows(level) {
-                let (field, value) = ("switch", level.into());
-                return Err(DecodeError::Invalid { field, value });
-            }
-            info = Some(WkstaInfo::read(level, &mut reader)?);
-        }
-        let status = WinError(reader.u32("return value")?);
+        let (level, info, status) = Self::LEVELS.decode(stub, WkstaInfo::read)?;
         Ok(Self {
             level,
             info,
@@ -164,17 +160,8 @@ impl WkstaGetInfoResponse {
     /// # Panics
     /// When there is a machine at a level that is not known.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::new();
-        out.put_u32(self.level);
-        assert!(Self::knows(self.level) || self.info.is_none());
-        if has_arm(self.level) {
-            out.put_pointer(self.info.is_some());
-        }
-        if let Some(info) = &self.info {
-            info.put(self.level, &mut out);
-        }
-        out.put_u32(self.status.0);
-        out.into_stub()
+        let (level, info) = (self.level, self.info.as_ref());
+        Self::LEVELS.encode(level, info, self.status, WkstaInfo::put)
     }
 }
 

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use crate::error::DecodeError;
 use crate::open_enum::open_flags;
-use crate::rpc::WinError;
 use crate::rpc::ndr::{Reader, Writer};
+use crate::rpc::{Levels, WinError};
 
 open_flags! {
     /// What software a server runs. \[MS-SRVS\] 2.2.2.7
@@ -157,6 +157,12 @@ pub struct ServerGetInfoResponse {
 }
 
 impl ServerGetInfoResponse {
+    const LEVELS: Levels = Levels {
+        has_arm,
+        knows: Self::knows,
+        field: "InfoStruct",
+    };
+
     /// Whether the level is one that these structures know.
     pub fn knows(level: u32) -> bool {
         (100..=102).contains(&level)
@@ -164,17 +170,7 @@ impl ServerGetInfoResponse {
 
     /// Reads the stub.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(stub);
-        let level = reader.u32("switch")?;
-        let mut server = None;
-        if has_arm(level) && reader.pointer("InfoStruct")? {
-            if !Self::knows(level) {
-                let (field, value) = ("switch", level.into());
-                return Err(DecodeError::Invalid { field, value });
-            }
-            server = Some(ServerInfo::read(level, &mut reader)?);
-        }
-        let status = WinError(reader.u32("return value")?);
+        let (level, server, status) = Self::LEVELS.decode(stub, ServerInfo::read)?;
         Ok(Self {
             level,
             server,
@@ -187,17 +183,8 @@ impl ServerGetInfoResponse {
     /// # Panics
     /// When there is a server at a level that is not known.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::new();
-        out.put_u32(self.level);
-        assert!(Self::knows(self.level) || self.server.is_none());
-        if has_arm(self.level) {
-            out.put_pointer(self.server.is_some());
-        }
-        if let Some(server) = &self.server {
-            server.put(self.level, &mut out);
-        }
-        out.put_u32(self.status.0);
-        out.into_stub()
+        let (level, server) = (self.level, self.server.as_ref());
+        Self::LEVELS.encode(level, server, self.status, ServerInfo::put)
     }
 }
 
