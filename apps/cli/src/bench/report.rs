@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::record::Record;
+use crate::format::count;
 
 /// What a run brought.
 #[derive(Clone, Debug, Serialize)]
@@ -135,8 +136,8 @@ impl Report {
             "{}{size}, depth {}, {}, {}",
             self.workload,
             self.depth,
-            count(self.channels, "channel"),
-            count(self.connections, "connection")
+            count(self.channels as u64, "channel"),
+            count(self.connections as u64, "connection")
         )
     }
 
@@ -191,11 +192,6 @@ fn ratio(dividend: f64, divisor: f64) -> f64 {
     } else {
         0.0
     }
-}
-
-fn count(number: usize, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
 }
 
 /// A number of bytes in the largest unit that loses nothing of it, or with two digits.
