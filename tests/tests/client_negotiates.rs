@@ -89,6 +89,7 @@ fn every_combination_is_agreed_on(subject: Subject, transport: Transport) -> Res
     let target = match transport {
         Transport::Tcp => rig.server.tcp,
         Transport::Nbt => rig.server.nbt,
+        other => unreachable!("nobody serves {other} here"),
     };
     let combinations = combinations();
     // 2 of 2.0.2 and of 2.1, 3 of 3.0 and of 3.0.2, 3 * 4 * 3 of 3.1.1.

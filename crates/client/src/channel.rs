@@ -9,12 +9,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use auth::{Initiator, InitiatorStep};
-use net::{Framing, Outbox};
+use net::{Framing, Outbox, Stream};
 use proto::client::effect::Leg;
 use proto::client::request::{ReadData, Reply};
 use proto::client::{Connection, Effect, Effects, Expect, Failure, RequestId, Role, Session};
 use proto::effect::{Inbound, Instant, Outbound};
-use ring::{Either, Handle, Part, Region, Signal, Stream, either};
+use ring::{Either, Handle, Part, Region, Signal, either};
 use tracing::{debug, info, warn};
 
 use crate::call::Call;

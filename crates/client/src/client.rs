@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use net::Transport;
 use proto::client::{Config, Role};
 use wire::Guid;
 
@@ -129,9 +128,10 @@ impl Inner {
 
     fn config(&self, host: &str, credentials: &Credentials) -> Config {
         let options = &self.options;
-        let max_io = match options.transport {
-            Transport::Nbt => options.io_size.min(SMALL_FRAME_IO),
-            Transport::Tcp => options.io_size,
+        let max_io = if options.transport.has_large_frames() {
+            options.io_size
+        } else {
+            options.io_size.min(SMALL_FRAME_IO)
         };
         Config {
             client_guid: self.guid,

@@ -4,8 +4,8 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
-use net::{Framing, Transport};
-use ring::{Handle, Part, Stream};
+use net::{Framing, Stream, Transport};
+use ring::{Handle, Part};
 use wire::nbt::{FRAME_HEADER_LEN, NetbiosName, SessionHeader, SessionPacketType, SessionRequest};
 
 use crate::error::Error;
@@ -44,7 +44,10 @@ pub(crate) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Er
 /// Connects, and asks for a NetBIOS session where the transport has one.
 pub(crate) async fn stream(handle: &Handle, target: &Target) -> io::Result<(Stream, Framing)> {
     let connecting = async {
-        let stream = Stream::connect(handle, target.address).await?;
+        if !matches!(target.transport, Transport::Tcp | Transport::Nbt) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let stream = Stream::from(ring::Stream::connect(handle, target.address).await?);
         if target.transport == Transport::Nbt {
             ask_for_session(handle, &stream).await?;
         }

@@ -10,6 +10,10 @@ pub enum Transport {
     Tcp,
     /// The NetBIOS session service. RFC 1002
     Nbt,
+    /// The frames of direct TCP on one stream of QUIC. \[MS-SMB2\] 2.1
+    Quic,
+    /// SMB Direct: messages over RDMA. \[MS-SMBD\]
+    SmbDirect,
 }
 
 impl Transport {
@@ -18,6 +22,8 @@ impl Transport {
         match self {
             Self::Tcp => "tcp",
             Self::Nbt => "nbt",
+            Self::Quic => "quic",
+            Self::SmbDirect => "smbdirect",
         }
     }
 
@@ -26,13 +32,16 @@ impl Transport {
         match self {
             Self::Tcp => 445,
             Self::Nbt => 139,
+            Self::Quic => 443,
+            // Of iWARP; over RoCE and InfiniBand it is that of direct TCP.
+            Self::SmbDirect => 5445,
         }
     }
 
     /// Whether a frame has room for requests of more than 64 KiB. \[MS-SMB2\] 3.3.5.4
     pub const fn has_large_frames(self) -> bool {
         match self {
-            Self::Tcp => true,
+            Self::Tcp | Self::Quic | Self::SmbDirect => true,
             Self::Nbt => false,
         }
     }

@@ -73,7 +73,7 @@ impl std::error::Error for FrameError {}
 /// How one stream is cut into frames.
 #[derive(Clone, Debug)]
 pub enum Framing {
-    /// Direct TCP.
+    /// Direct TCP, and every transport whose stream looks like it.
     Tcp,
     /// The NetBIOS session service.
     Nbt {
@@ -86,7 +86,7 @@ impl Framing {
     /// For a stream that was just accepted.
     pub fn new(transport: Transport) -> Self {
         match transport {
-            Transport::Tcp => Self::Tcp,
+            Transport::Tcp | Transport::Quic | Transport::SmbDirect => Self::Tcp,
             Transport::Nbt => Self::Nbt {
                 is_established: false,
             },
@@ -97,7 +97,7 @@ impl Framing {
     /// it before the first message.
     pub fn established(transport: Transport) -> Self {
         match transport {
-            Transport::Tcp => Self::Tcp,
+            Transport::Tcp | Transport::Quic | Transport::SmbDirect => Self::Tcp,
             Transport::Nbt => Self::Nbt {
                 is_established: true,
             },

@@ -1,16 +1,18 @@
 //! How messages move: the framings of direct TCP and of the NetBIOS session service.
 //!
-//! A transport is two things: an [`Endpoint`] that a configuration names (`tcp:445`, `nbt:139`)
-//! and a [`Framing`] that turns a stream of bytes into frames and back. The framing is pure: the
-//! worker moves the bytes, the framing says what they are.
+//! A transport is three things: an [`Endpoint`] that a configuration names (`tcp:445`, `nbt:139`),
+//! a [`Stream`] that moves bytes, and a [`Framing`] that turns them into frames and back. The
+//! framing is pure: the stream moves the bytes, the framing says what they are.
 #![forbid(unsafe_code)]
 
 mod endpoint;
 mod framing;
 mod nbt;
 mod outbox;
+mod stream;
 mod tcp;
 
 pub use endpoint::{Endpoint, EndpointError, Transport};
 pub use framing::{FrameError, Framing, Next, PREFIX_LEN};
 pub use outbox::{Outbox, PayloadBytes, PayloadSource, Payloads};
+pub use stream::Stream;

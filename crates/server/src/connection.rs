@@ -6,10 +6,10 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use net::{Framing, Outbox, Payloads, Transport};
+use net::{Framing, Outbox, Payloads, Stream, Transport};
 use proto::effect::{ConnectionId, Effects, Inbound, Instant, Notice, OpId, Outcome, Violation};
 use proto::server;
-use ring::{Either, Handle, Part, Signal, Stream, either};
+use ring::{Either, Handle, Part, Signal, either};
 use tracing::{debug, info, warn};
 
 use crate::datapath::Frame;

@@ -11,7 +11,7 @@ use net::{Endpoint, Transport};
 use proto::effect::{self, ConnectionId, Notice, Now};
 use proto::server;
 use proto::token::Token;
-use ring::{Handle, Listener, Personality, Receiver, Sender, Signal, Stream};
+use ring::{Handle, Listener, Personality, Receiver, Sender, Signal};
 use tracing::{debug, error, warn};
 use wire::Status;
 
@@ -246,8 +246,8 @@ impl Worker {
             permit,
             seat,
         } = arrival;
-        let stream = match Stream::new(&self.handle, socket) {
-            Ok(stream) => stream,
+        let stream = match ring::Stream::new(&self.handle, socket) {
+            Ok(stream) => net::Stream::from(stream),
             Err(error) => return warn!(%error, %peer, "a connection cannot be served"),
         };
         self.last_connection.set(self.last_connection.get() + 1);

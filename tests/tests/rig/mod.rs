@@ -113,6 +113,7 @@ impl Rig {
         match transport {
             Transport::Tcp => self.server.tcp.port(),
             Transport::Nbt => self.server.nbt.port(),
+            other => unreachable!("nobody serves {other} here"),
         }
     }
 

@@ -1,0 +1,95 @@
+//! One transport connection, whatever carries it: bytes of frames both ways.
+//!
+//! Server and client drive every transport through this. What is special to one (a handshake, a
+//! certificate, memory that the peer registered) is in that transport's module; from here on there
+//! are frames, each behind the prefix of its [`Framing`](crate::Framing).
+
+use std::io;
+use std::net::{Shutdown, SocketAddr};
+use std::ops::Range;
+
+use ring::{Buffer, Chunk, Part, Region};
+
+/// A connection that is ready for frames. Clones refer to the same connection, so that one task
+/// can receive while another sends.
+#[derive(Clone, Debug)]
+pub enum Stream {
+    /// A socket: direct TCP and the NetBIOS session service.
+    Socket(ring::Stream),
+}
+
+impl From<ring::Stream> for Stream {
+    fn from(stream: ring::Stream) -> Self {
+        Self::Socket(stream)
+    }
+}
+
+impl Stream {
+    /// The next bytes; an empty chunk means end of stream. Dropping the future loses nothing.
+    /// One task at a time receives.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub async fn recv(&self) -> io::Result<Chunk> {
+        match self {
+            Self::Socket(stream) => stream.recv().await,
+        }
+    }
+
+    /// Fills `range` of `buffer` with the next bytes of the stream. End of stream is
+    /// `UnexpectedEof`. Dropping the future midway ends the connection.
+    pub async fn recv_into(&self, buffer: Buffer, range: Range<usize>) -> (io::Result<()>, Buffer) {
+        match self {
+            Self::Socket(stream) => stream.recv_into(buffer, range).await,
+        }
+    }
+
+    /// [`recv_into`](Self::recv_into) for memory that is not the pool's.
+    pub async fn recv_into_region(
+        &self,
+        region: Region,
+        range: Range<usize>,
+    ) -> (io::Result<()>, Region) {
+        match self {
+            Self::Socket(stream) => stream.recv_into_region(region, range).await,
+        }
+    }
+
+    /// Sends all parts in order, and gives them back when the transport needs their memory no
+    /// more. One task at a time sends. Dropping the future midway ends the connection.
+    pub async fn send(&self, parts: Vec<Part>) -> (io::Result<()>, Vec<Part>) {
+        match self {
+            Self::Socket(stream) => stream.send(parts).await,
+        }
+    }
+
+    /// Ends one or both directions. Receives and sends under way see it.
+    ///
+    /// # Errors
+    /// The peer is gone already.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        match self {
+            Self::Socket(stream) => stream.shutdown(how),
+        }
+    }
+
+    /// The address of the peer.
+    ///
+    /// # Errors
+    /// The peer is gone already.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Socket(stream) => stream.peer_addr(),
+        }
+    }
+
+    /// The address of this side.
+    ///
+    /// # Errors
+    /// The system does not know it any more.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Socket(stream) => stream.local_addr(),
+        }
+    }
+}
