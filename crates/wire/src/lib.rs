@@ -53,6 +53,7 @@ pub mod server_to_client_notification;
 pub mod session_setup;
 pub mod set_info;
 pub mod smb1;
+pub mod smbd;
 pub mod status;
 pub mod text;
 pub mod time;
