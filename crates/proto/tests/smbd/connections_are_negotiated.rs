@@ -1,0 +1,236 @@
+//! Both sides come to the same sizes, and who asks for what cannot be is told or left.
+
+use smbeam_proto::smbd::{Config, Role, Violation};
+use wire::Status;
+use wire::smbd::{NegotiateRequest, NegotiateResponse};
+
+use crate::pair::{Side, connected, request, response};
+
+fn hear_request(request: &NegotiateRequest) -> Side {
+    let mut side = Side::new(Config::new(Role::Server));
+    side.start();
+    let mut message = Vec::new();
+    request.encode(&mut message);
+    side.receive(&message);
+    side
+}
+
+fn hear_response(response: &NegotiateResponse) -> Side {
+    let mut side = Side::new(Config::new(Role::Client));
+    side.start();
+    let mut message = Vec::new();
+    response.encode(&mut message);
+    side.receive(&message);
+    side
+}
+
+fn answer(side: &mut Side) -> NegotiateResponse {
+    let sent = side.out.pop_front().expect("the server answers");
+    NegotiateResponse::decode(&sent.bytes).expect("with a response")
+}
+
+#[test]
+fn each_side_sends_what_the_other_takes() {
+    let client = Config {
+        max_send_size: 4096,
+        max_receive_size: 1364,
+        max_fragmented_size: 200_000,
+        max_read_write_size: 1 << 20,
+        ..Config::new(Role::Client)
+    };
+    let (client, server) = connected(client, Config::new(Role::Server));
+    let (client, server) = (client.ready.expect("sizes"), server.ready.expect("sizes"));
+    assert_eq!(
+        (client.max_send_size, client.max_receive_size),
+        (4096, 1364)
+    );
+    assert_eq!(
+        (server.max_send_size, server.max_receive_size),
+        (1364, 4096)
+    );
+    assert_eq!(client.max_fragmented_send_size, 1 << 20);
+    assert_eq!(server.max_fragmented_send_size, 200_000);
+    assert_eq!(client.max_fragmented_receive_size, 200_000);
+    assert_eq!(
+        (client.max_read_write_size, server.max_read_write_size),
+        (1 << 20, 8 << 20)
+    );
+}
+
+#[test]
+fn the_exchange_of_the_specification_comes_out_alike() {
+    // [MS-SMBD] 4.1
+    let mut server = Side::new(Config {
+        send_credit_target: 10,
+        receive_credit_max: 10,
+        max_send_size: 1024,
+        max_receive_size: 1024,
+        max_fragmented_size: 131_072,
+        max_read_write_size: 1 << 20,
+        ..Config::new(Role::Server)
+    });
+    server.start();
+    let mut message = Vec::new();
+    request().encode(&mut message);
+    server.receive(&message);
+    assert_eq!(answer(&mut server), response());
+}
+
+#[test]
+fn a_client_of_another_version_is_told_so() {
+    for (min_version, max_version) in [(0, 0), (0x0101, 0xFFFF), (0x00FF, 0x00FF), (0x0200, 0)] {
+        let mut side = hear_request(&NegotiateRequest {
+            min_version,
+            max_version,
+            ..request()
+        });
+        let answer = answer(&mut side);
+        assert_eq!(answer.status, Status::NOT_SUPPORTED);
+        assert_eq!((answer.min_version, answer.max_version), (0x0100, 0x0100));
+        assert_eq!((answer.negotiated_version, answer.credits_granted), (0, 0));
+        let (min, max) = (min_version, max_version);
+        assert_eq!(side.end, Some(Violation::Version { min, max }));
+    }
+}
+
+#[test]
+fn the_refusal_is_sent_before_the_connection_ends() {
+    let mut side = Side::new(Config::new(Role::Server));
+    side.completes = false;
+    side.start();
+    let mut message = Vec::new();
+    let other = NegotiateRequest {
+        min_version: 0x0200,
+        max_version: 0x0200,
+        ..request()
+    };
+    other.encode(&mut message);
+    side.receive(&message);
+    assert_eq!((side.out.len(), side.end), (1, None));
+    let id = side.last.expect("it is sent");
+    side.core.sent(side.now, id, &mut side.effects);
+    side.settle(&[]);
+    let (min, max) = (0x0200, 0x0200);
+    assert_eq!(side.end, Some(Violation::Version { min, max }));
+}
+
+#[test]
+fn versions_above_and_below_ours_may_be_offered_with_it() {
+    let mut side = hear_request(&NegotiateRequest {
+        min_version: 0,
+        max_version: 0xFFFF,
+        ..request()
+    });
+    assert_eq!(answer(&mut side).status, Status::SUCCESS);
+}
+
+#[test]
+fn a_request_below_the_least_ends_the_connection() {
+    let field = |name, value| Some(Violation::Field { name, value });
+    let no_credits = NegotiateRequest {
+        credits_requested: 0,
+        ..request()
+    };
+    let short_receives = NegotiateRequest {
+        max_receive_size: 127,
+        ..request()
+    };
+    let short_messages = NegotiateRequest {
+        max_fragmented_size: 131_071,
+        ..request()
+    };
+    assert_eq!(hear_request(&no_credits).end, field("CreditsRequested", 0));
+    assert_eq!(
+        hear_request(&short_receives).end,
+        field("MaxReceiveSize", 127)
+    );
+    assert_eq!(
+        hear_request(&short_messages).end,
+        field("MaxFragmentedSize", 131_071)
+    );
+}
+
+#[test]
+fn any_preferred_send_size_leaves_a_receive_that_is_long_enough() {
+    let cases = [
+        (0, 128),
+        (127, 128),
+        (129, 129),
+        (8192, 8192),
+        (u32::MAX, 8192),
+    ];
+    for (preferred_send_size, expected) in cases {
+        let side = hear_request(&NegotiateRequest {
+            preferred_send_size,
+            ..request()
+        });
+        let sizes = side.ready.expect("it is negotiated");
+        assert_eq!(sizes.max_receive_size, expected, "{preferred_send_size}");
+    }
+}
+
+#[test]
+fn a_response_that_cannot_be_ends_the_connection() {
+    let field = |name, value| Some(Violation::Field { name, value });
+    let change = |change: fn(&mut NegotiateResponse)| {
+        let mut response = response();
+        change(&mut response);
+        hear_response(&response).end
+    };
+    let version = change(|response| response.negotiated_version = 0x0101);
+    assert_eq!(version, field("NegotiatedVersion", 0x0101));
+    let version = change(|response| response.negotiated_version = 0);
+    assert_eq!(version, field("NegotiatedVersion", 0));
+    let receive = change(|response| response.max_receive_size = 127);
+    assert_eq!(receive, field("MaxReceiveSize", 127));
+    let fragmented = change(|response| response.max_fragmented_size = 131_071);
+    assert_eq!(fragmented, field("MaxFragmentedSize", 131_071));
+    let granted = change(|response| response.credits_granted = 0);
+    assert_eq!(granted, field("CreditsGranted", 0));
+    let requested = change(|response| response.credits_requested = 0);
+    assert_eq!(requested, field("CreditsRequested", 0));
+    let preferred = change(|response| response.preferred_send_size = 8193);
+    assert_eq!(preferred, field("PreferredSendSize", 8193));
+    let status = change(|response| response.status = Status::NOT_SUPPORTED);
+    assert_eq!(status, Some(Violation::Refused(Status::NOT_SUPPORTED)));
+}
+
+#[test]
+fn a_message_that_is_cut_short_ends_the_connection() {
+    let mut message = Vec::new();
+    request().encode(&mut message);
+    for length in 0..20 {
+        let mut side = Side::new(Config::new(Role::Server));
+        side.start();
+        side.receive(&message[..length]);
+        assert!(
+            matches!(side.end, Some(Violation::Malformed(_))),
+            "{length}"
+        );
+    }
+    message.clear();
+    response().encode(&mut message);
+    for length in 0..32 {
+        let mut side = Side::new(Config::new(Role::Client));
+        side.start();
+        side.receive(&message[..length]);
+        assert!(
+            matches!(side.end, Some(Violation::Malformed(_))),
+            "{length}"
+        );
+    }
+}
+
+#[test]
+fn nothing_is_granted_before_receives_are_posted() {
+    let mut side = Side::new(Config::new(Role::Server));
+    side.start();
+    side.posts = false;
+    let mut message = Vec::new();
+    request().encode(&mut message);
+    side.receive(&message);
+    assert_eq!((side.out.len(), side.ready), (0, None));
+    assert_eq!(side.asked, 11);
+    side.post(4);
+    assert_eq!(answer(&mut side).credits_granted, 4);
+}
