@@ -1,7 +1,15 @@
-//! Which transport on which port: `transport[:port]`.
+//! Which transport on which port: `transport[:port]`, and lists of them.
+//!
+//! Names, well-known ports and what a bare number means are those of Samba's `server smb
+//! transports` and `client smb transports`, with SMB Direct beside them. Where Samba leaves out of
+//! a list what it cannot use, the list is an error here: nobody notices a port that is not there.
 
 use std::fmt;
+use std::ops::Deref;
 use std::str::FromStr;
+
+/// The most transports of a list.
+pub const ENDPOINTS_MAX: usize = 10;
 
 /// A way in which frames move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +25,9 @@ pub enum Transport {
 }
 
 impl Transport {
+    /// All there are.
+    pub const ALL: [Self; 4] = [Self::Tcp, Self::Nbt, Self::Quic, Self::SmbDirect];
+
     /// The name in a configuration and in the log.
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,6 +56,12 @@ impl Transport {
             Self::Nbt => false,
         }
     }
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|transport| transport.name() == name)
+    }
 }
 
 impl fmt::Display for Transport {
@@ -58,53 +75,98 @@ impl fmt::Display for Transport {
 pub struct Endpoint {
     /// How frames move.
     pub transport: Transport,
-    /// The port; 0 lets the kernel choose.
+    /// The port; for a server 0 lets the kernel choose.
     pub port: u16,
 }
 
-/// What is wrong with a `transport[:port]`.
+/// What is wrong with a `transport[:port]` or a list of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndpointError {
     /// No transport of that name.
     UnknownTransport(String),
     /// Not a port.
     BadPort(String),
+    /// A list of nothing.
+    Empty,
+    /// More than [`ENDPOINTS_MAX`].
+    TooMany(usize),
+    /// The same more than once.
+    Twice(Endpoint),
 }
 
 impl fmt::Display for EndpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownTransport(name) => {
-                write!(f, "unknown transport `{name}`; there are `tcp` and `nbt`")
+                write!(f, "unknown transport `{name}`; there are ")?;
+                let [first, others @ .., last] = Transport::ALL;
+                write!(f, "`{first}`")?;
+                for other in others {
+                    write!(f, ", `{other}`")?;
+                }
+                write!(f, " and `{last}`")
             }
             Self::BadPort(port) => write!(f, "`{port}` is not a port (0 to 65535)"),
+            Self::Empty => f.write_str("no transport is named"),
+            Self::TooMany(count) => {
+                write!(f, "{count} transports; {ENDPOINTS_MAX} are the most")
+            }
+            Self::Twice(endpoint) => write!(f, "`{endpoint}` twice"),
         }
     }
 }
 
 impl std::error::Error for EndpointError {}
 
+impl From<Transport> for Endpoint {
+    fn from(transport: Transport) -> Self {
+        Self {
+            transport,
+            port: transport.default_port(),
+        }
+    }
+}
+
 impl FromStr for Endpoint {
     type Err = EndpointError;
 
+    /// `transport[:port]`, or a port alone: of NetBIOS if it is 139, of direct TCP if not.
     fn from_str(text: &str) -> Result<Self, EndpointError> {
         let (name, port) = match text.split_once(':') {
             Some((name, port)) => (name, Some(port)),
+            None if text.starts_with(|first: char| first.is_ascii_digit()) => {
+                return Ok(Self::of_port(port_of(text)?));
+            }
             None => (text, None),
         };
-        let transport = match name {
-            "tcp" => Transport::Tcp,
-            "nbt" => Transport::Nbt,
-            _ => return Err(EndpointError::UnknownTransport(name.to_owned())),
+        let Some(transport) = Transport::named(name) else {
+            return Err(EndpointError::UnknownTransport(name.to_owned()));
         };
         let port = match port {
             None => transport.default_port(),
-            Some(port) => port
-                .parse()
-                .map_err(|_| EndpointError::BadPort(port.to_owned()))?,
+            Some(port) => port_of(port)?,
         };
         Ok(Self { transport, port })
     }
+}
+
+impl Endpoint {
+    fn of_port(port: u16) -> Self {
+        let transport = match port {
+            139 => Transport::Nbt,
+            _ => Transport::Tcp,
+        };
+        Self { transport, port }
+    }
+}
+
+fn port_of(text: &str) -> Result<u16, EndpointError> {
+    let bad = || EndpointError::BadPort(text.to_owned());
+    // A sign is none of a port, though one of a number.
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(bad());
+    }
+    text.parse().map_err(|_| bad())
 }
 
 impl fmt::Display for Endpoint {
@@ -113,31 +175,136 @@ impl fmt::Display for Endpoint {
     }
 }
 
+/// Transports in order, each once: 1 to [`ENDPOINTS_MAX`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoints(Vec<Endpoint>);
+
+impl Endpoints {
+    /// A list.
+    ///
+    /// # Errors
+    /// It is empty or too long, or has something twice. Ports that the kernel chooses differ.
+    pub fn new(list: impl IntoIterator<Item = Endpoint>) -> Result<Self, EndpointError> {
+        let list: Vec<Endpoint> = list.into_iter().collect();
+        if list.is_empty() {
+            return Err(EndpointError::Empty);
+        }
+        if list.len() > ENDPOINTS_MAX {
+            return Err(EndpointError::TooMany(list.len()));
+        }
+        for (index, endpoint) in list.iter().enumerate() {
+            if endpoint.port != 0 && list[..index].contains(endpoint) {
+                return Err(EndpointError::Twice(*endpoint));
+            }
+        }
+        Ok(Self(list))
+    }
+}
+
+impl FromStr for Endpoints {
+    type Err = EndpointError;
+
+    /// Commas, blanks or both between them.
+    fn from_str(text: &str) -> Result<Self, EndpointError> {
+        let words = text.split(|c: char| c == ',' || c.is_ascii_whitespace());
+        let words = words.filter(|word| !word.is_empty());
+        let list: Result<Vec<Endpoint>, _> = words.map(str::parse).collect();
+        Self::new(list?)
+    }
+}
+
+impl<T: Into<Endpoint>> From<T> for Endpoints {
+    fn from(only: T) -> Self {
+        Self(vec![only.into()])
+    }
+}
+
+impl Deref for Endpoints {
+    type Target = [Endpoint];
+
+    fn deref(&self) -> &[Endpoint] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Endpoints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, endpoint) in self.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            write!(f, "{comma}{endpoint}")?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn endpoint(transport: Transport, port: u16) -> Endpoint {
+        Endpoint { transport, port }
+    }
+
     #[test]
     fn a_port_may_be_left_out() {
-        let parse = |text: &str| text.parse::<Endpoint>();
+        for (text, transport, port) in [
+            ("tcp", Transport::Tcp, 445),
+            ("nbt", Transport::Nbt, 139),
+            ("quic", Transport::Quic, 443),
+            ("smbdirect", Transport::SmbDirect, 5445),
+            ("nbt:1139", Transport::Nbt, 1139),
+            ("smbdirect:445", Transport::SmbDirect, 445),
+            ("tcp:0", Transport::Tcp, 0),
+        ] {
+            assert_eq!(text.parse(), Ok(endpoint(transport, port)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_port_alone_is_one_of_tcp() {
+        assert_eq!("8000".parse(), Ok(endpoint(Transport::Tcp, 8000)));
+        assert_eq!("139".parse(), Ok(endpoint(Transport::Nbt, 139)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let error = |text: &str| text.parse::<Endpoint>().expect_err(text).to_string();
         assert_eq!(
-            parse("tcp"),
-            Ok(Endpoint {
-                transport: Transport::Tcp,
-                port: 445
-            })
+            error("quick"),
+            "unknown transport `quick`; there are `tcp`, `nbt`, `quic` and `smbdirect`"
         );
+        assert!(error("TCP").starts_with("unknown transport `TCP`"));
+        assert!(error("").starts_with("unknown transport ``"));
+        for text in [
+            "tcp:x",
+            "tcp:",
+            "tcp:65536",
+            "tcp:+1",
+            "tcp:1:2",
+            "70000",
+            "1x",
+        ] {
+            assert!(
+                error(text).ends_with("is not a port (0 to 65535)"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_list_has_an_order_and_nothing_twice() {
+        let list = |text: &str| text.parse::<Endpoints>().map(|list| list.to_string());
         assert_eq!(
-            parse("nbt:1139"),
-            Ok(Endpoint {
-                transport: Transport::Nbt,
-                port: 1139
-            })
+            list("quic, tcp:1445 139"),
+            Ok("quic:443,tcp:1445,nbt:139".into())
         );
-        assert_eq!(parse("tcp:x"), Err(EndpointError::BadPort("x".into())));
-        assert_eq!(
-            parse("quick"),
-            Err(EndpointError::UnknownTransport("quick".into()))
-        );
+        assert_eq!(list("tcp:0,tcp:0"), Ok("tcp:0,tcp:0".into()));
+        assert_eq!(list(" , "), Err(EndpointError::Empty));
+        let twice = endpoint(Transport::Tcp, 445);
+        assert_eq!(list("tcp,nbt,445"), Err(EndpointError::Twice(twice)));
+        let ten: Vec<String> = (1..=10).map(|port| port.to_string()).collect();
+        assert!(list(&ten.join(",")).is_ok());
+        let eleven = format!("{},11", ten.join(","));
+        assert_eq!(list(&eleven), Err(EndpointError::TooMany(11)));
     }
 }

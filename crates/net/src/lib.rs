@@ -12,7 +12,7 @@ mod outbox;
 mod stream;
 mod tcp;
 
-pub use endpoint::{Endpoint, EndpointError, Transport};
+pub use endpoint::{ENDPOINTS_MAX, Endpoint, EndpointError, Endpoints, Transport};
 pub use framing::{FrameError, Framing, Next, PREFIX_LEN};
 pub use outbox::{Outbox, PayloadBytes, PayloadSource, Payloads};
 pub use stream::Stream;
