@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use auth::{Account, Users};
 use clap::Args;
+use net::{Endpoint, Endpoints, Transport};
 use server::config::{Config, ServerSection, ShareSection};
 use server::{Listening, Realms, Server};
 use tracing::info;
@@ -38,6 +39,10 @@ pub(crate) struct Arguments {
     /// Listen on this port; 445 for root, 4455 for others.
     #[arg(long, requires = "path")]
     port: Option<u16>,
+    /// Listen by these: `transport[:port]` of tcp, nbt, quic, smbdirect, with commas between
+    /// them; in place of those of the file.
+    #[arg(long, value_name = "LIST", conflicts_with = "port")]
+    transports: Option<Endpoints>,
     /// Nobody writes.
     #[arg(long, requires = "path")]
     read_only: bool,
@@ -64,6 +69,9 @@ fn serve_config(arguments: &Arguments, file: &Path) -> anyhow::Result<()> {
     if let Some(io) = arguments.io {
         config.server.io = io;
     }
+    if let Some(list) = &arguments.transports {
+        config.server.transports = named(list);
+    }
     server::log::start(&config.log).map_err(anyhow::Error::msg)?;
     let realms = Realms::from_config(&config).with_context(|| file.display().to_string())?;
     serve(&config, realms, |_| {})
@@ -86,7 +94,10 @@ fn serve_path(arguments: &Arguments, path: &Path) -> anyhow::Result<()> {
     users.insert(account);
     let realms = Realms::fixed(&config, users);
     serve(&config, realms, |listening| {
-        if let Some(listening) = listening.first() {
+        // Those who are told how to come in mostly speak TCP.
+        let by_tcp = |listening: &&Listening| listening.transport == Transport::Tcp;
+        let shown = listening.iter().find(by_tcp).or(listening.first());
+        if let Some(listening) = shown {
             introduce(*listening, &name, &path, &password);
         }
     })
@@ -109,10 +120,18 @@ fn quick_config(arguments: &Arguments, path: &Path, name: &str) -> anyhow::Resul
     let port = arguments
         .port
         .unwrap_or(if is_root() { 445 } else { HIGH_PORT });
+    let only = || {
+        Endpoint {
+            transport: Transport::Tcp,
+            port,
+        }
+        .into()
+    };
+    let transports = arguments.transports.clone().unwrap_or_else(only);
     let config = Config {
         server: ServerSection {
             listen: vec![arguments.listen.unwrap_or(IpAddr::from([0, 0, 0, 0]))],
-            transports: vec![server::config::unplaced(format!("tcp:{port}"))],
+            transports: named(&transports),
             io: arguments.io.unwrap_or(server::config::IoChoice::Auto),
             ..ServerSection::default()
         },
@@ -122,6 +141,12 @@ fn quick_config(arguments: &Arguments, path: &Path, name: &str) -> anyhow::Resul
     config
         .checked(Path::new("command line"))
         .map_err(Into::into)
+}
+
+/// A list as a file has it.
+fn named(list: &Endpoints) -> Vec<toml::Spanned<String>> {
+    let text = |endpoint: &Endpoint| server::config::unplaced(endpoint.to_string());
+    list.iter().map(text).collect()
 }
 
 fn is_root() -> bool {
@@ -152,11 +177,16 @@ fn introduce(listening: Listening, name: &str, path: &Path, password: &str) {
     println!("  user      {QUICK_USER}");
     println!("  password  {password}   (made for this run; it is not shown again)");
     println!("  URL       smb://{QUICK_USER}@{host}:{port}/{name}");
-    println!("  smbclient //{host}/{name} -p {port} -U {QUICK_USER}%{password}");
-    println!(
-        "  mount -t cifs //{host}/{name} /mnt \
-         -o port={port},username={QUICK_USER},password={password},vers=3.1.1"
-    );
+    match listening.transport {
+        Transport::Tcp => {
+            println!("  smbclient //{host}/{name} -p {port} -U {QUICK_USER}%{password}");
+            println!(
+                "  mount -t cifs //{host}/{name} /mnt \
+                 -o port={port},username={QUICK_USER},password={password},vers=3.1.1"
+            );
+        }
+        transport => println!("  by        --transports {transport}"),
+    }
     println!("Stop with Ctrl-C.");
 }
 

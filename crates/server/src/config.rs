@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use net::{Endpoint, EndpointError};
+use net::{Endpoint, EndpointError, Endpoints};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -386,6 +386,13 @@ impl Check<'_> {
                     self.error(transport, format!("server.transports: {error}"))
                 })?;
         }
+        let list = server.transports.iter();
+        let list = list.filter_map(|text| text.get_ref().parse::<Endpoint>().ok());
+        if let Err(error) = Endpoints::new(list) {
+            let nowhere = unplaced(String::new());
+            let last = server.transports.last().unwrap_or(&nowhere);
+            return Err(self.error(last, format!("server.transports: {error}")));
+        }
         for interface in &server.interfaces {
             interface
                 .get_ref()
@@ -493,6 +500,14 @@ mod tests {
         let text = "[server]\nworkers = 2\ntransports = [\"tcp\", \"quick:1\"]\n";
         let expected = "smbeam.toml, line 3: server.transports: unknown transport `quick`";
         assert!(error(text).starts_with(expected), "{}", error(text));
+        let text = "[server]\ntransports = [\"tcp\", \"445\"]\n";
+        let expected = "smbeam.toml, line 2: server.transports: `tcp:445` twice";
+        assert_eq!(error(text), expected);
+        let text = "[server]\ntransports = []\n";
+        assert_eq!(
+            error(text),
+            "smbeam.toml: server.transports: no transport is named"
+        );
         let text = "[server]\n\nworker = 2\n";
         assert!(error(text).starts_with("smbeam.toml, line 3: unknown field `worker`"));
         let text = "[server]\ninterfaces = [\"eth0;rdma\"]\n";

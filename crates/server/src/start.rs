@@ -55,6 +55,8 @@ pub enum StartError {
         /// Why.
         error: io::Error,
     },
+    /// This server does not speak a transport.
+    Unspoken(Endpoint),
     /// The file of users cannot be used.
     Users(UserFileError),
     /// The ring cannot be set up.
@@ -98,6 +100,11 @@ impl fmt::Display for StartError {
                 }
                 Ok(())
             }
+            Self::Unspoken(endpoint) => write!(
+                f,
+                "server.transports: `{endpoint}`: this server does not speak {}",
+                endpoint.transport
+            ),
             Self::Users(error) => write!(f, "server.users: {error}"),
             Self::Ring(error) => write!(f, "server.io: {error}"),
             Self::Thread(error) => write!(f, "cannot start a thread: {error}"),
@@ -259,6 +266,7 @@ fn reserve(config: &Config) -> Result<(Vec<Listening>, Vec<socket2::Socket>), St
     let mut listening = Vec::new();
     let mut reserved = Vec::new();
     for endpoint in config.endpoints() {
+        is_spoken(endpoint)?;
         for ip in &config.server.listen {
             let address = SocketAddr::new(*ip, endpoint.port);
             let (socket, address) = reserve_one(address).map_err(|error| StartError::Listen {
@@ -274,6 +282,14 @@ fn reserve(config: &Config) -> Result<(Vec<Listening>, Vec<socket2::Socket>), St
         }
     }
     Ok((listening, reserved))
+}
+
+/// Whether there are listeners for a transport.
+fn is_spoken(endpoint: Endpoint) -> Result<(), StartError> {
+    match endpoint.transport {
+        Transport::Tcp | Transport::Nbt => Ok(()),
+        Transport::Quic | Transport::SmbDirect => Err(StartError::Unspoken(endpoint)),
+    }
 }
 
 /// Binds without SO_REUSEPORT first: with it, two servers would share the port unnoticed.
@@ -414,7 +430,7 @@ pub(crate) fn host_name() -> String {
 pub fn check(config: &Config) -> Result<(), StartError> {
     Shares::open(&config.shares)?;
     Realms::from_config(config).map_err(StartError::Users)?;
-    Ok(())
+    config.endpoints().into_iter().try_for_each(is_spoken)
 }
 
 /// An address that a client can use in place of "any": the one with which this host would speak
