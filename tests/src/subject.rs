@@ -40,6 +40,10 @@ pub const ALICE: User = USERS[0];
 /// The second of the users.
 pub const BOB: User = USERS[1];
 
+/// The transports over which all tests of our own client run, and by which smbeam listens. What is
+/// added here is tested everywhere.
+pub const TRANSPORTS: [&str; 2] = ["tcp", "nbt"];
+
 const START_LIMIT: Duration = Duration::from_secs(20);
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 /// How many of the last lines of a server's log a panicking test shows.
@@ -118,6 +122,8 @@ pub struct Server {
     pub tcp: SocketAddrV4,
     /// Where it speaks SMB over the NBT session service.
     pub nbt: SocketAddrV4,
+    /// Where it speaks each of [`TRANSPORTS`].
+    addresses: [SocketAddrV4; TRANSPORTS.len()],
     child: Child,
     scratch: Scratch,
     plan: Plan,
@@ -196,7 +202,7 @@ impl Server {
         let scratch = Scratch::new("server")?;
         // Nobody else is in a namespace of its own, so that fixed ports do.
         let ports = if holder.is_some() {
-            [445, 139]
+            well_known_ports()
         } else {
             free_ports()?
         };
@@ -204,11 +210,11 @@ impl Server {
             Some(_) => HOST_ADDRESS.parse().context("an address of our own")?,
             None => Ipv4Addr::LOCALHOST,
         };
-        let [tcp, nbt] = ports.map(|port| SocketAddrV4::new(address, port));
+        let addresses = ports.map(|port| SocketAddrV4::new(address, port));
+        let [tcp, nbt, ..] = addresses;
         let site = Site {
             folder: scratch.path(),
-            tcp,
-            nbt,
+            addresses,
             plan: &plan,
             lab,
         };
@@ -222,6 +228,7 @@ impl Server {
             subject,
             tcp,
             nbt,
+            addresses,
             child,
             scratch,
             plan,
@@ -230,6 +237,15 @@ impl Server {
         };
         server.wait_until_it_listens()?;
         Ok(server)
+    }
+
+    /// Where it speaks one of [`TRANSPORTS`].
+    ///
+    /// # Panics
+    /// It is none of them.
+    pub fn address(&self, transport: &str) -> SocketAddrV4 {
+        let place = TRANSPORTS.iter().position(|name| *name == transport);
+        self.addresses[place.expect("the servers of tests speak it")]
     }
 
     /// The server's main process.
@@ -266,8 +282,7 @@ impl Server {
     pub fn restart(&mut self) -> Result<()> {
         let site = Site {
             folder: self.scratch.path(),
-            tcp: self.tcp,
-            nbt: self.nbt,
+            addresses: self.addresses,
             plan: &self.plan,
             lab: self.lab.as_ref(),
         };
@@ -327,10 +342,19 @@ impl Drop for Server {
 /// Where and with what a server is started.
 struct Site<'a> {
     folder: &'a Path,
-    tcp: SocketAddrV4,
-    nbt: SocketAddrV4,
+    addresses: [SocketAddrV4; TRANSPORTS.len()],
     plan: &'a Plan,
     lab: Option<&'a Lab>,
+}
+
+impl Site<'_> {
+    fn tcp(&self) -> SocketAddrV4 {
+        self.addresses[0]
+    }
+
+    fn nbt(&self) -> SocketAddrV4 {
+        self.addresses[1]
+    }
 }
 
 fn spawn(subject: Subject, site: &Site<'_>, holder: Option<u32>) -> Result<Child> {
@@ -353,14 +377,25 @@ fn spawn(subject: Subject, site: &Site<'_>, holder: Option<u32>) -> Result<Child
         .context("cannot start the server")
 }
 
-/// Two ports of loopback that were free a moment ago.
-fn free_ports() -> Result<[u16; 2]> {
-    let listeners = [
-        TcpListener::bind("127.0.0.1:0")?,
-        TcpListener::bind("127.0.0.1:0")?,
-    ];
-    let [first, second] = &listeners;
-    Ok([first.local_addr()?.port(), second.local_addr()?.port()])
+/// A port for each transport that was free a moment ago on loopback.
+fn free_ports() -> Result<[u16; TRANSPORTS.len()]> {
+    let mut ports = [0; TRANSPORTS.len()];
+    let mut held = Vec::new();
+    for port in &mut ports {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        *port = listener.local_addr()?.port();
+        held.push(listener);
+    }
+    Ok(ports)
+}
+
+fn well_known_ports() -> [u16; TRANSPORTS.len()] {
+    TRANSPORTS.map(|name| match name {
+        "tcp" => 445,
+        "nbt" => 139,
+        "quic" => 443,
+        _ => 5445,
+    })
 }
 
 fn listens(address: SocketAddrV4, holder: Option<u32>) -> bool {

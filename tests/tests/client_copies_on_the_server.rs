@@ -7,10 +7,10 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
 use anyhow::{Result, ensure};
 use client::{OpenOptions, Session, Wait, WriteOptions};
-use rig::{Rig, SHARE, against_both, pattern};
-use smbeam_tests::subject::{Plan, Share, Subject};
+use rig::{Peer, Rig, SHARE, for_each_transport, pattern};
+use smbeam_tests::subject::{Plan, Share};
 
-against_both!(
+for_each_transport!(
     copies_move_no_data,
     copies_go_from_share_to_share,
     ranges_are_copied,
@@ -30,8 +30,8 @@ fn moved(session: &Session) -> u64 {
         .sum()
 }
 
-fn copies_move_no_data(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn copies_move_no_data(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let session = rig.session()?;
     let share = session.share(SHARE).wait()?;
     for (name, length) in [("large", FILE_BYTES), ("small", 1), ("empty", 0)] {
@@ -57,8 +57,8 @@ fn copies_move_no_data(subject: Subject) -> Result<()> {
     rig.assert_holds("large-copy", &pattern(1, 1))
 }
 
-fn copies_go_from_share_to_share(subject: Subject) -> Result<()> {
-    let rig = Rig::with(subject, |plan: &mut Plan| {
+fn copies_go_from_share_to_share(peer: Peer) -> Result<()> {
+    let rig = Rig::with(peer, |plan: &mut Plan| {
         let other = plan.shares[0].path.join("other");
         if make_open(&other).is_ok() {
             plan.shares.push(Share::new("other", &other));
@@ -82,8 +82,8 @@ fn make_open(folder: &std::path::Path) -> Result<()> {
     Ok(())
 }
 
-fn ranges_are_copied(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn ranges_are_copied(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let share = rig.share()?;
     let bytes = pattern(5_000_000, 3);
     share
@@ -106,8 +106,8 @@ fn ranges_are_copied(subject: Subject) -> Result<()> {
 /// Bytes of what is in no hole.
 const ISLAND_BYTES: usize = 1 << 16;
 
-fn holes_stay_holes(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn holes_stay_holes(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let share = rig.share()?;
     let new = OpenOptions::new().read(true).write(true).create_new(true);
     let file = share.open("sparse", &new).wait()?;
@@ -149,8 +149,8 @@ fn holes_stay_holes(subject: Subject) -> Result<()> {
     Ok(())
 }
 
-fn ranges_become_holes(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn ranges_become_holes(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let share = rig.share()?;
     let local = File::create(rig.path("file"))?;
     let bytes = pattern(8 << 20, 5);

@@ -7,10 +7,9 @@ use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use client::{Error, Share, Status, Wait, WriteOptions};
-use rig::{Rig, against_both, assert_status};
-use smbeam_tests::subject::Subject;
+use rig::{Peer, Rig, assert_status, for_each_transport};
 
-against_both!(
+for_each_transport!(
     names_come_back_as_they_went,
     composed_and_decomposed_names_are_two,
     case_is_kept_and_does_not_matter,
@@ -39,8 +38,8 @@ fn names(share: &Share, folder: &str) -> Result<BTreeSet<String>> {
     entries.map(|entry| Ok(entry?.name)).collect()
 }
 
-fn names_come_back_as_they_went(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn names_come_back_as_they_went(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let share = rig.share()?;
     for name in NAMES {
         let folder = format!("in {name}");
@@ -75,8 +74,8 @@ fn names_come_back_as_they_went(subject: Subject) -> Result<()> {
 }
 
 /// As on NTFS: nobody normalizes.
-fn composed_and_decomposed_names_are_two(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn composed_and_decomposed_names_are_two(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let share = rig.share()?;
     let both = ["Z\u{fc}rich", "Zu\u{308}rich"];
     for name in both {
@@ -98,8 +97,8 @@ fn composed_and_decomposed_names_are_two(subject: Subject) -> Result<()> {
     Ok(())
 }
 
-fn case_is_kept_and_does_not_matter(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn case_is_kept_and_does_not_matter(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let share = rig.share()?;
     share.create_dir("Mixed\u{c4}").wait()?;
     let new = WriteOptions::default();
@@ -120,8 +119,8 @@ fn case_is_kept_and_does_not_matter(subject: Subject) -> Result<()> {
     Ok(())
 }
 
-fn the_longest_names_fit(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn the_longest_names_fit(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let share = rig.share()?;
     let new = WriteOptions::default();
     // 255 bytes is what Linux has, however many letters they are.
@@ -153,8 +152,8 @@ fn the_longest_names_fit(subject: Subject) -> Result<()> {
     Ok(())
 }
 
-fn what_is_no_name_is_refused_here(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn what_is_no_name_is_refused_here(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let share = rig.share()?;
     for name in [
         "..",
@@ -188,8 +187,8 @@ fn what_is_no_name_is_refused_here(subject: Subject) -> Result<()> {
 
 /// Windows cuts dots and blanks off at the end. Servers on Linux may keep them or refuse, but never
 /// take one file for the other.
-fn names_that_end_with_dots_are_never_others(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn names_that_end_with_dots_are_never_others(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let share = rig.share()?;
     let new = WriteOptions::default();
     share.write("name", b"plain".to_vec(), &new).wait()?;

@@ -7,10 +7,9 @@ use std::fs::File;
 
 use anyhow::{Result, ensure};
 use client::Wait;
-use rig::{Rig, against_both};
-use smbeam_tests::subject::Subject;
+use rig::{Peer, Rig, for_each_transport};
 
-against_both!(
+for_each_transport!(
     every_entry_is_listed_once,
     patterns_select,
     an_empty_folder_is_empty
@@ -24,8 +23,8 @@ fn name(number: u64) -> String {
     format!("entry-{number:06}-{}", "x".repeat((number % 40) as usize))
 }
 
-fn every_entry_is_listed_once(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn every_entry_is_listed_once(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     for number in 0..FILES {
         File::create(rig.path(&name(number)))?.set_len(number % SIZES)?;
     }
@@ -53,8 +52,8 @@ fn every_entry_is_listed_once(subject: Subject) -> Result<()> {
     Ok(())
 }
 
-fn patterns_select(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn patterns_select(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     for number in 0..2000 {
         File::create(rig.path(&format!("Entry-{number:06}.txt")))?;
     }
@@ -78,8 +77,8 @@ fn patterns_select(subject: Subject) -> Result<()> {
     Ok(())
 }
 
-fn an_empty_folder_is_empty(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn an_empty_folder_is_empty(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let share = rig.share()?;
     share.create_dir("empty").wait()?;
     for folder in ["", "empty"] {

@@ -11,12 +11,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, Result, bail, ensure};
 use client::transfer::{TransferOptions, download, upload};
 use client::{Changes, OpenOptions, Share, Wait, WriteOptions};
-use rig::{Rig, against_both, pattern};
+use rig::{Peer, Rig, for_each_transport, pattern};
 use smbeam_tests::files::paths;
 use smbeam_tests::random::Random;
-use smbeam_tests::subject::Subject;
 
-against_both!(
+for_each_transport!(
     a_tree_of_ten_thousand_files_comes_back,
     large_files_come_back
 );
@@ -87,8 +86,8 @@ fn with_all<T: Send>(work: Vec<T>, act: impl Fn(T) -> Result<()> + Sync) -> Resu
     })
 }
 
-fn a_tree_of_ten_thousand_files_comes_back(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn a_tree_of_ten_thousand_files_comes_back(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let share = rig.share()?;
     let tree = tree();
     ensure!(tree.len() == 10_000, "{} files", tree.len());
@@ -190,8 +189,8 @@ fn list(share: &Share, root: &str) -> Result<BTreeMap<String, (u64, SystemTime)>
     Ok(found)
 }
 
-fn large_files_come_back(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn large_files_come_back(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let share = rig.share()?;
     // Around the sizes of one message and of a window of them.
     for length in [1 << 20, (1 << 20) + 1, (16 << 20) - 1, 50_000_003] {

@@ -11,7 +11,7 @@ use rig::proxy::{Kind, Proxy, Way};
 use rig::{Rig, SHARE, against_both, connect, pattern};
 use smbeam_tests::lab::Missing;
 use smbeam_tests::raw::command;
-use smbeam_tests::subject::{ALICE, Subject};
+use smbeam_tests::subject::{ALICE, Subject, TRANSPORTS};
 use wire::dialect::Dialect;
 
 against_both!(
@@ -86,17 +86,13 @@ fn every_combination_is_agreed_on_over_nbt(subject: Subject) -> Result<()> {
 
 fn every_combination_is_agreed_on(subject: Subject, transport: Transport) -> Result<()> {
     let rig = Rig::new(subject)?;
-    let target = match transport {
-        Transport::Tcp => rig.server.tcp,
-        Transport::Nbt => rig.server.nbt,
-        other => unreachable!("nobody serves {other} here"),
-    };
+    let target = rig.server.address(transport.name());
     let combinations = combinations();
     // 2 of 2.0.2 and of 2.1, 3 of 3.0 and of 3.0.2, 3 * 4 * 3 of 3.1.1.
     ensure!(combinations.len() == 46, "{}", combinations.len());
     for (number, combination) in combinations.into_iter().enumerate() {
         let options = Options {
-            transport,
+            transports: transport.into(),
             dialects: vec![combination.dialect],
             signing_algorithms: vec![combination.signing],
             ciphers: combination.cipher.into_iter().collect(),
@@ -189,11 +185,12 @@ fn assert_kept(seen: &BTreeMap<(Way, Kind), u64>, protection: Protection) -> Res
 
 fn the_best_is_agreed_on_by_default(subject: Subject) -> Result<()> {
     let rig = Rig::new(subject)?;
-    for transport in [Transport::Tcp, Transport::Nbt] {
-        let session = rig.connect(Options {
-            transport,
+    for transport in TRANSPORTS.map(rig::transport) {
+        let options = Options {
+            transports: rig.endpoint_of(transport).into(),
             ..Options::default()
-        })?;
+        };
+        let session = rig::log_in(options, None, ALICE)?;
         let best = Combination {
             dialect: Dialect::SMB_3_1_1,
             signing: SigningAlgorithm::AesGmac,

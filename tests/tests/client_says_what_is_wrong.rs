@@ -10,12 +10,12 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use client::{Error, OpenOptions, Options, Session, Status, Wait, WriteOptions};
-use rig::{Rig, SHARE, against_both, connect, pattern};
+use rig::{Peer, Rig, SHARE, for_each_transport, pattern};
 use smbeam_tests::lab::{Lab, Missing, is_root};
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{ALICE, BOB, Share, Subject, User};
 
-against_both!(
+for_each_transport!(
     a_wrong_login_is_refused,
     a_password_that_expired_is_refused,
     a_disabled_account_is_refused,
@@ -55,11 +55,11 @@ fn refused_login(session: Result<Session, Error>, wanted: &[Status]) -> Result<(
 }
 
 fn log_in(rig: &Rig, user: User) -> Result<Session, Error> {
-    connect(rig.server.tcp.port(), Options::default(), user)
+    rig.connect_as(Options::default(), user)
 }
 
-fn a_wrong_login_is_refused(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn a_wrong_login_is_refused(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     for (name, password) in [
         ("alice", "wrong"),
         ("alice", ""),
@@ -99,11 +99,11 @@ fn tool(rig: &Rig, program: &str, arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn a_password_that_expired_is_refused(subject: Subject) -> Result<()> {
-    if subject == Subject::Smbeam {
+fn a_password_that_expired_is_refused(peer: Peer) -> Result<()> {
+    if peer.subject == Subject::Smbeam {
         return Err(Missing("passwords of smbeam do not expire".into()).into());
     }
-    let rig = Rig::new(subject)?;
+    let rig = Rig::new(peer)?;
     log_in(&rig, ALICE)?;
     tool(
         &rig,
@@ -116,17 +116,17 @@ fn a_password_that_expired_is_refused(subject: Subject) -> Result<()> {
     Ok(())
 }
 
-fn a_disabled_account_is_refused(subject: Subject) -> Result<()> {
-    if subject == Subject::Smbeam {
+fn a_disabled_account_is_refused(peer: Peer) -> Result<()> {
+    if peer.subject == Subject::Smbeam {
         return Err(Missing("accounts of smbeam are there or not".into()).into());
     }
-    let rig = Rig::new(subject)?;
+    let rig = Rig::new(peer)?;
     tool(&rig, "smbpasswd", &["-d", "alice"])?;
     refused_login(log_in(&rig, ALICE), &[Status::ACCOUNT_DISABLED])
 }
 
-fn a_missing_share_is_refused(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn a_missing_share_is_refused(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let session = rig.session()?;
     let missing = session.share("elsewhere").wait();
     let error = failure(missing, "elsewhere", &[Status::BAD_NETWORK_NAME])?;
@@ -143,8 +143,8 @@ fn a_missing_share_is_refused(subject: Subject) -> Result<()> {
     Ok(())
 }
 
-fn a_share_of_others_is_refused(subject: Subject) -> Result<()> {
-    let rig = Rig::with(subject, |plan| {
+fn a_share_of_others_is_refused(peer: Peer) -> Result<()> {
+    let rig = Rig::with(peer, |plan| {
         let path = plan.shares[0].path.clone();
         plan.shares.push(Share {
             users: vec![BOB.name.into()],
@@ -162,10 +162,10 @@ fn a_share_of_others_is_refused(subject: Subject) -> Result<()> {
     Ok(())
 }
 
-fn files_of_others_are_refused(subject: Subject) -> Result<()> {
+fn files_of_others_are_refused(peer: Peer) -> Result<()> {
     // Only there the server has users that it can keep apart.
     Lab::find()?;
-    let rig = Rig::new(subject)?;
+    let rig = Rig::new(peer)?;
     fs::create_dir(rig.path("private"))?;
     fs::write(rig.path("private/inner"), "bob's")?;
     fs::write(rig.path("secret"), "bob's")?;
@@ -197,8 +197,8 @@ fn files_of_others_are_refused(subject: Subject) -> Result<()> {
     Ok(())
 }
 
-fn nothing_is_written_to_a_share_to_read(subject: Subject) -> Result<()> {
-    let rig = Rig::with(subject, |plan| plan.shares[0].read_only = true)?;
+fn nothing_is_written_to_a_share_to_read(peer: Peer) -> Result<()> {
+    let rig = Rig::with(peer, |plan| plan.shares[0].read_only = true)?;
     fs::write(rig.path("file"), "text")?;
     let share = rig.share()?;
     ensure!(share.read("file").wait()? == b"text");
@@ -220,8 +220,8 @@ fn nothing_is_written_to_a_share_to_read(subject: Subject) -> Result<()> {
     rig.assert_holds("file", b"text")
 }
 
-fn what_is_not_there_or_is_something_else_is_refused(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn what_is_not_there_or_is_something_else_is_refused(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let share = rig.share()?;
     let new = WriteOptions::default();
     share.create_dir_all("folder/inner").wait()?;
@@ -307,9 +307,9 @@ impl Drop for Small {
     }
 }
 
-fn a_full_disk_is_told_of(subject: Subject) -> Result<()> {
+fn a_full_disk_is_told_of(peer: Peer) -> Result<()> {
     let small = Small::new()?;
-    let rig = Rig::sharing(subject, Scratch::new("client")?, small.path(), |_| ())?;
+    let rig = Rig::sharing(peer, Scratch::new("client")?, small.path(), |_| ())?;
     let share = rig.share()?;
     let new = WriteOptions::default();
     let volume = share.volume().wait()?;

@@ -6,10 +6,9 @@ use std::fs;
 
 use anyhow::{Result, ensure};
 use client::{Change, CompletionFilter, FileAction, Share, Status, Wait, Watch, WriteOptions};
-use rig::{Rig, against_both, assert_status, soon};
-use smbeam_tests::subject::Subject;
+use rig::{Peer, Rig, assert_status, for_each_transport, soon};
 
-against_both!(
+for_each_transport!(
     changes_of_others_are_seen,
     only_what_is_asked_for_is_told,
     more_than_the_server_keeps_is_told_of,
@@ -42,8 +41,8 @@ fn expect(watch: &mut Watch, action: FileAction, path: &str) -> Result<Vec<Chang
     Ok(seen)
 }
 
-fn changes_of_others_are_seen(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn changes_of_others_are_seen(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let share = rig.share()?;
     share.create_dir_all("top/below").wait()?;
     let mut watch = watch(&share, "top", true, names())?;
@@ -68,8 +67,8 @@ fn changes_of_others_are_seen(subject: Subject) -> Result<()> {
     Ok(())
 }
 
-fn only_what_is_asked_for_is_told(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn only_what_is_asked_for_is_told(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let share = rig.share()?;
     share.create_dir_all("top/below").wait()?;
     let mut watch = watch(&share, "top", false, CompletionFilter::DIR_NAME)?;
@@ -87,8 +86,8 @@ fn only_what_is_asked_for_is_told(subject: Subject) -> Result<()> {
     Ok(())
 }
 
-fn more_than_the_server_keeps_is_told_of(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn more_than_the_server_keeps_is_told_of(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let share = rig.share()?;
     share.create_dir("top").wait()?;
     let mut watch = watch(&share, "top", false, names())?;
@@ -127,8 +126,8 @@ fn more_than_the_server_keeps_is_told_of(subject: Subject) -> Result<()> {
     }
 }
 
-fn a_folder_that_is_not_there_cannot_be_watched(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn a_folder_that_is_not_there_cannot_be_watched(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let share = rig.share()?;
     let missing = share.watch("missing", true, names()).wait();
     assert_status(missing, Status::OBJECT_NAME_NOT_FOUND)?;

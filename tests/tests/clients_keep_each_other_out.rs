@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use client::{File, LockKind, OpenOptions, Share, Status, Wait, WriteOptions};
-use rig::{Rig, against_both, assert_status, soon, within};
-use smbeam_tests::subject::Subject;
+use rig::{Peer, Rig, assert_status, for_each_transport, soon, within};
 
-against_both!(
+for_each_transport!(
     locked_ranges_are_kept,
     who_waits_for_a_lock_gets_it,
     who_waits_for_a_lock_may_give_up,
@@ -25,8 +24,8 @@ struct Two {
     shares: [Share; 2],
 }
 
-fn two(subject: Subject) -> Result<Two> {
-    let rig = Rig::new(subject)?;
+fn two(peer: Peer) -> Result<Two> {
+    let rig = Rig::new(peer)?;
     let shares = [rig.share()?, rig.share()?];
     shares[0]
         .write("file", vec![1; 10_000], &WriteOptions::default())
@@ -39,8 +38,8 @@ fn open(share: &Share) -> Result<File> {
     Ok(share.open("file", &both).wait()?)
 }
 
-fn locked_ranges_are_kept(subject: Subject) -> Result<()> {
-    let two = two(subject)?;
+fn locked_ranges_are_kept(peer: Peer) -> Result<()> {
+    let two = two(peer)?;
     let [mine, other] = [open(&two.shares[0])?, open(&two.shares[1])?];
     mine.lock(1000..2000, LockKind::Exclusive, false).wait()?;
     let conflict = Status::FILE_LOCK_CONFLICT;
@@ -66,8 +65,8 @@ fn locked_ranges_are_kept(subject: Subject) -> Result<()> {
     assert_status(mine.unlock(0..9).wait(), Status::RANGE_NOT_LOCKED)
 }
 
-fn who_waits_for_a_lock_gets_it(subject: Subject) -> Result<()> {
-    let two = two(subject)?;
+fn who_waits_for_a_lock_gets_it(peer: Peer) -> Result<()> {
+    let two = two(peer)?;
     let [mine, other] = [open(&two.shares[0])?, open(&two.shares[1])?];
     mine.lock(0..100, LockKind::Exclusive, false).wait()?;
     let mut waiting = Box::pin(other.lock(50..150, LockKind::Exclusive, true));
@@ -78,8 +77,8 @@ fn who_waits_for_a_lock_gets_it(subject: Subject) -> Result<()> {
     assert_status(refused, Status::LOCK_NOT_GRANTED)
 }
 
-fn who_waits_for_a_lock_may_give_up(subject: Subject) -> Result<()> {
-    let two = two(subject)?;
+fn who_waits_for_a_lock_may_give_up(peer: Peer) -> Result<()> {
+    let two = two(peer)?;
     let [mine, other] = [open(&two.shares[0])?, open(&two.shares[1])?];
     mine.lock(0..100, LockKind::Exclusive, false).wait()?;
     let mut waiting = Box::pin(other.lock(50..150, LockKind::Exclusive, true));
@@ -95,8 +94,8 @@ fn who_waits_for_a_lock_may_give_up(subject: Subject) -> Result<()> {
     Ok(())
 }
 
-fn what_is_not_shared_is_kept(subject: Subject) -> Result<()> {
-    let two = two(subject)?;
+fn what_is_not_shared_is_kept(peer: Peer) -> Result<()> {
+    let two = two(peer)?;
     let alone = OpenOptions::new().read(true).share(true, false, false);
     let mine = two.shares[0].open("file", &alone).wait()?;
     let violation = Status::SHARING_VIOLATION;
@@ -113,8 +112,8 @@ fn what_is_not_shared_is_kept(subject: Subject) -> Result<()> {
     Ok(())
 }
 
-fn locks_end_with_a_connection(subject: Subject) -> Result<()> {
-    let two = two(subject)?;
+fn locks_end_with_a_connection(peer: Peer) -> Result<()> {
+    let two = two(peer)?;
     let [mine, other] = [open(&two.shares[0])?, open(&two.shares[1])?];
     mine.lock(0..100, LockKind::Exclusive, false).wait()?;
     let waiting = other.lock(0..100, LockKind::Exclusive, true);

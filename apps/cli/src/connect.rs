@@ -1,12 +1,14 @@
 //! The way to a server: the arguments that every command of the client has, and the sessions and
 //! shares that a command opened.
 
+mod transports;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-use client::{Channels, Client, Error, Options, Protection, Session, Share, Wait as _};
+use clap::Args;
+use client::{Channels, Client, Error, Options, Protection, Session, Share, Transports, Wait as _};
 use wire::dialect::Dialect;
 
 use crate::credentials::LoginArguments;
@@ -15,8 +17,6 @@ use crate::format::parse_size;
 use crate::location::{Location, Url};
 use crate::place::{Place, Remote};
 
-/// Channels of a session that the library allows.
-const MAX_CHANNELS: usize = client::CHANNELS_MAX;
 /// Bytes of one READ or WRITE: what a message can carry. \[MS-SMB2\] 2.1
 const IO_SIZES: std::ops::RangeInclusive<u64> = 4096..=16 << 20;
 /// Requests in flight for one file.
@@ -26,12 +26,24 @@ const MAX_DEPTH: u64 = 1024;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct ConnectArguments {
-    /// Connections that carry the session: a number, or as many as the server's interfaces merit.
-    #[arg(long, value_name = "N|auto", default_value = "auto", value_parser = parse_channels)]
+    /// Connections that carry the session: a number, as many as the server's interfaces merit, or
+    /// the transport of each, as in `tcp,quic,quic`.
+    #[arg(
+        long,
+        value_name = "N|auto|LIST",
+        default_value = "auto",
+        value_parser = transports::parse_channels
+    )]
     pub(crate) channels: Channels,
-    /// How messages travel: SMB over TCP, or the NetBIOS session service.
-    #[arg(long, value_name = "KIND", default_value = "tcp")]
-    transport: TransportChoice,
+    /// How messages travel, tried in order: `transport[:port]` of tcp, nbt, quic, smbdirect; or
+    /// auto, which begins with tcp and moves to what the server has to offer.
+    #[arg(
+        long,
+        value_name = "LIST|auto",
+        default_value = "tcp",
+        value_parser = transports::parse_transports
+    )]
+    transports: Transports,
     /// Sign everything.
     #[arg(long, conflicts_with = "seal")]
     sign: bool,
@@ -63,25 +75,6 @@ pub(crate) struct ConnectArguments {
     pub(crate) login: LoginArguments,
 }
 
-/// A transport, for clap.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum TransportChoice {
-    /// SMB over TCP, port 445.
-    Tcp,
-    /// The NetBIOS session service, port 139.
-    Nbt,
-}
-
-fn parse_channels(text: &str) -> Result<Channels, String> {
-    if text == "auto" {
-        return Ok(Channels::Auto);
-    }
-    match text.parse() {
-        Ok(number @ 1..=MAX_CHANNELS) => Ok(Channels::Exactly(number)),
-        _ => Err(format!("want auto or a number from 1 to {MAX_CHANNELS}")),
-    }
-}
-
 fn parse_dialect(text: &str) -> Result<Dialect, String> {
     match text.to_ascii_lowercase().as_str() {
         "2.0.2" | "2.02" | "smb2_02" => Ok(Dialect::SMB_2_0_2),
@@ -104,11 +97,8 @@ fn parse_io_size(text: &str) -> Result<u32, String> {
 impl ConnectArguments {
     pub(crate) fn options(&self) -> Options {
         let mut options = Options {
-            channels: self.channels,
-            transport: match self.transport {
-                TransportChoice::Tcp => net::Transport::Tcp,
-                TransportChoice::Nbt => net::Transport::Nbt,
-            },
+            channels: self.channels.clone(),
+            transports: self.transports.clone(),
             protection: match (self.sign, self.seal) {
                 (_, true) => Protection::Seal,
                 (true, false) => Protection::Sign,
@@ -274,6 +264,7 @@ pub(crate) fn failure_of(subject: &impl ToString, error: &Error) -> Failure {
     let exit = match error {
         Error::Resolve(..)
         | Error::Connect(..)
+        | Error::Unreachable { .. }
         | Error::Refused { .. }
         | Error::Untrusted { .. } => Exit::Unreachable,
         Error::Login { .. } => Exit::LoginRefused,
@@ -289,6 +280,7 @@ pub(crate) fn failure_of(subject: &impl ToString, error: &Error) -> Failure {
         Error::Connect(address, error) => {
             format!("cannot connect to {address}: {}", plain_reason(error))
         }
+        Error::Unreachable { tried, .. } => transports::reason(tried),
         Error::Refused { status, .. } => {
             format!("the server refuses the connection: {}", told(*status))
         }
@@ -307,15 +299,6 @@ pub(crate) fn failure_of(subject: &impl ToString, error: &Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn channels_are_auto_or_a_few() {
-        assert_eq!(parse_channels("auto"), Ok(Channels::Auto));
-        assert_eq!(parse_channels("4"), Ok(Channels::Exactly(4)));
-        for text in ["0", "33", "-1", "many"] {
-            assert!(parse_channels(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn dialects_have_two_spellings() {

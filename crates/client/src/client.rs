@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use net::{Endpoint, Transport};
 use proto::client::{Config, Role};
 use wire::Guid;
 
@@ -15,6 +16,7 @@ use crate::options::{Credentials, Options};
 use crate::session::Session;
 use crate::slot::slot;
 use crate::thread::{IoThread, Message, Open, Target};
+use crate::transports::Way;
 
 /// Bytes of one READ or WRITE where frames have 17 bits of length. RFC 1002 4.3.1
 const SMALL_FRAME_IO: u32 = 64 << 10;
@@ -69,8 +71,9 @@ impl Client {
         Guid(bytes)
     }
 
-    /// Connects to a server and logs in. The transport's well-known port is meant where there is
-    /// none. Of several addresses each is tried until one answers.
+    /// Connects to a server and logs in. `port` is that of the first transport; without it, it is
+    /// the one that [`Options::transports`] names. Every transport is tried in turn, at every
+    /// address of the host, until one answers.
     ///
     /// # Errors
     /// When the host is not found, nobody answers, or the login is refused.
@@ -83,18 +86,43 @@ impl Client {
         if let Err(cause) = self.inner.threads.check() {
             return Err(cause.of("connect to", host));
         }
-        let transport = self.inner.options.transport;
-        let port = port.unwrap_or(transport.default_port());
-        let config = Arc::new(self.inner.config(host, credentials));
-        let login = Arc::new(credentials.for_login());
+        let endpoints = self.inner.options.first_channel(port);
+        let addresses = connect::resolve(host, endpoints[0].port).await?;
+        let mut tried = Vec::new();
+        for endpoint in endpoints {
+            let login = Login {
+                config: Arc::new(self.inner.config(host, endpoint.transport, credentials)),
+                credentials: Arc::new(credentials.for_login()),
+            };
+            match self.connect_by(host, endpoint, &addresses, login).await {
+                Ok(session) => return Ok(session),
+                Err(error @ Error::Connect(..)) => {
+                    tracing::debug!(host, %endpoint, %error, "the transport leads nowhere");
+                    tried.push((endpoint, error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::of_transports(host, tried))
+    }
+
+    /// Tries one transport at every address.
+    async fn connect_by(
+        &self,
+        host: &str,
+        endpoint: Endpoint,
+        addresses: &[SocketAddr],
+        login: Login,
+    ) -> Result<Session, Error> {
         let mut last = None;
-        for address in connect::resolve(host, port).await? {
+        for address in addresses {
+            let address = SocketAddr::new(address.ip(), endpoint.port);
             let target = Target {
                 address,
-                transport,
+                transport: endpoint.transport,
                 connect_timeout: self.inner.options.connect_timeout,
-                config: Arc::clone(&config),
-                credentials: Arc::clone(&login),
+                config: Arc::clone(&login.config),
+                credentials: Arc::clone(&login.credentials),
                 dispatch: Dispatch::new(),
             };
             match self.inner.open(target.clone(), Role::First).await {
@@ -105,6 +133,12 @@ impl Client {
         }
         Err(last.expect("a host has at least one address"))
     }
+}
+
+/// What a session's first channel brings.
+struct Login {
+    config: Arc<Config>,
+    credentials: Arc<auth::Credentials>,
 }
 
 impl Inner {
@@ -126,9 +160,9 @@ impl Inner {
             .unwrap_or_else(|_| Err(ConnectCause::Io(Arc::new(gone()))))
     }
 
-    fn config(&self, host: &str, credentials: &Credentials) -> Config {
+    fn config(&self, host: &str, first: Transport, credentials: &Credentials) -> Config {
         let options = &self.options;
-        let max_io = if options.transport.has_large_frames() {
+        let max_io = if first.has_large_frames() {
             options.io_size
         } else {
             options.io_size.min(SMALL_FRAME_IO)
@@ -150,10 +184,11 @@ impl Inner {
     }
 }
 
-/// Where a session leads.
-pub(crate) fn with_address(target: &Target, address: SocketAddr) -> Target {
+/// The same session, by another way.
+pub(crate) fn with_way(target: &Target, (address, transport): Way) -> Target {
     Target {
         address,
+        transport,
         ..target.clone()
     }
 }

@@ -41,23 +41,35 @@ pub(crate) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Er
     Ok(found)
 }
 
-/// Connects, and asks for a NetBIOS session where the transport has one.
+/// Connects within the time that connecting may take.
 pub(crate) async fn stream(handle: &Handle, target: &Target) -> io::Result<(Stream, Framing)> {
-    let connecting = async {
-        if !matches!(target.transport, Transport::Tcp | Transport::Nbt) {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        let stream = Stream::from(ring::Stream::connect(handle, target.address).await?);
-        if target.transport == Transport::Nbt {
-            ask_for_session(handle, &stream).await?;
-        }
-        Ok::<_, io::Error>(stream)
-    };
-    let timed = handle.timeout(target.connect_timeout, connecting);
+    let timed = handle.timeout(target.connect_timeout, by_transport(handle, target));
     let stream = timed
         .await
         .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     Ok((stream, Framing::established(target.transport)))
+}
+
+/// The one place that tells transports apart.
+async fn by_transport(handle: &Handle, target: &Target) -> io::Result<Stream> {
+    match target.transport {
+        Transport::Tcp => tcp(handle, target.address).await,
+        Transport::Nbt => {
+            let stream = tcp(handle, target.address).await?;
+            ask_for_session(handle, &stream).await?;
+            Ok(stream)
+        }
+        transport @ (Transport::Quic | Transport::SmbDirect) => {
+            let why = format!("this client does not speak {transport}");
+            Err(io::Error::new(io::ErrorKind::Unsupported, why))
+        }
+    }
+}
+
+async fn tcp(handle: &Handle, address: SocketAddr) -> io::Result<Stream> {
+    ring::Stream::connect(handle, address)
+        .await
+        .map(Stream::from)
 }
 
 /// RFC 1002 4.3.2. Any server listens to `*SMBSERVER`.

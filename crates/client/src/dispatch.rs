@@ -1,7 +1,8 @@
 //! Which channel a request takes.
 //!
 //! The one with the least bytes under way: bulk data spreads over all channels, and a small
-//! request finds one that is free. When a channel is lost, what it had not finished goes to
+//! request finds one that is free. Where a transport is preferred, channels of others are spares.
+//! When a channel is lost, what it had not finished goes to
 //! another one as far as the protocol allows; when the last is lost, everything fails.
 
 use std::net::SocketAddr;
@@ -84,6 +85,8 @@ pub(crate) struct Dispatch {
 #[derive(Default)]
 struct Inner {
     session: OnceLock<Arc<Session>>,
+    /// The transport whose channels are used as long as there is one.
+    preferred: OnceLock<Transport>,
     channels: Mutex<Channels>,
 }
 
@@ -111,6 +114,11 @@ impl Dispatch {
     /// The session, once somebody is logged in.
     pub(crate) fn session(&self) -> Option<&Arc<Session>> {
         self.inner.session.get()
+    }
+
+    /// From now on channels of other transports are there for when the last of this one is lost.
+    pub(crate) fn prefer(&self, transport: Transport) {
+        let _ = self.inner.preferred.set(transport);
     }
 
     /// A channel is there. The first one brings the session. `false`: it is not wanted any more.
@@ -178,7 +186,11 @@ impl Dispatch {
 
     fn choose(&self, cost: u64) -> Result<Arc<ChannelHandle>, Cause> {
         let channels = lock(&self.inner.channels);
-        let load = |channel: &&Arc<ChannelHandle>| channel.load.load(Ordering::Relaxed);
+        let preferred = self.inner.preferred.get();
+        let load = |channel: &&Arc<ChannelHandle>| {
+            let is_spare = preferred.is_some_and(|transport| *transport != channel.transport);
+            (is_spare, channel.load.load(Ordering::Relaxed))
+        };
         let Some(channel) = channels.list.iter().min_by_key(load) else {
             let reason = channels.ended.clone();
             return Err(Cause::Lost(

@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use net::Endpoint;
 use proto::client::{Failure, Violation};
 use wire::Status;
 
@@ -18,6 +19,13 @@ pub enum Error {
     Resolve(String, Arc<io::Error>),
     /// Nobody answers there.
     Connect(SocketAddr, Arc<io::Error>),
+    /// Nobody answers by any transport that was tried.
+    Unreachable {
+        /// The server.
+        host: String,
+        /// The transports in the order in which they were tried, and what became of each.
+        tried: Vec<(Endpoint, Error)>,
+    },
     /// The server refuses to speak to us: it wants another dialect, cipher or protection.
     Refused {
         /// The server.
@@ -137,6 +145,17 @@ impl Error {
         matches!(self, Self::Lost { .. })
     }
 
+    /// None of these transports led to the host. Of one alone its own error says it all.
+    pub(crate) fn of_transports(host: &str, mut tried: Vec<(Endpoint, Self)>) -> Self {
+        match tried.len() {
+            1 => tried.remove(0).1,
+            _ => Self::Unreachable {
+                host: host.to_owned(),
+                tried,
+            },
+        }
+    }
+
     /// An error of this machine.
     pub fn local(operation: &'static str, path: &str, error: io::Error) -> Self {
         Self::Local {
@@ -153,6 +172,14 @@ impl fmt::Display for Error {
             Self::InvalidName(path, why) => write!(f, "`{path}` is no name: {why}"),
             Self::Resolve(host, error) => write!(f, "cannot find the host `{host}`: {error}"),
             Self::Connect(address, error) => write!(f, "cannot connect to {address}: {error}"),
+            Self::Unreachable { host, tried } => {
+                write!(f, "cannot reach {host}")?;
+                for (index, (endpoint, error)) in tried.iter().enumerate() {
+                    let before = if index == 0 { ": " } else { "; " };
+                    write!(f, "{before}{endpoint}: {}", WithoutAddress(error))?;
+                }
+                Ok(())
+            }
             Self::Refused { host, status } => {
                 write!(f, "{host} refuses the connection: {}", Named(*status))
             }
@@ -204,7 +231,7 @@ impl From<Error> for io::Error {
         let kind = match (&error, error.status()) {
             (Error::TimedOut { .. }, _) => io::ErrorKind::TimedOut,
             (Error::Lost { .. }, _) => io::ErrorKind::ConnectionAborted,
-            (Error::Connect(..), _) => io::ErrorKind::ConnectionRefused,
+            (Error::Connect(..) | Error::Unreachable { .. }, _) => io::ErrorKind::ConnectionRefused,
             (Error::InvalidName(..), _) => io::ErrorKind::InvalidInput,
             (_, Some(Status::ACCESS_DENIED | Status::LOGON_FAILURE)) => {
                 io::ErrorKind::PermissionDenied
@@ -215,6 +242,18 @@ impl From<Error> for io::Error {
             _ => io::ErrorKind::Other,
         };
         Self::new(kind, error)
+    }
+}
+
+/// An error behind the transport that it belongs to.
+struct WithoutAddress<'a>(&'a Error);
+
+impl fmt::Display for WithoutAddress<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Error::Connect(_, error) => error.fmt(f),
+            other => other.fmt(f),
+        }
     }
 }
 

@@ -78,7 +78,8 @@
 //!
 //! [`Options::protection`] says whether everything is signed or sealed; a server or a share that
 //! asks for more gets it. [`Options::channels`] says over how many connections a session runs:
-//! by itself it opens more than one where the server's network can use them. When a connection
+//! by itself it opens more than one where the server's network can use them.
+//! [`Options::transports`] says what carries them. When a connection
 //! breaks and another lives, what can be sent again safely is; what cannot fails with
 //! [`Error::Lost`].
 //!
@@ -112,6 +113,7 @@ mod slot;
 mod stream;
 mod thread;
 pub mod transfer;
+mod transports;
 mod wait;
 mod watch;
 mod window;
@@ -128,10 +130,11 @@ pub use session::{ChannelInfo, Interface, Session, SessionInfo};
 pub use share::{Share, WriteOptions};
 pub use shares::ShareInfo;
 pub use stream::{FileReader, FileWriter};
+pub use transports::Transports;
 pub use wait::Wait;
 pub use watch::{Change, Watch};
 
-pub use net::Transport;
+pub use net::{Endpoint, Endpoints, Transport};
 pub use ring::Io;
 pub use wire::access::{AccessMask, FileAttributes};
 pub use wire::change_notify::CompletionFilter;

@@ -4,10 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
-use net::Transport;
+use net::Endpoint;
 pub use proto::client::config::Protection;
 use wire::dialect::Dialect;
 use zeroize::Zeroizing;
+
+use crate::transports::Transports;
 
 /// The most channels of a session.
 pub const CHANNELS_MAX: usize = 32;
@@ -15,7 +17,7 @@ pub const CHANNELS_MAX: usize = 32;
 pub(crate) const CHANNELS_AUTO: usize = 4;
 
 /// How many connections a session has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Channels {
     /// As the server's network interfaces suggest: more than one where there are several, or one
     /// that spreads over processors; else one.
@@ -23,13 +25,18 @@ pub enum Channels {
     Auto,
     /// So many, from 1 to [`CHANNELS_MAX`]; fewer where the server refuses.
     Exactly(usize),
+    /// One over each of these, [`CHANNELS_MAX`] at most: the first carries the login, in place of
+    /// [`Options::transports`]. A port that is given with the host is the first one's. Where one
+    /// is of NetBIOS all have to be: its frames are smaller, and a server that can do less on one
+    /// channel than on another is not believed to be the same. \[MS-SMB2\] 3.2.5.2
+    Over(Vec<Endpoint>),
 }
 
 /// What a client offers and how it works. The default is good for most.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How frames move.
-    pub transport: Transport,
+    /// How the first connection is made.
+    pub transports: Transports,
     /// How many connections a session has.
     pub channels: Channels,
     /// How far messages are protected.
@@ -67,7 +74,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            transport: Transport::Tcp,
+            transports: Transports::default(),
             channels: Channels::Auto,
             protection: Protection::AsAsked,
             dialects: vec![

@@ -14,12 +14,13 @@ use wire::dialect::{Capabilities, Dialect};
 use wire::fsctl::{CtlCode, InterfaceCapability, NetworkInterface, SocketAddress};
 
 use crate::call::{Memory, Pending};
-use crate::client::{Client, with_address};
+use crate::client::{Client, with_way};
 use crate::dispatch::Dispatch;
-use crate::error::Error;
-use crate::options::{CHANNELS_AUTO, CHANNELS_MAX, Channels};
+use crate::error::{ConnectCause, Error};
+use crate::options::Channels;
 use crate::share::Share;
 use crate::thread::Target;
+use crate::transports::{Way, rdma_addresses, suggest};
 
 /// Bytes of the list of interfaces that are asked for.
 const INTERFACES_LEN: u32 = 64 << 10;
@@ -211,31 +212,89 @@ impl Session {
 
     /// Opens further channels as the options say. That there are fewer is no failure.
     async fn open_channels(&self) {
-        let addresses = match self.inner.client.inner.options.channels {
-            Channels::Exactly(count) => {
-                vec![self.inner.target.address; count.clamp(1, CHANNELS_MAX) - 1]
-            }
-            Channels::Auto => self.suggested().await,
-        };
-        if addresses.is_empty() {
+        let options = &self.inner.client.inner.options;
+        let first = (self.inner.target.address, self.inner.target.transport);
+        let named = options.further_channels(first);
+        if named.is_empty() && !options.asks_for_interfaces() {
             return;
         }
         if !self.can_bind() {
-            tracing::info!(host = self.host(), "the server has one channel a session");
+            if !named.is_empty() {
+                tracing::info!(host = self.host(), "the server has one channel a session");
+            }
             return;
         }
-        let opening = addresses.into_iter().map(|address| {
-            let target = with_address(&self.inner.target, address);
-            let role = Role::Binding(Arc::clone(self.negotiated()));
-            self.inner.client.inner.open(target, role)
-        });
-        // One after the other: a server that refuses one refuses all.
-        for opened in opening {
-            if let Err(error) = opened.await {
-                tracing::warn!(host = self.host(), %error, "no further channel");
+        if options.asks_for_interfaces() && (options.moves() || !is_loopback(first.0)) {
+            let interfaces = self.interfaces().await.unwrap_or_default();
+            if options.moves() && self.move_to_rdma(&interfaces).await {
                 return;
             }
+            let suggested = match (&options.channels, first.1) {
+                (Channels::Auto, transport) if !is_loopback(first.0) => {
+                    let addresses = suggest(first.0, &interfaces).into_iter();
+                    addresses.map(|address| (address, transport)).collect()
+                }
+                _ => Vec::new(),
+            };
+            self.bind_all(&suggested).await;
         }
+        self.bind_all(&named).await;
+    }
+
+    /// Opens channels one after the other. A server that refuses one refuses all; a way that
+    /// leads nowhere is not gone twice.
+    async fn bind_all(&self, ways: &[Way]) {
+        let mut closed = Vec::new();
+        for way in ways {
+            if closed.contains(way) {
+                continue;
+            }
+            if let Err(cause) = self.bind(*way).await {
+                let (address, transport) = way;
+                tracing::warn!(host = self.host(), %address, %transport, error = %cause,
+                    "no further channel");
+                match cause {
+                    ConnectCause::Io(_) => closed.push(*way),
+                    ConnectCause::Violation(_) => return,
+                }
+            }
+        }
+    }
+
+    async fn bind(&self, way: Way) -> Result<(), ConnectCause> {
+        let target = with_way(&self.inner.target, way);
+        let role = Role::Binding(Arc::clone(self.negotiated()));
+        self.inner.client.inner.open(target, role).await
+    }
+
+    /// Opens channels by SMB Direct where both ends have it, and has them preferred. The first
+    /// that cannot be opened says that an address, or this machine, does not speak it.
+    async fn move_to_rdma(&self, interfaces: &[Interface]) -> bool {
+        let mut ways = Vec::new();
+        for ports in rdma_addresses(interfaces) {
+            for address in ports {
+                let way = (address, Transport::SmbDirect);
+                match self.bind(way).await {
+                    Ok(()) => {
+                        ways.push(way);
+                        break;
+                    }
+                    Err(error) => {
+                        tracing::debug!(host = self.host(), %address, %error, "no SMB Direct");
+                    }
+                }
+            }
+        }
+        if ways.is_empty() {
+            return false;
+        }
+        self.dispatch().prefer(Transport::SmbDirect);
+        let options = &self.inner.client.inner.options;
+        let count = options.rdma_channels(ways.len());
+        let further = count.saturating_sub(ways.len());
+        let more: Vec<Way> = ways.iter().copied().cycle().take(further).collect();
+        self.bind_all(&more).await;
+        true
     }
 
     fn can_bind(&self) -> bool {
@@ -246,43 +305,10 @@ impl Session {
                 .contains(Capabilities::MULTI_CHANNEL)
             && !self.negotiated().is_guest
     }
-
-    /// Where further channels are worth it: as Windows does, several on an interface that spreads
-    /// over processors, one on each other that is as fast as the one in use.
-    async fn suggested(&self) -> Vec<SocketAddr> {
-        let first = self.inner.target.address;
-        if !self.can_bind() || first.ip().to_canonical().is_loopback() {
-            return Vec::new();
-        }
-        let Ok(interfaces) = self.interfaces().await else {
-            return Vec::new();
-        };
-        suggest(first, &interfaces)
-    }
 }
 
-fn suggest(first: SocketAddr, interfaces: &[Interface]) -> Vec<SocketAddr> {
-    let here = first.ip().to_canonical();
-    let is_here = |interface: &&Interface| interface.address == Some(here);
-    let Some(used) = interfaces.iter().find(is_here) else {
-        return Vec::new();
-    };
-    let others = interfaces.iter().filter(|other| {
-        other.index != used.index
-            && other.speed >= used.speed
-            && other
-                .address
-                .is_some_and(|ip| ip.is_ipv4() == here.is_ipv4())
-    });
-    let mut addresses: Vec<_> = others
-        .filter_map(|other| other.address)
-        .map(|ip| SocketAddr::new(ip, first.port()))
-        .collect();
-    if used.is_rss_capable {
-        addresses.resize(addresses.len().max(CHANNELS_AUTO - 1), first);
-    }
-    addresses.truncate(CHANNELS_AUTO - 1);
-    addresses
+fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
 }
 
 fn interface(interface: &NetworkInterface) -> Interface {
@@ -318,36 +344,5 @@ impl Drop for Inner {
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Session({})", self.host())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn interface(index: u32, address: &str, speed: u64, is_rss_capable: bool) -> Interface {
-        Interface {
-            index,
-            address: address.parse().ok(),
-            speed,
-            is_rss_capable,
-            is_rdma_capable: false,
-        }
-    }
-
-    #[test]
-    fn further_channels_go_where_they_help() {
-        let first: SocketAddr = "10.0.0.1:445".parse().expect("an address");
-        let other: SocketAddr = "10.0.1.1:445".parse().expect("an address");
-        let plain = interface(1, "10.0.0.1", 10, false);
-        let rss = interface(1, "10.0.0.1", 10, true);
-        let second = interface(2, "10.0.1.1", 10, false);
-        let slow = interface(3, "10.0.2.1", 1, false);
-        let v6 = interface(4, "fd00::1", 10, false);
-        assert_eq!(suggest(first, &[plain.clone(), slow.clone(), v6]), []);
-        assert_eq!(suggest(first, &[plain, second.clone()]), [other]);
-        assert_eq!(suggest(first, std::slice::from_ref(&rss)), [first; 3]);
-        assert_eq!(suggest(first, &[rss, second, slow]), [other, first, first]);
-        assert_eq!(suggest(first, &[]), []);
     }
 }

@@ -127,7 +127,7 @@ fn over_the_netbios_session_service() {
     let nbt = || vec![server::config::unplaced("nbt:0".to_owned())];
     let rig = Rig::with(|config| config.server.transports = nbt());
     let options = Options {
-        transport: Transport::Nbt,
+        transports: Transport::Nbt.into(),
         ..options()
     };
     round_trip(&rig, options, &SIZES);

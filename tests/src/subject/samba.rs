@@ -59,8 +59,8 @@ fn configuration(site: &Site<'_>) -> PathBuf {
 
 fn text(site: &Site<'_>) -> String {
     let folder = site.folder.display();
-    let (tcp, nbt) = (site.tcp.port(), site.nbt.port());
-    let ip = site.tcp.ip();
+    let (tcp, nbt) = (site.tcp().port(), site.nbt().port());
+    let ip = *site.tcp().ip();
     let interface = match site.plan.channels {
         false => format!("127.0.0.1/8 {ip}/24"),
         // The first word about an address counts.

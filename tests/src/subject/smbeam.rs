@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use toml::{Table, Value};
 
 use super::binary;
-use super::{Share, Site, USERS};
+use super::{Share, Site, TRANSPORTS, USERS};
 use crate::lab::is_root;
 
 /// How long smbeam waits before it answers a failed login, in the tests.
@@ -76,17 +76,16 @@ fn users(site: &Site<'_>) -> PathBuf {
 }
 
 fn table(site: &Site<'_>) -> Table {
-    let transports = [
-        format!("tcp:{}", site.tcp.port()),
-        format!("nbt:{}", site.nbt.port()),
-    ];
+    let endpoints = TRANSPORTS.iter().zip(site.addresses);
+    let endpoints = endpoints.map(|(name, address)| format!("{name}:{}", address.port()));
+    let transports: Vec<String> = endpoints.collect();
     let plan = site.plan;
     let mut server = Table::new();
-    server.insert("listen".into(), strings(&[site.tcp.ip().to_string()]));
+    server.insert("listen".into(), strings(&[site.tcp().ip().to_string()]));
     server.insert("transports".into(), strings(&transports));
     server.insert("users".into(), path(&users(site)));
     if plan.channels {
-        let interface = format!("{};rss", site.tcp.ip());
+        let interface = format!("{};rss", site.tcp().ip());
         server.insert("interfaces".into(), strings(&[interface]));
     }
     if let Some(io) = &plan.io {

@@ -2,8 +2,9 @@
 //!
 //! Each case of these programs is run twice: against smbeam and against the lab's smbd. What smbd
 //! and we agree on is no misunderstanding of our own. `SMBEAM_SUBJECT` keeps to one of them;
-//! without a lab the half that is smbd's is skipped.
-#![allow(dead_code, reason = "each program takes what it needs")]
+//! without a lab the half that is smbd's is skipped. The cases of `for_each_transport!` are run
+//! against smbeam over all [`TRANSPORTS`], and against smbd over TCP.
+#![allow(dead_code, unused_macros, reason = "each program takes what it needs")]
 
 pub(crate) mod proxy;
 
@@ -19,12 +20,14 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use client::{Client, Credentials, Error, Options, Session, Share, Status, Transport, Wait};
+use client::{
+    Client, Credentials, Endpoint, Error, Options, Session, Share, Status, Transport, Wait,
+};
 use smbeam_tests::harness::{self, Test};
 use smbeam_tests::lab::Lab;
 use smbeam_tests::random::Random;
 use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{ALICE, Plan, Server, Subject, User};
+use smbeam_tests::subject::{ALICE, Plan, Server, Subject, TRANSPORTS, User};
 
 /// The share that every rig has.
 pub(crate) const SHARE: &str = "data";
@@ -33,6 +36,55 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A case, which is told the server that it is against.
 pub(crate) type Case = fn(Subject) -> Result<()>;
+/// A case, which is told besides how the server is reached.
+pub(crate) type PeerCase = fn(Peer) -> Result<()>;
+
+/// A server, and how it is reached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer {
+    pub(crate) subject: Subject,
+    pub(crate) transport: Transport,
+}
+
+impl From<Subject> for Peer {
+    fn from(subject: Subject) -> Self {
+        Self {
+            subject,
+            transport: Transport::Tcp,
+        }
+    }
+}
+
+impl Peer {
+    /// All there are of a server.
+    fn of(subject: Subject) -> Vec<Self> {
+        let transports = TRANSPORTS.iter().map(|name| transport(name));
+        let peers = transports.map(|transport| Self { subject, transport });
+        match subject {
+            Subject::Smbeam => peers.collect(),
+            Subject::Samba => vec![subject.into()],
+        }
+    }
+}
+
+/// The transport of a name.
+pub(crate) fn transport(name: &str) -> Transport {
+    let endpoint: Endpoint = name.parse().expect("a transport of the list");
+    endpoint.transport
+}
+
+/// Names the cases of a program and makes its `main`, which runs each over all transports.
+macro_rules! for_each_transport {
+    ($($name:ident),+ $(,)?) => {
+        fn main() -> std::process::ExitCode {
+            $crate::rig::run_over_all(&[
+                $((stringify!($name), $name as $crate::rig::PeerCase)),+
+            ])
+        }
+    };
+}
+#[allow(unused_imports, reason = "each program takes what it needs")]
+pub(crate) use for_each_transport;
 
 /// Names the cases of a program and makes its `main`, which runs each against both servers.
 macro_rules! against_both {
@@ -42,6 +94,7 @@ macro_rules! against_both {
         }
     };
 }
+#[allow(unused_imports, reason = "each program takes what it needs")]
 pub(crate) use against_both;
 
 /// Runs the cases.
@@ -49,14 +102,29 @@ pub(crate) fn run(cases: &[(&str, Case)]) -> ExitCode {
     let mut tests = Vec::new();
     for (name, case) in cases {
         for subject in subjects() {
-            let title = match subject {
-                Subject::Smbeam => format!("{name}_with_smbeam"),
-                Subject::Samba => format!("{name}_with_samba"),
-            };
-            tests.push(Test::new(&title, move || case(subject)));
+            tests.push(Test::new(&title(name, subject), move || case(subject)));
         }
     }
     harness::run(&tests)
+}
+
+/// Runs the cases over every transport.
+pub(crate) fn run_over_all(cases: &[(&str, PeerCase)]) -> ExitCode {
+    let mut tests = Vec::new();
+    for (name, case) in cases {
+        for peer in subjects().into_iter().flat_map(Peer::of) {
+            let title = format!("{}_over_{}", title(name, peer.subject), peer.transport);
+            tests.push(Test::new(&title, move || case(peer)));
+        }
+    }
+    harness::run(&tests)
+}
+
+fn title(name: &str, subject: Subject) -> String {
+    match subject {
+        Subject::Smbeam => format!("{name}_with_smbeam"),
+        Subject::Samba => format!("{name}_with_samba"),
+    }
 }
 
 fn subjects() -> Vec<Subject> {
@@ -69,30 +137,32 @@ fn subjects() -> Vec<Subject> {
 /// A server that runs, and the folder that it shares.
 pub(crate) struct Rig {
     pub(crate) server: Server,
+    transport: Transport,
     share: PathBuf,
     scratch: Scratch,
 }
 
 impl Rig {
     /// A server as it is without further words.
-    pub(crate) fn new(subject: Subject) -> Result<Rig> {
-        Rig::with(subject, |_| ())
+    pub(crate) fn new(peer: impl Into<Peer>) -> Result<Rig> {
+        Rig::with(peer, |_| ())
     }
 
     /// A server whose plan is changed before it starts.
-    pub(crate) fn with(subject: Subject, change: impl FnOnce(&mut Plan)) -> Result<Rig> {
+    pub(crate) fn with(peer: impl Into<Peer>, change: impl FnOnce(&mut Plan)) -> Result<Rig> {
         let scratch = Scratch::new("client")?;
         let share = scratch.open_folder("share")?;
-        Rig::sharing(subject, scratch, &share, change)
+        Rig::sharing(peer, scratch, &share, change)
     }
 
     /// A server of a folder that is there.
     pub(crate) fn sharing(
-        subject: Subject,
+        peer: impl Into<Peer>,
         scratch: Scratch,
         share: &Path,
         change: impl FnOnce(&mut Plan),
     ) -> Result<Rig> {
+        let Peer { subject, transport } = peer.into();
         let lab = match Lab::find() {
             Ok(lab) => Some(lab),
             Err(missing) if subject == Subject::Samba => return Err(missing.into()),
@@ -103,23 +173,32 @@ impl Rig {
         let server = Server::start_as(subject, lab.as_ref(), None, plan)?;
         Ok(Rig {
             server,
+            transport,
             share: share.to_path_buf(),
             scratch,
         })
     }
 
-    /// The port of a transport.
-    pub(crate) fn port(&self, transport: Transport) -> u16 {
-        match transport {
-            Transport::Tcp => self.server.tcp.port(),
-            Transport::Nbt => self.server.nbt.port(),
-            other => unreachable!("nobody serves {other} here"),
-        }
+    /// How the server is reached.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        self.endpoint_of(self.transport)
     }
 
-    /// Logs alice in.
+    /// The same by another transport.
+    pub(crate) fn endpoint_of(&self, transport: Transport) -> Endpoint {
+        let port = self.server.address(transport.name()).port();
+        Endpoint { transport, port }
+    }
+
+    /// Logs alice in, over the transport of the rig, with `options` otherwise.
     pub(crate) fn connect(&self, options: Options) -> Result<Session, Error> {
-        connect(self.port(options.transport), options, ALICE)
+        self.connect_as(options, ALICE)
+    }
+
+    /// The same for somebody else.
+    pub(crate) fn connect_as(&self, mut options: Options, user: User) -> Result<Session, Error> {
+        options.transports = self.endpoint().into();
+        log_in(options, None, user)
     }
 
     /// A login of alice's, as a client has it that is told nothing.
@@ -157,10 +236,15 @@ impl Rig {
 
 /// Logs a user in on a port of loopback.
 pub(crate) fn connect(port: u16, options: Options, user: User) -> Result<Session, Error> {
+    log_in(options, Some(port), user)
+}
+
+/// Logs a user in on loopback, as the options say.
+pub(crate) fn log_in(options: Options, port: Option<u16>, user: User) -> Result<Session, Error> {
     let credentials = Credentials::new(None, user.name, user.password);
     let host = Ipv4Addr::LOCALHOST.to_string();
     let client = Client::new(options)?;
-    client.connect(&host, Some(port), &credentials).wait()
+    client.connect(&host, port, &credentials).wait()
 }
 
 /// Bytes that tell where they are from.

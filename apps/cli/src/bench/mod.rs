@@ -25,7 +25,7 @@ pub(crate) use options::Arguments;
 use report::Report;
 
 /// What the runs of a plot differ in.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Setting {
     /// Bytes of one operation.
     io_size: u32,
@@ -45,7 +45,7 @@ fn bench(arguments: &Arguments) -> Outcome {
     let setting = Setting {
         io_size: connect.io_size,
         depth: usize::try_from(connect.depth).expect("a depth is small"),
-        channels: connect.channels,
+        channels: connect.channels.clone(),
     };
     match (&arguments.compare, &arguments.url) {
         (Some(urls), _) => run_two(arguments, &setting, connect, [&urls[0], &urls[1]]),
@@ -71,11 +71,11 @@ fn run_one(
 ) -> Outcome {
     let settings = match arguments.plot {
         Some(_) => steps(largest),
-        None => vec![*largest],
+        None => vec![largest.clone()],
     };
     let mut reports = Vec::with_capacity(settings.len());
     for setting in &settings {
-        let dial = Dial::new(connect, url, setting.channels)?;
+        let dial = Dial::new(connect, url, setting.channels.clone())?;
         let report = run::run(arguments, setting, &dial).map_err(|error| failed(url, &error))?;
         print(arguments, &report, reports.is_empty());
         reports.push(report);
@@ -93,7 +93,7 @@ fn run_two(
     connect: &ConnectArguments,
     urls: [&Url; 2],
 ) -> Outcome {
-    let [first, second] = urls.map(|url| Dial::new(connect, url, setting.channels));
+    let [first, second] = urls.map(|url| Dial::new(connect, url, setting.channels.clone()));
     let (first, second) = (first?, second?);
     let mut rounds = Vec::new();
     for _ in 0..arguments.rounds {
@@ -132,19 +132,19 @@ fn print(arguments: &Arguments, report: &Report, is_first: bool) {
 
 /// Every depth and number of channels up to the largest, in powers of two.
 fn steps(largest: &Setting) -> Vec<Setting> {
-    let channels = match largest.channels {
-        Channels::Auto => vec![Channels::Auto],
-        Channels::Exactly(most) => powers(most).into_iter().map(Channels::Exactly).collect(),
+    let channels = match &largest.channels {
+        named @ (Channels::Auto | Channels::Over(_)) => vec![named.clone()],
+        Channels::Exactly(most) => powers(*most).into_iter().map(Channels::Exactly).collect(),
     };
     let depths = powers(largest.depth);
     let pairs = channels.into_iter().flat_map(|channels| {
         let depths = depths.iter();
-        depths.map(move |depth| (channels, *depth))
+        depths.map(move |depth| (channels.clone(), *depth))
     });
     let settings = pairs.map(|(channels, depth)| Setting {
         depth,
         channels,
-        ..*largest
+        io_size: largest.io_size,
     });
     settings.collect()
 }

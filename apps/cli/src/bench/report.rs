@@ -22,6 +22,8 @@ pub(crate) struct Report {
     pub(crate) depth: usize,
     /// Channels of each session.
     pub(crate) channels: usize,
+    /// The transport of each channel of the first session.
+    pub(crate) transports: Vec<String>,
     /// Sessions.
     pub(crate) connections: usize,
     /// Bytes of all files that the run goes over.
@@ -150,9 +152,9 @@ impl Report {
     }
 
     /// The names of the columns of [`Self::csv`].
-    pub(crate) const CSV_HEADER: &'static str = "workload,url,io_size,depth,channels,connections,\
-        working_set,seconds,ops,bytes,gb_per_second,ops_per_second,p50_us,p90_us,p99_us,p99_9_us,\
-        max_us,client_cpu_s,server_cpu_s";
+    pub(crate) const CSV_HEADER: &'static str = "workload,url,io_size,depth,channels,transports,\
+        connections,working_set,seconds,ops,bytes,gb_per_second,ops_per_second,p50_us,p90_us,\
+        p99_us,p99_9_us,max_us,client_cpu_s,server_cpu_s";
 
     /// One line of values.
     pub(crate) fn csv(&self) -> String {
@@ -162,12 +164,13 @@ impl Report {
             .map(|cpu| cpu.to_string())
             .unwrap_or_default();
         format!(
-            "{},\"{}\",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{server}",
+            "{},\"{}\",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{server}",
             self.workload,
             self.url.replace('"', "\"\""),
             self.io_size,
             self.depth,
             self.channels,
+            self.transports.join("+"),
             self.connections,
             self.working_set,
             self.seconds,
@@ -218,6 +221,7 @@ pub(crate) fn example() -> Report {
         io_size: 1 << 20,
         depth: 16,
         channels: 1,
+        transports: vec!["tcp".into()],
         connections: 2,
         working_set: 3 << 29,
         seconds: 2.0,

@@ -55,6 +55,7 @@ pub(crate) fn run(arguments: &Arguments, setting: &Setting, dial: &Dial) -> Resu
         },
         depth: setting.depth,
         channels: info.channels.len(),
+        transports: transports(&info),
         connections: usize::from(arguments.connections),
         working_set: stage.working_set,
         seconds,
@@ -73,17 +74,35 @@ fn session_line(info: &SessionInfo) -> String {
         (_, true, _) => format!("signed with {:?}", info.signing_algorithm),
         _ => "in the clear".to_owned(),
     };
-    let mut transports: Vec<&str> = info
-        .channels
-        .iter()
-        .map(|channel| channel.transport.name())
-        .collect();
-    transports.dedup();
     format!(
         "{:?}, {protection}, over {}",
         info.dialect,
-        transports.join(" and ")
+        counted(&transports(info))
     )
+}
+
+/// The transport of each channel.
+fn transports(info: &SessionInfo) -> Vec<String> {
+    let channels = info.channels.iter();
+    channels
+        .map(|channel| channel.transport.name().to_owned())
+        .collect()
+}
+
+/// `tcp`, `3 x quic and tcp`.
+fn counted(transports: &[String]) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for name in transports {
+        match counts.iter_mut().find(|(known, _)| known == name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((name, 1)),
+        }
+    }
+    let texts = counts.into_iter().map(|(name, count)| match count {
+        1 => name.to_owned(),
+        _ => format!("{count} x {name}"),
+    });
+    texts.collect::<Vec<_>>().join(" and ")
 }
 
 /// All sessions at once, and the line that shows how they do.
@@ -287,5 +306,20 @@ impl Player<'_> {
         let share = self.dial.share().await?;
         share.session().close().await?;
         Ok(started.elapsed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_are_counted_by_transport() {
+        let names = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(counted(&names(&["tcp"])), "tcp");
+        assert_eq!(
+            counted(&names(&["tcp", "quic", "quic"])),
+            "tcp and 2 x quic"
+        );
     }
 }
