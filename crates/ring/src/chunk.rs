@@ -5,20 +5,17 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use io_uring::IoUring;
-use io_uring::types::BufRingEntry;
 
 use crate::config::PoolConfig;
 use crate::memory::Mapping;
 use crate::op::Completion;
+use crate::provided::{ENTRIES_MAX, Provided};
 
-/// The one group of provided buffers of a ring.
+/// The group of provided buffers that streams receive into.
 pub(crate) const GROUP: u16 = 0;
-/// Most entries of a ring of provided buffers. io_uring_register_buf_ring(3).
-const CHUNKS_MAX: u16 = 1 << 15;
 
 /// All receive chunks of a runtime.
 ///
@@ -28,9 +25,8 @@ pub(crate) struct Chunks {
     memory: Mapping,
     count: u16,
     chunk_bytes: usize,
-    /// The ring shared with the kernel: entries, and a tail that only we write.
-    ring: Option<Mapping>,
-    tail: Cell<u16>,
+    /// The ring shared with the kernel.
+    ring: Option<Provided>,
     free: RefCell<Vec<u16>>,
     out: Cell<usize>,
     waiters: RefCell<Vec<Waker>>,
@@ -44,12 +40,14 @@ impl Chunks {
             count.is_power_of_two(),
             "the number of chunks is a power of two"
         );
-        assert!(count <= CHUNKS_MAX, "the number of chunks is at most 32768");
+        assert!(count <= ENTRIES_MAX, "the number of chunks is at most 32768");
         assert!(chunk_bytes > 0, "a chunk holds something");
         assert_eq!(chunk_bytes % 4096, 0, "a chunk is made of whole pages");
         let memory = Mapping::new(usize::from(count) * chunk_bytes)?;
         let entries = match ring {
-            Some(ring) => Some(register(ring, count)?),
+            // SAFETY: the driver, which owns a reference to the chunks, unregisters the group
+            // before it lets go (uring.rs).
+            Some(ring) => Some(unsafe { Provided::register(ring, count, GROUP) }?),
             None => None,
         };
         let chunks = Self {
@@ -57,7 +55,6 @@ impl Chunks {
             count,
             chunk_bytes,
             ring: entries,
-            tail: Cell::new(0),
             free: RefCell::default(),
             out: Cell::new(usize::from(count)),
             waiters: RefCell::default(),
@@ -125,7 +122,9 @@ impl Chunks {
         assert!(id < self.count, "a chunk id lies in its group");
         assert!(self.out.get() > 0, "only what is out comes back");
         match &self.ring {
-            Some(ring) => self.provide(ring, id),
+            // SAFETY: the chunk was out, so that it is not in the ring, and its memory lives as
+            // long as the ring; from here on nobody but the kernel touches it.
+            Some(ring) => unsafe { ring.provide(id, self.start(id), self.chunk_bytes) },
             None => self.free.borrow_mut().push(id),
         }
         self.out.set(self.out.get() - 1);
@@ -150,41 +149,9 @@ impl Chunks {
         self.out.get()
     }
 
-    fn provide(&self, ring: &Mapping, id: u16) {
-        let (tail, mask) = (self.tail.get(), self.count - 1);
-        let base = ring.start().cast::<BufRingEntry>();
-        // SAFETY: the masked tail is below `count`, and the mapping holds `count` entries.
-        let slot = unsafe { base.add(usize::from(tail & mask)) };
-        // SAFETY: the kernel only reads entries between its head and our tail. At most `count`
-        // chunks exist and this one was out, so the slot at the tail is not among them; the
-        // memory was zeroed, which is a valid entry. This thread makes no other reference to it.
-        let entry = unsafe { &mut *slot.as_ptr() };
-        entry.set_addr(self.start(id).as_ptr() as u64);
-        entry.set_len(u32::try_from(self.chunk_bytes).expect("a chunk is small"));
-        entry.set_bid(id);
-        self.tail.set(tail.wrapping_add(1));
-        // SAFETY: `base` is the page-aligned start of the registered, zeroed ring.
-        let shared = unsafe { BufRingEntry::tail(base.as_ptr()) };
-        // SAFETY: the tail is a properly aligned u16 in memory that `ring` keeps mapped; the
-        // kernel only reads it, and no Rust reference to it lives now.
-        let shared = unsafe { AtomicU16::from_ptr(shared.cast_mut()) };
-        // Release: the kernel sees the entry before it sees the tail that covers it.
-        shared.store(self.tail.get(), Ordering::Release);
-    }
-
     fn start(&self, id: u16) -> NonNull<u8> {
         self.memory.at(usize::from(id) * self.chunk_bytes)
     }
-}
-
-fn register(ring: &IoUring, count: u16) -> io::Result<Mapping> {
-    let entries = Mapping::new(usize::from(count) * size_of::<BufRingEntry>())?;
-    let address = entries.start().as_ptr() as u64;
-    let submitter = ring.submitter();
-    // SAFETY: the mapping holds `count` zeroed entries. `Chunks` owns it, and the uring driver,
-    // which owns a reference to `Chunks`, unregisters the group before it lets go (uring.rs).
-    unsafe { submitter.register_buf_ring_with_flags(address, count, GROUP, 0) }?;
-    Ok(entries)
 }
 
 /// Bytes received from a stream. Dereferences to `[u8]`; an empty chunk means end of stream.
@@ -202,8 +169,20 @@ pub struct Chunk {
 enum Home {
     /// In the group of the runtime.
     Group(Rc<Chunks>, u16),
-    /// In a copy, made because the group was exhausted.
+    /// In a copy, made because the group was exhausted, or where they do not come from a socket.
     Heap(Box<[u8]>),
+}
+
+impl From<Vec<u8>> for Chunk {
+    /// Bytes of a transport that is not a socket of this crate's. Exact vectors are not copied.
+    fn from(bytes: Vec<u8>) -> Self {
+        let end = bytes.len();
+        Self {
+            home: Home::Heap(bytes.into_boxed_slice()),
+            start: 0,
+            end,
+        }
+    }
 }
 
 impl Chunk {

@@ -15,6 +15,7 @@
 //! |---|---|
 //! | [`Runtime`], [`Handle`], [`JoinHandle`] | executor: spawn, sleep, timeout, blocking |
 //! | [`Listener`], [`Stream`], [`Chunk`], [`Part`] | TCP |
+//! | [`Udp`], [`Datagrams`], [`Outgoing`] | UDP, many datagrams at once |
 //! | [`Pool`], [`Buffer`] | large, registered, bounded memory |
 //! | [`Region`], [`Source`], [`lend`] | memory of others, received into and sent from |
 //! | [`File`] | positioned reads and writes, fsync |
@@ -35,6 +36,7 @@ mod memory;
 mod op;
 mod pool;
 mod probe;
+mod provided;
 mod recv;
 mod region;
 mod remote;
@@ -46,6 +48,7 @@ mod sys;
 mod task;
 mod time;
 mod turn;
+mod udp;
 mod uring;
 
 pub use chunk::Chunk;
@@ -62,3 +65,4 @@ pub use signal::{Either, Signal, either};
 pub use stream::Stream;
 pub use task::{JoinError, JoinHandle};
 pub use time::{Elapsed, Sleep};
+pub use udp::{DATAGRAMS_BYTES_MAX, Datagrams, Outgoing, Udp, UdpBuffers, steer};

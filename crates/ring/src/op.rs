@@ -1,7 +1,7 @@
 //! Operations under way in the ring: what they own, what they have reported.
 
 use std::collections::VecDeque;
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use crate::region::Region;
 use crate::remote::Remote;
 use crate::send::Gather;
 use crate::sys::RawAddress;
+use crate::udp::{Arrivals, Parcel};
 
 /// User data of completions that only end a sleep.
 pub(crate) const WAKE: u64 = u64::MAX;
@@ -23,7 +24,7 @@ pub(crate) const EVENTFD: u64 = u64::MAX - 2;
 
 /// Unread completions of a multishot operation after which it is stopped until somebody reads:
 /// one peer must not take all receive chunks of a worker, nor all its descriptors.
-pub(crate) const UNREAD_MAX: usize = 16;
+const UNREAD_MAX: usize = 16;
 
 /// What the kernel works on. It lives in the operation until the last completion.
 #[expect(
@@ -45,6 +46,10 @@ pub(crate) enum Hold {
     File(File, Buffer),
     /// A sync of a file.
     Sync(File),
+    /// A multishot receive of datagrams; the kernel reads the header in the arrivals.
+    Datagrams(Rc<UdpSocket>, Rc<Arrivals>),
+    /// A send of datagrams; all that the kernel reads is in the box.
+    SendTo(Rc<UdpSocket>, Box<Parcel>),
     /// A message to another ring; both keep the target's descriptor meaningful.
     Message(Arc<Remote>, Arc<OwnedFd>),
 }
@@ -115,6 +120,12 @@ impl Op {
     /// The completions that wait to be taken.
     pub(crate) fn unread_mut(&mut self) -> impl Iterator<Item = &mut Completion> {
         self.first.iter_mut().chain(self.more.iter_mut())
+    }
+
+    /// Whether so many completions wait that the operation is to be stopped. Datagrams have memory
+    /// of their own, of which there is little, and always a reader.
+    pub(crate) fn is_flooded(&self) -> bool {
+        self.unread() >= UNREAD_MAX && !matches!(self.hold, Hold::Datagrams(..))
     }
 
     /// How many completions wait to be taken.

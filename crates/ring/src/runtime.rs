@@ -1,6 +1,6 @@
 //! The executor of one worker thread, and the handle to it.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -21,6 +21,7 @@ use crate::remote::{Header, Remote};
 use crate::task::{self, JoinHandle, MAIN, Tasks};
 use crate::time::{self, Elapsed, Sleep, Timers};
 use crate::turn::Backend;
+use crate::udp::Arrivals;
 use crate::uring::Uring;
 
 /// Everything of a runtime; reached through handles.
@@ -34,6 +35,9 @@ pub(crate) struct Inner {
     pub(crate) blocking: Blocking,
     pub(crate) stats: Rc<Cell<Stats>>,
     report: IoReport,
+    /// Memory for datagrams, once there is a socket for them. After `backend`: a ring forgets it
+    /// before it goes.
+    arrivals: OnceCell<Rc<Arrivals>>,
 }
 
 impl Inner {
@@ -51,7 +55,23 @@ impl Inner {
             blocking: Blocking::new(config.blocking_threads),
             stats,
             report,
+            arrivals: OnceCell::new(),
         })
+    }
+
+    /// Memory for datagrams.
+    pub(crate) fn arrivals(&self) -> io::Result<Rc<Arrivals>> {
+        if let Some(arrivals) = self.arrivals.get() {
+            return Ok(Rc::clone(arrivals));
+        }
+        let arrivals = match self.uring() {
+            // SAFETY: asked for where there is none yet; `self` keeps it and drops the driver
+            // first.
+            Some(uring) => unsafe { uring.new_arrivals() }?,
+            // SAFETY: without a ring nothing is registered.
+            None => unsafe { Arrivals::new(None) }?,
+        };
+        Ok(Rc::clone(self.arrivals.get_or_init(|| Rc::new(arrivals))))
     }
 
     /// The ring, if there is one.

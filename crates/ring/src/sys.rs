@@ -290,7 +290,8 @@ pub(crate) fn set_v6_only(fd: BorrowedFd<'_>) -> io::Result<()> {
     set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)
 }
 
-fn set_option(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
+/// Sets an integer option.
+pub(crate) fn set_option(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
     let length = size_of::<i32>() as libc::socklen_t;
     let value = (&raw const value).cast();
     // SAFETY: `value` points at a live i32 parameter and `length` is its size.

@@ -15,10 +15,11 @@ use slab::Slab;
 use crate::chunk::{Chunks, GROUP};
 use crate::config::Stats;
 use crate::memory::Mapping;
-use crate::op::{Completion, EVENTFD, Hold, IGNORE, Op, UNREAD_MAX, WAKE};
+use crate::op::{Completion, EVENTFD, Hold, IGNORE, Op, WAKE};
 use crate::pool::SLOTS_MAX;
 use crate::remote::{self, Remote};
 use crate::turn::{Wait, count};
+use crate::udp::{self, Arrivals};
 
 /// The driver. It belongs to one thread.
 pub(crate) struct Uring {
@@ -28,6 +29,8 @@ pub(crate) struct Uring {
     /// Free slots in the table of fixed buffers.
     slots: RefCell<Vec<u16>>,
     is_closed: Cell<bool>,
+    /// Whether there is memory for datagrams.
+    has_arrivals: Cell<bool>,
     stats: Rc<Cell<Stats>>,
     remote: Arc<Remote>,
     ring: RefCell<IoUring>,
@@ -60,6 +63,7 @@ impl Uring {
             batch: RefCell::default(),
             slots: RefCell::new(slots),
             is_closed: Cell::new(false),
+            has_arrivals: Cell::new(false),
             stats,
             remote,
             ring: RefCell::new(ring),
@@ -168,6 +172,10 @@ impl Uring {
             result.is_ok(),
             "the group of provided buffers was registered: {result:?}"
         );
+        if self.has_arrivals.get() {
+            let result = ring.submitter().unregister_buf_ring(udp::GROUP);
+            assert!(result.is_ok(), "the group was registered: {result:?}");
+        }
         let _ = ring.submitter().unregister_buffers();
         self.slots.borrow_mut().clear();
     }
@@ -212,6 +220,21 @@ impl Uring {
             "a registered slot can be emptied: {result:?}"
         );
         self.slots.borrow_mut().push(slot);
+    }
+
+    /// Registers memory for datagrams.
+    ///
+    /// # Safety
+    ///
+    /// It is asked for once, and the result lives as long as the driver, or longer.
+    pub(crate) unsafe fn new_arrivals(&self) -> io::Result<Arrivals> {
+        if self.is_closed.get() {
+            return Err(io::Error::from_raw_os_error(libc::ECANCELED));
+        }
+        // SAFETY: `close` unregisters the group, and the driver is not dropped without it.
+        let arrivals = unsafe { Arrivals::new(Some(&self.ring.borrow())) }?;
+        self.has_arrivals.set(true);
+        Ok(arrivals)
     }
 
     /// Registers the calling thread's credentials.
@@ -302,6 +325,9 @@ impl Uring {
     /// stopped at `UNREAD_MAX`, so a stream keeps little more than that.
     fn spill(&self) {
         for (_, op) in self.ops.borrow_mut().iter_mut() {
+            if matches!(op.hold, Hold::Datagrams(..)) {
+                continue;
+            }
             op.unread_mut()
                 .for_each(|completion| self.chunks.spill(completion));
         }
@@ -309,12 +335,14 @@ impl Uring {
 
     fn complete(&self, key: usize, entry: &cqueue::Entry) {
         let chunk = cqueue::buffer_select(entry.flags());
-        chunk.into_iter().for_each(|_| self.chunks.note_taken());
         let completion = Completion::new(entry.result(), chunk);
         let mut ops = self.ops.borrow_mut();
         let op = ops
             .get_mut(key)
             .expect("a completion belongs to an operation");
+        if chunk.is_some() && !matches!(op.hold, Hold::Datagrams(..)) {
+            self.chunks.note_taken();
+        }
         op.is_finished = !cqueue::more(entry.flags());
         if op.is_orphan {
             self.dispose(&op.hold, &completion);
@@ -324,7 +352,7 @@ impl Uring {
         }
         op.push(completion);
         let waker = op.waker.take();
-        let is_flooded = op.unread() >= UNREAD_MAX;
+        let is_flooded = op.is_flooded();
         drop(ops);
         if is_flooded {
             self.cancel(key);
@@ -334,10 +362,11 @@ impl Uring {
 
     /// Undoes a completion that nobody takes.
     fn dispose(&self, hold: &Hold, completion: &Completion) {
-        completion
-            .chunk
-            .into_iter()
-            .for_each(|id| self.chunks.give_back(id));
+        match (completion.chunk, hold) {
+            (Some(id), Hold::Datagrams(_, arrivals)) => arrivals.give_back(id),
+            (Some(id), _) => self.chunks.give_back(id),
+            (None, _) => {}
+        }
         match hold {
             Hold::Accept(_) if completion.result >= 0 => {
                 drop(crate::sys::own_from_completion(completion.result));

@@ -93,6 +93,10 @@ over_both_drivers! {
     bulk: segments_of_any_size_arrive_whole, chunks_and_buffers_interleave,
         many_parts_are_sent_in_order, held_chunks_stop_the_stream_until_one_returns,
         a_silent_reader_leaves_chunks_to_others;
+    datagrams: batches_arrive_as_they_were_cut, datagrams_outlive_their_batch,
+        addresses_and_marks_come_along, the_sixth_version_does_the_same,
+        a_dropped_receive_loses_no_datagram, a_flood_is_received_as_far_as_there_is_room,
+        sockets_of_one_port_share_by_connection;
     drops: a_dropped_recv_loses_nothing, a_dropped_recv_into_tears_the_stream,
         memory_of_others_outlives_a_dropped_receive, memory_of_others_outlives_a_dropped_send,
         a_dropped_send_breaks_the_stream, a_dropped_accept_is_harmless;

@@ -1,6 +1,7 @@
 //! The scenarios, by what they are about.
 
 pub(crate) mod bulk;
+pub(crate) mod datagrams;
 pub(crate) mod drops;
 pub(crate) mod executor;
 pub(crate) mod files;

@@ -1,0 +1,224 @@
+//! UDP: many datagrams for one system call, both ways.
+//!
+//! The kernel gathers datagrams of one peer that arrive together (UDP_GRO) and takes a batch for one
+//! peer to be cut where it leaves (UDP_SEGMENT). So a socket gives and takes batches: up to 64 KiB
+//! of datagrams of one size, of which the last may be shorter.
+//!
+//! With io_uring one multishot operation receives into memory that is handed over as it is. With
+//! epoll each batch costs a call. Sends are tried at once, and go to the ring only where the socket
+//! is full: see send.rs.
+
+mod arrivals;
+mod control;
+mod outgoing;
+mod steer;
+mod sys;
+
+use std::cell::Cell;
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::BytesMut;
+use io_uring::{opcode, types};
+
+pub(crate) use arrivals::{Arrivals, GROUP};
+pub use outgoing::Outgoing;
+pub(crate) use outgoing::Parcel;
+pub use steer::steer;
+
+use crate::epoll::Direction;
+use crate::op::Hold;
+use crate::runtime::Handle;
+use crate::turn::count;
+
+/// The most bytes of one send: what the length of an IPv4 packet leaves beside both headers. A
+/// batch of more is refused by the kernel, whatever the size of its datagrams.
+pub const DATAGRAMS_BYTES_MAX: usize = 65_535 - 20 - 8;
+/// The most datagrams of one send. Linux: UDP_MAX_SEGMENTS, which older kernels have as 64.
+const SEGMENTS_MAX: usize = 64;
+
+/// Datagrams of one peer that arrived together.
+#[derive(Debug)]
+pub struct Datagrams {
+    /// Their bytes, one after the other.
+    pub bytes: BytesMut,
+    /// Bytes of each but the last, which may have fewer.
+    pub segment: usize,
+    /// Who sent them.
+    pub peer: SocketAddr,
+    /// The address that they were sent to.
+    pub local: Option<IpAddr>,
+    /// The two bits of explicit congestion notification. RFC 3168 5
+    pub ecn: u8,
+}
+
+/// Bytes that the kernel keeps for a socket.
+#[derive(Clone, Copy, Debug)]
+pub struct UdpBuffers {
+    /// Received, not yet read.
+    pub receive_bytes: usize,
+    /// Sent, not yet gone.
+    pub send_bytes: usize,
+}
+
+/// A UDP socket of this thread. Clones refer to the same socket.
+#[derive(Clone)]
+pub struct Udp {
+    shared: Rc<Shared>,
+}
+
+struct Shared {
+    handle: Handle,
+    socket: Rc<UdpSocket>,
+    local: SocketAddr,
+    arrivals: Rc<Arrivals>,
+    /// The multishot receive that is armed (io_uring).
+    operation: Cell<Option<usize>>,
+    /// The token of the socket (epoll).
+    source: Option<usize>,
+    /// The most datagrams of one send: 1 where the kernel has refused to cut batches.
+    segments: Cell<usize>,
+}
+
+impl Udp {
+    /// Takes over a bound socket. Its datagrams are never fragmented.
+    ///
+    /// # Errors
+    /// The kernel lacks what UDP needs here.
+    pub fn new(handle: &Handle, socket: UdpSocket, buffers: UdpBuffers) -> io::Result<Self> {
+        let local = socket.local_addr()?;
+        sys::prepare(&socket, local.is_ipv4(), buffers)?;
+        if handle.inner().epoll().is_some() {
+            socket.set_nonblocking(true)?;
+        }
+        let source = match handle.inner().epoll() {
+            Some(epoll) => Some(epoll.add(socket.as_fd())?),
+            None => None,
+        };
+        let shared = Shared {
+            handle: handle.clone(),
+            socket: Rc::new(socket),
+            local,
+            arrivals: handle.inner().arrivals()?,
+            operation: Cell::new(None),
+            source,
+            segments: Cell::new(SEGMENTS_MAX),
+        };
+        Ok(Self {
+            shared: Rc::new(shared),
+        })
+    }
+
+    /// The address that the socket is bound to.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.shared.local
+    }
+
+    /// The most datagrams of `bytes` bytes each that one send takes.
+    #[must_use]
+    pub fn segments(&self, bytes: usize) -> usize {
+        let fitting = DATAGRAMS_BYTES_MAX / bytes.max(1);
+        fitting.clamp(1, self.shared.segments.get())
+    }
+
+    /// The next datagrams. A socket that is connected reports here that nobody listens there.
+    ///
+    /// # Errors
+    /// What the kernel heard about datagrams that were sent, or the runtime has ended.
+    pub async fn recv(&self) -> io::Result<Datagrams> {
+        poll_fn(|context| self.poll_recv(context)).await
+    }
+
+    /// `recv` for hand-written futures.
+    pub fn poll_recv(&self, context: &mut Context<'_>) -> Poll<io::Result<Datagrams>> {
+        match self.shared.source {
+            None => self.shared.poll_uring(context),
+            Some(token) => self.shared.poll_epoll(token, context),
+        }
+    }
+}
+
+impl Shared {
+    fn poll_uring(&self, context: &mut Context<'_>) -> Poll<io::Result<Datagrams>> {
+        let uring = self.handle.inner().uring();
+        let uring = uring.expect("the driver does not change");
+        loop {
+            if self.operation.get().is_none() && uring.is_closed() {
+                return Poll::Ready(Err(io::Error::from_raw_os_error(libc::ECANCELED)));
+            }
+            let key = self.operation.get().unwrap_or_else(|| self.arm());
+            let (completion, hold) = ready!(uring.poll(key, context));
+            if hold.is_some() {
+                self.operation.set(None);
+            }
+            let Ok(length) = usize::try_from(completion.result) else {
+                match -completion.result {
+                    // All memory was out, or a signal came: it is armed again.
+                    libc::ENOBUFS | libc::ECANCELED | libc::EINTR | libc::EAGAIN => continue,
+                    errno => return Poll::Ready(Err(io::Error::from_raw_os_error(errno))),
+                }
+            };
+            let id = completion.chunk.expect("received data is in a buffer");
+            // What is not whole is lost, as datagrams may be.
+            if let Some(datagrams) = self.arrivals.received(id, length) {
+                return Poll::Ready(Ok(datagrams));
+            }
+        }
+    }
+
+    fn arm(&self) -> usize {
+        let uring = self.handle.inner().uring();
+        let uring = uring.expect("the driver does not change");
+        let fd = types::Fd(self.socket.as_raw_fd());
+        let entry = opcode::RecvMsgMulti::new(fd, self.arrivals.header(), GROUP).build();
+        let hold = Hold::Datagrams(Rc::clone(&self.socket), Rc::clone(&self.arrivals));
+        // SAFETY: the entry points at the header in the arrivals, which the hold owns a reference
+        // to, as it owns the socket; the kernel picks memory from their group.
+        let key = unsafe { uring.submit(entry, hold) };
+        self.operation.set(Some(key));
+        key
+    }
+
+    fn poll_epoll(&self, token: usize, context: &mut Context<'_>) -> Poll<io::Result<Datagrams>> {
+        let epoll = self.handle.inner().epoll().expect("a token is epoll's");
+        loop {
+            ready!(epoll.poll_ready(token, Direction::Read, context));
+            count(&self.handle.inner().stats, |stats| stats.inline_calls += 1);
+            match self.arrivals.receive(self.socket.as_fd()) {
+                Ok(Some(datagrams)) => return Poll::Ready(Ok(datagrams)),
+                Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    epoll.clear_ready(token, Direction::Read);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let inner = self.handle.inner();
+        if let (Some(key), Some(uring)) = (self.operation.get(), inner.uring()) {
+            uring.abandon(key);
+        }
+        if let (Some(token), Some(epoll)) = (self.source, inner.epoll()) {
+            epoll.remove(token, self.socket.as_fd());
+        }
+    }
+}
+
+impl fmt::Debug for Udp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Udp")
+            .field("local", &self.shared.local)
+            .finish_non_exhaustive()
+    }
+}

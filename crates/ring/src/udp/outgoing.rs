@@ -1,0 +1,133 @@
+//! Sending datagrams: at once, or with the ring where the socket is full.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd};
+use std::rc::Rc;
+
+use io_uring::{opcode, types};
+
+use super::control::Control;
+use super::{Udp, sys};
+use crate::epoll::Direction;
+use crate::op::Hold;
+use crate::sys::RawAddress;
+use crate::turn::count;
+
+/// Where datagrams go, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing {
+    /// Bytes of each datagram but the last; `None` for one datagram.
+    pub segment: Option<usize>,
+    /// Who gets them.
+    pub peer: SocketAddr,
+    /// The address that they come from, where the socket has several.
+    pub local: Option<IpAddr>,
+    /// The two bits of explicit congestion notification.
+    pub ecn: u8,
+}
+
+/// What a send in the ring works on, at a fixed address in its box.
+pub(crate) struct Parcel {
+    bytes: Vec<u8>,
+    address: RawAddress,
+    control: Control,
+    iovec: libc::iovec,
+    message: libc::msghdr,
+}
+
+impl Udp {
+    /// Sends without waiting. What the network refuses is lost, as datagrams may be.
+    ///
+    /// # Errors
+    /// `WouldBlock`: the socket is full.
+    pub fn try_send(&self, bytes: &[u8], outgoing: &Outgoing) -> io::Result<()> {
+        match self.try_batch(bytes, outgoing) {
+            Err(error) if outgoing.segment.is_some() && is_no_offload(&error) => {
+                if self.shared.segments.replace(1) > 1 {
+                    tracing::info!(%error, "datagrams are sent one by one");
+                }
+                let segment = outgoing.segment.unwrap_or(bytes.len());
+                let single = Outgoing {
+                    segment: None,
+                    ..*outgoing
+                };
+                // A rest that finds the socket full is lost: the next batch is no batch any more.
+                let mut datagrams = bytes.chunks(segment.max(1));
+                datagrams.try_for_each(|datagram| self.try_batch(datagram, &single))
+            }
+            result => result,
+        }
+    }
+
+    fn try_batch(&self, bytes: &[u8], outgoing: &Outgoing) -> io::Result<()> {
+        let shared = &*self.shared;
+        let address = RawAddress::new(&outgoing.peer);
+        let control = self.control(outgoing);
+        loop {
+            count(&shared.handle.inner().stats, |stats| stats.inline_calls += 1);
+            match sys::send_message(shared.socket.as_fd(), bytes, &address, &control) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
+                Err(error) if is_no_offload(&error) && outgoing.segment.is_some() => {
+                    return Err(error);
+                }
+                Err(error) => {
+                    tracing::trace!(%error, peer = %outgoing.peer, "datagrams are lost");
+                    return Ok(());
+                }
+                Ok(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// Sends when the socket has room again, and gives the memory back.
+    pub async fn send(&self, bytes: Vec<u8>, outgoing: Outgoing) -> Vec<u8> {
+        let shared = &*self.shared;
+        if let Some(token) = shared.source {
+            let epoll = shared.handle.inner().epoll().expect("a token is epoll's");
+            while self.try_send(&bytes, &outgoing).is_err() {
+                epoll.clear_ready(token, Direction::Write);
+                shared.handle.ready(token, Direction::Write).await;
+            }
+            return bytes;
+        }
+        if self.try_send(&bytes, &outgoing).is_ok() {
+            return bytes;
+        }
+        let parcel = self.parcel(bytes, &outgoing);
+        let fd = types::Fd(shared.socket.as_raw_fd());
+        let entry = opcode::SendMsg::new(fd, &raw const parcel.message).build();
+        let hold = Hold::SendTo(Rc::clone(&shared.socket), parcel);
+        // SAFETY: the entry points at the header in the box, and that at the address, the iovec
+        // and the control messages beside it and at the bytes of the vector. None of it moves
+        // with the hold, which owns it all and is not looked into until it comes back.
+        match unsafe { shared.handle.operate(entry, hold) }.await {
+            (_, Hold::SendTo(_, parcel)) => parcel.bytes,
+            _ => unreachable!("an operation gives back what it was given"),
+        }
+    }
+
+    fn control(&self, outgoing: &Outgoing) -> Control {
+        let segment = outgoing.segment.and_then(|bytes| u16::try_from(bytes).ok());
+        let is_ipv4 = self.shared.local.is_ipv4();
+        Control::new(is_ipv4, segment, outgoing.local, outgoing.ecn)
+    }
+
+    fn parcel(&self, bytes: Vec<u8>, outgoing: &Outgoing) -> Box<Parcel> {
+        let mut parcel = Box::new(Parcel {
+            address: RawAddress::new(&outgoing.peer),
+            control: self.control(outgoing),
+            iovec: sys::iovec(&bytes),
+            message: crate::sys::message(&[]),
+            bytes,
+        });
+        parcel.message = sys::message_to(&parcel.iovec, &parcel.address, &parcel.control);
+        parcel
+    }
+}
+
+/// The kernel, or a network card, cannot cut batches. Linux: EIO, or EINVAL from old drivers.
+fn is_no_offload(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL))
+}
