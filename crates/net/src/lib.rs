@@ -9,6 +9,7 @@ mod endpoint;
 mod framing;
 mod nbt;
 mod outbox;
+pub mod quic;
 mod stream;
 mod tcp;
 

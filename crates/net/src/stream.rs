@@ -10,12 +10,17 @@ use std::ops::Range;
 
 use ring::{Buffer, Chunk, Part, Region};
 
+use crate::quic;
+
 /// A connection that is ready for frames. Clones refer to the same connection, so that one task
 /// can receive while another sends.
 #[derive(Clone, Debug)]
 pub enum Stream {
     /// A socket: direct TCP and the NetBIOS session service.
     Socket(ring::Stream),
+    /// The one stream of a QUIC connection.
+    #[expect(private_interfaces, reason = "it is made by this crate only")]
+    Quic(quic::Stream),
 }
 
 impl From<ring::Stream> for Stream {
@@ -33,6 +38,7 @@ impl Stream {
     pub async fn recv(&self) -> io::Result<Chunk> {
         match self {
             Self::Socket(stream) => stream.recv().await,
+            Self::Quic(stream) => stream.recv().await,
         }
     }
 
@@ -41,6 +47,7 @@ impl Stream {
     pub async fn recv_into(&self, buffer: Buffer, range: Range<usize>) -> (io::Result<()>, Buffer) {
         match self {
             Self::Socket(stream) => stream.recv_into(buffer, range).await,
+            Self::Quic(stream) => stream.recv_into(buffer, range).await,
         }
     }
 
@@ -52,6 +59,7 @@ impl Stream {
     ) -> (io::Result<()>, Region) {
         match self {
             Self::Socket(stream) => stream.recv_into_region(region, range).await,
+            Self::Quic(stream) => stream.recv_into_region(region, range).await,
         }
     }
 
@@ -60,6 +68,7 @@ impl Stream {
     pub async fn send(&self, parts: Vec<Part>) -> (io::Result<()>, Vec<Part>) {
         match self {
             Self::Socket(stream) => stream.send(parts).await,
+            Self::Quic(stream) => stream.send(parts).await,
         }
     }
 
@@ -70,6 +79,10 @@ impl Stream {
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         match self {
             Self::Socket(stream) => stream.shutdown(how),
+            Self::Quic(stream) => {
+                stream.shutdown(how);
+                Ok(())
+            }
         }
     }
 
@@ -80,6 +93,7 @@ impl Stream {
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Socket(stream) => stream.peer_addr(),
+            Self::Quic(stream) => Ok(stream.peer_addr()),
         }
     }
 
@@ -90,6 +104,7 @@ impl Stream {
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Socket(stream) => stream.local_addr(),
+            Self::Quic(stream) => stream.local_addr(),
         }
     }
 }

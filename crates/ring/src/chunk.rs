@@ -40,7 +40,10 @@ impl Chunks {
             count.is_power_of_two(),
             "the number of chunks is a power of two"
         );
-        assert!(count <= ENTRIES_MAX, "the number of chunks is at most 32768");
+        assert!(
+            count <= ENTRIES_MAX,
+            "the number of chunks is at most 32768"
+        );
         assert!(chunk_bytes > 0, "a chunk holds something");
         assert_eq!(chunk_bytes % 4096, 0, "a chunk is made of whole pages");
         let memory = Mapping::new(usize::from(count) * chunk_bytes)?;
@@ -95,7 +98,7 @@ impl Chunks {
         if let Some(bytes) = completion.spilled {
             let end = bytes.len();
             return Some(Chunk {
-                home: Home::Heap(bytes),
+                home: Home::Heap(bytes.into_vec()),
                 start: 0,
                 end,
             });
@@ -170,15 +173,15 @@ enum Home {
     /// In the group of the runtime.
     Group(Rc<Chunks>, u16),
     /// In a copy, made because the group was exhausted, or where they do not come from a socket.
-    Heap(Box<[u8]>),
+    Heap(Vec<u8>),
 }
 
 impl From<Vec<u8>> for Chunk {
-    /// Bytes of a transport that is not a socket of this crate's. Exact vectors are not copied.
+    /// Bytes of a transport that is not a socket of this crate's.
     fn from(bytes: Vec<u8>) -> Self {
         let end = bytes.len();
         Self {
-            home: Home::Heap(bytes.into_boxed_slice()),
+            home: Home::Heap(bytes),
             start: 0,
             end,
         }
@@ -189,7 +192,7 @@ impl Chunk {
     /// The chunk that stands for end of stream.
     pub(crate) fn end_of_stream() -> Self {
         Self {
-            home: Home::Heap(Box::default()),
+            home: Home::Heap(Vec::new()),
             start: 0,
             end: 0,
         }

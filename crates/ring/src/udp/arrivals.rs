@@ -68,7 +68,10 @@ impl Arrivals {
             header,
         };
         if arrivals.ring.is_some() {
-            arrivals.slots.borrow_mut().resize_with(COUNT.into(), || None);
+            arrivals
+                .slots
+                .borrow_mut()
+                .resize_with(COUNT.into(), || None);
             (0..COUNT).for_each(|id| arrivals.provide(id, fresh()));
         }
         Ok(arrivals)

@@ -57,7 +57,9 @@ impl Meta {
                 self.local = octets.map(|octets| IpAddr::from(*octets));
             }
             (libc::SOL_UDP, libc::UDP_GRO) => {
-                let size = value.first_chunk::<4>().map(|bytes| i32::from_ne_bytes(*bytes));
+                let size = value
+                    .first_chunk::<4>()
+                    .map(|bytes| i32::from_ne_bytes(*bytes));
                 self.segment = size.and_then(|size| usize::try_from(size).ok());
             }
             _ => {}

@@ -65,7 +65,9 @@ impl Udp {
         let address = RawAddress::new(&outgoing.peer);
         let control = self.control(outgoing);
         loop {
-            count(&shared.handle.inner().stats, |stats| stats.inline_calls += 1);
+            count(&shared.handle.inner().stats, |stats| {
+                stats.inline_calls += 1
+            });
             match sys::send_message(shared.socket.as_fd(), bytes, &address, &control) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),

@@ -7,14 +7,15 @@ use std::os::fd::AsFd;
 use super::sys;
 
 /// Has the kernel choose among the `count` sockets that share the address of `socket`
-/// (SO_REUSEPORT), in the order in which they were bound: the first byte of the connection's
-/// identifier, modulo their number. RFC 8999 5.1 and 5.2 fix where it is for every version: behind
+/// (SO_REUSEPORT), in the order in which they were bound: the first two bytes of the
+/// connection's identifier, modulo their number. RFC 8999 5.1 and 5.2 fix where it is for every version: behind
 /// the length that follows the version in a long header, at once in a short one.
 ///
 /// # Errors
 /// The kernel has no such programs, or the socket is no member of a group.
 pub fn steer(socket: &UdpSocket, count: u32) -> io::Result<()> {
     let load_byte = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
+    let load_two = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;
     let jump_if_set = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
     let jump = (libc::BPF_JMP | libc::BPF_JA) as u16;
     let modulo = (libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K) as u16;
@@ -23,9 +24,9 @@ pub fn steer(socket: &UdpSocket, count: u32) -> io::Result<()> {
     let program = [
         step(load_byte, 0, 0, 0),
         step(jump_if_set, 0, 2, 0x80),
-        step(load_byte, 0, 0, 6),
+        step(load_two, 0, 0, 6),
         step(jump, 0, 0, 1),
-        step(load_byte, 0, 0, 1),
+        step(load_two, 0, 0, 1),
         step(modulo, 0, 0, count.max(1)),
         step(result, 0, 0, 0),
     ];

@@ -145,10 +145,7 @@ pub(super) fn send_message(
 }
 
 /// Has a program choose among the sockets that share the address of `fd`.
-pub(super) fn attach_to_group(
-    fd: BorrowedFd<'_>,
-    program: &[libc::sock_filter],
-) -> io::Result<()> {
+pub(super) fn attach_to_group(fd: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: u16::try_from(program.len()).expect("a program is short"),
         filter: program.as_ptr().cast_mut(),

@@ -162,7 +162,9 @@ pub(crate) async fn a_flood_is_received_as_far_as_there_is_room(handle: Handle) 
         sender.send(bytes, outgoing).await;
     }
     let received = receive(&receiver, 500).await;
-    let expected: Vec<_> = (0..500_u32).map(|round| round.to_le_bytes().to_vec()).collect();
+    let expected: Vec<_> = (0..500_u32)
+        .map(|round| round.to_le_bytes().to_vec())
+        .collect();
     assert_eq!(received, expected);
 }
 
@@ -174,9 +176,9 @@ pub(crate) async fn sockets_of_one_port_share_by_connection(handle: Handle) {
     for first in 0..12_u8 {
         // Another port each time, which the kernel's own hash would spread.
         let sender = local(&handle);
-        let short = [0x40, first, 1, 2, 3, 4, 5, 6, 7];
-        let long = [0xC0, 0, 0, 0, 1, 8, first, 9, 9, 9, 9, 9, 9, 9];
-        let chosen = &sockets[usize::from(first % 3)];
+        let short = [0x40, 1, first, 2, 3, 4, 5, 6, 7];
+        let long = [0xC0, 0, 0, 0, 1, 8, 1, first, 9, 9, 9, 9, 9, 9];
+        let chosen = &sockets[(256 + usize::from(first)) % 3];
         for datagram in [&short[..], &long[..]] {
             sender.try_send(datagram, &to(chosen, None)).expect("room");
             let datagrams = chosen.recv().await.expect("recv");

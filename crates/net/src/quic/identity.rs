@@ -1,0 +1,95 @@
+//! Identifiers of connections: random, but for which worker has the connection.
+//!
+//! The first two bytes, modulo the number of workers, are the worker's number: the kernel reads it
+//! (`ring::steer`) and gives each datagram to the worker that knows the connection. An observer
+//! learns how many workers there are, and nothing that links two identifiers.
+
+use std::time::Duration;
+
+use quinn_proto::{ConnectionId, ConnectionIdGenerator};
+
+/// Bytes of an identifier.
+const LENGTH: usize = 8;
+/// Bytes of the longest identifier. RFC 9000 17.2
+const LENGTH_MAX: usize = 20;
+
+/// Makes identifiers of one worker.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity {
+    pub(crate) worker: u16,
+    /// At least 1, and more than `worker`.
+    pub(crate) workers: u16,
+}
+
+impl ConnectionIdGenerator for Identity {
+    fn generate_cid(&mut self) -> ConnectionId {
+        let mut bytes = [0; LENGTH];
+        getrandom::fill(&mut bytes).expect("the kernel has random bytes");
+        let random = u16::from_be_bytes([bytes[0], bytes[1]]);
+        // The last, incomplete run of numbers is not used.
+        let runs = u16::MAX / self.workers;
+        let number = (random % runs) * self.workers + self.worker;
+        bytes[..2].copy_from_slice(&number.to_be_bytes());
+        ConnectionId::new(&bytes)
+    }
+
+    fn cid_len(&self) -> usize {
+        LENGTH
+    }
+
+    fn cid_lifetime(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// The identifier that a client made up for its first packets, if `datagram` starts with one of
+/// them. RFC 9000 17.2.2
+pub(crate) fn first_identifier(datagram: &[u8]) -> Option<ConnectionId> {
+    /// Long header, fixed bit or not, type Initial.
+    const IS_INITIAL: (u8, u8) = (0xB0, 0x80);
+    const VERSION_1: [u8; 4] = [0, 0, 0, 1];
+    let (first, rest) = datagram.split_first()?;
+    let (version, rest) = rest.split_first_chunk::<4>()?;
+    let (length, rest) = rest.split_first()?;
+    let is_initial = first & IS_INITIAL.0 == IS_INITIAL.1 && *version == VERSION_1;
+    let length = usize::from(*length);
+    if !is_initial || length > LENGTH_MAX {
+        return None;
+    }
+    rest.get(..length).map(ConnectionId::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identifier_leads_to_its_worker() {
+        for workers in [1, 2, 3, 7, 64, 1024] {
+            for worker in [0, workers / 2, workers - 1] {
+                let mut identity = Identity { worker, workers };
+                for _ in 0..50 {
+                    let id = identity.generate_cid();
+                    assert_eq!(id.len(), LENGTH);
+                    assert_eq!(u16::from_be_bytes([id[0], id[1]]) % workers, worker);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_first_packets_have_a_first_identifier() {
+        let initial = [0xC3, 0, 0, 0, 1, 3, 7, 8, 9, 0, 0, 0];
+        assert_eq!(first_identifier(&initial).as_deref(), Some(&[7, 8, 9][..]));
+        for end in 0..9 {
+            assert_eq!(first_identifier(&initial[..end]), None);
+        }
+        let handshake = [0xE3, 0, 0, 0, 1, 3, 7, 8, 9, 0, 0, 0];
+        let short = [0x43, 0, 0, 0, 1, 3, 7, 8, 9, 0, 0, 0];
+        let other = [0xC3, 0, 0, 0, 2, 3, 7, 8, 9, 0, 0, 0];
+        let long = [0xC3, 0, 0, 0, 1, 21, 7, 8, 9, 0, 0, 0];
+        for bytes in [handshake, short, other, long] {
+            assert_eq!(first_identifier(&bytes), None);
+        }
+    }
+}

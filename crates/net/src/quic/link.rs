@@ -1,0 +1,433 @@
+//! One connection: what quinn-proto makes of it, and who waits for it.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::SocketAddr;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use quinn_proto::crypto::rustls::HandshakeData;
+use quinn_proto::{
+    ConnectionError, ConnectionEvent, ConnectionHandle, Dir, EndpointEvent, Event, ReadError,
+    ReadableError, StreamEvent, StreamId, VarInt, WriteError,
+};
+
+use super::ALPN;
+use super::endpoint::Endpoint;
+
+/// Batches that one connection sends before others have their turn.
+const BATCHES_PER_TURN: usize = 8;
+/// How long a connection that this side has ended may take to deliver what was sent.
+const LINGER: Duration = Duration::from_secs(3);
+/// What a connection is closed with when all is well.
+const NO_ERROR: VarInt = VarInt::from_u32(0);
+
+/// A connection.
+pub(crate) struct Link {
+    endpoint: Weak<Endpoint>,
+    key: ConnectionHandle,
+    peer: SocketAddr,
+    state: RefCell<State>,
+    /// It is among those that will be driven.
+    pub(crate) is_stirred: Cell<bool>,
+}
+
+struct State {
+    connection: quinn_proto::Connection,
+    /// The one stream, once it is there.
+    stream: Option<StreamId>,
+    /// Why no more is to be had from it.
+    end: Option<End>,
+    /// Ends the connection once all that was sent has arrived, or then.
+    linger: Option<Instant>,
+    /// When the endpoint will look at the timers.
+    armed: Option<Instant>,
+    opener: Option<Waker>,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+/// How a connection ended.
+#[derive(Clone, Debug)]
+pub(crate) enum End {
+    /// One side has closed it.
+    Closed,
+    /// It is lost.
+    Lost(io::ErrorKind, String),
+}
+
+impl End {
+    pub(crate) fn error(&self) -> io::Error {
+        match self {
+            Self::Closed => io::ErrorKind::ConnectionAborted.into(),
+            Self::Lost(kind, reason) => io::Error::new(*kind, reason.clone()),
+        }
+    }
+}
+
+impl State {
+    fn wake_all(&mut self) {
+        let wakers = [&mut self.opener, &mut self.reader, &mut self.writer];
+        let wakers = wakers.into_iter().filter_map(Option::take);
+        wakers.for_each(Waker::wake);
+    }
+
+    fn end(&mut self, end: End) {
+        self.end.get_or_insert(end);
+        self.wake_all();
+    }
+}
+
+impl Link {
+    pub(crate) fn new(
+        endpoint: &Rc<Endpoint>,
+        key: ConnectionHandle,
+        connection: quinn_proto::Connection,
+    ) -> Self {
+        let peer = connection.remote_address();
+        let state = State {
+            connection,
+            stream: None,
+            end: None,
+            linger: None,
+            armed: None,
+            opener: None,
+            reader: None,
+            writer: None,
+        };
+        Self {
+            endpoint: Rc::downgrade(endpoint),
+            key,
+            peer,
+            state: RefCell::new(state),
+            is_stirred: Cell::new(false),
+        }
+    }
+
+    pub(crate) fn peer_addr(&self) -> SocketAddr {
+        self.peer
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        let endpoint = self.endpoint.upgrade();
+        let endpoint = endpoint.ok_or(io::ErrorKind::NotConnected)?;
+        let mut local = endpoint.local_addr();
+        if let Some(ip) = self.state.borrow().connection.local_ip() {
+            local.set_ip(ip);
+        }
+        Ok(local)
+    }
+
+    /// Takes in what the endpoint has for it.
+    pub(crate) fn take(&self, event: ConnectionEvent) {
+        self.state.borrow_mut().connection.handle_event(event);
+    }
+
+    /// Its time has come, or it has moved.
+    pub(crate) fn expire(&self, now: Instant) {
+        let mut state = self.state.borrow_mut();
+        state.armed = None;
+        state.connection.handle_timeout(now);
+        if state.linger.is_some_and(|linger| linger <= now) {
+            state.linger = None;
+            state.connection.close(now, NO_ERROR, Bytes::new());
+        }
+    }
+
+    /// Has it driven soon.
+    fn stir(self: &Rc<Self>) {
+        if let Some(endpoint) = self.endpoint.upgrade() {
+            endpoint.stir(self);
+        }
+    }
+
+    /// Hears what happened, sends what there is to send, and sets the timer.
+    pub(crate) fn drive(self: &Rc<Self>, now: Instant) {
+        let Some(endpoint) = self.endpoint.upgrade() else {
+            return;
+        };
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        self.hear(state, now);
+        let is_more = send(&endpoint, state, now);
+        self.hear(state, now);
+        if self.tell(&endpoint, state) {
+            let armed = state.armed.take();
+            return endpoint.remove(self.key, armed);
+        }
+        let wanted = [state.connection.poll_timeout(), state.linger];
+        if let Some(wanted) = wanted.into_iter().flatten().min() {
+            state.armed = Some(endpoint.arm(self.key, state.armed, wanted));
+        }
+        if is_more {
+            endpoint.stir(self);
+        }
+    }
+
+    /// Takes what quinn-proto says has happened.
+    fn hear(&self, state: &mut State, now: Instant) {
+        while let Some(event) = state.connection.poll() {
+            match event {
+                Event::Connected => self.connected(state, now),
+                Event::ConnectionLost { reason } => self.lost(state, reason),
+                Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
+                    let opened = state.connection.streams().accept(Dir::Bi);
+                    if state.stream.is_none() {
+                        state.stream = opened;
+                    }
+                    state.opener.take().into_iter().for_each(Waker::wake);
+                }
+                Event::Stream(StreamEvent::Readable { .. }) => {
+                    state.reader.take().into_iter().for_each(Waker::wake);
+                }
+                Event::Stream(StreamEvent::Writable { .. }) => {
+                    state.writer.take().into_iter().for_each(Waker::wake);
+                }
+                // All that was sent has arrived: nothing keeps a connection that is to end.
+                Event::Stream(StreamEvent::Finished { .. }) if state.linger.is_some() => {
+                    state.linger = None;
+                    state.connection.close(now, NO_ERROR, Bytes::new());
+                }
+                Event::Stream(StreamEvent::Stopped { .. }) => {
+                    state.writer.take().into_iter().for_each(Waker::wake);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn connected(&self, state: &mut State, now: Instant) {
+        let data = state.connection.crypto_session().handshake_data();
+        let data = data.and_then(|data| data.downcast::<HandshakeData>().ok());
+        let protocol = data.and_then(|data| data.protocol);
+        if protocol.as_deref() != Some(ALPN) {
+            // TLS itself refuses those who name others; this is who names none.
+            tracing::warn!(peer = %self.peer, "disconnecting: the peer does not speak SMB");
+            let reason = Bytes::from_static(b"the protocol is smb");
+            state.connection.close(now, NO_ERROR, reason);
+            let reason = "the peer does not speak SMB".to_owned();
+            return state.end(End::Lost(io::ErrorKind::InvalidData, reason));
+        }
+        if state.connection.side().is_client() {
+            state.stream = state.connection.streams().open(Dir::Bi);
+            state.opener.take().into_iter().for_each(Waker::wake);
+        }
+    }
+
+    fn lost(&self, state: &mut State, reason: ConnectionError) {
+        let end = match reason {
+            ConnectionError::ApplicationClosed(_) | ConnectionError::LocallyClosed => End::Closed,
+            ConnectionError::TransportError(error) => {
+                tracing::warn!(peer = %self.peer, %error, "disconnecting: QUIC's rules");
+                End::Lost(io::ErrorKind::InvalidData, error.to_string())
+            }
+            reason => {
+                tracing::debug!(peer = %self.peer, %reason, "QUIC connection lost");
+                let text = reason.to_string();
+                End::Lost(io::Error::from(reason).kind(), text)
+            }
+        };
+        state.end(end);
+    }
+
+    /// Tells the endpoint what it must know; `true`: the connection has ended for good.
+    fn tell(&self, endpoint: &Endpoint, state: &mut State) -> bool {
+        while let Some(event) = state.connection.poll_endpoint_events() {
+            let is_drained = event.is_drained();
+            let mut proto = endpoint.proto.borrow_mut();
+            let answer = proto.handle_event(self.key, event);
+            drop(proto);
+            if let Some(answer) = answer {
+                state.connection.handle_event(answer);
+            }
+            if is_drained {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Ready when the stream is there. `Err`: it never will be.
+    pub(crate) fn poll_opened(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = self.state.borrow_mut();
+        if let Some(end) = &state.end {
+            return Poll::Ready(Err(end.error()));
+        }
+        if state.stream.is_some() {
+            return Poll::Ready(Ok(()));
+        }
+        state.opener = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    /// Reads at most `most` bytes that are there, in order, and gives them to `take`. 0: the peer
+    /// has finished.
+    pub(crate) fn poll_read(
+        self: &Rc<Self>,
+        context: &mut Context<'_>,
+        most: usize,
+        mut take: impl FnMut(&[u8]),
+    ) -> Poll<Result<usize, End>> {
+        let mut state = self.state.borrow_mut();
+        let Some(stream) = state.stream else {
+            return Poll::Ready(Err(End::Closed));
+        };
+        let mut recv = state.connection.recv_stream(stream);
+        let mut chunks = match recv.read(true) {
+            Ok(chunks) => chunks,
+            // It was read to its end before.
+            Err(ReadableError::ClosedStream) => return Poll::Ready(Ok(0)),
+            Err(ReadableError::IllegalOrderedRead) => unreachable!("every read is ordered"),
+        };
+        let mut done = 0;
+        let mut is_reset = false;
+        let is_over = loop {
+            if done == most {
+                break false;
+            }
+            match chunks.next(most - done) {
+                Ok(Some(chunk)) => {
+                    take(&chunk.bytes);
+                    done += chunk.bytes.len();
+                }
+                Ok(None) => break true,
+                Err(ReadError::Blocked) => break false,
+                Err(ReadError::Reset(_)) => {
+                    is_reset = true;
+                    break true;
+                }
+            }
+        };
+        let must_send = chunks.finalize().should_transmit();
+        let result = if done > 0 || is_over && !is_reset {
+            Poll::Ready(Ok(done))
+        } else if is_reset {
+            let reason = "the stream was reset".to_owned();
+            Poll::Ready(Err(End::Lost(io::ErrorKind::ConnectionReset, reason)))
+        } else if let Some(end) = &state.end {
+            Poll::Ready(Err(end.clone()))
+        } else {
+            state.reader = Some(context.waker().clone());
+            Poll::Pending
+        };
+        drop(state);
+        if must_send {
+            self.stir();
+        }
+        result
+    }
+
+    /// Writes what there is room for.
+    pub(crate) fn poll_write(
+        &self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut state = self.state.borrow_mut();
+        if let Some(end) = &state.end {
+            return Poll::Ready(Err(end.error()));
+        }
+        let stream = state.stream.ok_or(io::ErrorKind::NotConnected)?;
+        match state.connection.send_stream(stream).write(bytes) {
+            Ok(count) => Poll::Ready(Ok(count)),
+            Err(WriteError::Blocked) => {
+                state.writer = Some(context.waker().clone());
+                Poll::Pending
+            }
+            Err(error @ (WriteError::Stopped(_) | WriteError::ClosedStream)) => {
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::BrokenPipe, error)))
+            }
+        }
+    }
+
+    /// Sends what was written, as far as it may now.
+    pub(crate) fn flush(self: &Rc<Self>) {
+        match self.endpoint.upgrade() {
+            Some(endpoint) if endpoint.can_send() => self.drive(Instant::now()),
+            Some(endpoint) => endpoint.stir(self),
+            None => {}
+        }
+    }
+
+    /// Ends what this side sends; `true`: and the connection, once all of it has arrived.
+    pub(crate) fn finish_stream(self: &Rc<Self>, and_connection: bool) {
+        let now = Instant::now();
+        let mut state = self.state.borrow_mut();
+        if let Some(stream) = state.stream {
+            // It may be finished already.
+            let _ = state.connection.send_stream(stream).finish();
+        }
+        if and_connection && state.end.is_none() {
+            if state.stream.is_some() && !state.connection.is_handshaking() {
+                state.linger = Some(now + LINGER);
+            } else {
+                state.connection.close(now, NO_ERROR, Bytes::new());
+            }
+            state.end(End::Closed);
+        }
+        drop(state);
+        self.flush();
+    }
+
+    /// Ends the connection once all that was sent has arrived.
+    pub(crate) fn finish(self: &Rc<Self>) {
+        self.finish_stream(true);
+    }
+
+    /// Tells the peer that this is the end, and forgets the connection at once. What was sent and
+    /// lost stays so.
+    pub(crate) fn cut(&self) {
+        let now = Instant::now();
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        state.end(End::Closed);
+        let Some(endpoint) = self.endpoint.upgrade() else {
+            return;
+        };
+        if state.connection.is_drained() {
+            return;
+        }
+        state.connection.close(now, NO_ERROR, Bytes::new());
+        if endpoint.can_send() {
+            let mtu = usize::from(state.connection.current_mtu());
+            let segments = endpoint.socket.segments(mtu);
+            endpoint.transmit(|packets| state.connection.poll_transmit(now, segments, packets));
+        }
+        let mut proto = endpoint.proto.borrow_mut();
+        let _ = proto.handle_event(self.key, EndpointEvent::drained());
+        drop(proto);
+        let armed = state.armed.take();
+        endpoint.remove(self.key, armed);
+    }
+
+    /// The network says that the peer is not there. Believed only of one that never answered.
+    pub(crate) fn unreachable(&self, error: &io::Error) {
+        if self.state.borrow().connection.is_handshaking() {
+            self.fail(error);
+        }
+    }
+
+    /// Nothing will come any more.
+    pub(crate) fn fail(&self, error: &io::Error) {
+        let end = End::Lost(error.kind(), error.to_string());
+        self.state.borrow_mut().end(end);
+    }
+}
+
+/// Sends what there is, for a while; `true`: there may be more.
+fn send(endpoint: &Endpoint, state: &mut State, now: Instant) -> bool {
+    for _ in 0..BATCHES_PER_TURN {
+        if !endpoint.can_send() {
+            return true;
+        }
+        let connection = &mut state.connection;
+        let segments = endpoint.socket.segments(connection.current_mtu().into());
+        let write = |packets: &mut Vec<u8>| connection.poll_transmit(now, segments, packets);
+        if endpoint.transmit(write).is_none() {
+            return false;
+        }
+    }
+    true
+}

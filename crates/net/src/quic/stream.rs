@@ -1,0 +1,189 @@
+//! The one stream of a connection, as frames move on it.
+
+use std::cell::Cell;
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::net::{Shutdown, SocketAddr};
+use std::ops::Range;
+use std::rc::Rc;
+
+use ring::{Buffer, Chunk, Part, Region};
+
+use super::link::{End, Link};
+
+/// Bytes of a chunk: what small messages need; the rest of a large one is read to where it belongs.
+const CHUNK_BYTES: usize = 16 << 10;
+
+/// A stream. Clones refer to the same one; when the last is gone, the connection ends.
+#[derive(Clone)]
+pub(crate) struct Stream {
+    shared: Rc<Shared>,
+}
+
+struct Shared {
+    link: Rc<Link>,
+    /// A receive into memory of others was dropped midway: its bytes are lost.
+    is_torn: Cell<bool>,
+    /// A send is under way, or was dropped before its end: no other may follow.
+    is_sending: Cell<bool>,
+}
+
+impl Stream {
+    pub(crate) fn new(link: Rc<Link>) -> Self {
+        Self {
+            shared: Rc::new(Shared {
+                link,
+                is_torn: Cell::new(false),
+                is_sending: Cell::new(false),
+            }),
+        }
+    }
+
+    /// As [`crate::Stream::recv`].
+    pub(crate) async fn recv(&self) -> io::Result<Chunk> {
+        self.shared.check()?;
+        let mut bytes = Vec::new();
+        let link = &self.shared.link;
+        let read = poll_fn(|context| {
+            link.poll_read(context, CHUNK_BYTES, |part| {
+                if bytes.is_empty() {
+                    bytes.reserve(CHUNK_BYTES);
+                }
+                bytes.extend_from_slice(part);
+            })
+        });
+        match read.await {
+            Ok(_) | Err(End::Closed) => Ok(Chunk::from(bytes)),
+            Err(end) => Err(end.error()),
+        }
+    }
+
+    /// As [`crate::Stream::recv_into`].
+    pub(crate) async fn recv_into(
+        &self,
+        buffer: Buffer,
+        range: Range<usize>,
+    ) -> (io::Result<()>, Buffer) {
+        let (result, region) = self.recv_into_region(buffer.into(), range).await;
+        let buffer = region.into_buffer();
+        (result, buffer.expect("the region was made of a buffer"))
+    }
+
+    /// As [`crate::Stream::recv_into_region`].
+    pub(crate) async fn recv_into_region(
+        &self,
+        mut region: Region,
+        range: Range<usize>,
+    ) -> (io::Result<()>, Region) {
+        let result = self.fill(&mut region[range]).await;
+        (result, region)
+    }
+
+    async fn fill(&self, mut left: &mut [u8]) -> io::Result<()> {
+        self.shared.check()?;
+        let torn = Mark::set(&self.shared.is_torn);
+        while !left.is_empty() {
+            let most = left.len();
+            let mut done = 0;
+            let read = poll_fn(|context| {
+                self.shared.link.poll_read(context, most, |part| {
+                    left[done..done + part.len()].copy_from_slice(part);
+                    done += part.len();
+                })
+            });
+            match read.await {
+                Ok(0) | Err(End::Closed) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(end) => return Err(end.error()),
+                Ok(count) => left = &mut left[count..],
+            }
+        }
+        torn.clear();
+        Ok(())
+    }
+
+    /// As [`crate::Stream::send`].
+    pub(crate) async fn send(&self, parts: Vec<Part>) -> (io::Result<()>, Vec<Part>) {
+        if self.shared.is_sending.get() {
+            return (Err(io::ErrorKind::BrokenPipe.into()), parts);
+        }
+        let sending = Mark::set(&self.shared.is_sending);
+        for part in &parts {
+            if let Err(error) = self.write(part.bytes()).await {
+                return (Err(error), parts);
+            }
+        }
+        sending.clear();
+        self.shared.link.flush();
+        (Ok(()), parts)
+    }
+
+    async fn write(&self, mut bytes: &[u8]) -> io::Result<()> {
+        let link = &self.shared.link;
+        while !bytes.is_empty() {
+            let write = poll_fn(|context| {
+                let written = link.poll_write(context, bytes);
+                if written.is_pending() {
+                    link.flush();
+                }
+                written
+            });
+            let count = write.await?;
+            bytes = &bytes[count..];
+        }
+        Ok(())
+    }
+
+    pub(crate) fn shutdown(&self, how: Shutdown) {
+        match how {
+            Shutdown::Write => self.shared.link.finish_stream(false),
+            // Who reads no more has no use for the connection.
+            Shutdown::Read | Shutdown::Both => self.shared.link.finish(),
+        }
+    }
+
+    pub(crate) fn peer_addr(&self) -> SocketAddr {
+        self.shared.link.peer_addr()
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.shared.link.local_addr()
+    }
+}
+
+impl Shared {
+    fn check(&self) -> io::Result<()> {
+        if self.is_torn.get() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.link.finish();
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream")
+            .field("peer", &self.peer_addr())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A mark that stays where its future is dropped midway.
+struct Mark<'a>(&'a Cell<bool>);
+
+impl<'a> Mark<'a> {
+    fn set(mark: &'a Cell<bool>) -> Self {
+        mark.set(true);
+        Self(mark)
+    }
+
+    fn clear(self) {
+        self.0.set(false);
+    }
+}
