@@ -12,6 +12,7 @@ mod outbox;
 pub mod quic;
 mod stream;
 mod tcp;
+pub mod tls;
 
 pub use endpoint::{ENDPOINTS_MAX, Endpoint, EndpointError, Endpoints, Transport};
 pub use framing::{FrameError, Framing, Next, PREFIX_LEN};

@@ -1,0 +1,108 @@
+//! SHA-256 of a certificate: the name that nobody else can have.
+
+use std::fmt;
+use std::str::FromStr;
+
+use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
+
+/// SHA-256 of a certificate's DER form. Displayed it is pairs of hexadecimal digits with colons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint([u8; SHA256_OUTPUT_LEN]);
+
+impl Fingerprint {
+    /// Of a certificate in DER.
+    pub fn of(certificate: &[u8]) -> Self {
+        let hash = digest(&SHA256, certificate);
+        let bytes = hash.as_ref().try_into();
+        Self(bytes.expect("SHA-256 has 32 bytes"))
+    }
+}
+
+/// What is wrong with a text that should be a fingerprint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FingerprintError {
+    /// So many digits, and not 64.
+    Length(usize),
+    /// This is no digit.
+    NotADigit(char),
+}
+
+impl fmt::Display for FingerprintError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length(found) => write!(
+                f,
+                "a SHA-256 fingerprint has 64 hexadecimal digits, and this {found}"
+            ),
+            Self::NotADigit(found) => write!(f, "`{found}` is no hexadecimal digit"),
+        }
+    }
+}
+
+impl std::error::Error for FingerprintError {}
+
+impl FromStr for Fingerprint {
+    type Err = FingerprintError;
+
+    /// Hexadecimal digits in either case; colons and spaces between them mean nothing.
+    fn from_str(text: &str) -> Result<Self, FingerprintError> {
+        let mut digits = Vec::with_capacity(2 * SHA256_OUTPUT_LEN);
+        for letter in text
+            .trim()
+            .chars()
+            .filter(|letter| !":- ".contains(*letter))
+        {
+            let digit = letter.to_digit(16);
+            let digit = digit.ok_or(FingerprintError::NotADigit(letter))?;
+            digits.push(u8::try_from(digit).expect("a digit is below 16"));
+        }
+        let pairs: Vec<u8> = digits
+            .chunks_exact(2)
+            .map(|pair| pair[0] << 4 | pair[1])
+            .collect();
+        match pairs.try_into() {
+            Ok(bytes) if digits.len() == 2 * SHA256_OUTPUT_LEN => Ok(Self(bytes)),
+            _ => Err(FingerprintError::Length(digits.len())),
+        }
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, byte) in self.0.iter().enumerate() {
+            let colon = if index == 0 { "" } else { ":" };
+            write!(f, "{colon}{byte:02X}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of no bytes at all. FIPS 180-4
+    const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+    #[test]
+    fn it_is_read_with_and_without_colons() {
+        let plain: Fingerprint = EMPTY.parse().expect("a fingerprint");
+        assert_eq!(plain, Fingerprint::of(b""));
+        let shown = plain.to_string();
+        assert!(
+            shown.starts_with("E3:B0:C4:42:") && shown.ends_with(":55"),
+            "{shown}"
+        );
+        assert_eq!(shown.parse(), Ok(plain));
+        assert_eq!(shown.replace(':', " ").parse(), Ok(plain));
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        let parse = |text: &str| text.parse::<Fingerprint>().expect_err("no fingerprint");
+        assert_eq!(parse("e3:b0"), FingerprintError::Length(4));
+        assert_eq!(parse(&EMPTY[1..]), FingerprintError::Length(63));
+        assert_eq!(parse(&format!("{EMPTY}00")), FingerprintError::Length(66));
+        assert_eq!(parse("xyz"), FingerprintError::NotADigit('x'));
+    }
+}

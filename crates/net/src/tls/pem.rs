@@ -1,0 +1,119 @@
+//! Certificates and keys in PEM files.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::InconsistentKeys;
+use rustls::pki_types::pem::{self, PemObject as _};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use tracing::warn;
+use x509_parser::time::ASN1Time;
+
+use super::certificate::parsed;
+use super::{Error, provider};
+
+/// Bytes of a file: more than all authorities of the world have.
+const MAX_BYTES: u64 = 16 << 20;
+/// Who should not read a key: everybody but its owner and group; who should not write it: the
+/// group neither.
+const LOOSE_MODE: u32 = 0o027;
+
+/// A certificate and its key. Both may be in one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The chain: the certificate first, then those that vouch for it, without the root.
+    pub certificate: PathBuf,
+    /// The private key: PKCS#8, SEC1 or PKCS#1, not encrypted.
+    pub key: PathBuf,
+}
+
+impl CertificateFiles {
+    /// Reads both, and sees whether they belong together.
+    pub(super) fn load(&self) -> Result<Arc<CertifiedKey>, Error> {
+        let chain = certificates(&self.certificate)?;
+        warn_of_dates(&self.certificate, &chain);
+        let key = key(&self.key)?;
+        let key = CertifiedKey::from_der(chain, key, &provider());
+        key.map(Arc::new).map_err(|error| match error {
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => Error::KeyMismatch {
+                certificate: self.certificate.clone(),
+                key: self.key.clone(),
+            },
+            error => Error::BadKey(self.key.clone(), error.to_string()),
+        })
+    }
+}
+
+/// All certificates of a file, each of which makes sense, and at least one.
+pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let bytes = read(path)?;
+    let mut found = Vec::new();
+    for certificate in CertificateDer::pem_slice_iter(&bytes) {
+        let certificate = certificate.map_err(|error| not_pem(path, &error))?;
+        parsed(&certificate)
+            .map_err(|why| Error::BadCertificate(path.to_owned(), found.len() + 1, why))?;
+        found.push(certificate);
+    }
+    if found.is_empty() {
+        return Err(Error::NoCertificate(path.to_owned()));
+    }
+    Ok(found)
+}
+
+/// The first key of a file. Warns when others may read it.
+fn key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
+    let bytes = read(path)?;
+    warn_of_mode(path);
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| match error {
+        pem::Error::NoItemsFound => Error::NoKey(path.to_owned()),
+        error => not_pem(path, &error),
+    })
+}
+
+fn not_pem(path: &Path, error: &pem::Error) -> Error {
+    Error::NotPem(path.to_owned(), error.to_string())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|error| Error::read(path, error))?;
+    file.take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Error::read(path, error))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Error::TooLarge(path.to_owned()));
+    }
+    Ok(bytes)
+}
+
+fn warn_of_mode(path: &Path) {
+    let Ok(metadata) = std::fs::metadata(path) else {
+        return;
+    };
+    let mode = metadata.mode() & 0o7777;
+    if mode & LOOSE_MODE != 0 {
+        let file = path.display();
+        warn!(%file, mode = format_args!("{mode:04o}"), "others may use this private key: chmod 600 it");
+    }
+}
+
+/// A certificate that clients will not accept is used all the same: some do not look.
+fn warn_of_dates(path: &Path, chain: &[CertificateDer<'_>]) {
+    let file = path.display();
+    let now = ASN1Time::now();
+    for (index, certificate) in chain.iter().enumerate() {
+        let Ok(certificate) = parsed(certificate) else {
+            continue;
+        };
+        let (number, validity) = (index + 1, certificate.validity());
+        if validity.not_after < now {
+            warn!(%file, number, not_after = %validity.not_after, "a certificate has expired");
+        } else if validity.not_before > now {
+            warn!(%file, number, not_before = %validity.not_before, "a certificate is not valid yet");
+        }
+    }
+}

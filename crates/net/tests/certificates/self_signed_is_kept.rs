@@ -1,0 +1,92 @@
+//! Where nobody made a certificate the server makes one, once.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+
+use smbeam_net::tls::{
+    CertificateSource, Client, ClientCertificates, ClientSettings, Server, ServerSettings, Trust,
+};
+
+use crate::pki::Folder;
+use crate::wire::shake;
+
+fn settings(folder: &Folder, names: &[&str]) -> ServerSettings {
+    ServerSettings {
+        certificate: CertificateSource::SelfSigned {
+            folder: folder.path("state/smbeam"),
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+        },
+        clients: ClientCertificates::default(),
+    }
+}
+
+fn start(folder: &Folder, names: &[&str]) -> Arc<Server> {
+    Server::new(&settings(folder, names)).expect("a server")
+}
+
+#[test]
+fn it_is_made_once_and_kept() {
+    let folder = Folder::new();
+    let first = start(&folder, &["nas", "nas.example"]);
+    assert!(first.is_self_signed());
+    let path = folder.path("state/smbeam/quic-self-signed.pem");
+    let text = fs::read(&path).expect("a file");
+    assert_eq!(
+        fs::metadata(&path).expect("a file").permissions().mode() & 0o777,
+        0o600
+    );
+    let parent = folder.path("state/smbeam");
+    assert_eq!(
+        fs::metadata(&parent)
+            .expect("a folder")
+            .permissions()
+            .mode()
+            & 0o777,
+        0o700
+    );
+    // Other names, and the same certificate: clients have pinned it.
+    let second = start(&folder, &["nas", "other.example"]);
+    assert_eq!(first.fingerprint(), second.fingerprint());
+    assert_eq!(fs::read(&path).expect("a file"), text);
+    assert_eq!(
+        fs::read_dir(&parent).expect("a folder").count(),
+        1,
+        "no drafts are left"
+    );
+}
+
+#[test]
+fn each_server_has_its_own() {
+    let (one, other) = (Folder::new(), Folder::new());
+    let (one, other) = (start(&one, &["nas"]), start(&other, &["nas"]));
+    assert_ne!(one.fingerprint(), other.fingerprint());
+}
+
+#[test]
+fn it_is_good_for_its_names_and_by_its_fingerprint() {
+    let folder = Folder::new();
+    let server = start(&folder, &["nas", "nas.example", "192.0.2.7", "not a name"]);
+    let path = folder.path("state/smbeam/quic-self-signed.pem");
+    let client = |trust: Trust, name: &str| {
+        let settings = ClientSettings {
+            trust,
+            allow_address: true,
+            identity: None,
+        };
+        let client = Client::new(&settings, name).expect("a client");
+        shake(&server, &client, name)
+    };
+    for name in ["nas", "nas.example", "192.0.2.7"] {
+        client(Trust::File(path.clone()), name).assert_good();
+    }
+    assert!(client(Trust::File(path), "other.example").client.is_err());
+    client(Trust::Pinned(vec![server.fingerprint()]), "other.example").assert_good();
+}
+
+#[test]
+fn a_check_makes_nothing() {
+    let folder = Folder::new();
+    settings(&folder, &["nas"]).check().expect("good settings");
+    assert!(!folder.path("state").exists());
+}
