@@ -9,7 +9,7 @@ use auth::{Account, Users};
 use clap::Args;
 use net::{Endpoint, Endpoints, Transport};
 use server::config::{Config, ServerSection, ShareSection};
-use server::{Listening, Realms, Server};
+use server::{Listening, Realms, Server, Shown};
 use tracing::info;
 
 use crate::stop::Stop;
@@ -200,6 +200,14 @@ fn serve(
     let server = Server::start(config, realms)?;
     for Listening { address, transport } in server.listening() {
         eprintln!("listening on {address} ({transport})");
+    }
+    if let Some(shown) = server.certificate() {
+        let Shown {
+            fingerprint,
+            is_self_signed,
+        } = shown;
+        let by_whom = if is_self_signed { ", self-signed" } else { "" };
+        eprintln!("certificate SHA-256 {fingerprint}{by_whom}");
     }
     started(server.listening());
     let signal = stop.wait();

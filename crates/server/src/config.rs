@@ -1,5 +1,7 @@
 //! `smbeam.toml`: what a server is told, and what is wrong with it, by key and line.
 
+mod quic;
+
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -10,6 +12,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::interfaces::Entry;
+
+pub use quic::{ClientChoice, QuicSection, TransportSecurity};
 
 /// A value that stands in no file.
 pub fn unplaced<T>(value: T) -> Spanned<T> {
@@ -31,6 +35,9 @@ pub struct Config {
     /// `[security]`
     #[serde(default)]
     pub security: SecuritySection,
+    /// `[quic]`
+    #[serde(default)]
+    pub quic: QuicSection,
     /// `[limits]`
     #[serde(default)]
     pub limits: LimitsSection,
@@ -333,6 +340,7 @@ impl Config {
     fn check(&self, check: &Check<'_>) -> Result<(), ConfigError> {
         check.server(&self.server)?;
         check.security(&self.security)?;
+        check.quic(&self.quic)?;
         check.shares(&self.shares)
     }
 

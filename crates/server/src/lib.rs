@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod certificate;
 pub mod config;
 mod connection;
 mod datapath;
@@ -22,5 +23,6 @@ mod start;
 mod worker;
 
 pub use account::{AccountError, account_name, may_assume_identities};
+pub use certificate::Shown;
 pub use login::Realms;
 pub use start::{Listening, Server, StartError, check, reachable};

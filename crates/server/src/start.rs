@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
 use auth::UserFileError;
-use net::{Endpoint, Transport};
+use net::{Endpoint, Transport, tls};
 use proto::effect::{Instant as CoreInstant, Now};
 use proto::server::config as core;
 use ring::{Io, Listener, PoolConfig, Receiver, Runtime, Sender, mailbox};
@@ -17,6 +17,7 @@ use tracing::{error, info, warn};
 use wire::{FileTime, Guid};
 
 use crate::account::AccountError;
+use crate::certificate::{self, Shown};
 use crate::config::{Config, IoChoice, dialect};
 use crate::gate::{Gate, GateLimits};
 use crate::login::Realms;
@@ -59,6 +60,8 @@ pub enum StartError {
     Unspoken(Endpoint),
     /// The file of users cannot be used.
     Users(UserFileError),
+    /// A certificate or key cannot be used.
+    Certificate(tls::Error),
     /// The ring cannot be set up.
     Ring(io::Error),
     /// A thread cannot be started.
@@ -106,6 +109,7 @@ impl fmt::Display for StartError {
                 endpoint.transport
             ),
             Self::Users(error) => write!(f, "server.users: {error}"),
+            Self::Certificate(error) => write!(f, "quic: {error}"),
             Self::Ring(error) => write!(f, "server.io: {error}"),
             Self::Thread(error) => write!(f, "cannot start a thread: {error}"),
         }
@@ -129,6 +133,7 @@ pub struct Server {
     mailboxes: Vec<Sender<Message>>,
     threads: Vec<JoinHandle<()>>,
     placement: Arc<Placement>,
+    tls: Option<Arc<tls::Server>>,
 }
 
 impl fmt::Debug for Server {
@@ -147,6 +152,7 @@ impl Server {
         rustix::process::umask(rustix::fs::Mode::empty());
         allow_descriptors();
         let shares = Shares::open(&config.shares)?;
+        let tls = certificate::open(config).map_err(StartError::Certificate)?;
         let started = Instant::now();
         let mut core = core_config(config, &shares);
         let names = users.names();
@@ -180,6 +186,7 @@ impl Server {
             mailboxes,
             threads: Vec::new(),
             placement: Arc::clone(&shared.placement),
+            tls,
         };
         for (index, mailbox) in receivers.into_iter().enumerate() {
             server.spawn(config, index, Arc::clone(&shared), mailbox)?;
@@ -191,6 +198,11 @@ impl Server {
     /// Where it listens.
     pub fn listening(&self) -> &[Listening] {
         &self.listening
+    }
+
+    /// The certificate that clients of QUIC see now; none where it does not listen for them.
+    pub fn certificate(&self) -> Option<Shown> {
+        self.tls.as_deref().map(Shown::of)
     }
 
     /// How many connections each worker serves.
@@ -430,6 +442,7 @@ pub(crate) fn host_name() -> String {
 pub fn check(config: &Config) -> Result<(), StartError> {
     Shares::open(&config.shares)?;
     Realms::from_config(config).map_err(StartError::Users)?;
+    certificate::check(config).map_err(StartError::Certificate)?;
     config.endpoints().into_iter().try_for_each(is_spoken)
 }
 

@@ -1,0 +1,50 @@
+//! The certificate that clients of QUIC see, where there are any.
+
+use std::sync::Arc;
+
+use net::Transport;
+use net::tls;
+
+use crate::config::Config;
+
+/// What clients can hold a server to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// SHA-256 of its certificate.
+    pub fingerprint: tls::Fingerprint,
+    /// Whether nobody else vouches for it.
+    pub is_self_signed: bool,
+}
+
+impl Shown {
+    pub(crate) fn of(server: &tls::Server) -> Self {
+        Self {
+            fingerprint: server.fingerprint(),
+            is_self_signed: server.is_self_signed(),
+        }
+    }
+}
+
+/// Reads the certificate, or makes one, where the server listens for QUIC.
+pub(crate) fn open(config: &Config) -> Result<Option<Arc<tls::Server>>, tls::Error> {
+    if !listens(config) {
+        return Ok(None);
+    }
+    tls::Server::new(&config.tls()).map(Some)
+}
+
+/// Reads what is configured, even where nothing listens yet.
+pub(crate) fn check(config: &Config) -> Result<(), tls::Error> {
+    let is_configured = config.quic.certificate.is_some() || config.quic.client_ca.is_some();
+    if is_configured || listens(config) {
+        config.tls().check()?;
+    }
+    Ok(())
+}
+
+fn listens(config: &Config) -> bool {
+    let endpoints = config.endpoints();
+    endpoints
+        .iter()
+        .any(|endpoint| endpoint.transport == Transport::Quic)
+}

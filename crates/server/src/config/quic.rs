@@ -1,0 +1,277 @@
+//! `[quic]`: certificates of the server and of its clients, and whether TLS is protection enough.
+
+use std::path::{Path, PathBuf};
+
+use net::tls::{
+    AccessLists, CertificateFiles, CertificateSource, ClientCertificates, ClientPolicy, Identifier,
+    ServerSettings,
+};
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{Check, Config, ConfigError};
+use crate::start::host_name;
+
+/// Entries of a list: more belong to an authority of their own.
+const MAX_ENTRIES: usize = 65_536;
+/// Where root's servers keep what they keep.
+const SYSTEM_STATE: &str = "/var/lib/smbeam";
+
+/// `[quic]`
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct QuicSection {
+    /// The server's certificate and those that vouch for it, in PEM. Without it the server makes
+    /// one.
+    pub certificate: Option<Spanned<PathBuf>>,
+    /// Its key, in PEM; in the file of the certificate where it is left out.
+    pub key: Option<Spanned<PathBuf>>,
+    /// Names and addresses that a certificate which the server makes is for, besides its own.
+    pub names: Vec<String>,
+    /// The folder for a certificate that the server makes.
+    pub state_folder: Option<PathBuf>,
+    /// Whether clients need a certificate.
+    pub client_certificates: Option<Spanned<ClientChoice>>,
+    /// Who vouches for clients, in PEM.
+    pub client_ca: Option<Spanned<PathBuf>>,
+    /// Clients that come in; empty: all that somebody vouches for.
+    pub allow: Vec<Spanned<String>>,
+    /// Clients that do not, whatever is allowed.
+    pub deny: Vec<Spanned<String>>,
+    /// What is done about messages that TLS protects already.
+    pub transport_security: TransportSecurity,
+}
+
+/// `client_certificates`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClientChoice {
+    /// Clients are not asked.
+    #[default]
+    No,
+    /// One that is shown must be good.
+    Optional,
+    /// Without one nobody comes in.
+    Required,
+}
+
+/// `transport_security`: SMB2_TRANSPORT_CAPABILITIES. \[MS-SMB2\] 3.3.5.4
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TransportSecurity {
+    /// What is to be sealed is sealed, on every transport.
+    #[default]
+    Seal,
+    /// TLS is enough where the client says so too.
+    Accept,
+}
+
+impl QuicSection {
+    fn wanted_of_clients(&self) -> ClientChoice {
+        let choice = self.client_certificates.as_ref();
+        choice.map_or(ClientChoice::No, |choice| *choice.get_ref())
+    }
+}
+
+impl Config {
+    /// What the server shows to its clients of QUIC and wants of them, checked by
+    /// [`Config::parse`].
+    pub fn tls(&self) -> ServerSettings {
+        let quic = &self.quic;
+        ServerSettings {
+            certificate: match &quic.certificate {
+                Some(certificate) => CertificateSource::Files(CertificateFiles {
+                    certificate: certificate.get_ref().clone(),
+                    key: quic.key.as_ref().unwrap_or(certificate).get_ref().clone(),
+                }),
+                None => CertificateSource::SelfSigned {
+                    folder: quic.state_folder.clone().unwrap_or_else(state_folder),
+                    names: self.own_names(),
+                },
+            },
+            clients: ClientCertificates {
+                policy: match quic.wanted_of_clients() {
+                    ClientChoice::No => ClientPolicy::No,
+                    ClientChoice::Optional => ClientPolicy::Optional,
+                    ClientChoice::Required => ClientPolicy::Required,
+                },
+                authorities: quic.client_ca.as_ref().map(|path| path.get_ref().clone()),
+                access: AccessLists {
+                    allow: entries(&quic.allow),
+                    deny: entries(&quic.deny),
+                },
+            },
+        }
+    }
+
+    /// What clients may call this server.
+    fn own_names(&self) -> Vec<String> {
+        let mut names = vec![host_name()];
+        for name in self.server.name.iter().chain(&self.quic.names) {
+            if !names.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+}
+
+fn entries(list: &[Spanned<String>]) -> Vec<Identifier> {
+    let parse = |text: &Spanned<String>| text.get_ref().parse().ok();
+    list.iter().filter_map(parse).collect()
+}
+
+/// Where a server keeps things: where systemd says, else the system's place, else the user's own.
+fn state_folder() -> PathBuf {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    if let Some(folder) = variable("STATE_DIRECTORY").filter(|folder| folder.is_absolute()) {
+        return folder;
+    }
+    if rustix::process::geteuid().is_root() {
+        return SYSTEM_STATE.into();
+    }
+    let own = variable("XDG_STATE_HOME").filter(|folder| folder.is_absolute());
+    let own = own.or_else(|| variable("HOME").map(|home| home.join(".local/state")));
+    own.map_or_else(|| SYSTEM_STATE.into(), |folder| folder.join("smbeam"))
+}
+
+impl Check<'_> {
+    pub(super) fn quic(&self, quic: &QuicSection) -> Result<(), ConfigError> {
+        if let (None, Some(key)) = (&quic.certificate, &quic.key) {
+            let what = "quic.key: there is no quic.certificate that it belongs to";
+            return Err(self.error(key, what.to_owned()));
+        }
+        for (key, path) in [
+            ("certificate", &quic.certificate),
+            ("key", &quic.key),
+            ("client_ca", &quic.client_ca),
+        ] {
+            if let Some(path) = path {
+                self.readable(key, path)?;
+            }
+        }
+        match (&quic.client_certificates, &quic.client_ca) {
+            (Some(choice), None) if *choice.get_ref() != ClientChoice::No => {
+                let what = "quic.client_certificates: quic.client_ca must say who vouches for them";
+                return Err(self.error(choice, what.to_owned()));
+            }
+            _ => {}
+        }
+        self.entries("allow", &quic.allow)?;
+        self.entries("deny", &quic.deny)?;
+        match quic.allow.iter().chain(&quic.deny).next() {
+            Some(entry) if quic.wanted_of_clients() == ClientChoice::No => {
+                let what = "quic.allow and quic.deny need quic.client_certificates: \
+                            nobody is asked for one";
+                Err(self.error(entry, what.to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn readable(&self, key: &str, path: &Spanned<PathBuf>) -> Result<(), ConfigError> {
+        let file: &Path = path.get_ref();
+        match std::fs::File::open(file) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let what = format!("quic.{key}: {}: {error}", file.display());
+                Err(self.error(path, what))
+            }
+        }
+    }
+
+    fn entries(&self, key: &str, list: &[Spanned<String>]) -> Result<(), ConfigError> {
+        for (index, entry) in list.iter().enumerate() {
+            if index == MAX_ENTRIES {
+                let what = format!("quic.{key}: {MAX_ENTRIES} entries at most");
+                return Err(self.error(entry, what));
+            }
+            let parsed: Result<Identifier, _> = entry.get_ref().parse();
+            parsed.map_err(|error| self.error(entry, format!("quic.{key}: {error}")))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, String> {
+        let parsed = Config::parse(Path::new("smbeam.toml"), text);
+        parsed.map_err(|error| error.to_string())
+    }
+
+    fn error(text: &str) -> String {
+        parse(text).expect_err("a bad configuration")
+    }
+
+    #[test]
+    fn a_server_without_the_section_signs_for_itself() {
+        let text = "[server]\nname = \"nas\"\n[quic]\nnames = [\"NAS\", \"nas.example\"]\n\
+                    state_folder = \"/srv/state\"\n";
+        let settings = parse(text).expect("good").tls();
+        let CertificateSource::SelfSigned { folder, names } = settings.certificate else {
+            panic!("{settings:?}");
+        };
+        assert_eq!(folder, Path::new("/srv/state"));
+        assert_eq!(names, [&host_name(), "nas", "nas.example"]);
+        assert_eq!(settings.clients.policy, ClientPolicy::No);
+    }
+
+    #[test]
+    fn the_key_may_be_in_the_file_of_the_certificate() {
+        let text = "[quic]\ncertificate = \"/dev/null\"\n";
+        let settings = parse(text).expect("good").tls();
+        let CertificateSource::Files(files) = settings.certificate else {
+            panic!("{settings:?}");
+        };
+        assert_eq!(files.key, files.certificate);
+    }
+
+    #[test]
+    fn clients_are_listed() {
+        let text = "[quic]\nclient_certificates = \"required\"\nclient_ca = \"/dev/null\"\n\
+                    allow = [\"issuer:CN=Lab CA, C=DE\"]\ndeny = [\"dns:old.example\"]\n\
+                    transport_security = \"accept\"\n";
+        let config = parse(text).expect("good");
+        assert_eq!(config.quic.transport_security, TransportSecurity::Accept);
+        let clients = config.tls().clients;
+        assert_eq!(clients.policy, ClientPolicy::Required);
+        assert_eq!(clients.access.allow.len(), 1);
+        assert_eq!(clients.access.deny[0].to_string(), "dns:old.example");
+    }
+
+    #[test]
+    fn errors_name_the_key_and_the_line() {
+        for (text, expected) in [
+            (
+                "key = \"/dev/null\"",
+                "2: quic.key: there is no quic.certificate",
+            ),
+            (
+                "certificate = \"/no/such\"",
+                "2: quic.certificate: /no/such: No such file",
+            ),
+            (
+                "client_certificates = \"required\"",
+                "2: quic.client_certificates: quic.client_ca must",
+            ),
+            ("client_certificates = \"yes\"", "2: unknown variant `yes`"),
+            (
+                "allow = [\"dns:a.example\"]",
+                "2: quic.allow and quic.deny need",
+            ),
+            (
+                "client_ca = \"/dev/null\"\nclient_certificates = \"optional\"\n\
+                 deny = [\n\"dns:a.example\",\n\"laptop\"]",
+                "6: quic.deny: `laptop` does not begin with",
+            ),
+            ("transport_security = \"no\"", "2: unknown variant `no`"),
+        ] {
+            let error = error(&format!("[quic]\n{text}\n"));
+            let expected = format!("smbeam.toml, line {expected}");
+            assert!(error.starts_with(&expected), "{error}");
+        }
+    }
+}
