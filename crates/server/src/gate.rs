@@ -46,6 +46,15 @@ impl Gate {
         })
     }
 
+    /// Whether so many have not logged in yet, in all or of one address, that a newcomer should show
+    /// first that its address is its own: a quarter of what may be.
+    pub(crate) fn is_crowded(&self, address: IpAddr) -> bool {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let here = counts.by_address.get(&address).copied().unwrap_or(0);
+        counts.half_open >= self.limits.half_open / 4
+            || here >= self.limits.half_open_per_address / 4
+    }
+
     /// Lets a connection in, or names the limit that keeps it out.
     pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> Result<Permit, &'static str> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,6 +124,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_crowd_is_seen_before_the_gate_shuts() {
+        let gate = Gate::new(GateLimits {
+            connections: 100,
+            half_open: 16,
+            half_open_per_address: 8,
+        });
+        let [one, two] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(IpAddr::from);
+        assert!(!gate.is_crowded(one));
+        let permits: Vec<Permit> = (0..2).map(|_| gate.enter(one).expect("room")).collect();
+        assert!(gate.is_crowded(one) && !gate.is_crowded(two));
+        let more: Vec<Permit> = (0..2).map(|_| gate.enter(two).expect("room")).collect();
+        assert!(gate.is_crowded(IpAddr::from([10, 0, 0, 3])));
+        drop((permits, more));
+        assert!(!gate.is_crowded(one));
+    }
+
+    #[test]
     fn each_limit_keeps_out_and_lets_in_again() {
         let limits = GateLimits {
             connections: 3,
@@ -123,6 +149,7 @@ mod tests {
         };
         let gate = Gate::new(limits);
         let [one, two, three] = [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3]].map(IpAddr::from);
+        assert!(gate.is_crowded(one), "small limits are crowded at once");
         let mut first = gate.enter(one).expect("the first");
         assert_eq!(
             gate.enter(one).expect_err("full"),

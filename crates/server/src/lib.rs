@@ -17,6 +17,7 @@ pub mod log;
 mod login;
 mod netlink;
 mod placement;
+mod quic;
 mod receive;
 mod share;
 mod start;

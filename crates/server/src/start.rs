@@ -22,6 +22,7 @@ use crate::config::{Config, IoChoice, dialect};
 use crate::gate::{Gate, GateLimits};
 use crate::login::Realms;
 use crate::placement::Placement;
+use crate::quic;
 use crate::share::Shares;
 use crate::worker::{Message, Reach, Shared, Times, Worker};
 
@@ -62,6 +63,8 @@ pub enum StartError {
     Users(UserFileError),
     /// A certificate or key cannot be used.
     Certificate(tls::Error),
+    /// QUIC cannot be set up.
+    Quic(io::Error),
     /// The ring cannot be set up.
     Ring(io::Error),
     /// A thread cannot be started.
@@ -110,6 +113,7 @@ impl fmt::Display for StartError {
             ),
             Self::Users(error) => write!(f, "server.users: {error}"),
             Self::Certificate(error) => write!(f, "quic: {error}"),
+            Self::Quic(error) => write!(f, "quic: {error}"),
             Self::Ring(error) => write!(f, "server.io: {error}"),
             Self::Thread(error) => write!(f, "cannot start a thread: {error}"),
         }
@@ -174,8 +178,16 @@ impl Server {
             mailboxes: std::sync::OnceLock::new(),
         });
         shared.look_at_interfaces();
-        let (listening, reserved) = reserve(config)?;
         let count = worker_count(config);
+        let Reserved {
+            listening,
+            sockets: reserved,
+            doors,
+        } = reserve(config, count)?;
+        let quic = match &tls {
+            Some(tls) => Some(quic_server(tls)?),
+            None => None,
+        };
         let (mailboxes, receivers): (Vec<_>, Vec<_>) =
             (0..count).map(|_| mailbox(Some(MAILBOX_LIMIT))).unzip();
         let is_first = shared.mailboxes.set(mailboxes.clone()).is_ok();
@@ -188,8 +200,13 @@ impl Server {
             placement: Arc::clone(&shared.placement),
             tls,
         };
-        for (index, mailbox) in receivers.into_iter().enumerate() {
-            server.spawn(config, index, Arc::clone(&shared), mailbox)?;
+        for (index, (mailbox, doors)) in receivers.into_iter().zip(doors).enumerate() {
+            let doors = Doors {
+                server: quic.clone(),
+                sockets: doors,
+                workers: count,
+            };
+            server.spawn(config, index, Arc::clone(&shared), mailbox, doors)?;
         }
         drop(reserved);
         Ok(server)
@@ -229,6 +246,7 @@ impl Server {
         index: usize,
         shared: Arc<Shared>,
         mailbox: Receiver<Message>,
+        doors: Doors,
     ) -> Result<(), StartError> {
         let ring = ring_config(config);
         let listening = self.listening.clone();
@@ -242,13 +260,17 @@ impl Server {
                 Ok(listeners) => listeners,
                 Err(error) => return drop(ready.send(Err(error))),
             };
+            let doors = match doors.open(&runtime, index) {
+                Ok(doors) => doors,
+                Err(error) => return drop(ready.send(Err(StartError::Quic(error)))),
+            };
             let io = runtime.io();
             info!(worker = index, driver = ?io.driver, reason = %io.reason, "worker started");
             if ready.send(Ok(())).is_err() {
                 return;
             }
             let worker = Worker::new(runtime.handle(), index, shared);
-            runtime.block_on(worker.run(listeners, mailbox));
+            runtime.block_on(worker.run(listeners, doors, mailbox));
         };
         let thread = thread::Builder::new()
             .name(format!("worker-{index}"))
@@ -272,35 +294,82 @@ fn allow_descriptors() {
     }
 }
 
+/// What is bound before anything starts.
+struct Reserved {
+    listening: Vec<Listening>,
+    /// Of TCP, bound and not listening.
+    sockets: Vec<socket2::Socket>,
+    /// Those of QUIC of each worker.
+    doors: Vec<Vec<UdpSocket>>,
+}
+
 /// Listens on every address once, so that port 0 becomes one port for all workers and an address
 /// that is taken is found out before anything starts.
-fn reserve(config: &Config) -> Result<(Vec<Listening>, Vec<socket2::Socket>), StartError> {
-    let mut listening = Vec::new();
-    let mut reserved = Vec::new();
+fn reserve(config: &Config, workers: usize) -> Result<Reserved, StartError> {
+    let mut reserved = Reserved {
+        listening: Vec::new(),
+        sockets: Vec::new(),
+        doors: (0..workers).map(|_| Vec::new()).collect(),
+    };
     for endpoint in config.endpoints() {
         is_spoken(endpoint)?;
         for ip in &config.server.listen {
-            let address = SocketAddr::new(*ip, endpoint.port);
-            let (socket, address) = reserve_one(address).map_err(|error| StartError::Listen {
-                address,
+            let wanted = SocketAddr::new(*ip, endpoint.port);
+            let failed = |error| StartError::Listen {
+                address: wanted,
                 transport: endpoint.transport,
                 error,
-            })?;
-            reserved.push(socket);
-            listening.push(Listening {
+            };
+            let address = if endpoint.transport == Transport::Quic {
+                let (address, sockets) = quic::bind(wanted, workers).map_err(failed)?;
+                let doors = reserved.doors.iter_mut().zip(sockets);
+                doors.for_each(|(doors, socket)| doors.push(socket));
+                address
+            } else {
+                let (socket, address) = reserve_one(wanted).map_err(failed)?;
+                reserved.sockets.push(socket);
+                address
+            };
+            reserved.listening.push(Listening {
                 address,
                 transport: endpoint.transport,
             });
         }
     }
-    Ok((listening, reserved))
+    Ok(reserved)
+}
+
+/// What a worker needs to serve QUIC.
+struct Doors {
+    server: Option<Arc<net::quic::Server>>,
+    sockets: Vec<UdpSocket>,
+    workers: usize,
+}
+
+impl Doors {
+    fn open(self, runtime: &Runtime, index: usize) -> io::Result<Vec<net::quic::Listener>> {
+        let Some(server) = self.server else {
+            return Ok(Vec::new());
+        };
+        let number = |count: usize| u16::try_from(count).map_err(io::Error::other);
+        let (index, workers) = (number(index)?, number(self.workers)?);
+        let handle = runtime.handle();
+        let open = |socket| net::quic::Listener::new(&handle, socket, &server, index, workers);
+        self.sockets.into_iter().map(open).collect()
+    }
+}
+
+fn quic_server(tls: &Arc<tls::Server>) -> Result<Arc<net::quic::Server>, StartError> {
+    let tls = Arc::clone(tls);
+    let certificates = Box::new(move || tls.config());
+    net::quic::Server::new(net::quic::Settings::default(), certificates).map_err(StartError::Quic)
 }
 
 /// Whether there are listeners for a transport.
 fn is_spoken(endpoint: Endpoint) -> Result<(), StartError> {
     match endpoint.transport {
-        Transport::Tcp | Transport::Nbt => Ok(()),
-        Transport::Quic | Transport::SmbDirect => Err(StartError::Unspoken(endpoint)),
+        Transport::Tcp | Transport::Nbt | Transport::Quic => Ok(()),
+        Transport::SmbDirect => Err(StartError::Unspoken(endpoint)),
     }
 }
 
@@ -343,7 +412,9 @@ fn listen(
             }),
         }
     };
-    listening.iter().map(open).collect()
+    let streams = listening.iter();
+    let streams = streams.filter(|listening| listening.transport != Transport::Quic);
+    streams.map(open).collect()
 }
 
 fn worker_count(config: &Config) -> usize {

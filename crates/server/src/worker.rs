@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
+use net::quic;
 use net::{Endpoint, Transport};
 use proto::effect::{self, ConnectionId, Notice, Now};
 use proto::server;
@@ -20,6 +21,7 @@ use crate::gate::{Gate, Permit};
 use crate::interfaces::{self, Entry};
 use crate::login::Realms;
 use crate::placement::{Placement, Seat};
+use crate::quic::Handed;
 use crate::share::Shares;
 
 /// Bits of a [`ConnectionId`] that number the connections of one worker; the rest is the worker.
@@ -109,6 +111,11 @@ pub(crate) enum Message {
     Notice(ConnectionId, Notice),
     /// Another worker has accepted a connection for this one.
     Accepted(Arrival),
+    /// Another worker's socket got the first packet of a client of QUIC for this one: at which of
+    /// its doors.
+    Handed(usize, Box<Handed>),
+    /// And a repetition of such a packet.
+    Again(usize, quic::Handover),
     /// Take nothing new, finish what runs, and end.
     Stop,
 }
@@ -126,8 +133,10 @@ pub(crate) struct Arrival {
 /// One worker, on its own thread.
 pub(crate) struct Worker {
     pub(crate) handle: Handle,
-    index: usize,
+    pub(crate) index: usize,
     shared: Arc<Shared>,
+    /// Its sockets of QUIC, in the order of the addresses.
+    doors: RefCell<Vec<quic::Listener>>,
     connections: RefCell<BTreeMap<ConnectionId, Rc<Connection>>>,
     last_connection: Cell<u64>,
     refused: Cell<u64>,
@@ -145,6 +154,7 @@ impl Worker {
             handle,
             index,
             shared,
+            doors: RefCell::default(),
             connections: RefCell::default(),
             last_connection: Cell::new(0),
             refused: Cell::new(0),
@@ -158,6 +168,7 @@ impl Worker {
     pub(crate) async fn run(
         self: Rc<Self>,
         listeners: Vec<(Endpoint, Listener)>,
+        doors: Vec<quic::Listener>,
         mut mailbox: Receiver<Message>,
     ) {
         let mut accepting: Vec<_> = listeners
@@ -167,6 +178,11 @@ impl Worker {
                     .spawn(Rc::clone(&self).accept(endpoint.transport, listener))
             })
             .collect();
+        for (number, door) in doors.iter().enumerate() {
+            let answering = Rc::clone(&self).answer(number, door.clone());
+            accepting.push(self.handle.spawn(answering));
+        }
+        *self.doors.borrow_mut() = doors;
         if self.index == 0 {
             let looking = Rc::clone(&self).keep_looking_at_interfaces();
             accepting.push(self.handle.spawn(looking));
@@ -175,6 +191,8 @@ impl Worker {
             match message {
                 Message::Notice(connection, notice) => self.deliver(connection, notice),
                 Message::Accepted(arrival) => self.admit(arrival),
+                Message::Handed(door, handed) => self.handed(door, *handed),
+                Message::Again(door, handover) => self.again(door, handover),
                 Message::Stop => break,
             }
         }
@@ -185,6 +203,7 @@ impl Worker {
             let left = self.connections.borrow().len();
             warn!(left, "connections did not end in time");
         }
+        self.close_doors().await;
     }
 
     async fn emptied(&self) {
@@ -250,6 +269,18 @@ impl Worker {
             Ok(stream) => net::Stream::from(stream),
             Err(error) => return warn!(%error, %peer, "a connection cannot be served"),
         };
+        self.serve(transport, stream, peer, permit, seat);
+    }
+
+    /// Serves a connection that is ready for frames.
+    pub(crate) fn serve(
+        self: &Rc<Self>,
+        transport: Transport,
+        stream: net::Stream,
+        peer: SocketAddr,
+        permit: Permit,
+        seat: Seat,
+    ) {
         self.last_connection.set(self.last_connection.get() + 1);
         let id = ((self.index as u64) << CONNECTION_BITS) | self.last_connection.get();
         let id = ConnectionId(id);
@@ -271,7 +302,7 @@ impl Worker {
         });
     }
 
-    fn refuse(&self, address: IpAddr, limit: &'static str) {
+    pub(crate) fn refuse(&self, address: IpAddr, limit: &'static str) {
         let refused = self.refused.get();
         self.refused.set(refused + 1);
         if refused.is_multiple_of(REFUSALS_PER_LINE) {
@@ -329,7 +360,23 @@ impl Worker {
         self.shared.notify(connection, notice);
     }
 
-    fn mailboxes(&self) -> &[Sender<Message>] {
+    pub(crate) fn gate(&self) -> &Arc<Gate> {
+        &self.shared.gate
+    }
+
+    pub(crate) fn placement(&self) -> &Arc<Placement> {
+        &self.shared.placement
+    }
+
+    pub(crate) fn door(&self, number: usize) -> Option<quic::Listener> {
+        self.doors.borrow().get(number).cloned()
+    }
+
+    pub(crate) fn doors(&self) -> Vec<quic::Listener> {
+        self.doors.borrow().clone()
+    }
+
+    pub(crate) fn mailboxes(&self) -> &[Sender<Message>] {
         let mailboxes = self.shared.mailboxes.get();
         mailboxes.expect("set before the first connection")
     }
