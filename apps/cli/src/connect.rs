@@ -1,6 +1,7 @@
 //! The way to a server: the arguments that every command of the client has, and the sessions and
 //! shares that a command opened.
 
+mod certificates;
 mod transports;
 
 use std::collections::HashMap;
@@ -16,6 +17,7 @@ use crate::exit::{Exit, Failure, Outcome, exit_of_status, lock, plain_reason, to
 use crate::format::parse_size;
 use crate::location::{Location, Url};
 use crate::place::{Place, Remote};
+use certificates::CertificateArguments;
 
 /// Bytes of one READ or WRITE: what a message can carry. \[MS-SMB2\] 2.1
 const IO_SIZES: std::ops::RangeInclusive<u64> = 4096..=16 << 20;
@@ -70,7 +72,9 @@ pub(crate) struct ConnectArguments {
     /// Seconds that a connection or an answer may take; 0 waits for ever for answers.
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     timeout: u64,
-    // Last: its heading would be that of what follows.
+    // These last: their headings would be those of what follows.
+    #[command(flatten)]
+    certificates: CertificateArguments,
     #[command(flatten)]
     pub(crate) login: LoginArguments,
 }
@@ -99,6 +103,7 @@ impl ConnectArguments {
         let mut options = Options {
             channels: self.channels.clone(),
             transports: self.transports.clone(),
+            tls: self.certificates.settings(),
             protection: match (self.sign, self.seal) {
                 (_, true) => Protection::Seal,
                 (true, false) => Protection::Sign,
@@ -267,6 +272,7 @@ pub(crate) fn failure_of(subject: &impl ToString, error: &Error) -> Failure {
         | Error::Unreachable { .. }
         | Error::Refused { .. }
         | Error::Untrusted { .. } => Exit::Unreachable,
+        Error::Certificate { error, .. } => certificates::exit(error),
         Error::Login { .. } => Exit::LoginRefused,
         Error::Lost { .. } | Error::TimedOut { .. } | Error::Protocol { .. } => Exit::Lost,
         Error::InvalidName(..) => Exit::BadName,
@@ -285,6 +291,7 @@ pub(crate) fn failure_of(subject: &impl ToString, error: &Error) -> Failure {
             format!("the server refuses the connection: {}", told(*status))
         }
         Error::Untrusted { why, .. } => format!("the server is not to be trusted: {why}"),
+        Error::Certificate { error, .. } => certificates::reason(error),
         Error::Login { status, .. } => format!("the login is refused: {}", told(*status)),
         Error::Status { status, .. } => told(*status),
         Error::Lost { reason, .. } => format!("the connection is lost: {reason}"),

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use net::Endpoint;
+use net::tls;
 use proto::client::{Failure, Violation};
 use wire::Status;
 
@@ -46,6 +47,14 @@ pub enum Error {
         host: String,
         /// What is wrong.
         why: String,
+    },
+    /// The certificate of the server is not believed, ours is not believed there, or one of the
+    /// files for it is wrong.
+    Certificate {
+        /// The server.
+        host: String,
+        /// What is wrong.
+        error: Box<tls::Error>,
     },
     /// The server says no.
     Status {
@@ -187,6 +196,7 @@ impl fmt::Display for Error {
                 write!(f, "{host} refuses the login: {}", Named(*status))
             }
             Self::Untrusted { host, why } => write!(f, "{host} is not to be trusted: {why}"),
+            Self::Certificate { host, error } => write!(f, "no TLS with {host}: {error}"),
             Self::Status {
                 operation,
                 path,
@@ -354,7 +364,13 @@ impl ConnectCause {
     pub(crate) fn of(self, host: &str, address: SocketAddr) -> Error {
         let host = host.to_owned();
         match self {
-            Self::Io(error) => Error::Connect(address, error),
+            Self::Io(error) => match tls::Error::within(&error) {
+                Some(within) => Error::Certificate {
+                    host,
+                    error: Box::new(within.clone()),
+                },
+                None => Error::Connect(address, error),
+            },
             Self::Violation(Violation::Refused(status)) => Error::Refused { host, status },
             Self::Violation(Violation::LoginRefused(status)) => Error::Login { host, status },
             Self::Violation(Violation::TimedOut) => Error::TimedOut {

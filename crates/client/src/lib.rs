@@ -135,6 +135,7 @@ pub use wait::Wait;
 pub use watch::{Change, Watch};
 
 pub use net::{Endpoint, Endpoints, Transport};
+pub use net::tls;
 pub use ring::Io;
 pub use wire::access::{AccessMask, FileAttributes};
 pub use wire::change_notify::CompletionFilter;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
 use net::Endpoint;
+use net::tls::ClientSettings;
 pub use proto::client::config::Protection;
 use wire::dialect::Dialect;
 use zeroize::Zeroizing;
@@ -39,6 +40,8 @@ pub struct Options {
     pub transports: Transports,
     /// How many connections a session has.
     pub channels: Channels,
+    /// Which servers are believed where TLS is beneath, and who we say that we are.
+    pub tls: ClientSettings,
     /// How far messages are protected.
     pub protection: Protection,
     /// Dialects that are offered.
@@ -76,6 +79,7 @@ impl Default for Options {
         Self {
             transports: Transports::default(),
             channels: Channels::Auto,
+            tls: ClientSettings::default(),
             protection: Protection::AsAsked,
             dialects: vec![
                 Dialect::SMB_2_0_2,

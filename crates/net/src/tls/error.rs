@@ -104,6 +104,11 @@ impl Error {
         Self::RefusedByPeer(alert.into())
     }
 
+    /// What is wrong with certificates, where that is what ended a connection.
+    pub fn within(error: &io::Error) -> Option<&Self> {
+        error.get_ref()?.downcast_ref()
+    }
+
     pub(super) fn read(path: &std::path::Path, error: io::Error) -> Self {
         Self::Read(path.to_owned(), Arc::new(error))
     }
@@ -218,6 +223,18 @@ impl std::error::Error for Error {
     }
 }
 
+/// For drivers, whose connections end with an [`io::Error`]. [`Error::within`] finds it again.
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match &error {
+            Error::Read(_, inner) | Error::Write(_, inner) => inner.kind(),
+            Error::RefusedByPeer(_) => io::ErrorKind::ConnectionRefused,
+            _ => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
+}
+
 /// What a peer means by an alert, by word and name. RFC 8446 6.2
 pub fn alert_text(alert: AlertDescription) -> String {
     let (words, name) = match alert {
@@ -265,4 +282,27 @@ pub fn alert_text(alert: AlertDescription) -> String {
         }
     };
     format!("the peer refuses the connection: {words} (TLS alert {name})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_survives_the_way_through_a_driver() {
+        let error = Error::from_alert(116);
+        let told = error.to_string();
+        assert!(told.ends_with("(TLS alert certificate_required)"), "{told}");
+        let error = io::Error::from(error);
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        let found = Error::within(&error).expect("it is within");
+        assert_eq!(found.to_string(), told);
+        assert!(Error::within(&io::ErrorKind::TimedOut.into()).is_none());
+    }
+
+    #[test]
+    fn alerts_without_a_name_have_a_number() {
+        let told = Error::from_alert(200).to_string();
+        assert!(told.ends_with("(TLS alert 200)"), "{told}");
+    }
 }
