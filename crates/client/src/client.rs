@@ -13,6 +13,7 @@ use crate::dispatch::Dispatch;
 use crate::error::{ConnectCause, Error};
 use crate::fork::Bound;
 use crate::options::{Credentials, Options};
+use crate::quic::Tls;
 use crate::session::Session;
 use crate::slot::slot;
 use crate::thread::{IoThread, Message, Open, Target};
@@ -88,11 +89,13 @@ impl Client {
         }
         let endpoints = self.inner.options.first_channel(port);
         let addresses = connect::resolve(host, endpoints[0].port).await?;
+        let tls = Tls::new(self.inner.options.tls.clone(), host);
         let mut tried = Vec::new();
         for endpoint in endpoints {
             let login = Login {
                 config: Arc::new(self.inner.config(host, endpoint.transport, credentials)),
                 credentials: Arc::new(credentials.for_login()),
+                tls: Arc::clone(&tls),
             };
             match self.connect_by(host, endpoint, &addresses, login).await {
                 Ok(session) => return Ok(session),
@@ -124,6 +127,7 @@ impl Client {
                 config: Arc::clone(&login.config),
                 credentials: Arc::clone(&login.credentials),
                 dispatch: Dispatch::new(),
+                tls: Arc::clone(&login.tls),
             };
             match self.inner.open(target.clone(), Role::First).await {
                 Ok(()) => return Session::start(self.clone(), host, target).await,
@@ -139,6 +143,7 @@ impl Client {
 struct Login {
     config: Arc<Config>,
     credentials: Arc<auth::Credentials>,
+    tls: Arc<Tls>,
 }
 
 impl Inner {

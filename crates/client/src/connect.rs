@@ -59,7 +59,8 @@ async fn by_transport(handle: &Handle, target: &Target) -> io::Result<Stream> {
             ask_for_session(handle, &stream).await?;
             Ok(stream)
         }
-        transport @ (Transport::Quic | Transport::SmbDirect) => {
+        Transport::Quic => crate::quic::stream(handle, target).await,
+        transport @ Transport::SmbDirect => {
             let why = format!("this client does not speak {transport}");
             Err(io::Error::new(io::ErrorKind::Unsupported, why))
         }

@@ -104,6 +104,7 @@ mod metadata;
 mod open_options;
 mod options;
 mod path;
+mod quic;
 mod read_dir;
 mod receive;
 mod session;
@@ -134,8 +135,8 @@ pub use transports::Transports;
 pub use wait::Wait;
 pub use watch::{Change, Watch};
 
-pub use net::{Endpoint, Endpoints, Transport};
 pub use net::tls;
+pub use net::{Endpoint, Endpoints, Transport};
 pub use ring::Io;
 pub use wire::access::{AccessMask, FileAttributes};
 pub use wire::change_notify::CompletionFilter;

@@ -19,6 +19,7 @@ use crate::call::Call;
 use crate::channel::{self, Channel};
 use crate::dispatch::{ChannelKey, Dispatch};
 use crate::error::ConnectCause;
+use crate::quic::Tls;
 use crate::slot::Filler;
 
 /// How long what is under way may take when the client is closed.
@@ -55,6 +56,7 @@ pub(crate) struct Target {
     pub(crate) config: Arc<Config>,
     pub(crate) credentials: Arc<auth::Credentials>,
     pub(crate) dispatch: Arc<Dispatch>,
+    pub(crate) tls: Arc<Tls>,
 }
 
 /// A thread that runs, from outside.

@@ -101,7 +101,7 @@ fn serve(arguments: &Arguments, mut count: usize) {
         .with_no_client_auth()
         .with_single_cert(vec![certified.cert.der().clone()], key.into())
         .expect("a certificate");
-    tls.alpn_protocols = vec![quic::ALPN.to_vec()];
+    tls.alpn_protocols = vec![smbeam_net::tls::ALPN.to_vec()];
     let tls = Arc::new(tls);
     let server = Server::new(
         arguments.settings.clone(),
@@ -173,7 +173,7 @@ fn pull(arguments: &Arguments) {
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(trust::Anyone))
         .with_no_client_auth();
-    tls.alpn_protocols = vec![quic::ALPN.to_vec()];
+    tls.alpn_protocols = vec![smbeam_net::tls::ALPN.to_vec()];
     let messages = arguments.mib / arguments.streams;
     runtime.block_on(async {
         let tls = Arc::new(tls);

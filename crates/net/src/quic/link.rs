@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use quinn_proto::crypto::rustls::HandshakeData;
 use quinn_proto::{
-    ConnectionError, ConnectionEvent, ConnectionHandle, Dir, EndpointEvent, Event, ReadError,
-    ReadableError, StreamEvent, StreamId, VarInt, WriteError,
+    ConnectionClose, ConnectionError, ConnectionEvent, ConnectionHandle, Dir, EndpointEvent, Event,
+    ReadError, ReadableError, StreamEvent, StreamId, VarInt, WriteError,
 };
 
-use super::ALPN;
 use super::endpoint::Endpoint;
+use crate::tls;
 
 /// Batches that one connection sends before others have their turn.
 const BATCHES_PER_TURN: usize = 8;
@@ -54,6 +54,8 @@ struct State {
 pub(crate) enum End {
     /// One side has closed it.
     Closed,
+    /// The peer has ended the handshake with this alert of TLS.
+    Alert(u8),
     /// It is lost.
     Lost(io::ErrorKind, String),
 }
@@ -62,6 +64,7 @@ impl End {
     pub(crate) fn error(&self) -> io::Error {
         match self {
             Self::Closed => io::ErrorKind::ConnectionAborted.into(),
+            Self::Alert(alert) => io::Error::other(tls::Error::from_alert(*alert)),
             Self::Lost(kind, reason) => io::Error::new(*kind, reason.clone()),
         }
     }
@@ -202,7 +205,7 @@ impl Link {
         let data = state.connection.crypto_session().handshake_data();
         let data = data.and_then(|data| data.downcast::<HandshakeData>().ok());
         let protocol = data.and_then(|data| data.protocol);
-        if protocol.as_deref() != Some(ALPN) {
+        if protocol.as_deref() != Some(tls::ALPN) {
             // TLS itself refuses those who name others; this is who names none.
             tracing::warn!(peer = %self.peer, "disconnecting: the peer does not speak SMB");
             let reason = Bytes::from_static(b"the protocol is smb");
@@ -222,6 +225,10 @@ impl Link {
             ConnectionError::TransportError(error) => {
                 tracing::warn!(peer = %self.peer, %error, "disconnecting: QUIC's rules");
                 End::Lost(io::ErrorKind::InvalidData, error.to_string())
+            }
+            ConnectionError::ConnectionClosed(close) if alert(&close).is_some() => {
+                tracing::debug!(peer = %self.peer, %close, "the peer ends the handshake");
+                alert(&close).map_or(End::Closed, End::Alert)
             }
             reason => {
                 tracing::debug!(peer = %self.peer, %reason, "QUIC connection lost");
@@ -414,6 +421,13 @@ impl Link {
         let end = End::Lost(error.kind(), error.to_string());
         self.state.borrow_mut().end(end);
     }
+}
+
+/// The alert of TLS in a close: CRYPTO_ERROR. RFC 9000 20.1
+fn alert(close: &ConnectionClose) -> Option<u8> {
+    let code = u64::from(close.error_code);
+    let alert = code.checked_sub(0x100)?;
+    u8::try_from(alert).ok()
 }
 
 /// Sends what there is, for a while; `true`: there may be more.

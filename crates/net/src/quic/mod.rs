@@ -26,6 +26,3 @@ pub use connect::connect;
 pub use listen::{Arrival, Handover, Knock, Listener, Server};
 pub use settings::{Congestion, Settings};
 pub(crate) use stream::Stream;
-
-/// The protocol that both sides agree on in the TLS handshake. \[MS-SMB2\] 2.1
-pub const ALPN: &[u8] = b"smb";

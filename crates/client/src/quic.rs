@@ -1,0 +1,51 @@
+//! Connections of QUIC: TLS with the server, and then the transport.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use net::Stream;
+use net::quic::{self, Settings};
+use net::tls;
+use ring::Handle;
+
+use crate::thread::Target;
+
+/// TLS with one server. It is made when the first connection wants it, since that reads the
+/// system's authorities or files.
+#[derive(Debug)]
+pub(crate) struct Tls {
+    settings: tls::ClientSettings,
+    host: String,
+    made: OnceLock<Result<tls::Client, tls::Error>>,
+}
+
+impl Tls {
+    pub(crate) fn new(settings: tls::ClientSettings, host: &str) -> Arc<Self> {
+        Arc::new(Self {
+            settings,
+            host: host.trim_matches(['[', ']']).to_owned(),
+            made: OnceLock::new(),
+        })
+    }
+
+    fn client(&self) -> io::Result<&tls::Client> {
+        let make = || tls::Client::new(&self.settings, &self.host);
+        let made = self.made.get_or_init(make).as_ref();
+        made.map_err(|error| io::Error::other(error.clone()))
+    }
+}
+
+/// Connects, and verifies the server.
+pub(crate) async fn stream(handle: &Handle, target: &Target) -> io::Result<Stream> {
+    let tls = Arc::clone(&target.tls);
+    let config = handle
+        .blocking(move || tls.client().map(tls::Client::config))
+        .await?;
+    let settings = Settings::default();
+    let connecting = quic::connect(handle, target.address, &target.tls.host, config, &settings);
+    connecting.await.map_err(|error| {
+        // Why the certificate was refused says more than that it was.
+        let refusal = target.tls.client().ok().and_then(tls::Client::refusal);
+        refusal.map_or(error, io::Error::other)
+    })
+}
