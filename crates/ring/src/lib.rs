@@ -17,6 +17,7 @@
 //! | [`Listener`], [`Stream`], [`Chunk`], [`Part`] | TCP |
 //! | [`Udp`], [`Datagrams`], [`Outgoing`] | UDP, many datagrams at once |
 //! | [`Pool`], [`Buffer`] | large, registered, bounded memory |
+//! | [`Memory`] | what a device can be told of once |
 //! | [`Region`], [`Source`], [`lend`] | memory of others, received into and sent from |
 //! | [`File`] | positioned reads and writes, fsync |
 //! | [`Fanotify`] | what others change in directories; needs no runtime |
@@ -57,6 +58,7 @@ pub use fanotify::{Entry, Event, Fanotify, FileHandle, file_handle};
 pub use file::{File, Personality};
 pub use listener::Listener;
 pub use mailbox::{Receiver, SendError, Sender, mailbox};
+pub use memory::Memory;
 pub use pool::{Buffer, HEAD_ROOM_BYTES, Pool};
 pub use region::{Region, Source, lend, lend_mut};
 pub use runtime::{Handle, Runtime};

@@ -1,7 +1,9 @@
 //! Page-aligned anonymous memory, owned.
 
+use std::fmt;
 use std::io;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 
 /// Alignment that lets the kernel back a mapping with huge pages.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
@@ -18,6 +20,8 @@ pub(crate) struct Mapping {
 // SAFETY: the mapping is plain memory without ties to a thread; `Mapping` only hands out raw
 // pointers, and the users of those prove exclusive access themselves.
 unsafe impl Send for Mapping {}
+// SAFETY: as above: a shared reference gives addresses away, no access to the bytes.
+unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps at least `bytes` bytes. From 2 MiB on the kernel is asked for huge pages.
@@ -75,5 +79,52 @@ impl Drop for Mapping {
         // memory keeps the mapping alive (see chunk.rs, pool.rs).
         let result = unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
         assert_eq!(result, 0, "munmap of a whole mapping succeeds");
+    }
+}
+
+/// Zeroed memory at a page-aligned address that does not change, there as long as somebody holds
+/// this: what a device can be told of once. Clones are the same memory.
+///
+/// It tells where the bytes are and gives no access to them: those of a slab of the pool are its
+/// [`Buffer`](crate::Buffer)s'.
+#[derive(Clone)]
+pub struct Memory(Arc<Mapping>);
+
+impl Memory {
+    /// Takes at least `bytes` bytes from the system.
+    ///
+    /// # Errors
+    /// The system has none.
+    pub fn new(bytes: usize) -> io::Result<Self> {
+        Mapping::new(bytes).map(Arc::new).map(Self)
+    }
+
+    /// First byte. No other memory has this address while somebody holds this one.
+    #[must_use]
+    pub fn start(&self) -> NonNull<u8> {
+        self.0.start()
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    /// Whether nobody else holds it any more: its pool has given it up, and no buffer is in it.
+    /// Who keeps it only because a device knows it lets go of it now.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
+    pub(crate) fn mapping(&self) -> &Mapping {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Memory({} bytes at {:p})", self.bytes(), self.start())
     }
 }

@@ -10,7 +10,7 @@ use std::task::{Poll, Waker};
 
 use slab::Slab;
 
-use crate::memory::Mapping;
+use crate::memory::{Mapping, Memory};
 use crate::remote::lock;
 use crate::runtime::Handle;
 
@@ -125,7 +125,7 @@ struct Place {
 }
 
 struct SlabMemory {
-    mapping: Mapping,
+    memory: Memory,
     class: usize,
     /// Where the ring's table of fixed buffers has it.
     slot: Option<u16>,
@@ -136,7 +136,7 @@ struct SlabMemory {
 
 impl SlabMemory {
     fn has_room(&self) -> bool {
-        (self.carved + 1) * CLASSES[self.class] <= self.mapping.bytes()
+        (self.carved + 1) * CLASSES[self.class] <= self.memory.bytes()
     }
 }
 
@@ -175,7 +175,8 @@ impl Shared {
         slab.out += 1;
         let bytes = CLASSES[slab.class];
         Some(Buffer {
-            start: slab.mapping.at(place.index * bytes),
+            start: slab.memory.mapping().at(place.index * bytes),
+            memory: slab.memory.clone(),
             bytes,
             slot: slab.slot,
             place,
@@ -243,10 +244,10 @@ impl State {
         if let Some((key, _)) = self.slabs.iter().find(|(_, slab)| with_room(slab)) {
             return Some(key);
         }
-        let mapping = map_slab(class).ok()?;
-        let slot = register(&mapping);
+        let memory = map_slab(class).ok()?;
+        let slot = register(memory.mapping());
         Some(self.slabs.insert(SlabMemory {
-            mapping,
+            memory,
             class,
             slot,
             carved: 0,
@@ -275,9 +276,9 @@ impl State {
 }
 
 /// Registration pins whole slabs, so a large class has one buffer a slab and nothing beside it.
-fn map_slab(class: usize) -> io::Result<Mapping> {
+fn map_slab(class: usize) -> io::Result<Memory> {
     let bytes = CLASSES[class];
-    Mapping::new(if bytes * 2 > SLAB_BYTES {
+    Memory::new(if bytes * 2 > SLAB_BYTES {
         bytes
     } else {
         SLAB_BYTES
@@ -291,6 +292,8 @@ pub struct Buffer {
     bytes: usize,
     slot: Option<u16>,
     place: Place,
+    /// The slab, kept mapped also where it is given up meanwhile.
+    memory: Memory,
     shared: Arc<Shared>,
 }
 
@@ -301,6 +304,12 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
+    /// The memory that this is part of: the same for all buffers of one slab.
+    #[must_use]
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
     /// The slot in the table of fixed buffers, if `pool` is the one that registered it there.
     pub(crate) fn slot(&self, pool: &Arc<Shared>) -> Option<u16> {
         self.slot.filter(|_| Arc::ptr_eq(pool, &self.shared))

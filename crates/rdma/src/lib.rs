@@ -1,0 +1,30 @@
+//! RDMA behind one trait: queue pairs of real devices, and an emulation for any machine.
+//!
+//! A [`Provider`] makes reliable connections of messages ([`QueuePair`]) between two processes
+//! that read and write each other's memory without the other's processor. There are two: `verbs`
+//! has the devices that librdmacm and libibverbs know, `emulated` has a unix socket and the
+//! system calls with which one process reaches into another on the same machine.
+//!
+//! What an operation works on it owns until its completion, so no device and no peer ever touches
+//! memory that was given to somebody else. Memory that is used again and again is made known to
+//! the device once: [`ring::Memory`] says what it is part of, and a provider keeps it as long as
+//! the device knows it.
+//!
+//! | what | where |
+//! |---|---|
+//! | [`Provider`], [`Listener`], [`Request`], [`QueuePair`], [`Event`] | the trait |
+//! | [`Slots`], [`Slot`] | small pieces of memory for what is sent and received |
+//! | [`Piece`], [`Sink`], [`Exposed`], [`Remote`] | what operations work on |
+
+#![deny(unsafe_op_in_unsafe_fn)]
+
+mod operand;
+mod provider;
+mod slots;
+
+pub use operand::{Exposed, Piece, Remote, Sink};
+pub use provider::{
+    Attributes, Event, Failure, Limits, Listener, Network, Provider, QueuePair, Request, Wait,
+    WorkId,
+};
+pub use slots::{Slot, Slots};

@@ -1,0 +1,156 @@
+//! Small pieces of memory of one size: what SENDs are gathered in, what they are received into.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+
+use ring::Memory;
+
+/// Bytes to which a slot is rounded up: a cache line, so that two never share one.
+const ALIGNMENT: usize = 64;
+
+/// So many slots of one size in one piece of memory. Clones refer to the same slots.
+#[derive(Clone)]
+pub struct Slots {
+    shared: Rc<Shared>,
+}
+
+struct Shared {
+    memory: Memory,
+    /// Bytes from one slot to the next.
+    stride: usize,
+    /// Bytes of a slot.
+    bytes: usize,
+    free: RefCell<Vec<usize>>,
+}
+
+impl Slots {
+    /// `count` slots of `bytes` bytes each; neither may be 0.
+    ///
+    /// # Errors
+    /// The system has no memory.
+    pub fn new(count: usize, bytes: usize) -> io::Result<Self> {
+        assert!(count > 0 && bytes > 0, "a slot has bytes");
+        let stride = bytes.next_multiple_of(ALIGNMENT);
+        let memory = Memory::new(count * stride)?;
+        Ok(Self {
+            shared: Rc::new(Shared {
+                memory,
+                stride,
+                bytes,
+                free: RefCell::new((0..count).rev().collect()),
+            }),
+        })
+    }
+
+    /// A free slot, with whatever bytes it had; `None` while all are out.
+    #[must_use]
+    pub fn take(&self) -> Option<Slot> {
+        let index = self.shared.free.borrow_mut().pop()?;
+        Some(Slot {
+            index,
+            shared: Rc::clone(&self.shared),
+        })
+    }
+
+    /// Slots that are free.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.shared.free.borrow().len()
+    }
+
+    /// Bytes of a slot.
+    #[must_use]
+    pub fn slot_bytes(&self) -> usize {
+        self.shared.bytes
+    }
+}
+
+impl fmt::Debug for Slots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slots")
+            .field("free", &self.free())
+            .field("slot_bytes", &self.slot_bytes())
+            .finish_non_exhaustive()
+    }
+}
+
+/// One slot, exclusively owned; dereferences to its bytes. Free again when it is dropped.
+pub struct Slot {
+    index: usize,
+    shared: Rc<Shared>,
+}
+
+impl Slot {
+    /// The memory that this is part of: the same for all slots that were made together.
+    #[must_use]
+    pub fn memory(&self) -> &Memory {
+        &self.shared.memory
+    }
+
+    fn start(&self) -> *mut u8 {
+        let offset = self.index * self.shared.stride;
+        assert!(
+            offset + self.shared.bytes <= self.shared.memory.bytes(),
+            "a slot lies in its memory"
+        );
+        // SAFETY: the offset is inside of the one mapping, as asserted.
+        unsafe { self.shared.memory.start().as_ptr().add(offset) }
+    }
+}
+
+impl Deref for Slot {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the range lies in the mapping (asserted), which `shared` keeps, initialised
+        // (zeroed at first); slots do not overlap and this one's index is not in the free list,
+        // so nobody else refers to it. A device writes to it only while an operation owns it.
+        unsafe { std::slice::from_raw_parts(self.start(), self.shared.bytes) }
+    }
+}
+
+impl DerefMut for Slot {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`; `&mut self` makes the reference exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.start(), self.shared.bytes) }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.shared.free.borrow_mut().push(self.index);
+    }
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Slot({} of {} bytes)", self.index, self.shared.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_apart_and_come_back() {
+        let slots = Slots::new(3, 100).expect("memory");
+        let mut taken: Vec<_> = std::iter::from_fn(|| slots.take()).collect();
+        assert_eq!((taken.len(), slots.free()), (3, 0));
+        for (slot, byte) in taken.iter_mut().zip(1..) {
+            slot.fill(byte);
+        }
+        for (slot, byte) in taken.iter().zip(1..) {
+            assert_eq!(slot[..], [byte; 100]);
+            assert_eq!(slot.memory().start(), taken[0].memory().start());
+        }
+        taken.pop();
+        assert_eq!(slots.free(), 1);
+        let kept = taken.pop().expect("two are left");
+        drop((slots, taken));
+        assert_eq!(kept[..], [2; 100]);
+    }
+}
