@@ -20,6 +20,7 @@
 //! | [`Memory`] | what a device can be told of once |
 //! | [`Region`], [`Source`], [`lend`] | memory of others, received into and sent from |
 //! | [`File`] | positioned reads and writes, fsync |
+//! | [`Readiness`] | when any descriptor is readable or writable |
 //! | [`Fanotify`] | what others change in directories; needs no runtime |
 //! | [`mailbox()`], [`Sender`], [`Receiver`] | messages from other threads |
 
@@ -38,6 +39,7 @@ mod op;
 mod pool;
 mod probe;
 mod provided;
+mod readiness;
 mod recv;
 mod region;
 mod remote;
@@ -60,6 +62,7 @@ pub use listener::Listener;
 pub use mailbox::{Receiver, SendError, Sender, mailbox};
 pub use memory::Memory;
 pub use pool::{Buffer, HEAD_ROOM_BYTES, Pool};
+pub use readiness::{Interest, Readiness};
 pub use region::{Region, Source, lend, lend_mut};
 pub use runtime::{Handle, Runtime};
 pub use send::Part;

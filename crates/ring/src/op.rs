@@ -44,6 +44,8 @@ pub(crate) enum Hold {
     Send(Rc<TcpStream>, Box<Gather>),
     /// A read or a write of a file.
     File(File, Buffer),
+    /// A wait for a descriptor.
+    Poll(Rc<OwnedFd>),
     /// A sync of a file.
     Sync(File),
     /// A multishot receive of datagrams; the kernel reads the header in the arrivals.

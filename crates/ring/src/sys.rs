@@ -70,6 +70,23 @@ pub(crate) fn wait_readable(fds: [BorrowedFd<'_>; 2]) {
     unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, -1) };
 }
 
+/// Whether one of `events` of poll(2) holds now, or the descriptor is broken.
+pub(crate) fn is_ready(fd: BorrowedFd<'_>, events: libc::c_short) -> io::Result<bool> {
+    let mut poll = libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events,
+        revents: 0,
+    };
+    // SAFETY: the pointer describes one live local.
+    let result = check(unsafe { libc::poll(&raw mut poll, 1, 0) });
+    match result {
+        Ok(count) => Ok(count > 0),
+        // Who finds nothing asks again.
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
 /// fanotify_init(2); the descriptors of events, of which there are none, would be read-only.
 pub(crate) fn fanotify_init(flags: libc::c_uint) -> io::Result<OwnedFd> {
     // SAFETY: takes no memory.

@@ -109,4 +109,7 @@ over_both_drivers! {
         blocking_panics_continue_here;
     messages: many_threads_send, a_full_mailbox_refuses, senders_gone_ends_the_receiver,
         runtimes_send_to_each_other;
+    readiness: a_descriptor_is_ready_until_it_is_read, a_full_descriptor_becomes_writable,
+        a_peer_that_is_gone_is_seen, a_dropped_wait_is_harmless,
+        a_descriptor_may_be_closed_while_it_is_waited_for;
 }

@@ -7,4 +7,5 @@ pub(crate) mod executor;
 pub(crate) mod files;
 pub(crate) mod memory;
 pub(crate) mod messages;
+pub(crate) mod readiness;
 pub(crate) mod sockets;

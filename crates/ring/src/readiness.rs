@@ -1,0 +1,109 @@
+//! When any descriptor is readable or writable: completion channels of RDMA devices, sockets that
+//! are no TCP, other polls.
+//!
+//! Each wait is one poll of its own in the ring. A multishot poll would save the submission, which
+//! leaves with the next enter anyway, and would report each arrival instead, also those that its
+//! owner has long taken in.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+
+use io_uring::{opcode, types};
+
+use crate::epoll::Direction;
+use crate::op::Hold;
+use crate::runtime::Handle;
+use crate::signal::{Either, either};
+use crate::sys;
+
+/// What of a descriptor is waited for. A broken one is always ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// It can be read.
+    Readable,
+    /// It can be read or written.
+    ReadableOrWritable,
+}
+
+impl Interest {
+    fn events(self) -> libc::c_short {
+        match self {
+            Self::Readable => libc::POLLIN | libc::POLLRDHUP,
+            Self::ReadableOrWritable => libc::POLLIN | libc::POLLRDHUP | libc::POLLOUT,
+        }
+    }
+}
+
+/// Waits for a descriptor. It has a duplicate of its own, so that the owner may close theirs at
+/// any time. One task at a time waits.
+#[derive(Debug)]
+pub struct Readiness {
+    handle: Handle,
+    fd: Rc<OwnedFd>,
+    /// The token of the descriptor (epoll).
+    source: Option<usize>,
+}
+
+impl Readiness {
+    /// For `fd`, which something that can be polled stands behind.
+    ///
+    /// # Errors
+    /// There is no descriptor left, or nothing to poll.
+    pub fn new(handle: &Handle, fd: BorrowedFd<'_>) -> io::Result<Self> {
+        let fd = fd.try_clone_to_owned()?;
+        let source = match handle.inner().epoll() {
+            Some(epoll) => Some(epoll.add(fd.as_fd())?),
+            None => None,
+        };
+        Ok(Self {
+            handle: handle.clone(),
+            fd: Rc::new(fd),
+            source,
+        })
+    }
+
+    /// Waits until the descriptor is ready; at once where it is already. Dropping the future
+    /// loses nothing.
+    ///
+    /// # Errors
+    /// The runtime has ended.
+    pub async fn ready(&self, interest: Interest) -> io::Result<()> {
+        if let Some(token) = self.source {
+            return self.ready_epoll(token, interest).await;
+        }
+        let events = interest.events() as u32;
+        let entry = opcode::PollAdd::new(types::Fd(self.fd.as_raw_fd()), events).build();
+        // SAFETY: the entry refers to no memory; the hold owns the descriptor.
+        let operation = unsafe { self.handle.operate(entry, Hold::Poll(Rc::clone(&self.fd))) };
+        operation.await.0.map(drop)
+    }
+
+    /// epoll tells of changes only: whether there is one left is asked of the descriptor.
+    async fn ready_epoll(&self, token: usize, interest: Interest) -> io::Result<()> {
+        let epoll = self.handle.inner().epoll().expect("a token is epoll's");
+        while !sys::is_ready(self.fd.as_fd(), interest.events())? {
+            epoll.clear_ready(token, Direction::Read);
+            let readable = std::pin::pin!(self.handle.ready(token, Direction::Read));
+            match interest {
+                Interest::Readable => readable.await,
+                Interest::ReadableOrWritable => {
+                    epoll.clear_ready(token, Direction::Write);
+                    let writable = std::pin::pin!(self.handle.ready(token, Direction::Write));
+                    match either(readable, writable).await {
+                        Either::First(()) | Either::Second(()) => {}
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Readiness {
+    fn drop(&mut self) {
+        if let (Some(token), Some(epoll)) = (self.source, self.handle.inner().epoll()) {
+            epoll.remove(token, self.fd.as_fd());
+        }
+    }
+}
