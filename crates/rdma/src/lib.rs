@@ -2,7 +2,7 @@
 //!
 //! A [`Provider`] makes reliable connections of messages ([`QueuePair`]) between two processes
 //! that read and write each other's memory without the other's processor. There are two: `verbs`
-//! has the devices that librdmacm and libibverbs know, `emulated` has a unix socket and the
+//! has the devices that librdmacm and libibverbs know, [`emulated`] has a unix socket and the
 //! system calls with which one process reaches into another on the same machine.
 //!
 //! What an operation works on it owns until its completion, so no device and no peer ever touches
@@ -14,10 +14,12 @@
 //! |---|---|
 //! | [`Provider`], [`Listener`], [`Request`], [`QueuePair`], [`Event`] | the trait |
 //! | [`Slots`], [`Slot`] | small pieces of memory for what is sent and received |
+//! | [`emulated::Emulated`] | the provider for any machine |
 //! | [`Piece`], [`Sink`], [`Exposed`], [`Remote`] | what operations work on |
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod emulated;
 mod operand;
 mod provider;
 mod slots;

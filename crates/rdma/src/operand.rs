@@ -122,12 +122,22 @@ impl Exposed {
         }
     }
 
-    /// The bytes. Only for their address and length while the peer may write them.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// The bytes: to be looked at before the peer may write them.
+    fn bytes(&self) -> &[u8] {
         match self {
             Self::ToRead(source) => source,
             Self::BufferToWrite(buffer) => buffer,
             Self::ToWrite(region) => region,
+        }
+    }
+
+    /// The address of the first byte. What is written there, while this is exposed, nobody here
+    /// looks at.
+    pub(crate) fn start(&mut self) -> *mut u8 {
+        match self {
+            Self::ToRead(source) => source.as_ptr().cast_mut(),
+            Self::BufferToWrite(buffer) => buffer.as_mut_ptr(),
+            Self::ToWrite(region) => region.as_mut_ptr(),
         }
     }
 }

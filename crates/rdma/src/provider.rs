@@ -215,7 +215,8 @@ pub enum Wait {
 pub enum Event {
     /// Both ends are ready. The first event but where there is no connection.
     Connected,
-    /// There is no connection any more; nothing comes after this.
+    /// There is no connection any more. Nothing comes after this, but for what is posted later:
+    /// it ends with [`Failure::Flushed`] at once.
     Disconnected(Failure),
     /// A message of the peer, of so many bytes at the start of the slot. Where it ended the
     /// exposure of a region, [`Event::Revoked`] came before.

@@ -1,0 +1,144 @@
+//! Faults on demand: what devices and cables do rarely, as often as a test wants.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The variable in which [`Faults`] are given to a whole process.
+pub const VARIABLE: &str = "SMBEAM_RDMA_FAULTS";
+
+/// How often what goes wrong; 0 is never. In text: `seed=7,lost=1000,key=500,disconnect=200`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// What the others depend on.
+    pub seed: u64,
+    /// One of so many operations is done and never reported, until the connection ends.
+    pub lost: u64,
+    /// One of so many one-sided operations uses a wrong key.
+    pub key: u64,
+    /// Each connection ends after so many operations.
+    pub disconnect: u64,
+}
+
+/// What is wrong with faults in text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultsError(String);
+
+impl fmt::Display for FaultsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(part) = self;
+        write!(f, "`{part}` is none of seed=N, lost=N, key=N, disconnect=N")
+    }
+}
+
+impl std::error::Error for FaultsError {}
+
+impl FromStr for Faults {
+    type Err = FaultsError;
+
+    fn from_str(text: &str) -> Result<Self, FaultsError> {
+        let mut faults = Self::default();
+        for part in text.split(',').filter(|part| !part.is_empty()) {
+            let wrong = || FaultsError(part.to_owned());
+            let (name, value) = part.split_once('=').ok_or_else(wrong)?;
+            let value = value.parse().map_err(|_| wrong())?;
+            match name {
+                "seed" => faults.seed = value,
+                "lost" => faults.lost = value,
+                "key" => faults.key = value,
+                "disconnect" => faults.disconnect = value,
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(faults)
+    }
+}
+
+impl Faults {
+    /// What the environment of the process asks for: nothing, most of the time.
+    ///
+    /// # Errors
+    /// The variable is no list of faults.
+    pub fn from_environment() -> Result<Self, FaultsError> {
+        match std::env::var(VARIABLE) {
+            Ok(text) => text.parse(),
+            Err(_) => Ok(Self::default()),
+        }
+    }
+}
+
+/// The faults of one queue pair.
+#[derive(Debug)]
+pub(crate) struct Fate {
+    faults: Faults,
+    random: u64,
+    operations: u64,
+}
+
+impl Fate {
+    pub(crate) fn new(faults: Faults, queue_pair: u64) -> Self {
+        Self {
+            faults,
+            random: faults.seed ^ queue_pair.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            operations: 0,
+        }
+    }
+
+    /// One operation more; whether the connection ends before it.
+    pub(crate) fn ends(&mut self) -> bool {
+        self.operations += 1;
+        self.faults.disconnect > 0 && self.operations > self.faults.disconnect
+    }
+
+    /// Whether the completion of an operation is lost.
+    pub(crate) fn loses(&mut self) -> bool {
+        self.one_in(self.faults.lost)
+    }
+
+    /// Whether an operation uses a wrong key.
+    pub(crate) fn takes_wrong_key(&mut self) -> bool {
+        self.one_in(self.faults.key)
+    }
+
+    fn one_in(&mut self, count: u64) -> bool {
+        // splitmix64
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        count > 0 && mixed.is_multiple_of(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_read_from_text() {
+        let all = Faults {
+            seed: 1,
+            lost: 2,
+            key: 3,
+            disconnect: 4,
+        };
+        assert_eq!("seed=1,lost=2,key=3,disconnect=4".parse(), Ok(all));
+        assert_eq!("".parse(), Ok(Faults::default()));
+        for wrong in ["lost", "lost=x", "los=1", "lost=-1"] {
+            let error = wrong.parse::<Faults>().expect_err("wrong");
+            assert!(error.to_string().contains(wrong));
+        }
+    }
+
+    #[test]
+    fn what_never_happens_never_happens() {
+        let mut fate = Fate::new(Faults::default(), 1);
+        let happens = |fate: &mut Fate| fate.ends() || fate.loses() || fate.takes_wrong_key();
+        assert!(!(0..10_000).any(|_| happens(&mut fate)));
+        let faults = "lost=10,key=10,disconnect=100".parse().expect("faults");
+        let mut fate = Fate::new(faults, 1);
+        let lost = (0..1000).filter(|_| fate.loses()).count();
+        assert!((50..200).contains(&lost), "{lost}");
+        assert_eq!((0..1000).position(|_| fate.ends()), Some(100));
+    }
+}

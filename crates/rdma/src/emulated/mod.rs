@@ -1,0 +1,213 @@
+//! RDMA between two processes of one machine, or within one: for tests and demonstrations.
+//!
+//! A listener on port N is the socket `N.sock` in a directory that both ends know. Messages go
+//! through it; reading and writing the other's memory is done by the system calls with which a
+//! debugger does it, so whoever may not debug the peer cannot use this, and who may could always
+//! do as it likes. The rules of RDMA are kept by whoever begins an operation: keys, bounds and
+//! rights are checked against what the peer has announced, and an operation that breaks them
+//! fails and ends the connection, as on a reliable connection of a device.
+//!
+//! There is one copy of each byte, made by the processor of whoever begins: what a device does
+//! for nothing. A SEND is copied twice, into the kernel and out of it.
+
+mod faults;
+mod message;
+mod queue_pair;
+mod reach;
+mod sys;
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use crate::emulated::queue_pair::{EmulatedQueuePair, Ends};
+use crate::provider::{Attributes, Listener, Network, Provider, QueuePair, Request};
+use crate::slots::Slot;
+
+pub use faults::{Faults, FaultsError, VARIABLE};
+
+/// Ports from which one is chosen where any will do. RFC 6335 6
+const ANY_PORTS: std::ops::RangeInclusive<u16> = 49152..=65535;
+
+/// The provider. Whoever is to reach another uses the same directory.
+#[derive(Debug)]
+pub struct Emulated {
+    directory: PathBuf,
+    faults: Faults,
+}
+
+impl Emulated {
+    /// In a directory, which is made if it is not there.
+    ///
+    /// # Errors
+    /// There is none and none can be made.
+    pub fn new(directory: &Path, faults: Faults) -> io::Result<Self> {
+        fs::create_dir_all(directory)?;
+        sys::allow_reach();
+        Ok(Self {
+            directory: directory.to_owned(),
+            faults,
+        })
+    }
+
+    fn path(&self, port: u16) -> PathBuf {
+        self.directory.join(format!("{port}.sock"))
+    }
+
+    fn listen_on(&self, address: SocketAddr) -> io::Result<Box<dyn Listener>> {
+        let path = self.path(address.port());
+        let socket = sys::socket()?;
+        match sys::listen(socket.as_fd(), &path) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_left_over(&path) => {
+                fs::remove_file(&path)?;
+                sys::listen(socket.as_fd(), &path)?;
+            }
+            result => result?,
+        }
+        Ok(Box::new(EmulatedListener {
+            socket,
+            path,
+            address,
+            faults: self.faults,
+        }))
+    }
+}
+
+impl Provider for Emulated {
+    fn name(&self) -> &'static str {
+        "emulated"
+    }
+
+    fn addresses(&self) -> io::Result<Vec<(IpAddr, Network)>> {
+        Ok(vec![(Ipv4Addr::LOCALHOST.into(), Network::Emulated)])
+    }
+
+    fn to_listen(&self, addresses: &[IpAddr]) -> Vec<IpAddr> {
+        // A port is one socket, whatever the address.
+        addresses.iter().copied().take(1).collect()
+    }
+
+    fn listen(&self, address: SocketAddr) -> io::Result<Box<dyn Listener>> {
+        if address.port() != 0 {
+            return self.listen_on(address);
+        }
+        for port in ANY_PORTS {
+            match self.listen_on(SocketAddr::new(address.ip(), port)) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+                result => return result,
+            }
+        }
+        Err(io::ErrorKind::AddrInUse.into())
+    }
+
+    fn connect(
+        &self,
+        address: SocketAddr,
+        attributes: &Attributes,
+    ) -> io::Result<Box<dyn QueuePair>> {
+        let socket = sys::socket()?;
+        let path = self.path(address.port());
+        sys::connect(socket.as_fd(), &path).map_err(|error| match error.kind() {
+            // There is no socket, or too many wait to be accepted.
+            io::ErrorKind::NotFound | io::ErrorKind::WouldBlock => {
+                io::Error::new(io::ErrorKind::ConnectionRefused, path.display().to_string())
+            }
+            _ => error,
+        })?;
+        let ends = Ends {
+            local: SocketAddr::new(address.ip(), 0),
+            peer: address,
+        };
+        let queue_pair = EmulatedQueuePair::new(socket, ends, attributes, self.faults)?;
+        Ok(Box::new(queue_pair))
+    }
+}
+
+/// Whether nobody listens on the socket any more: its process ended without taking it away.
+fn is_left_over(path: &Path) -> bool {
+    let probe = sys::socket().and_then(|socket| sys::connect(socket.as_fd(), path));
+    probe.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+#[derive(Debug)]
+struct EmulatedListener {
+    socket: OwnedFd,
+    path: PathBuf,
+    address: SocketAddr,
+    faults: Faults,
+}
+
+impl Listener for EmulatedListener {
+    fn accept(&self) -> io::Result<Option<Box<dyn Request>>> {
+        loop {
+            let socket = match sys::accept(self.socket.as_fd()) {
+                Ok(socket) => socket,
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return Ok(None),
+                    io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => continue,
+                    _ => return Err(error),
+                },
+            };
+            let process = sys::peer_process(socket.as_fd())?;
+            // There are no addresses; what a log shows tells processes apart.
+            let port = u16::try_from(process & 0xFFFF).expect("16 bits");
+            let ends = Ends {
+                local: self.address,
+                peer: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            };
+            return Ok(Some(Box::new(EmulatedRequest {
+                socket,
+                ends,
+                faults: self.faults,
+            })));
+        }
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for EmulatedListener {
+    fn drop(&mut self) {
+        // Somebody may have taken it away before.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[derive(Debug)]
+struct EmulatedRequest {
+    socket: OwnedFd,
+    ends: Ends,
+    faults: Faults,
+}
+
+impl Request for EmulatedRequest {
+    fn peer_addr(&self) -> SocketAddr {
+        self.ends.peer
+    }
+
+    fn accept(
+        self: Box<Self>,
+        attributes: &Attributes,
+        receives: Vec<Slot>,
+    ) -> io::Result<Box<dyn QueuePair>> {
+        let Self {
+            socket,
+            ends,
+            faults,
+        } = *self;
+        let mut queue_pair = EmulatedQueuePair::new(socket, ends, attributes, faults)?;
+        for slot in receives {
+            queue_pair.post_receive(slot);
+        }
+        queue_pair.flush();
+        Ok(Box::new(queue_pair))
+    }
+}

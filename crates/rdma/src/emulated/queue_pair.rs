@@ -1,0 +1,722 @@
+//! One connection of the emulation.
+//!
+//! Memory that was exposed comes back only when the peer can touch it no more: when the peer has
+//! said so, has given it back with a SEND, or has ended its direction of the socket, which it does
+//! where it does one-sided operations: on the one thread of its queue pair, between two of them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::mem::ManuallyDrop;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::emulated::faults::{Fate, Faults};
+use crate::emulated::message::{Announced, HEADER_BYTES, Header, Say, VERSION};
+use crate::emulated::reach::{Access, REGIONS_MAX, Reach};
+use crate::emulated::sys::{self, Arrived, BATCH, Far};
+use crate::operand::{Exposed, Piece, Remote, Sink};
+use crate::provider::{Attributes, Event, Failure, Limits, QueuePair, Wait, WorkId};
+use crate::slots::Slot;
+
+/// Bytes of one message. More than SMB Direct puts into one; few enough for a socket's queue.
+const MESSAGE_BYTES: usize = 64 << 10;
+/// Pieces of one message.
+const PIECES_MAX: u32 = 30;
+/// Bytes that may wait in the socket.
+const SEND_BUFFER_BYTES: i32 = 4 << 20;
+/// Messages taken in by one poll: others of the thread get their turn.
+const MESSAGES_PER_POLL: usize = 4 * BATCH;
+/// Receives of a peer that are counted.
+const RECEIVES_MAX: u32 = 1 << 20;
+/// Messages of our own that wait, but for SENDs: the peer makes us answer each withdrawal.
+const ANSWERS_MAX: usize = 2 * REGIONS_MAX;
+
+/// How many queue pairs there were, and how many keys.
+static QUEUE_PAIRS: AtomicU64 = AtomicU64::new(0);
+static KEYS: AtomicU64 = AtomicU64::new(0);
+
+/// The addresses that both ends are called by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    pub(crate) local: SocketAddr,
+    pub(crate) peer: SocketAddr,
+}
+
+#[derive(Debug)]
+pub(crate) struct EmulatedQueuePair {
+    socket: OwnedFd,
+    ends: Ends,
+    /// Who is at the other end.
+    process: libc::pid_t,
+    limits: Limits,
+    state: State,
+    /// Receives that are posted.
+    receives: VecDeque<Slot>,
+    /// Of those, how many the peer has not been told of.
+    untold: u32,
+    /// Receives of the peer that no SEND of ours has taken.
+    peer_receives: u32,
+    outgoing: VecDeque<Outgoing>,
+    /// Of those, how many are no SENDs.
+    answers: usize,
+    /// The socket takes no more for now.
+    is_blocked: bool,
+    /// The last poll took all that it may.
+    has_more: bool,
+    /// What the peer may reach, by key.
+    exposed: BTreeMap<u32, Exposed>,
+    /// Keys of which the peer was told to let go, and has not said that it did.
+    withdrawing: BTreeSet<u32>,
+    /// What we may reach.
+    reach: Reach,
+    fate: Fate,
+    /// Events whose completions are lost.
+    lost: Vec<Event>,
+    events: VecDeque<Event>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    /// The peer has not said hello.
+    Connecting,
+    Open,
+    /// Over, but the peer may still reach memory of ours.
+    Closing(Failure),
+    Closed,
+}
+
+/// A message that waits to be sent.
+#[derive(Debug)]
+struct Outgoing {
+    say: Say,
+    /// Of a SEND.
+    work: Option<(WorkId, Vec<Piece>)>,
+    /// Encoded when it is about to be sent.
+    header: [u8; HEADER_BYTES],
+}
+
+impl EmulatedQueuePair {
+    pub(crate) fn new(
+        socket: OwnedFd,
+        ends: Ends,
+        attributes: &Attributes,
+        faults: Faults,
+    ) -> io::Result<Self> {
+        let process = sys::peer_process(socket.as_fd())?;
+        sys::set_send_buffer(socket.as_fd(), SEND_BUFFER_BYTES);
+        let limits = Limits {
+            receives: attributes.receives,
+            sends: attributes.sends,
+            pieces: attributes.pieces.min(PIECES_MAX),
+            message_bytes: MESSAGE_BYTES,
+            reads: attributes.reads,
+            exposed: REGIONS_MAX as u32,
+            remote_invalidation: true,
+        };
+        let number = QUEUE_PAIRS.fetch_add(1, Ordering::Relaxed);
+        let mut queue_pair = Self {
+            socket,
+            ends,
+            process,
+            limits,
+            state: State::Connecting,
+            receives: VecDeque::new(),
+            untold: 0,
+            peer_receives: 0,
+            outgoing: VecDeque::new(),
+            answers: 0,
+            is_blocked: false,
+            has_more: false,
+            exposed: BTreeMap::new(),
+            withdrawing: BTreeSet::new(),
+            reach: Reach::default(),
+            fate: Fate::new(faults, number),
+            lost: Vec::new(),
+            events: VecDeque::new(),
+        };
+        queue_pair.say(Say::Hello { version: VERSION });
+        Ok(queue_pair)
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.state, State::Closing(_) | State::Closed)
+    }
+
+    /// Counts an operation; `false` where the connection has ended, perhaps by its fate.
+    fn begin(&mut self) -> bool {
+        if !self.is_over() && self.fate.ends() {
+            self.end(Failure::Device("the fault that was asked for".into()));
+        }
+        !self.is_over()
+    }
+
+    /// Reports an operation that went well, unless its fate is to get lost.
+    fn report(&mut self, event: Event) {
+        if self.fate.loses() {
+            self.lost.push(event);
+        } else {
+            self.events.push_back(event);
+        }
+    }
+
+    /// Reports what came too late. The end stays the last event.
+    fn report_late(&mut self, event: Event) {
+        let end = self
+            .events
+            .pop_back_if(|last| matches!(last, Event::Disconnected(_)));
+        self.events.push_back(event);
+        self.events.extend(end);
+    }
+
+    /// Ends the connection, now or when the peer has let go of what it may reach.
+    fn end(&mut self, failure: Failure) {
+        if self.is_over() {
+            return;
+        }
+        self.reach.clear();
+        sys::end_sending(self.socket.as_fd());
+        self.state = State::Closing(failure);
+        if self.exposed.is_empty() {
+            self.close();
+        }
+    }
+
+    /// The peer has ended its direction: it has let go of everything.
+    fn peer_ended(&mut self) {
+        self.end(match self.state {
+            State::Connecting => Failure::Refused("the peer has closed the connection".into()),
+            _ => Failure::PeerDisconnected,
+        });
+        self.close();
+    }
+
+    /// Everything comes back.
+    fn close(&mut self) {
+        let State::Closing(failure) = &self.state else {
+            return;
+        };
+        let failure = failure.clone();
+        self.state = State::Closed;
+        let lost = std::mem::take(&mut self.lost);
+        self.events.extend(lost.into_iter().map(flushed));
+        let unsent = std::mem::take(&mut self.outgoing);
+        let unsent = unsent.into_iter().filter_map(|outgoing| outgoing.work);
+        let sent = |(id, pieces)| Event::Sent(id, pieces, Err(Failure::Flushed));
+        self.events.extend(unsent.map(sent));
+        self.events
+            .extend(self.receives.drain(..).map(Event::Unused));
+        let exposed = std::mem::take(&mut self.exposed);
+        let revoked = |(key, memory)| Event::Revoked(key, memory);
+        self.events.extend(exposed.into_iter().map(revoked));
+        self.events.push_back(Event::Disconnected(failure));
+    }
+}
+
+/// What is sent.
+impl EmulatedQueuePair {
+    fn say(&mut self, say: Say) {
+        self.answers += 1;
+        self.outgoing.push_back(Outgoing {
+            say,
+            work: None,
+            header: [0; HEADER_BYTES],
+        });
+    }
+
+    /// Sends until nothing waits or the socket takes no more.
+    fn send_what_waits(&mut self) {
+        self.is_blocked = false;
+        while !self.is_over() && self.may_send_next() {
+            let count = self.sendable();
+            if count == 0 {
+                return self.find_no_receive();
+            }
+            for (index, outgoing) in self.outgoing.range_mut(..count).enumerate() {
+                let posted = if index == 0 { self.untold } else { 0 };
+                let say = outgoing.say;
+                outgoing.header = Header { posted, say }.encode();
+            }
+            let messages = self.outgoing.range(..count).map(|outgoing| {
+                let work = outgoing.work.as_ref();
+                (&outgoing.header, work.map_or(&[][..], |(_, pieces)| pieces))
+            });
+            match sys::send(self.socket.as_fd(), messages) {
+                Ok(count) => self.sent(count),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.is_blocked = true;
+                    return;
+                }
+                // The end shows behind what the peer has sent before.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Until the peer has said hello, nothing but hello is said.
+    fn may_send_next(&self) -> bool {
+        self.outgoing.front().is_some_and(|front| {
+            self.state != State::Connecting || matches!(front.say, Say::Hello { .. })
+        })
+    }
+
+    /// How many of the messages that wait have a receive at the peer, or need none.
+    fn sendable(&self) -> usize {
+        let most = match self.state {
+            State::Connecting => 1,
+            _ => BATCH,
+        };
+        let mut left = self.peer_receives;
+        let has_receive = |outgoing: &&Outgoing| {
+            let needed = u32::from(outgoing.work.is_some());
+            let has = left >= needed;
+            left = left.saturating_sub(needed);
+            has
+        };
+        let messages = self.outgoing.iter().take(most);
+        messages.take_while(has_receive).count()
+    }
+
+    fn find_no_receive(&mut self) {
+        let first = self.outgoing.pop_front().and_then(|first| first.work);
+        let (id, pieces) = first.expect("only a SEND needs a receive");
+        let failure = Failure::ReceiverNotReady;
+        let failed = Event::Sent(id, pieces, Err(failure.clone()));
+        self.events.push_back(failed);
+        self.end(failure);
+    }
+
+    fn sent(&mut self, count: usize) {
+        if count > 0 {
+            self.untold = 0;
+        }
+        for _ in 0..count {
+            let sent = self.outgoing.pop_front().expect("it waited");
+            match sent.work {
+                None => self.answers -= 1,
+                Some((id, pieces)) => {
+                    self.peer_receives -= 1;
+                    self.report(Event::Sent(id, pieces, Ok(())));
+                }
+            }
+        }
+    }
+}
+
+/// What comes in.
+impl EmulatedQueuePair {
+    fn take_in(&mut self) {
+        let mut arrived = [Arrived::default(); BATCH];
+        let mut taken = 0;
+        self.has_more = false;
+        while self.state != State::Closed {
+            if taken >= MESSAGES_PER_POLL {
+                self.has_more = true;
+                return;
+            }
+            let slots = self.receives.make_contiguous();
+            let count = match sys::receive(self.socket.as_fd(), slots, &mut arrived) {
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // The peer is gone and has left something unread. What it sent can still be
+                // read, and the end is behind it.
+                Err(error) if error.raw_os_error() == Some(libc::ECONNRESET) => continue,
+                Err(error) => return self.end(Failure::Device(error.to_string())),
+            };
+            self.handle(&arrived[..count]);
+            taken += count;
+            if count < BATCH {
+                return;
+            }
+        }
+    }
+
+    /// Handles messages; the bytes of each are in the receive of the same number.
+    fn handle(&mut self, arrived: &[Arrived]) {
+        let count = arrived.len().min(self.receives.len());
+        let slots: Vec<Slot> = self.receives.drain(..count).collect();
+        let mut slots = slots.into_iter();
+        let mut unused = Vec::new();
+        for message in arrived {
+            let slot = slots.next();
+            // Nothing is behind the end; a socket reports it again and again.
+            if self.state == State::Closed {
+                unused.extend(slot);
+            } else if message.bytes == 0 {
+                unused.extend(slot);
+                self.peer_ended();
+            } else {
+                let result = self.handle_one(message, slot, &mut unused);
+                result.unwrap_or_else(|failure| self.end(failure));
+            }
+        }
+        if self.state == State::Closed {
+            let unused = unused.into_iter().map(Event::Unused);
+            return unused.for_each(|event| self.report_late(event));
+        }
+        for slot in unused.into_iter().rev() {
+            self.receives.push_front(slot);
+        }
+    }
+
+    fn handle_one(
+        &mut self,
+        message: &Arrived,
+        slot: Option<Slot>,
+        unused: &mut Vec<Slot>,
+    ) -> Result<(), Failure> {
+        let say = match self.look(message) {
+            Ok(say) => say,
+            Err(failure) => {
+                unused.extend(slot);
+                return Err(failure);
+            }
+        };
+        if let Say::Send { invalidate } = say {
+            return self.received(message, slot, invalidate, unused);
+        }
+        unused.extend(slot);
+        if message.bytes > HEADER_BYTES || message.is_cut {
+            return Err(Failure::Protocol("bytes behind a header".into()));
+        }
+        self.hear(say)
+    }
+
+    /// What is said, and notes the receives that were posted.
+    fn look(&mut self, message: &Arrived) -> Result<Say, Failure> {
+        if message.bytes < HEADER_BYTES {
+            return Err(Failure::Protocol("a message without a header".into()));
+        }
+        let header = Header::decode(&message.header)?;
+        let posted = self.peer_receives.checked_add(header.posted);
+        self.peer_receives = posted
+            .filter(|posted| *posted <= RECEIVES_MAX)
+            .ok_or_else(|| Failure::Protocol("too many receives".into()))?;
+        Ok(header.say)
+    }
+
+    fn received(
+        &mut self,
+        message: &Arrived,
+        slot: Option<Slot>,
+        invalidate: Option<u32>,
+        unused: &mut Vec<Slot>,
+    ) -> Result<(), Failure> {
+        if let Some(key) = invalidate {
+            let Some(memory) = self.exposed.remove(&key) else {
+                unused.extend(slot);
+                return Err(Failure::Protocol("a key of nothing is given back".into()));
+            };
+            self.events.push_back(Event::Revoked(key, memory));
+            self.close_if_done();
+        }
+        match (slot, &self.state) {
+            (None, State::Open) => Err(Failure::ReceiverNotReady),
+            (Some(slot), State::Open) if !message.is_cut => {
+                let bytes = message.bytes - HEADER_BYTES;
+                self.events.push_back(Event::Received(slot, bytes));
+                Ok(())
+            }
+            (slot, state) => {
+                let failure = match state {
+                    State::Connecting => Failure::Protocol("a message before hello".into()),
+                    _ => Failure::TooLong,
+                };
+                unused.extend(slot);
+                Err(failure)
+            }
+        }
+    }
+
+    /// All that is no message of the layer above.
+    fn hear(&mut self, say: Say) -> Result<(), Failure> {
+        match say {
+            Say::Hello { version } => self.hear_hello(version),
+            _ if self.state == State::Connecting => {
+                Err(Failure::Protocol("something else before hello".into()))
+            }
+            Say::Posted => Ok(()),
+            Say::Announce(_) if self.is_over() => Ok(()),
+            Say::Announce(region) => self.reach.add(region),
+            Say::Withdraw { key } => {
+                self.reach.remove(key);
+                if self.answers >= ANSWERS_MAX {
+                    return Err(Failure::Protocol("no answer is taken in".into()));
+                }
+                self.say(Say::Withdrawn { key });
+                Ok(())
+            }
+            Say::Withdrawn { key } => {
+                if !self.withdrawing.remove(&key) {
+                    return Err(Failure::Protocol(
+                        "let go of a key that was not asked for".into(),
+                    ));
+                }
+                if let Some(memory) = self.exposed.remove(&key) {
+                    self.events.push_back(Event::Revoked(key, memory));
+                }
+                self.close_if_done();
+                Ok(())
+            }
+            Say::Send { .. } => unreachable!("handled before"),
+        }
+    }
+
+    fn hear_hello(&mut self, version: u32) -> Result<(), Failure> {
+        if self.is_over() {
+            return Ok(());
+        }
+        if self.state != State::Connecting {
+            return Err(Failure::Protocol("hello twice".into()));
+        }
+        if version != VERSION {
+            let why = format!("version {version}, not {VERSION}");
+            return Err(Failure::Protocol(why));
+        }
+        self.state = State::Open;
+        self.events.push_back(Event::Connected);
+        Ok(())
+    }
+
+    fn close_if_done(&mut self) {
+        if self.exposed.is_empty() {
+            self.close();
+        }
+    }
+}
+
+fn flushed(event: Event) -> Event {
+    let flushed = Err(Failure::Flushed);
+    match event {
+        Event::Sent(id, pieces, _) => Event::Sent(id, pieces, flushed),
+        Event::Written(id, pieces, _) => Event::Written(id, pieces, flushed),
+        Event::Read(id, sink, _) => Event::Read(id, sink, flushed),
+        other => other,
+    }
+}
+
+/// One-sided operations.
+impl EmulatedQueuePair {
+    fn write(&mut self, pieces: &[Piece], remote: &[Remote]) -> Result<(), Failure> {
+        let bytes = pieces.iter().map(|piece| piece.bytes().len()).sum();
+        let far = self.find(remote, bytes, Access::Write)?;
+        finish(sys::write_far(self.process, pieces, &far), bytes)
+    }
+
+    fn read(&mut self, into: &mut [u8], remote: &[Remote]) -> Result<(), Failure> {
+        let bytes = into.len();
+        let far = self.find(remote, bytes, Access::Read)?;
+        finish(sys::read_far(self.process, into, &far), bytes)
+    }
+
+    fn find(
+        &mut self,
+        remote: &[Remote],
+        bytes: usize,
+        access: Access,
+    ) -> Result<Vec<Far>, Failure> {
+        if self.fate.takes_wrong_key() {
+            return Err(Failure::RemoteAccess);
+        }
+        let far = self.reach.find(remote, bytes, access)?;
+        // A process that is no more may have left its number to another.
+        if sys::is_peer_gone(self.socket.as_fd()) {
+            return Err(Failure::PeerDisconnected);
+        }
+        Ok(far)
+    }
+}
+
+fn finish(result: io::Result<usize>, wanted: usize) -> Result<(), Failure> {
+    match result {
+        Ok(done) if done == wanted => Ok(()),
+        // The peer has announced what it does not have.
+        Ok(_) => Err(Failure::RemoteAccess),
+        Err(error) => Err(match error.raw_os_error() {
+            Some(libc::EFAULT) => Failure::RemoteAccess,
+            Some(libc::ESRCH) => Failure::PeerDisconnected,
+            _ => Failure::Device(format!("cannot reach into the peer: {error}")),
+        }),
+    }
+}
+
+impl QueuePair for EmulatedQueuePair {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn peer_addr(&self) -> SocketAddr {
+        self.ends.peer
+    }
+
+    fn local_addr(&self) -> SocketAddr {
+        self.ends.local
+    }
+
+    fn post_receive(&mut self, slot: Slot) {
+        if self.is_over() {
+            return self.report_late(Event::Unused(slot));
+        }
+        assert!(
+            self.receives.len() < self.limits.receives as usize,
+            "no more receives are posted than the limits allow"
+        );
+        self.receives.push_back(slot);
+        self.untold += 1;
+    }
+
+    fn post_send(&mut self, id: WorkId, pieces: Vec<Piece>, invalidate: Option<u32>) {
+        let bytes: usize = pieces.iter().map(|piece| piece.bytes().len()).sum();
+        assert!(bytes <= MESSAGE_BYTES, "a SEND keeps to the limits");
+        assert!(
+            pieces.len() <= self.limits.pieces as usize,
+            "a SEND has no more pieces than the limits allow"
+        );
+        if !self.begin() {
+            return self.report_late(Event::Sent(id, pieces, Err(Failure::Flushed)));
+        }
+        if invalidate.is_some_and(|key| !self.reach.remove(key)) {
+            let failed = Event::Sent(id, pieces, Err(Failure::RemoteAccess));
+            self.events.push_back(failed);
+            return self.end(Failure::RemoteAccess);
+        }
+        self.outgoing.push_back(Outgoing {
+            say: Say::Send { invalidate },
+            work: Some((id, pieces)),
+            header: [0; HEADER_BYTES],
+        });
+    }
+
+    fn post_write(&mut self, id: WorkId, pieces: Vec<Piece>, remote: &[Remote]) {
+        let result = match self.begin() {
+            true => self.write(&pieces, remote),
+            false => Err(Failure::Flushed),
+        };
+        match result {
+            Ok(()) => self.report(Event::Written(id, pieces, Ok(()))),
+            Err(failure) => {
+                self.report_late(Event::Written(id, pieces, Err(failure.clone())));
+                self.end(failure);
+            }
+        }
+    }
+
+    fn post_read(&mut self, id: WorkId, mut sink: Sink, range: Range<usize>, remote: &[Remote]) {
+        let result = match self.begin() {
+            true => self.read(&mut sink.bytes_mut()[range], remote),
+            false => Err(Failure::Flushed),
+        };
+        match result {
+            Ok(()) => self.report(Event::Read(id, sink, Ok(()))),
+            Err(failure) => {
+                self.report_late(Event::Read(id, sink, Err(failure.clone())));
+                self.end(failure);
+            }
+        }
+    }
+
+    fn expose(&mut self, mut memory: Exposed) -> Result<Remote, (io::Error, Exposed)> {
+        let refused = |kind: io::ErrorKind, memory| Err((io::Error::from(kind), memory));
+        if self.is_over() {
+            return refused(io::ErrorKind::NotConnected, memory);
+        }
+        if self.exposed.len() >= REGIONS_MAX {
+            return refused(io::ErrorKind::QuotaExceeded, memory);
+        }
+        let Ok(length) = u32::try_from(memory.len()) else {
+            return refused(io::ErrorKind::InvalidInput, memory);
+        };
+        let key = self.new_key();
+        let address = memory.start() as u64;
+        self.say(Say::Announce(Announced {
+            key,
+            address,
+            length,
+            is_to_write: memory.is_to_write(),
+        }));
+        self.exposed.insert(key, memory);
+        Ok(Remote {
+            address,
+            key,
+            length,
+        })
+    }
+
+    fn revoke(&mut self, key: u32) {
+        let is_exposed = self.exposed.contains_key(&key);
+        if !self.is_over() && is_exposed && self.withdrawing.insert(key) {
+            self.say(Say::Withdraw { key });
+        }
+    }
+
+    fn flush(&mut self) {
+        self.send_what_waits();
+        if self.untold > 0 && !self.is_over() && !self.is_blocked && self.outgoing.is_empty() {
+            self.say(Say::Posted);
+            self.send_what_waits();
+        }
+    }
+
+    fn poll(&mut self, events: &mut Vec<Event>) {
+        self.take_in();
+        self.send_what_waits();
+        events.extend(self.events.drain(..));
+    }
+
+    fn arm(&mut self) -> Wait {
+        if self.has_more || !self.events.is_empty() {
+            Wait::No
+        } else if self.is_blocked && !self.is_over() {
+            Wait::ReadableOrWritable
+        } else {
+            Wait::Readable
+        }
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn disconnect(&mut self) {
+        self.end(Failure::Disconnected);
+    }
+}
+
+impl EmulatedQueuePair {
+    /// A key that nothing here has: neighbours differ in many bits, as those of devices do.
+    fn new_key(&self) -> u32 {
+        loop {
+            let number = KEYS.fetch_add(1, Ordering::Relaxed);
+            let key = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32;
+            if !self.exposed.contains_key(&key) && !self.withdrawing.contains(&key) {
+                return key;
+            }
+        }
+    }
+}
+
+impl Drop for EmulatedQueuePair {
+    /// What the peer may reach stays where it is until the peer has let go of it.
+    fn drop(&mut self) {
+        let exposed = std::mem::take(&mut self.exposed);
+        if exposed.is_empty() {
+            return;
+        }
+        sys::end_sending(self.socket.as_fd());
+        // Where it cannot be waited for the memory is lost, not freed.
+        let exposed = ManuallyDrop::new(exposed);
+        let Ok(socket) = self.socket.try_clone() else {
+            return;
+        };
+        let wait = move || {
+            sys::wait_for_end(socket.as_fd());
+            drop(ManuallyDrop::into_inner(exposed));
+        };
+        let thread = std::thread::Builder::new().name("rdma-exposed".into());
+        // A closure that is not run is dropped, and the memory stays lost.
+        drop(thread.spawn(wait));
+    }
+}

@@ -1,0 +1,195 @@
+//! A peer of the emulation that speaks the socket itself, and says what is not so.
+
+mod harness;
+
+use std::io::{Read, Write};
+
+use harness::{End, Place, piece};
+use smbeam_rdma::emulated::Faults;
+use smbeam_rdma::{Attributes, Event, Exposed, Failure, Remote, Slots, WorkId};
+use socket2::{Domain, SockAddr, Socket, Type};
+
+const HELLO: u8 = 1;
+const POSTED: u8 = 2;
+const SEND: u8 = 3;
+const SEND_AND_INVALIDATE: u8 = 4;
+const ANNOUNCE_TO_WRITE: u8 = 6;
+const WITHDRAW: u8 = 7;
+const WITHDRAWN: u8 = 8;
+
+fn message(kind: u8, posted: u32, key: u32, length: u32, address: u64) -> Vec<u8> {
+    let mut bytes = vec![kind, 0, 0, 0];
+    bytes.extend(posted.to_ne_bytes());
+    bytes.extend(key.to_ne_bytes());
+    bytes.extend(length.to_ne_bytes());
+    bytes.extend(address.to_ne_bytes());
+    bytes
+}
+
+/// A liar that has connected, and the server that believes it so far.
+fn liar(place: &Place) -> (Socket, End) {
+    let port = place.listener.local_addr().port();
+    let path = place.directory.path().join(format!("{port}.sock"));
+    let liar = Socket::new(Domain::UNIX, Type::SEQPACKET, None).expect("a socket");
+    let address = SockAddr::unix(path).expect("an address");
+    liar.connect(&address).expect("somebody listens");
+    let slots = Slots::new(4, 100).expect("memory");
+    let receives = std::iter::from_fn(|| slots.take()).collect();
+    let request = place.listener.accept().expect("it listens");
+    let attributes = Attributes::default();
+    let pair = request.expect("the liar").accept(&attributes, receives);
+    let server = End {
+        pair: pair.expect("a socket"),
+        slots,
+        events: Vec::new(),
+    };
+    (liar, server)
+}
+
+fn hello(mut liar: &Socket, server: &mut End) {
+    let hello = message(HELLO, 4, 1, 0, 0);
+    liar.write_all(&hello).expect("room");
+    assert!(matches!(server.next(), Event::Connected));
+}
+
+#[test]
+fn lies_end_the_connection_and_nothing_else() {
+    let long = {
+        let mut long = message(SEND, 0, 0, 0, 0);
+        long.extend([0; 101]);
+        long
+    };
+    let behind = {
+        let mut behind = message(POSTED, 0, 0, 0, 0);
+        behind.push(0);
+        behind
+    };
+    let region = message(ANNOUNCE_TO_WRITE, 0, 1, 10, 4096);
+    let lies: [(&str, bool, Vec<Vec<u8>>); 14] = [
+        ("no header", false, vec![vec![HELLO]]),
+        ("wrong version", false, vec![message(HELLO, 4, 2, 0, 0)]),
+        ("no hello", false, vec![message(POSTED, 4, 0, 0, 0)]),
+        (
+            "a message before hello",
+            false,
+            vec![message(SEND, 4, 0, 0, 0)],
+        ),
+        ("hello twice", true, vec![message(HELLO, 0, 1, 0, 0)]),
+        ("unknown kind", true, vec![message(200, 0, 0, 0, 0)]),
+        (
+            "half a header",
+            true,
+            vec![message(SEND, 0, 0, 0, 0)[..20].to_vec()],
+        ),
+        ("longer than the receive", true, vec![long]),
+        ("bytes behind a header", true, vec![behind]),
+        (
+            "too many receives",
+            true,
+            vec![message(POSTED, u32::MAX, 0, 0, 0)],
+        ),
+        (
+            "more messages than receives",
+            true,
+            vec![message(SEND, 0, 0, 0, 0); 5],
+        ),
+        (
+            "gives back what it never had",
+            true,
+            vec![message(SEND_AND_INVALIDATE, 0, 7, 0, 0)],
+        ),
+        (
+            "lets go of what it never had",
+            true,
+            vec![message(WITHDRAWN, 0, 7, 0, 0)],
+        ),
+        ("one key twice", true, vec![region.clone(), region]),
+    ];
+    let place = Place::new(Faults::default());
+    for (name, is_connected, messages) in lies {
+        let (mut socket, mut server) = liar(&place);
+        if is_connected {
+            hello(&socket, &mut server);
+        }
+        for message in messages {
+            socket.write_all(&message).expect("room");
+        }
+        let (events, failure) = server.end();
+        assert!(
+            matches!(
+                failure,
+                Failure::Protocol(_) | Failure::TooLong | Failure::ReceiverNotReady
+            ),
+            "{name}: {failure}"
+        );
+        let slots = |event: &&Event| matches!(event, Event::Unused(_) | Event::Received(..));
+        assert_eq!(
+            events.iter().filter(slots).count(),
+            4,
+            "{name}: receives come back"
+        );
+        let mut left = [0; 1000];
+        while socket.read(&mut left).is_ok_and(|count| count > 0) {}
+    }
+    // Others are not concerned.
+    let (mut client, mut server) = place.pair(4, 100);
+    client.send(1, b"still here");
+    client.pair.flush();
+    assert_eq!(server.expect_received(), b"still here");
+}
+
+#[test]
+fn memory_that_is_not_there_cannot_be_written() {
+    let place = Place::new(Faults::default());
+    let (mut socket, mut server) = liar(&place);
+    hello(&socket, &mut server);
+    let remote = Remote {
+        address: 4096,
+        key: 1,
+        length: 100,
+    };
+    let region = message(ANNOUNCE_TO_WRITE, 0, 1, 100, remote.address);
+    socket.write_all(&region).expect("room");
+    assert!(server.poll().is_none());
+    server
+        .pair
+        .post_write(WorkId(1), vec![piece(&[1; 100])], &[remote]);
+    let event = server.next();
+    assert!(
+        matches!(event, Event::Written(_, _, Err(Failure::RemoteAccess))),
+        "{event:?}"
+    );
+    assert_eq!(server.end().1, Failure::RemoteAccess);
+}
+
+#[test]
+fn a_peer_that_takes_no_answers_is_not_answered_for_ever() {
+    let place = Place::new(Faults::default());
+    let (mut socket, mut server) = liar(&place);
+    hello(&socket, &mut server);
+    socket.set_nonblocking(true).expect("an option");
+    let withdraw = message(WITHDRAW, 0, 1, 0, 0);
+    let failure = loop {
+        let is_full = socket.write(&withdraw).is_err();
+        if let Some(Event::Disconnected(failure)) = server.poll() {
+            break failure;
+        }
+        assert!(!is_full || server.pair.arm() != smbeam_rdma::Wait::No);
+    };
+    assert_eq!(failure, Failure::Protocol("no answer is taken in".into()));
+}
+
+#[test]
+fn a_peer_that_vanishes_gives_everything_back() {
+    let place = Place::new(Faults::default());
+    let (socket, mut server) = liar(&place);
+    hello(&socket, &mut server);
+    let memory = Exposed::ToWrite(ring::Region::from(vec![0; 10]));
+    let remote = server.pair.expose(memory).expect("room");
+    server.pair.flush();
+    drop(socket);
+    let (events, failure) = server.end();
+    assert_eq!(failure, Failure::PeerDisconnected);
+    let is_back = |event: &Event| matches!(event, Event::Revoked(key, _) if *key == remote.key);
+    assert!(events.iter().any(is_back), "{events:?}");
+}

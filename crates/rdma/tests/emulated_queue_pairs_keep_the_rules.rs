@@ -1,0 +1,442 @@
+//! Two peers of the emulation that keep the rules, and what happens when one breaks them.
+
+mod harness;
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use harness::{End, Place, pattern, piece};
+use ring::{Part, Region, Source};
+use smbeam_rdma::emulated::{Emulated, Faults};
+use smbeam_rdma::{
+    Attributes, Event, Exposed, Failure, Piece, Provider, Remote, Sink, Slots, WorkId,
+};
+
+#[test]
+fn messages_arrive_whole_and_in_order() {
+    let place = Place::new(Faults::default());
+    let (mut client, mut server) = place.pair(64, 4096);
+    for round in 0..20 {
+        let messages: Vec<_> = (0..40)
+            .map(|len| pattern(len * 100, round + len as u64))
+            .collect();
+        for (id, message) in messages.iter().enumerate() {
+            let (head, rest) = message.split_at(message.len() / 3);
+            let head = {
+                let mut slot = client.slots.take().unwrap_or_else(|| {
+                    Slots::new(1, 4096).expect("memory").take().expect("a slot")
+                });
+                slot[..head.len()].copy_from_slice(head);
+                Piece::Slot(slot, 0..head.len())
+            };
+            let shared = Rc::new(Part::Source(Source::from(Region::from(rest.to_vec()))));
+            let pieces = vec![
+                head,
+                Piece::Shared(Rc::clone(&shared), 0..rest.len() / 2),
+                Piece::Shared(Rc::clone(&shared), rest.len() / 2..rest.len()),
+            ];
+            client.pair.post_send(WorkId(id as u64), pieces, None);
+        }
+        client.pair.flush();
+        for message in &messages {
+            assert_eq!(server.expect_received(), *message);
+            server.post_receive();
+        }
+        server.pair.flush();
+        for id in 0..messages.len() {
+            client.expect_sent(id as u64);
+        }
+        assert!(client.poll().is_none());
+    }
+}
+
+#[test]
+fn more_than_the_socket_takes_waits() {
+    let place = Place::new(Faults::default());
+    let (mut client, mut server) = place.pair(400, 60_000);
+    let message = pattern(60_000, 1);
+    for id in 0..400 {
+        client.send(id, &message);
+    }
+    client.pair.flush();
+    let (mut sent, mut received) = (0, 0);
+    while sent < 400 || received < 400 {
+        while let Some(event) = server.poll() {
+            match event {
+                Event::Received(slot, bytes) => assert_eq!(slot[..bytes], message),
+                other => panic!("{other:?}"),
+            }
+            received += 1;
+        }
+        while let Some(event) = client.poll() {
+            assert!(matches!(event, Event::Sent(WorkId(id), _, Ok(())) if id == sent));
+            sent += 1;
+        }
+    }
+}
+
+/// The client exposes, tells the server, and the server reaches.
+fn expose(client: &mut End, server: &mut End, memory: Exposed) -> Remote {
+    let remote = client.pair.expose(memory).expect("room");
+    client.send(99, b"go");
+    client.pair.flush();
+    client.expect_sent(99);
+    assert_eq!(server.expect_received(), b"go");
+    server.post_receive();
+    remote
+}
+
+fn region(len: usize) -> Exposed {
+    Exposed::ToWrite(Region::from(vec![0; len]))
+}
+
+fn written(event: Event) -> Vec<u8> {
+    match event {
+        Event::Revoked(_, Exposed::ToWrite(region)) => region.into_vec().expect("a vector"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn memory_is_written_and_read_on_the_far_side() {
+    let place = Place::new(Faults::default());
+    let (mut client, mut server) = place.pair(8, 100);
+    let bytes = pattern(3 << 20, 7);
+    let remote = expose(&mut client, &mut server, region(3 << 20));
+    // Three pieces into four segments, whose borders are elsewhere.
+    let part = Rc::new(Part::Bytes(bytes.clone()));
+    let cuts = [0, 1, 1 << 20, 3 << 20];
+    let pieces = cuts
+        .windows(2)
+        .map(|cut| Piece::Shared(Rc::clone(&part), cut[0]..cut[1]));
+    let segment = |start: u64, length| Remote {
+        address: remote.address + start,
+        length,
+        ..remote
+    };
+    let segments = [
+        segment(0, 10),
+        segment(10, 0),
+        segment(10, (2 << 20) - 10),
+        segment(2 << 20, 1 << 20),
+    ];
+    server
+        .pair
+        .post_write(WorkId(5), pieces.collect(), &segments);
+    let event = server.next();
+    assert!(matches!(event, Event::Written(WorkId(5), pieces, Ok(())) if pieces.len() == 3));
+    client.pair.revoke(remote.key);
+    client.pair.flush();
+    assert!(server.poll().is_none());
+    assert!(written(client.next()) == bytes, "what was written is there");
+    // The other way.
+    let shared: Arc<[u8]> = bytes.clone().into();
+    let source = Exposed::ToRead(Source::from(Arc::clone(&shared)));
+    let remote = expose(&mut client, &mut server, source);
+    let sink = Sink::Region(Region::from(vec![0; 2000]));
+    let segments = [
+        Remote {
+            length: 300,
+            ..remote
+        },
+        Remote {
+            address: remote.address + 5000,
+            length: 5000,
+            ..remote
+        },
+    ];
+    server.pair.post_read(WorkId(6), sink, 500..1500, &segments);
+    let Event::Read(WorkId(6), sink, Ok(())) = server.next() else {
+        panic!("a READ ends");
+    };
+    assert_eq!(sink.bytes()[500..800], bytes[..300]);
+    assert_eq!(sink.bytes()[800..1500], bytes[5000..5700]);
+    assert_eq!(sink.bytes()[..500], [0; 500]);
+}
+
+#[test]
+fn a_send_gives_a_region_back() {
+    let place = Place::new(Faults::default());
+    let (mut client, mut server) = place.pair(8, 100);
+    let remote = expose(&mut client, &mut server, region(10));
+    server
+        .pair
+        .post_write(WorkId(1), vec![piece(b"0123456789")], &[remote]);
+    server
+        .pair
+        .post_send(WorkId(2), vec![piece(b"done")], Some(remote.key));
+    server.pair.flush();
+    assert!(matches!(server.next(), Event::Written(..)));
+    server.expect_sent(2);
+    assert_eq!(written(client.next()), b"0123456789");
+    assert_eq!(client.expect_received(), b"done");
+    // It is out of reach, and to revoke it now is nothing.
+    client.pair.revoke(remote.key);
+    client.pair.flush();
+    assert!(client.poll().is_none());
+    server
+        .pair
+        .post_write(WorkId(3), vec![piece(b"x")], &[remote]);
+    let event = server.next();
+    assert!(matches!(
+        event,
+        Event::Written(_, _, Err(Failure::RemoteAccess))
+    ));
+    assert_eq!(server.end().1, Failure::RemoteAccess);
+    assert_eq!(client.end().1, Failure::PeerDisconnected);
+}
+
+#[test]
+fn a_region_that_is_revoked_and_given_back_at_once_comes_back_once() {
+    let place = Place::new(Faults::default());
+    let (mut client, mut server) = place.pair(8, 100);
+    let remote = expose(&mut client, &mut server, region(10));
+    client.pair.revoke(remote.key);
+    client.pair.flush();
+    server
+        .pair
+        .post_send(WorkId(2), vec![piece(b"done")], Some(remote.key));
+    server.pair.flush();
+    assert!(matches!(client.next(), Event::Revoked(key, _) if key == remote.key));
+    assert_eq!(client.expect_received(), b"done");
+    server.expect_sent(2);
+    assert!(server.poll().is_none());
+    assert!(client.poll().is_none());
+    client.send(1, b"still here");
+    client.pair.flush();
+    assert_eq!(server.expect_received(), b"still here");
+}
+
+#[test]
+fn what_is_not_allowed_ends_the_connection_and_everything_comes_back() {
+    type Break = fn(&mut End, Remote);
+    let write = |server: &mut End, remote: Remote| {
+        let bytes = vec![1; remote.length as usize];
+        server
+            .pair
+            .post_write(WorkId(1), vec![piece(&bytes)], &[remote]);
+    };
+    let breaks: [(&str, Break); 4] = [
+        ("wrong key", |server, remote| {
+            let key = remote.key ^ 1;
+            server
+                .pair
+                .post_write(WorkId(1), vec![piece(b"x")], &[Remote { key, ..remote }]);
+        }),
+        ("reads what is to be written", |server, remote| {
+            let sink = Sink::Region(Region::from(vec![0; 10]));
+            server.pair.post_read(WorkId(1), sink, 0..10, &[remote]);
+        }),
+        ("gives back what is not there", |server, remote| {
+            let key = remote.key ^ 1;
+            server
+                .pair
+                .post_send(WorkId(1), vec![piece(b"x")], Some(key));
+        }),
+        ("beyond the end", |server, remote| {
+            let length = 101;
+            let bytes = [1; 101];
+            let remote = Remote { length, ..remote };
+            server
+                .pair
+                .post_write(WorkId(1), vec![piece(&bytes)], &[remote]);
+        }),
+    ];
+    for (name, break_rule) in breaks {
+        let place = Place::new(Faults::default());
+        let (mut client, mut server) = place.pair(8, 100);
+        let remote = expose(&mut client, &mut server, region(100));
+        write(
+            &mut server,
+            Remote {
+                length: 50,
+                ..remote
+            },
+        );
+        assert!(
+            matches!(server.next(), Event::Written(_, _, Ok(()))),
+            "{name}"
+        );
+        break_rule(&mut server, remote);
+        server.send(7, b"never");
+        server.pair.flush();
+        let (events, failure) = server.end();
+        assert_eq!(failure, Failure::RemoteAccess, "{name}");
+        let unused = |event: &&Event| matches!(event, Event::Unused(_));
+        assert_eq!(
+            events.iter().filter(unused).count(),
+            8,
+            "{name}: receives come back"
+        );
+        let is_denied = |event: &Event| {
+            matches!(
+                event,
+                Event::Written(WorkId(1), _, Err(Failure::RemoteAccess))
+                    | Event::Read(WorkId(1), _, Err(Failure::RemoteAccess))
+                    | Event::Sent(WorkId(1), _, Err(Failure::RemoteAccess))
+            )
+        };
+        assert!(events.iter().any(is_denied), "{name}: {events:?}");
+        let is_flushed =
+            |event: &Event| matches!(event, Event::Sent(WorkId(7), _, Err(Failure::Flushed)));
+        drop(client.end());
+        assert!(
+            events.iter().any(is_flushed) || server.poll().is_some_and(|event| is_flushed(&event)),
+            "{name}: a later SEND is flushed"
+        );
+    }
+}
+
+#[test]
+fn a_message_without_a_receive_ends_the_connection() {
+    let place = Place::new(Faults::default());
+    let (mut client, mut server) = place.pair(2, 100);
+    for id in 0..3 {
+        client.send(id, b"x");
+    }
+    client.pair.flush();
+    client.expect_sent(0);
+    client.expect_sent(1);
+    let event = client.next();
+    assert!(matches!(
+        event,
+        Event::Sent(WorkId(2), _, Err(Failure::ReceiverNotReady))
+    ));
+    assert_eq!(client.end().1, Failure::ReceiverNotReady);
+    assert_eq!(server.expect_received(), b"x");
+    assert_eq!(server.expect_received(), b"x");
+    assert_eq!(server.end().1, Failure::PeerDisconnected);
+}
+
+#[test]
+fn a_message_that_is_too_long_ends_the_connection() {
+    let place = Place::new(Faults::default());
+    let (mut client, mut server) = place.pair(2, 100);
+    client.send(0, &[1; 101]);
+    client.pair.flush();
+    assert_eq!(server.end().1, Failure::TooLong);
+    client.expect_sent(0);
+    assert_eq!(client.end().1, Failure::PeerDisconnected);
+}
+
+#[test]
+fn disconnecting_brings_everything_back_when_the_peer_has_let_go() {
+    let place = Place::new(Faults::default());
+    let (mut client, mut server) = place.pair(4, 100);
+    let remote = expose(&mut client, &mut server, region(10));
+    client.pair.disconnect();
+    assert!(client.poll().is_none(), "the server may still write");
+    server
+        .pair
+        .post_write(WorkId(1), vec![piece(b"x")], &[remote]);
+    let event = server.next();
+    assert!(matches!(event, Event::Written(_, _, Err(_))));
+    server.end();
+    let (events, failure) = client.end();
+    assert_eq!(failure, Failure::Disconnected);
+    assert!(
+        events
+            .iter()
+            .any(|event| matches!(event, Event::Revoked(key, _) if *key == remote.key))
+    );
+}
+
+#[test]
+fn exposed_memory_outlives_its_queue_pair_until_the_peer_has_let_go() {
+    let place = Place::new(Faults::default());
+    let is_over = AtomicBool::new(false);
+    let address = place.listener.local_addr();
+    std::thread::scope(|scope| {
+        let (sender, exposed) = std::sync::mpsc::channel();
+        let (go, may_go) = std::sync::mpsc::channel();
+        let (provider, is_over) = (&place.provider, &is_over);
+        let client = scope.spawn(move || {
+            let mut bytes = [0; 100];
+            ring::lend_mut(&mut bytes, |lent| {
+                let pair = provider.connect(address, &Attributes::default());
+                let mut client = End::new(pair.expect("it listens"), 4, 100);
+                client.pair.flush();
+                assert!(matches!(client.next(), Event::Connected));
+                may_go.recv().expect("the server is connected");
+                let remote = client.pair.expose(Exposed::ToWrite(lent)).expect("room");
+                client.pair.flush();
+                drop(client);
+                sender.send(remote).expect("the server waits");
+            });
+            assert!(is_over.load(Ordering::SeqCst), "the server has let go");
+            bytes
+        });
+        let request = loop {
+            match place.listener.accept().expect("it listens") {
+                Some(request) => break request,
+                None => std::thread::yield_now(),
+            }
+        };
+        let pair = request.accept(&Attributes::default(), Vec::new());
+        let mut server = End::new(pair.expect("it is there"), 4, 100);
+        assert!(matches!(server.next(), Event::Connected));
+        go.send(()).expect("the client waits");
+        let remote = exposed.recv().expect("the client exposes");
+        (0..1000).for_each(|_| std::thread::yield_now());
+        // The server finds out when it looks, and it does so when it wants to write.
+        is_over.store(true, Ordering::SeqCst);
+        server
+            .pair
+            .post_write(WorkId(1), vec![piece(&[9; 100])], &[remote]);
+        assert!(matches!(server.next(), Event::Written(_, _, Err(_))));
+        drop(server);
+        assert_eq!(client.join().expect("no panic"), [0; 100]);
+    });
+}
+
+#[test]
+fn a_refused_peer_learns_it() {
+    let place = Place::new(Faults::default());
+    let address = place.listener.local_addr();
+    let attributes = Attributes::default();
+    let client = place
+        .provider
+        .connect(address, &attributes)
+        .expect("it listens");
+    let mut client = End::new(client, 4, 100);
+    client.post_receive();
+    client.pair.flush();
+    let request = place.listener.accept().expect("it listens");
+    drop(request.expect("somebody connects"));
+    let (events, failure) = client.end();
+    assert!(matches!(failure, Failure::Refused(_)), "{failure}");
+    assert!(matches!(events[..], [Event::Unused(_)]), "{events:?}");
+    assert!(place.listener.accept().expect("it listens").is_none());
+}
+
+#[test]
+fn a_port_has_one_listener_and_a_dead_one_is_replaced() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let provider = Emulated::new(directory.path(), Faults::default()).expect("a provider");
+    let address: SocketAddr = "127.0.0.1:5445".parse().expect("an address");
+    let nobody = provider.connect(address, &Attributes::default());
+    assert_eq!(
+        nobody.expect_err("nobody listens").kind(),
+        std::io::ErrorKind::ConnectionRefused
+    );
+    let listener = provider.listen(address).expect("a free port");
+    let taken = provider.listen(address).expect_err("it is taken");
+    assert_eq!(taken.kind(), std::io::ErrorKind::AddrInUse);
+    // The probe of the second one is a peer that is gone.
+    let request = listener.accept().expect("it listens").expect("the probe");
+    drop(request);
+    // A process that is killed leaves its socket behind.
+    let kept = directory.path().join("kept");
+    std::fs::hard_link(directory.path().join("5445.sock"), &kept).expect("a link");
+    drop(listener);
+    std::fs::rename(&kept, directory.path().join("5445.sock")).expect("a rename");
+    let listener = provider
+        .listen(address)
+        .expect("nobody listens there any more");
+    assert_eq!(listener.local_addr(), address);
+    provider
+        .connect(address, &Attributes::default())
+        .expect("somebody listens");
+}
