@@ -77,10 +77,11 @@ impl<'a> Request<'a> {
         let minimum_count = reader.u32("MinimumCount")?;
         let channel = Channel(reader.u32("Channel")?);
         let remaining_bytes = reader.u32("RemainingBytes")?;
-        let info_offset = reader.u16("ReadChannelInfoOffset")?;
-        let info_length = reader.u16("ReadChannelInfoLength")?;
-        let field = "ReadChannelInfo";
-        let channel_info = slice_at(message, field, info_offset.into(), info_length.into())?;
+        let info = (
+            reader.u16("ReadChannelInfoOffset")?,
+            reader.u16("ReadChannelInfoLength")?,
+        );
+        let channel_info = channel_info(message, "ReadChannelInfo", channel, info)?;
         Ok(Self {
             padding,
             flags,
@@ -116,6 +117,24 @@ impl<'a> Request<'a> {
         message.put(self.channel_info);
         fill_empty(message, REQUEST_LEN);
     }
+}
+
+/// What a READ or WRITE says of its channel, behind its fixed part. Without a channel the fields
+/// mean nothing.
+pub(crate) fn channel_info<'a>(
+    message: &'a [u8],
+    field: &'static str,
+    channel: Channel,
+    (offset, length): (u16, u16),
+) -> Result<&'a [u8], DecodeError> {
+    if channel == Channel::NONE {
+        return Ok(&[]);
+    }
+    if length > 0 && usize::from(offset) < HEADER_LEN + REQUEST_LEN {
+        let value = offset.into();
+        return Err(DecodeError::Invalid { field, value });
+    }
+    slice_at(message, field, offset.into(), length.into())
 }
 
 open_flags! {

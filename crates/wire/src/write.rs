@@ -9,7 +9,7 @@ use crate::header::HEADER_LEN;
 use crate::ids::FileId;
 use crate::layout::{begin, fill_empty, u16_of, u32_of};
 use crate::open_enum::open_flags;
-use crate::read::Channel;
+use crate::read::{Channel, channel_info};
 
 const REQUEST_LEN: usize = 48;
 
@@ -114,14 +114,13 @@ impl<'a> Request<'a> {
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let head = Head::decode(message)?;
         let data_offset = u64::from(head.data_offset);
-        let info_offset = u64::from(head.channel_info_offset);
-        let info_length = u64::from(head.channel_info_length);
+        let info = (head.channel_info_offset, head.channel_info_length);
         Ok(Self {
             offset: head.offset,
             file_id: head.file_id,
             channel: head.channel,
             remaining_bytes: head.remaining_bytes,
-            channel_info: slice_at(message, "WriteChannelInfo", info_offset, info_length)?,
+            channel_info: channel_info(message, "WriteChannelInfo", head.channel, info)?,
             flags: head.flags,
             data_offset: head.data_offset.into(),
             data: slice_at(message, "Data", data_offset, head.length.into())?,
@@ -135,12 +134,14 @@ impl<'a> Request<'a> {
     }
 
     /// Appends the body to a message that holds its header: the fixed part, the data or the
-    /// channel info.
+    /// channel info. Where the data go by RDMA there is no DataOffset. \[MS-SMB2\] 3.2.4.7
     pub fn encode(&self, message: &mut Vec<u8>) {
         let info_len = self.channel_info.len();
         let info_offset = if info_len > 0 { HEAD_LEN } else { 0 };
+        let is_elsewhere = info_len > 0 && self.data.is_empty();
+        let data_offset = if is_elsewhere { 0 } else { HEAD_LEN + info_len };
         begin(message, 49);
-        message.put_u16(u16_of(HEAD_LEN + info_len));
+        message.put_u16(u16_of(data_offset));
         message.put_u32(u32_of(self.data.len()));
         message.put_u64(self.offset);
         message.put_file_id(self.file_id);
