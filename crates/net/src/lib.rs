@@ -5,6 +5,7 @@
 //! framing is pure: the stream moves the bytes, the framing says what they are.
 #![forbid(unsafe_code)]
 
+mod carrier;
 mod endpoint;
 mod framing;
 mod nbt;

@@ -154,7 +154,11 @@ impl Outbox {
         payloads: &mut impl PayloadSource,
         outbound: Outbound,
     ) -> bool {
-        let Outbound { messages, seal } = outbound;
+        let Outbound {
+            messages,
+            seal,
+            invalidate: _,
+        } = outbound;
         let sealed_len = if seal.is_some() { TRANSFORM_LEN } else { 0 };
         let len: usize = messages.iter().map(message_len).sum();
         let Some(prefix) = framing.prefix(len + sealed_len) else {

@@ -16,6 +16,7 @@ use core::time::Duration;
 use wire::access::{AccessMask, FileAttributes, OplockLevel};
 use wire::change_notify::CompletionFilter;
 use wire::fscc::FileAction;
+use wire::smbd::BufferDescriptorV1;
 use wire::{FileTime, Status};
 
 use crate::path::SharePath;
@@ -152,6 +153,10 @@ pub struct Outbound {
     pub messages: Vec<OutMessage>,
     /// How to seal the frame. Then no message is signed.
     pub seal: Option<Seal>,
+    /// The key of memory of the peer that its transport is to take back when the frame is there:
+    /// the last SEND of the frame goes out as one with invalidation. Only with SMB Direct.
+    /// \[MS-SMBD\] 3.1.4.2
+    pub invalidate: Option<u32>,
 }
 
 /// A message to be sent: a head, then the payload, then zero bytes.
@@ -185,8 +190,19 @@ pub enum Access {
     InMemory,
 }
 
+/// Where the bytes of a READ go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// Into a payload, which follows the head of the answer.
+    Inline,
+    /// Into this memory of the client, piece by piece in this order: as many bytes as there are,
+    /// and never more than the pieces hold. The core asks for that only where its
+    /// [`Carrier`](crate::carrier::Carrier) has RDMA, and never for the data of what is sealed.
+    Remote(Vec<BufferDescriptorV1>),
+}
+
 /// Read a range of a file for a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadPlan {
     /// Under which it is completed.
     pub op: OpId,
@@ -198,6 +214,8 @@ pub struct ReadPlan {
     pub length: u32,
     /// What must be true of the bytes.
     pub access: Access,
+    /// Where they go.
+    pub delivery: Delivery,
 }
 
 /// Where the bytes of a WRITE are.
@@ -208,6 +226,10 @@ pub enum WriteData {
     Inbound(Range<usize>),
     /// Here: the request had to wait, and its frame may be gone.
     Owned(Vec<u8>),
+    /// In this memory of the client, piece by piece in this order: all of it is to be there before
+    /// any of it is written. The core asks for that only where its
+    /// [`Carrier`](crate::carrier::Carrier) has RDMA.
+    Remote(Vec<BufferDescriptorV1>),
 }
 
 impl WriteData {
@@ -216,6 +238,7 @@ impl WriteData {
         match self {
             Self::Inbound(range) => range.len(),
             Self::Owned(bytes) => bytes.len(),
+            Self::Remote(pieces) => pieces.iter().map(|piece| piece.length as usize).sum(),
         }
     }
 
@@ -643,6 +666,12 @@ pub enum Outcome {
     /// Of [`Effect::Read`]. Fewer bytes than asked for come at the end of the file only; no bytes
     /// at all, with a length of 0, are at or past it.
     Read(Payload),
+    /// Of [`Effect::Read`] with [`Delivery::Remote`]: so many bytes lie in the client's memory,
+    /// and the transport will not touch it again.
+    Placed(u32),
+    /// The client's memory could not be read or written: its keys were wrong, or the transport
+    /// failed. Of a connection that is lost with that, as every one is that RDMA failed on.
+    RemoteFailed,
     /// Of [`Effect::Write`]: bytes written.
     Written(u32),
     /// Of [`FileOp::Open`].
@@ -790,6 +819,8 @@ pub enum Violation {
     UnexpectedMessage(wire::Command),
     /// A frame longer than what is allowed, in bytes.
     FrameTooLong(u64),
+    /// Memory that the client named could not be read or written. \[MS-SMBD\] 3.1.6
+    RemoteMemory,
     /// The client took too long to log in.
     LoginTimeout,
     /// A limit of the configuration.
@@ -808,6 +839,7 @@ impl fmt::Display for Violation {
             Self::NotSigned(session) => write!(f, "request of {session:?} is not signed"),
             Self::NegotiateTampered => f.write_str("the negotiation was tampered with"),
             Self::UnexpectedMessage(command) => write!(f, "unexpected {command:?}"),
+            Self::RemoteMemory => f.write_str("memory of the client cannot be used"),
             Self::FrameTooLong(bytes) => write!(f, "frame of {bytes} bytes is too long"),
             Self::LoginTimeout => f.write_str("the login took too long"),
             Self::LimitReached(limit) => write!(f, "limit reached: {limit}"),

@@ -11,6 +11,7 @@
 
 extern crate alloc;
 
+pub mod carrier;
 pub mod client;
 pub mod credit;
 pub mod effect;

@@ -120,6 +120,7 @@ impl Connection {
             offset,
             length,
             access: _,
+            delivery: _,
         } = plan;
         let file_system = Arc::clone(self.worker.shares().of_open(file));
         if length <= SMALL_READ {
@@ -167,6 +168,7 @@ impl Connection {
             offset,
             length,
             access: _,
+            delivery: _,
         } = plan;
         let connection = Rc::clone(self);
         self.run(op, async move {
@@ -238,6 +240,7 @@ impl Connection {
                 .get(range.clone())
                 .expect("the core names bytes of its frame"),
             WriteData::Owned(bytes) => &bytes[..],
+            WriteData::Remote(_) => unreachable!("no carrier here has RDMA"),
         };
         if let Attempt::Done(result) =
             file_system.write(file, offset, bytes, through, Effort::Cached)
@@ -250,6 +253,7 @@ impl Connection {
             }
             (WriteData::Inbound(range), frame) => Source::Bytes(frame.bytes()[range].to_vec()),
             (WriteData::Owned(bytes), _) => Source::Bytes(bytes),
+            (WriteData::Remote(_), _) => unreachable!("no carrier here has RDMA"),
         };
         let connection = Rc::clone(self);
         self.run(op, async move {

@@ -314,12 +314,8 @@ impl Worker {
     pub(crate) fn new_core(&self, id: ConnectionId, transport: Transport) -> server::Connection {
         let mut entropy = [0; 32];
         getrandom::fill(&mut entropy).expect("the kernel has random bytes");
-        let core = server::Connection::new(Arc::clone(&self.shared.core), id, entropy, self.now());
-        if transport.has_large_frames() {
-            core
-        } else {
-            core.without_large_mtu()
-        }
+        let server = Arc::clone(&self.shared.core);
+        server::Connection::new(server, id, transport.carrier(), entropy, self.now())
     }
 
     /// The time, as the core has it.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use auth::Realm;
+use proto::carrier::Carrier;
 use proto::effect::{
     Authenticate, ConnectionId, Effect, Effects, Inbound, Instant, Notice, Now, OpId, Outbound,
     Outcome, Violation, WriteData, WritePlan,
@@ -71,7 +72,7 @@ impl Host {
         choices: &mut Choices,
     ) -> Self {
         Self {
-            connection: Connection::new(server, id, choices.bytes(), now),
+            connection: Connection::new(server, id, Carrier::TCP, choices.bytes(), now),
             effects: Effects::new(),
             slow: BTreeMap::new(),
             cancelled: BTreeSet::new(),
@@ -264,6 +265,7 @@ fn write(plan: WritePlan, frame: &[u8]) -> Work {
     let bytes = match data {
         WriteData::Inbound(range) => frame[range].to_vec(),
         WriteData::Owned(bytes) => bytes,
+        WriteData::Remote(_) => unreachable!("no carrier here has RDMA"),
     };
     Work::Write {
         file,

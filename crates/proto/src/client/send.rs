@@ -380,7 +380,11 @@ impl Connection {
         seal: Option<Seal>,
         effects: &mut Effects,
     ) {
-        effects.push(Effect::Send(Outbound { messages, seal }));
+        effects.push(Effect::Send(Outbound {
+            messages,
+            seal,
+            invalidate: None,
+        }));
     }
 }
 

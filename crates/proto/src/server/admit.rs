@@ -33,7 +33,7 @@ impl Connection {
         request.session = found.map(|(session, _)| session);
         task.chain.session = request.session.as_ref().map(|session| session.id);
         if let (Some(session), Some(rules)) = (&request.session, &rules) {
-            check_seal(session, rules, task)?;
+            check_seal(session, self.must_seal(rules.encrypt), task)?;
         }
         check_command(header.command)?;
         check_flags(header, self.dialect())?;
@@ -68,7 +68,7 @@ impl Connection {
         let tree = named.and_then(|id| session.trees.lock().get(&id).cloned());
         let tree = tree.ok_or(Status::NETWORK_NAME_DELETED)?;
         task.chain.tree = Some(tree.id);
-        if tree.share.encryption_required && task.sealed.is_none() {
+        if self.must_seal(tree.share.encryption_required) && task.sealed.is_none() {
             task.seal = Some(session.clone());
             return Err(Status::ACCESS_DENIED);
         }
@@ -147,11 +147,11 @@ fn tree_id(header: &Header, chain: &mut Chain) -> Option<TreeId> {
 
 /// \[MS-SMB2\] 3.3.5.2.9: what must be sealed is; and sealed by the session that asks, as Samba has
 /// it, where Windows takes the seal of any session of the connection.
-fn check_seal(session: &Arc<Session>, rules: &Rules, task: &mut Task) -> Result<(), Status> {
+fn check_seal(session: &Arc<Session>, must_seal: bool, task: &mut Task) -> Result<(), Status> {
     match task.sealed {
         Some(sealed) if sealed != session.id => Err(Status::ACCESS_DENIED),
         Some(_) => Ok(()),
-        None if rules.encrypt => {
+        None if must_seal => {
             task.seal = Some(session.clone());
             Err(Status::ACCESS_DENIED)
         }

@@ -39,6 +39,10 @@ pub struct Config {
     pub signing_required: bool,
     /// RejectUnencryptedAccess: every session is sealed.
     pub encryption_required: bool,
+    /// Whether a client may have its transport do what a seal does, where that is as good: then
+    /// what must be sealed need not be on that connection. Off: what QUIC carries is sealed once
+    /// more where it must be. \[MS-SMB2\] 2.2.3.1.5
+    pub transport_security: bool,
     /// Whether a session may be carried by several connections. \[MS-SMB2\] 3.3.1.5,
     /// IsMultiChannelCapable
     pub multichannel: bool,
@@ -133,6 +137,7 @@ impl Default for Config {
             security_blob: Vec::new(),
             signing_required: false,
             encryption_required: false,
+            transport_security: false,
             multichannel: true,
             ciphers: CIPHER_PREFERENCE.to_vec(),
             signing_algorithms: SIGNING_PREFERENCE.to_vec(),

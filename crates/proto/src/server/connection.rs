@@ -14,6 +14,7 @@ use crypto::{Cipher, PreauthHash, SigningAlgorithm};
 use wire::dialect::{Capabilities, Dialect};
 use wire::{Guid, SessionId, Status};
 
+use crate::carrier::Carrier;
 use crate::credit::SequenceWindow;
 use crate::effect::{
     Account, ConnectionId, Effect, Effects, Inbound, Instant, Notice, Now, OpId, Outcome, Violation,
@@ -38,8 +39,8 @@ pub struct Connection {
     pub(super) server: Arc<Server>,
     pub(super) id: ConnectionId,
     pub(super) entropy: Entropy,
-    /// Whether the transport has room for more than 64 KiB.
-    pub(super) is_large: bool,
+    /// What carries it.
+    pub(super) carrier: Carrier,
     /// What was agreed on; `None` before NEGOTIATE.
     pub(super) negotiated: Option<Negotiated>,
     /// Connection.PreauthIntegrityHashValue.
@@ -105,7 +106,13 @@ pub struct Summary {
 impl Connection {
     /// A connection that has just been accepted. `entropy` seeds session ids and the salt of the
     /// preauthentication integrity: it is random, and different for each connection.
-    pub fn new(server: Arc<Server>, id: ConnectionId, entropy: [u8; 32], now: Now) -> Self {
+    pub fn new(
+        server: Arc<Server>,
+        id: ConnectionId,
+        carrier: Carrier,
+        entropy: [u8; 32],
+        now: Now,
+    ) -> Self {
         let limits = &server.config.limits;
         let window = SequenceWindow::new(limits.credits);
         let login_deadline = Some(now.instant.after(limits.login_timeout));
@@ -113,7 +120,7 @@ impl Connection {
             server,
             id,
             entropy: Entropy::new(&entropy),
-            is_large: true,
+            carrier,
             negotiated: None,
             preauth: PreauthHash::new(),
             window,
@@ -134,15 +141,6 @@ impl Connection {
             next_number: 0,
             scratch: Vec::new(),
         }
-    }
-
-    /// For a transport whose frames have little room, such as the NBT session service: no request
-    /// carries or asks for more than 64 KiB. To be said before the first message.
-    #[must_use]
-    pub fn without_large_mtu(mut self) -> Self {
-        assert!(self.negotiated.is_none());
-        self.is_large = false;
-        self
     }
 
     /// Takes a frame. What it leads to is in `effects`.
@@ -299,6 +297,20 @@ impl Connection {
     pub(super) fn has_multichannel(&self) -> bool {
         (self.negotiated.as_ref())
             .is_some_and(|it| it.capabilities.contains(Capabilities::MULTI_CHANNEL))
+    }
+
+    /// Whether what must be sealed has to be sealed on this connection: not where the client and
+    /// the server agreed that its transport does it. \[MS-SMB2\] 3.3.5.2.9,
+    /// Connection.AcceptTransportSecurity
+    ///
+    /// Asked of each connection, and not kept with the session: that may have others, over
+    /// transports that protect nothing.
+    pub(super) fn must_seal(&self, is_required: bool) -> bool {
+        let is_secured = self
+            .negotiated
+            .as_ref()
+            .is_some_and(|negotiated| negotiated.transport_security);
+        is_required && !is_secured
     }
 
     /// Ends the connection because of what the peer did.

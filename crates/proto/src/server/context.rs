@@ -14,11 +14,14 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use wire::dialect::Dialect;
 use wire::{FileId, Header, Status};
 
+use crate::carrier::Carrier;
 use crate::effect::{
     Access, ConnectionId, Effect, Effects, FileKey, FileOp, Instant, Now, OpId, Outcome, Payload,
+    Violation,
 };
 use crate::server::channel_sequence::{self, Counted};
 use crate::server::fsa::oplock::{Mail, Patience, Waiter};
+use crate::server::negotiate::Sizes;
 use crate::server::open::Open;
 use crate::server::session::Session;
 use crate::server::tree_connect::TreeConnect;
@@ -44,6 +47,8 @@ pub(crate) struct Context<'a> {
     /// Whether a request may ask for more than 64 KiB and pay with its credits: dialect 2.1 and
     /// later, where the transport has room for it.
     pub(crate) has_large_mtu: bool,
+    /// What carries the connection.
+    pub(crate) carrier: Carrier,
     /// What must be true of the bytes of the answer.
     pub(crate) access: Access,
     /// Whether the request came sealed.
@@ -62,6 +67,8 @@ pub(crate) struct Context<'a> {
     /// The open that a related request means: of the member of the compound before. A CREATE that
     /// succeeds puts its open here; that one failed is noted by the connection.
     pub(crate) related_open: &'a mut RelatedOpen,
+    /// The key of memory of the client that is to be taken back when the request is answered.
+    pub(crate) invalidate: &'a mut Option<u32>,
     /// Whether a session may have several connections: NEGOTIATE said so.
     pub(crate) has_multichannel: bool,
     /// Requests of the connection that wait for a byte-range lock.
@@ -91,6 +98,8 @@ pub(crate) enum Progress {
     Wait(OpId, Step),
     /// An oplock is to be broken first.
     Park(Parked, Step),
+    /// The connection ends.
+    End(Violation),
 }
 
 /// What a request waits for that the world knows nothing of: an oplock that breaks.
@@ -258,25 +267,26 @@ impl Context<'_> {
 
     /// Bytes of the largest READ on this connection, as NEGOTIATE said.
     pub(crate) fn max_read(&self) -> u32 {
-        self.bounded(self.server.config.max_read)
+        self.sizes().read
+    }
+
+    /// Bytes of the largest READ whose data come in its answer.
+    pub(crate) fn max_inline_read(&self) -> u32 {
+        self.sizes().inline_read
     }
 
     /// Bytes of the largest WRITE on this connection, as NEGOTIATE said.
     pub(crate) fn max_write(&self) -> u32 {
-        self.bounded(self.server.config.max_write)
+        self.sizes().write
     }
 
     /// Bytes of the largest transaction on this connection, as NEGOTIATE said.
     pub(crate) fn max_transact(&self) -> u32 {
-        self.bounded(self.server.config.max_transact)
+        self.sizes().transact
     }
 
-    fn bounded(&self, configured: u32) -> u32 {
-        if self.has_large_mtu {
-            configured
-        } else {
-            configured.min(BYTES_PER_CREDIT)
-        }
+    fn sizes(&self) -> Sizes {
+        Sizes::new(&self.server.config, &self.carrier, self.has_large_mtu)
     }
 
     /// The open that a request names. It becomes the open of the compound.

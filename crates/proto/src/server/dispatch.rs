@@ -101,6 +101,7 @@ impl Connection {
             session,
             tree,
             has_large_mtu: self.has_large_mtu(),
+            carrier: self.carrier,
             access: if is_guarded {
                 Access::InMemory
             } else {
@@ -111,6 +112,7 @@ impl Connection {
             is_cancelled: request.is_cancelled,
             is_lost: self.is_over,
             counted: &mut request.counted,
+            invalidate: &mut request.invalidate,
             frame_offset,
             related_open: &mut task.chain.open,
             has_multichannel: self.has_multichannel(),

@@ -42,6 +42,7 @@ mod oplock_break;
 mod query_directory;
 mod query_info;
 mod read;
+mod remote;
 #[cfg(test)]
 mod scripted;
 mod session_setup;

@@ -8,10 +8,12 @@ use wire::dialect::{Capabilities, Dialect, SecurityMode};
 use wire::negotiate::{Request, Response};
 use wire::negotiate_context::{
     self as context, ContextType, Encryption, HashAlgorithm, PreauthIntegrity, RawContext, Signing,
+    Transport, TransportFlags,
 };
 use wire::smb1::{self, DIALECT_SMB_2_002, DIALECT_SMB_2_WILDCARD};
 use wire::{Command, FileTime, Flags, Guid, Header, MessageId, SessionId, Status, TreeId};
 
+use crate::carrier::Carrier;
 use crate::effect::{Effect, Effects, Now, OutMessage, Outbound, Violation};
 use crate::server::config::Config;
 use crate::server::connection::Connection;
@@ -45,6 +47,8 @@ pub(super) struct Negotiated {
     pub(super) client_guid: Guid,
     pub(super) client_capabilities: Capabilities,
     pub(super) client_security_mode: SecurityMode,
+    /// Connection.AcceptTransportSecurity: the transport does what a seal does.
+    pub(super) transport_security: bool,
 }
 
 /// What the contexts of a client of dialect 3.1.1 say. \[MS-SMB2\] 3.3.5.4
@@ -53,6 +57,7 @@ struct Offer {
     hashes: Option<Vec<HashAlgorithm>>,
     ciphers: Option<Vec<context::Cipher>>,
     signing: Option<Vec<context::SigningAlgorithm>>,
+    transport: Option<TransportFlags>,
 }
 
 impl Connection {
@@ -84,7 +89,7 @@ impl Connection {
 
     fn agree(&self, dialect: Dialect, request: &Request<'_>, offer: Option<&Offer>) -> Negotiated {
         let config = &self.server.config;
-        let has_large_mtu = dialect >= Dialect::SMB_2_1 && self.is_large;
+        let has_large_mtu = dialect >= Dialect::SMB_2_1 && self.carrier.large_frames;
         let (cipher, signing) = match offer {
             Some(offer) => (best_cipher(config, offer), best_signing(config, offer)),
             None => (
@@ -114,7 +119,21 @@ impl Connection {
             client_guid: request.client_guid,
             client_capabilities: request.capabilities,
             client_security_mode: request.security_mode,
+            transport_security: self.accepts_transport_security(offer),
         }
+    }
+
+    /// Whether the transport does what a seal does: it can, the configuration allows it, and the
+    /// client asks for it. \[MS-SMB2\] 3.3.5.4
+    ///
+    /// As Samba 4.25 (smb2_negprot.c) and Windows Server 2025 have it: over QUIC alone. Unless all
+    /// three are so there is no answer, and the client seals what it would seal anyway.
+    fn accepts_transport_security(&self, offer: Option<&Offer>) -> bool {
+        let asked = TransportFlags::ACCEPT_TRANSPORT_LEVEL_SECURITY;
+        let flags = offer.and_then(|offer| offer.transport);
+        self.carrier.secure
+            && self.server.config.transport_security
+            && flags.is_some_and(|flags| flags.contains(asked))
     }
 
     fn negotiate_reply(
@@ -124,10 +143,7 @@ impl Connection {
         contexts: &[(ContextType, Vec<u8>)],
     ) -> Reply {
         let config = &self.server.config;
-        let bounded = |size: u32| match negotiated.has_large_mtu {
-            true => size,
-            false => size.min(BYTES_PER_CREDIT),
-        };
+        let sizes = Sizes::new(config, &self.carrier, negotiated.has_large_mtu);
         let contexts = (contexts.iter())
             .map(|(context_type, data)| RawContext {
                 context_type: *context_type,
@@ -139,9 +155,9 @@ impl Connection {
             dialect: negotiated.dialect,
             server_guid: config.guid,
             capabilities: negotiated.capabilities,
-            max_transact_size: bounded(config.max_transact),
-            max_read_size: bounded(config.max_read),
-            max_write_size: bounded(config.max_write),
+            max_transact_size: sizes.transact,
+            max_read_size: sizes.read,
+            max_write_size: sizes.write,
             system_time: now.wall,
             server_start_time: FileTime(0),
             security_buffer: &config.security_blob,
@@ -199,6 +215,7 @@ fn smb1_refusal(request: &smb1::Negotiate<'_>) -> Effect {
             sign: None,
         }],
         seal: None,
+        invalidate: None,
     })
 }
 
@@ -214,6 +231,38 @@ fn smb1_negotiated(config: &Config, dialect: Dialect) -> Negotiated {
         client_guid: Guid::default(),
         client_capabilities: Capabilities::NONE,
         client_security_mode: SecurityMode::NONE,
+        transport_security: false,
+    }
+}
+
+/// Bytes of the largest READ, WRITE and transaction of a connection. \[MS-SMB2\] 3.3.1.7
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// Connection.MaxReadSize.
+    pub(crate) read: u32,
+    /// Connection.MaxWriteSize.
+    pub(crate) write: u32,
+    /// Connection.MaxTransactSize.
+    pub(crate) transact: u32,
+    /// Of a READ whose data come in its answer.
+    pub(crate) inline_read: u32,
+}
+
+impl Sizes {
+    pub(crate) fn new(config: &Config, carrier: &Carrier, has_large_mtu: bool) -> Self {
+        let bounded = |size: u32| match has_large_mtu {
+            true => size,
+            false => size.min(BYTES_PER_CREDIT),
+        };
+        let (sent, received) = (carrier.max_payload_out(), carrier.max_payload_in());
+        let by_rdma = carrier.max_transfer();
+        let read = bounded(config.max_read).min(sent.max(by_rdma));
+        Self {
+            read,
+            write: bounded(config.max_write).min(received.max(by_rdma)),
+            transact: bounded(config.max_transact).min(sent).min(received),
+            inline_read: read.min(sent),
+        }
     }
 }
 
@@ -268,6 +317,12 @@ fn read_contexts(contexts: &[RawContext<'_>]) -> Result<Offer, Status> {
             ContextType::SIGNING_CAPABILITIES => {
                 let decoded = Signing::decode(data).map(|found| found.algorithms);
                 set_once(&mut offer.signing, decoded)?;
+            }
+            ContextType::TRANSPORT_CAPABILITIES => {
+                let decoded = Transport::decode(data).map_err(|_| Status::INVALID_PARAMETER)?;
+                if offer.transport.replace(decoded.flags).is_some() {
+                    return Err(Status::INVALID_PARAMETER);
+                }
             }
             _ => {}
         }
@@ -348,6 +403,11 @@ fn answer_contexts(
         let algorithms = Vec::from([algorithm]);
         let answer = Signing { algorithms };
         contexts.push((ContextType::SIGNING_CAPABILITIES, answer.encode()));
+    }
+    if negotiated.transport_security {
+        let flags = TransportFlags::ACCEPT_TRANSPORT_LEVEL_SECURITY;
+        let answer = Transport { flags };
+        contexts.push((ContextType::TRANSPORT_CAPABILITIES, answer.encode()));
     }
     contexts
 }

@@ -114,10 +114,13 @@ impl Connection {
             padding: 0,
             sign: None,
         };
-        let seal = open.is_sealed.then(|| session.seal()).flatten();
+        // An open that was made where the transport is as good as a seal may be told of elsewhere.
+        let is_sealed = open.is_sealed || self.must_seal(session.state.lock().encrypt);
+        let seal = is_sealed.then(|| session.seal()).flatten();
         effects.push(Effect::Send(Outbound {
             messages: Vec::from([message]),
             seal,
+            invalidate: None,
         }));
     }
 

@@ -6,13 +6,14 @@ use core::sync::atomic::Ordering;
 use wire::Status;
 use wire::access::AccessMask;
 use wire::header::HEADER_LEN;
-use wire::read::{Channel, DATA_OFFSET, Request, Response, ResponseFlags};
+use wire::read::{DATA_OFFSET, Request, Response, ResponseFlags};
 
-use crate::effect::{Effect, Outcome, Payload, ReadPlan};
+use crate::effect::{Delivery, Effect, Outcome, Payload, ReadPlan, Violation};
 use crate::server::context::{self, Body, Context, Progress, Reply};
 use crate::server::fsa::MAX_OFFSET;
 use crate::server::fsa::byte_range::RangeAccess;
 use crate::server::open::{Need, Open, malformed};
+use crate::server::remote;
 
 /// Rights that let an open read: who may run a file may read it, over a network.
 const READS: AccessMask = AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_EXECUTE.0);
@@ -28,9 +29,14 @@ pub(crate) struct Step {
 /// Starts on a request.
 pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
     let request = Request::decode(message).map_err(malformed)?;
+    let (channel, info) = (request.channel, request.channel_info);
+    let delivery = match remote::memory(context, channel, info, request.length)? {
+        Some(memory) if request.length > 0 => Delivery::Remote(memory),
+        _ => Delivery::Inline,
+    };
     context.check_charge(request.length)?;
     let open = context.open(request.file_id)?;
-    check(context, &open, &request)?;
+    check(context, &open, &request, &delivery)?;
     let op = context.op();
     context.effects.push(Effect::Read(ReadPlan {
         op,
@@ -38,6 +44,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         offset: request.offset,
         length: request.length,
         access: context.access,
+        delivery,
     }));
     let step = Step {
         open,
@@ -48,12 +55,21 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     Ok(Progress::Wait(op, context::Step::Read(step)))
 }
 
-fn check(context: &Context<'_>, open: &Open, request: &Request<'_>) -> Result<(), Status> {
+fn check(
+    context: &Context<'_>,
+    open: &Open,
+    request: &Request<'_>,
+    delivery: &Delivery,
+) -> Result<(), Status> {
     // smbtorture smb2.read.dir, as Samba answers it; Windows looks at the length first.
     if open.is_directory {
         return Err(Status::INVALID_DEVICE_REQUEST);
     }
-    if request.length > context.max_read() || request.channel != Channel::NONE {
+    let limit = match delivery {
+        Delivery::Inline => context.max_inline_read(),
+        Delivery::Remote(_) => context.max_read(),
+    };
+    if request.length > limit {
         return Err(Status::INVALID_PARAMETER);
     }
     // smbtorture smb2.rw.invalid: signed numbers, whose end must be one too.
@@ -73,23 +89,29 @@ impl Step {
         context: &mut Context<'_>,
         outcome: Outcome,
     ) -> Result<Progress, Status> {
-        let payload = match outcome {
-            Outcome::Read(payload) => payload,
+        let (len, payload) = match outcome {
+            Outcome::Read(payload) => (payload.len, Some(payload)),
+            Outcome::Placed(len) => (len, None),
             Outcome::Failed(status) => return Err(status),
+            // Nobody hears an answer, and what is in the client's memory nobody knows.
+            Outcome::RemoteFailed => return Ok(Progress::End(Violation::RemoteMemory)),
             _ => return Err(Status::INTERNAL_ERROR),
         };
-        assert!(payload.len <= self.length, "no more is read than asked for");
+        assert!(len <= self.length, "no more is read than asked for");
         // [MS-SMB2] 3.3.5.12: too little is the end of the file; nothing is enough only where
         // nothing was asked for. smbtorture smb2.read.eof
-        let is_too_little = payload.len < self.minimum_count;
-        if is_too_little || (payload.len == 0 && self.length > 0) {
-            context.effects.push(Effect::Release(payload.token));
+        if len < self.minimum_count || (len == 0 && self.length > 0) {
+            let release = payload.map(|payload| Effect::Release(payload.token));
+            release.into_iter().for_each(|it| context.effects.push(it));
             return Err(Status::END_OF_FILE);
         }
         // Samba moves the position, Windows does not: smbtorture smb2.read.position takes either.
-        let position = self.offset.saturating_add(u64::from(payload.len));
+        let position = self.offset.saturating_add(u64::from(len));
         self.open.position.store(position, Ordering::Relaxed);
-        Ok(Progress::Done(answer(payload)))
+        Ok(Progress::Done(match payload {
+            Some(payload) => answer(payload),
+            None => placed(len),
+        }))
     }
 }
 
@@ -107,6 +129,16 @@ fn answer(payload: Payload) -> Reply {
         status: Status::SUCCESS,
         body: Body::WithPayload(head, payload),
     }
+}
+
+/// The same head alone: the bytes are with the client. ksmbd answers alike.
+fn placed(len: u32) -> Reply {
+    let response = Response {
+        data_offset: DATA_OFFSET,
+        data_remaining: len,
+        flags: ResponseFlags::NONE,
+    };
+    Reply::message(|out| response.encode_head(0, out))
 }
 
 #[cfg(test)]

@@ -101,6 +101,9 @@ impl Connection {
         let count = answers.len();
         let mut credits = 0;
         let mut messages = Vec::with_capacity(count);
+        // One SEND can take one key back. Those of the other members the client takes back itself,
+        // as it does where a server leaves it to it.
+        let invalidate = answers.iter().find_map(|answer| answer.request.invalidate);
         for (index, answer) in answers.into_iter().enumerate() {
             // To match Windows, the last answer of a compound grants for all.
             credits += self.grant(&answer);
@@ -116,7 +119,11 @@ impl Connection {
             };
             messages.push(self.finish(answer, &layout));
         }
-        effects.push(Effect::Send(Outbound { messages, seal }));
+        effects.push(Effect::Send(Outbound {
+            messages,
+            seal,
+            invalidate,
+        }));
     }
 
     /// Writes the header of an answer.

@@ -20,16 +20,19 @@ use wire::access::{
 use wire::dialect::Dialect;
 use wire::header::{HEADER_LEN, Target};
 use wire::lock::{LockElement, LockFlags};
+use wire::smbd::BufferDescriptorV1;
 use wire::text::utf16;
 use wire::{
     Command, FileId, FileTime, Flags, Guid, Header, MessageId, SessionId, Status, TreeId, Utf16,
     close, create,
 };
 
+use crate::carrier::{Carrier, RdmaLimits};
 use crate::effect::{
-    Access, Account, AccountKind, ConnectionId, CopyPlan, DirectoryEntry, Effect, Effects,
-    Existing, FileKey, FileKind, FileOp, Instant, KindWanted, LocalOpen, Metadata, Notice, Now,
-    OpenPlan, Opened, Outcome, Payload, PayloadToken, ReadPlan, ShareId, VolumeInfo, WritePlan,
+    Access, Account, AccountKind, ConnectionId, CopyPlan, Delivery, DirectoryEntry, Effect,
+    Effects, Existing, FileKey, FileKind, FileOp, Instant, KindWanted, LocalOpen, Metadata, Notice,
+    Now, OpenPlan, Opened, Outcome, Payload, PayloadToken, ReadPlan, ShareId, Violation,
+    VolumeInfo, WriteData, WritePlan,
 };
 use crate::path::SharePath;
 use crate::server::Server;
@@ -68,6 +71,13 @@ pub(crate) struct World {
     pub(crate) lock_waits: Arc<AtomicUsize>,
     /// What connections were told.
     pub(crate) notices: Vec<Notice>,
+    pub(crate) carrier: Carrier,
+    /// Whether the next request comes sealed.
+    pub(crate) is_sealed: bool,
+    /// The key that the answer of the last request takes back.
+    pub(crate) invalidate: Option<u32>,
+    /// Why the connection ended, if it did.
+    pub(crate) ended: Option<Violation>,
     next_op: u64,
     counted: Option<Counted>,
 }
@@ -114,6 +124,10 @@ impl World {
             has_multichannel: false,
             lock_waits: Arc::default(),
             notices: Vec::new(),
+            carrier: Carrier::TCP,
+            is_sealed: false,
+            invalidate: None,
+            ended: None,
             next_op: 0,
             counted: None,
         }
@@ -134,6 +148,7 @@ impl World {
     pub(crate) fn run_message(&mut self, start: Start, message: &[u8]) -> Result<Reply, Status> {
         let mut effects = Effects::new();
         self.counted = None;
+        self.invalidate = None;
         let mut progress = start(&mut self.context(&mut effects), message);
         loop {
             let waited = match &progress {
@@ -166,6 +181,10 @@ impl World {
                     step.resume(&mut self.context(&mut effects), outcome)
                 }
                 Ok(Progress::Done(reply)) => return Ok(reply),
+                Ok(Progress::End(violation)) => {
+                    self.ended = Some(violation);
+                    return Err(Status::IO_DEVICE_ERROR);
+                }
                 // There is nobody here who would acknowledge.
                 Ok(Progress::Park(..)) => return Err(Status::PENDING),
                 Err(status) => return Err(status),
@@ -187,8 +206,10 @@ impl World {
             session: self.session.clone(),
             tree: self.tree.clone(),
             has_large_mtu: true,
+            carrier: self.carrier,
             access: Access::Opaque,
-            is_sealed: false,
+            is_sealed: self.is_sealed,
+            invalidate: &mut self.invalidate,
             frame_offset: self.frame_offset,
             related_open: &mut self.related,
             has_multichannel: self.has_multichannel,
@@ -287,6 +308,30 @@ pub(crate) fn request(name: &[u8]) -> create::Request<'_> {
     }
 }
 
+/// A connection of SMB Direct.
+pub(crate) fn rdma() -> Carrier {
+    Carrier::smb_direct(RdmaLimits {
+        max_read_write: 1 << 20,
+        max_descriptors: 8,
+        max_send: 128 << 10,
+        max_receive: 128 << 10,
+    })
+}
+
+/// The channel info that names this memory: addresses, keys, bytes.
+pub(crate) fn pieces(pieces: &[(u64, u32, u32)]) -> Vec<u8> {
+    let mut info = Vec::new();
+    for &(offset, token, length) in pieces {
+        let piece = BufferDescriptorV1 {
+            offset,
+            token,
+            length,
+        };
+        piece.encode(&mut info);
+    }
+    info
+}
+
 pub(crate) fn disk_share() -> Share {
     Share {
         id: ShareId(0),
@@ -378,6 +423,8 @@ pub(crate) struct Disk {
     pub(crate) writes: Vec<WritePlan>,
     pub(crate) reads: Vec<ReadPlan>,
     pub(crate) released: Vec<PayloadToken>,
+    /// Whether the client's memory can be neither read nor written.
+    pub(crate) fails_remotely: bool,
     /// Fails the next operation but a close.
     pub(crate) fail_next: Option<Status>,
     /// Fails the next overwrite.
@@ -401,6 +448,7 @@ impl Disk {
             writes: Vec::new(),
             reads: Vec::new(),
             released: Vec::new(),
+            fails_remotely: false,
             fail_next: None,
             fail_overwrite: None,
             copy_stops_after: None,
@@ -465,17 +513,26 @@ impl Disk {
     }
 
     fn read(&mut self, plan: ReadPlan) -> Outcome {
-        self.reads.push(plan);
         let metadata = self.of(plan.file);
         let left = metadata.size.saturating_sub(plan.offset);
         let len = u32::try_from(left.min(u64::from(plan.length))).expect("bounded by the length");
-        Outcome::Read(Payload {
-            token: PayloadToken(7),
-            len,
-        })
+        let is_remote = matches!(plan.delivery, Delivery::Remote(_));
+        self.reads.push(plan);
+        match is_remote {
+            true if self.fails_remotely => Outcome::RemoteFailed,
+            true => Outcome::Placed(len),
+            false => Outcome::Read(Payload {
+                token: PayloadToken(7),
+                len,
+            }),
+        }
     }
 
     fn write(&mut self, plan: WritePlan) -> Outcome {
+        if matches!(plan.data, WriteData::Remote(_)) && self.fails_remotely {
+            self.writes.push(plan);
+            return Outcome::RemoteFailed;
+        }
         let count = u32::try_from(plan.data.len()).expect("a short write");
         let metadata = self.of(plan.file);
         let end = plan.offset.unwrap_or(metadata.size) + u64::from(count);

@@ -329,7 +329,7 @@ impl Connection {
         // [MS-SMB2] 3.3.5.5.3: the last answer of a login is signed, whatever the session needs.
         request.sign = session.signing_key(self.id);
         request.session = Some(session.clone());
-        let flags = session_flags(&session);
+        let flags = self.session_flags(&session);
         Ok(Flow::Done(reply(Status::SUCCESS, flags, &accepted.token)))
     }
 
@@ -344,11 +344,12 @@ impl Connection {
         let negotiated = self.negotiated.as_ref().expect("NEGOTIATE came first");
         let config = &self.server.config;
         let is_named = accepted.account.kind == AccountKind::Named;
+        let must_seal = self.must_seal(config.encryption_required);
         // Without a key of its own a session can be neither signed nor sealed.
-        if !is_named && (config.signing_required || config.encryption_required) {
+        if !is_named && (config.signing_required || must_seal) {
             return Err(Status::ACCESS_DENIED);
         }
-        if config.encryption_required && negotiated.cipher.is_none() {
+        if must_seal && negotiated.cipher.is_none() {
             return Err(Status::ACCESS_DENIED);
         }
         let is_signing_wanted =
@@ -385,6 +386,20 @@ impl Connection {
         self.login_deadline = None;
         Ok(session)
     }
+
+    /// What the client is told of its session on this connection.
+    fn session_flags(&self, session: &Session) -> SessionFlags {
+        let state = session.state.lock();
+        let mut flags = match state.account.kind {
+            AccountKind::Named => SessionFlags::NONE,
+            AccountKind::Guest => SessionFlags::IS_GUEST,
+            AccountKind::Anonymous => SessionFlags::IS_NULL,
+        };
+        if self.must_seal(state.encrypt) {
+            flags |= SessionFlags::ENCRYPT_DATA;
+        }
+        flags
+    }
 }
 
 /// \[MS-SMB2\] 3.3.5.5.2: a login again changes who it is, not the keys.
@@ -400,19 +415,6 @@ pub(super) fn is_of_same_user(session: &Session, accepted: &Accepted) -> bool {
     state.is_named()
         && accepted.account.kind == AccountKind::Named
         && state.account.name == accepted.account.name
-}
-
-fn session_flags(session: &Session) -> SessionFlags {
-    let state = session.state.lock();
-    let mut flags = match state.account.kind {
-        AccountKind::Named => SessionFlags::NONE,
-        AccountKind::Guest => SessionFlags::IS_GUEST,
-        AccountKind::Anonymous => SessionFlags::IS_NULL,
-    };
-    if state.encrypt {
-        flags |= SessionFlags::ENCRYPT_DATA;
-    }
-    flags
 }
 
 fn derive(negotiated: &Negotiated, preauth: &PreauthHash, full_key: &[u8]) -> SessionKeys {

@@ -63,6 +63,8 @@ pub(super) struct Request {
     pub(super) is_cancelled: bool,
     /// That it acts on an open: until it is answered.
     pub(super) counted: Option<Counted>,
+    /// The key of memory of the client that its answer takes back.
+    pub(super) invalidate: Option<u32>,
 }
 
 /// A request that waits.
@@ -368,6 +370,7 @@ impl Request {
             number: None,
             is_cancelled: false,
             counted: None,
+            invalidate: None,
         }
     }
 }
@@ -379,6 +382,7 @@ impl Flow {
             Progress::Done(reply) => Self::Done(reply),
             Progress::Wait(op, step) => Self::Wait(op, Then::Handler(session, tree, step)),
             Progress::Park(parked, step) => Self::Park(parked, Then::Handler(session, tree, step)),
+            Progress::End(violation) => Self::End(violation),
         }
     }
 }

@@ -54,7 +54,8 @@ impl Connection {
             *tree_id = tree.id;
         }
         task.chain.tree = Some(tree.id);
-        Ok(Flow::Done(reply(&tree, &session)))
+        let encrypt = tree.share.encryption_required || session.state.lock().encrypt;
+        Ok(Flow::Done(reply(&tree, self.must_seal(encrypt))))
     }
 
     fn find_share(&self, name: &str) -> Result<Arc<Share>, Status> {
@@ -65,7 +66,7 @@ impl Connection {
     /// Whether the user of the session may enter the share.
     fn check_entry(&self, share: &Share, session: &Session) -> Result<(), Status> {
         let state = session.state.lock();
-        if share.encryption_required && state.sealing.is_none() {
+        if self.must_seal(share.encryption_required) && state.sealing.is_none() {
             return Err(Status::ACCESS_DENIED);
         }
         let may_enter = match (&share.users, state.is_named()) {
@@ -120,9 +121,9 @@ fn share_name(path: &str) -> &str {
     }
 }
 
-fn reply(tree: &TreeConnect, session: &Session) -> Reply {
+fn reply(tree: &TreeConnect, must_seal: bool) -> Reply {
     let mut share_flags = ShareFlags::NONE;
-    if tree.share.encryption_required || session.state.lock().encrypt {
+    if must_seal {
         share_flags |= ShareFlags::ENCRYPT_DATA;
     }
     let response = Response {

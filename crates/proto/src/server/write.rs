@@ -7,14 +7,15 @@ use core::sync::atomic::Ordering;
 use wire::Status;
 use wire::access::AccessMask;
 use wire::change_notify::CompletionFilter;
-use wire::read::Channel;
+use wire::smbd::BufferDescriptorV1;
 use wire::write::{Request, Response, WriteFlags};
 
-use crate::effect::{BasicChanges, Effect, FileOp, Outcome, WriteData, WritePlan};
+use crate::effect::{BasicChanges, Effect, FileOp, Outcome, Violation, WriteData, WritePlan};
 use crate::server::context::{self, Context, Progress, Reply};
 use crate::server::fsa::byte_range::RangeAccess;
 use crate::server::fsa::{MAX_FILE_SIZE, MAX_OFFSET};
 use crate::server::open::{Need, Open, malformed};
+use crate::server::remote;
 
 /// Rights that let an open write, each by itself.
 ///
@@ -30,7 +31,7 @@ pub(crate) enum Step {
     /// The end of the file is sought: a lock may be in the way there.
     FindingEnd {
         open: Arc<Open>,
-        data: Vec<u8>,
+        data: WriteData,
         through: bool,
     },
     /// They are being written.
@@ -50,29 +51,47 @@ pub(crate) enum Step {
 /// Starts on a request.
 pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
     let request = Request::decode(message).map_err(malformed)?;
+    let data = match memory(context, &request)? {
+        Some(memory) => WriteData::Remote(memory),
+        None => inline(context, &request),
+    };
+    let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
     let open = context.open(request.file_id)?;
-    check_request(context, &request)?;
+    check_request(context, &request, length)?;
     // Before the offset is judged: what it means depends on the rights.
     open.authorize(Need::Right(WRITES))?;
-    let offset = place(&open, &request)?;
+    let offset = place(&open, request.offset, length.into())?;
     if open.is_directory {
         return Err(Status::INVALID_DEVICE_REQUEST);
     }
-    if request.data.is_empty() {
+    if length == 0 {
         return Ok(done(0));
     }
-    let length = request.data.len() as u64;
     let through = request.flags.contains(WriteFlags::WRITE_THROUGH) || open.is_write_through();
     match offset {
-        Some(offset) => open.check_locks(RangeAccess::Write, offset, length)?,
+        Some(offset) => open.check_locks(RangeAccess::Write, offset, length.into())?,
         None if !open.locks.is_empty() => {
-            let data = request.data.to_vec();
+            let data = kept(data, &request);
             return Ok(find_end(context, open, data, through));
         }
         None => {}
     }
-    let data = data(context, &request);
     Ok(write(context, open, offset, data, through))
+}
+
+/// The client's memory that holds the data: then none are in the message, and RemainingBytes says
+/// how many there are. \[MS-SMB2\] 3.3.5.13
+fn memory(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+) -> Result<Option<Vec<BufferDescriptorV1>>, Status> {
+    let (channel, length) = (request.channel, request.remaining_bytes);
+    let memory = remote::memory(context, channel, request.channel_info, length)?;
+    let is_inline = !request.data.is_empty() || request.data_offset != 0;
+    if memory.is_some() && (is_inline || length == 0) {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    Ok(memory)
 }
 
 fn write(
@@ -95,7 +114,12 @@ fn write(
 }
 
 /// Where something is locked, whether it may be appended is known once the end is.
-fn find_end(context: &mut Context<'_>, open: Arc<Open>, data: Vec<u8>, through: bool) -> Progress {
+fn find_end(
+    context: &mut Context<'_>,
+    open: Arc<Open>,
+    data: WriteData,
+    through: bool,
+) -> Progress {
     let operation = FileOp::Stat(open.file);
     let step = Step::FindingEnd {
         open,
@@ -105,10 +129,9 @@ fn find_end(context: &mut Context<'_>, open: Arc<Open>, data: Vec<u8>, through: 
     context.wait(operation, context::Step::Write(step))
 }
 
-fn check_request(context: &Context<'_>, request: &Request<'_>) -> Result<(), Status> {
-    let length = u32::try_from(request.data.len()).unwrap_or(u32::MAX);
+fn check_request(context: &Context<'_>, request: &Request<'_>, length: u32) -> Result<(), Status> {
     context.check_charge(length)?;
-    if length > context.max_write() || request.channel != Channel::NONE {
+    if length > context.max_write() {
         return Err(Status::INVALID_PARAMETER);
     }
     // [MS-SMB2] 3.3.5.13: the data do not overlap the fixed part.
@@ -121,32 +144,39 @@ fn check_request(context: &Context<'_>, request: &Request<'_>) -> Result<(), Sta
 
 /// Where to write: at the end for -1, but of an open that may only append. smbtorture
 /// smb2.rw.invalid wants INVALID_PARAMETER for -1 of an open with all rights, and sets the limits.
-fn place(open: &Open, request: &Request<'_>) -> Result<Option<u64>, Status> {
+fn place(open: &Open, offset: u64, length: u64) -> Result<Option<u64>, Status> {
     let may_write = open.granted.contains(AccessMask::FILE_WRITE_DATA);
-    if request.offset == u64::MAX && !may_write {
+    if offset == u64::MAX && !may_write {
         return Ok(None);
     }
-    let length = request.data.len() as u64;
     let limit = if length == 0 {
         MAX_OFFSET
     } else {
         MAX_FILE_SIZE
     };
-    let end = request.offset.checked_add(length);
+    let end = offset.checked_add(length);
     if end.is_none_or(|end| end > limit) {
         return Err(Status::INVALID_PARAMETER);
     }
-    Ok(Some(request.offset))
+    Ok(Some(offset))
 }
 
 /// The bytes: where they came in, or a copy once the frame is gone.
-fn data(context: &Context<'_>, request: &Request<'_>) -> WriteData {
+fn inline(context: &Context<'_>, request: &Request<'_>) -> WriteData {
     match context.frame_offset {
         Some(start) => {
             let range = request.data_range();
             WriteData::Inbound(start + range.start..start + range.end)
         }
         None => WriteData::Owned(request.data.to_vec()),
+    }
+}
+
+/// The bytes of a request that waits before they are written.
+fn kept(data: WriteData, request: &Request<'_>) -> WriteData {
+    match data {
+        WriteData::Inbound(_) => WriteData::Owned(request.data.to_vec()),
+        data => data,
     }
 }
 
@@ -170,7 +200,11 @@ impl Step {
                 Outcome::Metadata(metadata),
             ) => {
                 open.check_locks(RangeAccess::Write, metadata.size, data.len() as u64)?;
-                Ok(write(context, open, None, WriteData::Owned(data), through))
+                Ok(write(context, open, None, data, through))
+            }
+            // Nothing is written, and nobody hears an answer.
+            (Self::Writing { .. }, Outcome::RemoteFailed) => {
+                Ok(Progress::End(Violation::RemoteMemory))
             }
             (Self::Writing { open, offset }, Outcome::Written(count)) => {
                 Ok(written(context, &open, offset, count))

@@ -163,7 +163,11 @@ impl Link {
 
     /// What goes over the wire, signed and sealed.
     fn render(&mut self, outbound: Outbound) -> Vec<u8> {
-        let Outbound { messages, seal } = outbound;
+        let Outbound {
+            messages,
+            seal,
+            invalidate: _,
+        } = outbound;
         let mut frame = Vec::new();
         for mut message in messages {
             let payload = message.payload.map(|payload| {

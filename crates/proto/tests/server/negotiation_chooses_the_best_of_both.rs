@@ -1,6 +1,7 @@
 //! NEGOTIATE: dialect, cipher, signing algorithm, and what is refused.
 
 use crypto::{Cipher, SigningAlgorithm};
+use proto::carrier::Carrier;
 use proto::effect::Violation;
 use wire::dialect::{Capabilities, Dialect, SecurityMode};
 use wire::fsctl::{CtlCode, ValidateNegotiateInfoRequest, ValidateNegotiateInfoResponse};
@@ -70,7 +71,7 @@ fn nothing_in_common_means_no_cipher_and_cmac() {
 #[test]
 fn a_transport_with_little_room_gets_64_kib() {
     let mut rig = Rig::new(|_| {});
-    let id = rig.accept_with(proto::server::Connection::without_large_mtu);
+    let id = rig.accept_over(Carrier::NBT);
     let mut client = Client::on(id, Options::default());
     let answer = client.negotiate(&mut rig);
     let response = Response::decode(&answer.message).unwrap();

@@ -444,7 +444,11 @@ fn step(choice: u8, file: FileRef, length: u32) -> Step {
 
 /// What goes over the wire. A guest has no keys, and the data of its writes are zeros.
 fn render(outbound: Outbound) -> Vec<u8> {
-    let Outbound { messages, seal } = outbound;
+    let Outbound {
+        messages,
+        seal,
+        invalidate: _,
+    } = outbound;
     assert!(seal.is_none(), "a guest has no keys");
     let mut frame = Vec::new();
     for message in messages {

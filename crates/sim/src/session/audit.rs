@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proto::effect::{Access, OpId};
 use proto::effect::{
-    Existing, FileOp, KindWanted, LocalOpen, OpenPlan, Outcome, ReadPlan, ShareId,
+    Delivery, Existing, FileOp, KindWanted, LocalOpen, OpenPlan, Outcome, ReadPlan, ShareId,
 };
 use proto::path::SharePath;
 use proto::token::Token;
@@ -71,6 +71,7 @@ fn read(disk: &mut Disk, name: &str) -> Check<Option<Vec<u8>>> {
         offset: 0,
         length: CELLS * CELL as u32,
         access: Access::InMemory,
+        delivery: Delivery::Inline,
     };
     let outcome = perform(disk, &Work::Read(plan));
     let Outcome::Read(payload) = outcome else {

@@ -1,10 +1,15 @@
 use wire::access::{AccessMask, FileAttributes};
-use wire::read::{Channel, ReadFlags, Request};
+use wire::dialect::Dialect;
+use wire::read::{Channel, ReadFlags, Request, Response};
+use wire::smbd::BufferDescriptorV1;
 use wire::{FileId, Status};
 
-use crate::effect::PayloadToken;
-use crate::server::context::Body;
-use crate::server::scripted::{World, body};
+use alloc::vec::Vec;
+
+use crate::carrier::Carrier;
+use crate::effect::{Delivery, PayloadToken, ReadPlan, Violation};
+use crate::server::context::{Body, Reply};
+use crate::server::scripted::{World, body, pieces, rdma};
 
 const SIZE: u64 = 65_536;
 
@@ -111,4 +116,181 @@ fn what_is_asked_for_is_paid_for() {
     assert_eq!(unpaid, Err(Status::INVALID_PARAMETER));
     world.credit_charge = 0;
     assert_eq!(read(&mut world, id, 65_536, 0, 0), Ok(65_536));
+}
+
+/// A request whose data go by RDMA, in a world whose connection can do that.
+fn remote(
+    dialect: Dialect,
+    channel: Channel,
+    length: u32,
+    info: &[u8],
+    change: impl FnOnce(&mut World),
+) -> (World, Result<Reply, Status>) {
+    let mut world = world();
+    world.carrier = rdma();
+    world.dialect = dialect;
+    let id = world.open("a", AccessMask::FILE_READ_DATA);
+    change(&mut world);
+    let request = Request {
+        padding: 0x50,
+        flags: ReadFlags::NONE,
+        length,
+        offset: 0,
+        file_id: id,
+        minimum_count: 0,
+        channel,
+        remaining_bytes: 0,
+        channel_info: info,
+    };
+    let result = world.run(super::start, |out| request.encode(out));
+    (world, result)
+}
+
+#[test]
+fn the_channel_is_one_of_the_dialect() {
+    let info = pieces(&[(0x1000, 7, 100)]);
+    let (old, new) = (Dialect::SMB_3_0, Dialect::SMB_3_0_2);
+    for (dialect, channel, is_good) in [
+        (old, Channel::RDMA_V1, true),
+        (old, Channel::RDMA_V1_INVALIDATE, false),
+        (new, Channel::RDMA_V1, true),
+        (new, Channel::RDMA_V1_INVALIDATE, true),
+        (Dialect::SMB_3_1_1, Channel::RDMA_V1_INVALIDATE, true),
+        (Dialect::SMB_3_1_1, Channel::RDMA_TRANSFORM, false),
+        (Dialect::SMB_3_1_1, Channel(4), false),
+    ] {
+        let (world, result) = remote(dialect, channel, 100, &info, |_| {});
+        assert_eq!(result.is_ok(), is_good, "{dialect:?} {channel:?}");
+        if !is_good {
+            assert_eq!(result.map(|_| ()), Err(Status::INVALID_PARAMETER));
+            assert!(world.disk.reads.is_empty());
+        }
+        let is_invalidated = is_good && channel == Channel::RDMA_V1_INVALIDATE;
+        assert_eq!(world.invalidate, is_invalidated.then_some(7));
+    }
+}
+
+#[test]
+fn pieces_that_lie_are_refused() {
+    let top = u64::MAX;
+    let many: Vec<_> = (0..9).map(|_| (0, 7, 100)).collect();
+    for (what, info, length, expected) in [
+        ("enough", pieces(&[(0, 7, 60), (9, 8, 40)]), 100, true),
+        ("more than enough", pieces(&[(0, 7, u32::MAX)]), 100, true),
+        (
+            "lengths that add up to 2^33",
+            pieces(&[(0, 7, u32::MAX); 3]),
+            100,
+            true,
+        ),
+        (
+            "an empty piece",
+            pieces(&[(0, 7, 0), (0, 8, 100)]),
+            100,
+            true,
+        ),
+        (
+            "up to the last address",
+            pieces(&[(top - 100, 7, 100)]),
+            100,
+            true,
+        ),
+        ("nothing", Vec::new(), 100, false),
+        (
+            "one byte too few",
+            pieces(&[(0, 7, 60), (9, 8, 39)]),
+            100,
+            false,
+        ),
+        (
+            "beyond the last address",
+            pieces(&[(top - 99, 7, 100)]),
+            100,
+            false,
+        ),
+        (
+            "a later one beyond it",
+            pieces(&[(0, 7, 100), (top, 8, 1)]),
+            100,
+            false,
+        ),
+        (
+            "half a piece",
+            pieces(&[(0, 7, 100)])[..8].to_vec(),
+            100,
+            false,
+        ),
+        (
+            "one and a half",
+            pieces(&[(0, 7, 100); 2])[..24].to_vec(),
+            100,
+            false,
+        ),
+        ("too many", pieces(&many), 100, false),
+        (
+            "more than goes at once",
+            pieces(&[(0, 7, u32::MAX)]),
+            (1 << 20) + 1,
+            false,
+        ),
+    ] {
+        let (world, result) = remote(Dialect::SMB_3_1_1, Channel::RDMA_V1, length, &info, |_| {});
+        match expected {
+            true => assert!(result.is_ok(), "{what}"),
+            false => assert_eq!(result.map(|_| ()), Err(Status::INVALID_PARAMETER), "{what}"),
+        }
+        let total = |plan: &ReadPlan| match &plan.delivery {
+            Delivery::Remote(pieces) => BufferDescriptorV1::total(pieces),
+            Delivery::Inline => 0,
+        };
+        let totals: Vec<u64> = world.disk.reads.iter().map(total).collect();
+        let wanted: &[u64] = if expected { &[100] } else { &[] };
+        assert_eq!(totals, wanted, "{what}");
+    }
+}
+
+#[test]
+fn what_is_protected_and_what_cannot_be_goes_nowhere() {
+    let info = pieces(&[(0, 7, 100)]);
+    let refuse = |change: fn(&mut World)| {
+        let channel = Channel::RDMA_V1_INVALIDATE;
+        let (world, result) = remote(Dialect::SMB_3_1_1, channel, 100, &info, change);
+        assert_eq!(result.map(|_| ()), Err(Status::INVALID_PARAMETER));
+        assert!(world.disk.reads.is_empty());
+        assert_eq!(world.invalidate, None);
+    };
+    refuse(|world| world.is_sealed = true);
+    refuse(|world| world.session.state.lock().signing_required = true);
+    refuse(|world| world.carrier = Carrier::TCP);
+}
+
+#[test]
+fn the_answer_says_how_much_lies_in_memory() {
+    let info = pieces(&[(0, 7, 100_000)]);
+    let (world, result) = remote(Dialect::SMB_3_1_1, Channel::RDMA_V1, 100_000, &info, |_| {});
+    let message = body(&result.expect("it reads"));
+    let (response, data) = Response::decode(&message).expect("a response");
+    assert_eq!((response.data_remaining, data), (SIZE as u32, &[][..]));
+    assert_eq!(message.len(), 80);
+    assert!(world.disk.released.is_empty());
+    let end = remote(Dialect::SMB_3_1_1, Channel::RDMA_V1, 100, &info, |world| {
+        world.disk.files.get_mut("a").expect("it is there").size = 0;
+    });
+    assert_eq!(end.1.map(|_| ()), Err(Status::END_OF_FILE));
+    let lost = remote(Dialect::SMB_3_1_1, Channel::RDMA_V1, 100, &info, |world| {
+        world.disk.fails_remotely = true;
+    });
+    assert!(lost.1.is_err());
+    assert_eq!(lost.0.ended, Some(Violation::RemoteMemory));
+}
+
+/// A READ of nothing asks nothing of the client's memory, and is refused for the same.
+#[test]
+fn nothing_is_read_into_no_memory() {
+    let info = pieces(&[(0, 7, 0)]);
+    let (world, result) = remote(Dialect::SMB_3_1_1, Channel::RDMA_V1, 0, &info, |_| {});
+    assert!(result.is_ok());
+    assert_eq!(world.disk.reads[0].delivery, Delivery::Inline);
+    let (_, result) = remote(Dialect::SMB_3_1_1, Channel::RDMA_V1, 0, &[], |_| {});
+    assert_eq!(result.map(|_| ()), Err(Status::INVALID_PARAMETER));
 }

@@ -11,10 +11,12 @@ use wire::fscc::InfoType;
 use wire::header::HEADER_LEN;
 use wire::query_info::QueryInfoFlags;
 use wire::read::{Channel, ReadFlags};
+use wire::smbd::BufferDescriptorV1;
 use wire::text::utf16;
 use wire::{FileId, Utf16, flush, query_directory, query_info, read, set_info, write};
 
-use super::{ALL, Start, World, request};
+use super::{ALL, Start, World, pieces, rdma, request};
+use crate::effect::Delivery;
 use crate::server;
 
 /// Patterns that are written over each place of a message.
@@ -38,6 +40,7 @@ fn message(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 
 fn world() -> (World, FileId) {
     let mut world = World::new();
+    world.carrier = rdma();
     world.disk.add_file("a", FileAttributes::NONE);
     let id = world.open("a", ALL);
     (world, id)
@@ -63,6 +66,11 @@ fn run(start: Start, message: &[u8]) {
     let _ = world.run_message(start, message);
     let in_table = world.session.opens.lock().len();
     assert_eq!(world.disk.open_count(), in_table, "an open leaks");
+    for plan in &world.disk.reads {
+        if let Delivery::Remote(pieces) = &plan.delivery {
+            assert_eq!(BufferDescriptorV1::total(pieces), u64::from(plan.length));
+        }
+    }
 }
 
 #[test]
@@ -118,6 +126,39 @@ fn read_and_write_survive() {
             flags: write::WriteFlags::NONE,
             data_offset: 0,
             data: b"some bytes",
+        };
+        request.encode(out);
+    });
+}
+
+/// With a connection that can do it, so that what is said of memory is read.
+#[test]
+fn channels_of_read_and_write_survive() {
+    let info = pieces(&[(0x1000, 7, 8), (0x2000, 8, 8)]);
+    spoil(server::read::start, |file_id, out| {
+        let request = read::Request {
+            padding: 0,
+            flags: ReadFlags::NONE,
+            length: 16,
+            offset: 0,
+            file_id,
+            minimum_count: 0,
+            channel: Channel::RDMA_V1_INVALIDATE,
+            remaining_bytes: 0,
+            channel_info: &info,
+        };
+        request.encode(out);
+    });
+    spoil(server::write::start, |file_id, out| {
+        let request = write::Request {
+            offset: 0,
+            file_id,
+            channel: Channel::RDMA_V1,
+            remaining_bytes: 16,
+            channel_info: &info,
+            flags: write::WriteFlags::NONE,
+            data_offset: 0,
+            data: &[],
         };
         request.encode(out);
     });

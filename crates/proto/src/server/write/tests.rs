@@ -1,3 +1,6 @@
+use alloc::vec;
+use alloc::vec::Vec;
+
 use wire::access::{AccessMask, CreateOptions, FileAttributes};
 use wire::header::HEADER_LEN;
 use wire::read::Channel;
@@ -5,8 +8,8 @@ use wire::text::utf16;
 use wire::write::{HEAD_LEN, Request, WriteFlags};
 use wire::{FileId, FileTime, Status};
 
-use crate::effect::WriteData;
-use crate::server::scripted::{ALL, World, request};
+use crate::effect::{Violation, WriteData};
+use crate::server::scripted::{ALL, World, pieces, rdma, request};
 
 fn world() -> World {
     let mut world = World::new();
@@ -122,8 +125,7 @@ fn write_through_comes_by_request_or_by_open() {
     request.create_options = CreateOptions::WRITE_THROUGH;
     let id = world.create(&request).expect("it opens").id;
     write(&mut world, id, 0, &[1]).expect("it writes");
-    let through: alloc::vec::Vec<bool> =
-        world.disk.writes.iter().map(|plan| plan.through).collect();
+    let through: Vec<bool> = world.disk.writes.iter().map(|plan| plan.through).collect();
     assert_eq!(through, [false, true, true]);
 }
 
@@ -169,4 +171,131 @@ fn a_time_that_the_client_has_set_survives_a_write() {
     open.state.lock().kept_write_time = Some(FileTime(77));
     write(&mut world, id, 0, &[1]).expect("it writes");
     assert_eq!(world.disk.files["a"].written, FileTime(77));
+}
+
+/// A request whose data come by RDMA.
+fn remote(length: u32, info: &[u8], offset: u64) -> Request<'_> {
+    Request {
+        offset,
+        file_id: FileId::RELATED,
+        channel: Channel::RDMA_V1_INVALIDATE,
+        remaining_bytes: length,
+        channel_info: info,
+        flags: WriteFlags::NONE,
+        data_offset: 0,
+        data: &[],
+    }
+}
+
+fn run(request: &Request<'_>, access: AccessMask) -> (World, Result<(), Status>) {
+    let mut world = world();
+    world.carrier = rdma();
+    let file_id = world.open("a", access);
+    let request = Request {
+        file_id,
+        ..*request
+    };
+    let result = world.run(super::start, |out| request.encode(out));
+    (world, result.map(|_| ()))
+}
+
+#[test]
+fn data_come_from_memory_as_many_as_remaining_bytes_says() {
+    let info = pieces(&[(0x1000, 7, 60), (0x2000, 8, 60)]);
+    let (world, result) = run(&remote(100, &info, 5), ALL);
+    assert_eq!((result, world.invalidate), (Ok(()), Some(7)));
+    let plan = &world.disk.writes[0];
+    assert_eq!((plan.offset, plan.data.len()), (Some(5), 100));
+    let WriteData::Remote(pieces) = &plan.data else {
+        panic!("{plan:?}");
+    };
+    assert_eq!((pieces[0].length, pieces[1].length), (60, 40));
+}
+
+#[test]
+fn a_request_that_lies_about_memory_writes_nothing() {
+    let info = pieces(&[(0x1000, 7, 100)]);
+    let invalid = Err(Status::INVALID_PARAMETER);
+    let good = remote(100, &info, 0);
+    assert_eq!(run(&good, ALL).1, Ok(()));
+    for (what, request) in [
+        ("too few bytes", remote(101, &info, 0)),
+        ("no bytes", remote(0, &info, 0)),
+        ("no memory", remote(100, &[], 0)),
+        (
+            "too many bytes",
+            remote((1 << 20) + 1, &pieces(&[(0, 7, u32::MAX)]), 0),
+        ),
+        ("beyond all offsets", remote(100, &info, i64::MAX as u64)),
+        (
+            "data besides",
+            Request {
+                data: b"abc",
+                ..good
+            },
+        ),
+        (
+            "another channel",
+            Request {
+                channel: Channel::RDMA_TRANSFORM,
+                ..good
+            },
+        ),
+    ] {
+        let (world, result) = run(&request, ALL);
+        assert_eq!(result, invalid, "{what}");
+        assert!(world.disk.writes.is_empty(), "{what}");
+    }
+    let (world, result) = run(&good, AccessMask::FILE_READ_DATA);
+    assert_eq!(result, Err(Status::ACCESS_DENIED));
+    // It was named well: the client counts on that.
+    assert_eq!(world.invalidate, Some(7));
+    // A DataOffset without data.
+    let mut message = vec![0; HEADER_LEN];
+    good.encode(&mut message);
+    message[66] = 0x70;
+    let mut world = world_with_memory();
+    assert_eq!(
+        world.run_message(super::start, &message).map(|_| ()),
+        invalid
+    );
+}
+
+fn world_with_memory() -> World {
+    let mut world = world();
+    world.carrier = rdma();
+    world.open("a", ALL);
+    world
+}
+
+#[test]
+fn memory_that_cannot_be_read_ends_the_connection() {
+    let info = pieces(&[(0x1000, 7, 100)]);
+    let mut world = world_with_memory();
+    world.disk.fails_remotely = true;
+    let file_id = world.open("a", ALL);
+    let request = Request {
+        file_id,
+        ..remote(100, &info, 0)
+    };
+    assert!(world.run(super::start, |out| request.encode(out)).is_err());
+    assert_eq!(world.ended, Some(Violation::RemoteMemory));
+}
+
+/// While something is locked, the end of the file is asked for first.
+#[test]
+fn an_append_keeps_the_memory_until_the_end_is_known() {
+    let info = pieces(&[(0x1000, 7, 100)]);
+    let mut world = world_with_memory();
+    let whole = world.open("a", ALL);
+    world.lock(whole, 1 << 30, 1);
+    let file_id = world.open("a", AccessMask::FILE_APPEND_DATA);
+    let request = Request {
+        file_id,
+        ..remote(100, &info, u64::MAX)
+    };
+    assert!(world.run(super::start, |out| request.encode(out)).is_ok());
+    let plan = &world.disk.writes[0];
+    assert_eq!((plan.offset, plan.data.len()), (None, 100));
+    assert!(matches!(plan.data, WriteData::Remote(_)));
 }

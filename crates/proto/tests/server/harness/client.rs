@@ -9,7 +9,8 @@ use wire::compound::Members;
 use wire::dialect::{Capabilities, Dialect, SecurityMode};
 use wire::header::{HEADER_LEN, SIGNATURE, Target};
 use wire::negotiate_context::{
-    ContextType, Encryption, HashAlgorithm, PreauthIntegrity, RawContext, Signing,
+    ContextType, Encryption, HashAlgorithm, PreauthIntegrity, RawContext, Signing, Transport,
+    TransportFlags,
 };
 use wire::transform::{ASSOCIATED_DATA, FLAG_ENCRYPTED, TRANSFORM_LEN, Transform};
 use wire::{Command, Flags, Guid, Header, MessageId, SessionId, Status, TreeId, Utf16};
@@ -25,6 +26,8 @@ pub(crate) struct Options {
     pub(crate) signing: Vec<SigningAlgorithm>,
     pub(crate) security_mode: SecurityMode,
     pub(crate) capabilities: Capabilities,
+    /// Whether the transport is to do what a seal does.
+    pub(crate) transport_security: bool,
 }
 
 impl Default for Options {
@@ -35,6 +38,7 @@ impl Default for Options {
             signing: vec![SigningAlgorithm::AesCmac, SigningAlgorithm::AesGmac],
             security_mode: SecurityMode::SIGNING_ENABLED,
             capabilities: Capabilities::LARGE_MTU | Capabilities::ENCRYPTION,
+            transport_security: false,
         }
     }
 }
@@ -333,12 +337,23 @@ impl Client {
 
     /// A NEGOTIATE as the options have it.
     pub(crate) fn negotiate_bytes(&self) -> Vec<u8> {
+        let flags = TransportFlags::ACCEPT_TRANSPORT_LEVEL_SECURITY;
+        let transport = match self.options.transport_security {
+            true => vec![Transport { flags }.encode()],
+            false => Vec::new(),
+        };
+        self.negotiate_bytes_with(ContextType::TRANSPORT_CAPABILITIES, &transport)
+    }
+
+    /// The same with contexts that are what a test has them be.
+    pub(crate) fn negotiate_bytes_with(&self, kind: ContextType, others: &[Vec<u8>]) -> Vec<u8> {
         let Options {
             dialects,
             ciphers,
             signing,
             security_mode,
             capabilities,
+            transport_security: _,
         } = &self.options;
         let integrity = PreauthIntegrity {
             hash_algorithms: vec![HashAlgorithm::SHA_512],
@@ -364,6 +379,8 @@ impl Client {
                 Signing { algorithms }.encode(),
             ),
         ];
+        let others = others.iter().map(|data| (kind, data.clone()));
+        let data: Vec<_> = data.into_iter().chain(others).collect();
         let contexts = (data.iter())
             .filter(|(_, data)| data[0] != 0)
             .map(|(context_type, data)| RawContext {

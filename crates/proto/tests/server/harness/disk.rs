@@ -91,6 +91,7 @@ impl Disk {
         let bytes = match &plan.data {
             WriteData::Inbound(range) => frame[range.clone()].to_vec(),
             WriteData::Owned(bytes) => bytes.clone(),
+            WriteData::Remote(_) => panic!("the rig fetches it before"),
         };
         let file = self.file(plan.file);
         let start = plan

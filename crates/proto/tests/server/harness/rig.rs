@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::carrier::Carrier;
 use proto::effect::{
-    Accepted, Account, AccountKind, Authenticate, Authenticated, ConnectionId, Effect, Effects,
-    FileOp, Inbound, LocalEvent, Notice, Now, OpId, Outbound, Outcome, ReadPlan, ShareId,
+    Accepted, Account, AccountKind, Authenticate, Authenticated, ConnectionId, Delivery, Effect,
+    Effects, FileOp, Inbound, LocalEvent, Notice, Now, OpId, Outbound, Outcome, ReadPlan, ShareId,
     Violation, WriteData, WritePlan,
 };
 use proto::server::config::{Config, Share, ShareKind};
@@ -15,6 +16,7 @@ use proto::token::Token;
 use wire::{FileTime, Status};
 
 use super::disk::Disk;
+use super::memory::Memory;
 
 /// A process that serves: its connections and the world around them.
 pub(crate) struct Rig {
@@ -41,6 +43,10 @@ pub(crate) struct Rig {
     pub(crate) cancelled: Vec<OpId>,
     /// Conversations that were ended.
     pub(crate) ended_conversations: usize,
+    /// What clients expose.
+    pub(crate) memory: Memory,
+    /// Keys that answers took back.
+    pub(crate) invalidated: Vec<u32>,
 }
 
 /// An operation that is still to be done.
@@ -104,23 +110,22 @@ impl Rig {
             is_performing: false,
             cancelled: Vec::new(),
             ended_conversations: 0,
+            memory: Memory::default(),
+            invalidated: Vec::new(),
         }
     }
 
     /// Accepts a connection.
     pub(crate) fn accept(&mut self) -> ConnectionId {
-        self.accept_with(|connection| connection)
+        self.accept_over(Carrier::TCP)
     }
 
-    /// Accepts a connection of a transport of its own kind.
-    pub(crate) fn accept_with(
-        &mut self,
-        change: impl FnOnce(Connection) -> Connection,
-    ) -> ConnectionId {
+    /// Accepts a connection over a transport of its own kind.
+    pub(crate) fn accept_over(&mut self, carrier: Carrier) -> ConnectionId {
         let id = ConnectionId(self.connections.len() as u64 + 1);
         let entropy = [id.0 as u8; 32];
-        let connection = Connection::new(self.server.clone(), id, entropy, self.now);
-        self.connections.insert(id, change(connection));
+        let connection = Connection::new(self.server.clone(), id, carrier, entropy, self.now);
+        self.connections.insert(id, connection);
         self.inboxes.insert(id, VecDeque::new());
         id
     }
@@ -241,8 +246,8 @@ impl Rig {
     pub(crate) fn work(&mut self, index: usize) {
         let (id, work) = self.slow.remove(index).expect("there is work");
         let (op, outcome) = match work {
-            Work::Read(plan) => (plan.op, self.disk.read(&plan)),
-            Work::Write(plan) => (plan.op, self.disk.write(&plan, &[])),
+            Work::Read(plan) => (plan.op, self.read_disk(&plan)),
+            Work::Write(plan) => (plan.op, self.write_disk(plan, &[])),
             Work::File(op, operation) => (op, self.disk.perform(operation, self.now)),
         };
         self.complete(id, op, outcome);
@@ -271,11 +276,11 @@ impl Rig {
                         .push_back(bytes);
                 }
                 Effect::Read(plan) => {
-                    let outcome = self.disk.read(&plan);
+                    let outcome = self.read_disk(&plan);
                     self.finish(id, plan.op, outcome);
                 }
                 Effect::Write(plan) => {
-                    let outcome = self.disk.write(&plan, frame);
+                    let outcome = self.write_disk(plan.clone(), frame);
                     self.finish(id, plan.op, outcome);
                 }
                 Effect::File(op, operation) => {
@@ -297,6 +302,32 @@ impl Rig {
         }
     }
 
+    /// Reads, and puts the bytes where the plan has them.
+    fn read_disk(&mut self, plan: &ReadPlan) -> Outcome {
+        let outcome = self.disk.read(plan);
+        match (&plan.delivery, outcome) {
+            (Delivery::Remote(pieces), Outcome::Read(payload)) => {
+                let bytes = self.disk.take(payload.token);
+                match self.memory.put(pieces, &bytes) {
+                    Some(()) => Outcome::Placed(payload.len),
+                    None => Outcome::RemoteFailed,
+                }
+            }
+            (_, outcome) => outcome,
+        }
+    }
+
+    /// Fetches the bytes from where the plan has them, and writes.
+    fn write_disk(&mut self, mut plan: WritePlan, frame: &[u8]) -> Outcome {
+        if let WriteData::Remote(pieces) = &plan.data {
+            let Some(bytes) = self.memory.get(pieces) else {
+                return Outcome::RemoteFailed;
+            };
+            plan.data = WriteData::Owned(bytes);
+        }
+        self.disk.write(&plan, frame)
+    }
+
     fn finish(&mut self, id: ConnectionId, op: OpId, outcome: Outcome) {
         if self.is_holding {
             self.held.push_back((id, op, outcome));
@@ -316,7 +347,16 @@ impl Rig {
 
     /// What goes over the wire, signed and sealed.
     fn render(&mut self, outbound: Outbound) -> Vec<u8> {
-        let Outbound { messages, seal } = outbound;
+        let Outbound {
+            messages,
+            seal,
+            invalidate,
+        } = outbound;
+        // What a SEND takes back nobody can use any more.
+        self.invalidated.extend(invalidate);
+        if let Some(key) = invalidate {
+            self.memory.revoke(key);
+        }
         let mut frame = Vec::new();
         for mut message in messages {
             let payload = message.payload.map(|payload| {
