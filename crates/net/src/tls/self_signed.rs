@@ -7,6 +7,7 @@ use std::io::{self, Write as _};
 use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use rcgen::{
@@ -66,7 +67,7 @@ fn make(folder: &Path, path: &Path, names: &[String]) -> Result<(), Error> {
     builder
         .create(folder)
         .map_err(|error| Error::write(folder, error))?;
-    let draft = folder.join(format!(".{FILE}.{}", std::process::id()));
+    let draft = draft(folder);
     let written = write(&draft, &pem);
     // A link, unlike a rename, leaves the one alone that another server has just made.
     let linked = written.and_then(|()| match fs::hard_link(&draft, path) {
@@ -77,6 +78,13 @@ fn make(folder: &Path, path: &Path, names: &[String]) -> Result<(), Error> {
     linked.map_err(|error| Error::write(path, error))?;
     info!(file = %path.display(), names = %names.join(", "), "made a certificate");
     Ok(())
+}
+
+/// A name that nobody else has, in this process or in another.
+fn draft(folder: &Path) -> PathBuf {
+    static DRAFTS: AtomicU64 = AtomicU64::new(0);
+    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    folder.join(format!(".{FILE}.{}.{number}", std::process::id()))
 }
 
 fn write(path: &Path, pem: &str) -> io::Result<()> {

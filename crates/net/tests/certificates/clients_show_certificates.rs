@@ -111,8 +111,6 @@ fn a_certificate_that_is_shown_must_be_good() {
     company.connect(&server, Some(&laptop)).assert_good();
     let stranger = Authority::root("Root").client("laptop.example");
     let ends = company.connect(&server, Some(&stranger));
-    // The client asks itself which of its certificates the server may like; it shows the one that
-    // it was given.
     assert!(ends.server.is_err(), "{ends:?}");
     let lost = company.office.client("lost.example");
     let ends = company.connect(&server, Some(&lost));

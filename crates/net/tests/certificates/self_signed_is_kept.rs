@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
+use std::thread;
 
 use smbeam_net::tls::{
     CertificateSource, Client, ClientCertificates, ClientSettings, Server, ServerSettings, Trust,
@@ -53,6 +54,25 @@ fn it_is_made_once_and_kept() {
         fs::read_dir(&parent).expect("a folder").count(),
         1,
         "no drafts are left"
+    );
+}
+
+#[test]
+fn servers_that_start_together_agree_on_one() {
+    let folder = Folder::new();
+    let begin = Barrier::new(8);
+    let fingerprints: Vec<_> = thread::scope(|scope| {
+        let one = || {
+            begin.wait();
+            start(&folder, &["nas"]).fingerprint()
+        };
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(one)).collect();
+        let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
+        joined.map(|one| one.expect("a server")).collect()
+    });
+    assert!(
+        fingerprints.iter().all(|one| *one == fingerprints[0]),
+        "{fingerprints:?}"
     );
 }
 
