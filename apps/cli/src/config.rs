@@ -21,6 +21,8 @@ pub(crate) enum Command {
 pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
     let Command::Check { file } = command;
     let config = Config::load(file)?;
+    // What is good enough to start may yet be worth a warning.
+    server::log::start(&config.log).map_err(anyhow::Error::msg)?;
     server::check(&config).with_context(|| file.display().to_string())?;
     let endpoints = config
         .endpoints()

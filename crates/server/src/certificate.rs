@@ -48,3 +48,22 @@ fn listens(config: &Config) -> bool {
         .iter()
         .any(|endpoint| endpoint.transport == Transport::Quic)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_wrong_is_named_before_anything_listens() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("server.pem");
+        std::fs::write(&path, "nothing\n").expect("a file");
+        let text = format!("[quic]\ncertificate = \"{}\"\n", path.display());
+        let config = Config::parse(Path::new("smbeam.toml"), &text).expect("a good file");
+        let error = check(&config).expect_err("a bad certificate").to_string();
+        assert_eq!(error, format!("{}: no certificate in it", path.display()));
+        assert!(open(&config).expect("nobody listens").is_none());
+    }
+}

@@ -125,7 +125,13 @@ impl Link {
 
     /// Takes in what the endpoint has for it.
     pub(crate) fn take(&self, event: ConnectionEvent) {
-        self.state.borrow_mut().connection.handle_event(event);
+        let mut state = self.state.borrow_mut();
+        // Who verifies certificates logs whom it refuses, and does not know the address.
+        let is_handshaking = state.connection.is_handshaking();
+        let handshake =
+            is_handshaking.then(|| tracing::warn_span!("handshake", peer = %self.peer).entered());
+        state.connection.handle_event(event);
+        drop(handshake);
     }
 
     /// Its time has come, or it has moved.

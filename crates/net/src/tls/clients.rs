@@ -130,6 +130,16 @@ fn log(end_entity: &CertificateDer<'_>, why: &dyn std::fmt::Display) {
     }
 }
 
+/// Why a chain is not sound, for the log.
+fn words(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "none of the authorities for clients vouches for it".to_owned()
+        }
+        error => error.to_string(),
+    }
+}
+
 impl ClientCertVerifier for Verifier {
     fn offer_client_auth(&self) -> bool {
         self.chains.offer_client_auth()
@@ -152,13 +162,13 @@ impl ClientCertVerifier for Verifier {
         let verified = self
             .chains
             .verify_client_cert(end_entity, intermediates, now)
-            .inspect_err(|error| log(end_entity, error))?;
+            .inspect_err(|error| log(end_entity, &words(error)))?;
         if self.access.is_empty() {
             return Ok(verified);
         }
         let chain = self
             .chain(end_entity, intermediates, now)
-            .inspect_err(|error| log(end_entity, error))?;
+            .inspect_err(|error| log(end_entity, &words(error)))?;
         self.access.check(&chain).map_err(|denial: Denial| {
             log(end_entity, &denial);
             // This becomes the alert access_denied.

@@ -89,6 +89,9 @@ impl ServerSettings {
 }
 
 /// What a server shows its clients, always as its files are.
+///
+/// Whoever refuses a client's certificate has never seen its address: let handshakes run within a
+/// [`tracing::Span`] that names the peer, and the log's line about the refusal names it too.
 pub struct Server {
     files: CertificateFiles,
     clients: ClientCertificates,

@@ -5,4 +5,5 @@ mod files_are_read_again;
 mod pki;
 mod self_signed_is_kept;
 mod servers_are_verified;
+mod the_log_says_why;
 mod wire;
