@@ -163,6 +163,7 @@ impl Link {
         let is_more = send(&endpoint, state, now);
         self.hear(state, now);
         if self.tell(&endpoint, state) {
+            state.wake_all();
             let armed = state.armed.take();
             return endpoint.remove(self.key, armed);
         }
@@ -270,6 +271,17 @@ impl Link {
         }
         if state.stream.is_some() {
             return Poll::Ready(Ok(()));
+        }
+        state.opener = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    /// Ready when nothing is expected of the peer any more, not even what was under way when the
+    /// connection ended. RFC 9000 10.2
+    pub(crate) fn poll_drained(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.state.borrow_mut();
+        if state.connection.is_drained() {
+            return Poll::Ready(());
         }
         state.opener = Some(context.waker().clone());
         Poll::Pending

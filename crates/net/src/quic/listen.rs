@@ -330,8 +330,13 @@ struct Opening(Option<Rc<Link>>);
 
 impl Opening {
     async fn opened(mut self) -> io::Result<crate::Stream> {
-        if let Some(link) = &self.0 {
-            poll_fn(|context| link.poll_opened(context)).await?;
+        if let Some(link) = &self.0
+            && let Err(error) = poll_fn(|context| link.poll_opened(context)).await
+        {
+            // What the client sent before it knew is answered with the reason still. Forgotten at
+            // once it would be answered with a reset, which may come first and says nothing.
+            poll_fn(|context| link.poll_drained(context)).await;
+            return Err(error);
         }
         let link = self.0.take().ok_or(io::ErrorKind::NotConnected)?;
         Ok(crate::Stream::Quic(Stream::new(link)))
