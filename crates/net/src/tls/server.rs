@@ -3,7 +3,7 @@
 use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use rustls::ServerConfig;
@@ -94,16 +94,14 @@ impl ServerSettings {
 /// [`tracing::Span`] that names the peer, and the log's line about the refusal names it too.
 pub struct Server {
     files: CertificateFiles,
-    clients: ClientCertificates,
     is_self_signed: bool,
     state: Mutex<State>,
+    reader: mpsc::Sender<Reply>,
 }
 
 struct State {
     current: Current,
     looked: Instant,
-    /// How the files were when they were read last, with or without success.
-    stamps: Vec<Option<Stamp>>,
 }
 
 #[derive(Clone)]
@@ -111,6 +109,18 @@ struct Current {
     config: Arc<ServerConfig>,
     fingerprint: Fingerprint,
 }
+
+/// Reads the files, on a thread of its own: threads that serve sessions have the rights of those
+/// sessions' users, who must not read the key.
+struct Reader {
+    files: CertificateFiles,
+    clients: ClientCertificates,
+    /// How the files were when they were read last, with or without success.
+    stamps: Vec<Option<Stamp>>,
+}
+
+/// For what the files hold, unless they are as they were.
+type Reply = mpsc::Sender<Option<Result<Current, Error>>>;
 
 /// What changes with a file. A file that was replaced has another number, one that was written
 /// another time.
@@ -140,13 +150,13 @@ impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
             .field("files", &self.files)
-            .field("clients", &self.clients)
             .finish_non_exhaustive()
     }
 }
 
 impl Server {
-    /// Reads the files, or makes the certificate.
+    /// Reads the files, or makes the certificate. Whenever they are read again it is with the
+    /// rights that the calling thread has now.
     ///
     /// # Errors
     /// A file is missing or wrong.
@@ -159,17 +169,20 @@ impl Server {
             CertificateSource::Files(files) => files.clone(),
             CertificateSource::SelfSigned { folder, names } => self_signed::files(folder, names)?,
         };
-        let stamps = stamps(&files, clients);
+        let reader = Reader {
+            stamps: stamps(&files, clients),
+            files: files.clone(),
+            clients: clients.clone(),
+        };
         let current = config(&files, clients)?;
         Ok(Arc::new(Self {
             files,
-            clients: clients.clone(),
             is_self_signed: matches!(certificate, CertificateSource::SelfSigned { .. }),
             state: Mutex::new(State {
                 current,
                 looked: Instant::now(),
-                stamps,
             }),
+            reader: reader.start()?,
         }))
     }
 
@@ -206,20 +219,46 @@ impl Server {
     }
 
     fn look(&self, state: &mut State) {
-        // Before the files are read: what changes in between is seen the next time.
-        let stamps = stamps(&self.files, &self.clients);
-        if stamps == state.stamps {
-            return;
-        }
-        state.stamps = stamps;
+        let (reply, answer) = mpsc::channel();
+        // Where the reader is gone, what is known stays.
+        let _ = self.reader.send(reply);
         let file = self.files.certificate.display();
-        match config(&self.files, &self.clients) {
-            Ok(current) => {
+        match answer.recv() {
+            Ok(Some(Ok(current))) => {
                 info!(%file, sha256 = %current.fingerprint, "read the certificate again");
                 state.current = current;
             }
-            Err(error) => warn!(%error, "the certificate in use stays"),
+            Ok(Some(Err(error))) => warn!(%error, "the certificate in use stays"),
+            Ok(None) => {}
+            Err(_) => warn!(%file, "the certificate is not looked at any more"),
         }
+    }
+}
+
+impl Reader {
+    /// It ends with the server that asks it.
+    fn start(mut self) -> Result<mpsc::Sender<Reply>, Error> {
+        let (sender, requests) = mpsc::channel::<Reply>();
+        let run = move || {
+            for reply in requests {
+                // Whoever asked waits, unless it is gone.
+                let _ = reply.send(self.look());
+            }
+        };
+        let thread = std::thread::Builder::new().name("certificates".to_owned());
+        let started = thread.spawn(run);
+        started.map_err(|error| Error::Settings(format!("cannot start a thread: {error}")))?;
+        Ok(sender)
+    }
+
+    fn look(&mut self) -> Option<Result<Current, Error>> {
+        // Before the files are read: what changes in between is seen the next time.
+        let stamps = stamps(&self.files, &self.clients);
+        if stamps == self.stamps {
+            return None;
+        }
+        self.stamps = stamps;
+        Some(config(&self.files, &self.clients))
     }
 }
 
