@@ -96,8 +96,8 @@ fn warn_of_mode(path: &Path) {
     };
     let mode = metadata.mode() & 0o7777;
     if mode & LOOSE_MODE != 0 {
-        let file = path.display();
-        warn!(%file, mode = format_args!("{mode:04o}"), "others may use this private key: chmod 600 it");
+        let (file, mode) = (path.display(), format_args!("{mode:04o}"));
+        warn!(%file, %mode, "others may use this private key: chmod 600 it");
     }
 }
 
@@ -110,10 +110,11 @@ fn warn_of_dates(path: &Path, chain: &[CertificateDer<'_>]) {
             continue;
         };
         let (number, validity) = (index + 1, certificate.validity());
-        if validity.not_after < now {
-            warn!(%file, number, not_after = %validity.not_after, "a certificate has expired");
-        } else if validity.not_before > now {
-            warn!(%file, number, not_before = %validity.not_before, "a certificate is not valid yet");
+        let (not_before, not_after) = (validity.not_before, validity.not_after);
+        if not_after < now {
+            warn!(%file, number, %not_after, "a certificate has expired");
+        } else if not_before > now {
+            warn!(%file, number, %not_before, "a certificate is not valid yet");
         }
     }
 }
