@@ -18,7 +18,7 @@ use wire::{FileTime, Guid};
 
 use crate::account::AccountError;
 use crate::certificate::{self, Shown};
-use crate::config::{Config, IoChoice, dialect};
+use crate::config::{Config, IoChoice, TransportSecurity, dialect};
 use crate::gate::{Gate, GateLimits};
 use crate::login::Realms;
 use crate::placement::Placement;
@@ -477,6 +477,7 @@ fn core_config(config: &Config, shares: &Shares) -> core::Config {
         comment: config.server.comment.clone(),
         signing_required: config.security.signing_required,
         encryption_required: config.security.encryption_required,
+        transport_security: config.quic.transport_security == TransportSecurity::Accept,
         multichannel: config.server.multichannel,
         security_blob: auth::server_hint(),
         limits: core::Limits {
