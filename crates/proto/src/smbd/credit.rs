@@ -185,11 +185,13 @@ impl Credits {
 
     /// Whether the peer is to get credits even if there is nothing else to say, and there are
     /// some that it wants. Where the driver is about to post more of them than there are by now,
-    /// that is waited for, unless the peer has none at all.
+    /// that is waited for, unless the peer has none at all. And the last credit is not spent on
+    /// giving the peer a single one: it would come back the same way, and go again.
     pub(super) fn owes(&self) -> bool {
         let ready = self.posted - self.granted;
         let is_worth_it = ready >= self.asked || self.granted == 0;
-        self.is_owed && self.granted < self.target && ready > 0 && is_worth_it
+        let is_lasting = self.held > 1 || self.granted + ready >= 2;
+        self.is_owed && self.granted < self.target && ready > 0 && is_worth_it && is_lasting
     }
 
     /// Spends a credit; how many are granted for it.
