@@ -10,6 +10,9 @@
 //! [`session::run`] lets the client's core, with several channels, work on the server's core, and
 //! checks what the two promise together.
 //!
+//! [`smbd`] has both sides of SMB Direct work on each other over a simulated queue pair, and goes
+//! through every order of events on small numbers of credits.
+//!
 //! There is no clock, thread or random number here but those that follow from the seed: a run
 //! that failed fails again.
 #![forbid(unsafe_code)]
@@ -25,6 +28,7 @@ mod network;
 mod scenario;
 mod schedule;
 pub mod session;
+pub mod smbd;
 mod world;
 
 use std::fmt;
