@@ -1,11 +1,11 @@
 //! Writes the seeds of the fuzzers into a folder: `cargo run -p smbeam-sim --example corpus
 //! fuzz/corpus`. They are what the clients of calm runs send, what
-//! a client hears, and scripts at random.
+//! a client hears, exchanges of SMB Direct, and scripts at random.
 
 use std::path::Path;
 use std::{env, fs, io};
 
-use smbeam_sim::fuzz::{capture, client_frames, client_script, frames, script};
+use smbeam_sim::fuzz::{capture, client_frames, client_script, frames, script, smbd_exchange};
 
 /// Runs from which frames are taken.
 const RUNS: u64 = 12;
@@ -41,6 +41,24 @@ fn main() -> io::Result<()> {
         put(root, "client_bytes", &format!("script-{seed}"), &script)?;
         if seed < 3 {
             put_messages(root, seed, &sent)?;
+        }
+    }
+    put_exchanges(root)
+}
+
+/// Exchanges of SMB Direct, and some with each byte of a header at its least and its most.
+fn put_exchanges(root: &Path) -> io::Result<()> {
+    for (side, is_server) in [("client", false), ("server", true)] {
+        for seed in 0..RUNS {
+            let input = smbd_exchange(is_server, None, seed);
+            put(root, "smbd", &format!("{side}-{seed}"), &input)?;
+        }
+        for (number, at) in (0..32).map(|at| (0, at)).chain((0..20).map(|at| (2, at))) {
+            for value in [0, 0xFF] {
+                let input = smbd_exchange(is_server, Some((number, at, value)), 1);
+                let name = format!("{side}-{number}-{at}-{value}");
+                put(root, "smbd", &name, &input)?;
+            }
         }
     }
     Ok(())

@@ -34,8 +34,9 @@
 //!   PreferredSendSize is larger than what it takes, as \[MS-SMBD\] 3.1.5.7 says.
 //! - ksmbd takes messages of 255 times the half of what one SEND holds: 173,910 bytes, and with
 //!   a PreferredSendSize below 1,029 less than the protocol allows.
-//! - Both do a SEND with the last credit without a grant where they believe that the peer can
-//!   still send; with one credit a side that ends in silence. With 255 nobody has seen it.
+//! - Both spend the last credit without a grant where they believe that the peer can still send.
+//!   Two of them can do so at the same time, and then neither can grant. One of them and this core
+//!   always go on.
 
 mod config;
 mod connection;

@@ -5,15 +5,17 @@ mod client;
 mod decode;
 mod rpc;
 mod server;
+mod smbd;
 
 pub use client::{client_frames, client_script};
 pub use server::{capture, frames, script};
+pub use smbd::smbd_exchange;
 
 /// A target.
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name that it has in `fuzz/`.
-pub const TARGETS: [(&str, Target); 12] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("decode", decode::messages),
     ("tokens", decode::tokens),
     ("nbt", decode::nbt),
@@ -26,6 +28,7 @@ pub const TARGETS: [(&str, Target); 12] = [
     ("server_bytes", server::bytes),
     ("client_bytes", client::bytes),
     ("server_operations", server::operations),
+    ("smbd", smbd::smbd),
 ];
 
 /// Runs a target.

@@ -2,8 +2,9 @@
 //! it likes, when it likes, with any grant that is allowed, and ask for other numbers of credits
 //! each time.
 //!
-//! Only this is expected of the peer: it spends its last credit with a grant alone, and when it
-//! has left us without credits, and can send, it grants one or more sooner or later.
+//! Only this is expected of the peer: it spends its last credit with a grant alone, or, as Linux
+//! does, where it believes that we can still send; and when it has left us without credits, and
+//! can send, it grants one or more sooner or later.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -30,6 +31,8 @@ pub struct Peers {
     pub grants_max: u16,
     /// Messages that the peer sends without having to.
     pub whims: u8,
+    /// Whether it takes the rule of the last credit as Linux does.
+    pub is_lax: bool,
     /// SENDs that the core has posted at once.
     pub send_depth: u16,
     /// States at most: more are a mistake of who made the model.
@@ -82,6 +85,7 @@ struct Peer {
     granted: u16,
     grants_max: u16,
     whims: u8,
+    is_lax: bool,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -129,6 +133,7 @@ fn start(peers: &Peers) -> Check<World> {
             granted: 0,
             grants_max: peers.grants_max,
             whims: peers.whims,
+            is_lax: peers.is_lax,
         },
     };
     world.negotiate(peers)?;
@@ -169,11 +174,13 @@ impl World {
             granted,
             grants_max,
             whims,
+            is_lax,
         } = self.peer;
         if held == 0 || whims == 0 {
             return Vec::new();
         }
-        let least = u16::from(held == 1);
+        let is_last = held == 1 && !(is_lax && granted > 0);
+        let least = u16::from(is_last);
         let mut steps = Vec::new();
         for count in least..=grants_max - granted {
             for requested in [1, 3] {

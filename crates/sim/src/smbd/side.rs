@@ -254,7 +254,7 @@ impl Side {
                         format!("{} receives are asked for", self.asked + self.posted)
                     })?;
                 }
-                Effect::Send(send) => deeds.packets.push(self.send(send)?),
+                Effect::Send(send) => deeds.packets.push(self.send(&send)?),
                 Effect::Fragment {
                     range,
                     offset,
@@ -282,7 +282,7 @@ impl Side {
     }
 
     /// Checks a SEND, and makes its bytes.
-    fn send(&mut self, send: Outgoing) -> Check<Packet> {
+    fn send(&mut self, send: &Outgoing) -> Check<Packet> {
         ensure(send.id.0 == self.sends, || {
             format!("{:?} after {}", send.id, self.sends)
         })?;
