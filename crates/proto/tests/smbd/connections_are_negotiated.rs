@@ -1,10 +1,11 @@
 //! Both sides come to the same sizes, and who asks for what cannot be is told or left.
 
-use smbeam_proto::smbd::{Config, Role, Violation};
+use proptest::prelude::*;
+use smbeam_proto::smbd::{Config, Negotiated, Role, Violation};
 use wire::Status;
 use wire::smbd::{NegotiateRequest, NegotiateResponse};
 
-use crate::pair::{Side, connected, request, response};
+use crate::pair::{Side, connected, request, response, run};
 
 fn hear_request(request: &NegotiateRequest) -> Side {
     let mut side = Side::new(Config::new(Role::Server));
@@ -233,4 +234,106 @@ fn nothing_is_granted_before_receives_are_posted() {
     assert_eq!(side.asked, 11);
     side.post(4);
     assert_eq!(answer(&mut side).credits_granted, 4);
+}
+
+#[test]
+fn a_request_of_the_most_gets_what_we_have() {
+    let mut side = hear_request(&NegotiateRequest {
+        min_version: 0,
+        max_version: u16::MAX,
+        credits_requested: u16::MAX,
+        preferred_send_size: u32::MAX,
+        max_receive_size: u32::MAX,
+        max_fragmented_size: u32::MAX,
+    });
+    let sizes = Negotiated {
+        max_send_size: 8192,
+        max_receive_size: 8192,
+        max_fragmented_send_size: u32::MAX,
+        max_fragmented_receive_size: 1 << 20,
+        max_read_write_size: 8 << 20,
+    };
+    assert_eq!(side.ready, Some(sizes));
+    assert_eq!(answer(&mut side).credits_granted, 255);
+}
+
+#[test]
+fn a_response_of_the_most_gets_what_we_have() {
+    let side = hear_response(&NegotiateResponse {
+        min_version: u16::MAX,
+        max_version: u16::MAX,
+        credits_requested: u16::MAX,
+        credits_granted: u16::MAX,
+        max_read_write_size: u32::MAX,
+        preferred_send_size: 8192,
+        max_receive_size: u32::MAX,
+        max_fragmented_size: u32::MAX,
+        ..response()
+    });
+    let sizes = Negotiated {
+        max_send_size: 8192,
+        max_receive_size: 8192,
+        max_fragmented_send_size: u32::MAX,
+        max_fragmented_receive_size: 1 << 20,
+        max_read_write_size: 8 << 20,
+    };
+    assert_eq!((side.ready, side.end), (Some(sizes), None));
+}
+
+#[test]
+fn a_server_may_do_no_one_sided_operations_and_send_nothing_by_choice() {
+    let side = hear_response(&NegotiateResponse {
+        min_version: 0,
+        max_version: 0,
+        max_read_write_size: 0,
+        preferred_send_size: 0,
+        ..response()
+    });
+    let sizes = side.ready.expect("it is negotiated");
+    assert_eq!(
+        (sizes.max_read_write_size, sizes.max_receive_size),
+        (0, 128)
+    );
+}
+
+/// Any that the protocol allows.
+fn config(role: Role) -> impl Strategy<Value = Config> {
+    let credits = (1_u16.., 1_u16..);
+    let sizes = (
+        128_u32..100_000,
+        128_u32..100_000,
+        131_072_u32..,
+        any::<u32>(),
+    );
+    (credits, sizes).prop_map(move |(credits, sizes)| Config {
+        send_credit_target: credits.0,
+        receive_credit_max: credits.1,
+        max_send_size: sizes.0,
+        max_receive_size: sizes.1,
+        max_fragmented_size: sizes.2,
+        max_read_write_size: sizes.3,
+        ..Config::new(role)
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_two_sides_agree(client in config(Role::Client), server in config(Role::Server)) {
+        let wanted = (client.clone(), server.clone());
+        let (mut client, mut server) = connected(client, server);
+        let sizes = (client.ready.expect("sizes"), server.ready.expect("sizes"));
+        prop_assert!(sizes.0.max_send_size <= sizes.1.max_receive_size);
+        prop_assert!(sizes.1.max_send_size <= sizes.0.max_receive_size);
+        prop_assert!(sizes.0.max_receive_size <= wanted.0.max_receive_size);
+        prop_assert!(sizes.1.max_receive_size <= wanted.1.max_receive_size);
+        prop_assert!(sizes.0.max_read_write_size <= sizes.1.max_read_write_size);
+        prop_assert_eq!(sizes.0.max_fragmented_send_size, wanted.1.max_fragmented_size);
+        prop_assert_eq!(sizes.1.max_fragmented_send_size, wanted.0.max_fragmented_size);
+        let message = vec![5; 131_072];
+        client.send(&message, None);
+        run(&mut client, &mut server);
+        server.send(&message, None);
+        run(&mut client, &mut server);
+        prop_assert_eq!((client.got.len(), server.got.len()), (1, 1));
+    }
 }
