@@ -72,8 +72,8 @@ pub struct Snapshot {
     pub missing: u32,
     /// Whether the peer waits for a sign of life.
     pub is_reply_owed: bool,
-    /// Whether the peer runs low on credits.
-    pub is_grant_owed: bool,
+    /// Up to how many credits the peer is granted more without data, where it runs low.
+    pub low_water: Option<u32>,
     /// Whether we wait for a sign of life: 0 no, 1 it is to be asked for, 2 it was.
     pub keep_alive: u8,
 }
@@ -235,7 +235,7 @@ impl Connection {
             queued_bytes: self.queue.bytes(),
             missing: self.reassembly.remaining(),
             is_reply_owed: self.is_reply_owed,
-            is_grant_owed: self.credits.is_owed(),
+            low_water: self.credits.low(),
             keep_alive: match self.timers.keep_alive {
                 KeepAlive::None => 0,
                 KeepAlive::Pending => 1,

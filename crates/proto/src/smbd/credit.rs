@@ -33,8 +33,8 @@ pub(super) struct Credits {
     target: u32,
     /// SENDs that we allow at most: Connection.ReceiveCreditMax.
     max: u32,
-    /// Whether the peer runs low.
-    is_owed: bool,
+    /// The peer runs low as long as it has no more than so many.
+    low: Option<u32>,
 }
 
 /// What a message carried that came in, beside credits.
@@ -56,7 +56,7 @@ impl Credits {
             asked: 0,
             target: 0,
             max: u32::from(max),
-            is_owed: false,
+            low: None,
         }
     }
 
@@ -85,9 +85,9 @@ impl Credits {
         self.target
     }
 
-    /// Whether the peer runs low.
-    pub(super) fn is_owed(&self) -> bool {
-        self.is_owed
+    /// The peer runs low as long as it has no more than so many.
+    pub(super) fn low(&self) -> Option<u32> {
+        self.low
     }
 
     /// Asks for the receive of the negotiation.
@@ -151,7 +151,9 @@ impl Credits {
             Load::Data => half.max(1).min(self.target - 1),
             Load::Empty => half.min(self.target.saturating_sub(2)),
         };
-        self.is_owed |= self.granted <= low;
+        if self.granted <= low {
+            self.low = self.low.max(Some(low));
+        }
     }
 
     /// The peer grants credits.
@@ -191,7 +193,8 @@ impl Credits {
         let ready = self.posted - self.granted;
         let is_worth_it = ready >= self.asked || self.granted == 0;
         let is_lasting = self.held > 1 || self.granted + ready >= 2;
-        self.is_owed && self.granted < self.target && ready > 0 && is_worth_it && is_lasting
+        let is_wanted = self.low.is_some() && self.granted < self.target;
+        is_wanted && ready > 0 && is_worth_it && is_lasting
     }
 
     /// Spends a credit; how many are granted for it.
@@ -207,7 +210,7 @@ impl Credits {
         let count = self.next_grant();
         self.granted += count;
         assert!(self.granted <= self.posted, "a credit stands for a receive");
-        self.is_owed &= count == 0;
+        self.low = self.low.filter(|low| self.granted <= *low);
         u16::try_from(count).expect("one more than ReceiveCreditMax fits, or less")
     }
 }

@@ -109,6 +109,23 @@ fn a_peer_that_runs_low_is_granted_more_at_once() {
 }
 
 #[test]
+fn a_peer_that_is_granted_little_by_little_is_not_left_with_little() {
+    // One that cannot spend its last credit, as it has nothing to grant, sends nothing more that
+    // would remind us.
+    let mut side = server();
+    side.posts = false;
+    side.receive(&bytes(&grant(10), &[]));
+    for _ in 0..9 {
+        side.receive(&data(5, 0));
+    }
+    assert_eq!(side.core.snapshot().receive_credits, 1);
+    while side.asked > 0 {
+        side.post(1);
+    }
+    assert_eq!(side.core.snapshot().receive_credits, 6);
+}
+
+#[test]
 fn grants_go_with_data_where_there_are_some() {
     let mut side = server();
     side.receive(&bytes(&grant(10), &[]));
