@@ -112,6 +112,16 @@ impl ChannelList {
         }
     }
 
+    /// The connections that live.
+    pub(crate) fn alive(&self) -> Vec<ConnectionId> {
+        let state = self.state.lock();
+        let living = state
+            .channels
+            .iter()
+            .filter(|(_, channel)| !channel.is_lost);
+        living.map(|(connection, _)| *connection).collect()
+    }
+
     /// The transport of a connection is gone. Whether the session ends with it: no other lives.
     pub(crate) fn lose(&self, connection: ConnectionId) -> bool {
         let mut state = self.state.lock();

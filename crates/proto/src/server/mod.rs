@@ -47,12 +47,16 @@ mod remote;
 mod scripted;
 mod session_setup;
 mod set_info;
+mod snapshot;
 mod tree_connect;
 mod tree_disconnect;
 mod watch;
 mod write;
 
 pub use connection::{Connection, Summary};
+pub use snapshot::{
+    LockSnapshot, OpenKind, OpenSnapshot, SessionSnapshot, Snapshot, SnapshotLimits, TreeSnapshot,
+};
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;

@@ -34,6 +34,7 @@ mod requests_of_what_is_not_built_are_refused;
 mod sealed_requests_get_sealed_answers;
 mod session_lives_as_long_as_one_of_its_channels;
 mod share_decides_who_enters;
+mod snapshots_tell_what_is_open;
 mod transport_that_is_safe_spares_the_seal;
 mod unsigned_request_is_refused_when_signing_is_required;
 mod who_watches_misses_nothing;

@@ -6,6 +6,7 @@
 //! known, one for each power that occurs.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
 use crate::effect::LocalOpen;
 
@@ -79,6 +80,16 @@ impl ByteRange {
         Self { offset, length }
     }
 
+    /// The first byte.
+    pub(crate) fn offset(self) -> u64 {
+        self.offset
+    }
+
+    /// Bytes.
+    pub(crate) fn length(self) -> u64 {
+        self.length
+    }
+
     /// Whether two ranges have a byte in common. An empty range lies between two bytes, and is
     /// overlapped by a range that holds both.
     pub(super) fn overlaps(self, other: Self) -> bool {
@@ -111,6 +122,18 @@ impl ByteRangeLocks {
     /// Locks of one open.
     pub(super) fn len_of(&self, owner: LocalOpen) -> usize {
         self.owners.get(&owner).map_or(0, |owned| owned.count)
+    }
+
+    /// Locks of one open, so many at most. One that is held twice is there twice.
+    pub(super) fn of(&self, owner: LocalOpen, limit: usize) -> Vec<(ByteRange, LockKind)> {
+        let Some(owned) = self.owners.get(&owner) else {
+            return Vec::new();
+        };
+        let each = owned
+            .locks
+            .iter()
+            .flat_map(|(&(kind, range), &count)| core::iter::repeat_n((range, kind), count));
+        each.take(limit).collect()
     }
 
     /// Whether a lock can be had beside those that are there. An open may read what it has locked

@@ -7,6 +7,7 @@
 //! told: nobody can come in between. As in Windows and Samba, who waits is in nobody's way.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use spin::Mutex;
@@ -135,6 +136,15 @@ impl FileLocks {
             state.grant(|_| true, mail);
         }
         self.note(&state);
+    }
+
+    /// Some of the locks of an open, and how many it has.
+    pub(crate) fn held_by(&self, owner: LocalOpen, limit: usize) -> (Vec<Wanted>, usize) {
+        if self.is_empty() {
+            return (Vec::new(), 0);
+        }
+        let locks = &self.state.lock().locks;
+        (locks.of(owner, limit), locks.len_of(owner))
     }
 
     fn note(&self, state: &State) {

@@ -14,7 +14,7 @@ use core::sync::atomic::AtomicBool;
 
 use spin::Mutex;
 use wire::Status;
-use wire::access::{AccessMask, ShareAccess};
+use wire::access::{AccessMask, OplockLevel, ShareAccess};
 
 use crate::effect::{FileKey, LocalOpen, ShareId};
 use crate::path::{SharePath, is_same_name};
@@ -49,6 +49,14 @@ struct FileRecord {
     has_readers: Arc<AtomicBool>,
     /// Byte-range locks.
     locks: Arc<FileLocks>,
+}
+
+/// What the table knows of an open, for whoever looks on.
+#[derive(Clone, Debug)]
+pub(crate) struct Description {
+    pub(crate) path: SharePath,
+    pub(crate) sharing: Sharing,
+    pub(crate) oplock: OplockLevel,
 }
 
 /// One open of a file.
@@ -148,6 +156,18 @@ impl FileTable {
         opens
             .find(|record| record.file == open)
             .map(|record| record.path.clone())
+    }
+
+    /// An open, as it is now.
+    pub(crate) fn describe(&self, key: FileKey, open: LocalOpen) -> Option<Description> {
+        let files = self.files.lock();
+        let mut opens = files.get(&key)?.opens.iter();
+        let record = opens.find(|record| record.file == open)?;
+        Some(Description {
+            path: record.path.clone(),
+            sharing: record.sharing,
+            oplock: record.held.level(),
+        })
     }
 
     /// Looks through everything: for what is rare, such as a rename.

@@ -468,6 +468,22 @@ impl Held {
         }
     }
 
+    /// What is held; while it breaks, what it is breaking from.
+    pub(super) fn level(&self) -> OplockLevel {
+        match self.state {
+            State::None => OplockLevel::NONE,
+            State::LevelTwo => OplockLevel::II,
+            State::Exclusive
+            | State::Breaking {
+                was_batch: false, ..
+            } => OplockLevel::EXCLUSIVE,
+            State::Batch
+            | State::Breaking {
+                was_batch: true, ..
+            } => OplockLevel::BATCH,
+        }
+    }
+
     fn end(&mut self, mail: &mut Mail) {
         self.state = State::None;
         self.tell(OplockLevel::NONE, mail);

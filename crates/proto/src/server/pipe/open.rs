@@ -32,6 +32,11 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
+    /// What it is called within IPC$.
+    pub(crate) fn name(&self) -> &'static str {
+        self.service.pipe()
+    }
+
     /// Nothing comes any more. Who waits for it is to be told.
     pub(crate) fn end(&self) -> Mail {
         self.state.lock().end()

@@ -1,0 +1,238 @@
+//! What a server has at a moment: sessions, the shares they are in, and what they have open.
+//!
+//! For people who look at a server while it works. Each table is copied under its own short lock,
+//! and none is held while another is taken: so a snapshot delays nobody, and its parts may be of
+//! slightly different moments. What is gone by the time it is looked at is left out.
+
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crypto::{Cipher, SigningAlgorithm};
+use wire::access::{AccessMask, OplockLevel, ShareAccess};
+use wire::dialect::Dialect;
+use wire::{FileId, SessionId, TreeId};
+
+use crate::effect::{Account, ConnectionId};
+use crate::server::Server;
+use crate::server::fsa::Description;
+use crate::server::fsa::byte_range::LockKind;
+use crate::server::open::Open;
+use crate::server::session::Session;
+
+/// How much a snapshot may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct SnapshotLimits {
+    /// Sessions.
+    pub sessions: usize,
+    /// Opens in all, pipes among them.
+    pub opens: usize,
+    /// Byte-range locks of one open.
+    pub locks: usize,
+}
+
+/// What a server has at a moment.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// The sessions, by their number.
+    pub sessions: Vec<SessionSnapshot>,
+    /// Sessions that there was no room for.
+    pub sessions_left_out: usize,
+    /// Opens that there was no room for.
+    pub opens_left_out: usize,
+}
+
+/// A session. \[MS-SMB2\] 3.3.1.8
+#[derive(Clone, Debug)]
+pub struct SessionSnapshot {
+    /// Its number.
+    pub id: SessionId,
+    /// Whose it is.
+    pub account: Account,
+    /// The dialect of all of its channels.
+    pub dialect: Dialect,
+    /// How it is sealed where it is.
+    pub cipher: Option<Cipher>,
+    /// How the connection that made it is signed.
+    pub signing: SigningAlgorithm,
+    /// Session.SigningRequired.
+    pub signing_required: bool,
+    /// Session.EncryptData.
+    pub encrypt: bool,
+    /// The connections that carry it.
+    pub channels: Vec<ConnectionId>,
+    /// The shares that it has entered.
+    pub trees: Vec<TreeSnapshot>,
+    /// What it has open.
+    pub opens: Vec<OpenSnapshot>,
+}
+
+/// A tree connect. \[MS-SMB2\] 3.3.1.9
+#[derive(Clone, Debug)]
+pub struct TreeSnapshot {
+    /// Its number within the session.
+    pub id: TreeId,
+    /// The share.
+    pub share: String,
+}
+
+/// A file, a directory or a pipe that is open. \[MS-SMB2\] 3.3.1.10
+#[derive(Clone, Debug)]
+pub struct OpenSnapshot {
+    /// Its number.
+    pub id: FileId,
+    /// The tree connect that it was made by.
+    pub tree: TreeId,
+    /// The share.
+    pub share: String,
+    /// Its name, `/` between the components: empty for the root.
+    pub path: String,
+    /// What it is.
+    pub kind: OpenKind,
+    /// Open.GrantedAccess.
+    pub access: AccessMask,
+    /// What others may do beside it.
+    pub sharing: ShareAccess,
+    /// What its client may cache; while an oplock breaks, what it is breaking from.
+    pub oplock: OplockLevel,
+    /// Its byte-range locks: some of them, where there are many.
+    pub locks: Vec<LockSnapshot>,
+    /// How many it has.
+    pub lock_count: usize,
+}
+
+/// What is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenKind {
+    /// A file.
+    File,
+    /// A directory.
+    Directory,
+    /// A pipe of IPC$.
+    Pipe,
+}
+
+/// A byte-range lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockSnapshot {
+    /// The first byte.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Whether others may not even read.
+    pub is_exclusive: bool,
+}
+
+impl Server {
+    /// What there is now.
+    pub fn snapshot(&self, limits: SnapshotLimits) -> Snapshot {
+        let (sessions, count) = {
+            let sessions = self.sessions.lock();
+            let first: Vec<_> = sessions.values().take(limits.sessions).cloned().collect();
+            (first, sessions.len())
+        };
+        let mut snapshot = Snapshot {
+            sessions_left_out: count - sessions.len(),
+            ..Snapshot::default()
+        };
+        let mut room = limits.opens;
+        for session in sessions {
+            let mut seen = seen(&session);
+            let left_out = self.see_opens(&session, &mut seen, &mut room, limits.locks);
+            snapshot.opens_left_out += left_out;
+            snapshot.sessions.push(seen);
+        }
+        snapshot
+    }
+
+    /// Adds what a session has open. How much there was no room for.
+    fn see_opens(
+        &self,
+        session: &Session,
+        seen: &mut SessionSnapshot,
+        room: &mut usize,
+        locks: usize,
+    ) -> usize {
+        let (opens, open_count) = {
+            let opens = session.opens.lock();
+            let first: Vec<Arc<Open>> = opens.values().take(*room).cloned().collect();
+            (first, opens.len())
+        };
+        let mut left_out = open_count - opens.len();
+        *room -= opens.len();
+        let described = opens.iter().filter_map(|open| {
+            let description = self.files.describe(open.key, open.file)?;
+            Some(seen_open(open, &description, locks))
+        });
+        seen.opens.extend(described);
+        let (pipes, pipe_count) = {
+            let pipes = session.pipes.lock();
+            let first: Vec<_> = pipes.values().take(*room).cloned().collect();
+            (first, pipes.len())
+        };
+        left_out += pipe_count - pipes.len();
+        *room -= pipes.len();
+        let described = pipes.iter().map(|pipe| OpenSnapshot {
+            id: pipe.id,
+            tree: pipe.tree,
+            share: "IPC$".to_string(),
+            path: pipe.name().to_string(),
+            kind: OpenKind::Pipe,
+            access: AccessMask::FILE_READ_DATA | AccessMask::FILE_WRITE_DATA,
+            sharing: ShareAccess::READ | ShareAccess::WRITE | ShareAccess::DELETE,
+            oplock: OplockLevel::NONE,
+            locks: Vec::new(),
+            lock_count: 0,
+        });
+        seen.opens.extend(described);
+        left_out
+    }
+}
+
+fn seen(session: &Session) -> SessionSnapshot {
+    let (account, signing_required, encrypt) = {
+        let state = session.state.lock();
+        (state.account.clone(), state.signing_required, state.encrypt)
+    };
+    let trees: Vec<_> = session.trees.lock().values().cloned().collect();
+    let trees = trees.iter().map(|tree| TreeSnapshot {
+        id: tree.id,
+        share: tree.share.name.clone(),
+    });
+    SessionSnapshot {
+        id: session.id,
+        account,
+        dialect: session.origin.dialect,
+        cipher: session.origin.cipher,
+        signing: session.origin.signing,
+        signing_required,
+        encrypt,
+        channels: session.channels.alive(),
+        trees: trees.collect(),
+        opens: Vec::new(),
+    }
+}
+
+fn seen_open(open: &Open, description: &Description, locks: usize) -> OpenSnapshot {
+    let (held, lock_count) = open.locks.held_by(open.file, locks);
+    let locks = held.into_iter().map(|(range, kind)| LockSnapshot {
+        offset: range.offset(),
+        length: range.length(),
+        is_exclusive: kind == LockKind::Exclusive,
+    });
+    OpenSnapshot {
+        id: open.id,
+        tree: open.tree,
+        share: open.share.name.clone(),
+        path: description.path.as_str().to_string(),
+        kind: match open.is_directory {
+            true => OpenKind::Directory,
+            false => OpenKind::File,
+        },
+        access: open.granted,
+        sharing: description.sharing.share,
+        oplock: description.oplock,
+        locks: locks.collect(),
+        lock_count,
+    }
+}
