@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -172,6 +172,16 @@ impl<'a> Smbclient<'a> {
             );
         }
         Ok(output.text)
+    }
+
+    /// Connects, and stays until its standard input is closed.
+    pub fn stay(&self) -> Result<Child> {
+        let mut command = self.command();
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command.spawn().context("cannot enter the lab")
     }
 
     fn command(&self) -> Command {

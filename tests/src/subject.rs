@@ -258,6 +258,16 @@ impl Server {
         self.scratch.path()
     }
 
+    /// Its control socket, where it is smbeam.
+    pub fn control(&self) -> PathBuf {
+        smbeam::control(self.folder())
+    }
+
+    /// The file that smbeam was started with.
+    pub fn configuration(&self) -> PathBuf {
+        self.folder().join("smbeam.toml")
+    }
+
     /// Everything that the server has logged.
     pub fn log(&self) -> String {
         let mut text = String::new();

@@ -12,6 +12,7 @@ use smbeam_tests::tests;
 
 tests!(
     every_workload_is_measured,
+    the_transport_of_each_channel_is_told,
     what_is_read_is_verified,
     the_bench_of_smbtorture_is_repeated,
     two_servers_are_compared,
@@ -20,7 +21,7 @@ tests!(
 );
 
 struct Stage {
-    _server: Server,
+    server: Server,
     client: Client,
     scratch: Scratch,
 }
@@ -32,7 +33,7 @@ impl Stage {
         let server = Server::start(&Lab::find()?, plan)?;
         let client = Client::new(&server)?;
         Ok(Stage {
-            _server: server,
+            server,
             client,
             scratch,
         })
@@ -84,6 +85,27 @@ fn every_workload_is_measured() -> Result<()> {
         let is_here = workload != "connect";
         ensure!(report["server_cpu"].is_number() == is_here, "{report}");
     }
+    Ok(())
+}
+
+fn the_transport_of_each_channel_is_told() -> Result<()> {
+    let stage = Stage::set()?;
+    let common = ["echo", "{}", "--time=0.1"];
+    let report = stage.json(&[&common[..], &["--channels=2"]].concat())?;
+    ensure!(
+        report["transports"] == serde_json::json!(["tcp", "tcp"]),
+        "{report}"
+    );
+    let session = report["session"].as_str().unwrap_or_default();
+    ensure!(session.ends_with("over 2 x tcp"), "{report}");
+    let nbt = Client::of(&stage.server.nbt.to_string())?;
+    let named = [&common[..], &["--transports=nbt", "--json"]].concat();
+    let text = nbt.run(&[&["bench"], &named[..]].concat())?.text;
+    let report: Value = serde_json::from_str(&text)?;
+    ensure!(
+        report["transports"] == serde_json::json!(["nbt"]),
+        "{report}"
+    );
     Ok(())
 }
 

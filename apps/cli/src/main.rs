@@ -32,6 +32,7 @@ mod rmdir;
 mod serve;
 mod shares;
 mod stat;
+mod status;
 mod stop;
 mod sync;
 mod touch;
@@ -100,6 +101,8 @@ enum Command {
     Bench(bench::Arguments),
     /// Share folders.
     Serve(serve::Arguments),
+    /// Say what a server on this machine is doing.
+    Status(status::Arguments),
     /// Manage the file of users.
     #[command(subcommand)]
     User(user::Command),
@@ -144,6 +147,9 @@ fn main() -> ExitCode {
         }
         Command::Bench(arguments) => {
             return client("bench", |report| bench::run(&arguments, report));
+        }
+        Command::Status(arguments) => {
+            return client("status", |report| status::run(&arguments, report));
         }
         Command::Serve(arguments) => serve::run(&arguments),
         Command::User(command) => user::run(&command),

@@ -9,6 +9,7 @@ use auth::{Account, Users};
 use clap::Args;
 use net::{Endpoint, Endpoints, Transport};
 use server::config::{Config, ServerSection, ShareSection};
+use server::control::{self, ControlSocket};
 use server::{Listening, Realms, Server, Shown};
 use tracing::info;
 
@@ -74,7 +75,8 @@ fn serve_config(arguments: &Arguments, file: &Path) -> anyhow::Result<()> {
     }
     server::log::start(&config.log).map_err(anyhow::Error::msg)?;
     let realms = Realms::from_config(&config).with_context(|| file.display().to_string())?;
-    serve(&config, realms, |_| {})
+    let file = file.canonicalize().ok();
+    serve(&config, realms, file, |_| {})
 }
 
 /// Shares one folder with a user that is made up for it.
@@ -93,7 +95,7 @@ fn serve_path(arguments: &Arguments, path: &Path) -> anyhow::Result<()> {
     }
     users.insert(account);
     let realms = Realms::fixed(&config, users);
-    serve(&config, realms, |listening| {
+    serve(&config, realms, None, |listening| {
         // Those who are told how to come in mostly speak TCP.
         let by_tcp = |listening: &&Listening| listening.transport == Transport::Tcp;
         let shown = listening.iter().find(by_tcp).or(listening.first());
@@ -194,9 +196,11 @@ fn introduce(listening: Listening, name: &str, path: &Path, password: &str) {
 fn serve(
     config: &Config,
     realms: Realms,
+    file: Option<PathBuf>,
     started: impl FnOnce(&[Listening]),
 ) -> anyhow::Result<()> {
     let stop = Stop::catch()?;
+    let socket = control_socket(config)?;
     let server = Server::start(config, realms)?;
     for Listening { address, transport } in server.listening() {
         eprintln!("listening on {address} ({transport})");
@@ -209,9 +213,32 @@ fn serve(
         let by_whom = if is_self_signed { ", self-signed" } else { "" };
         eprintln!("certificate SHA-256 {fingerprint}{by_whom}");
     }
+    let serve_socket = |socket: ControlSocket| socket.serve(server.observer(), file);
+    let control = socket.map(serve_socket).transpose()?;
     started(server.listening());
     let signal = stop.wait();
     info!(signal, "stopping");
+    drop(control);
     server.stop();
     Ok(())
+}
+
+/// Where `smbeam status` will ask. A server without it serves all the same, unless its file says
+/// where it is to be.
+fn control_socket(config: &Config) -> anyhow::Result<Option<ControlSocket>> {
+    match &config.server.control_socket {
+        Some(path) if path.as_os_str().is_empty() => Ok(None),
+        Some(path) => {
+            let failed = || format!("server.control_socket: {}", path.display());
+            ControlSocket::bind(path).map(Some).with_context(failed)
+        }
+        None => {
+            let path = control::default_path();
+            let made = path.and_then(|path| path.as_deref().map(ControlSocket::bind).transpose());
+            Ok(made.unwrap_or_else(|error| {
+                info!(%error, "no control socket: smbeam status will not find this server");
+                None
+            }))
+        }
+    }
 }

@@ -63,6 +63,8 @@ pub struct ServerSection {
     pub transports: Vec<Spanned<String>>,
     /// The file of users.
     pub users: Option<PathBuf>,
+    /// The control socket: a path of its own, or `""` for none. The run folder's without it.
+    pub control_socket: Option<PathBuf>,
     /// Worker threads; 0 is one for each core.
     pub workers: Spanned<usize>,
     /// What moves the bytes.
@@ -84,6 +86,7 @@ impl Default for ServerSection {
             listen: vec![IpAddr::from([0, 0, 0, 0])],
             transports: vec![unplaced("tcp".to_owned())],
             users: None,
+            control_socket: None,
             workers: unplaced(0),
             io: IoChoice::Auto,
             buffer_memory_mb: 256,
@@ -501,6 +504,17 @@ mod tests {
             ["tcp:445".parse().expect("an endpoint")]
         );
         assert!(config.shares.is_empty());
+    }
+
+    #[test]
+    fn the_control_socket_may_be_none_at_all() {
+        let socket = |text: &str| {
+            let config = Config::parse(Path::new("smbeam.toml"), text).expect("good");
+            config.server.control_socket
+        };
+        assert_eq!(socket(""), None);
+        let empty = socket("[server]\ncontrol_socket = \"\"\n");
+        assert_eq!(empty, Some(PathBuf::new()));
     }
 
     #[test]

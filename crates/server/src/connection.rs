@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::net::{Shutdown, SocketAddr};
 use std::pin::pin;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use net::{Framing, Outbox, Payloads, Stream, Transport};
 use proto::effect::{ConnectionId, Effects, Inbound, Instant, Notice, OpId, Outcome, Violation};
@@ -15,7 +15,9 @@ use tracing::{debug, info, warn};
 use crate::datapath::Frame;
 use crate::gate::Permit;
 use crate::login::Logins;
+use crate::observer;
 use crate::receive;
+use crate::status::{self, ConnectionStatus};
 use crate::worker::Worker;
 
 /// Bytes that may wait to be sent before the connection stops reading: four answers of the
@@ -31,6 +33,9 @@ pub(crate) struct Connection {
     pub(crate) peer: SocketAddr,
     pub(crate) transport: Transport,
     pub(crate) stream: Stream,
+    since: SystemTime,
+    received: Cell<u64>,
+    bytes_sent: Cell<u64>,
     pub(crate) state: RefCell<State>,
     /// Something is to be sent, or nothing will be any more.
     to_send: Signal,
@@ -91,6 +96,9 @@ impl Connection {
             peer,
             transport,
             stream,
+            since: SystemTime::now(),
+            received: Cell::new(0),
+            bytes_sent: Cell::new(0),
             state: RefCell::new(state),
             to_send: Signal::default(),
             sent: Signal::default(),
@@ -113,7 +121,7 @@ impl Connection {
         let grace = self.worker.shutdown_grace();
         let _ = self.handle().timeout(grace, sender).await;
         self.close().await;
-        debug!(peer = %self.peer, "disconnected");
+        debug!(peer = %self.peer, transport = %self.transport, "disconnected");
     }
 
     /// Takes frames in until the peer closes, the connection ends or the server stops.
@@ -128,6 +136,26 @@ impl Connection {
             Either::First(Ok(())) | Either::Second(_) => {}
             Either::First(Err(error)) => debug!(peer = %self.peer, %error, "connection lost"),
         }
+    }
+
+    /// Bytes came in.
+    pub(crate) fn note_received(&self, bytes: usize) {
+        self.received.set(self.received.get() + bytes as u64);
+    }
+
+    /// What whoever looks at the server is told.
+    pub(crate) fn describe(&self, id: ConnectionId) -> ConnectionStatus {
+        let known = ConnectionStatus {
+            id: status::connection_name(id),
+            peer: self.peer.to_string(),
+            local: self.stream.local_addr().ok().map(|local| local.to_string()),
+            transport: self.transport.to_string(),
+            since: observer::seconds(self.since),
+            received: self.received.get(),
+            sent: self.bytes_sent.get(),
+            ..ConnectionStatus::default()
+        };
+        status::complete(known, &self.state.borrow().core.summary())
     }
 
     pub(crate) fn handle(&self) -> &Handle {
@@ -248,7 +276,10 @@ impl Connection {
         let seconds = u64::try_from(bytes / MIN_RATE).unwrap_or(u64::MAX);
         let limit = self.worker.frame_timeout() + Duration::from_secs(seconds);
         match self.handle().timeout(limit, self.stream.send(parts)).await {
-            Ok((Ok(()), parts)) => Some(parts),
+            Ok((Ok(()), parts)) => {
+                self.bytes_sent.set(self.bytes_sent.get() + bytes as u64);
+                Some(parts)
+            }
             Ok((Err(error), _)) => {
                 debug!(peer = %self.peer, %error, "sending failed");
                 None
@@ -320,6 +351,7 @@ impl Connection {
 
     /// Says in the log who logged in.
     pub(crate) fn log_login(&self, account: &proto::effect::Account) {
-        info!(peer = %self.peer, user = %account.name, kind = ?account.kind, "logged in");
+        let (peer, transport) = (self.peer, self.transport);
+        info!(%peer, %transport, user = %account.name, kind = ?account.kind, "logged in");
     }
 }

@@ -28,6 +28,7 @@ pub(crate) async fn frames(connection: &Rc<Connection>) -> io::Result<()> {
     loop {
         connection.room_to_answer().await;
         let chunk = receiver.chunk().await?;
+        connection.note_received(chunk.len());
         if chunk.is_empty() || !receiver.take(chunk).await? {
             return Ok(());
         }
@@ -194,6 +195,7 @@ impl Receiver<'_> {
         let receive = self.connection.stream.recv_into(buffer, filled..len);
         let (result, buffer) = self.in_time(receive).await?;
         result?;
+        self.connection.note_received(len - filled);
         self.connection.frame(&mut Frame::Owned(Some(buffer), len));
         Ok(!self.connection.ended.is_raised())
     }

@@ -21,6 +21,7 @@ use crate::certificate::{self, Shown};
 use crate::config::{Config, IoChoice, TransportSecurity, dialect};
 use crate::gate::{Gate, GateLimits};
 use crate::login::Realms;
+use crate::observer::Observer;
 use crate::placement::Placement;
 use crate::quic;
 use crate::share::Shares;
@@ -138,6 +139,7 @@ pub struct Server {
     threads: Vec<JoinHandle<()>>,
     placement: Arc<Placement>,
     tls: Option<Arc<tls::Server>>,
+    observer: Observer,
 }
 
 impl fmt::Debug for Server {
@@ -194,6 +196,7 @@ impl Server {
         assert!(is_first, "a server is started once");
         shared.hear();
         let mut server = Self {
+            observer: Observer::new(Arc::clone(&shared), listening.clone()),
             listening,
             mailboxes,
             threads: Vec::new(),
@@ -220,6 +223,11 @@ impl Server {
     /// The certificate that clients of QUIC see now; none where it does not listen for them.
     pub fn certificate(&self) -> Option<Shown> {
         self.tls.as_deref().map(Shown::of)
+    }
+
+    /// To look at it while it works.
+    pub fn observer(&self) -> Observer {
+        self.observer.clone()
     }
 
     /// How many connections each worker serves.

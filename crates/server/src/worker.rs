@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::rc::Rc;
+use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -23,6 +24,7 @@ use crate::login::Realms;
 use crate::placement::{Placement, Seat};
 use crate::quic::Handed;
 use crate::share::Shares;
+use crate::status::ConnectionStatus;
 
 /// Bits of a [`ConnectionId`] that number the connections of one worker; the rest is the worker.
 const CONNECTION_BITS: u32 = 48;
@@ -78,13 +80,15 @@ impl Shared {
         });
     }
 
+    pub(crate) fn mailboxes(&self) -> &[Sender<Message>] {
+        let mailboxes = self.mailboxes.get();
+        mailboxes.expect("set before the first connection")
+    }
+
     /// Tells a connection of any worker.
     fn notify(&self, connection: ConnectionId, notice: Notice) {
         let worker = (connection.0 >> CONNECTION_BITS) as usize;
-        let mailboxes = self
-            .mailboxes
-            .get()
-            .expect("set before the first connection");
+        let mailboxes = self.mailboxes();
         // Through the mailbox even to the caller's worker: a connection is never entered from
         // another's.
         if mailboxes[worker]
@@ -94,6 +98,11 @@ impl Shared {
             debug!(worker, "a notice came after the worker had stopped");
         }
     }
+}
+
+/// The worker of a connection, and its number there.
+pub(crate) fn parts_of(id: ConnectionId) -> (u64, u64) {
+    (id.0 >> CONNECTION_BITS, id.0 & ((1 << CONNECTION_BITS) - 1))
 }
 
 /// How long things may take.
@@ -116,6 +125,8 @@ pub(crate) enum Message {
     Handed(usize, Box<Handed>),
     /// And a repetition of such a packet.
     Again(usize, quic::Handover),
+    /// Somebody wants to know of its connections.
+    Describe(mpsc::Sender<Vec<(ConnectionId, ConnectionStatus)>>),
     /// Take nothing new, finish what runs, and end.
     Stop,
 }
@@ -193,6 +204,10 @@ impl Worker {
                 Message::Accepted(arrival) => self.admit(arrival),
                 Message::Handed(door, handed) => self.handed(door, *handed),
                 Message::Again(door, handover) => self.again(door, handover),
+                Message::Describe(answer) => {
+                    // Who asked may have given up.
+                    let _ = answer.send(self.describe());
+                }
                 Message::Stop => break,
             }
         }
@@ -204,6 +219,13 @@ impl Worker {
             warn!(left, "connections did not end in time");
         }
         self.close_doors().await;
+    }
+
+    fn describe(&self) -> Vec<(ConnectionId, ConnectionStatus)> {
+        let connections = self.connections.borrow();
+        let each = connections.iter();
+        each.map(|(id, connection)| (*id, connection.describe(*id)))
+            .collect()
     }
 
     async fn emptied(&self) {
@@ -373,8 +395,7 @@ impl Worker {
     }
 
     pub(crate) fn mailboxes(&self) -> &[Sender<Message>] {
-        let mailboxes = self.shared.mailboxes.get();
-        mailboxes.expect("set before the first connection")
+        self.shared.mailboxes()
     }
 
     fn deliver(&self, connection: ConnectionId, notice: Notice) {

@@ -71,6 +71,11 @@ fn configuration(site: &Site<'_>) -> PathBuf {
     site.folder.join("smbeam.toml")
 }
 
+/// Where `smbeam status` finds a server of that folder.
+pub(super) fn control(folder: &Path) -> PathBuf {
+    folder.join("control")
+}
+
 fn users(site: &Site<'_>) -> PathBuf {
     site.folder.join("users.toml")
 }
@@ -84,6 +89,7 @@ fn table(site: &Site<'_>) -> Table {
     server.insert("listen".into(), strings(&[site.tcp().ip().to_string()]));
     server.insert("transports".into(), strings(&transports));
     server.insert("users".into(), path(&users(site)));
+    server.insert("control_socket".into(), path(&control(site.folder)));
     if plan.channels {
         let interface = format!("{};rss", site.tcp().ip());
         server.insert("interfaces".into(), strings(&[interface]));

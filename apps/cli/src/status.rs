@@ -1,0 +1,146 @@
+//! `smbeam status`: what a server on this machine is doing.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use server::config::Config;
+use server::control;
+use server::status::Status;
+
+use crate::exit::{Exit, Failure, Outcome, Report, plain_reason};
+use crate::output;
+
+mod table;
+
+/// Which server, and for whom.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The control socket of the server; without it, the only server that runs here.
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// The server that was started with this file.
+    #[arg(long, value_name = "FILE", conflicts_with = "socket")]
+    config: Option<PathBuf>,
+    /// One object of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `smbeam status`.
+pub(crate) fn run(arguments: &Arguments, report: &Report) {
+    report.take(status(arguments));
+}
+
+fn status(arguments: &Arguments) -> Outcome {
+    let status = match (&arguments.socket, &arguments.config) {
+        (Some(socket), _) => ask(socket)?,
+        (None, Some(file)) => of_file(file)?,
+        (None, None) => only_one()?,
+    };
+    match arguments.json {
+        true => output::line(&crate::describe::json(&status)),
+        false => table::print(&status),
+    }
+    Ok(())
+}
+
+fn ask(socket: &Path) -> Outcome<Status> {
+    control::ask(socket).map_err(|error| failure(socket, &error))
+}
+
+fn failure(socket: &Path, error: &io::Error) -> Failure {
+    let subject = socket.display();
+    if control::is_nobody(error) {
+        return Failure::new(Exit::Unreachable, subject, "no server is there");
+    }
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            let why = "the server is somebody else's: ask as that user or as root";
+            Failure::new(Exit::Denied, subject, why)
+        }
+        io::ErrorKind::InvalidData => {
+            let why = format!("what is there is no server of this release: {error}");
+            Failure::new(Exit::Lost, subject, why)
+        }
+        _ => Failure::new(Exit::Lost, subject, plain_reason(error)),
+    }
+}
+
+/// The server that was started with a file.
+fn of_file(file: &Path) -> Outcome<Status> {
+    let config = Config::load(file).map_err(|error| Failure::usage(file.display(), error))?;
+    match &config.server.control_socket {
+        Some(socket) if socket.as_os_str().is_empty() => {
+            let why = "server.control_socket is empty: its server does not say what it does";
+            return Err(Failure::usage(file.display(), why));
+        }
+        Some(socket) => return ask(socket),
+        None => {}
+    }
+    let wanted = file.canonicalize().ok();
+    let found = running()?.into_iter().map(|(_, status)| status);
+    let mut found = found.filter(|status| status.server.config == wanted);
+    found
+        .next()
+        .ok_or_else(|| Failure::new(Exit::Unreachable, file.display(), "no server runs with it"))
+}
+
+/// The only server that runs here.
+fn only_one() -> Outcome<Status> {
+    let mut found = running()?;
+    if found.len() > 1 {
+        let mut why = "several servers run: choose one with --socket".to_owned();
+        for (socket, status) in &found {
+            let listening = status.server.listening.iter();
+            let listening: Vec<String> = listening
+                .map(|place| format!("{} {}", place.transport, place.address))
+                .collect();
+            why.push_str(&format!(
+                "\n  {}: {}",
+                socket.display(),
+                listening.join(", ")
+            ));
+        }
+        return Err(Failure::usage("this machine", why));
+    }
+    match found.pop() {
+        Some((_, status)) => Ok(status),
+        None => Err(nobody()),
+    }
+}
+
+fn nobody() -> Failure {
+    let why = match control::run_folder() {
+        Some(folder) => format!("no server has its socket in {}", folder.display()),
+        None => "XDG_RUNTIME_DIR is not set: say --socket".to_owned(),
+    };
+    Failure::new(Exit::Unreachable, "this machine", why)
+}
+
+/// The servers that have their sockets in the run folder. Of those that may not be asked the
+/// first is the failure where no other is there.
+fn running() -> Outcome<Vec<(PathBuf, Status)>> {
+    let Some(folder) = control::run_folder() else {
+        return Err(nobody());
+    };
+    let sockets = match control::sockets(&folder) {
+        Ok(sockets) => sockets,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(Failure::local(&folder.display(), &error)),
+    };
+    let (mut found, mut failed) = (Vec::new(), None);
+    for socket in sockets {
+        match control::ask(&socket) {
+            Ok(status) => found.push((socket, status)),
+            Err(error) if control::is_nobody(&error) => {}
+            Err(error) => {
+                failed.get_or_insert_with(|| failure(&socket, &error));
+            }
+        }
+    }
+    match failed {
+        Some(failure) if found.is_empty() => Err(failure),
+        _ => Ok(found),
+    }
+}

@@ -1,0 +1,219 @@
+//! The status of a server in tables.
+
+use std::time::{Duration, SystemTime};
+
+use server::status::{ConnectionStatus, FileStatus, LeftOut, SessionStatus, Status};
+
+use crate::format;
+use crate::output::Lines;
+
+/// Blanks between columns.
+const GAP: usize = 2;
+
+/// Writes it all.
+pub(super) fn print(status: &Status) {
+    let mut lines = Lines::new();
+    for line in text(status) {
+        lines.line(&line);
+    }
+}
+
+fn text(status: &Status) -> Vec<String> {
+    let mut lines = head(status);
+    lines.extend(section(
+        "connections",
+        &[
+            "CONNECTION",
+            "PEER",
+            "TRANSPORT",
+            "DIALECT",
+            "CIPHER",
+            "SIGNING",
+            "SINCE",
+            "RECEIVED",
+            "SENT",
+        ],
+        status.connections.iter().map(connection).collect(),
+    ));
+    lines.extend(section(
+        "sessions",
+        &[
+            "SESSION",
+            "USER",
+            "PROTECTION",
+            "CHANNELS",
+            "SHARES",
+            "FILES",
+        ],
+        status.sessions.iter().map(session).collect(),
+    ));
+    lines.extend(section(
+        "open files",
+        &[
+            "SESSION", "USER", "SHARE", "PATH", "ACCESS", "SHARING", "OPLOCK", "LOCKS",
+        ],
+        status.files.iter().map(file).collect(),
+    ));
+    lines.extend(left_out(status.left_out));
+    lines
+}
+
+fn head(status: &Status) -> Vec<String> {
+    let server = &status.server;
+    let workers = format::count(server.workers as u64, "worker");
+    let mut lines = vec![format!(
+        "{}: smbeam {}, process {}, {workers}, since {}",
+        format::name(&server.name),
+        server.release,
+        server.pid,
+        time(server.since)
+    )];
+    if let Some(config) = &server.config {
+        lines.push(format!(
+            "started with {}",
+            format::name(&config.to_string_lossy())
+        ));
+    }
+    let listening = server.listening.iter();
+    lines.extend(
+        listening.map(|place| format!("listening on {} ({})", place.address, place.transport)),
+    );
+    lines
+}
+
+fn connection(connection: &ConnectionStatus) -> Vec<String> {
+    let or_none = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+    vec![
+        connection.id.clone(),
+        connection.peer.clone(),
+        connection.transport.clone(),
+        or_none(&connection.dialect),
+        or_none(&connection.cipher),
+        or_none(&connection.signing),
+        time(connection.since),
+        format::size(connection.received),
+        format::size(connection.sent),
+    ]
+}
+
+fn session(session: &SessionStatus) -> Vec<String> {
+    let protection = match (session.is_sealed, session.is_signed) {
+        (true, _) => "sealed",
+        (false, true) => "signed",
+        (false, false) => "-",
+    };
+    let shares = session.trees.iter().map(|tree| format::name(&tree.share));
+    let shares: Vec<String> = shares.collect();
+    vec![
+        session.id.clone(),
+        user(&session.user),
+        protection.to_owned(),
+        session.channels.join(","),
+        listed(&shares),
+        session.files.to_string(),
+    ]
+}
+
+fn file(file: &FileStatus) -> Vec<String> {
+    let path = match file.path.as_str() {
+        "" => "/".to_owned(),
+        path => format::name(path),
+    };
+    vec![
+        file.session.clone(),
+        user(&file.user),
+        format::name(&file.share),
+        path,
+        listed(&file.access),
+        listed(&file.sharing),
+        file.oplock.clone(),
+        file.lock_count.to_string(),
+    ]
+}
+
+fn user(name: &str) -> String {
+    match name {
+        "" => "-".to_owned(),
+        name => format::name(name),
+    }
+}
+
+fn listed(words: &[String]) -> String {
+    match words {
+        [] => "-".to_owned(),
+        words => words.join(","),
+    }
+}
+
+fn time(seconds: u64) -> String {
+    format::local_time(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+}
+
+/// A heading and its rows in columns; without rows, that there are none.
+fn section(what: &str, heads: &[&str], rows: Vec<Vec<String>>) -> Vec<String> {
+    if rows.is_empty() {
+        return vec![String::new(), format!("no {what}")];
+    }
+    let heads: Vec<String> = heads.iter().map(ToString::to_string).collect();
+    let all: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
+    let widths: Vec<usize> = (0..all[0].len())
+        .map(|column| {
+            let cells = all.iter().map(|row| row[column].chars().count());
+            cells.max().unwrap_or(0)
+        })
+        .collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths);
+        let cells: String = cells
+            .map(|(cell, width)| format!("{cell:<width$}", width = width + GAP))
+            .collect();
+        cells.trim_end().to_owned()
+    };
+    let lines = all.iter().map(line);
+    std::iter::once(String::new()).chain(lines).collect()
+}
+
+fn left_out(left_out: LeftOut) -> Vec<String> {
+    if left_out == LeftOut::default() {
+        return Vec::new();
+    }
+    let parts = [
+        (left_out.connections, "connection"),
+        (left_out.sessions, "session"),
+        (left_out.files, "file"),
+    ];
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+    let mut parts: Vec<String> = parts
+        .map(|(count, noun)| format::count(count as u64, noun))
+        .collect();
+    if left_out.workers > 0 {
+        let workers = format::count(left_out.workers as u64, "worker");
+        parts.push(format!("the connections of {workers} too busy to answer"));
+    }
+    vec![String::new(), format!("not listed: {}", parts.join(", "))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = vec![vec!["long name".to_owned(), "1".to_owned()]];
+        let lines = section("things", &["NAME", "COUNT"], rows);
+        assert_eq!(lines, ["", "NAME       COUNT", "long name  1"]);
+        assert_eq!(section("things", &["NAME"], Vec::new()), ["", "no things"]);
+    }
+
+    #[test]
+    fn what_is_not_listed_is_said() {
+        assert!(left_out(LeftOut::default()).is_empty());
+        let some = LeftOut {
+            files: 2,
+            workers: 1,
+            ..LeftOut::default()
+        };
+        let wanted = "not listed: 2 files, the connections of 1 worker too busy to answer";
+        assert_eq!(left_out(some)[1], wanted);
+    }
+}

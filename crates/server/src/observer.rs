@@ -1,0 +1,121 @@
+//! Looking at a server while it works: workers are asked for their connections, the core for the
+//! rest. Nothing is changed, and nobody waits longer than for a message in a mailbox.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::{Duration, Instant, SystemTime};
+
+use proto::server::SnapshotLimits;
+
+use crate::start::Listening;
+use crate::status::{self, ConnectionStatus, LeftOut, ListeningStatus, ServerStatus, Status};
+use crate::worker::{Message, Shared};
+
+/// Connections, and sessions, that are listed.
+const ROWS: usize = 10_000;
+/// Files that are listed.
+const FILES: usize = 50_000;
+/// Locks of one file that are listed.
+const LOCKS: usize = 64;
+/// How long workers may take to answer, all of them together.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Looks at a server from any thread. Cheap to clone.
+#[derive(Clone)]
+pub struct Observer {
+    shared: Arc<Shared>,
+    listening: Vec<Listening>,
+    since: SystemTime,
+}
+
+impl std::fmt::Debug for Observer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Observer")
+            .field("listening", &self.listening)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Observer {
+    pub(crate) fn new(shared: Arc<Shared>, listening: Vec<Listening>) -> Self {
+        Self {
+            shared,
+            listening,
+            since: SystemTime::now(),
+        }
+    }
+
+    /// What there is now. `config` is the file that the server was started with.
+    pub fn status(&self, config: Option<PathBuf>) -> Status {
+        let (mut connections, silent) = self.connections();
+        let connections_left_out = connections.len().saturating_sub(ROWS);
+        connections.truncate(ROWS);
+        let snapshot = self.shared.core.snapshot(SnapshotLimits {
+            sessions: ROWS,
+            opens: FILES,
+            locks: LOCKS,
+        });
+        let (sessions, files) = status::of_snapshot(&snapshot);
+        Status {
+            version: status::VERSION,
+            server: self.server(config),
+            connections,
+            sessions,
+            files,
+            left_out: LeftOut {
+                connections: connections_left_out,
+                sessions: snapshot.sessions_left_out,
+                files: snapshot.opens_left_out,
+                workers: silent,
+            },
+        }
+    }
+
+    fn server(&self, config: Option<PathBuf>) -> ServerStatus {
+        let listening = self.listening.iter().map(|listening| ListeningStatus {
+            transport: listening.transport.to_string(),
+            address: listening.address.to_string(),
+        });
+        ServerStatus {
+            name: self.shared.core.config().name.clone(),
+            release: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            config,
+            since: seconds(self.since),
+            listening: listening.collect(),
+            workers: self.shared.mailboxes().len(),
+        }
+    }
+
+    /// The connections of all workers, and how many workers did not answer.
+    fn connections(&self) -> (Vec<ConnectionStatus>, usize) {
+        let (answer, answers) = mpsc::channel();
+        let mailboxes = self.shared.mailboxes();
+        let asked = mailboxes.iter().filter(|mailbox| {
+            // One that has stopped has no connections either.
+            mailbox.send(Message::Describe(answer.clone())).is_ok()
+        });
+        let mut silent = asked.count();
+        drop(answer);
+        let deadline = Instant::now() + PATIENCE;
+        let mut all = Vec::new();
+        while silent > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Ok(mut connections) = answers.recv_timeout(left) else {
+                break;
+            };
+            silent -= 1;
+            all.append(&mut connections);
+        }
+        all.sort_by_key(|(id, _)| *id);
+        let all = all.into_iter().map(|(_, status)| status);
+        (all.collect(), silent)
+    }
+}
+
+/// Seconds since 1970 UTC.
+pub(crate) fn seconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
