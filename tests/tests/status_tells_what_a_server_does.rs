@@ -234,7 +234,8 @@ fn a_socket_that_was_left_behind_is_replaced(peer: Peer) -> Result<()> {
     rig.server.kill()?;
     ensure!(rig.server.control().exists(), "it is not left behind");
     rig.server.restart()?;
-    ask(&rig.server)?;
+    let is_there = || ask(&rig.server).is_ok();
+    wait::until("the server to answer", rig::PATIENCE, is_there)?;
     rig.server.stop()?;
     ensure!(!rig.server.control().exists(), "it stays");
     not_replaced(&rig.server.control(), &mut rig)
