@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use clap::Args;
-use client::{Channels, Client, Error, Options, Protection, Session, Share, Transports, Wait as _};
+use client::{
+    Channels, Client, Error, Options, Protection, Session, Share, TcpOptions, Transports, Wait as _,
+};
 use wire::dialect::Dialect;
 
 use crate::credentials::LoginArguments;
@@ -46,6 +48,10 @@ pub(crate) struct ConnectArguments {
         value_parser = transports::parse_transports
     )]
     transports: Transports,
+    /// What the kernel is told of connections of TCP: delay, quick-ack,
+    /// keep-alive=IDLE:INTERVAL:COUNT or keep-alive=off, user-timeout=SECONDS.
+    #[arg(long, value_name = "OPTION,...")]
+    tcp: Option<TcpOptions>,
     /// Sign everything.
     #[arg(long, conflicts_with = "seal")]
     sign: bool,
@@ -103,6 +109,7 @@ impl ConnectArguments {
         let mut options = Options {
             channels: self.channels.clone(),
             transports: self.transports.clone(),
+            tcp: self.tcp.clone().unwrap_or_default(),
             tls: self.certificates.settings(),
             protection: match (self.sign, self.seal) {
                 (_, true) => Protection::Seal,

@@ -123,6 +123,7 @@ impl Client {
             let target = Target {
                 address,
                 transport: endpoint.transport,
+                tcp: self.inner.options.tcp.clone(),
                 connect_timeout: self.inner.options.connect_timeout,
                 config: Arc::clone(&login.config),
                 credentials: Arc::clone(&login.credentials),

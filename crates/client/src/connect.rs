@@ -53,9 +53,9 @@ pub(crate) async fn stream(handle: &Handle, target: &Target) -> io::Result<(Stre
 /// The one place that tells transports apart.
 async fn by_transport(handle: &Handle, target: &Target) -> io::Result<Stream> {
     match target.transport {
-        Transport::Tcp => tcp(handle, target.address).await,
+        Transport::Tcp => tcp(handle, target).await,
         Transport::Nbt => {
-            let stream = tcp(handle, target.address).await?;
+            let stream = tcp(handle, target).await?;
             ask_for_session(handle, &stream).await?;
             Ok(stream)
         }
@@ -67,10 +67,13 @@ async fn by_transport(handle: &Handle, target: &Target) -> io::Result<Stream> {
     }
 }
 
-async fn tcp(handle: &Handle, address: SocketAddr) -> io::Result<Stream> {
-    ring::Stream::connect(handle, address)
-        .await
-        .map(Stream::from)
+async fn tcp(handle: &Handle, target: &Target) -> io::Result<Stream> {
+    let stream = ring::Stream::connect(handle, target.address).await?;
+    // A server that has already gone makes this fail; its end shows with the first receive.
+    if let Err(error) = target.tcp.apply(&stream) {
+        tracing::debug!(address = %target.address, %error, "the options of TCP are not taken");
+    }
+    Ok(stream.into())
 }
 
 /// RFC 1002 4.3.2. Any server listens to `*SMBSERVER`.

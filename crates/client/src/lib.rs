@@ -137,6 +137,7 @@ pub use watch::{Change, Watch};
 
 pub use net::tls;
 pub use net::{Endpoint, Endpoints, Transport};
+pub use net::{KeepAlive, TcpOptions};
 pub use ring::Io;
 pub use wire::access::{AccessMask, FileAttributes};
 pub use wire::change_notify::CompletionFilter;

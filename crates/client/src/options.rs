@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
-use net::Endpoint;
 use net::tls::ClientSettings;
+use net::{Endpoint, TcpOptions};
 pub use proto::client::config::Protection;
 use wire::dialect::Dialect;
 use zeroize::Zeroizing;
@@ -38,6 +38,8 @@ pub enum Channels {
 pub struct Options {
     /// How the first connection is made.
     pub transports: Transports,
+    /// What the kernel is told of connections of TCP.
+    pub tcp: TcpOptions,
     /// How many connections a session has.
     pub channels: Channels,
     /// Which servers are believed where TLS is beneath, and who we say that we are.
@@ -78,6 +80,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             transports: Transports::default(),
+            tcp: TcpOptions::default(),
             channels: Channels::Auto,
             tls: ClientSettings::default(),
             protection: Protection::AsAsked,

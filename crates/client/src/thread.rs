@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use net::Transport;
+use net::{TcpOptions, Transport};
 use proto::client::{Config, RequestId, Role};
 use proto::effect::{self, Now};
 use ring::{Handle, Io, Receiver, Runtime, Sender, Signal, mailbox};
@@ -52,6 +52,7 @@ pub(crate) struct Open {
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     pub(crate) transport: Transport,
+    pub(crate) tcp: TcpOptions,
     pub(crate) connect_timeout: Duration,
     pub(crate) config: Arc<Config>,
     pub(crate) credentials: Arc<auth::Credentials>,

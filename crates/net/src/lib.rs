@@ -13,9 +13,11 @@ mod outbox;
 pub mod quic;
 mod stream;
 mod tcp;
+mod tcp_options;
 pub mod tls;
 
 pub use endpoint::{ENDPOINTS_MAX, Endpoint, EndpointError, Endpoints, Transport};
 pub use framing::{FrameError, Framing, Next, PREFIX_LEN};
 pub use outbox::{Outbox, PayloadBytes, PayloadSource, Payloads};
 pub use stream::Stream;
+pub use tcp_options::{KeepAlive, TcpOptions, TcpOptionsError};

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::rc::Rc;
 
 use io_uring::{opcode, types};
@@ -71,9 +71,6 @@ impl Stream {
 
     /// Takes over a connected socket, whichever thread accepted it.
     pub fn new(handle: &Handle, socket: TcpStream) -> io::Result<Self> {
-        // A peer that has already gone makes this fail; its end shows with the first receive.
-        let _ = sys::set_no_delay(socket.as_fd());
-        let _ = sys::set_keep_alive(socket.as_fd());
         let source = match handle.inner().epoll() {
             Some(epoll) => Some(epoll.add(socket.as_fd())?),
             None => None,
@@ -132,6 +129,13 @@ impl Drop for Shared {
         if let (Some(token), Some(epoll)) = (self.source, inner.epoll()) {
             epoll.remove(token, self.socket.as_fd());
         }
+    }
+}
+
+/// To tell the kernel more about the connection.
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.socket.as_fd()
     }
 }
 

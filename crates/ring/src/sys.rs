@@ -281,27 +281,6 @@ pub(crate) fn set_socket_option(fd: BorrowedFd<'_>, name: i32, value: i32) -> io
     set_option(fd, libc::SOL_SOCKET, name, value)
 }
 
-/// Switches Nagle's delay off.
-pub(crate) fn set_no_delay(fd: BorrowedFd<'_>) -> io::Result<()> {
-    set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
-}
-
-/// Seconds without a word from the peer after which it is asked whether it is there.
-const KEEP_ALIVE_IDLE_SECONDS: i32 = 120;
-/// Seconds between two such questions, and how many stay unanswered before the connection ends.
-const KEEP_ALIVE_INTERVAL_SECONDS: i32 = 15;
-const KEEP_ALIVE_COUNT: i32 = 8;
-
-/// Has the kernel find out about peers that vanished without a word: what they had open would
-/// stay open for ever.
-pub(crate) fn set_keep_alive(fd: BorrowedFd<'_>) -> io::Result<()> {
-    set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
-    let tcp = libc::IPPROTO_TCP;
-    set_option(fd, tcp, libc::TCP_KEEPIDLE, KEEP_ALIVE_IDLE_SECONDS)?;
-    set_option(fd, tcp, libc::TCP_KEEPINTVL, KEEP_ALIVE_INTERVAL_SECONDS)?;
-    set_option(fd, tcp, libc::TCP_KEEPCNT, KEEP_ALIVE_COUNT)
-}
-
 /// Keeps an IPv6 socket off the IPv4 side of its port.
 pub(crate) fn set_v6_only(fd: BorrowedFd<'_>) -> io::Result<()> {
     set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)

@@ -1,6 +1,7 @@
 //! `smbeam.toml`: what a server is told, and what is wrong with it, by key and line.
 
 mod quic;
+mod tcp;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,6 +15,7 @@ use toml::Spanned;
 use crate::interfaces::Entry;
 
 pub use quic::{ClientChoice, QuicSection, TransportSecurity};
+pub use tcp::{PlacementChoice, TcpSection};
 
 /// A value that stands in no file.
 pub fn unplaced<T>(value: T) -> Spanned<T> {
@@ -35,6 +37,9 @@ pub struct Config {
     /// `[security]`
     #[serde(default)]
     pub security: SecuritySection,
+    /// `[tcp]`
+    #[serde(default)]
+    pub tcp: TcpSection,
     /// `[quic]`
     #[serde(default)]
     pub quic: QuicSection,
@@ -343,6 +348,7 @@ impl Config {
     fn check(&self, check: &Check<'_>) -> Result<(), ConfigError> {
         check.server(&self.server)?;
         check.security(&self.security)?;
+        check.tcp(&self.tcp)?;
         check.quic(&self.quic)?;
         check.shares(&self.shares)
     }

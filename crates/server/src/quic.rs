@@ -81,7 +81,7 @@ impl Worker {
                 return self.refuse(peer.ip(), limit);
             }
         };
-        let seat = self.placement().take(address, self.index);
+        let seat = self.placement().take(address, self.index, None);
         let worker = seat.worker;
         if worker == self.index {
             return self.let_in(knock, permit, seat);

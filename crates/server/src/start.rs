@@ -18,7 +18,7 @@ use wire::{FileTime, Guid};
 
 use crate::account::AccountError;
 use crate::certificate::{self, Shown};
-use crate::config::{Config, IoChoice, TransportSecurity, dialect};
+use crate::config::{Config, IoChoice, PlacementChoice, TransportSecurity, dialect};
 use crate::gate::{Gate, GateLimits};
 use crate::login::Realms;
 use crate::observer::Observer;
@@ -171,7 +171,8 @@ impl Server {
             realms: users,
             gate: Gate::new(gate_limits(config)),
             times: times(config),
-            placement: Placement::new(worker_count(config)),
+            placement: placement(config),
+            tcp: config.tcp.options(),
             reach: Reach {
                 entries: config.interfaces(),
                 listen: config.server.listen.clone(),
@@ -257,6 +258,7 @@ impl Server {
         doors: Doors,
     ) -> Result<(), StartError> {
         let ring = ring_config(config);
+        let bound = Arc::clone(&self.placement);
         let listening = self.listening.clone();
         let (ready, is_ready) = std::sync::mpsc::channel();
         let run = move || {
@@ -264,6 +266,7 @@ impl Server {
                 Ok(runtime) => runtime,
                 Err(error) => return drop(ready.send(Err(StartError::Ring(error)))),
             };
+            bound.bind_worker(index);
             let listeners = match listen(&runtime, &listening) {
                 Ok(listeners) => listeners,
                 Err(error) => return drop(ready.send(Err(error))),
@@ -429,6 +432,14 @@ fn worker_count(config: &Config) -> usize {
     match *config.server.workers.get_ref() {
         0 => thread::available_parallelism().map_or(1, std::num::NonZero::get),
         count => count,
+    }
+}
+
+fn placement(config: &Config) -> Arc<Placement> {
+    let workers = worker_count(config);
+    match config.tcp.placement {
+        PlacementChoice::Fewest => Placement::new(workers),
+        PlacementChoice::IncomingCpu => Placement::near_packets(workers),
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
+use net::TcpOptions;
 use net::quic;
 use net::{Endpoint, Transport};
 use proto::effect::{self, ConnectionId, Notice, Now};
@@ -44,6 +45,8 @@ pub(crate) struct Shared {
     pub(crate) gate: Arc<Gate>,
     pub(crate) times: Times,
     pub(crate) placement: Arc<Placement>,
+    /// What the kernel is told of each connection of TCP.
+    pub(crate) tcp: TcpOptions,
     pub(crate) reach: Reach,
     /// The clock of the core starts here.
     pub(crate) started: Instant,
@@ -260,7 +263,8 @@ impl Worker {
             Ok(permit) => permit,
             Err(limit) => return self.refuse(peer.ip(), limit),
         };
-        let seat = self.shared.placement.take(address, self.index);
+        let near = self.shared.placement.near(&socket);
+        let seat = self.shared.placement.take(address, self.index, near);
         let worker = seat.worker;
         let arrival = Arrival {
             transport,
@@ -287,6 +291,10 @@ impl Worker {
             permit,
             seat,
         } = arrival;
+        // A peer that has already gone makes this fail; its end shows with the first receive.
+        if let Err(error) = self.shared.tcp.apply(&socket) {
+            debug!(%error, %peer, "the options of TCP are not taken");
+        }
         let stream = match ring::Stream::new(&self.handle, socket) {
             Ok(stream) => net::Stream::from(stream),
             Err(error) => return warn!(%error, %peer, "a connection cannot be served"),
