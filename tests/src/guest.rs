@@ -1,13 +1,14 @@
-//! A Linux kernel in user mode whose cifs.ko is the client.
+//! Linux kernels in user mode, whose cifs.ko is the client.
 
 use std::fs;
 use std::io::Read as _;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-use crate::lab::{GUEST_INIT, GUEST_KERNEL, Lab};
+use crate::lab::{GUEST_INIT, GUEST_KERNEL, Lab, RDMA_KERNEL};
 use crate::namespace::{GUEST_ADDRESS, Namespace, TAP};
 use crate::scratch::Scratch;
 use crate::wait;
@@ -15,13 +16,25 @@ use crate::wait;
 /// How long a guest may run, boot included.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 const MEMORY_MIB: u32 = 512;
+/// The shares lie in the memory of the guest that has RDMA, and both ends of the transfers.
+const RDMA_MEMORY_MIB: u32 = 1536;
+/// Where there is one processor, a program that waits by asking again starves its peer.
+const RDMA_PROCESSORS: u32 = 2;
 
-/// A guest about to be booted in a namespace with a tap device.
+/// A guest about to be booted.
 #[derive(Debug)]
 pub struct Guest<'a> {
     lab: &'a Lab,
-    namespace: &'a Namespace,
+    machine: Machine<'a>,
     time_limit: Duration,
+}
+
+#[derive(Debug)]
+enum Machine<'a> {
+    /// On a tap device, with cifs.ko.
+    OnTap(&'a Namespace),
+    /// Without any way out, with RDMA devices.
+    WithRdma,
 }
 
 /// What a guest left behind.
@@ -38,7 +51,16 @@ impl<'a> Guest<'a> {
     pub fn new(lab: &'a Lab, namespace: &'a Namespace) -> Guest<'a> {
         Guest {
             lab,
-            namespace,
+            machine: Machine::OnTap(namespace),
+            time_limit: TIME_LIMIT,
+        }
+    }
+
+    /// The guest of the lab that has RDMA, and a network of its own.
+    pub fn with_rdma(lab: &'a Lab) -> Guest<'a> {
+        Guest {
+            lab,
+            machine: Machine::WithRdma,
             time_limit: TIME_LIMIT,
         }
     }
@@ -49,8 +71,7 @@ impl<'a> Guest<'a> {
         let path = scratch.path().join("script.sh");
         fs::write(&path, script)?;
         let console = fs::File::create_new(scratch.path().join("console"))?;
-        let mut command = self.lab.command_under(Some(self.namespace.holder()), "env");
-        command.args(["TMPDIR=/dev/shm", "HOME=/tmp", GUEST_KERNEL]);
+        let mut command = self.machine(scratch.path());
         command.args([
             "root=/dev/root",
             "rootfstype=hostfs",
@@ -58,10 +79,8 @@ impl<'a> Guest<'a> {
             "rw",
             "quiet",
         ]);
-        command.args(["con=null", "con0=null,fd:1", &format!("mem={MEMORY_MIB}M")]);
+        command.args(["con=null", "con0=null,fd:1"]);
         command.arg(format!("init={GUEST_INIT}"));
-        command.arg(format!("vec0:transport=tap,ifname={TAP},depth=64,gro=1"));
-        command.arg(format!("smbeam.address={GUEST_ADDRESS}/24"));
         command.arg(format!("smbeam.run={}", path.display()));
         command
             .stdin(Stdio::null())
@@ -80,5 +99,28 @@ impl<'a> Guest<'a> {
             code: code.and_then(|code| code.trim().parse().ok()),
             console,
         })
+    }
+
+    /// The kernel's process; what it keeps about itself lies in `folder`.
+    fn machine(&self, folder: &Path) -> Command {
+        let holder = match self.machine {
+            Machine::OnTap(namespace) => Some(namespace.holder()),
+            Machine::WithRdma => None,
+        };
+        let mut command = self.lab.command_under(holder, "env");
+        command.arg("TMPDIR=/dev/shm");
+        command.arg(format!("HOME={}", folder.display()));
+        match self.machine {
+            Machine::OnTap(_) => {
+                command.args([GUEST_KERNEL, &format!("mem={MEMORY_MIB}M")]);
+                command.arg(format!("vec0:transport=tap,ifname={TAP},depth=64,gro=1"));
+                command.arg(format!("smbeam.address={GUEST_ADDRESS}/24"));
+            }
+            Machine::WithRdma => {
+                command.args([RDMA_KERNEL, &format!("mem={RDMA_MEMORY_MIB}M")]);
+                command.args([&format!("ncpus={RDMA_PROCESSORS}"), "seccomp=on"]);
+            }
+        }
+        command
     }
 }

@@ -1,7 +1,8 @@
 //! The lab: real peers in a folder outside the checkout, built by `cargo xtask lab`.
 //!
-//! It is one Debian root file system with the Samba tools, and a user-mode Linux kernel with
-//! cifs.ko that boots from the same files. Commands run in it through [`Lab::command`].
+//! It is one Debian root file system with the Samba tools, and two user-mode Linux kernels that
+//! boot from the same files: Debian's with cifs.ko, and one with RDMA that is built from source.
+//! Commands run in it through [`Lab::command`].
 
 use std::env;
 use std::fmt;
@@ -14,9 +15,17 @@ use std::process::Command;
 pub const SAMBA_RECIPE: u32 = 1;
 /// The recipe of the guest part.
 pub const GUEST_RECIPE: u32 = 1;
+/// The recipe of the RDMA part.
+pub const RDMA_RECIPE: u32 = 1;
+/// The recipe of the RDMA part's kernel, which is kept beside the root file system.
+pub const KERNEL_RECIPE: u32 = 1;
 /// Where the guest's kernel lies inside the lab's root.
 pub const GUEST_KERNEL: &str = "/usr/bin/linux.uml";
-/// Where the guest's first process lies inside the lab's root.
+/// Where the RDMA guest's kernel lies inside the lab's root.
+pub const RDMA_KERNEL: &str = "/usr/lib/smbeam-lab/linux-rdma";
+/// Where the programs of ksmbd lie inside the lab's root, beside Samba's.
+pub const KSMBD_FOLDER: &str = "/opt/ksmbd-tools";
+/// Where the first process of the guests lies inside the lab's root.
 pub const GUEST_INIT: &str = "/usr/lib/smbeam-lab/guest-init";
 
 /// The folder whose contents the lab's commands share with the host, under one path.
@@ -36,6 +45,8 @@ pub enum Part {
     Samba,
     /// User-mode Linux with cifs.ko.
     Guest,
+    /// User-mode Linux with RDMA devices, and cifs.ko and ksmbd with SMB Direct.
+    Rdma,
 }
 
 /// Why there is no lab to use.
@@ -68,6 +79,18 @@ impl Lab {
         if !lab.holds(Part::Guest) {
             return Err(Missing(
                 "the lab has no guest: build it with `cargo xtask lab`".into(),
+            ));
+        }
+        Ok(lab)
+    }
+
+    /// The lab, if its RDMA part can be used too.
+    pub fn find_with_rdma() -> Result<Lab, Missing> {
+        let lab = Lab::find()?;
+        Part::Rdma.not_known_missing()?;
+        if !lab.holds(Part::Rdma) {
+            return Err(Missing(
+                "the lab has no RDMA: build it with `cargo xtask lab rdma`".into(),
             ));
         }
         Ok(lab)
@@ -143,6 +166,7 @@ impl Part {
         match self {
             Part::Samba => "samba",
             Part::Guest => "guest",
+            Part::Rdma => "rdma",
         }
     }
 
@@ -151,6 +175,7 @@ impl Part {
         match self {
             Part::Samba => "SMBEAM_LAB_MISSING",
             Part::Guest => "SMBEAM_GUEST_MISSING",
+            Part::Rdma => "SMBEAM_RDMA_MISSING",
         }
     }
 
@@ -163,6 +188,7 @@ impl Part {
         match self {
             Part::Samba => SAMBA_RECIPE.to_string(),
             Part::Guest => format!("{SAMBA_RECIPE}.{GUEST_RECIPE}"),
+            Part::Rdma => format!("{SAMBA_RECIPE}.{RDMA_RECIPE}.{KERNEL_RECIPE}"),
         }
     }
 }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
+pub mod exercise;
 pub mod files;
 pub mod guest;
 pub mod harness;
@@ -16,6 +17,7 @@ pub mod ntlm;
 pub mod python;
 pub mod random;
 pub mod raw;
+pub mod rdma;
 pub mod scratch;
 pub mod session;
 pub mod smbclient;

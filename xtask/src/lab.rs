@@ -7,6 +7,8 @@
 
 mod debian;
 mod guest;
+mod kernel;
+mod rdma;
 mod samba;
 
 use std::fs::{self, File};
@@ -47,6 +49,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         .as_slice()
     {
         [] | ["build"] => build().map(|_| ExitCode::SUCCESS),
+        ["rdma"] => build_rdma().map(|_| ExitCode::SUCCESS),
         ["path"] => {
             println!("{}", folder().display());
             Ok(ExitCode::SUCCESS)
@@ -64,7 +67,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
                     .map_or(1, |code| u8::try_from(code).unwrap_or(1)),
             ))
         }
-        _ => bail!("usage: cargo xtask lab [build | path | run CMD [ARG]...]"),
+        _ => bail!("usage: cargo xtask lab [build | rdma | path | run CMD [ARG]...]"),
     }
 }
 
@@ -75,7 +78,13 @@ pub(crate) fn build() -> Result<Lab> {
     Ok(lab)
 }
 
-/// Builds one part of the lab, if it is missing. The guest lives in what the Samba part made.
+/// Builds the guest with RDMA and what it stands on.
+pub(crate) fn build_rdma() -> Result<Lab> {
+    build()?;
+    build_part(Part::Rdma)
+}
+
+/// Builds one part of the lab, if it is missing. The guests live in what the Samba part made.
 pub(crate) fn build_part(part: Part) -> Result<Lab> {
     let folder = folder();
     if !is_root() {
@@ -94,6 +103,7 @@ pub(crate) fn build_part(part: Part) -> Result<Lab> {
     let built = match part {
         Part::Samba => samba::build(&lab),
         Part::Guest => guest::build(&lab),
+        Part::Rdma => rdma::build(&lab),
     };
     built.with_context(|| format!("cannot build the lab's part {}", part.name()))?;
     stamp(&lab, part)?;

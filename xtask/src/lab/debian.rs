@@ -1,5 +1,4 @@
-//! The lab's root file system: Debian's newest packages from the mirror that this machine's apt
-//! uses.
+//! Root file systems of Debian, from the mirror that this machine's apt uses.
 
 use std::fs;
 use std::path::Path;
@@ -10,8 +9,6 @@ use smbeam_tests::lab::Lab;
 
 use crate::process::{quiet, retried};
 
-/// The release that has the newest Samba and user-mode Linux.
-const SUITE: &str = "sid";
 const ATTEMPTS: u32 = 3;
 /// sid's Release file may be older than it allows itself; signatures are checked all the same.
 const APT_SETTINGS: &str = "Acquire::Check-Valid-Until \"false\";\n\
@@ -20,17 +17,18 @@ const APT_SETTINGS: &str = "Acquire::Check-Valid-Until \"false\";\n\
 /// Keeps packages from starting their daemons.
 const POLICY_RC_D: &str = "#!/bin/sh\nexit 101\n";
 
-/// Makes a fresh root file system at `root`, whatever was left there before.
-pub(super) fn bootstrap(root: &Path) -> Result<()> {
+/// Makes a fresh root file system of the release `suite` at `root`, whatever was left there before.
+/// Packages are also taken from the suites `more`.
+pub(super) fn bootstrap(root: &Path, suite: &str, more: &[&str]) -> Result<()> {
     let mirror = mirror()?;
-    println!("lab: debootstrap {SUITE}");
+    println!("lab: debootstrap {suite}");
     retried(ATTEMPTS, || {
         remove(root)?;
         // In a mount namespace of its own: what debootstrap mounts ends with it, even when it is
         // killed.
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "--", "debootstrap"]);
-        command.args(["--variant=minbase", "--include=ca-certificates", SUITE]);
+        command.args(["--variant=minbase", "--include=ca-certificates", suite]);
         command.arg(root).arg(&mirror.address);
         if let Some(proxy) = &mirror.proxy {
             command.env("http_proxy", proxy);
@@ -45,6 +43,10 @@ pub(super) fn bootstrap(root: &Path) -> Result<()> {
         settings,
         format!("{APT_SETTINGS}{}", proxy.unwrap_or_default()),
     )?;
+    for suite in more {
+        let list = root.join(format!("etc/apt/sources.list.d/{suite}.list"));
+        fs::write(list, format!("deb {} {suite} main\n", mirror.address))?;
+    }
     let policy = root.join("usr/sbin/policy-rc.d");
     fs::write(&policy, POLICY_RC_D)?;
     make_executable(&policy)

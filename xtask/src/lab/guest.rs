@@ -33,14 +33,19 @@ pub(super) fn build(lab: &Lab) -> Result<()> {
     for version in fs::read_dir(lab.root().join(MODULES))? {
         quiet(lab.command("depmod").arg(version?.file_name()))?;
     }
+    write_init(lab)?;
+    boot(lab)
+}
+
+/// Writes the first process of every guest.
+pub(super) fn write_init(lab: &Lab) -> Result<()> {
     let init = lab.root().join(GUEST_INIT.trim_start_matches('/'));
     fs::create_dir_all(
         init.parent()
             .context("the first process lies in a folder")?,
     )?;
     fs::write(&init, INIT)?;
-    debian::make_executable(&init)?;
-    boot(lab)
+    debian::make_executable(&init)
 }
 
 fn boot(lab: &Lab) -> Result<()> {

@@ -10,6 +10,8 @@ use smbeam_tests::lab::{Lab, folder};
 use super::debian;
 use crate::process::quiet;
 
+/// The release that has the newest Samba and user-mode Linux.
+const SUITE: &str = "sid";
 const PACKAGES: &[&str] = &[
     "samba",
     "samba-testsuite",
@@ -31,7 +33,7 @@ const VERSION: (u32, u32) = (4, 25);
 pub(super) fn build(lab: &Lab) -> Result<()> {
     let unfinished = folder().join("unfinished");
     let draft = Lab::at(&unfinished);
-    debian::bootstrap(draft.root())?;
+    debian::bootstrap(draft.root(), SUITE, &[])?;
     debian::install(&draft, PACKAGES)?;
     add_users(draft.root())?;
     let version = quiet(draft.command("smbclient").arg("--version"))?;

@@ -1,0 +1,30 @@
+//! What is done in a guest with RDMA, as scripts for its shell.
+
+/// What every script may call.
+const FUNCTIONS: &str = include_str!("rdma/functions.sh");
+
+/// `body` with the functions in front, and with `variables`, which it sees by their names.
+pub fn script(body: &str, variables: &[(&str, &str)]) -> String {
+    let mut script = String::from(FUNCTIONS);
+    for (name, value) in variables {
+        script.push_str(&format!("{name}={}\n", quoted(value)));
+    }
+    script.push_str(body);
+    script
+}
+
+/// One word of the shell, whatever is in it.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::script;
+
+    #[test]
+    fn a_variable_is_one_word() {
+        let script = script("echo $A", &[("A", "it's $B")]);
+        assert!(script.ends_with("A='it'\\''s $B'\necho $A"));
+    }
+}

@@ -1,0 +1,115 @@
+# What every script of an RDMA guest may call. The devices have no hardware: siw (iWARP) and rxe
+# (RoCE) both lie on the network device dummy0, whose address is ADDRESS.
+ADDRESS=10.78.0.1
+KSMBD=/opt/ksmbd-tools/usr/sbin
+
+# rdma_up TYPE...: makes the device TYPE0 for siw or rxe. Without IPv6, whose link-local addresses
+# a server would offer as channels that no client reaches.
+rdma_up() {
+    echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6
+    if ! ip link show dummy0 > /dev/null 2>&1; then
+        ip link add dummy0 type dummy
+    fi
+    ip addr replace $ADDRESS/24 dev dummy0
+    ip link set dummy0 up
+    for type in "$@"; do
+        rdma link add "${type}0" type "$type" netdev dummy0
+    done
+}
+
+# rdma_replug TYPE SECONDS: takes the device away under its users and gives a new one.
+rdma_replug() {
+    rdma link delete "${1}0"
+    sleep "$2"
+    rdma link add "${1}0" type "$1" netdev dummy0
+}
+
+# queue_pairs TYPE: how many queue pairs of the device carry data (the one of management does not).
+queue_pairs() {
+    rdma resource show qp link "${1}0" | grep -c 'type RC.*state RTS'
+}
+
+# until_listening PORT [SECONDS]: waits for a listener of TCP.
+until_listening() {
+    tries=$((${2:-10} * 10))
+    until ss -ltn | grep -q ":$1 "; do
+        tries=$((tries - 1))
+        if [ $tries = 0 ]; then
+            echo "nobody listens on $1" >&2
+            return 1
+        fi
+        sleep 0.1
+    done
+}
+
+# ksmbd_up FOLDER USER PASSWORD [LINE]...: shares FOLDER as `data` with the kernel's server, which
+# listens on every RDMA device that is there; LINEs go to its [global].
+ksmbd_up() {
+    mkdir -p /run/ksmbd
+    rm -f /run/ksmbd/ksmbdpwd.db
+    {
+        printf '[global]\nnetbios name = GUEST\n'
+        printf '%s\n' 'server multi channel support = yes' 'smb3 encryption = auto'
+        folder=$1 user=$2 password=$3
+        shift 3
+        for line in "$@"; do
+            printf '%s\n' "$line"
+        done
+        printf '[data]\npath = %s\nread only = no\n' "$folder"
+    } > /run/ksmbd/ksmbd.conf
+    $KSMBD/ksmbd.adduser -C /run/ksmbd/ksmbd.conf -P /run/ksmbd/ksmbdpwd.db -a "$user" -p "$password"
+    $KSMBD/ksmbd.mountd -C /run/ksmbd/ksmbd.conf -P /run/ksmbd/ksmbdpwd.db
+    until_listening 445
+}
+
+# smbeam_up PROGRAM FOLDER USER PASSWORD TRANSPORT...: shares FOLDER as `data` with smbeam, which
+# logs to /run/smbeam/log.
+smbeam_up() {
+    mkdir -p /run/smbeam
+    printf '%s\n' "$4" |
+        "$1" user add --password-stdin --file /run/smbeam/users.toml "$3" > /run/smbeam/log
+    program=$1 folder=$2
+    shift 4
+    transports=$(printf '"%s", ' "$@")
+    cat > /run/smbeam/smbeam.toml << END
+[server]
+listen = ["0.0.0.0"]
+transports = [${transports%, }]
+users = "/run/smbeam/users.toml"
+[[share]]
+name = "data"
+path = "$folder"
+END
+    "$program" serve --config /run/smbeam/smbeam.toml > /run/smbeam/log 2>&1 &
+    SMBEAM=$!
+    tries=100
+    # It says so for each of its transports.
+    until test "$(grep -c '^listening on' /run/smbeam/log)" -ge $#; do
+        tries=$((tries - 1))
+        if [ $tries = 0 ] || ! kill -0 $SMBEAM 2> /dev/null; then
+            echo 'smbeam does not listen:'
+            cat /run/smbeam/log
+            return 1
+        fi
+        sleep 0.1
+    done
+}
+
+# within SECONDS PID: waits for a background process and gives back how it ended; 124: it did not.
+within() {
+    timeout "$1" tail --pid="$2" -s 0.1 -f /dev/null || return 124
+    wait "$2"
+}
+
+# ksmbd_down: ends it, so that another can be started.
+ksmbd_down() {
+    $KSMBD/ksmbd.control --shutdown
+    while pidof ksmbd.mountd > /dev/null; do
+        sleep 0.1
+    done
+}
+
+# complaints: what the kernel says that it must not; fails where there is nothing.
+complaints() {
+    dmesg | grep -E 'WARNING|BUG|Oops|Call Trace|blocked for more|refcount|general protection'
+}

@@ -1,0 +1,61 @@
+//! The RDMA part: a guest whose kernel has RDMA devices in software, cifs.ko and ksmbd with SMB
+//! Direct, and the programs that go with them. It boots from the root file system of the others.
+
+use std::fs;
+
+use anyhow::{Context as _, Result, bail};
+use smbeam_tests::guest::Guest;
+use smbeam_tests::lab::{KSMBD_FOLDER, Lab, RDMA_KERNEL};
+use smbeam_tests::rdma;
+
+use super::{debian, guest, kernel};
+use crate::process::quiet;
+
+/// The libraries of RDMA with their devices, programs to try them, and what ksmbd's tools need.
+const PACKAGES: &[&str] = &[
+    "ibverbs-providers",
+    "ibverbs-utils",
+    "rdmacm-utils",
+    "libglib2.0-0t64",
+    "libnl-genl-3-200",
+];
+/// It cannot be installed beside Samba.
+const KSMBD_PACKAGE: &str = "ksmbd-tools";
+
+/// Adds kernel and programs to the root file system and boots it once.
+pub(super) fn build(lab: &Lab) -> Result<()> {
+    let built = kernel::ready()?;
+    debian::install(lab, PACKAGES)?;
+    unpack_ksmbd(lab)?;
+    guest::write_init(lab)?;
+    let place = lab.root().join(RDMA_KERNEL.trim_start_matches('/'));
+    let draft = place.with_extension("unfinished");
+    fs::copy(&built, &draft).with_context(|| format!("cannot copy {}", built.display()))?;
+    debian::make_executable(&draft)?;
+    fs::rename(&draft, &place)?;
+    boot(lab)
+}
+
+fn unpack_ksmbd(lab: &Lab) -> Result<()> {
+    let folder = lab.root().join(KSMBD_FOLDER.trim_start_matches('/'));
+    debian::remove(&folder)?;
+    fs::create_dir_all(&folder)?;
+    // apt fetches and checks it; dpkg unpacks it where nobody else's files are.
+    let script = format!(
+        "set -e; cd {KSMBD_FOLDER}; apt-get download {KSMBD_PACKAGE}; \
+         dpkg-deb -x {KSMBD_PACKAGE}_*.deb .; rm {KSMBD_PACKAGE}_*.deb"
+    );
+    quiet(lab.command("sh").args(["-c", &script]))?;
+    Ok(())
+}
+
+/// Both devices carry what programs say to each other, and the kernel's client mounts the kernel's
+/// server over each.
+fn boot(lab: &Lab) -> Result<()> {
+    let report = Guest::with_rdma(lab).run(&rdma::script(include_str!("rdma-boot.sh"), &[]))?;
+    if report.code != Some(0) {
+        bail!("the guest has no working RDMA:\n{}", report.console);
+    }
+    println!("lab: the guest boots with siw and rxe, and mounts ksmbd over both");
+    Ok(())
+}
