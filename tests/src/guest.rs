@@ -15,6 +15,8 @@ use crate::wait;
 
 /// How long a guest may run, boot included.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
+/// The same where the devices are software, too.
+const RDMA_TIME_LIMIT: Duration = Duration::from_secs(600);
 const MEMORY_MIB: u32 = 512;
 /// The shares lie in the memory of the guest that has RDMA, and both ends of the transfers.
 const RDMA_MEMORY_MIB: u32 = 1536;
@@ -61,7 +63,7 @@ impl<'a> Guest<'a> {
         Guest {
             lab,
             machine: Machine::WithRdma,
-            time_limit: TIME_LIMIT,
+            time_limit: RDMA_TIME_LIMIT,
         }
     }
 

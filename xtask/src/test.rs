@@ -2,6 +2,7 @@
 
 mod tally;
 
+use std::env;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -51,7 +52,11 @@ const STEPS: &[(&str, Step)] = &[
     ),
     ("lab", Step::Lab),
     ("interop", Step::Interop),
+    (RDMA, Step::Rdma),
 ];
+
+/// The step that is run only when it is asked for: it takes a kernel of its own and minutes.
+const RDMA: &str = "rdma";
 
 /// One step of the test.
 #[derive(Clone, Copy)]
@@ -64,6 +69,8 @@ enum Step {
     Lab,
     /// The tests against the lab's peers.
     Interop,
+    /// The tests against the kernel's client and server over RDMA.
+    Rdma,
 }
 
 struct Outcome {
@@ -73,7 +80,7 @@ struct Outcome {
     note: String,
 }
 
-/// Runs the steps named in `only`, or all of them.
+/// Runs the steps named in `only`, or all but the one that has to be asked for.
 pub(crate) fn run(only: &[String]) -> Result<ExitCode> {
     if let Some(unknown) = only
         .iter()
@@ -86,7 +93,11 @@ pub(crate) fn run(only: &[String]) -> Result<ExitCode> {
     host::ensure_component("clippy", "clippy")?;
     let mut outcomes = Vec::new();
     for (name, step) in STEPS {
-        if only.is_empty() || only.iter().any(|wanted| wanted == name) {
+        let is_wanted = match only {
+            [] => *name != RDMA,
+            names => names.iter().any(|wanted| wanted == name),
+        };
+        if is_wanted {
             outcomes.push(run_step(name, *step)?);
         }
     }
@@ -108,6 +119,7 @@ fn run_step(name: &'static str, step: Step) -> Result<Outcome> {
         Step::Tests(arguments) => (tests(&mut cargo(arguments))?, String::new()),
         Step::Lab => (Tally::default(), build_lab()),
         Step::Interop => (interop()?, String::new()),
+        Step::Rdma => rdma()?,
     };
     let time = start.elapsed();
     println!("=== {name}: {tally} in {:.1} s", time.as_secs_f64());
@@ -186,23 +198,46 @@ fn missing_parts() -> &'static [(Part, String)] {
 }
 
 fn interop() -> Result<Tally> {
-    let built = cargo(&["build", "--package", "smbeam"])
-        .status()
-        .context("cannot run cargo")?;
-    if !built.success() {
-        return Ok(Tally::of_check(false));
+    let built = check(&["build", "--package", "smbeam"])?;
+    if built.failed > 0 {
+        return Ok(built);
     }
     let mut command = cargo(&["test", "--package", "smbeam-tests", "--no-fail-fast"]);
     command.env(BINARY, target().join("debug/smbeam"));
+    command.env(
+        Part::Rdma.missing_variable(),
+        "not part of this step: cargo xtask test rdma",
+    );
     for (part, reason) in missing_parts() {
         command.env(part.missing_variable(), reason);
     }
     tests(&mut command)
 }
 
+/// Runs the tests over RDMA; without their part of the lab they are skipped.
+fn rdma() -> Result<(Tally, String)> {
+    let mut command = cargo(&["test", "--package", "smbeam-tests", "--test", "rdma_peers"]);
+    let mut note = String::new();
+    if let Err(error) = lab::build_rdma() {
+        println!("lab: {error:#}");
+        let words = format!("{error:#}");
+        note = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        command.env(Part::Rdma.missing_variable(), &note);
+    }
+    // The rates that the tests tell are an optimized program's where one is named.
+    if env::var_os(BINARY).is_none() {
+        let built = check(&["build", "--package", "smbeam"])?;
+        if built.failed > 0 {
+            return Ok((built, note));
+        }
+        command.env(BINARY, target().join("debug/smbeam"));
+    }
+    Ok((tests(&mut command)?, note))
+}
+
 /// Where cargo puts what it builds.
 pub(crate) fn target() -> PathBuf {
-    let named = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let named = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     named.map_or_else(
         || workspace().join("target"),
         |folder| workspace().join(folder),

@@ -3,6 +3,11 @@
 ADDRESS=10.78.0.1
 KSMBD=/opt/ksmbd-tools/usr/sbin
 
+# step WORD...: tells where the script is, and when.
+step() {
+    echo "step at $(cut -d' ' -f1 /proc/uptime): $*"
+}
+
 # rdma_up TYPE...: makes the device TYPE0 for siw or rxe. Without IPv6, whose link-local addresses
 # a server would offer as channels that no client reaches.
 rdma_up() {

@@ -1,0 +1,128 @@
+# The kernel's client works on a share. DEVICE: siw or rxe. SERVER: smbeam, ksmbd. TRANSPORT:
+# smbdirect, tcp. OPTIONS: more for the mount. FOLDER: of the host, with the programs, the tree,
+# and from-guest for what comes back. RESETS: how the device is lost in the midst of it, if it is.
+set -e
+trap 'code=$?; test $code = 0 || { echo "failed with $code"; dmesg | tail -40; test ! -f /run/smbeam/log || tail -40 /run/smbeam/log; }' EXIT
+mkdir -p /mnt/share /mnt/data
+chmod 777 /mnt/share
+rdma_up $DEVICE
+case $SERVER in
+    smbeam) smbeam_up $FOLDER/smbeam /mnt/share "$NAME" "$PASSWORD" tcp:445 \
+        $(test $TRANSPORT = tcp || echo $TRANSPORT) ;;
+    ksmbd) ksmbd_up /mnt/share "$NAME" "$PASSWORD" ;;
+esac
+if [ $TRANSPORT = smbdirect ]; then
+    OPTIONS=$OPTIONS,rdma
+fi
+
+# The guest reads its own memory much faster than the host's files.
+mkdir /run/here
+cp -a $FOLDER/tree $FOLDER/large /run/here/
+
+# A new mount has nothing in its cache: what it reads has come over the wire.
+mount_data() {
+    mount -t cifs //$ADDRESS/data /mnt/data \
+        -o "vers=3.1.1,hard,username=$NAME,password=$PASSWORD,$OPTIONS"
+    if [ $TRANSPORT = smbdirect ]; then
+        grep -qx 'RDMA *' /proc/fs/cifs/DebugData
+        test "$(queue_pairs $DEVICE)" -gt 0
+    fi
+    if echo "$OPTIONS" | grep -q seal; then
+        grep -q encrypted /proc/fs/cifs/DebugData
+    fi
+}
+
+# rate WORD COMMAND...: how fast the large file goes; for the reader, nothing depends on it.
+rate() {
+    word=$1
+    shift
+    begin=$(cut -d' ' -f1 /proc/uptime)
+    "$@"
+    end=$(cut -d' ' -f1 /proc/uptime)
+    size=$(stat -c %s /run/here/large)
+    echo "rate: $SERVER $TRANSPORT $DEVICE $OPTIONS $word: \
+$(awk "BEGIN { printf \"%.0f\", $size / ($end - $begin + 0.001) / 1e6 }") MB/s"
+}
+
+mount_data
+rate write dd if=/run/here/large of=/mnt/data/large bs=1M conv=fsync status=none
+step tree there
+cp -a /run/here/tree /mnt/data/
+umount /mnt/data
+# What the server has, seen without it.
+diff -r /run/here/tree /mnt/share/tree
+cmp /run/here/large /mnt/share/large
+
+mount_data
+rate read dd if=/mnt/data/large of=/run/here/back bs=1M status=none
+cmp /run/here/large /run/here/back
+diff -r /run/here/tree /mnt/data/tree
+umount /mnt/data
+mount_data
+step tree back
+cp -a /mnt/data/tree $FOLDER/from-guest/
+
+if [ -z "$RESETS" ]; then
+    for options in holes 'holes large' 'direct large'; do
+        step random_io $options
+        case $options in
+            *large) operations=$((OPERATIONS / 4)) ;;
+            *) operations=$OPERATIONS ;;
+        esac
+        $FOLDER/random_io /mnt/data/random 1 $operations $options
+        rm /mnt/data/random
+    done
+    step mapping
+    # The pages of a mapping come and go as well.
+    python3 -c "
+import mmap, sys
+with open('/mnt/data/large', 'r+b') as file, mmap.mmap(file.fileno(), 0) as mapped:
+    mapped[4095:4095 + 70000] = b'm' * 70000
+    mapped.flush()
+with open('/run/here/large', 'rb') as file:
+    expected = bytearray(file.read())
+expected[4095:4095 + 70000] = b'm' * 70000
+sys.exit(open('/mnt/share/large', 'rb').read() != expected)"
+fi
+
+connections() {
+    dmesg | grep -c 'RDMA transport established' || true
+}
+
+for reset in $RESETS; do
+    before=$(connections)
+    $FOLDER/random_io /mnt/data/random 1 $RESET_OPERATIONS large &
+    RANDOM_IO=$!
+    cp /run/here/large /mnt/data/again &
+    COPY=$!
+    sleep 0.5
+    # One of them at least is in the midst of it, or this says nothing.
+    kill -0 $RANDOM_IO
+    step $reset
+    case $reset in
+        replug) rdma_replug $DEVICE 1 ;;
+        link) ip link set dummy0 down; sleep 1; ip link set dummy0 up ;;
+    esac
+    step back again
+    within 100 $RANDOM_IO
+    within 100 $COPY
+    test $TRANSPORT = tcp || test "$(connections)" -gt "$before"
+    umount /mnt/data
+    cmp /run/here/large /mnt/share/again
+    mount_data
+    cmp /run/here/large /mnt/data/again
+    rm /mnt/data/random /mnt/data/again
+done
+
+step remove
+rm -r /mnt/data/tree /mnt/data/large
+test -z "$(ls -A /mnt/data)"
+umount /mnt/data
+test -z "$(ls -A /mnt/share)"
+case $SERVER in
+    smbeam) kill $SMBEAM; within 20 $SMBEAM ;;
+    ksmbd) ksmbd_down ;;
+esac
+rdma link delete ${DEVICE}0
+complaints && exit 99
+exit 0

@@ -1,0 +1,268 @@
+//! The Linux kernel's client and server over SMB Direct, on devices for iWARP and for RoCE, against
+//! the two ends of smbeam. Both ends run in one guest, whose kernel has the devices.
+//!
+//! `cargo xtask test rdma` runs it. `SMBEAM_SUBJECT=ksmbd` puts the kernel's server in place of
+//! ours: what fails then is not ours. `SMBEAM_TRANSPORT=tcp` goes without RDMA.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use client::{Client, Credentials, File, OpenOptions, Options, Protection, Wait};
+use smbeam_tests::exercise::{Exerciser, Sizes, Storage};
+use smbeam_tests::files::{assert_same_tree, give_tree_to, make_tree, write_random};
+use smbeam_tests::guest::Guest;
+use smbeam_tests::harness::{self, Test};
+use smbeam_tests::lab::Lab;
+use smbeam_tests::rdma;
+use smbeam_tests::scratch::Scratch;
+use smbeam_tests::subject::{self, ALICE};
+
+/// The first argument of this program in the guest, where it is what works on a share.
+const EXERCISE: &str = "exercise";
+/// Bytes of the files that take many messages. The larger takes longer than it takes to pull the
+/// device out.
+const LARGE_BYTES: u64 = 48 << 20;
+const SEALED_BYTES: u64 = 16 << 20;
+const LARGER_BYTES: u64 = 128 << 20;
+const OPERATIONS: u32 = 300;
+/// As many as are not done when the device is pulled out.
+const RESET_OPERATIONS: u32 = 400;
+
+/// What one test is about.
+#[derive(Clone, Copy)]
+struct Case {
+    script: &'static str,
+    device: &'static str,
+    /// Whether everything is sealed.
+    sealed: bool,
+    /// How the device is lost meanwhile.
+    resets: &'static str,
+}
+
+const KERNEL_CLIENT: &str = include_str!("../src/rdma/kernel-client.sh");
+const OWN_CLIENT: &str = include_str!("../src/rdma/own-client.sh");
+
+/// Where RoCE's network goes down and comes back the kernel's own two ends wait for each other for
+/// ever (Linux 7.3): there the device itself is pulled out only.
+const CASES: &[(&str, Case)] = &[
+    ("kernel_client_siw", case(KERNEL_CLIENT, "siw", false, "")),
+    (
+        "kernel_client_siw_sealed",
+        case(KERNEL_CLIENT, "siw", true, ""),
+    ),
+    (
+        "kernel_client_siw_reset",
+        case(KERNEL_CLIENT, "siw", false, "replug link"),
+    ),
+    ("kernel_client_rxe", case(KERNEL_CLIENT, "rxe", false, "")),
+    (
+        "kernel_client_rxe_sealed",
+        case(KERNEL_CLIENT, "rxe", true, ""),
+    ),
+    (
+        "kernel_client_rxe_reset",
+        case(KERNEL_CLIENT, "rxe", false, "replug"),
+    ),
+    ("own_client_siw", case(OWN_CLIENT, "siw", false, "")),
+    ("own_client_siw_sealed", case(OWN_CLIENT, "siw", true, "")),
+    (
+        "own_client_siw_reset",
+        case(OWN_CLIENT, "siw", false, "replug link"),
+    ),
+    ("own_client_rxe", case(OWN_CLIENT, "rxe", false, "")),
+    ("own_client_rxe_sealed", case(OWN_CLIENT, "rxe", true, "")),
+    (
+        "own_client_rxe_reset",
+        case(OWN_CLIENT, "rxe", false, "replug"),
+    ),
+];
+
+const fn case(
+    script: &'static str,
+    device: &'static str,
+    sealed: bool,
+    resets: &'static str,
+) -> Case {
+    Case {
+        script,
+        device,
+        sealed,
+        resets,
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if let Some((EXERCISE, rest)) = arguments
+        .split_first()
+        .map(|(one, rest)| (one.as_str(), rest))
+    {
+        return match exercise(rest) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("exercise: {error:#}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let tests: Vec<_> = CASES
+        .iter()
+        .map(|(name, case)| Test::new(name, || case.run()))
+        .collect();
+    harness::run(&tests)
+}
+
+impl Case {
+    fn run(&self) -> Result<()> {
+        let lab = Lab::find_with_rdma()?;
+        let scratch = Scratch::new("rdma")?;
+        let tree = scratch.path().join("tree");
+        self.prepare(&scratch, &tree)?;
+        let script = self.script(scratch.path());
+        let report = Guest::with_rdma(&lab).run(&script)?;
+        ensure!(report.code == Some(0), "{}", report.console);
+        let rates = report
+            .console
+            .lines()
+            .filter_map(|line| line.strip_prefix("rate: "));
+        rates.for_each(|rate| println!("    {rate}"));
+        assert_same_tree(&tree, &scratch.path().join("from-guest/tree"))
+    }
+
+    /// Puts the files and the programs where the guest sees them.
+    fn prepare(&self, scratch: &Scratch, tree: &Path) -> Result<()> {
+        let folder = scratch.path();
+        make_tree(tree, 6)?;
+        give_tree_to(tree, ALICE.id)?;
+        let large = if self.sealed {
+            SEALED_BYTES
+        } else {
+            LARGE_BYTES
+        };
+        write_random(&folder.join("large"), large, 7)?;
+        if !self.resets.is_empty() {
+            write_random(&folder.join("larger"), LARGER_BYTES, 8)?;
+        }
+        fs::create_dir(folder.join("from-guest"))?;
+        fs::copy(subject::program()?, folder.join("smbeam"))?;
+        fs::copy(env!("CARGO_BIN_EXE_random_io"), folder.join("random_io"))?;
+        fs::copy(env::current_exe()?, folder.join("rdma_peers"))?;
+        Ok(())
+    }
+
+    fn script(&self, folder: &Path) -> String {
+        let variable = |name, otherwise: &str| env::var(name).unwrap_or_else(|_| otherwise.into());
+        let is_kernel = self.script == KERNEL_CLIENT;
+        let options = match (is_kernel, self.sealed) {
+            // Sealed messages of the sizes that it chooses by itself are larger than it can send.
+            (true, true) => "seal,rsize=131072,wsize=131072",
+            (true, false) => "sec=ntlmssp",
+            (false, true) => "--seal",
+            (false, false) => "",
+        };
+        let variables = [
+            ("DEVICE", self.device),
+            ("SERVER", &variable("SMBEAM_SUBJECT", "smbeam")),
+            ("TRANSPORT", &variable("SMBEAM_TRANSPORT", "smbdirect")),
+            ("OPTIONS", options),
+            ("PROTECTION", if self.sealed { "seal" } else { "" }),
+            ("RESETS", self.resets),
+            ("FOLDER", &folder.display().to_string()),
+            ("NAME", ALICE.name),
+            ("PASSWORD", ALICE.password),
+            ("OPERATIONS", &OPERATIONS.to_string()),
+            ("RESET_OPERATIONS", &RESET_OPERATIONS.to_string()),
+        ];
+        rdma::script(self.script, &variables)
+    }
+}
+
+/// What this program does in the guest: exercise a file of a share through the client's library.
+fn exercise(arguments: &[String]) -> Result<()> {
+    let [transport, protection, host, operations, sizes] = arguments else {
+        bail!("usage: {EXERCISE} TRANSPORT PROTECTION HOST OPERATIONS SIZES");
+    };
+    let options = Options {
+        protection: match protection.as_str() {
+            "seal" => Protection::Seal,
+            _ => Protection::AsAsked,
+        },
+        ..over(transport)?
+    };
+    let credentials = Credentials::new(None, ALICE.name, ALICE.password);
+    let client = Client::new(options)?;
+    let session = client.connect(host, None, &credentials);
+    let share = session.wait()?.share("data").wait()?;
+    let sizes = match sizes.as_str() {
+        "large" => Sizes::LARGE,
+        _ => Sizes::SMALL,
+    };
+    let open = |options: OpenOptions| {
+        let options = options.read(true).write(true);
+        let opened = share.open("random", &options).wait();
+        opened.context("cannot open the file")
+    };
+    let file = open(OpenOptions::new().create(true).truncate(true))?;
+    let open = || open(OpenOptions::new());
+    let operations = operations.parse()?;
+    Exerciser::new(Remote { file, open }, sizes, 1).run(operations)?;
+    share.remove_file("random").wait()?;
+    println!("{EXERCISE}: {operations} operations over {transport}: no difference");
+    Ok(())
+}
+
+/// A client that goes that way.
+fn over(transport: &str) -> Result<Options> {
+    ensure!(transport == "tcp", "no {transport} yet");
+    Ok(Options::default())
+}
+
+/// A file of a share.
+struct Remote<F> {
+    file: File,
+    open: F,
+}
+
+impl<F: Fn() -> Result<File>> Storage for Remote<F> {
+    fn write(&mut self, bytes: &[u8], offset: u64) -> Result<()> {
+        Ok(self.file.write_all_at_blocking(bytes, offset)?)
+    }
+
+    fn read(&mut self, length: usize, offset: u64) -> Result<Vec<u8>> {
+        let mut found = vec![0; length];
+        let mut count = 0;
+        while count < length {
+            let wanted = vec![0; length - count];
+            let (read, piece) = self.file.read_at(wanted, offset + count as u64).wait();
+            match read? {
+                0 => break,
+                more => {
+                    found[count..count + more].copy_from_slice(&piece[..more]);
+                    count += more;
+                }
+            }
+        }
+        found.truncate(count);
+        Ok(found)
+    }
+
+    fn set_len(&mut self, length: u64) -> Result<()> {
+        Ok(self.file.set_len(length).wait()?)
+    }
+
+    fn length(&mut self) -> Result<u64> {
+        Ok(self.file.len().wait()?)
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        Ok(self.file.sync().wait()?)
+    }
+
+    fn reopen(&mut self) -> Result<()> {
+        self.file = (self.open)()?;
+        Ok(())
+    }
+}
