@@ -75,6 +75,8 @@ impl std::error::Error for FrameError {}
 pub enum Framing {
     /// Direct TCP, and every transport whose stream looks like it.
     Tcp,
+    /// SMB Direct: that of direct TCP, which stays in this process, with a key to invalidate.
+    SmbDirect,
     /// The NetBIOS session service.
     Nbt {
         /// Whether the session was asked for and granted.
@@ -86,7 +88,8 @@ impl Framing {
     /// For a stream that was just accepted.
     pub fn new(transport: Transport) -> Self {
         match transport {
-            Transport::Tcp | Transport::Quic | Transport::SmbDirect => Self::Tcp,
+            Transport::Tcp | Transport::Quic => Self::Tcp,
+            Transport::SmbDirect => Self::SmbDirect,
             Transport::Nbt => Self::Nbt {
                 is_established: false,
             },
@@ -97,7 +100,8 @@ impl Framing {
     /// it before the first message.
     pub fn established(transport: Transport) -> Self {
         match transport {
-            Transport::Tcp | Transport::Quic | Transport::SmbDirect => Self::Tcp,
+            Transport::Tcp | Transport::Quic => Self::Tcp,
+            Transport::SmbDirect => Self::SmbDirect,
             Transport::Nbt => Self::Nbt {
                 is_established: true,
             },
@@ -110,7 +114,7 @@ impl Framing {
             return Ok(Next::Needs(PREFIX_LEN));
         };
         match self {
-            Self::Tcp => tcp::next(*prefix, limit),
+            Self::Tcp | Self::SmbDirect => tcp::next(*prefix, limit),
             Self::Nbt { is_established } => nbt::next(*prefix, bytes, limit, is_established),
         }
     }
@@ -118,7 +122,7 @@ impl Framing {
     /// The prefix of a message of `len` bytes; `None` if the transport cannot carry it.
     pub fn prefix(&self, len: usize) -> Option<[u8; PREFIX_LEN]> {
         match self {
-            Self::Tcp => tcp::prefix(len),
+            Self::Tcp | Self::SmbDirect => tcp::prefix(len),
             Self::Nbt { .. } => nbt::prefix(len),
         }
     }

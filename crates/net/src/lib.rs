@@ -1,4 +1,4 @@
-//! How messages move: the framings of direct TCP and of the NetBIOS session service.
+//! How messages move: the framings of direct TCP and of the NetBIOS session service, SMB Direct.
 //!
 //! A transport is three things: an [`Endpoint`] that a configuration names (`tcp:445`, `nbt:139`),
 //! a [`Stream`] that moves bytes, and a [`Framing`] that turns them into frames and back. The
@@ -11,6 +11,7 @@ mod framing;
 mod nbt;
 mod outbox;
 pub mod quic;
+pub mod smbdirect;
 mod stream;
 mod tcp;
 mod tcp_options;

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use ring::{Buffer, Chunk, Part, Region};
 
-use crate::quic;
+use crate::{quic, smbdirect};
 
 /// A connection that is ready for frames. Clones refer to the same connection, so that one task
 /// can receive while another sends.
@@ -21,6 +21,8 @@ pub enum Stream {
     /// The one stream of a QUIC connection.
     #[expect(private_interfaces, reason = "it is made by this crate only")]
     Quic(quic::Stream),
+    /// A queue pair of SMB Direct.
+    SmbDirect(smbdirect::Stream),
 }
 
 impl From<ring::Stream> for Stream {
@@ -29,7 +31,22 @@ impl From<ring::Stream> for Stream {
     }
 }
 
+impl From<smbdirect::Stream> for Stream {
+    fn from(stream: smbdirect::Stream) -> Self {
+        Self::SmbDirect(stream)
+    }
+}
+
 impl Stream {
+    /// The memory of the peer, where the transport is SMB Direct.
+    #[must_use]
+    pub fn remote(&self) -> Option<smbdirect::Remote> {
+        match self {
+            Self::SmbDirect(stream) => Some(stream.remote()),
+            Self::Socket(_) | Self::Quic(_) => None,
+        }
+    }
+
     /// The next bytes; an empty chunk means end of stream. Dropping the future loses nothing.
     /// One task at a time receives.
     ///
@@ -39,6 +56,7 @@ impl Stream {
         match self {
             Self::Socket(stream) => stream.recv().await,
             Self::Quic(stream) => stream.recv().await,
+            Self::SmbDirect(stream) => stream.recv().await,
         }
     }
 
@@ -48,6 +66,7 @@ impl Stream {
         match self {
             Self::Socket(stream) => stream.recv_into(buffer, range).await,
             Self::Quic(stream) => stream.recv_into(buffer, range).await,
+            Self::SmbDirect(stream) => stream.recv_into(buffer, range).await,
         }
     }
 
@@ -60,6 +79,7 @@ impl Stream {
         match self {
             Self::Socket(stream) => stream.recv_into_region(region, range).await,
             Self::Quic(stream) => stream.recv_into_region(region, range).await,
+            Self::SmbDirect(stream) => stream.recv_into_region(region, range).await,
         }
     }
 
@@ -69,6 +89,7 @@ impl Stream {
         match self {
             Self::Socket(stream) => stream.send(parts).await,
             Self::Quic(stream) => stream.send(parts).await,
+            Self::SmbDirect(stream) => stream.send(parts).await,
         }
     }
 
@@ -83,6 +104,10 @@ impl Stream {
                 stream.shutdown(how);
                 Ok(())
             }
+            Self::SmbDirect(stream) => {
+                stream.shutdown();
+                Ok(())
+            }
         }
     }
 
@@ -94,6 +119,7 @@ impl Stream {
         match self {
             Self::Socket(stream) => stream.peer_addr(),
             Self::Quic(stream) => Ok(stream.peer_addr()),
+            Self::SmbDirect(stream) => Ok(stream.peer_addr()),
         }
     }
 
@@ -105,6 +131,7 @@ impl Stream {
         match self {
             Self::Socket(stream) => stream.local_addr(),
             Self::Quic(stream) => stream.local_addr(),
+            Self::SmbDirect(stream) => Ok(stream.local_addr()),
         }
     }
 }

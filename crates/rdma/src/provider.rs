@@ -156,6 +156,7 @@ pub trait QueuePair: fmt::Debug {
     fn local_addr(&self) -> SocketAddr;
 
     /// Gives memory for one message of the peer. A message that finds none ends the connection.
+    /// The peer learns of it with the next [`flush`](Self::flush) at the latest.
     fn post_receive(&mut self, slot: Slot);
 
     /// Sends a message of all pieces, of [`Limits::pieces`] at most. With `invalidate`, a region
@@ -190,6 +191,11 @@ pub trait QueuePair: fmt::Debug {
 
     /// What to wait for before the next [`poll`](Self::poll); it may be that something is there.
     fn arm(&mut self) -> Wait;
+
+    /// Whether something waits for the descriptor to be writable. Asked without arming.
+    fn is_blocked(&self) -> bool {
+        false
+    }
 
     /// What [`arm`](Self::arm) speaks of. It stays the same.
     fn descriptor(&self) -> BorrowedFd<'_>;

@@ -317,6 +317,7 @@ impl EmulatedQueuePair {
                 return;
             }
             let slots = self.receives.make_contiguous();
+            let wanted = sys::batch(slots.len());
             let count = match sys::receive(self.socket.as_fd(), slots, &mut arrived) {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -328,7 +329,7 @@ impl EmulatedQueuePair {
             };
             self.handle(&arrived[..count]);
             taken += count;
-            if count < BATCH {
+            if count < wanted {
                 return;
             }
         }
@@ -669,11 +670,15 @@ impl QueuePair for EmulatedQueuePair {
     fn arm(&mut self) -> Wait {
         if self.has_more || !self.events.is_empty() {
             Wait::No
-        } else if self.is_blocked && !self.is_over() {
+        } else if self.is_blocked() {
             Wait::ReadableOrWritable
         } else {
             Wait::Readable
         }
+    }
+
+    fn is_blocked(&self) -> bool {
+        self.is_blocked && !self.is_over()
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {

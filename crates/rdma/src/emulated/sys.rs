@@ -183,8 +183,8 @@ pub(crate) struct Arrived {
     pub(crate) is_cut: bool,
 }
 
-/// Takes up to [`BATCH`] messages in: the bytes behind the header of each into the slot of the
-/// same number, where there is one.
+/// Takes up to [`batch`] messages in: the bytes behind the header of each into the slot of the
+/// same number. Without a slot it is one message, of which the header is taken.
 pub(crate) fn receive(
     fd: BorrowedFd<'_>,
     slots: &mut [Slot],
@@ -208,7 +208,7 @@ pub(crate) fn receive(
         message.msg_hdr.msg_iov = ranges[index].as_mut_ptr();
         message.msg_hdr.msg_iovlen = count;
     }
-    let (start, count) = (messages.as_mut_ptr(), BATCH as libc::c_uint);
+    let (start, count) = (messages.as_mut_ptr(), batch(slots.len()) as libc::c_uint);
     let flags = libc::MSG_DONTWAIT as _;
     // SAFETY: the array describes headers and slots that are exclusively borrowed for the call.
     let result = unsafe { libc::recvmmsg(fd.as_raw_fd(), start, count, flags, ptr::null_mut()) };
@@ -218,6 +218,12 @@ pub(crate) fn receive(
         arrived.is_cut = message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
     }
     Ok(count)
+}
+
+/// How many messages are taken in at once where so many slots are there: any of them may need
+/// one.
+pub(crate) fn batch(slots: usize) -> usize {
+    slots.clamp(1, BATCH)
 }
 
 /// Sends messages, each a header and the bytes of its pieces; returns how many were taken.

@@ -1,0 +1,621 @@
+//! Does what SMB Direct asks for on a queue pair, and tells it what happened.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use proto::effect::Instant as CoreInstant;
+use proto::smbd::{self, Config, Effect, Effects, MessageToken, Negotiated, SendId, Violation};
+use rdma::{Event, Exposed, Failure, Piece, QueuePair, Request, Sink, Slot, Slots, Wait, WorkId};
+use ring::{Either, Handle, Interest, Readiness, Signal, either};
+use tracing::{debug, warn};
+
+use crate::PREFIX_LEN;
+use crate::smbdirect::once::Once;
+use crate::smbdirect::send::{Batch, HEAD_BYTES, Message};
+use crate::smbdirect::settings::Settings;
+use crate::{Transport, tcp};
+
+/// Bytes that came in and nobody has taken, from which on no receives are posted. It is beyond
+/// what requests without data take that SMB has credits for: until here the peer can send, and so
+/// it can grant what our answers need to get out.
+const UNREAD_MAX: usize = 4 << 20;
+/// Bytes of what came in that are handed on at once.
+const CHUNK_BYTES: usize = 64 << 10;
+/// How long a connection that nobody uses waits for its end.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An operation under way, and what it works on.
+pub(crate) type Pending<T> = Once<(io::Result<()>, T)>;
+
+/// A connection, whoever uses it.
+pub(crate) struct Shared {
+    pub(crate) handle: Handle,
+    pub(crate) peer: SocketAddr,
+    pub(crate) local: SocketAddr,
+    pub(crate) state: RefCell<State>,
+    /// The task of the connection has to look.
+    poke: Signal,
+    /// Something was received, or nothing will be.
+    pub(crate) readable: Signal,
+    /// It is negotiated, or will not be.
+    settled: Signal,
+}
+
+/// What of a connection changes.
+pub(crate) struct State {
+    pub(crate) pair: Box<dyn QueuePair>,
+    pub(crate) core: smbd::Connection,
+    pub(crate) effects: Effects,
+    pub(crate) negotiated: Option<Negotiated>,
+    /// When the time of the core began.
+    epoch: Instant,
+    busy_poll: Duration,
+    peer: SocketAddr,
+    events: Vec<Event>,
+    /// Memory of the receives.
+    slots: Slots,
+    /// Memory of what stands in front of what is sent.
+    pub(crate) heads: Slots,
+    /// Receives that the core has asked for and that are not posted.
+    wanted: u32,
+    /// What came in, each with the prefixes of its frames.
+    pub(crate) unread: VecDeque<Vec<u8>>,
+    /// Bytes of the first that were taken.
+    pub(crate) unread_start: usize,
+    pub(crate) unread_bytes: usize,
+    pub(crate) messages: BTreeMap<MessageToken, Message>,
+    /// What was sent, and has memory in operations that were not reported.
+    stuck: Vec<Rc<Batch>>,
+    pub(crate) last_token: u64,
+    last_work: u64,
+    writes: BTreeMap<WorkId, Pending<Vec<Piece>>>,
+    reads: BTreeMap<WorkId, Pending<Sink>>,
+    pub(crate) exposed: BTreeMap<u32, Once<Exposed>>,
+    needs_flush: bool,
+    /// Why there is nothing to send and receive any more.
+    end: Option<End>,
+    /// The queue pair has nothing under way any more.
+    is_gone: bool,
+    /// What the task of the connection waits for.
+    interest: Interest,
+    deadline: Option<CoreInstant>,
+}
+
+/// How a connection ended.
+#[derive(Clone, Debug)]
+enum End {
+    /// As somebody wanted.
+    Closed,
+    /// Some other way.
+    Failed(io::ErrorKind, String),
+}
+
+impl State {
+    /// For a queue pair that connects.
+    pub(crate) fn new(
+        pair: Box<dyn QueuePair>,
+        config: &Config,
+        settings: &Settings,
+    ) -> io::Result<Self> {
+        let slots = slots(config)?;
+        let core = smbd::Connection::new(config.clone());
+        Self::with(pair, core, slots, config, settings)
+    }
+
+    /// For a peer that wants to connect. A receive waits for its first word before it is told.
+    pub(crate) fn accept(request: Box<dyn Request>, settings: &Settings) -> io::Result<Self> {
+        let config = settings.core(smbd::Role::Server);
+        let slots = slots(&config)?;
+        let mut core = smbd::Connection::new(config.clone());
+        let mut effects = Effects::new();
+        core.started(CoreInstant::default(), &mut effects);
+        let mut receives = Vec::new();
+        while let Some(effect) = effects.pop() {
+            let Effect::PostReceives(count) = effect else {
+                unreachable!("a server listens first");
+            };
+            receives.extend((0..count).filter_map(|_| slots.take()));
+            core.posted(CoreInstant::default(), count, &mut effects);
+        }
+        let pair = request.accept(&settings.attributes(&config), receives)?;
+        Self::with(pair, core, slots, &config, settings)
+    }
+
+    fn with(
+        pair: Box<dyn QueuePair>,
+        core: smbd::Connection,
+        slots: Slots,
+        config: &Config,
+        settings: &Settings,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            peer: pair.peer_addr(),
+            pair,
+            core,
+            effects: Effects::new(),
+            negotiated: None,
+            epoch: Instant::now(),
+            busy_poll: settings.busy_poll,
+            events: Vec::new(),
+            slots,
+            heads: Slots::new(usize::from(config.send_depth), HEAD_BYTES)?,
+            wanted: 0,
+            unread: VecDeque::new(),
+            unread_start: 0,
+            unread_bytes: 0,
+            messages: BTreeMap::new(),
+            stuck: Vec::new(),
+            last_token: 0,
+            last_work: 0,
+            writes: BTreeMap::new(),
+            reads: BTreeMap::new(),
+            exposed: BTreeMap::new(),
+            needs_flush: false,
+            end: None,
+            is_gone: false,
+            interest: Interest::Readable,
+            deadline: None,
+        })
+    }
+
+    pub(crate) fn now(&self) -> CoreInstant {
+        CoreInstant(self.epoch.elapsed())
+    }
+
+    /// Whether nothing can be sent and received any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Why nothing can be sent any more.
+    pub(crate) fn error(&self) -> io::Error {
+        match &self.end {
+            Some(End::Failed(kind, why)) => io::Error::new(*kind, why.clone()),
+            Some(End::Closed) | None => io::ErrorKind::NotConnected.into(),
+        }
+    }
+
+    /// What a receive says at the end: nothing more comes, or why.
+    pub(crate) fn end_of_stream(&self) -> Option<io::Result<()>> {
+        self.end.as_ref().map(|end| match end {
+            End::Closed => Ok(()),
+            End::Failed(..) => Err(self.error()),
+        })
+    }
+
+    /// Ends the connection with an error of ours.
+    pub(crate) fn fail(&mut self, kind: io::ErrorKind, why: &str) {
+        self.end.get_or_insert(End::Failed(kind, why.to_owned()));
+        self.core.closed();
+        self.pair.disconnect();
+    }
+
+    fn close(&mut self) {
+        self.end.get_or_insert(End::Closed);
+        self.core.closed();
+        self.pair.disconnect();
+    }
+
+    fn violated(&mut self, violation: &Violation) {
+        let transport = Transport::SmbDirect;
+        warn!(peer = %self.peer, %transport, reason = %violation, "disconnecting");
+        let kind = match violation {
+            Violation::Refused(_) | Violation::Version { .. } => io::ErrorKind::ConnectionRefused,
+            _ => io::ErrorKind::ConnectionAborted,
+        };
+        self.fail(kind, &violation.to_string());
+    }
+
+    /// Takes in what has happened, does what follows from it, and starts what was posted.
+    pub(crate) fn run(&mut self) {
+        loop {
+            let mut events = std::mem::take(&mut self.events);
+            self.pair.poll(&mut events);
+            let is_idle = events.is_empty();
+            events.drain(..).for_each(|event| self.handle(event));
+            self.events = events;
+            self.flush();
+            if is_idle || self.is_gone {
+                return;
+            }
+        }
+    }
+
+    /// Does what the core wants, and starts what was posted. What is done at once is taken in.
+    pub(crate) fn pump(&mut self) {
+        self.perform(&[]);
+        if self.needs_flush {
+            self.flush();
+            self.run();
+        }
+    }
+
+    fn flush(&mut self) {
+        if std::mem::take(&mut self.needs_flush) {
+            self.pair.flush();
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Connected => self.connected(),
+            Event::Received(slot, bytes) => self.received(slot, bytes),
+            Event::Unused(slot) => drop(slot),
+            Event::Sent(work, pieces, result) => {
+                drop(pieces);
+                if result.is_ok() {
+                    let now = self.now();
+                    self.core.sent(now, SendId(work.0 >> 1), &mut self.effects);
+                    self.perform(&[]);
+                }
+            }
+            Event::Written(work, pieces, result) => {
+                if let Some(once) = self.writes.remove(&work) {
+                    once.set((result.map_err(io::Error::from), pieces));
+                }
+            }
+            Event::Read(work, sink, result) => {
+                if let Some(once) = self.reads.remove(&work) {
+                    once.set((result.map_err(io::Error::from), sink));
+                }
+            }
+            Event::Revoked(key, memory) => {
+                if let Some(once) = self.exposed.remove(&key) {
+                    once.set(memory);
+                }
+            }
+            Event::Disconnected(failure) => self.disconnected(failure),
+        }
+    }
+
+    fn connected(&mut self) {
+        // A server has begun before it accepted.
+        if self.core.next_timeout().is_none() && !self.core.is_over() {
+            let now = self.now();
+            self.core.started(now, &mut self.effects);
+        }
+        self.perform(&[]);
+    }
+
+    fn received(&mut self, slot: Slot, bytes: usize) {
+        let now = self.now();
+        let message = &slot[..bytes];
+        self.core.received(now, message, &mut self.effects);
+        self.perform(message);
+        drop(slot);
+        self.post_receives();
+        self.perform(&[]);
+    }
+
+    fn disconnected(&mut self, failure: Failure) {
+        self.is_gone = true;
+        self.core.closed();
+        let end = match failure {
+            Failure::Disconnected | Failure::PeerDisconnected => End::Closed,
+            failure => {
+                let error = io::Error::from(failure);
+                debug!(peer = %self.peer, %error, "the queue pair failed");
+                End::Failed(error.kind(), error.to_string())
+            }
+        };
+        self.end.get_or_insert(end);
+        let messages = std::mem::take(&mut self.messages);
+        let mut batches: Vec<Rc<Batch>> = std::mem::take(&mut self.stuck);
+        for (_, message) in messages {
+            batches.push(message.batch());
+        }
+        for batch in batches {
+            batch.finish(Err(self.error()));
+        }
+    }
+
+    /// Does what the core wants. `message` is what it was given last.
+    pub(crate) fn perform(&mut self, message: &[u8]) {
+        while let Some(effect) = self.effects.pop() {
+            match effect {
+                Effect::PostReceives(count) => {
+                    self.wanted += count;
+                    self.post_receives();
+                }
+                Effect::Send(outgoing) => {
+                    let work = WorkId(outgoing.id.0 << 1);
+                    self.post_send(work, &outgoing);
+                    self.needs_flush = true;
+                }
+                Effect::Fragment {
+                    range,
+                    offset,
+                    total,
+                } => self.keep(&message[range], offset, total),
+                Effect::Message { .. } => {}
+                Effect::MessageSent(token) => self.message_sent(token),
+                Effect::Ready(negotiated) => self.negotiated = Some(negotiated),
+                Effect::Disconnect(violation) => self.violated(&violation),
+            }
+        }
+    }
+
+    /// Posts what the core has asked for, as long as what came in is taken.
+    pub(crate) fn post_receives(&mut self) {
+        let mut count = 0;
+        while self.wanted > count && self.unread_bytes < UNREAD_MAX && !self.is_over() {
+            let Some(slot) = self.slots.take() else {
+                break;
+            };
+            self.pair.post_receive(slot);
+            count += 1;
+        }
+        self.wanted -= count;
+        let now = self.now();
+        self.core.posted(now, count, &mut self.effects);
+    }
+
+    /// Keeps a piece of a message for whoever receives.
+    fn keep(&mut self, bytes: &[u8], offset: u32, total: u32) {
+        let is_first = offset == 0;
+        let prefix = is_first.then(|| tcp::prefix(total as usize));
+        let prefix = prefix.map(|prefix| prefix.expect("messages are as short as frames"));
+        let needed = bytes.len() + PREFIX_LEN;
+        let has_room = |last: &&mut Vec<u8>| last.len() + needed <= CHUNK_BYTES;
+        let chunk = match self.unread.back_mut().filter(has_room) {
+            Some(chunk) => chunk,
+            None => self.unread.push_back_mut(Vec::with_capacity(needed)),
+        };
+        let before = chunk.len();
+        chunk.extend_from_slice(prefix.as_ref().map_or(&[], |prefix| &prefix[..]));
+        chunk.extend_from_slice(bytes);
+        self.unread_bytes += chunk.len() - before;
+    }
+
+    fn message_sent(&mut self, token: MessageToken) {
+        let message = self.messages.remove(&token).expect("it is sent once");
+        let batch = message.batch();
+        if batch.message_sent() && !batch.try_finish() {
+            self.stuck.push(batch);
+        }
+    }
+
+    /// A number for an operation that is no SEND.
+    fn new_work(&mut self) -> WorkId {
+        self.last_work += 1;
+        WorkId(self.last_work << 1 | 1)
+    }
+
+    /// Posts an RDMA WRITE.
+    pub(crate) fn post_write(
+        &mut self,
+        pieces: Vec<Piece>,
+        remote: &[rdma::Remote],
+    ) -> Pending<Vec<Piece>> {
+        let (work, once) = (self.new_work(), Once::new());
+        self.writes.insert(work, once.clone());
+        self.pair.post_write(work, pieces, remote);
+        self.needs_flush = true;
+        once
+    }
+
+    /// Posts an RDMA READ.
+    pub(crate) fn post_read(
+        &mut self,
+        sink: Sink,
+        range: std::ops::Range<usize>,
+        remote: &[rdma::Remote],
+    ) -> Pending<Sink> {
+        let (work, once) = (self.new_work(), Once::new());
+        self.reads.insert(work, once.clone());
+        self.pair.post_read(work, sink, range, remote);
+        self.needs_flush = true;
+        once
+    }
+
+    /// Lets the peer reach memory of ours. It is good for what is sent from here on.
+    pub(crate) fn expose(
+        &mut self,
+        memory: Exposed,
+    ) -> Result<(rdma::Remote, Once<Exposed>), (io::Error, Exposed)> {
+        let remote = self.pair.expose(memory)?;
+        let once = Once::new();
+        self.exposed.insert(remote.key, once.clone());
+        Ok((remote, once))
+    }
+
+    /// Takes memory out of the peer's reach.
+    pub(crate) fn revoke(&mut self, key: u32) {
+        if self.exposed.contains_key(&key) {
+            self.pair.revoke(key);
+            self.needs_flush = true;
+        }
+    }
+}
+
+fn slots(config: &Config) -> io::Result<Slots> {
+    Slots::new(config.receives() as usize, config.max_receive_size as usize)
+}
+
+impl Shared {
+    /// Starts the task of a connection.
+    pub(crate) fn start(handle: &Handle, state: State) -> io::Result<Rc<Self>> {
+        let readiness = Readiness::new(handle, state.pair.descriptor())?;
+        let shared = Rc::new(Self {
+            handle: handle.clone(),
+            peer: state.pair.peer_addr(),
+            local: state.pair.local_addr(),
+            state: RefCell::new(state),
+            poke: Signal::default(),
+            readable: Signal::default(),
+            settled: Signal::default(),
+        });
+        handle.spawn(Rc::clone(&shared).drive(readiness));
+        Ok(shared)
+    }
+
+    /// Waits until messages can be sent.
+    pub(crate) async fn ready(&self) -> io::Result<()> {
+        self.settled.raised().await;
+        let state = self.state.borrow();
+        match &state.end {
+            None => Ok(()),
+            Some(End::Failed(..)) => Err(state.error()),
+            Some(End::Closed) => Err(io::ErrorKind::ConnectionReset.into()),
+        }
+    }
+
+    /// Ends the connection.
+    pub(crate) fn disconnect(&self) {
+        let mut state = self.state.borrow_mut();
+        state.close();
+        drop(state);
+        self.changed();
+        self.poke.raise();
+    }
+
+    /// Tells everybody what may concern them after the state was worked on.
+    pub(crate) fn changed(&self) {
+        let state = self.state.borrow();
+        if !state.unread.is_empty() || state.is_over() {
+            self.readable.raise();
+        }
+        if state.negotiated.is_some() || state.is_over() {
+            self.settled.raise();
+        }
+        let is_earlier = match (state.core.next_timeout(), state.deadline) {
+            (Some(next), Some(armed)) => next < armed,
+            (next, None) => next.is_some(),
+            (None, Some(_)) => false,
+        };
+        let is_blocked = state.pair.is_blocked() && state.interest == Interest::Readable;
+        if is_earlier || is_blocked || state.is_gone {
+            self.poke.raise();
+        }
+    }
+
+    /// Polls the queue pair and runs the timers until the connection is over.
+    async fn drive(self: Rc<Self>, readiness: Readiness) {
+        loop {
+            self.state.borrow_mut().run();
+            self.changed();
+            if self.state.borrow().is_gone {
+                return;
+            }
+            let Some(interest) = self.arm() else {
+                self.handle.yield_now().await;
+                continue;
+            };
+            if self.poll_busily().await {
+                continue;
+            }
+            let mut ready = pin!(readiness.ready(interest));
+            loop {
+                match self.wait(ready.as_mut()).await {
+                    Woken::Ready(Ok(())) => break,
+                    Woken::Ready(Err(error)) => {
+                        debug!(peer = %self.peer, %error, "the runtime has ended");
+                        return;
+                    }
+                    Woken::Poked if self.is_to_look() => break,
+                    Woken::Poked => {}
+                    Woken::TimedOut if self.time_out() => return,
+                    Woken::TimedOut => {}
+                }
+            }
+        }
+    }
+
+    fn arm(&self) -> Option<Interest> {
+        let mut state = self.state.borrow_mut();
+        let interest = match state.pair.arm() {
+            Wait::No => return None,
+            Wait::Readable => Interest::Readable,
+            Wait::ReadableOrWritable => Interest::ReadableOrWritable,
+        };
+        state.interest = interest;
+        Some(interest)
+    }
+
+    /// Polls for a while without waiting; whether something came.
+    async fn poll_busily(&self) -> bool {
+        let duration = self.state.borrow().busy_poll;
+        if duration.is_zero() {
+            return false;
+        }
+        let start = Instant::now();
+        while start.elapsed() < duration {
+            self.handle.yield_now().await;
+            let mut state = self.state.borrow_mut();
+            let mut events = std::mem::take(&mut state.events);
+            state.pair.poll(&mut events);
+            state.events = events;
+            if !state.events.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Waits for the queue pair, for somebody, or for the core's time.
+    async fn wait<F>(&self, ready: std::pin::Pin<&mut F>) -> Woken
+    where
+        F: Future<Output = io::Result<()>>,
+    {
+        self.poke.lower();
+        let duration = {
+            let mut state = self.state.borrow_mut();
+            let next = state.core.next_timeout();
+            state.deadline = next;
+            let now = state.now();
+            let left = next.map(|next| next.0.saturating_sub(now.0) + Duration::from_millis(1));
+            // Only what the queue pair still has under way is waited for.
+            let is_needed = !state.exposed.is_empty();
+            left.or((state.is_over() && !is_needed).then_some(CLOSE_TIMEOUT))
+        };
+        let poked = pin!(self.poke.raised());
+        match duration {
+            None => match either(ready, poked).await {
+                Either::First(result) => Woken::Ready(result),
+                Either::Second(()) => Woken::Poked,
+            },
+            Some(duration) => {
+                let sleep = pin!(self.handle.sleep(duration));
+                match either(ready, pin!(either(poked, sleep))).await {
+                    Either::First(result) => Woken::Ready(result),
+                    Either::Second(Either::First(())) => Woken::Poked,
+                    Either::Second(Either::Second(())) => Woken::TimedOut,
+                }
+            }
+        }
+    }
+
+    /// Whether there is something else to wait for.
+    fn is_to_look(&self) -> bool {
+        let state = self.state.borrow();
+        let is_blocked = state.pair.is_blocked() && state.interest == Interest::Readable;
+        is_blocked || state.is_over()
+    }
+
+    /// The core's time has come; whether nobody waits for anything any more.
+    fn time_out(&self) -> bool {
+        let mut state = self.state.borrow_mut();
+        if state.is_over() {
+            debug!(peer = %self.peer, "the queue pair does not end by itself");
+            return true;
+        }
+        let now = state.now();
+        let State { core, effects, .. } = &mut *state;
+        core.timeout(now, effects);
+        state.pump();
+        drop(state);
+        self.changed();
+        false
+    }
+}
+
+enum Woken {
+    Ready(io::Result<()>),
+    Poked,
+    TimedOut,
+}

@@ -1,0 +1,47 @@
+//! What is asked for of a queue pair, and of SMB Direct on it.
+
+use std::time::Duration;
+
+use proto::smbd::{Config, Role};
+use rdma::Attributes;
+
+/// Bytes of the longest message of a peer. SMB Direct puts no limit on it; what a frame of direct
+/// TCP can hold is what the loops over frames know.
+const MAX_MESSAGE: u32 = (1 << 24) - 1;
+/// Messages that may wait. What waits is bounded by its bytes before (`server::connection`).
+const QUEUE_DEPTH: usize = 1 << 20;
+/// Operations beside SENDs that may be under way before they wait in the provider.
+const ONE_SIDED: u32 = 256;
+
+/// How SMB Direct is spoken.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Completions that may be gathered before the processor is told, and for how long.
+    pub moderation: Option<(u16, Duration)>,
+    /// How long a queue pair is polled again and again before it is waited for. Zero waits at
+    /// once.
+    pub busy_poll: Duration,
+    /// How long the negotiation may take, where that is not for SMB Direct to say.
+    pub negotiate_timeout: Option<Duration>,
+}
+
+impl Settings {
+    pub(crate) fn core(&self, role: Role) -> Config {
+        let config = Config::new(role);
+        Config {
+            max_fragmented_size: MAX_MESSAGE,
+            queue_depth: QUEUE_DEPTH,
+            negotiate_timeout: self.negotiate_timeout.unwrap_or(config.negotiate_timeout),
+            ..config
+        }
+    }
+
+    pub(crate) fn attributes(&self, core: &Config) -> Attributes {
+        Attributes {
+            receives: core.receives(),
+            sends: u32::from(core.send_depth) + ONE_SIDED,
+            moderation: self.moderation,
+            ..Attributes::default()
+        }
+    }
+}
