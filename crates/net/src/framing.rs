@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::endpoint::Transport;
+use crate::smbdirect::{KEY_LEN, PREFIX_INVALIDATES};
 use crate::{nbt, tcp};
 
 /// Bytes in front of a frame, for every transport that is a stream.
@@ -128,10 +129,62 @@ impl Framing {
     }
 }
 
+impl Framing {
+    /// The prefix of a message of `len` bytes that is to take a region of the peer out of our
+    /// reach, as the transport knows such: SMB Direct does.
+    pub(crate) fn prefix_invalidating(&self, len: usize, key: Option<u32>) -> Option<Prefix> {
+        let mut prefix = Prefix {
+            bytes: [0; PREFIX_LEN + KEY_LEN],
+            len: PREFIX_LEN,
+        };
+        let (head, tail) = prefix.bytes.split_at_mut(PREFIX_LEN);
+        head.copy_from_slice(&self.prefix(len)?);
+        if let (Self::SmbDirect, Some(key)) = (self, key) {
+            head[0] |= PREFIX_INVALIDATES;
+            tail.copy_from_slice(&key.to_le_bytes());
+            prefix.len += KEY_LEN;
+        }
+        Some(prefix)
+    }
+}
+
+/// What stands in front of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Prefix {
+    bytes: [u8; PREFIX_LEN + KEY_LEN],
+    len: usize,
+}
+
+impl Prefix {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
 /// Refuses a message that is too long.
 pub(crate) fn message(len: usize, limit: usize) -> Result<Next, FrameError> {
     if len > limit {
         return Err(FrameError::TooLong { len, limit });
     }
     Ok(Next::Message { len })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_smb_direct_hears_of_keys() {
+        let prefix = |framing: Framing, key| {
+            let prefix = framing.prefix_invalidating(0x0A_0B0C, key);
+            prefix.expect("short enough").bytes().to_vec()
+        };
+        let plain = [0, 0x0A, 0x0B, 0x0C];
+        assert_eq!(prefix(Framing::Tcp, Some(7)), plain);
+        assert_eq!(prefix(Framing::SmbDirect, None), plain);
+        let with_key = [1, 0x0A, 0x0B, 0x0C, 0x44, 0x33, 0x22, 0x11];
+        assert_eq!(prefix(Framing::SmbDirect, Some(0x1122_3344)), with_key);
+        let too_long = Framing::SmbDirect.prefix_invalidating(1 << 24, Some(7));
+        assert_eq!(too_long, None);
+    }
 }

@@ -157,11 +157,11 @@ impl Outbox {
         let Outbound {
             messages,
             seal,
-            invalidate: _,
+            invalidate,
         } = outbound;
         let sealed_len = if seal.is_some() { TRANSFORM_LEN } else { 0 };
         let len: usize = messages.iter().map(message_len).sum();
-        let Some(prefix) = framing.prefix(len + sealed_len) else {
+        let Some(prefix) = framing.prefix_invalidating(len + sealed_len, invalidate) else {
             return false;
         };
         let mut body = Body::default();
@@ -170,9 +170,9 @@ impl Outbox {
         }
         assert_eq!(body.len, len, "a payload is as long as its driver said");
         let transform = seal.map(|seal| body.seal(&seal));
-        self.queued += prefix.len() + sealed_len + body.len;
+        self.queued += prefix.bytes().len() + sealed_len + body.len;
         let run = self.run();
-        run.extend_from_slice(&prefix);
+        run.extend_from_slice(prefix.bytes());
         run.extend_from_slice(transform.as_ref().map_or(&[], |transform| &transform[..]));
         for segment in body.segments {
             match segment {
