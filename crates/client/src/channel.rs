@@ -105,10 +105,11 @@ impl Channel {
             target.transport,
         ));
         let seed = auth::fresh_entropy();
+        let carrier = target.transport.carrier();
         let name = format!("cifs/{}", target.config.server_name);
         let login = Initiator::new((*target.credentials).clone(), &name, auth::Framing::Spnego);
         let state = State {
-            core: Connection::new(Arc::clone(&target.config), role, &seed),
+            core: Connection::new(Arc::clone(&target.config), role, carrier, &seed),
             effects: Effects::new(),
             framing,
             outbox: Outbox::default(),
@@ -272,6 +273,9 @@ impl Channel {
                 Effect::Authenticate(token) => self.authenticate(state, &token),
                 Effect::Ready(session) => self.ready(state, &session),
                 Effect::Answer(id, results) => answer(state, frame, id, results),
+                Effect::Expose { .. } | Effect::Withdraw { .. } => {
+                    unreachable!("no carrier here has RDMA")
+                }
                 Effect::Lost(id, request, fate) => {
                     state.calls.settle(id, Outcome::Lost(request, fate));
                 }

@@ -174,8 +174,6 @@ impl Inner {
             options.io_size.min(SMALL_FRAME_IO)
         };
         Config {
-            client_guid: self.guid,
-            server_name: host.trim_matches(['[', ']']).to_owned(),
             dialects: options.dialects.clone(),
             ciphers: options.ciphers.clone(),
             signing_algorithms: options.signing_algorithms.clone(),
@@ -186,6 +184,7 @@ impl Inner {
             request_timeout: options.request_timeout,
             login_timeout: options.login_timeout,
             echo_interval: options.echo_interval,
+            ..Config::new(self.guid, host.trim_matches(['[', ']']))
         }
     }
 }

@@ -78,7 +78,7 @@ impl Connection {
         while let Some(effect) = state.effects.pop() {
             match effect {
                 Effect::Send(outbound) => self.send_frame(state, outbound),
-                Effect::Read(plan) => self.read(state, plan),
+                Effect::Read(plan) => self.read(state, &plan),
                 Effect::Write(plan) => self.write(state, plan, frame),
                 Effect::File(op, operation) => self.file(state, op, operation),
                 Effect::Authenticate(op, leg) => self.authenticate(state, op, leg),
@@ -113,8 +113,8 @@ impl Connection {
         self.wake_sender();
     }
 
-    fn read(self: &Rc<Self>, state: &mut State, plan: ReadPlan) {
-        let ReadPlan {
+    fn read(self: &Rc<Self>, state: &mut State, plan: &ReadPlan) {
+        let &ReadPlan {
             op,
             file,
             offset,
@@ -159,10 +159,10 @@ impl Connection {
     fn read_later(
         self: &Rc<Self>,
         file_system: Arc<dyn FileSystem>,
-        plan: ReadPlan,
+        plan: &ReadPlan,
         buffer: Option<Buffer>,
     ) {
-        let ReadPlan {
+        let &ReadPlan {
             op,
             file,
             offset,

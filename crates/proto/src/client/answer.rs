@@ -38,9 +38,10 @@ pub(super) fn was_done_before(request: &Request, step: &Step, status: Status) ->
     }
 }
 
-/// What came of a step.
+/// What came of a step, for whose data memory was named or not.
 pub(super) fn reply(
     step: &Step,
+    is_remote: bool,
     message: &Message<'_>,
     is_cancelled: bool,
 ) -> Result<Reply, Failure> {
@@ -54,7 +55,7 @@ pub(super) fn reply(
         Step::TreeConnect(_) => tree_connected(message),
         Step::Create(create) => created(create, bytes),
         Step::Close { query, .. } => closed(*query, bytes),
-        Step::Read { length, .. } => read(*length, message),
+        Step::Read { length, .. } => read(*length, is_remote, message),
         Step::Write { length, .. } => written(*length, bytes),
         Step::QueryDirectory { length, .. } => {
             let output = query_directory::Response::decode(bytes)?.output;
@@ -207,7 +208,7 @@ fn closed(query: bool, bytes: &[u8]) -> Result<Reply, Failure> {
     })))
 }
 
-fn read(length: u32, message: &Message<'_>) -> Result<Reply, Failure> {
+fn read(length: u32, is_remote: bool, message: &Message<'_>) -> Result<Reply, Failure> {
     if let Some(placed) = message.placed {
         // Its head was held against the request when it came.
         let length = u32::try_from(placed.len()).expect("no more was asked for");
@@ -216,6 +217,9 @@ fn read(length: u32, message: &Message<'_>) -> Result<Reply, Failure> {
     let (response, data) = read::Response::decode(message.bytes)?;
     if data.len() > length as usize {
         return Err(Failure::Excess("more data than were asked for"));
+    }
+    if is_remote && data.is_empty() {
+        return Ok(Reply::Read(ReadData::Remote(response.data_remaining)));
     }
     if !data.is_empty() && response.data_offset < read::DATA_OFFSET {
         return Err(Failure::Malformed(DecodeError::Invalid {

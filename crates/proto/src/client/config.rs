@@ -39,6 +39,13 @@ pub struct Config {
     /// Whether an account without a password, which never has keys, is good enough where the
     /// server makes a guest of us.
     pub allow_guest: bool,
+    /// Whether the transport may do what a seal does, where it is as good: QUIC whose server has
+    /// proven who it is. Everything is sealed all the same where the protection is
+    /// [`Protection::Seal`]. \[MS-SMB2\] 2.2.3.1.5
+    pub transport_security: bool,
+    /// Bytes of a READ or WRITE from which on its data go by RDMA, where that can be. Below it is
+    /// cheaper to put them into messages. cifs.ko has the same.
+    pub rdma_threshold: u32,
     /// Credits that are asked for until so many are held.
     pub credits: u16,
     /// Bytes of one READ, WRITE or listing at most, whatever the server allows.
@@ -69,6 +76,8 @@ impl Config {
             signing_algorithms: SIGNING_PREFERENCE.to_vec(),
             protection: Protection::AsAsked,
             allow_guest: false,
+            transport_security: false,
+            rdma_threshold: 4096,
             // 32 MiB on their way: enough for 10 Gbit/s over 25 ms. Samba and Windows grant no
             // more by default.
             credits: 512,

@@ -15,9 +15,11 @@ use super::credits::{self, Credits};
 use super::effect::{Effect, Effects, Failure, Fate, RequestId, Violation};
 use super::encode;
 use super::flight::{Flight, Pending, Queue, Waiting};
+use super::remote::Place;
 use super::request::{Request, Step};
 use super::session::{Negotiated, Session};
 use super::session_setup::Login;
+use crate::carrier::Carrier;
 use crate::effect::{Inbound, Instant, Now};
 use crate::entropy::Entropy;
 
@@ -47,6 +49,7 @@ pub(super) enum Phase {
 /// It has one owner, who gives it what came in and does what its effects say.
 pub struct Connection {
     pub(super) config: Arc<Config>,
+    pub(super) carrier: Carrier,
     /// The session to bind to.
     pub(super) binding: Option<Arc<Session>>,
     pub(super) entropy: Entropy,
@@ -67,6 +70,8 @@ pub struct Connection {
     pub(super) unvalidated: Vec<RequestId>,
     pub(super) credits: Credits,
     pub(super) queue: Queue,
+    /// Requests whose memory is being named.
+    pub(super) exposing: BTreeMap<RequestId, Waiting>,
     /// Credits that were free when an ECHO was sent to get more for the first that waits.
     pub(super) begged: Option<u32>,
     pub(super) flights: BTreeMap<RequestId, Flight>,
@@ -94,7 +99,7 @@ pub struct Connection {
 impl Connection {
     /// A connection whose transport is there and on which nothing was said. `seed` is secret and
     /// never used twice.
-    pub fn new(config: Arc<Config>, role: Role, seed: &[u8; 32]) -> Self {
+    pub fn new(config: Arc<Config>, role: Role, carrier: Carrier, seed: &[u8; 32]) -> Self {
         let binding = match role {
             Role::First => None,
             Role::Binding(session) => Some(session),
@@ -102,6 +107,7 @@ impl Connection {
         Self {
             credits: Credits::new(config.credits),
             config,
+            carrier,
             binding,
             entropy: Entropy::new(seed),
             phase: Phase::Fresh,
@@ -114,6 +120,7 @@ impl Connection {
             is_validated: false,
             unvalidated: Vec::new(),
             queue: Queue::default(),
+            exposing: BTreeMap::new(),
             begged: None,
             flights: BTreeMap::new(),
             pending: BTreeMap::new(),
@@ -153,10 +160,8 @@ impl Connection {
         let is = |what: fn(&Step) -> bool| request.steps.iter().filter(|step| what(step)).count();
         assert!(is(|step| matches!(step, Step::Read { .. })) <= 1);
         assert!(is(|step| matches!(step, Step::Write { .. })) <= 1);
-        assert!(
-            !self.flights.contains_key(&id),
-            "a request has its own number"
-        );
+        let is_known = self.flights.contains_key(&id) || self.exposing.contains_key(&id);
+        assert!(!is_known, "a request has its own number");
         if self.phase == Phase::Over {
             effects.push(Effect::Lost(id, request, Fate::Unsent));
             return;
@@ -212,12 +217,13 @@ impl Connection {
 
     /// Requests that wait to be sent.
     pub fn requests_queued(&self) -> usize {
-        self.queue.len() + self.put_off.len()
+        self.queue.len() + self.exposing.len() + self.put_off.len()
     }
 
     /// Bytes that these send and ask for.
     pub fn bytes_queued(&self) -> u64 {
-        self.queue.bytes()
+        let exposing = self.exposing.values().map(|waiting| waiting.bytes);
+        self.queue.bytes() + exposing.sum::<u64>()
     }
 
     /// The session, once the login is done.
@@ -242,6 +248,7 @@ impl Connection {
             charge: 0,
             bytes: 0,
             retries: 0,
+            place: Place::Unknown,
             request,
         };
         for step in &waiting.request.steps {
@@ -302,7 +309,11 @@ impl Connection {
         }
         let negotiated = &session.negotiated;
         let mut steps = request.steps.iter();
-        steps.try_for_each(|step| encode::check(step, negotiated))
+        steps.try_for_each(|step| encode::check(step, negotiated))?;
+        match self.transfer(request).is_some() || session.fits_inline(&self.carrier, request) {
+            true => Ok(()),
+            false => Err("longer than a message of the transport"),
+        }
     }
 
     /// Whether requests may cost more than one credit.
@@ -340,12 +351,17 @@ impl Connection {
             session.channel_lost();
         }
         while let Some((id, flight)) = self.flights.pop_first() {
+            Self::withdraw(id, flight.memory, effects);
             effects.push(Effect::Lost(id, flight.request, Fate::Sent));
         }
         while let Some((_, waiting)) = self.put_off.pop_first() {
             effects.push(Effect::Lost(waiting.id, waiting.request, Fate::Sent));
         }
+        for waiting in self.stop_exposing() {
+            effects.push(Effect::Lost(waiting.id, waiting.request, Fate::Unsent));
+        }
         while let Some(waiting) = self.queue.pop() {
+            Self::withdraw(waiting.id, waiting.place.into_memory(), effects);
             effects.push(Effect::Lost(waiting.id, waiting.request, Fate::Unsent));
         }
         effects.push(Effect::Disconnect(violation));

@@ -57,6 +57,26 @@ pub enum Effect {
     Authenticate(Vec<u8>),
     /// The connection carries the session: requests may come.
     Ready(Arc<Session>),
+    /// Name the memory of a request's data, for the server to use it from now on, and tell
+    /// [`Connection::exposed`](super::Connection::exposed), at once or later. Only where the
+    /// [`Carrier`](crate::carrier::Carrier) has RDMA.
+    Expose {
+        /// Whose data.
+        request: RequestId,
+        /// Which way they go.
+        direction: Direction,
+        /// Bytes, from the start of the source or destination.
+        length: u32,
+    },
+    /// The server may use the memory of a request no more. Comes before [`Effect::Answer`] and
+    /// [`Effect::Lost`]; once for each time that memory was named. Unless the server took the key
+    /// back the driver does, before the memory serves anything else.
+    Withdraw {
+        /// Whose memory.
+        request: RequestId,
+        /// Whether the server has taken the key back.
+        is_revoked: bool,
+    },
     /// The answer to a request: one result for each of its steps, in order. Steps behind one that
     /// failed have failed, too, mostly with the same status.
     Answer(RequestId, Vec<Result<Reply, Failure>>),
@@ -81,6 +101,15 @@ pub enum Effect {
     /// End the connection: nothing more will be said. All that is unanswered was given back with
     /// [`Effect::Lost`] before; what is asked later comes back in the same way.
     Disconnect(Violation),
+}
+
+/// What the server does with memory that was named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// It writes there what it reads from a file.
+    Read,
+    /// It reads from there what it writes to a file.
+    Write,
 }
 
 /// What became of a request that got no answer.
@@ -182,6 +211,8 @@ pub enum Violation {
     TimedOut,
     /// The session is over: the server says USER_SESSION_DELETED or NETWORK_SESSION_EXPIRED.
     SessionGone(Status),
+    /// What the server says of memory that was named for it cannot be.
+    RemoteMemory(&'static str),
     /// More credits or bytes than a server can mean.
     LimitReached(&'static str),
 }
@@ -202,6 +233,7 @@ impl fmt::Display for Violation {
             Self::LoginUntrusted(what) => write!(f, "the login is not to be trusted: {what}"),
             Self::TimedOut => f.write_str("the server does not answer"),
             Self::SessionGone(status) => write!(f, "the session is over: {status:?}"),
+            Self::RemoteMemory(what) => write!(f, "misuse of memory: {what}"),
             Self::LimitReached(limit) => write!(f, "limit reached: {limit}"),
         }
     }

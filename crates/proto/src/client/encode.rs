@@ -24,6 +24,7 @@ use wire::{
     query_info, read, set_info, tree_connect, tree_disconnect, write,
 };
 
+use super::remote::{self, Memory};
 use super::request::{Create, FileRef, Step};
 use super::session::Negotiated;
 
@@ -131,14 +132,28 @@ pub(super) fn check(step: &Step, negotiated: &Negotiated) -> Result<(), &'static
     Ok(())
 }
 
-/// The message of a step.
-pub(super) fn body(step: &Step, server_name: &str, negotiated: &Negotiated) -> Body {
+/// Whether it is data that a step moves.
+pub(super) fn is_transfer(step: &Step) -> bool {
+    matches!(step, Step::Read { .. } | Step::Write { .. })
+}
+
+/// The message of a step. With memory, that is where its data go.
+pub(super) fn body(
+    step: &Step,
+    memory: Option<&Memory>,
+    server_name: &str,
+    negotiated: &Negotiated,
+) -> Body {
     let mut head = vec![0; HEADER_LEN];
+    let memory = memory.filter(|_| is_transfer(step));
     let payload = match step {
-        Step::Write { length, .. } if *length > 0 => Some(*length),
+        Step::Write { length, .. } if *length > 0 && memory.is_none() => Some(*length),
         _ => None,
     };
-    put(step, server_name, negotiated, &mut head);
+    match memory {
+        Some(memory) => put_remote(step, memory, negotiated.dialect, &mut head),
+        None => put(step, server_name, negotiated, &mut head),
+    }
     Body {
         command: command(step),
         head,
@@ -292,6 +307,52 @@ fn put_transfer(step: &Step, out: &mut Vec<u8>) {
                 out.push(0);
             }
         }
+        _ => unreachable!("only transfers come here"),
+    }
+}
+
+/// A transfer whose data go by RDMA. \[MS-SMB2\] 3.2.4.6, 3.2.4.7
+fn put_remote(step: &Step, memory: &Memory, dialect: Dialect, out: &mut Vec<u8>) {
+    let channel = remote::channel(dialect);
+    let info = memory.info();
+    match step {
+        Step::Read {
+            file,
+            offset,
+            length,
+            minimum,
+        } => read::Request {
+            padding: read::DATA_OFFSET,
+            flags: ReadFlags::NONE,
+            length: *length,
+            offset: *offset,
+            file_id: file.id(),
+            minimum_count: *minimum,
+            channel,
+            remaining_bytes: 0,
+            channel_info: &info,
+        }
+        .encode(out),
+        Step::Write {
+            file,
+            offset,
+            length,
+            through,
+        } => write::Request {
+            offset: *offset,
+            file_id: file.id(),
+            channel,
+            // Length says how many are in the message: none.
+            remaining_bytes: *length,
+            channel_info: &info,
+            flags: match through {
+                true => WriteFlags::WRITE_THROUGH,
+                false => WriteFlags::NONE,
+            },
+            data_offset: 0,
+            data: &[],
+        }
+        .encode(out),
         _ => unreachable!("only transfers come here"),
     }
 }

@@ -43,7 +43,12 @@ impl Connection {
         let Owner::Step(request, index) = pending.owner else {
             return None;
         };
-        let step = &self.flights.get(&request)?.request.steps[index];
+        let flight = self.flights.get(&request)?;
+        // Its destination is the server's to write to, by RDMA.
+        if flight.memory.is_some() {
+            return None;
+        }
+        let step = &flight.request.steps[index];
         let Step::Read { length, .. } = step else {
             return None;
         };

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use wire::{AsyncId, Command, MessageId, TreeId};
 
 use super::effect::{Failure, RequestId};
+use super::remote::{Memory, Place};
 use super::request::{Reply, Request};
 use crate::effect::Instant;
 
@@ -27,6 +28,8 @@ pub(super) struct Flight {
     pub(super) sequence: u16,
     /// How often the server put it off.
     pub(super) retries: u8,
+    /// Memory that it names.
+    pub(super) memory: Option<Memory>,
 }
 
 /// A message that was sent and has got no final answer.
@@ -80,6 +83,8 @@ pub(super) struct Waiting {
     pub(super) bytes: u64,
     /// How often the server put it off.
     pub(super) retries: u8,
+    /// Where its data go.
+    pub(super) place: Place,
 }
 
 /// How many requests may overtake the first one that waits. It costs many credits, and those
@@ -100,6 +105,12 @@ impl Queue {
     pub(super) fn push(&mut self, waiting: Waiting) {
         self.bytes += waiting.bytes;
         self.waiting.push_back(waiting);
+    }
+
+    /// Puts one back that was taken and cannot go.
+    pub(super) fn put_back(&mut self, waiting: Waiting) {
+        self.bytes += waiting.bytes;
+        self.waiting.push_front(waiting);
     }
 
     pub(super) fn len(&self) -> usize {

@@ -9,7 +9,8 @@
 //!
 //! The driver gives a connection what came in and takes out of [`Effects`] what is to be done, as
 //! on the server's side. Bulk data is never seen: the driver keeps the source of a WRITE and the
-//! destination of a READ under the [`RequestId`] of the request.
+//! destination of a READ under the [`RequestId`] of the request. Over SMB Direct the driver names
+//! its memory, and the server moves the data.
 //!
 //! The server may lie about anything. A message that cannot be ends the connection with a
 //! [`Violation`]; an answer to a request that says more than was asked for fails that request.
@@ -26,6 +27,7 @@ mod flight;
 mod negotiate;
 mod put_off;
 mod receive;
+mod remote;
 pub mod replay;
 pub mod request;
 mod send;
@@ -36,6 +38,6 @@ mod validate;
 
 pub use config::Config;
 pub use connection::{Connection, Role};
-pub use effect::{Effect, Effects, Expect, Failure, Fate, RequestId, Violation};
+pub use effect::{Direction, Effect, Effects, Expect, Failure, Fate, RequestId, Violation};
 pub use request::{Request, Step};
 pub use session::{Negotiated, Session};

@@ -10,7 +10,7 @@ use wire::header::HEADER_LEN;
 use wire::negotiate::{Request, Response};
 use wire::negotiate_context::{
     self as context, ContextType, Encryption, HashAlgorithm, NetName, PreauthIntegrity, RawContext,
-    Signing,
+    Signing, Transport, TransportFlags,
 };
 use wire::text::utf16;
 use wire::{Command, DecodeError, Status, Utf16};
@@ -23,7 +23,8 @@ use super::encode::Body;
 use super::flight::Owner;
 use super::receive::Message;
 use super::send::Envelope;
-use super::session::Negotiated;
+use super::session::{Negotiated, Session};
+use crate::carrier::Carrier;
 
 /// Bytes of one READ or WRITE at most, whatever configuration and server say: a request costs
 /// credits, and these are few.
@@ -33,7 +34,7 @@ impl Connection {
     /// Says what we offer.
     pub(super) fn send_negotiate(&mut self, effects: &mut Effects) -> Result<(), Violation> {
         let salt = self.entropy.bytes();
-        let data = contexts(&self.config, &salt);
+        let data = contexts(&self.config, &self.carrier, &salt);
         let contexts = data.iter().map(|(context_type, data)| RawContext {
             context_type: *context_type,
             data,
@@ -68,9 +69,9 @@ impl Connection {
             return Err(Violation::Refused(message.header.status));
         }
         let response = Response::decode(message.bytes).map_err(Violation::Malformed)?;
-        let negotiated = negotiated(&self.config, &response)?;
+        let negotiated = negotiated(&self.config, &self.carrier, &response)?;
         if let Some(session) = &self.binding {
-            check_same(&session.negotiated, &negotiated)?;
+            check_same(session, &negotiated)?;
         }
         self.preauth.update(message.bytes);
         self.server_security_mode = response.security_mode;
@@ -106,7 +107,7 @@ pub(super) fn capabilities(config: &Config) -> Capabilities {
 }
 
 /// What 3.1.1 adds. \[MS-SMB2\] 3.2.4.2.2.2
-fn contexts(config: &Config, salt: &[u8]) -> Vec<(ContextType, Vec<u8>)> {
+fn contexts(config: &Config, carrier: &Carrier, salt: &[u8]) -> Vec<(ContextType, Vec<u8>)> {
     let integrity = PreauthIntegrity {
         hash_algorithms: vec![HashAlgorithm::SHA_512],
         salt,
@@ -128,14 +129,28 @@ fn contexts(config: &Config, salt: &[u8]) -> Vec<(ContextType, Vec<u8>)> {
         let data = Signing { algorithms }.encode();
         contexts.push((ContextType::SIGNING_CAPABILITIES, data));
     }
+    if offers_transport_security(config, carrier) {
+        let flags = TransportFlags::ACCEPT_TRANSPORT_LEVEL_SECURITY;
+        let data = Transport { flags }.encode();
+        contexts.push((ContextType::TRANSPORT_CAPABILITIES, data));
+    }
     let name = utf16(&config.server_name);
     let data = NetName(Utf16(&name)).encode();
     contexts.push((ContextType::NETNAME_NEGOTIATE_CONTEXT_ID, data));
     contexts
 }
 
+/// Whether the transport may do what a seal does.
+fn offers_transport_security(config: &Config, carrier: &Carrier) -> bool {
+    carrier.secure && config.transport_security && config.protection != Protection::Seal
+}
+
 /// Checks what the server chose. \[MS-SMB2\] 3.2.5.2
-fn negotiated(config: &Config, response: &Response<'_>) -> Result<Negotiated, Violation> {
+fn negotiated(
+    config: &Config,
+    carrier: &Carrier,
+    response: &Response<'_>,
+) -> Result<Negotiated, Violation> {
     let dialect = response.dialect;
     if !config.dialects.contains(&dialect) {
         return Err(Violation::NegotiateTampered("a dialect not offered"));
@@ -152,15 +167,23 @@ fn negotiated(config: &Config, response: &Response<'_>) -> Result<Negotiated, Vi
         false => BYTES_PER_CREDIT,
     };
     let bounded = |field, size| at_least_a_credit(field, size).map(|size| size.min(limit));
+    let (sent, received) = (carrier.max_payload_out(), carrier.max_payload_in());
+    let by_rdma = carrier.max_transfer();
+    let max_read = bounded("MaxReadSize", response.max_read_size)?.min(received.max(by_rdma));
+    let max_write = bounded("MaxWriteSize", response.max_write_size)?.min(sent.max(by_rdma));
+    let max_transact = bounded("MaxTransactSize", response.max_transact_size)?;
     Ok(Negotiated {
         dialect,
         capabilities: response.capabilities,
         server_guid: response.server_guid,
         cipher,
         signing_algorithm,
-        max_read: bounded("MaxReadSize", response.max_read_size)?,
-        max_write: bounded("MaxWriteSize", response.max_write_size)?,
-        max_transact: bounded("MaxTransactSize", response.max_transact_size)?,
+        max_read,
+        max_write,
+        max_transact: max_transact.min(sent).min(received),
+        max_inline_read: max_read.min(received),
+        max_inline_write: max_write.min(sent),
+        transport_security: transport_security(config, carrier, response)?,
     })
 }
 
@@ -221,6 +244,33 @@ fn chosen(
     Ok((cipher, signing))
 }
 
+/// Whether the server has the transport do what a seal does: only if it was asked to.
+fn transport_security(
+    config: &Config,
+    carrier: &Carrier,
+    response: &Response<'_>,
+) -> Result<bool, Violation> {
+    let mut found = (response.contexts.iter())
+        .filter(|context| context.context_type == ContextType::TRANSPORT_CAPABILITIES);
+    let Some(context) = found
+        .next()
+        .filter(|_| response.dialect == Dialect::SMB_3_1_1)
+    else {
+        return Ok(false);
+    };
+    if found.next().is_some() {
+        return Err(Violation::NegotiateTampered("a context that comes twice"));
+    }
+    let flags = Transport::decode(context.data)
+        .map_err(Violation::Malformed)?
+        .flags;
+    let is_accepted = flags.contains(TransportFlags::ACCEPT_TRANSPORT_LEVEL_SECURITY);
+    if is_accepted && !offers_transport_security(config, carrier) {
+        return Err(Violation::NegotiateTampered("security not asked for"));
+    }
+    Ok(is_accepted)
+}
+
 /// The one thing that the one context of a type chooses.
 fn one<T: Copy>(
     contexts: &[RawContext<'_>],
@@ -241,7 +291,7 @@ fn one<T: Copy>(
 }
 
 /// A further channel speaks with the same server, and agrees on the same. \[MS-SMB2\] 3.2.5.2
-fn check_same(session: &Negotiated, channel: &Negotiated) -> Result<(), Violation> {
+fn check_same(session: &Session, channel: &Negotiated) -> Result<(), Violation> {
     let Negotiated {
         dialect,
         capabilities,
@@ -251,16 +301,24 @@ fn check_same(session: &Negotiated, channel: &Negotiated) -> Result<(), Violatio
         max_read,
         max_write,
         max_transact,
-    } = session;
+        max_inline_read,
+        max_inline_write,
+        transport_security,
+    } = &session.negotiated;
     let is_same = *dialect == channel.dialect
         && *capabilities == channel.capabilities
         && *server_guid == channel.server_guid
         && *cipher == channel.cipher
-        && *signing_algorithm == channel.signing_algorithm;
-    // What fits on one channel has to fit on each.
+        && *signing_algorithm == channel.signing_algorithm
+        // What the one leaves to its transport the other would say in the clear.
+        && *transport_security == channel.transport_security;
+    // What fits on one channel has to fit on each, also where nothing goes by RDMA.
+    let fits_inline = *max_inline_read <= channel.max_inline_read
+        && *max_inline_write <= channel.max_inline_write;
     let fits = *max_read <= channel.max_read
         && *max_write <= channel.max_write
-        && *max_transact <= channel.max_transact;
+        && *max_transact <= channel.max_transact
+        && (fits_inline || !session.is_protected(false));
     if is_same && fits {
         Ok(())
     } else {

@@ -16,6 +16,7 @@ use super::credits;
 use super::effect::{Effects, Failure, RequestId};
 use super::encode;
 use super::flight::{Flight, Waiting};
+use super::remote::Place;
 use crate::effect::{Instant, Now};
 
 /// How often a request is put off before the driver is told; five seconds in all.
@@ -55,6 +56,8 @@ impl Connection {
             charge,
             bytes: flight.bytes,
             retries: flight.retries + 1,
+            // Named anew: the answer took the key back.
+            place: Place::Unknown,
             request: flight.request,
         };
         self.put_off.insert((at, id), waiting);

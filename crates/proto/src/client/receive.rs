@@ -9,7 +9,9 @@ use wire::{Command, DecodeError, Flags, Header, MessageId, Status, transform};
 use super::breaks::learn;
 use super::connection::Connection;
 use super::effect::{Effect, Effects, RequestId, Violation};
+use super::encode;
 use super::flight::{Owner, Pending};
+use super::remote;
 use super::request::{ReadData, Reply, Step};
 
 /// A message as it came.
@@ -259,9 +261,13 @@ impl Connection {
         let flight = self.flights.get_mut(&id).expect("its step is pending");
         let step = &flight.request.steps[index];
         let request = &flight.request;
+        let is_remote = flight.memory.is_some() && encode::is_transfer(step);
+        if is_remote {
+            remote::check(step, message)?;
+        }
         let result = match super::answer::was_done_before(request, step, message.header.status) {
             Some(reply) => Ok(reply),
-            None => super::answer::reply(step, message, flight.is_cancelled),
+            None => super::answer::reply(step, is_remote, message, flight.is_cancelled),
         };
         let due = (result.as_ref().ok())
             .and_then(|reply| learn(&session, request, index, &flight.results, reply))
@@ -293,7 +299,8 @@ impl Connection {
         if flight.results.iter().any(Option::is_none) || self.unvalidated.contains(&id) {
             return;
         }
-        let flight = self.land(id).expect("it was there");
+        let mut flight = self.land(id).expect("it was there");
+        Self::withdraw(id, flight.memory.take(), effects);
         if let Some(at) = self.retry_at(&flight) {
             self.put_off(at, id, flight);
             return;

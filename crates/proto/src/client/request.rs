@@ -246,6 +246,8 @@ pub enum ReadData {
     Placed(u32),
     /// In the inbound frame of this very call, unsealed: the driver copies them.
     Inbound(Range<usize>),
+    /// In the memory that was named: so many bytes at its start.
+    Remote(u32),
     /// Here: the answers to a compound came in several frames, and the one with the data is gone.
     Held(Vec<u8>),
 }

@@ -47,8 +47,16 @@ impl Connection {
         self.send_owed(effects);
         loop {
             let credits = &self.credits;
-            match self.queue.take(|waiting| credits.allow(waiting.charge)) {
-                Some(waiting) => self.launch(now, waiting, effects),
+            // Those whose memory is being named will want theirs.
+            let exposing = self.exposing.values().map(|waiting| waiting.charge);
+            let reserved: u32 = exposing.sum();
+            let may_go = |waiting: &Waiting| credits.allow(waiting.charge.saturating_add(reserved));
+            match self.queue.take(may_go) {
+                Some(waiting) => {
+                    if let Some(waiting) = self.expose(waiting, effects) {
+                        self.launch(now, waiting, effects);
+                    }
+                }
                 None if self.is_stuck(effects) => continue,
                 None => return,
             }
@@ -61,6 +69,9 @@ impl Connection {
         let Some(first) = self.queue.first() else {
             return false;
         };
+        if !self.exposing.is_empty() {
+            return false;
+        }
         let (free, charge) = (self.credits.free(), first.charge);
         if self.credits.is_waiting() || free == 0 || self.credits.allow(charge) {
             return false;
@@ -71,7 +82,11 @@ impl Connection {
             return false;
         }
         self.begged = None;
-        let Waiting { id, request, .. } = self.queue.pop().expect("there is a first");
+        let waiting = self.queue.pop().expect("there is a first");
+        let Waiting {
+            id, request, place, ..
+        } = waiting;
+        Self::withdraw(id, place.into_memory(), effects);
         self.refuse(id, &request, "more credits than the server grants", effects);
         true
     }
@@ -84,7 +99,9 @@ impl Connection {
             charge: _,
             bytes,
             retries,
+            place,
         } = waiting;
+        let memory = place.into_memory();
         self.begged = None;
         let envelope = self.envelope_of(id, &request);
         let count = request.steps.len();
@@ -98,7 +115,8 @@ impl Connection {
                 cost: self.cost(step),
             };
             let session = self.session.as_ref().expect("the login is done");
-            let body = encode::body(step, &self.config.server_name, &session.negotiated);
+            let server_name = &self.config.server_name;
+            let body = encode::body(step, memory.as_ref(), server_name, &session.negotiated);
             let owner = Owner::Step(id, index);
             ids.push(self.credits.next());
             messages.push(self.member(body, owner, &envelope, &place));
@@ -118,6 +136,7 @@ impl Connection {
             is_cancelled: false,
             sequence: self.sequence(),
             retries,
+            memory,
         };
         self.flying += bytes;
         self.flights.insert(id, flight);
@@ -212,7 +231,7 @@ impl Connection {
             return false;
         }
         let session = self.session.as_ref().expect("the login is done");
-        let body = encode::body(step, &self.config.server_name, &session.negotiated);
+        let body = encode::body(step, None, &self.config.server_name, &session.negotiated);
         let message = self.message(body, owner, envelope);
         let seal = self.seal_if(envelope.is_sealed);
         self.push(vec![message], seal, effects);

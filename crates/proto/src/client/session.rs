@@ -10,6 +10,9 @@ use wire::{Guid, SessionId};
 
 use super::breaks::CachingTable;
 use super::credits;
+use super::encode;
+use super::request::Request;
+use crate::carrier::Carrier;
 use crate::seal::Seal;
 
 /// A session that is logged in. Only its counter and its table of oplocks change. It is used by
@@ -58,6 +61,12 @@ pub struct Negotiated {
     pub max_write: u32,
     /// The same of everything else.
     pub max_transact: u32,
+    /// Bytes of one READ whose data come in its answer, at most.
+    pub max_inline_read: u32,
+    /// The same of a WRITE whose data are in its request.
+    pub max_inline_write: u32,
+    /// Whether the transport does what a seal does, by what both sides said.
+    pub transport_security: bool,
 }
 
 /// The keys of a session's seals.
@@ -94,6 +103,36 @@ impl Session {
     /// connection that ends does it. \[MS-SMB2\] 3.2.7.1
     pub fn channel_lost(&self) {
         self.channel_sequence.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Bytes of one READ at most, in a share that asks for sealing or not: what is protected goes
+    /// in messages, which may hold less than goes by RDMA.
+    pub fn max_read(&self, seal: bool) -> u32 {
+        match self.is_protected(seal) {
+            true => self.negotiated.max_inline_read,
+            false => self.negotiated.max_read,
+        }
+    }
+
+    /// The same of a WRITE.
+    pub fn max_write(&self, seal: bool) -> u32 {
+        match self.is_protected(seal) {
+            true => self.negotiated.max_inline_write,
+            false => self.negotiated.max_write,
+        }
+    }
+
+    /// Whether data are sealed or must be signed: then never by RDMA. \[MS-SMB2\] 3.2.4.6
+    pub(super) fn is_protected(&self, seal: bool) -> bool {
+        self.encrypt || seal || self.signing_required
+    }
+
+    /// Whether messages of a transport have room for what a request sends and asks for.
+    pub(super) fn fits_inline(&self, carrier: &Carrier, request: &Request) -> bool {
+        request.steps.iter().all(|step| {
+            encode::sent(step) <= carrier.max_payload_out()
+                && encode::asked(step) <= carrier.max_payload_in()
+        })
     }
 
     /// Whether anything can be sealed.

@@ -80,7 +80,9 @@ impl Connection {
 
     /// Gives up on a request that takes too long. Its late answer is swallowed.
     fn give_up(&mut self, id: RequestId, effects: &mut Effects) {
-        let flight = self.land(id).expect("what has a deadline flies");
+        let mut flight = self.land(id).expect("what has a deadline flies");
+        // Should the server use it yet, the connection breaks: better than a caller that waits.
+        Self::withdraw(id, flight.memory.take(), effects);
         for (index, message) in flight.ids.iter().enumerate() {
             self.abandon(*message, &flight, index);
             self.send_cancel(*message, effects);
@@ -118,7 +120,9 @@ impl Connection {
     /// answered at once; for one that was the server is told, and its answer says what came of
     /// it. \[MS-SMB2\] 3.2.4.24
     pub fn cancel(&mut self, now: Now, id: RequestId, effects: &mut Effects) {
-        if let Some(waiting) = self.queue.remove(id) {
+        let exposing = self.exposing.remove(&id);
+        if let Some(waiting) = exposing.or_else(|| self.queue.remove(id)) {
+            Self::withdraw(id, waiting.place.into_memory(), effects);
             let results = waiting.request.steps.iter();
             let results = results.map(|_| Err::<Reply, _>(Failure::Cancelled));
             effects.push(Effect::Answer(id, results.collect()));

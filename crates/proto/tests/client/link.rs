@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use proto::carrier::Carrier;
 use proto::client::effect::Leg;
 use proto::client::request::{Create, FileRef, ReadData, Reply, Step};
 use proto::client::{
-    Config, Connection, Effect, Effects, Expect, Failure, Fate, Request, RequestId, Role, Session,
-    Violation,
+    Config, Connection, Direction, Effect, Effects, Expect, Failure, Fate, Request, RequestId,
+    Role, Session, Violation,
 };
 use proto::effect::{ConnectionId, Inbound, Now, Outbound};
 use wire::access::{
@@ -48,21 +49,34 @@ pub(crate) struct Link {
     pub(crate) destinations: BTreeMap<RequestId, Vec<u8>>,
     /// Answers that were placed without a copy.
     pub(crate) placed: usize,
+    /// Requests whose memory is to be named.
+    pub(crate) exposing: VecDeque<(RequestId, Direction, u32)>,
+    /// Whether there is any.
+    pub(crate) has_memory: bool,
+    /// Keys of memory, and which way it is used.
+    pub(crate) named: BTreeMap<RequestId, (u32, Direction)>,
+    /// Memory that the server can use no more, and whether its answer had taken the key back.
+    pub(crate) withdrawn: Vec<(RequestId, bool)>,
     next: u64,
 }
 
 impl Link {
     /// A client of a connection that is accepted, which has said its first word.
     pub(crate) fn new(rig: &mut Rig, config: Config, role: Role) -> Self {
-        let id = rig.accept();
-        Self::on(id, config, role, rig.now)
+        Self::over(rig, Carrier::TCP, config, role)
     }
 
-    pub(crate) fn on(id: ConnectionId, config: Config, role: Role, now: Now) -> Self {
+    /// The same over a transport of its own kind.
+    pub(crate) fn over(rig: &mut Rig, carrier: Carrier, config: Config, role: Role) -> Self {
+        let id = rig.accept_over(carrier);
+        Self::carried(id, carrier, config, role, rig.now)
+    }
+
+    fn carried(id: ConnectionId, carrier: Carrier, config: Config, role: Role, now: Now) -> Self {
         let seed = [id.0 as u8; 32];
         let mut link = Self {
             id,
-            client: Connection::new(Arc::new(config), role, &seed),
+            client: Connection::new(Arc::new(config), role, carrier, &seed),
             now,
             tokens: VecDeque::from(["user"]),
             session_key: Rig::SESSION_KEY.to_vec(),
@@ -75,6 +89,10 @@ impl Link {
             sources: BTreeMap::new(),
             destinations: BTreeMap::new(),
             placed: 0,
+            exposing: VecDeque::new(),
+            has_memory: true,
+            named: BTreeMap::new(),
+            withdrawn: Vec::new(),
             next: 1,
         };
         link.call(Connection::start);
@@ -114,7 +132,10 @@ impl Link {
 
     fn perform(&mut self, mut effects: Effects, frame: &[u8]) {
         while let Some(effect) = effects.pop() {
-            let is_late = matches!(effect, Effect::Lost(_, _, Fate::Unsent));
+            let is_late = matches!(
+                effect,
+                Effect::Lost(_, _, Fate::Unsent) | Effect::Withdraw { .. }
+            );
             assert!(
                 self.ended.is_none() || is_late,
                 "nothing is said after the end: {effect:?}"
@@ -138,6 +159,19 @@ impl Link {
                 Effect::Lost(id, request, fate) => self.lost.push((id, request, fate)),
                 Effect::OplockBreak { .. } | Effect::LeaseBreak { .. } => self.breaks.push(effect),
                 Effect::Disconnect(violation) => self.ended = Some(violation),
+                Effect::Expose {
+                    request,
+                    direction,
+                    length,
+                } => self.exposing.push_back((request, direction, length)),
+                Effect::Withdraw {
+                    request,
+                    is_revoked,
+                } => {
+                    let answered = self.answers.contains_key(&request);
+                    assert!(!answered, "memory is withdrawn before its answer");
+                    self.withdrawn.push((request, is_revoked));
+                }
             }
         }
     }
@@ -150,6 +184,8 @@ impl Link {
             let bytes = match data {
                 ReadData::Inbound(range) => frame[range.clone()].to_vec(),
                 ReadData::Held(bytes) => bytes.clone(),
+                // Fetched from where it was exposed, once the answers are there.
+                ReadData::Remote(_) => continue,
                 ReadData::Placed(len) => {
                     self.placed += 1;
                     self.destinations[&id][..*len as usize].to_vec()
@@ -197,12 +233,57 @@ impl Link {
     /// both are silent.
     pub(crate) fn run(&mut self, rig: &mut Rig) {
         loop {
-            if let Some(frame) = self.outbox.pop_front() {
+            self.withdraw(rig);
+            if let Some((id, direction, length)) = self.exposing.pop_front() {
+                self.expose(rig, id, direction, length);
+            } else if let Some(frame) = self.outbox.pop_front() {
                 rig.deliver(self.id, &frame);
             } else if let Some(frame) = rig.read(self.id) {
+                for key in std::mem::take(&mut rig.invalidated) {
+                    self.client.invalidated(key);
+                }
                 self.hear(frame);
             } else {
                 return;
+            }
+        }
+    }
+
+    /// Names all memory that is to be named.
+    pub(crate) fn expose_all(&mut self, rig: &mut Rig) {
+        while let Some((id, direction, length)) = self.exposing.pop_front() {
+            self.expose(rig, id, direction, length);
+        }
+    }
+
+    fn expose(&mut self, rig: &mut Rig, id: RequestId, direction: Direction, length: u32) {
+        let piece = self.has_memory.then(|| {
+            let empty = vec![0xEE; length as usize];
+            let bytes = match direction {
+                Direction::Read => &empty,
+                Direction::Write => &self.sources[&id],
+            };
+            let piece = rig.memory.expose(bytes);
+            assert_eq!(piece.length, length);
+            self.named.insert(id, (piece.token, direction));
+            vec![piece]
+        });
+        self.call(|client, now, effects| client.exposed(now, id, piece, effects));
+    }
+
+    /// Takes back what is withdrawn, and what a READ brought.
+    fn withdraw(&mut self, rig: &mut Rig) {
+        for (id, is_revoked) in &self.withdrawn {
+            let Some((key, direction)) = self.named.remove(id) else {
+                continue;
+            };
+            assert_eq!(rig.memory.of(key).is_none(), *is_revoked);
+            if !is_revoked {
+                rig.memory.revoke(key);
+            }
+            if direction == Direction::Read {
+                let bytes = rig.memory.left_in(key).to_vec();
+                self.destinations.insert(*id, bytes);
             }
         }
     }
@@ -306,8 +387,12 @@ impl Link {
         self.run(rig);
         let results = self.answers.remove(&id);
         let results = results.unwrap_or_else(|| panic!("no answer, {:?}", self.ended));
-        results[0].clone()?;
-        Ok(self.destinations.remove(&id).expect("the data"))
+        let reply = results[0].clone()?;
+        let mut data = self.destinations.remove(&id).expect("the data");
+        if let Reply::Read(ReadData::Remote(len)) = reply {
+            data.truncate(len as usize);
+        }
+        Ok(data)
     }
 }
 

@@ -17,9 +17,11 @@ mod link;
 
 mod channels_share_a_session;
 mod credits_and_time_are_kept;
+mod data_go_through_named_memory;
 mod files_are_written_and_read_in_every_dialect;
 mod login_is_believed_only_with_proof;
 mod lost_requests_are_sent_again_where_that_is_safe;
 mod oplocks_are_given_back_when_asked;
 mod server_that_lies_is_found_out;
+mod transport_is_trusted_if_both_say_so;
 mod what_is_protected_stays_protected;

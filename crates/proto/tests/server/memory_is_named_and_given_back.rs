@@ -127,6 +127,7 @@ fn the_first_key_is_taken_back_by_the_answer_whatever_it_says() {
     let message = read(&mut client, file, 10, how, &[first, second]);
     assert_eq!(remaining(&client.ask(&mut rig, message)), (0, 10));
     assert_eq!(rig.invalidated, [first.token]);
+    assert_eq!(rig.memory.left_in(first.token), b"01234");
     assert_eq!(rig.memory.of(second.token), Some(&b"56789"[..]));
 
     let source = rig.memory.expose(b"abc");

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::carrier::{Carrier, RdmaLimits};
 use proto::client::effect::Leg;
 use proto::client::request::{Create, FileRef, ReadData, Reply};
 use proto::client::{
@@ -19,6 +20,7 @@ use wire::compound::Members;
 use wire::fsctl::CtlCode;
 use wire::header::HEADER_LEN;
 use wire::query_info::InfoType;
+use wire::smbd::BufferDescriptorV1;
 use wire::{FileId, Flags, Guid, Header, TreeId};
 
 use super::server::Guest;
@@ -38,16 +40,25 @@ const SESSION_ID: std::ops::Range<usize> = 40..48;
 /// one has the server's core answer, and the script spoil its answers. A step is a byte, with what
 /// it needs behind it: a request, a CANCEL, time that passes, or a frame.
 pub(super) fn bytes(input: &[u8]) {
-    follow(input);
+    follow(input, Carrier::TCP);
+    follow(input, RDMA);
 }
 
-/// The same; how many answers were good.
-fn follow(input: &[u8]) -> usize {
+/// SMB Direct, with limits that a script comes near to.
+const RDMA: Carrier = Carrier::smb_direct(RdmaLimits {
+    max_read_write: 512 << 10,
+    max_descriptors: 4,
+    max_send: 128 << 10,
+    max_receive: 256 << 10,
+});
+
+/// The same over one transport; how many answers were good.
+fn follow(input: &[u8], carrier: Carrier) -> usize {
     let Some((flags, input)) = input.split_first() else {
         return 0;
     };
     let mut script = Script(input);
-    let mut customer = Customer::new();
+    let mut customer = Customer::new(carrier);
     if flags & 1 != 0 {
         customer.enter();
     }
@@ -114,14 +125,16 @@ struct Customer {
     is_over: bool,
     /// Answers that were good.
     good: usize,
+    /// Memory that the server may use: keys and bytes.
+    named: BTreeMap<RequestId, (u32, u32)>,
 }
 
 impl Customer {
-    fn new() -> Self {
+    fn new(carrier: Carrier) -> Self {
         let mut config = Config::new(Guid([1; 16]), "sim");
         config.allow_guest = true;
         config.credits = 40;
-        let client = Connection::new(Arc::new(config), Role::First, &[7; 32]);
+        let client = Connection::new(Arc::new(config), Role::First, carrier, &[7; 32]);
         let mut customer = Self {
             client,
             guest: Guest::new(true),
@@ -134,6 +147,7 @@ impl Customer {
             file: FileId::default(),
             is_over: false,
             good: 0,
+            named: BTreeMap::new(),
         };
         customer.call(Connection::start);
         customer
@@ -279,7 +293,10 @@ impl Customer {
 
     fn perform(&mut self, mut effects: Effects, frame_len: usize) {
         while let Some(effect) = effects.pop() {
-            let is_late = matches!(effect, Effect::Lost(_, _, Fate::Unsent));
+            let is_late = matches!(
+                effect,
+                Effect::Lost(_, _, Fate::Unsent) | Effect::Withdraw { .. }
+            );
             assert!(!self.is_over || is_late, "said after the end: {effect:?}");
             match effect {
                 Effect::Send(outbound) => self.sent.push_back(render(outbound)),
@@ -293,7 +310,18 @@ impl Customer {
                     };
                     self.call(|client, now, effects| client.authenticated(now, leg, effects));
                 }
+                Effect::Expose {
+                    request, length, ..
+                } => self.expose(request, length),
+                Effect::Withdraw { request, .. } => {
+                    let named = self.named.remove(&request);
+                    assert!(
+                        named.is_some(),
+                        "{request:?} was not named, or not any more"
+                    );
+                }
                 Effect::Answer(id, results) => {
+                    assert!(!self.named.contains_key(&id), "{id:?} is named still");
                     let request = self.asked.remove(&id).expect("asked, and not answered");
                     assert_eq!(request.steps.len(), results.len());
                     for (step, result) in request.steps.iter().zip(&results) {
@@ -301,6 +329,7 @@ impl Customer {
                     }
                 }
                 Effect::Lost(id, request, _) => {
+                    assert!(!self.named.contains_key(&id), "{id:?} is named still");
                     let asked = self.asked.remove(&id).expect("asked, and not answered");
                     assert_eq!(asked.steps.len(), request.steps.len());
                 }
@@ -308,6 +337,26 @@ impl Customer {
                 Effect::Ready(_) | Effect::OplockBreak { .. } | Effect::LeaseBreak { .. } => {}
             }
         }
+    }
+
+    /// Names memory, now and then in two pieces; and now and then there is none.
+    fn expose(&mut self, id: RequestId, length: u32) {
+        let token = id.0 as u32;
+        let piece = |offset, length| BufferDescriptorV1 {
+            offset,
+            token,
+            length,
+        };
+        let pieces = match id.0 % 4 {
+            0 => None,
+            1 if length > 1 => Some(vec![piece(0, 1), piece(1 << 20, length - 1)]),
+            _ => Some(vec![piece(0, length)]),
+        };
+        if pieces.is_some() {
+            let before = self.named.insert(id, (token, length));
+            assert_eq!(before, None, "memory is named once");
+        }
+        self.call(|client, now, effects| client.exposed(now, id, pieces, effects));
     }
 
     /// No answer says more than was asked for.
@@ -319,7 +368,7 @@ impl Customer {
         match (step, reply) {
             (Step::Read { length, .. }, Reply::Read(data)) => {
                 let bytes = match data {
-                    ReadData::Placed(len) => *len as usize,
+                    ReadData::Placed(len) | ReadData::Remote(len) => *len as usize,
                     ReadData::Held(bytes) => bytes.len(),
                     ReadData::Inbound(range) => {
                         assert!(range.end <= frame_len);
@@ -472,7 +521,7 @@ pub fn client_script(seed: u64, len: usize) -> Vec<u8> {
 /// An input of `client_bytes` that says what a client heard that asked for one thing of each
 /// kind, on a connection that is in a share already.
 pub fn client_frames(seed: u64) -> Vec<u8> {
-    let mut customer = Customer::new();
+    let mut customer = Customer::new(Carrier::TCP);
     customer.enter();
     let mut input = vec![3];
     for index in 0..16 {
@@ -507,7 +556,7 @@ mod tests {
     /// Seeds that get no further than the door would find nothing.
     #[test]
     fn a_guest_gets_in_and_is_served() {
-        let mut customer = Customer::new();
+        let mut customer = Customer::new(Carrier::TCP);
         customer.enter();
         assert_eq!(customer.good, 2);
         assert!(!customer.is_over);
@@ -530,7 +579,7 @@ mod tests {
     fn recorded_answers_are_taken_and_spoiled_ones_do_no_harm() {
         for seed in 0..2 {
             let input = client_frames(seed);
-            let good = follow(&input);
+            let good = follow(&input, Carrier::TCP);
             assert!(good > 9, "two to get in, and half of sixteen: {good}");
             for index in 1..input.len() {
                 let mut spoiled = input.clone();

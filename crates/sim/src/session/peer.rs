@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::{Framing, Initiator, InitiatorStep};
+use proto::carrier::Carrier;
 use proto::client::config::Protection;
 use proto::client::effect::Leg;
 use proto::client::request::{ReadData, Reply};
@@ -180,7 +181,12 @@ impl Peer {
         };
         let credentials = login::credentials(0, true);
         let channel = Channel {
-            core: Connection::new(Arc::clone(&self.config), role, &self.choices.bytes()),
+            core: Connection::new(
+                Arc::clone(&self.config),
+                role,
+                Carrier::TCP,
+                &self.choices.bytes(),
+            ),
             effects: Effects::new(),
             login: Initiator::new(credentials, "cifs/sim", Framing::Spnego),
             has_spoken: false,
@@ -367,6 +373,9 @@ impl Peer {
                 }
                 Effect::Lost(id, request, fate) => lost.push((id, request, fate)),
                 Effect::OplockBreak { .. } | Effect::LeaseBreak { .. } => {}
+                Effect::Expose { .. } | Effect::Withdraw { .. } => {
+                    return Err("there is no RDMA".into());
+                }
                 Effect::Disconnect(violation) => {
                     ensure(ended.is_none(), || "disconnected twice".into())?;
                     ended = Some(violation);
@@ -597,6 +606,7 @@ fn answer(results: Vec<Result<Reply, Failure>>, frame: &[u8]) -> End {
         match result {
             Ok(Reply::Read(ReadData::Placed(len))) => bytes = frame[..*len as usize].to_vec(),
             Ok(Reply::Read(ReadData::Inbound(range))) => bytes = frame[range.clone()].to_vec(),
+            Ok(Reply::Read(ReadData::Remote(_))) => unreachable!("there is no RDMA"),
             Ok(Reply::Read(ReadData::Held(held))) => bytes.clone_from(held),
             _ => {}
         }

@@ -17,6 +17,8 @@ pub(crate) const RDMA: Carrier = Carrier::smb_direct(RdmaLimits {
 #[derive(Default)]
 pub(crate) struct Memory {
     exposed: BTreeMap<u32, Vec<u8>>,
+    /// What was exposed once, as the server left it.
+    revoked: BTreeMap<u32, Vec<u8>>,
     last: u32,
 }
 
@@ -37,7 +39,13 @@ impl Memory {
 
     /// Exposes them no more.
     pub(crate) fn revoke(&mut self, key: u32) {
-        self.exposed.remove(&key).expect("it was exposed");
+        let bytes = self.exposed.remove(&key).expect("it was exposed");
+        self.revoked.insert(key, bytes);
+    }
+
+    /// What the server left in memory that it can use no more.
+    pub(crate) fn left_in(&self, key: u32) -> &[u8] {
+        &self.revoked[&key]
     }
 
     /// What is exposed under a key.
