@@ -6,13 +6,15 @@ use std::sync::Arc;
 use auth::Realm;
 use proto::carrier::Carrier;
 use proto::effect::{
-    Authenticate, ConnectionId, Effect, Effects, Inbound, Instant, Notice, Now, OpId, Outbound,
-    Outcome, Violation, WriteData, WritePlan,
+    Authenticate, ConnectionId, Delivery, Effect, Effects, Inbound, Instant, Notice, Now, OpId,
+    Outbound, Outcome, Violation, WriteData, WritePlan,
 };
 use proto::server::{Connection, Server};
 use vfs::Effort;
 use wire::Status;
+use wire::smbd::BufferDescriptorV1;
 
+use crate::adapter::Adapter;
 use crate::check::{Check, ensure};
 use crate::choices::Choices;
 use crate::disk::{Disk, Work};
@@ -22,8 +24,8 @@ use crate::scenario::Faults;
 /// What the world is to do for a connection.
 #[derive(Debug)]
 pub(crate) enum Wish {
-    /// Send a frame.
-    Send(Vec<u8>),
+    /// Send a frame, which takes a key back or none.
+    Send(Vec<u8>, Option<u32>),
     /// Come back to an operation that takes its time.
     Later(OpId),
     /// Tell another connection.
@@ -38,6 +40,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) disk: &'a mut Disk,
     pub(crate) choices: &'a mut Choices,
     pub(crate) faults: &'a Faults,
+    pub(crate) adapter: &'a mut Adapter,
     pub(crate) wishes: &'a mut Vec<Wish>,
 }
 
@@ -48,6 +51,10 @@ enum Slow {
     /// Done, but nobody was told yet.
     Done(Outcome),
     Login(Authenticate),
+    /// Bytes on their way to the client's memory.
+    Place(Vec<BufferDescriptorV1>, Vec<u8>),
+    /// Bytes on their way from there.
+    Fetch(WritePlan, Vec<BufferDescriptorV1>),
 }
 
 /// The server's end of a connection.
@@ -67,12 +74,13 @@ impl Host {
     pub(crate) fn new(
         server: Arc<Server>,
         id: ConnectionId,
+        carrier: Carrier,
         realm: Arc<Realm>,
         now: Now,
         choices: &mut Choices,
     ) -> Self {
         Self {
-            connection: Connection::new(server, id, Carrier::TCP, choices.bytes(), now),
+            connection: Connection::new(server, id, carrier, choices.bytes(), now),
             effects: Effects::new(),
             slow: BTreeMap::new(),
             cancelled: BTreeSet::new(),
@@ -110,7 +118,36 @@ impl Host {
             Slow::Work(work) => {
                 let (faults, wall) = (around.faults, around.now.wall);
                 let outcome = around.disk.attempt(&work, Effort::Blocking, faults, wall);
-                outcome.expect("who may wait is not told to")
+                let outcome = outcome.expect("who may wait is not told to");
+                match self.place(op, &work, outcome, around)? {
+                    Some(outcome) => outcome,
+                    None => return Ok(()),
+                }
+            }
+            Slow::Place(to, bytes) => {
+                let len = u32::try_from(bytes.len()).expect("a read has a limit");
+                let is_lost = around.choices.per_mille(around.faults.remote);
+                match !is_lost && around.adapter.write(&to, &bytes)? {
+                    true => Outcome::Placed(len),
+                    false => lost(around),
+                }
+            }
+            Slow::Fetch(mut plan, from) => {
+                let is_lost = around.choices.per_mille(around.faults.remote);
+                let bytes = match is_lost {
+                    true => None,
+                    false => around.adapter.read(&from)?,
+                };
+                match bytes {
+                    Some(bytes) => {
+                        plan.data = WriteData::Owned(bytes);
+                        let (faults, wall) = (around.faults, around.now.wall);
+                        let work = write(plan, &[]);
+                        let outcome = around.disk.attempt(&work, Effort::Blocking, faults, wall);
+                        outcome.expect("who may wait is not told to")
+                    }
+                    None => lost(around),
+                }
             }
             Slow::Login(leg) => {
                 let step = self.logins.step(&leg, around.now, around.choices);
@@ -190,10 +227,7 @@ impl Host {
         match effect {
             Effect::Send(outbound) => self.send(outbound, around),
             Effect::Read(plan) => self.work(plan.op, Work::Read(plan), around),
-            Effect::Write(plan) => {
-                let op = plan.op;
-                self.work(op, write(plan, frame), around)
-            }
+            Effect::Write(plan) => self.write(plan, frame, around),
             Effect::File(op, operation) => self.work(op, Work::File(operation), around),
             Effect::Authenticate(op, leg) => {
                 self.ask(op)?;
@@ -223,6 +257,19 @@ impl Host {
         }
     }
 
+    /// Writes what is here, and fetches first what is not.
+    fn write(&mut self, plan: WritePlan, frame: &[u8], around: &mut Surroundings<'_>) -> Check {
+        let op = plan.op;
+        let WriteData::Remote(from) = &plan.data else {
+            return self.work(op, write(plan, frame), around);
+        };
+        let from = from.clone();
+        self.ask(op)?;
+        self.slow.insert(op, Slow::Fetch(plan, from));
+        around.wishes.push(Wish::Later(op));
+        Ok(())
+    }
+
     fn ask(&mut self, op: OpId) -> Check {
         ensure(self.asked.insert(op), || format!("{op:?} was asked twice"))
     }
@@ -236,7 +283,10 @@ impl Host {
             around.wishes.push(Wish::Later(op));
             return Ok(());
         };
-        if around.choices.per_mille(faults.slow_disk / 2) {
+        let Some(outcome) = self.place(op, &work, outcome, around)? else {
+            return Ok(());
+        };
+        if around.choices.per_mille(around.faults.slow_disk / 2) {
             self.slow.insert(op, Slow::Done(outcome));
             around.wishes.push(Wish::Later(op));
             return Ok(());
@@ -244,14 +294,41 @@ impl Host {
         self.complete(op, outcome, around)
     }
 
+    /// Where bytes were read for the client's memory, has them brought there; else it is done.
+    fn place(
+        &mut self,
+        op: OpId,
+        work: &Work,
+        outcome: Outcome,
+        around: &mut Surroundings<'_>,
+    ) -> Check<Option<Outcome>> {
+        let (Work::Read(plan), Outcome::Read(payload)) = (work, &outcome) else {
+            return Ok(Some(outcome));
+        };
+        let Delivery::Remote(to) = &plan.delivery else {
+            return Ok(Some(outcome));
+        };
+        let bytes = around.disk.take(payload.token)?;
+        self.slow.insert(op, Slow::Place(to.clone(), bytes));
+        around.wishes.push(Wish::Later(op));
+        Ok(None)
+    }
+
     fn send(&mut self, outbound: Outbound, around: &mut Surroundings<'_>) -> Check {
         ensure(!self.is_closed && !self.is_disconnected, || {
             "an answer to a connection that is over".into()
         })?;
+        let invalidate = outbound.invalidate;
         let frame = assemble(outbound, around.disk)?;
-        around.wishes.push(Wish::Send(frame));
+        around.wishes.push(Wish::Send(frame, invalidate));
         Ok(())
     }
+}
+
+/// An RDMA operation failed: the connection is broken.
+fn lost(around: &mut Surroundings<'_>) -> Outcome {
+    around.adapter.end();
+    Outcome::RemoteFailed
 }
 
 fn write(plan: WritePlan, frame: &[u8]) -> Work {
@@ -265,7 +342,7 @@ fn write(plan: WritePlan, frame: &[u8]) -> Work {
     let bytes = match data {
         WriteData::Inbound(range) => frame[range].to_vec(),
         WriteData::Owned(bytes) => bytes,
-        WriteData::Remote(_) => unreachable!("no carrier here has RDMA"),
+        WriteData::Remote(_) => unreachable!("it is fetched first"),
     };
     Work::Write {
         file,

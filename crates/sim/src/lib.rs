@@ -17,6 +17,7 @@
 //! that failed fails again.
 #![forbid(unsafe_code)]
 
+mod adapter;
 mod check;
 mod choices;
 mod client;

@@ -64,6 +64,8 @@ pub struct Faults {
     pub space: Option<u64>,
     /// A client does what it must not.
     pub mischief: u16,
+    /// An RDMA operation fails, and its connection with it.
+    pub remote: u16,
 }
 
 impl Faults {
@@ -125,6 +127,7 @@ impl Scenario {
                 short_read: 20,
                 space: None,
                 mischief: 10,
+                remote: 0,
             },
             ..Self::calm()
         }

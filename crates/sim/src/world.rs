@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::Realm;
+use proto::carrier::Carrier;
 use proto::effect::{
     ConnectionId, FileKey, Instant, LocalChange, LocalEvent, Notice, OpId, ShareId,
 };
@@ -17,6 +18,7 @@ use wire::change_notify::CompletionFilter;
 use wire::fscc::FileAction;
 
 use crate::Report;
+use crate::adapter::Adapter;
 use crate::check::contents::Contents;
 use crate::check::locks::Locks;
 use crate::check::opens::Opens;
@@ -61,6 +63,7 @@ struct Link {
     host: Host,
     up: Pipe,
     down: Pipe,
+    adapter: Adapter,
     /// The timer that is set.
     timer: Option<Instant>,
     is_up: bool,
@@ -122,7 +125,14 @@ impl World {
     /// The server's end of a connection of which the world knows nothing.
     pub(crate) fn host(&self, choices: &mut Choices) -> Host {
         let (server, realm) = (self.server.clone(), self.realm.clone());
-        Host::new(server, ConnectionId(0), realm, self.schedule.now(), choices)
+        Host::new(
+            server,
+            ConnectionId(0),
+            Carrier::TCP,
+            realm,
+            self.schedule.now(),
+            choices,
+        )
     }
 
     pub(crate) fn disk(&mut self) -> &mut Disk {
@@ -262,12 +272,14 @@ impl World {
         self.report.connections += 1;
         let (server, realm) = (self.server.clone(), self.realm.clone());
         let now = self.schedule.now();
-        let host = Host::new(server, ConnectionId(id), realm, now, &mut self.choices);
+        let (connection, carrier) = (ConnectionId(id), Carrier::TCP);
+        let host = Host::new(server, connection, carrier, realm, now, &mut self.choices);
         let link = Link {
             client,
             host,
             up: Pipe::default(),
             down: Pipe::default(),
+            adapter: Adapter::default(),
             timer: None,
             is_up: true,
         };
@@ -358,6 +370,7 @@ impl World {
             disk: &mut self.disk,
             choices: &mut self.choices,
             faults: &self.faults,
+            adapter: &mut link.adapter,
             wishes: &mut wishes,
         };
         call(&mut link.host, &mut around)?;
@@ -373,7 +386,7 @@ impl World {
         let now = self.schedule.now().instant;
         let link = self.links.get_mut(&id).expect("it has a wish");
         match wish {
-            Wish::Send(frame) => {
+            Wish::Send(frame, _) => {
                 let (faults, choices) = (&self.faults, &mut self.choices);
                 for at in link.down.send(&frame, now, faults, choices) {
                     self.schedule.at(at, Event::ToClient(id));

@@ -45,7 +45,10 @@ fn one_channel_and_nothing_goes_wrong() {
 
 #[test]
 fn four_channels_and_nothing_goes_wrong() {
-    run_all("four_channels_and_nothing_goes_wrong", |_| Sessions::calm());
+    let outcomes = run_all("four_channels_and_nothing_goes_wrong", |_| Sessions::calm());
+    // Memory is named on the connections that can do it. One seed alone may seal everything.
+    let named: u64 = outcomes.iter().map(|outcome| outcome.named).sum();
+    assert!(named > 0 || outcomes.len() == 1);
 }
 
 #[test]

@@ -132,12 +132,22 @@ pub(super) fn check(step: &Step, negotiated: &Negotiated) -> Result<(), &'static
     Ok(())
 }
 
+/// Whether an answer that is shorter than was asked for is as good.
+pub(super) fn may_be_shorter(step: &Step) -> bool {
+    matches!(
+        step,
+        Step::QueryDirectory { .. } | Step::ChangeNotify { .. }
+    )
+}
+
 /// Whether it is data that a step moves.
 pub(super) fn is_transfer(step: &Step) -> bool {
     matches!(step, Step::Read { .. } | Step::Write { .. })
 }
 
-/// The message of a step. With memory, that is where its data go.
+/// The message of a step. With memory, that is where its data go. `negotiated` is what this very
+/// channel agreed on: one that has less room is told of less where that only makes an answer
+/// shorter.
 pub(super) fn body(
     step: &Step,
     memory: Option<&Memory>,
@@ -174,7 +184,9 @@ fn put(step: &Step, server_name: &str, negotiated: &Negotiated, out: &mut Vec<u8
             flush::Request { reserved, file_id }.encode(out);
         }
         Step::Read { .. } | Step::Write { .. } => put_transfer(step, out),
-        Step::QueryDirectory { .. } | Step::ChangeNotify { .. } => put_directory(step, out),
+        Step::QueryDirectory { .. } | Step::ChangeNotify { .. } => {
+            put_directory(step, negotiated.max_transact, out);
+        }
         Step::QueryInfo { .. } | Step::SetInfo { .. } => put_info(step, out),
         Step::Lock {
             file,
@@ -357,7 +369,7 @@ fn put_remote(step: &Step, memory: &Memory, dialect: Dialect, out: &mut Vec<u8>)
     }
 }
 
-fn put_directory(step: &Step, out: &mut Vec<u8>) {
+fn put_directory(step: &Step, room: u32, out: &mut Vec<u8>) {
     match step {
         Step::QueryDirectory {
             file,
@@ -377,7 +389,7 @@ fn put_directory(step: &Step, out: &mut Vec<u8>) {
                 file_index: 0,
                 file_id: file.id(),
                 pattern: Utf16(&pattern),
-                output_buffer_length: *length,
+                output_buffer_length: (*length).min(room),
             };
             request.encode(out);
         }
@@ -393,7 +405,7 @@ fn put_directory(step: &Step, out: &mut Vec<u8>) {
             };
             let request = change_notify::Request {
                 flags,
-                output_buffer_length: *length,
+                output_buffer_length: (*length).min(room),
                 file_id: file.id(),
                 completion_filter: *filter,
             };

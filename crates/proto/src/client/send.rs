@@ -114,9 +114,9 @@ impl Connection {
                 is_last: index + 1 == count,
                 cost: self.cost(step),
             };
-            let session = self.session.as_ref().expect("the login is done");
+            let negotiated = self.negotiated.as_ref().expect("the login is done");
             let server_name = &self.config.server_name;
-            let body = encode::body(step, memory.as_ref(), server_name, &session.negotiated);
+            let body = encode::body(step, memory.as_ref(), server_name, negotiated);
             let owner = Owner::Step(id, index);
             ids.push(self.credits.next());
             messages.push(self.member(body, owner, &envelope, &place));
@@ -230,8 +230,8 @@ impl Connection {
         if self.credits.free() == 0 {
             return false;
         }
-        let session = self.session.as_ref().expect("the login is done");
-        let body = encode::body(step, None, &self.config.server_name, &session.negotiated);
+        let negotiated = self.negotiated.as_ref().expect("the login is done");
+        let body = encode::body(step, None, &self.config.server_name, negotiated);
         let message = self.message(body, owner, envelope);
         let seal = self.seal_if(envelope.is_sealed);
         self.push(vec![message], seal, effects);

@@ -8,6 +8,7 @@ use wire::header::HEADER_LEN;
 use wire::{Flags, Header};
 
 use super::decode::pieces;
+use crate::adapter::Adapter;
 use crate::check::Check;
 use crate::choices::Choices;
 use crate::host::{Host, Surroundings, Wish};
@@ -95,6 +96,7 @@ pub(super) struct Guest {
     world: World,
     host: Host,
     choices: Choices,
+    adapter: Adapter,
     next_message: u64,
     session: [u8; 8],
     /// The first header of each answer.
@@ -115,6 +117,7 @@ impl Guest {
             world,
             host,
             choices,
+            adapter: Adapter::default(),
             next_message: 0,
             session: [0; 8],
             heard: Vec::new(),
@@ -164,13 +167,14 @@ impl Guest {
             disk: self.world.disk(),
             choices: &mut self.choices,
             faults: &faults,
+            adapter: &mut self.adapter,
             wishes: &mut wishes,
         };
         call(&mut self.host, &mut around)?;
         while let Some(wish) = around.wishes.pop() {
             match wish {
                 Wish::Later(op) => self.host.ripe(op, &mut around)?,
-                Wish::Send(frame) => {
+                Wish::Send(frame, _) => {
                     self.session = session(&frame).unwrap_or(self.session);
                     self.heard.extend(Header::decode(&frame));
                     self.frames.push_back(frame);

@@ -53,6 +53,8 @@ pub struct Sessions {
     pub hold: Duration,
     /// Out of a thousand operations, with how many the server restarts.
     pub restart: u16,
+    /// Out of a thousand connections, how many are of SMB Direct.
+    pub rdma: u16,
 }
 
 /// What a run of sessions came to.
@@ -88,6 +90,8 @@ pub struct Outcome {
     pub names: usize,
     /// Locks and unlocks that were answered.
     pub locks: u64,
+    /// READs and WRITEs whose memory was named.
+    pub named: u64,
 }
 
 impl Sessions {
@@ -104,6 +108,7 @@ impl Sessions {
             held: 0,
             hold: Duration::ZERO,
             restart: 0,
+            rdma: 400,
         }
     }
 
@@ -120,6 +125,7 @@ impl Sessions {
                 short_read: 0,
                 space: None,
                 mischief: 0,
+                remote: 10,
             },
             held: 3,
             hold: Duration::from_secs(40),
@@ -138,9 +144,11 @@ impl Sessions {
             reset: on(storm.faults.reset),
             disk_error: on(storm.faults.disk_error),
             slow_disk: on(storm.faults.slow_disk),
+            remote: on(storm.faults.remote),
             ..storm.faults
         };
         let (held, restart) = (on(storm.held), on(storm.restart));
+        let rdma = choices.pick(&[0, 300, 700, 1000]);
         let mut dialects = storm.dialects.clone();
         if choices.per_mille(150) {
             dialects = vec![Dialect::SMB_2_0_2, Dialect::SMB_2_1];
@@ -155,6 +163,7 @@ impl Sessions {
             faults,
             held,
             restart,
+            rdma,
             ..storm
         }
     }

@@ -11,8 +11,8 @@ use proto::client::config::Protection;
 use proto::client::effect::Leg;
 use proto::client::request::{ReadData, Reply};
 use proto::client::{
-    Config, Connection, Effect, Effects, Expect, Failure, Fate, Request, RequestId, Role, Session,
-    Violation, replay,
+    Config, Connection, Direction, Effect, Effects, Expect, Failure, Fate, Request, RequestId,
+    Role, Session, Violation, replay,
 };
 use proto::effect::{Inbound, Instant, Now, Outbound};
 use wire::dialect::Dialect;
@@ -20,6 +20,7 @@ use wire::{Guid, TreeId};
 
 use super::books::Books;
 use super::script::{Intent, Script};
+use super::world::Link;
 use super::{Outcome, Sessions};
 use crate::check::{Check, ensure};
 use crate::choices::Choices;
@@ -52,6 +53,8 @@ pub(super) struct Around<'a> {
     pub(super) orders: &'a mut Vec<Order>,
     /// Connections that are whole: neither end has closed and no byte was lost.
     pub(super) whole: &'a BTreeSet<u64>,
+    /// Connections, for the memory that is named on them.
+    pub(super) links: &'a mut BTreeMap<u64, Link>,
     /// Whether nothing goes wrong any more.
     pub(super) is_calm: bool,
 }
@@ -100,6 +103,9 @@ pub(super) struct Call {
     pub(super) links: BTreeSet<u64>,
     /// Whether it was sent again.
     pub(super) was_resent: bool,
+    /// Keys of its memory, and what came back with that.
+    keys: Vec<u32>,
+    memory: Vec<u8>,
 }
 
 /// How a request ended.
@@ -134,6 +140,10 @@ impl Peer {
         let mut config = Config::new(Guid([id as u8 + 1; 16]), "sim");
         config.dialects.retain(|dialect| *dialect <= newest);
         config.credits = scenario.credits;
+        // Two cells.
+        config.rdma_threshold = 1024;
+        // So that messages of SMB Direct hold what must not go by RDMA.
+        config.max_io = 100 << 10;
         let protections = [Protection::AsAsked, Protection::Sign, Protection::Seal];
         config.protection = match newest < Dialect::SMB_3_0 {
             true => Protection::Sign,
@@ -165,7 +175,12 @@ impl Peer {
     }
 
     /// A connection is there.
-    pub(super) fn connected(&mut self, link: u64, around: &mut Around<'_>) -> Check {
+    pub(super) fn connected(
+        &mut self,
+        link: u64,
+        carrier: Carrier,
+        around: &mut Around<'_>,
+    ) -> Check {
         self.opening -= 1;
         let is_to_be_first = self.session.is_none();
         if matches!(self.phase, Phase::Leaving | Phase::Done)
@@ -184,7 +199,7 @@ impl Peer {
             core: Connection::new(
                 Arc::clone(&self.config),
                 role,
-                Carrier::TCP,
+                carrier,
                 &self.choices.bytes(),
             ),
             effects: Effects::new(),
@@ -203,11 +218,15 @@ impl Peer {
         &mut self,
         link: u64,
         mut frame: Vec<u8>,
+        key: Option<u32>,
         around: &mut Around<'_>,
     ) -> Check {
         let Some(channel) = self.channels.get_mut(&link) else {
             return Ok(());
         };
+        if let Some(key) = key {
+            channel.core.invalidated(key);
+        }
         let len = frame.len();
         match channel.core.expect(&frame[..len.min(80)], len) {
             Expect::Frame => {
@@ -291,6 +310,8 @@ impl Peer {
             start: around.books.tick(),
             links: BTreeSet::new(),
             was_resent: false,
+            keys: Vec::new(),
+            memory: Vec::new(),
         };
         self.calls.insert(id, call);
         self.send(id, request, around)
@@ -368,14 +389,22 @@ impl Peer {
                 }
                 Effect::Ready(session) => self.ready(link, &session, around)?,
                 Effect::Answer(id, results) => {
-                    let end = answer(results, frame);
+                    let call = self.calls.get(&id);
+                    let memory = call.map_or(&[][..], |call| &call.memory);
+                    let end = answer(results, frame, memory);
                     self.end(id, end, around)?;
                 }
                 Effect::Lost(id, request, fate) => lost.push((id, request, fate)),
                 Effect::OplockBreak { .. } | Effect::LeaseBreak { .. } => {}
-                Effect::Expose { .. } | Effect::Withdraw { .. } => {
-                    return Err("there is no RDMA".into());
-                }
+                Effect::Expose {
+                    request,
+                    direction,
+                    length,
+                } => self.expose(link, request, direction, length, around)?,
+                Effect::Withdraw {
+                    request,
+                    is_revoked,
+                } => self.withdraw(link, request, is_revoked, around)?,
                 Effect::Disconnect(violation) => {
                     ensure(ended.is_none(), || "disconnected twice".into())?;
                     ended = Some(violation);
@@ -387,6 +416,48 @@ impl Peer {
             None if lost.is_empty() => Ok(()),
             None => self.send_again(lost, around),
         }
+    }
+
+    /// Names the memory of a request; now and then there is none.
+    fn expose(
+        &mut self,
+        link: u64,
+        id: RequestId,
+        direction: Direction,
+        length: u32,
+        around: &mut Around<'_>,
+    ) -> Check {
+        let call = self.calls.get_mut(&id).ok_or("memory for nobody")?;
+        let destination = vec![0xEE; length as usize];
+        let bytes = match direction {
+            Direction::Read => &destination,
+            Direction::Write => &call.data,
+        };
+        assert_eq!(bytes.len(), length as usize);
+        let world = around.links.get_mut(&link).ok_or("no connection")?;
+        let pieces = match self.choices.per_mille(50) {
+            true => None,
+            false => Some(world.adapter.expose(direction, bytes, &mut self.choices)),
+        };
+        around.outcome.named += u64::from(pieces.is_some());
+        call.keys = pieces.iter().flatten().map(|piece| piece.token).collect();
+        let Channel { core, effects, .. } = self.channels.get_mut(&link).expect("it asked");
+        core.exposed(around.now, id, pieces, effects);
+        Ok(())
+    }
+
+    /// Takes the memory of a request back.
+    fn withdraw(
+        &mut self,
+        link: u64,
+        id: RequestId,
+        is_revoked: bool,
+        around: &mut Around<'_>,
+    ) -> Check {
+        let call = self.calls.get_mut(&id).ok_or("memory of nobody")?;
+        let world = around.links.get_mut(&link).ok_or("no connection")?;
+        call.memory = world.adapter.withdraw(&call.keys, is_revoked)?;
+        Ok(())
     }
 
     fn push(&mut self, link: u64, outbound: Outbound, around: &mut Around<'_>) -> Check {
@@ -439,6 +510,13 @@ impl Peer {
         );
         ensure(flying + queued == 0, || {
             format!("connection {link} kept {flying} and {queued} requests to itself")
+        })?;
+        let named = around
+            .links
+            .get(&link)
+            .map_or(0, |link| link.adapter.named());
+        ensure(named == 0, || {
+            format!("{named} pieces of memory are named on connection {link}, which is over")
         })?;
         around.orders.push(Order::Close(link));
         let has_others = (self.channels.values()).any(|channel| channel.has_joined);
@@ -533,6 +611,9 @@ impl Peer {
                     .iter()
                     .any(|result| matches!(result, Err(Failure::TimedOut)));
                 around.outcome.timed_out += u64::from(is_late);
+                if let (true, Some(link)) = (is_late, around.links.get_mut(&call.channel)) {
+                    link.adapter.give_up(&call.keys);
+                }
             }
             End::GivenUp(_) => around.outcome.given_up += 1,
         }
@@ -599,14 +680,14 @@ fn leg(channel: &mut Channel, token: &[u8], now: Now, choices: &mut Choices) -> 
     }
 }
 
-/// Takes the bytes of a READ out of its frame.
-fn answer(results: Vec<Result<Reply, Failure>>, frame: &[u8]) -> End {
+/// Takes the bytes of a READ out of its frame, or out of the memory that was named.
+fn answer(results: Vec<Result<Reply, Failure>>, frame: &[u8], memory: &[u8]) -> End {
     let mut bytes = Vec::new();
     for result in &results {
         match result {
             Ok(Reply::Read(ReadData::Placed(len))) => bytes = frame[..*len as usize].to_vec(),
             Ok(Reply::Read(ReadData::Inbound(range))) => bytes = frame[range.clone()].to_vec(),
-            Ok(Reply::Read(ReadData::Remote(_))) => unreachable!("there is no RDMA"),
+            Ok(Reply::Read(ReadData::Remote(len))) => bytes = memory[..*len as usize].to_vec(),
             Ok(Reply::Read(ReadData::Held(held))) => bytes.clone_from(held),
             _ => {}
         }

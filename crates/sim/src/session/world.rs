@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::Realm;
+use proto::carrier::Carrier;
 use proto::effect::{ConnectionId, Instant, Notice, OpId, Violation};
 use proto::server::Server;
 
@@ -12,6 +13,7 @@ use super::audit::audit;
 use super::books::Books;
 use super::peer::{Around, Order, Peer, Phase, THOUGHT};
 use super::{Outcome, Sessions};
+use crate::adapter::{Adapter, RDMA};
 use crate::check::{Check, ensure};
 use crate::choices::Choices;
 use crate::disk::Disk;
@@ -46,8 +48,9 @@ enum Event {
     ClientHears(u64),
 }
 
-/// A connection: both its streams and the server's end. The client's end is its peer's.
-struct Link {
+/// A connection: both its streams and the server's end. The client's end is its peer's, but for
+/// the memory that it names.
+pub(super) struct Link {
     peer: usize,
     /// The server's end; none once the server was restarted.
     host: Option<Host>,
@@ -55,6 +58,7 @@ struct Link {
     down: Pipe,
     /// The server's timer that is set.
     timer: Option<Instant>,
+    pub(super) adapter: Adapter,
     is_client_open: bool,
     is_server_open: bool,
 }
@@ -197,13 +201,19 @@ impl World {
         self.outcome.connections += 1;
         let (server, realm) = (self.server.clone(), self.realm.clone());
         let now = self.schedule.now();
-        let host = Host::new(server, ConnectionId(id), realm, now, &mut self.choices);
+        let carrier = match self.choices.per_mille(self.scenario.rdma) {
+            true => RDMA,
+            false => Carrier::TCP,
+        };
+        let (connection, choices) = (ConnectionId(id), &mut self.choices);
+        let host = Host::new(server, connection, carrier, realm, now, choices);
         let link = Link {
             peer,
             host: Some(host),
             up: Pipe::default(),
             down: Pipe::default(),
             timer: None,
+            adapter: Adapter::default(),
             is_client_open: true,
             is_server_open: true,
         };
@@ -211,7 +221,7 @@ impl World {
         self.whole.insert(id);
         self.books.born(id);
         self.set_server_timer(id);
-        self.with_peer(peer, |peer, around| peer.connected(id, around))
+        self.with_peer(peer, |peer, around| peer.connected(id, carrier, around))
     }
 
     fn think(&mut self, peer: usize) -> Check {
@@ -240,6 +250,7 @@ impl World {
         };
         link.up.cut(&mut self.choices);
         link.down.cut(&mut self.choices);
+        link.adapter.end();
         for is_server in [false, true] {
             let times = match self.choices.per_mille(100) {
                 true => 10,
@@ -273,6 +284,7 @@ impl World {
         for id in ids {
             let link = self.links.get_mut(&id).expect("it was just seen");
             link.host = None;
+            link.adapter.end();
             link.is_server_open = false;
             link.up.reset();
             link.up.cut(&mut self.choices);
@@ -301,7 +313,11 @@ impl World {
         };
         link.down.arrive();
         while let Some(frame) = self.links.get_mut(&id).and_then(|link| link.down.frame()) {
-            self.with_peer_of(id, |peer, link, around| peer.frame(link, frame, around))?;
+            let link = self.links.get_mut(&id).expect("it had a frame");
+            let key = link.adapter.hears()?;
+            self.with_peer_of(id, |peer, link, around| {
+                peer.frame(link, frame, key, around)
+            })?;
         }
         Ok(())
     }
@@ -348,6 +364,7 @@ impl World {
             return;
         };
         link.is_client_open = false;
+        link.adapter.end();
         self.hear(id, true, Duration::from_millis(1));
         self.bury(id);
     }
@@ -358,7 +375,10 @@ impl World {
         id: u64,
         call: impl FnOnce(&mut Host, &mut Surroundings<'_>) -> Check,
     ) -> Check {
-        let Some(host) = self.links.get_mut(&id).and_then(|link| link.host.as_mut()) else {
+        let Some(link) = self.links.get_mut(&id) else {
+            return Ok(());
+        };
+        let Some(host) = link.host.as_mut() else {
             return Ok(());
         };
         let mut wishes = Vec::new();
@@ -367,6 +387,7 @@ impl World {
             disk: &mut self.disk,
             choices: &mut self.choices,
             faults: &self.faults,
+            adapter: &mut link.adapter,
             wishes: &mut wishes,
         };
         call(host, &mut around)?;
@@ -380,7 +401,12 @@ impl World {
 
     fn grant(&mut self, id: u64, wish: Wish) -> Check {
         match wish {
-            Wish::Send(frame) => self.send(id, &frame, false),
+            Wish::Send(frame, invalidate) => {
+                if let Some(link) = self.links.get_mut(&id) {
+                    link.adapter.sends(invalidate);
+                }
+                self.send(id, &frame, false);
+            }
             Wish::Later(op) => {
                 let pause = delay(self.faults.disk_delay, &mut self.choices);
                 self.schedule.after(pause, Event::Ripe(id, op));
@@ -394,7 +420,11 @@ impl World {
                 // over by now.
                 let peer = self.links.get(&id).map(|link| &self.peers[link.peer]);
                 let is_leaving = peer.is_some_and(|peer| peer.phase == Phase::Leaving);
+                let link = self.links.get(&id);
+                let is_broken = link.is_some_and(|link| link.adapter.is_over());
                 let is_fine = match violation {
+                    // The RDMA failed, or what it was to reach is withdrawn.
+                    Violation::RemoteMemory => is_broken,
                     Violation::LoginTimeout => self.scenario.held > 0,
                     Violation::Unsealable(_) => !self.whole.contains(&id) || is_leaving,
                     _ => false,
@@ -480,6 +510,7 @@ impl World {
             outcome: &mut self.outcome,
             orders: &mut orders,
             whole: &self.whole,
+            links: &mut self.links,
             is_calm: self.is_calm,
         };
         call(&mut self.peers[index], &mut around)?;

@@ -1,0 +1,200 @@
+//! Memory that a client names, and the server's reach into it by RDMA.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use proto::carrier::{Carrier, RdmaLimits};
+use proto::client::Direction;
+use wire::smbd::BufferDescriptorV1;
+
+use crate::check::{Check, ensure};
+use crate::choices::Choices;
+
+/// What SMB Direct carries here. Messages have less room than transfers are long.
+pub(crate) const RDMA: Carrier = Carrier::smb_direct(RdmaLimits {
+    max_read_write: 1 << 20,
+    max_descriptors: 4,
+    max_send: 128 << 10,
+    max_receive: 128 << 10,
+});
+
+/// Where the first piece of memory begins; each has its own place far from the others.
+const BASE: u64 = 0x7F00_0000_0000;
+
+/// Some bytes under a key.
+#[derive(Debug)]
+struct Exposed {
+    bytes: Vec<u8>,
+    direction: Direction,
+}
+
+/// The client's end of the RDMA of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Adapter {
+    exposed: BTreeMap<u32, Exposed>,
+    /// Keys that the server took back, until the client looks.
+    revoked: BTreeMap<u32, Vec<u8>>,
+    /// Keys of requests that the client gave up on: the server may not know yet.
+    given_up: BTreeSet<u32>,
+    last: u32,
+    /// Nothing reaches anything any more.
+    is_over: bool,
+    /// Frames that the server sent, and that the client has.
+    sent: u64,
+    heard: u64,
+    /// Keys that frames take back, by the number of the frame.
+    invalidations: VecDeque<(u64, u32)>,
+}
+
+impl Adapter {
+    /// Names memory that holds `bytes`, in one piece or several.
+    pub(crate) fn expose(
+        &mut self,
+        direction: Direction,
+        bytes: &[u8],
+        choices: &mut Choices,
+    ) -> Vec<BufferDescriptorV1> {
+        let mut pieces = Vec::new();
+        let mut left = bytes;
+        while !left.is_empty() {
+            let is_last = pieces.len() == 3 || choices.per_mille(700);
+            let len = if is_last {
+                left.len()
+            } else {
+                1 + choices.index(left.len())
+            };
+            let (now, later) = left.split_at(len);
+            left = later;
+            self.last += 1;
+            let exposed = Exposed {
+                bytes: now.to_vec(),
+                direction,
+            };
+            self.exposed.insert(self.last, exposed);
+            pieces.push(BufferDescriptorV1 {
+                offset: address(self.last),
+                token: self.last,
+                length: u32::try_from(len).expect("a request has 32 bits of length"),
+            });
+        }
+        pieces
+    }
+
+    /// Takes memory back; what is in it.
+    pub(crate) fn withdraw(&mut self, keys: &[u32], is_revoked: bool) -> Check<Vec<u8>> {
+        let was_revoked = keys.iter().all(|key| self.revoked.contains_key(key));
+        ensure(was_revoked == is_revoked, || {
+            format!("keys {keys:?} are said to be taken back: {is_revoked}")
+        })?;
+        let mut bytes = Vec::new();
+        for key in keys {
+            let exposed = self.exposed.remove(key).map(|exposed| exposed.bytes);
+            let piece = exposed.or_else(|| self.revoked.remove(key));
+            bytes.extend(piece.ok_or_else(|| format!("key {key} is not named"))?);
+        }
+        Ok(bytes)
+    }
+
+    /// The client gave up on the request: what the server still does with its keys is no fault of
+    /// its own.
+    pub(crate) fn give_up(&mut self, keys: &[u32]) {
+        self.given_up.extend(keys);
+    }
+
+    /// The connection is broken.
+    pub(crate) fn end(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Whether it is.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Keys that are named.
+    pub(crate) fn named(&self) -> usize {
+        self.exposed.len()
+    }
+
+    /// RDMA WRITE; whether the connection lives.
+    pub(crate) fn write(&mut self, to: &[BufferDescriptorV1], mut bytes: &[u8]) -> Check<bool> {
+        for piece in to {
+            let Some(place) = self.reach(piece, Direction::Read)? else {
+                return Ok(false);
+            };
+            let (now, later) = bytes.split_at(bytes.len().min(place.len()));
+            place[..now.len()].copy_from_slice(now);
+            bytes = later;
+        }
+        ensure(bytes.is_empty(), || "more bytes than memory".into())?;
+        Ok(true)
+    }
+
+    /// RDMA READ; none where the connection is broken.
+    pub(crate) fn read(&mut self, from: &[BufferDescriptorV1]) -> Check<Option<Vec<u8>>> {
+        let mut bytes = Vec::new();
+        for piece in from {
+            let Some(place) = self.reach(piece, Direction::Write)? else {
+                return Ok(None);
+            };
+            bytes.extend_from_slice(place);
+        }
+        Ok(Some(bytes))
+    }
+
+    /// The memory of a piece. What an honest client has not named, or not any more since it was
+    /// answered, is never reached for.
+    fn reach(
+        &mut self,
+        piece: &BufferDescriptorV1,
+        direction: Direction,
+    ) -> Check<Option<&mut [u8]>> {
+        if self.is_over || self.given_up.contains(&piece.token) {
+            self.is_over = true;
+            return Ok(None);
+        }
+        let wrong = || format!("the server reaches for {piece:?}, which is not named so");
+        let exposed = self.exposed.get_mut(&piece.token).ok_or_else(wrong)?;
+        ensure(exposed.direction == direction, wrong)?;
+        let start = piece.offset.checked_sub(address(piece.token));
+        let start = start.and_then(|start| usize::try_from(start).ok());
+        let end = start.and_then(|start| start.checked_add(piece.length as usize));
+        let range = start.zip(end).map(|(start, end)| start..end);
+        let place = range.and_then(|range| exposed.bytes.get_mut(range));
+        place.ok_or_else(wrong).map(Some)
+    }
+
+    /// The server sends a frame that takes a key back, or none.
+    pub(crate) fn sends(&mut self, invalidate: Option<u32>) {
+        if let Some(key) = invalidate {
+            self.invalidations.push_back((self.sent, key));
+        }
+        self.sent += 1;
+    }
+
+    /// The client hears the next frame; the key that it takes back.
+    pub(crate) fn hears(&mut self) -> Check<Option<u32>> {
+        let number = self.heard;
+        self.heard += 1;
+        let next = self
+            .invalidations
+            .front()
+            .filter(|(frame, _)| *frame == number);
+        let Some(&(_, key)) = next else {
+            return Ok(None);
+        };
+        self.invalidations.pop_front();
+        match self.exposed.remove(&key) {
+            Some(exposed) => {
+                self.revoked.insert(key, exposed.bytes);
+            }
+            None => ensure(self.given_up.contains(&key), || {
+                format!("key {key} is taken back, and is not named")
+            })?,
+        }
+        Ok(Some(key))
+    }
+}
+
+fn address(key: u32) -> u64 {
+    BASE + (u64::from(key) << 32)
+}
