@@ -1,6 +1,6 @@
 # The kernel's client works on a share. DEVICE: siw or rxe. SERVER: smbeam, ksmbd. TRANSPORT:
 # smbdirect, tcp. OPTIONS: more for the mount. FOLDER: of the host, with the programs, the tree,
-# and from-guest for what comes back. RESETS: how the device is lost in the midst of it, if it is.
+# and from-guest for what comes back. RESET: not empty where the device is pulled out meanwhile.
 set -e
 trap 'code=$?; test $code = 0 || { echo "failed with $code"; dmesg | tail -40; test ! -f /run/smbeam/log || tail -40 /run/smbeam/log; }' EXIT
 mkdir -p /mnt/share /mnt/data
@@ -62,7 +62,7 @@ mount_data
 step tree back
 cp -a /mnt/data/tree $FOLDER/from-guest/
 
-if [ -z "$RESETS" ]; then
+if [ -z "$RESET" ]; then
     for options in holes 'holes large' 'direct large'; do
         step random_io $options
         case $options in
@@ -85,34 +85,38 @@ expected[4095:4095 + 70000] = b'm' * 70000
 sys.exit(open('/mnt/share/large', 'rb').read() != expected)"
 fi
 
-connections() {
-    dmesg | grep -c 'RDMA transport established' || true
+# How often the kernel's client had to log in again.
+reconnects() {
+    awk '/session .* share reconnects/ { print $1 }' /proc/fs/cifs/Stats
 }
 
-for reset in $RESETS; do
-    before=$(connections)
-    $FOLDER/random_io /mnt/data/random 1 $RESET_OPERATIONS large &
-    RANDOM_IO=$!
-    cp /run/here/large /mnt/data/again &
-    COPY=$!
+# lose PID: loses the device under a program that is in the midst of its work, or this says
+# nothing, and waits until it has done it all. Nothing is on its way meanwhile: with requests in
+# flight the kernel's client, Linux 7.3, may keep a processor for ever in a loop that looks for the
+# connection, with its own server, too.
+lose() {
+    before=$(reconnects)
+    sleep 0.7
+    kill -STOP "$1"
     sleep 0.5
-    # One of them at least is in the midst of it, or this says nothing.
-    kill -0 $RANDOM_IO
-    step $reset
-    case $reset in
-        replug) rdma_replug $DEVICE 1 ;;
-        link) ip link set dummy0 down; sleep 1; ip link set dummy0 up ;;
-    esac
+    step unplug
+    rdma_replug $DEVICE 1
     step back again
-    within 100 $RANDOM_IO
-    within 100 $COPY
-    test $TRANSPORT = tcp || test "$(connections)" -gt "$before"
+    kill -CONT "$1"
+    within 400 "$1"
+    test $TRANSPORT = tcp || test "$(reconnects)" -gt "$before"
+}
+
+if [ -n "$RESET" ]; then
+    for options in large 'direct large'; do
+        $FOLDER/random_io /mnt/data/random 1 $RESET_OPERATIONS $options &
+        lose $!
+        rm /mnt/data/random
+    done
     umount /mnt/data
-    cmp /run/here/large /mnt/share/again
     mount_data
-    cmp /run/here/large /mnt/data/again
-    rm /mnt/data/random /mnt/data/again
-done
+    cmp /run/here/large /mnt/data/large
+fi
 
 step remove
 rm -r /mnt/data/tree /mnt/data/large
