@@ -102,6 +102,9 @@ lose() {
     step unplug
     rdma_replug $DEVICE 1
     step back again
+    # The first who opens a file by its name after a loss may be told EBADF (seen with ksmbd).
+    timeout 60 sh -c 'until touch /mnt/data/there; do sleep 0.2; done'
+    rm /mnt/data/there
     kill -CONT "$1"
     within 400 "$1"
     test $TRANSPORT = tcp || test "$(reconnects)" -gt "$before"
