@@ -62,7 +62,8 @@ ksmbd_up() {
         done
         printf '[data]\npath = %s\nread only = no\n' "$folder"
     } > /run/ksmbd/ksmbd.conf
-    $KSMBD/ksmbd.adduser -C /run/ksmbd/ksmbd.conf -P /run/ksmbd/ksmbdpwd.db -a "$user" -p "$password"
+    $KSMBD/ksmbd.adduser -C /run/ksmbd/ksmbd.conf -P /run/ksmbd/ksmbdpwd.db \
+        -a "$user" -p "$password"
     $KSMBD/ksmbd.mountd -C /run/ksmbd/ksmbd.conf -P /run/ksmbd/ksmbdpwd.db
     until_listening 445
 }

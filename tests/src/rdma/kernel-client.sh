@@ -2,7 +2,15 @@
 # smbdirect, tcp. OPTIONS: more for the mount. FOLDER: of the host, with the programs, the tree,
 # and from-guest for what comes back. RESET: not empty where the device is pulled out meanwhile.
 set -e
-trap 'code=$?; test $code = 0 || { echo "failed with $code"; dmesg | tail -40; test ! -f /run/smbeam/log || tail -40 /run/smbeam/log; }' EXIT
+ended() {
+    code=$?
+    if [ $code != 0 ]; then
+        echo "failed with $code"
+        dmesg | tail -40
+        test ! -f /run/smbeam/log || tail -40 /run/smbeam/log
+    fi
+}
+trap ended EXIT
 mkdir -p /mnt/share /mnt/data
 chmod 777 /mnt/share
 rdma_up $DEVICE
