@@ -42,7 +42,7 @@ pub const BOB: User = USERS[1];
 
 /// The transports over which all tests of our own client run, and by which smbeam listens. What is
 /// added here is tested everywhere.
-pub const TRANSPORTS: [&str; 2] = ["tcp", "nbt"];
+pub const TRANSPORTS: [&str; 3] = ["tcp", "nbt", "quic"];
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -109,6 +109,8 @@ pub struct Plan {
     pub binary: Option<PathBuf>,
     /// The I/O driver of smbeam: auto, uring or epoll.
     pub io: Option<String>,
+    /// More keys for smbeam's `[quic]`.
+    pub quic: toml::Table,
     /// More lines for smbd's `[global]`; for comparisons.
     pub samba_globals: Vec<String>,
 }
@@ -142,6 +144,14 @@ impl Subject {
         match env::var("SMBEAM_SUBJECT").as_deref() {
             Ok("samba") => Subject::Samba,
             _ => Subject::Smbeam,
+        }
+    }
+
+    /// Those of [`TRANSPORTS`] that it listens by. smbd's QUIC needs a module of the kernel's.
+    pub fn transports(self) -> &'static [&'static str] {
+        match self {
+            Subject::Smbeam => &TRANSPORTS,
+            Subject::Samba => &TRANSPORTS[..2],
         }
     }
 }

@@ -11,7 +11,7 @@ use rig::proxy::{Kind, Proxy, Way};
 use rig::{Rig, SHARE, against_both, connect, pattern};
 use smbeam_tests::lab::Missing;
 use smbeam_tests::raw::command;
-use smbeam_tests::subject::{ALICE, Subject, TRANSPORTS};
+use smbeam_tests::subject::{ALICE, Subject};
 use wire::dialect::Dialect;
 
 against_both!(
@@ -185,7 +185,8 @@ fn assert_kept(seen: &BTreeMap<(Way, Kind), u64>, protection: Protection) -> Res
 
 fn the_best_is_agreed_on_by_default(subject: Subject) -> Result<()> {
     let rig = Rig::new(subject)?;
-    for transport in TRANSPORTS.map(rig::transport) {
+    for transport in subject.transports() {
+        let transport = rig::transport(transport);
         let options = Options {
             transports: rig.endpoint_of(transport).into(),
             ..Options::default()

@@ -37,7 +37,7 @@ fn options(list: impl IntoIterator<Item = Endpoint>) -> Result<Options> {
 
 /// The command line of smbeam, for a URL without a port.
 fn command_line() -> Result<Client> {
-    Client::of("127.0.0.1")
+    Ok(Client::of("127.0.0.1")?.argument("--insecure"))
 }
 
 fn what_does_not_answer_is_passed_over(peer: Peer) -> Result<()> {
@@ -98,7 +98,7 @@ fn a_refused_login_is_not_tried_again(peer: Peer) -> Result<()> {
 fn a_port_in_the_url_is_that_of_the_first(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let endpoint = rig.endpoint();
-    let client = Client::of(&format!("127.0.0.1:{}", endpoint.port))?;
+    let client = Client::of(&format!("127.0.0.1:{}", endpoint.port))?.argument("--insecure");
     let list = format!("--transports={},quic:1", endpoint.transport);
     client.run(&["ls", &list, "{}"])?;
     Ok(())

@@ -115,6 +115,7 @@ fn table(site: &Site<'_>) -> Table {
         );
     }
     let mut table = Table::new();
+    table.insert("quic".into(), quic(site).into());
     table.insert("server".into(), server.into());
     table.insert("security".into(), security.into());
     table.insert("limits".into(), limits.into());
@@ -123,6 +124,16 @@ fn table(site: &Site<'_>) -> Table {
         plan.shares.iter().map(share).collect::<Vec<_>>().into(),
     );
     table
+}
+
+/// A certificate of its own making, for the name by which clients of tests know the server, unless
+/// the plan has others.
+fn quic(site: &Site<'_>) -> Table {
+    let mut quic = Table::new();
+    quic.insert("names".into(), strings(&["localhost".to_owned()]));
+    quic.insert("state_folder".into(), path(site.folder));
+    quic.extend(site.plan.quic.clone());
+    quic
 }
 
 fn share(share: &Share) -> Value {
