@@ -6,6 +6,7 @@
 //! about smbeam.
 #![forbid(unsafe_code)]
 
+pub mod certificates;
 pub mod client;
 pub mod exercise;
 pub mod files;

@@ -32,6 +32,8 @@ pub enum Framing {
     Tcp,
     /// SMB over the NBT session service, as on port 139.
     Nbt,
+    /// SMB over QUIC, to a server of this name.
+    Quic(&'static str),
 }
 
 /// A run of smbclient in preparation.
@@ -184,11 +186,18 @@ impl<'a> Smbclient<'a> {
         command.spawn().context("cannot enter the lab")
     }
 
+    fn host(&self) -> String {
+        match self.framing {
+            Framing::Tcp | Framing::Nbt => self.server.tcp.ip().to_string(),
+            Framing::Quic(name) => name.to_owned(),
+        }
+    }
+
     fn command(&self) -> Command {
         let mut command = self.lab.command_under(self.holder, "smbclient");
         command
             .current_dir(&self.folder)
-            .arg(format!("//{}/{}", self.server.tcp.ip(), self.share));
+            .arg(format!("//{}/{}", self.host(), self.share));
         match self.framing {
             Framing::Tcp => command.args(["-p", &self.server.tcp.port().to_string()]),
             Framing::Nbt => {
@@ -196,6 +205,10 @@ impl<'a> Smbclient<'a> {
                 command
                     .arg(format!("--option={transports}"))
                     .arg("--option=disable netbios=no")
+            }
+            Framing::Quic(_) => {
+                let port = self.server.address("quic").port();
+                command.arg(format!("--option=client smb transports=quic:{port}"))
             }
         };
         command.args(["-U", &self.user]).args(&self.arguments);

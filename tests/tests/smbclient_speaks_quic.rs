@@ -1,0 +1,137 @@
+//! A stock smbclient, which brings QUIC of its own, lists, puts and gets over QUIC, and does not
+//! come in where the certificates do not allow it.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use smbeam_tests::certificates::{Authority, Files};
+use smbeam_tests::files::{assert_same_file, assert_same_tree, write_random};
+use smbeam_tests::lab::Lab;
+use smbeam_tests::scratch::Scratch;
+use smbeam_tests::smbclient::{Framing, Protection, Smbclient};
+use smbeam_tests::subject::{Plan, Server};
+use smbeam_tests::tests;
+
+tests!(
+    a_large_file_comes_back_as_it_went,
+    a_thousand_files_come_back,
+    a_server_of_another_name_is_not_believed,
+    a_server_of_an_unknown_authority_is_not_believed,
+    a_client_without_a_certificate_is_refused_where_one_is_required,
+);
+
+/// A gibibyte, and not a multiple of anything.
+const LARGE_BYTES: u64 = (1 << 30) + 12_345;
+/// The name by which smbclient knows the server: it takes no address over QUIC.
+const NAME: &str = "localhost";
+
+/// A server with a certificate, and the authority that vouches for it.
+struct Site {
+    server: Server,
+    authority: Authority,
+    lab: Lab,
+    scratch: Scratch,
+}
+
+impl Site {
+    fn new(names: &[&str], change: impl FnOnce(&Authority, &mut Plan)) -> Result<Site> {
+        let lab = Lab::find()?;
+        let scratch = Scratch::new("quic")?;
+        let share = scratch.open_folder("share")?;
+        let authority = Authority::new(scratch.path(), "authority")?;
+        let files: Files = authority.server(names)?;
+        let mut plan = Plan::sharing(&share);
+        plan.quic = files.settings();
+        change(&authority, &mut plan);
+        let server = Server::start(&lab, plan)?;
+        Ok(Site {
+            server,
+            authority,
+            lab,
+            scratch,
+        })
+    }
+
+    /// smbclient, which believes those for whom `authority` vouches.
+    fn client(&self, authority: &Path) -> Smbclient<'_> {
+        Smbclient::new(&self.lab, &self.server)
+            .framing(Framing::Quic(NAME))
+            .option("tls verify peer=ca_and_name")
+            .option("tls trust system cas=no")
+            .option(&format!("tls cafile={}", authority.display()))
+    }
+
+    fn is_refused(&self, authority: &Path) -> Result<()> {
+        let output = self.client(authority).try_run("ls")?;
+        ensure!(output.code != Some(0), "it came in: {output}");
+        ensure!(
+            output.text.contains("NT_STATUS_"),
+            "no reason is given: {output}"
+        );
+        Ok(())
+    }
+}
+
+fn a_large_file_comes_back_as_it_went() -> Result<()> {
+    let site = Site::new(&[NAME], |_, _| ())?;
+    let local = site.scratch.open_folder("local")?;
+    write_random(&local.join("large"), LARGE_BYTES, 1)?;
+    for protection in [Protection::Off, Protection::Encrypt] {
+        let client = site.client(&site.authority.file);
+        let client = client.protection(protection).folder(&local);
+        client.run("put large\nget large back")?;
+        let listing = client.run("ls")?;
+        ensure!(listing.contains(&LARGE_BYTES.to_string()), "{listing}");
+        assert_same_file(&local.join("large"), &local.join("back"))?;
+        client.run("del large")?;
+        fs::remove_file(local.join("back"))?;
+    }
+    Ok(())
+}
+
+fn a_thousand_files_come_back() -> Result<()> {
+    let site = Site::new(&[NAME], |_, _| ())?;
+    let (local, back) = (
+        site.scratch.open_folder("local")?,
+        site.scratch.open_folder("back")?,
+    );
+    for number in 0..1000 {
+        write_random(&local.join(format!("file{number}")), number * 97, number)?;
+    }
+    for protection in [Protection::Off, Protection::Encrypt] {
+        let client = site.client(&site.authority.file).protection(protection);
+        client.clone().folder(&local).run("prompt\nmput file*")?;
+        client.clone().folder(&back).run("prompt\nmget file*")?;
+        assert_same_tree(&local, &back)?;
+        client.run("del file*")?;
+    }
+    Ok(())
+}
+
+fn a_server_of_another_name_is_not_believed() -> Result<()> {
+    let site = Site::new(&["elsewhere.example"], |_, _| ())?;
+    site.is_refused(&site.authority.file)
+}
+
+fn a_server_of_an_unknown_authority_is_not_believed() -> Result<()> {
+    let site = Site::new(&[NAME], |_, _| ())?;
+    let other = Authority::new(site.scratch.path(), "other")?;
+    site.is_refused(&other.file)?;
+    // It was not for another reason.
+    site.client(&site.authority.file).run("ls").map(drop)
+}
+
+fn a_client_without_a_certificate_is_refused_where_one_is_required() -> Result<()> {
+    let site = Site::new(&[NAME], |authority, plan| {
+        let file = authority.file.display().to_string();
+        plan.quic
+            .insert("client_certificates".into(), "required".into());
+        plan.quic.insert("client_ca".into(), file.into());
+    })?;
+    site.is_refused(&site.authority.file)?;
+    let log = site.server.log();
+    ensure!(log.contains("certificate"), "the log does not say why:\n{log}");
+    // Over TCP there are no certificates.
+    Smbclient::new(&site.lab, &site.server).run("ls").map(drop)
+}
