@@ -9,7 +9,7 @@ mod smbeam;
 
 use std::env;
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -400,11 +400,17 @@ fn spawn(subject: Subject, site: &Site<'_>, holder: Option<u32>) -> Result<Child
 /// A port for each transport that was free a moment ago on loopback.
 fn free_ports() -> Result<[u16; TRANSPORTS.len()]> {
     let mut ports = [0; TRANSPORTS.len()];
-    let mut held = Vec::new();
-    for port in &mut ports {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        *port = listener.local_addr()?.port();
-        held.push(listener);
+    let (mut listeners, mut sockets) = (Vec::new(), Vec::new());
+    for (port, name) in ports.iter_mut().zip(TRANSPORTS) {
+        if name == "quic" {
+            let socket = UdpSocket::bind("127.0.0.1:0")?;
+            *port = socket.local_addr()?.port();
+            sockets.push(socket);
+        } else {
+            let listener = TcpListener::bind("127.0.0.1:0")?;
+            *port = listener.local_addr()?.port();
+            listeners.push(listener);
+        }
     }
     Ok(ports)
 }

@@ -131,7 +131,10 @@ fn a_client_without_a_certificate_is_refused_where_one_is_required() -> Result<(
     })?;
     site.is_refused(&site.authority.file)?;
     let log = site.server.log();
-    ensure!(log.contains("certificate"), "the log does not say why:\n{log}");
+    ensure!(
+        log.contains("certificate"),
+        "the log does not say why:\n{log}"
+    );
     // Over TCP there are no certificates.
     Smbclient::new(&site.lab, &site.server).run("ls").map(drop)
 }
