@@ -18,7 +18,8 @@ pub struct Carrier {
 pub struct RdmaLimits {
     /// Bytes of the memory that one READ or WRITE names, at most: Connection.MaxReadWriteSize.
     pub max_read_write: u32,
-    /// Pieces of memory that one READ or WRITE names, at most. Each costs the server a work request.
+    /// Pieces of memory that one READ or WRITE names, at most. Each costs the server a work
+    /// request.
     pub max_descriptors: usize,
     /// Bytes of the longest message that the peer takes: its MaxFragmentedSize.
     pub max_send: u32,

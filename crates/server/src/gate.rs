@@ -46,8 +46,8 @@ impl Gate {
         })
     }
 
-    /// Whether so many have not logged in yet, in all or of one address, that a newcomer should show
-    /// first that its address is its own: a quarter of what may be.
+    /// Whether so many have not logged in yet, in all or of one address, that a newcomer should
+    /// show first that its address is its own: a quarter of what may be.
     pub(crate) fn is_crowded(&self, address: IpAddr) -> bool {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let here = counts.by_address.get(&address).copied().unwrap_or(0);

@@ -104,7 +104,7 @@ impl Endpoint {
     pub(crate) fn close(&self) {
         self.is_closing.set(true);
         let links: Vec<_> = self.links.borrow().values().cloned().collect();
-        links.iter().for_each(|link| link.finish());
+        links.iter().for_each(Link::finish);
         self.wake();
     }
 

@@ -118,6 +118,7 @@ fn quic(tls: &Arc<rustls::ServerConfig>) -> io::Result<Arc<QuicServerConfig>> {
 
 /// What came to a socket that the server must decide about.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "knocks are the most that comes")]
 pub enum Arrival {
     /// Somebody wants to connect.
     Knock(Knock),
@@ -365,6 +366,7 @@ struct Arrivals {
     waker: Option<Waker>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "knocks are the most that comes")]
 enum Came {
     Knock(Incoming, Arrived),
     Again(usize, Arrived),

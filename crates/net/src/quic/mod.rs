@@ -1,13 +1,13 @@
 //! QUIC: the frames of direct TCP on one stream of a connection of its own. \[MS-SMB2\] 2.1
 //!
 //! The protocol is quinn-proto's, which has no socket, clock or task; this module drives it on a
-//! runtime of ours. An [`endpoint`] is one UDP socket with its connections, all on one thread. What
+//! runtime of ours. An `endpoint` is one UDP socket with its connections, all on one thread. What
 //! arrives is handed to the connections and what they want to send goes out in the same turn, from
 //! one buffer, in batches as large as a packet's length allows.
 //!
 //! Each SMB connection is a QUIC connection with one bidirectional stream, which the client opens;
-//! more are refused by the limits that each side announces, and who does not keep to them loses that
-//! connection. What QUIC could do beyond is off:
+//! more are refused by the limits that each side announces, and who does not keep to them loses
+//! that connection. What QUIC could do beyond is off:
 //!
 //! - 0-RTT: a NEGOTIATE or a login that somebody replays must not be taken for a new one.
 //! - Migration: gates and placement count addresses, and what a client did from one address is not

@@ -2,10 +2,10 @@
 //! 3.2.5.11, 3.2.5.12
 //!
 //! What is to be sent and long enough has its memory named first: the driver is asked with
-//! [`Effect::Expose`] and tells with [`Connection::exposed`]. That comes as late as can be, when the
-//! credits are there, for the server may use the memory from then on, and an adapter can name only
-//! so much. [`Effect::Withdraw`] says when the server may not any more, once for each time that
-//! memory was named.
+//! [`Effect::Expose`] and tells with [`Connection::exposed`]. That comes as late as can be, when
+//! the credits are there, for the server may use the memory from then on, and an adapter can name
+//! only so much. [`Effect::Withdraw`] says when the server may not any more, once for each time
+//! that memory was named.
 //!
 //! Nothing that is sealed goes that way, nor anything of a session that signs: there would be no
 //! seal and no signature for the data. cifs.ko and Windows have it so, too.

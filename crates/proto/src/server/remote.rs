@@ -6,8 +6,8 @@
 //! Session.SigningRequired and Session.EncryptData are FALSE): data of a request that is sealed and
 //! of a session that must sign. Nothing would seal or sign what goes by RDMA, so that somebody in
 //! between could read or change what both sides take for protected. cifs.ko asks for neither
-//! (smb3_use_rdma_offload); ksmbd and old Windows servers do what they are asked. An answer with the
-//! data inline would be no way out: cifs.ko looks at DataRemaining alone. Windows Server 2022
+//! (smb3_use_rdma_offload); ksmbd and old Windows servers do what they are asked. An answer with
+//! the data inline would be no way out: cifs.ko looks at DataRemaining alone. Windows Server 2022
 //! seals such data with SMB2_RDMA_TRANSFORM, which is not offered here.
 
 use alloc::vec::Vec;
@@ -71,8 +71,8 @@ fn named(channel_info: &[u8], limits: &RdmaLimits) -> Result<Vec<BufferDescripto
     }
 }
 
-/// The first `length` bytes of the pieces: so nobody who does as told goes further. Pieces that hold
-/// nothing are left out.
+/// The first `length` bytes of the pieces: so nobody who does as told goes further. Pieces that
+/// hold nothing are left out.
 fn cut(
     mut pieces: Vec<BufferDescriptorV1>,
     length: u32,

@@ -66,7 +66,7 @@ impl Udp {
         let control = self.control(outgoing);
         loop {
             count(&shared.handle.inner().stats, |stats| {
-                stats.inline_calls += 1
+                stats.inline_calls += 1;
             });
             match sys::send_message(shared.socket.as_fd(), bytes, &address, &control) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

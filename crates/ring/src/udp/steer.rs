@@ -8,8 +8,8 @@ use super::sys;
 
 /// Has the kernel choose among the `count` sockets that share the address of `socket`
 /// (SO_REUSEPORT), in the order in which they were bound: the first two bytes of the
-/// connection's identifier, modulo their number. RFC 8999 5.1 and 5.2 fix where it is for every version: behind
-/// the length that follows the version in a long header, at once in a short one.
+/// connection's identifier, modulo their number. RFC 8999 5.1 and 5.2 fix where it is for every
+/// version: behind the length that follows the version in a long header, at once in a short one.
 ///
 /// # Errors
 /// The kernel has no such programs, or the socket is no member of a group.
