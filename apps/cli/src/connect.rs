@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use clap::Args;
 use client::{
-    Channels, Client, Error, Options, Protection, Session, Share, TcpOptions, Transports, Wait as _,
+    Channels, Client, Error, Options, Protection, RdmaChoice, Session, Share, TcpOptions,
+    Transports, Wait as _,
 };
 use wire::dialect::Dialect;
 
@@ -52,6 +53,15 @@ pub(crate) struct ConnectArguments {
     /// keep-alive=IDLE:INTERVAL:COUNT or keep-alive=off, user-timeout=SECONDS.
     #[arg(long, value_name = "OPTION,...")]
     tcp: Option<TcpOptions>,
+    /// Who makes connections over RDMA, for smbdirect: `verbs`, or `emulated:DIRECTORY` among
+    /// peers on this machine.
+    #[arg(
+        long,
+        value_name = "PROVIDER",
+        default_value = "verbs",
+        env = "SMBEAM_RDMA"
+    )]
+    rdma: RdmaChoice,
     /// Sign everything.
     #[arg(long, conflicts_with = "seal")]
     sign: bool,
@@ -111,6 +121,7 @@ impl ConnectArguments {
             transports: self.transports.clone(),
             tcp: self.tcp.clone().unwrap_or_default(),
             tls: self.certificates.settings(),
+            rdma: self.rdma.clone(),
             protection: match (self.sign, self.seal) {
                 (_, true) => Protection::Seal,
                 (true, false) => Protection::Sign,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use auth::{Account, Users};
 use clap::Args;
+use client::RdmaChoice;
 use net::{Endpoint, Endpoints, Transport};
 use server::config::{Config, ServerSection, ShareSection};
 use server::control::{self, ControlSocket};
@@ -44,6 +45,10 @@ pub(crate) struct Arguments {
     /// them; in place of those of the file.
     #[arg(long, value_name = "LIST", conflicts_with = "port")]
     transports: Option<Endpoints>,
+    /// Who makes connections over RDMA, for smbdirect: `verbs`, or `emulated:DIRECTORY` among
+    /// peers on this machine; in place of that of the file.
+    #[arg(long, value_name = "PROVIDER", env = "SMBEAM_RDMA")]
+    rdma: Option<RdmaChoice>,
     /// Nobody writes.
     #[arg(long, requires = "path")]
     read_only: bool,
@@ -72,6 +77,9 @@ fn serve_config(arguments: &Arguments, file: &Path) -> anyhow::Result<()> {
     }
     if let Some(list) = &arguments.transports {
         config.server.transports = named(list);
+    }
+    if let Some(choice) = &arguments.rdma {
+        config.set_rdma(choice.clone());
     }
     server::log::start(&config.log).map_err(anyhow::Error::msg)?;
     let realms = Realms::from_config(&config).with_context(|| file.display().to_string())?;
@@ -130,7 +138,7 @@ fn quick_config(arguments: &Arguments, path: &Path, name: &str) -> anyhow::Resul
         .into()
     };
     let transports = arguments.transports.clone().unwrap_or_else(only);
-    let config = Config {
+    let mut config = Config {
         server: ServerSection {
             listen: vec![arguments.listen.unwrap_or(IpAddr::from([0, 0, 0, 0]))],
             transports: named(&transports),
@@ -140,6 +148,9 @@ fn quick_config(arguments: &Arguments, path: &Path, name: &str) -> anyhow::Resul
         shares: vec![ShareSection::folder(name, path, arguments.read_only)],
         ..Config::default()
     };
+    if let Some(choice) = &arguments.rdma {
+        config.set_rdma(choice.clone());
+    }
     config
         .checked(Path::new("command line"))
         .map_err(Into::into)

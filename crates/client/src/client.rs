@@ -16,6 +16,7 @@ use crate::options::{Credentials, Options};
 use crate::quic::Tls;
 use crate::session::Session;
 use crate::slot::slot;
+use crate::smbdirect::Rdma;
 use crate::thread::{IoThread, Message, Open, Target};
 use crate::transports::Way;
 
@@ -33,6 +34,7 @@ pub struct Client {
 
 pub(crate) struct Inner {
     pub(crate) options: Options,
+    rdma: Arc<Rdma>,
     guid: Guid,
     threads: Bound<Vec<IoThread>>,
     next: AtomicUsize,
@@ -53,6 +55,7 @@ impl Client {
         let entropy = auth::fresh_entropy();
         let guid = *entropy.first_chunk().expect("there are 32 bytes");
         let inner = Inner {
+            rdma: Rdma::new(options.rdma.clone()),
             options,
             guid: Guid(guid),
             threads: Bound::new(threads.map_err(failed)?),
@@ -129,6 +132,7 @@ impl Client {
                 credentials: Arc::clone(&login.credentials),
                 dispatch: Dispatch::new(),
                 tls: Arc::clone(&login.tls),
+                rdma: Arc::clone(&self.inner.rdma),
             };
             match self.inner.open(target.clone(), Role::First).await {
                 Ok(()) => return Session::start(self.clone(), host, target).await,

@@ -60,10 +60,7 @@ async fn by_transport(handle: &Handle, target: &Target) -> io::Result<Stream> {
             Ok(stream)
         }
         Transport::Quic => crate::quic::stream(handle, target).await,
-        transport @ Transport::SmbDirect => {
-            let why = format!("this client does not speak {transport}");
-            Err(io::Error::new(io::ErrorKind::Unsupported, why))
-        }
+        Transport::SmbDirect => crate::smbdirect::stream(handle, target).await,
     }
 }
 

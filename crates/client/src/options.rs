@@ -44,6 +44,8 @@ pub struct Options {
     pub channels: Channels,
     /// Which servers are believed where TLS is beneath, and who we say that we are.
     pub tls: ClientSettings,
+    /// Who makes connections over RDMA, for SMB Direct.
+    pub rdma: rdma::Choice,
     /// How far messages are protected.
     pub protection: Protection,
     /// Dialects that are offered.
@@ -83,6 +85,7 @@ impl Default for Options {
             tcp: TcpOptions::default(),
             channels: Channels::Auto,
             tls: ClientSettings::default(),
+            rdma: rdma::Choice::Verbs,
             protection: Protection::AsAsked,
             dialects: vec![
                 Dialect::SMB_2_0_2,

@@ -21,6 +21,7 @@ use crate::dispatch::{ChannelKey, Dispatch};
 use crate::error::ConnectCause;
 use crate::quic::Tls;
 use crate::slot::Filler;
+use crate::smbdirect::Rdma;
 
 /// How long what is under way may take when the client is closed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -58,6 +59,7 @@ pub(crate) struct Target {
     pub(crate) credentials: Arc<auth::Credentials>,
     pub(crate) dispatch: Arc<Dispatch>,
     pub(crate) tls: Arc<Tls>,
+    pub(crate) rdma: Arc<Rdma>,
 }
 
 /// A thread that runs, from outside.

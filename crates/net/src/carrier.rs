@@ -1,8 +1,9 @@
 //! What the protocol has to know of each transport.
 
-use proto::carrier::Carrier;
+use proto::carrier::{Carrier, RdmaLimits};
 
 use crate::endpoint::Transport;
+use crate::smbdirect;
 
 impl Transport {
     /// What the protocol has to know of it. Of SMB Direct without the limits of RDMA: those are
@@ -13,5 +14,23 @@ impl Transport {
             Self::Nbt => Carrier::NBT,
             Self::Quic => Carrier::QUIC,
         }
+    }
+}
+
+/// Pieces of memory that one READ or WRITE may name: what a client needs for 8 MiB of pages that
+/// lie apart is more, and it sends such in several requests.
+const MAX_DESCRIPTORS: usize = 64;
+
+impl smbdirect::Stream {
+    /// What the protocol has to know of this connection.
+    #[must_use]
+    pub fn carrier(&self) -> Carrier {
+        let negotiated = self.negotiated();
+        Carrier::smb_direct(RdmaLimits {
+            max_read_write: negotiated.max_read_write_size,
+            max_descriptors: MAX_DESCRIPTORS,
+            max_send: negotiated.max_fragmented_send_size,
+            max_receive: negotiated.max_fragmented_receive_size,
+        })
     }
 }

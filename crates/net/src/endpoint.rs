@@ -150,7 +150,25 @@ impl FromStr for Endpoint {
     }
 }
 
+/// The port of SMB Direct over RoCE and InfiniBand. \[MS-SMBD\] 2.1
+const SMBDIRECT_PORT: u16 = 445;
+
 impl Endpoint {
+    /// What one entry of a list stands for: `smbdirect` without a port is that of iWARP, and then
+    /// that of RoCE and InfiniBand.
+    ///
+    /// # Errors
+    /// It is no `transport[:port]`.
+    pub fn expand(text: &str) -> Result<Vec<Self>, EndpointError> {
+        let first: Self = text.parse()?;
+        let mut all = vec![first];
+        if text == Transport::SmbDirect.name() {
+            let port = SMBDIRECT_PORT;
+            all.push(Self { port, ..first });
+        }
+        Ok(all)
+    }
+
     fn of_port(port: u16) -> Self {
         let transport = match port {
             139 => Transport::Nbt,
@@ -208,8 +226,8 @@ impl FromStr for Endpoints {
     fn from_str(text: &str) -> Result<Self, EndpointError> {
         let words = text.split(|c: char| c == ',' || c.is_ascii_whitespace());
         let words = words.filter(|word| !word.is_empty());
-        let list: Result<Vec<Endpoint>, _> = words.map(str::parse).collect();
-        Self::new(list?)
+        let list: Result<Vec<Vec<Endpoint>>, _> = words.map(Endpoint::expand).collect();
+        Self::new(list?.into_iter().flatten())
     }
 }
 
@@ -297,6 +315,10 @@ mod tests {
         assert_eq!(
             list("quic, tcp:1445 139"),
             Ok("quic:443,tcp:1445,nbt:139".into())
+        );
+        assert_eq!(
+            list("smbdirect,tcp,smbdirect:1"),
+            Ok("smbdirect:5445,smbdirect:445,tcp:445,smbdirect:1".into())
         );
         assert_eq!(list("tcp:0,tcp:0"), Ok("tcp:0,tcp:0".into()));
         assert_eq!(list(" , "), Err(EndpointError::Empty));

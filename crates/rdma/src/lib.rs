@@ -13,17 +13,20 @@
 //! | what | where |
 //! |---|---|
 //! | [`Provider`], [`Listener`], [`Request`], [`QueuePair`], [`Event`] | the trait |
+//! | [`Choice`] | which provider, as a configuration says it |
 //! | [`Slots`], [`Slot`] | small pieces of memory for what is sent and received |
 //! | [`emulated::Emulated`] | the provider for any machine |
 //! | [`Piece`], [`Sink`], [`Exposed`], [`Remote`] | what operations work on |
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod choice;
 pub mod emulated;
 mod operand;
 mod provider;
 mod slots;
 
+pub use choice::{Choice, ChoiceError, VARIABLE};
 pub use operand::{Exposed, Piece, Remote, Sink};
 pub use provider::{
     Attributes, Event, Failure, Limits, Listener, Network, Provider, QueuePair, Request, Wait,

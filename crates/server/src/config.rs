@@ -1,6 +1,7 @@
 //! `smbeam.toml`: what a server is told, and what is wrong with it, by key and line.
 
 mod quic;
+mod rdma;
 mod tcp;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use toml::Spanned;
 
 use crate::interfaces::Entry;
 
+pub use self::rdma::{RdmaProvider, RdmaSection};
 pub use quic::{ClientChoice, QuicSection, TransportSecurity};
 pub use tcp::{PlacementChoice, TcpSection};
 
@@ -43,6 +45,9 @@ pub struct Config {
     /// `[quic]`
     #[serde(default)]
     pub quic: QuicSection,
+    /// `[rdma]`
+    #[serde(default)]
+    pub rdma: RdmaSection,
     /// `[limits]`
     #[serde(default)]
     pub limits: LimitsSection,
@@ -350,6 +355,7 @@ impl Config {
         check.security(&self.security)?;
         check.tcp(&self.tcp)?;
         check.quic(&self.quic)?;
+        check.rdma(&self.rdma)?;
         check.shares(&self.shares)
     }
 
@@ -366,7 +372,8 @@ impl Config {
         self.server
             .transports
             .iter()
-            .filter_map(|text| text.get_ref().parse().ok())
+            .filter_map(|text| Endpoint::expand(text.get_ref()).ok())
+            .flatten()
             .collect()
     }
 }
@@ -404,7 +411,8 @@ impl Check<'_> {
                 })?;
         }
         let list = server.transports.iter();
-        let list = list.filter_map(|text| text.get_ref().parse::<Endpoint>().ok());
+        let list = list.filter_map(|text| Endpoint::expand(text.get_ref()).ok());
+        let list = list.flatten();
         if let Err(error) = Endpoints::new(list) {
             let nowhere = unplaced(String::new());
             let last = server.transports.last().unwrap_or(&nowhere);

@@ -22,6 +22,7 @@ mod placement;
 mod quic;
 mod receive;
 mod share;
+mod smbdirect;
 mod start;
 pub mod status;
 mod worker;

@@ -25,6 +25,7 @@ use crate::observer::Observer;
 use crate::placement::Placement;
 use crate::quic;
 use crate::share::Shares;
+use crate::smbdirect::{self, Direct};
 use crate::worker::{Message, Reach, Shared, Times, Worker};
 
 /// Messages that may wait for a worker. More notices than there can be sessions at one time.
@@ -58,8 +59,8 @@ pub enum StartError {
         /// Why.
         error: io::Error,
     },
-    /// This server does not speak a transport.
-    Unspoken(Endpoint),
+    /// There is nobody to make connections over RDMA.
+    Rdma(io::Error),
     /// The file of users cannot be used.
     Users(UserFileError),
     /// A certificate or key cannot be used.
@@ -107,11 +108,7 @@ impl fmt::Display for StartError {
                 }
                 Ok(())
             }
-            Self::Unspoken(endpoint) => write!(
-                f,
-                "server.transports: `{endpoint}`: this server does not speak {}",
-                endpoint.transport
-            ),
+            Self::Rdma(error) => write!(f, "rdma.provider: {error}"),
             Self::Users(error) => write!(f, "server.users: {error}"),
             Self::Certificate(error) => write!(f, "quic: {error}"),
             Self::Quic(error) => write!(f, "quic: {error}"),
@@ -186,7 +183,9 @@ impl Server {
             listening,
             sockets: reserved,
             doors,
+            direct,
         } = reserve(config, count)?;
+        let mut direct = Some(direct);
         let quic = match &tls {
             Some(tls) => Some(quic_server(tls)?),
             None => None,
@@ -209,6 +208,7 @@ impl Server {
                 server: quic.clone(),
                 sockets: doors,
                 workers: count,
+                direct: direct.take().unwrap_or_default(),
             };
             server.spawn(config, index, Arc::clone(&shared), mailbox, doors)?;
         }
@@ -271,7 +271,7 @@ impl Server {
                 Ok(listeners) => listeners,
                 Err(error) => return drop(ready.send(Err(error))),
             };
-            let doors = match doors.open(&runtime, index) {
+            let (doors, direct) = match doors.open(&runtime, index) {
                 Ok(doors) => doors,
                 Err(error) => return drop(ready.send(Err(StartError::Quic(error)))),
             };
@@ -281,7 +281,7 @@ impl Server {
                 return;
             }
             let worker = Worker::new(runtime.handle(), index, shared);
-            runtime.block_on(worker.run(listeners, doors, mailbox));
+            runtime.block_on(worker.run(listeners, doors, direct, mailbox));
         };
         let thread = thread::Builder::new()
             .name(format!("worker-{index}"))
@@ -312,6 +312,8 @@ struct Reserved {
     sockets: Vec<socket2::Socket>,
     /// Those of QUIC of each worker.
     doors: Vec<Vec<UdpSocket>>,
+    /// Those of SMB Direct.
+    direct: Direct,
 }
 
 /// Listens on every address once, so that port 0 becomes one port for all workers and an address
@@ -321,9 +323,10 @@ fn reserve(config: &Config, workers: usize) -> Result<Reserved, StartError> {
         listening: Vec::new(),
         sockets: Vec::new(),
         doors: (0..workers).map(|_| Vec::new()).collect(),
+        direct: Direct::open(config)?,
     };
-    for endpoint in config.endpoints() {
-        is_spoken(endpoint)?;
+    let endpoints = config.endpoints().into_iter();
+    for endpoint in endpoints.filter(|endpoint| endpoint.transport != Transport::SmbDirect) {
         for ip in &config.server.listen {
             let wanted = SocketAddr::new(*ip, endpoint.port);
             let failed = |error| StartError::Listen {
@@ -347,26 +350,33 @@ fn reserve(config: &Config, workers: usize) -> Result<Reserved, StartError> {
             });
         }
     }
+    reserved.listening.extend(reserved.direct.listening());
     Ok(reserved)
 }
 
-/// What a worker needs to serve QUIC.
+/// What a worker needs to serve QUIC and SMB Direct.
 struct Doors {
     server: Option<Arc<net::quic::Server>>,
     sockets: Vec<UdpSocket>,
     workers: usize,
+    direct: Direct,
 }
 
 impl Doors {
-    fn open(self, runtime: &Runtime, index: usize) -> io::Result<Vec<net::quic::Listener>> {
+    fn open(
+        self,
+        runtime: &Runtime,
+        index: usize,
+    ) -> io::Result<(Vec<net::quic::Listener>, Direct)> {
         let Some(server) = self.server else {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), self.direct));
         };
         let number = |count: usize| u16::try_from(count).map_err(io::Error::other);
         let (index, workers) = (number(index)?, number(self.workers)?);
         let handle = runtime.handle();
         let open = |socket| net::quic::Listener::new(&handle, socket, &server, index, workers);
-        self.sockets.into_iter().map(open).collect()
+        let doors: io::Result<_> = self.sockets.into_iter().map(open).collect();
+        Ok((doors?, self.direct))
     }
 }
 
@@ -374,14 +384,6 @@ fn quic_server(tls: &Arc<tls::Server>) -> Result<Arc<net::quic::Server>, StartEr
     let tls = Arc::clone(tls);
     let certificates = Box::new(move || tls.config());
     net::quic::Server::new(net::quic::Settings::default(), certificates).map_err(StartError::Quic)
-}
-
-/// Whether there are listeners for a transport.
-fn is_spoken(endpoint: Endpoint) -> Result<(), StartError> {
-    match endpoint.transport {
-        Transport::Tcp | Transport::Nbt | Transport::Quic => Ok(()),
-        Transport::SmbDirect => Err(StartError::Unspoken(endpoint)),
-    }
 }
 
 /// Binds without SO_REUSEPORT first: with it, two servers would share the port unnoticed.
@@ -424,7 +426,8 @@ fn listen(
         }
     };
     let streams = listening.iter();
-    let streams = streams.filter(|listening| listening.transport != Transport::Quic);
+    let is_stream = |transport| matches!(transport, Transport::Tcp | Transport::Nbt);
+    let streams = streams.filter(|listening| is_stream(listening.transport));
     streams.map(open).collect()
 }
 
@@ -534,7 +537,7 @@ pub fn check(config: &Config) -> Result<(), StartError> {
     Shares::open(&config.shares)?;
     Realms::from_config(config).map_err(StartError::Users)?;
     certificate::check(config).map_err(StartError::Certificate)?;
-    config.endpoints().into_iter().try_for_each(is_spoken)
+    smbdirect::check(config)
 }
 
 /// An address that a client can use in place of "any": the one with which this host would speak

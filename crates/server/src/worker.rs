@@ -25,6 +25,7 @@ use crate::login::Realms;
 use crate::placement::{Placement, Seat};
 use crate::quic::Handed;
 use crate::share::Shares;
+use crate::smbdirect::{Direct, Knock};
 use crate::status::ConnectionStatus;
 
 /// Bits of a [`ConnectionId`] that number the connections of one worker; the rest is the worker.
@@ -130,6 +131,8 @@ pub(crate) enum Message {
     Again(usize, quic::Handover),
     /// Somebody wants to know of its connections.
     Describe(mpsc::Sender<Vec<(ConnectionId, ConnectionStatus)>>),
+    /// The first worker has a client of SMB Direct for this one.
+    Knocked(Knock),
     /// Take nothing new, finish what runs, and end.
     Stop,
 }
@@ -183,6 +186,7 @@ impl Worker {
         self: Rc<Self>,
         listeners: Vec<(Endpoint, Listener)>,
         doors: Vec<quic::Listener>,
+        direct: Direct,
         mut mailbox: Receiver<Message>,
     ) {
         let mut accepting: Vec<_> = listeners
@@ -197,6 +201,10 @@ impl Worker {
             accepting.push(self.handle.spawn(answering));
         }
         *self.doors.borrow_mut() = doors;
+        for listener in direct.listeners {
+            let knocking = Rc::clone(&self).accept_direct(listener);
+            accepting.push(self.handle.spawn(knocking));
+        }
         if self.index == 0 {
             let looking = Rc::clone(&self).keep_looking_at_interfaces();
             accepting.push(self.handle.spawn(looking));
@@ -206,6 +214,7 @@ impl Worker {
                 Message::Notice(connection, notice) => self.deliver(connection, notice),
                 Message::Accepted(arrival) => self.admit(arrival),
                 Message::Handed(door, handed) => self.handed(door, *handed),
+                Message::Knocked(knock) => self.let_in_direct(knock),
                 Message::Again(door, handover) => self.again(door, handover),
                 Message::Describe(answer) => {
                     // Who asked may have given up.

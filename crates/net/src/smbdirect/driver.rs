@@ -54,7 +54,6 @@ pub(crate) struct State {
     pub(crate) negotiated: Option<Negotiated>,
     /// When the time of the core began.
     epoch: Instant,
-    busy_poll: Duration,
     peer: SocketAddr,
     events: Vec<Event>,
     /// Memory of the receives.
@@ -97,14 +96,10 @@ enum End {
 
 impl State {
     /// For a queue pair that connects.
-    pub(crate) fn new(
-        pair: Box<dyn QueuePair>,
-        config: &Config,
-        settings: &Settings,
-    ) -> io::Result<Self> {
+    pub(crate) fn new(pair: Box<dyn QueuePair>, config: &Config) -> io::Result<Self> {
         let slots = slots(config)?;
         let core = smbd::Connection::new(config.clone());
-        Self::with(pair, core, slots, config, settings)
+        Self::with(pair, core, slots, config)
     }
 
     /// For a peer that wants to connect. A receive waits for its first word before it is told.
@@ -123,7 +118,7 @@ impl State {
             core.posted(CoreInstant::default(), count, &mut effects);
         }
         let pair = request.accept(&settings.attributes(&config), receives)?;
-        Self::with(pair, core, slots, &config, settings)
+        Self::with(pair, core, slots, &config)
     }
 
     fn with(
@@ -131,7 +126,6 @@ impl State {
         core: smbd::Connection,
         slots: Slots,
         config: &Config,
-        settings: &Settings,
     ) -> io::Result<Self> {
         Ok(Self {
             peer: pair.peer_addr(),
@@ -140,7 +134,6 @@ impl State {
             effects: Effects::new(),
             negotiated: None,
             epoch: Instant::now(),
-            busy_poll: settings.busy_poll,
             events: Vec::new(),
             slots,
             heads: Slots::new(usize::from(config.send_depth), HEAD_BYTES)?,
@@ -506,9 +499,6 @@ impl Shared {
                 self.handle.yield_now().await;
                 continue;
             };
-            if self.poll_busily().await {
-                continue;
-            }
             let mut ready = pin!(readiness.ready(interest));
             loop {
                 match self.wait(ready.as_mut()).await {
@@ -535,26 +525,6 @@ impl Shared {
         };
         state.interest = interest;
         Some(interest)
-    }
-
-    /// Polls for a while without waiting; whether something came.
-    async fn poll_busily(&self) -> bool {
-        let duration = self.state.borrow().busy_poll;
-        if duration.is_zero() {
-            return false;
-        }
-        let start = Instant::now();
-        while start.elapsed() < duration {
-            self.handle.yield_now().await;
-            let mut state = self.state.borrow_mut();
-            let mut events = std::mem::take(&mut state.events);
-            state.pair.poll(&mut events);
-            state.events = events;
-            if !state.events.is_empty() {
-                return true;
-            }
-        }
-        false
     }
 
     /// Waits for the queue pair, for somebody, or for the core's time.

@@ -76,7 +76,7 @@ impl Stream {
     ) -> io::Result<Self> {
         let core = settings.core(smbd::Role::Client);
         let pair = provider.connect(address, &settings.attributes(&core))?;
-        let state = State::new(pair, &core, settings)?;
+        let state = State::new(pair, &core)?;
         Self::negotiate(handle, state).await
     }
 

@@ -18,9 +18,6 @@ const ONE_SIDED: u32 = 256;
 pub struct Settings {
     /// Completions that may be gathered before the processor is told, and for how long.
     pub moderation: Option<(u16, Duration)>,
-    /// How long a queue pair is polled again and again before it is waited for. Zero waits at
-    /// once.
-    pub busy_poll: Duration,
     /// How long the negotiation may take, where that is not for SMB Direct to say.
     pub negotiate_timeout: Option<Duration>,
 }

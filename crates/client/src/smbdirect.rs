@@ -1,0 +1,45 @@
+//! Connections of SMB Direct: who makes them, and how.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use net::Stream;
+use net::smbdirect::{self, Settings};
+use rdma::{Choice, Provider};
+use ring::Handle;
+
+use crate::thread::Target;
+
+/// Who makes connections over RDMA. Looked for when the first connection wants it.
+pub(crate) struct Rdma {
+    choice: Choice,
+    made: OnceLock<Result<Arc<dyn Provider>, (io::ErrorKind, String)>>,
+}
+
+impl Rdma {
+    pub(crate) fn new(choice: Choice) -> Arc<Self> {
+        Arc::new(Self {
+            choice,
+            made: OnceLock::new(),
+        })
+    }
+
+    fn provider(&self) -> io::Result<&dyn Provider> {
+        let open = || {
+            let opened = self.choice.open();
+            opened.map_err(|error| (error.kind(), error.to_string()))
+        };
+        match self.made.get_or_init(open) {
+            Ok(provider) => Ok(&**provider),
+            Err((kind, why)) => Err(io::Error::new(*kind, why.clone())),
+        }
+    }
+}
+
+/// Connects and negotiates.
+pub(crate) async fn stream(handle: &Handle, target: &Target) -> io::Result<Stream> {
+    let provider = target.rdma.provider()?;
+    let settings = Settings::default();
+    let connecting = smbdirect::Stream::connect(handle, provider, target.address, &settings);
+    connecting.await.map(Stream::from)
+}

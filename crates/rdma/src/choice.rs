@@ -1,0 +1,100 @@
+//! Which provider, as a configuration says it.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::emulated::{Emulated, Faults};
+use crate::provider::Provider;
+
+/// The variable in which a process is told its [`Choice`].
+pub const VARIABLE: &str = "SMBEAM_RDMA";
+
+/// Which provider is used. In text: `verbs`, or `emulated:DIRECTORY`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// The devices of this machine.
+    #[default]
+    Verbs,
+    /// None: peers on this machine that use the same directory.
+    Emulated(PathBuf),
+}
+
+/// What is wrong with a choice in text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChoiceError(String);
+
+impl fmt::Display for ChoiceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(text) = self;
+        write!(f, "`{text}` is neither `verbs` nor `emulated:DIRECTORY`")
+    }
+}
+
+impl std::error::Error for ChoiceError {}
+
+impl FromStr for Choice {
+    type Err = ChoiceError;
+
+    fn from_str(text: &str) -> Result<Self, ChoiceError> {
+        match text.split_once(':') {
+            None if text == "verbs" => Ok(Self::Verbs),
+            Some(("emulated", directory)) if !directory.is_empty() => {
+                Ok(Self::Emulated(directory.into()))
+            }
+            _ => Err(ChoiceError(text.to_owned())),
+        }
+    }
+}
+
+impl Choice {
+    /// What the environment of the process says; `None` where it says nothing.
+    ///
+    /// # Errors
+    /// The variable is no choice.
+    pub fn from_environment() -> Result<Option<Self>, ChoiceError> {
+        match std::env::var(VARIABLE) {
+            Ok(text) => text.parse().map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Makes the provider.
+    ///
+    /// # Errors
+    /// The libraries are not there, or the directory cannot be used.
+    pub fn open(&self) -> io::Result<Arc<dyn Provider>> {
+        match self {
+            Self::Verbs => verbs(),
+            Self::Emulated(directory) => {
+                let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+                let faults = Faults::from_environment().map_err(invalid)?;
+                Ok(Arc::new(Emulated::new(directory, faults)?))
+            }
+        }
+    }
+}
+
+/// The one place that chooses devices.
+fn verbs() -> io::Result<Arc<dyn Provider>> {
+    let why = "librdmacm cannot be loaded";
+    Err(io::Error::new(io::ErrorKind::Unsupported, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_is_read_from_text() {
+        assert_eq!("verbs".parse(), Ok(Choice::Verbs));
+        let directory = Choice::Emulated("/run/a:b".into());
+        assert_eq!("emulated:/run/a:b".parse(), Ok(directory));
+        for wrong in ["", "emulated", "emulated:", "verb", "verbs:x"] {
+            let error = wrong.parse::<Choice>().expect_err("wrong");
+            assert!(error.to_string().contains(wrong));
+        }
+    }
+}

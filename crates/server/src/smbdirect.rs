@@ -1,0 +1,168 @@
+//! SMB Direct at the server: its listeners, and who is let in by which worker.
+//!
+//! The first worker has all listeners: to be let in is rare beside what comes after it, and the
+//! queue pair is made on the thread of the worker that serves it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use net::smbdirect::{Settings, Stream};
+use net::{Endpoint, Transport};
+use rdma::{Provider, Request};
+use ring::{Interest, Readiness};
+use tracing::{debug, warn};
+
+use crate::config::Config;
+use crate::gate::Permit;
+use crate::placement::Seat;
+use crate::start::{Listening, StartError};
+use crate::worker::{Message, Worker};
+
+/// Listeners of SMB Direct, and where they are.
+#[derive(Debug, Default)]
+pub(crate) struct Direct {
+    pub(crate) listeners: Vec<Box<dyn rdma::Listener>>,
+}
+
+impl Direct {
+    /// Listens on every port of SMB Direct. Where there are several, one is enough: devices of
+    /// iWARP share their ports with TCP, where another transport may have it.
+    pub(crate) fn open(config: &Config) -> Result<Self, StartError> {
+        let endpoints = config.endpoints().into_iter();
+        let wanted = endpoints.filter(|endpoint| endpoint.transport == Transport::SmbDirect);
+        let wanted: Vec<Endpoint> = wanted.collect();
+        if wanted.is_empty() {
+            return Ok(Self::default());
+        }
+        let provider = config.rdma().open().map_err(StartError::Rdma)?;
+        let mut listeners = Vec::new();
+        let mut failed = None;
+        for endpoint in wanted {
+            match listen(&*provider, config, endpoint) {
+                Ok(opened) => listeners.extend(opened),
+                Err((address, error)) => {
+                    warn!(%address, %error, "SMB Direct is not listened for");
+                    failed = Some((address, error));
+                }
+            }
+        }
+        match failed {
+            Some((address, error)) if listeners.is_empty() => Err(StartError::Listen {
+                address,
+                transport: Transport::SmbDirect,
+                error,
+            }),
+            _ => Ok(Self { listeners }),
+        }
+    }
+
+    /// Where it listens.
+    pub(crate) fn listening(&self) -> impl Iterator<Item = Listening> {
+        self.listeners.iter().map(|listener| Listening {
+            address: listener.local_addr(),
+            transport: Transport::SmbDirect,
+        })
+    }
+}
+
+type Opened = Vec<Box<dyn rdma::Listener>>;
+
+fn listen(
+    provider: &dyn Provider,
+    config: &Config,
+    endpoint: Endpoint,
+) -> Result<Opened, (SocketAddr, io::Error)> {
+    let addresses = provider.to_listen(&config.server.listen);
+    let listen = |ip| {
+        let address = SocketAddr::new(ip, endpoint.port);
+        let listener = provider.listen(address);
+        listener.map_err(|error| (address, error))
+    };
+    addresses.into_iter().map(listen).collect()
+}
+
+/// A client on its way to the worker that serves it.
+#[derive(Debug)]
+pub(crate) struct Knock {
+    request: Box<dyn Request>,
+    permit: Permit,
+    seat: Seat,
+}
+
+impl Worker {
+    /// Decides about all who come to a listener.
+    pub(crate) async fn accept_direct(self: Rc<Self>, listener: Box<dyn rdma::Listener>) {
+        let readiness = match Readiness::new(&self.handle, listener.descriptor()) {
+            Ok(readiness) => readiness,
+            Err(error) => return warn!(%error, "SMB Direct is not listened for"),
+        };
+        while readiness.ready(Interest::Readable).await.is_ok() {
+            match listener.accept() {
+                Ok(Some(request)) => self.place_direct(request),
+                Ok(None) => {}
+                Err(error) => {
+                    warn!(%error, transport = %Transport::SmbDirect, "accepting failed");
+                    self.handle.yield_now().await;
+                }
+            }
+        }
+    }
+
+    fn place_direct(self: &Rc<Self>, request: Box<dyn Request>) {
+        let address = request.peer_addr().ip().to_canonical();
+        let permit = match self.gate().enter(address) {
+            Ok(permit) => permit,
+            Err(limit) => return self.refuse(address, limit),
+        };
+        let seat = self.placement().take(address, self.index, None);
+        let worker = seat.worker;
+        let knock = Knock {
+            request,
+            permit,
+            seat,
+        };
+        if worker == self.index {
+            self.let_in_direct(knock);
+        } else if self.mailboxes()[worker]
+            .send(Message::Knocked(knock))
+            .is_err()
+        {
+            debug!(worker, "a client came after the worker had stopped");
+        }
+    }
+
+    /// Negotiates with a client, and serves it.
+    pub(crate) fn let_in_direct(self: &Rc<Self>, knock: Knock) {
+        let Knock {
+            request,
+            permit,
+            seat,
+        } = knock;
+        let peer = request.peer_addr();
+        let worker = Rc::clone(self);
+        self.handle.spawn(async move {
+            let settings = Settings::default();
+            match Stream::accept(&worker.handle, request, &settings).await {
+                Ok(_) if worker.stopping.is_raised() => {}
+                Ok(stream) => {
+                    let transport = Transport::SmbDirect;
+                    worker.serve(transport, stream.into(), peer, permit, seat);
+                }
+                Err(error) => debug!(%peer, %error, "SMB Direct was not negotiated"),
+            }
+        });
+    }
+}
+
+/// The provider of a configuration, to see whether it is there.
+pub(crate) fn check(config: &Config) -> Result<(), StartError> {
+    let endpoints = config.endpoints();
+    let is_direct = |endpoint: &Endpoint| endpoint.transport == Transport::SmbDirect;
+    if !endpoints.iter().any(is_direct) {
+        return Ok(());
+    }
+    let opened: io::Result<Arc<dyn Provider>> = config.rdma().open();
+    opened.map(drop).map_err(StartError::Rdma)
+}
