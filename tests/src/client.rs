@@ -165,12 +165,14 @@ impl Client {
 
     fn spawn_into(&self, arguments: &[&str], out: &Path, errors: &Path) -> Result<Child> {
         let root = self.url("");
+        let rdma = format!("emulated:{}", subject::rdma_folder().display());
         let mut command = Command::new(&self.program);
         command
             .current_dir(self.folder())
             .env_remove("XDG_CONFIG_HOME")
             .env("HOME", self.home())
             .env("SMBEAM_PASSWORD", self.user.password)
+            .env("SMBEAM_RDMA", rdma)
             .args(
                 arguments
                     .iter()

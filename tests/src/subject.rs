@@ -42,7 +42,12 @@ pub const BOB: User = USERS[1];
 
 /// The transports over which all tests of our own client run, and by which smbeam listens. What is
 /// added here is tested everywhere.
-pub const TRANSPORTS: [&str; 3] = ["tcp", "nbt", "quic"];
+pub const TRANSPORTS: [&str; 4] = ["tcp", "nbt", "quic", "smbdirect"];
+
+/// Where servers and clients of emulated RDMA meet. All tests use one folder: their ports differ.
+pub fn rdma_folder() -> PathBuf {
+    env::temp_dir().join("smbeam-tests-rdma")
+}
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 const STOP_LIMIT: Duration = Duration::from_secs(10);

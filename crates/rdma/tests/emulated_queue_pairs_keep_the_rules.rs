@@ -18,6 +18,8 @@ use smbeam_rdma::{
 fn messages_arrive_whole_and_in_order() {
     let place = Place::new(Faults::default());
     let (mut client, mut server) = place.pair(64, 4096);
+    assert_eq!(client.pair.local_addr(), server.pair.peer_addr());
+    assert_eq!(client.pair.peer_addr(), server.pair.local_addr());
     for round in 0..20 {
         let messages: Vec<_> = (0..40)
             .map(|len| pattern(len * 100, round + len as u64))

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use toml::{Table, Value};
 
 use super::binary;
-use super::{Share, Site, TRANSPORTS, USERS};
+use super::{Share, Site, TRANSPORTS, USERS, rdma_folder};
 use crate::lab::is_root;
 
 /// How long smbeam waits before it answers a failed login, in the tests.
@@ -114,8 +114,12 @@ fn table(site: &Site<'_>) -> Table {
             i64::try_from(*value).unwrap_or(i64::MAX).into(),
         );
     }
+    let mut rdma = Table::new();
+    rdma.insert("provider".into(), "emulated".into());
+    rdma.insert("directory".into(), path(&rdma_folder()));
     let mut table = Table::new();
     table.insert("quic".into(), quic(site).into());
+    table.insert("rdma".into(), rdma.into());
     table.insert("server".into(), server.into());
     table.insert("security".into(), security.into());
     table.insert("limits".into(), limits.into());

@@ -22,13 +22,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use client::tls::Trust;
 use client::{
-    Client, Credentials, Endpoint, Error, Options, Session, Share, Status, Transport, Wait,
+    Client, Credentials, Endpoint, Error, Options, RdmaChoice, Session, Share, Status, Transport,
+    Wait,
 };
 use smbeam_tests::harness::{self, Test};
 use smbeam_tests::lab::Lab;
 use smbeam_tests::random::Random;
 use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{ALICE, Plan, Server, Subject, TRANSPORTS, User};
+use smbeam_tests::subject::{ALICE, Plan, Server, Subject, TRANSPORTS, User, rdma_folder};
 
 /// The share that every rig has.
 pub(crate) const SHARE: &str = "data";
@@ -250,7 +251,8 @@ pub(crate) fn log_in(
     options.tls.trust = Trust::Anything;
     let credentials = Credentials::new(None, user.name, user.password);
     let host = Ipv4Addr::LOCALHOST.to_string();
-    let client = Client::new(options)?;
+    let rdma = RdmaChoice::Emulated(rdma_folder());
+    let client = Client::new(Options { rdma, ..options })?;
     client.connect(&host, port, &credentials).wait()
 }
 

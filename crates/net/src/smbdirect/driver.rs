@@ -291,8 +291,12 @@ impl State {
         let end = match failure {
             Failure::Disconnected | Failure::PeerDisconnected => End::Closed,
             failure => {
+                // What ended for another reason was told of.
+                if self.end.is_none() && !matches!(failure, Failure::Refused(_)) {
+                    let transport = Transport::SmbDirect;
+                    warn!(peer = %self.peer, %transport, reason = %failure, "disconnecting");
+                }
                 let error = io::Error::from(failure);
-                debug!(peer = %self.peer, %error, "the queue pair failed");
                 End::Failed(error.kind(), error.to_string())
             }
         };

@@ -21,6 +21,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::emulated::queue_pair::{EmulatedQueuePair, Ends};
 use crate::provider::{Attributes, Listener, Network, Provider, QueuePair, Request};
@@ -108,6 +109,7 @@ impl Provider for Emulated {
         attributes: &Attributes,
     ) -> io::Result<Box<dyn QueuePair>> {
         let socket = sys::socket()?;
+        let own = take_port(&socket)?;
         let path = self.path(address.port());
         sys::connect(socket.as_fd(), &path).map_err(|error| match error.kind() {
             // There is no socket, or too many wait to be accepted.
@@ -117,12 +119,29 @@ impl Provider for Emulated {
             _ => error,
         })?;
         let ends = Ends {
-            local: SocketAddr::new(address.ip(), 0),
+            local: SocketAddr::new(address.ip(), own),
             peer: address,
         };
         let queue_pair = EmulatedQueuePair::new(socket, ends, attributes, self.faults)?;
         Ok(Box::new(queue_pair))
     }
+}
+
+/// Gives a socket a port that nobody has, so that both ends have the same name for a connection.
+fn take_port(socket: &OwnedFd) -> io::Result<u16> {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let (first, count) = (*ANY_PORTS.start(), ANY_PORTS.len() as u16);
+    // Processes begin at different places, or each would search where others are.
+    let begin = (std::process::id() as u16).wrapping_mul(631);
+    for _ in 0..count {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(begin);
+        let port = first + number % count;
+        match sys::bind_port(socket.as_fd(), port) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            result => return result.map(|()| port),
+        }
+    }
+    Err(io::ErrorKind::AddrInUse.into())
 }
 
 /// Whether nobody listens on the socket any more: its process ended without taking it away.
@@ -150,9 +169,7 @@ impl Listener for EmulatedListener {
                     _ => return Err(error),
                 },
             };
-            let process = sys::peer_process(socket.as_fd())?;
-            // There are no addresses; what a log shows tells processes apart.
-            let port = u16::try_from(process & 0xFFFF).expect("16 bits");
+            let port = sys::peer_port(socket.as_fd()).unwrap_or(0);
             let ends = Ends {
                 local: self.address,
                 peer: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),

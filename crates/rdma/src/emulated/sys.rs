@@ -67,6 +67,41 @@ fn address(path: &Path) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
     Ok((address, size_of::<libc::sockaddr_un>() as libc::socklen_t))
 }
 
+/// What the name of a socket begins with that stands for a client's port. It is no file: names that
+/// begin with a zero are the kernel's own. unix(7)
+const PORT_NAME: &[u8] = b"\0smbeam-rdma-";
+
+/// Gives a socket that is about to connect the number of a port. `AddrInUse`: somebody has it.
+pub(crate) fn bind_port(fd: BorrowedFd<'_>, port: u16) -> io::Result<()> {
+    let mut name = PORT_NAME.to_vec();
+    name.extend_from_slice(port.to_string().as_bytes());
+    // SAFETY: a socket address is plain integers, for which zeros are valid.
+    let mut address: libc::sockaddr_un = unsafe { mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    for (to, from) in address.sun_path.iter_mut().zip(&name) {
+        *to = *from as libc::c_char;
+    }
+    let length = mem::offset_of!(libc::sockaddr_un, sun_path) + name.len();
+    let address = (&raw const address).cast();
+    // SAFETY: pointer and length describe a live local.
+    check(unsafe { libc::bind(fd.as_raw_fd(), address, length as libc::socklen_t) }).map(drop)
+}
+
+/// The number that [`bind_port`] has given to the socket at the other end.
+pub(crate) fn peer_port(fd: BorrowedFd<'_>) -> Option<u16> {
+    // SAFETY: a socket address is plain integers, for which zeros are valid.
+    let mut address: libc::sockaddr_un = unsafe { mem::zeroed() };
+    let mut length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    let into = (&raw mut address).cast();
+    // SAFETY: the pointers describe live locals of the right size.
+    check(unsafe { libc::getpeername(fd.as_raw_fd(), into, &raw mut length) }).ok()?;
+    let length =
+        length as usize - mem::offset_of!(libc::sockaddr_un, sun_path).min(length as usize);
+    let name: Vec<u8> = address.sun_path.iter().map(|byte| *byte as u8).collect();
+    let number = name.get(..length)?.strip_prefix(PORT_NAME)?;
+    str::from_utf8(number).ok()?.parse().ok()
+}
+
 /// bind(2), then listen(2).
 pub(crate) fn listen(fd: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let (address, length) = address(path)?;
