@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use net::smbdirect::Exposed;
 use net::{PayloadBytes, PayloadSource};
 use proto::client::request::Reply;
 use proto::client::{Fate, Request, RequestId};
@@ -133,7 +134,24 @@ impl Calls {
         u32::try_from(bytes.len()).expect("a frame is shorter than 4 GiB")
     }
 
-    fn come_home(&mut self, id: RequestId, memory: Memory) {
+    /// Takes the memory of a request for the server to use it by RDMA. Not of one that is settled:
+    /// its caller waits for it.
+    pub(crate) fn lend(&mut self, id: RequestId) -> Option<Exposed> {
+        let entry = self.table.get_mut(&id)?;
+        if entry.outcome.is_some() {
+            return None;
+        }
+        let memory = match std::mem::take(&mut entry.call.memory) {
+            Memory::None => return None,
+            Memory::Source(source) => Exposed::ToRead(source),
+            Memory::Destination(region) => Exposed::ToWrite(region),
+        };
+        entry.is_away = true;
+        Some(memory)
+    }
+
+    /// The memory of a request is back.
+    pub(crate) fn come_home(&mut self, id: RequestId, memory: Memory) {
         let Some(entry) = self.table.get_mut(&id) else {
             return;
         };

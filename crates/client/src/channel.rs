@@ -21,6 +21,7 @@ use crate::call::Call;
 use crate::calls::{Calls, Outcome};
 use crate::dispatch::{ChannelHandle, ChannelKey};
 use crate::error::{Cause, ConnectCause};
+use crate::exposure::Exposures;
 use crate::receive;
 use crate::slot::{Filler, slot};
 use crate::thread::{Open, Target, Thread};
@@ -30,7 +31,7 @@ const REOPEN_AFTER: Duration = Duration::from_secs(1);
 
 /// A connection on its I/O thread.
 pub(crate) struct Channel {
-    thread: Rc<Thread>,
+    pub(crate) thread: Rc<Thread>,
     target: Target,
     handle: Arc<ChannelHandle>,
     pub(crate) stream: Stream,
@@ -41,6 +42,8 @@ pub(crate) struct Channel {
     pub(crate) ended: Signal,
     /// No request is under way.
     idle: Signal,
+    /// Memory that the server might use came home.
+    pub(crate) memory_home: Signal,
     /// Whether it carries the session.
     has_joined: Cell<bool>,
 }
@@ -48,12 +51,14 @@ pub(crate) struct Channel {
 /// What changes.
 pub(crate) struct State {
     pub(crate) core: Connection,
-    effects: Effects,
+    pub(crate) effects: Effects,
     pub(crate) framing: Framing,
     outbox: Outbox,
     /// Frames whose data are still with the send of a first try that the server put off.
     held_back: Vec<Outbound>,
-    calls: Calls,
+    pub(crate) calls: Calls,
+    /// Memory that the server may use.
+    pub(crate) exposures: Exposures,
     login: Initiator,
     has_spoken: bool,
     ready: Option<Filler<Result<(), ConnectCause>>>,
@@ -105,7 +110,8 @@ impl Channel {
             target.transport,
         ));
         let seed = auth::fresh_entropy();
-        let carrier = target.transport.carrier();
+        let mut carrier = stream.carrier(target.transport);
+        carrier.secure &= target.tls.verifies();
         let name = format!("cifs/{}", target.config.server_name);
         let login = Initiator::new((*target.credentials).clone(), &name, auth::Framing::Spnego);
         let state = State {
@@ -115,6 +121,7 @@ impl Channel {
             outbox: Outbox::default(),
             held_back: Vec::new(),
             calls: Calls::default(),
+            exposures: Exposures::default(),
             login,
             has_spoken: false,
             ready: Some(ready),
@@ -130,6 +137,7 @@ impl Channel {
             to_send: Signal::default(),
             ended: Signal::default(),
             idle: Signal::default(),
+            memory_home: Signal::default(),
             has_joined: Cell::new(false),
         }))
     }
@@ -151,6 +159,7 @@ impl Channel {
         self.end();
         let _ = sender.await;
         self.with_core(None, Connection::closed);
+        self.exposures_home().await;
         self.settle();
     }
 
@@ -159,7 +168,7 @@ impl Channel {
     }
 
     /// Calls the core and does what it asks for. `frame` is what came in, opened by the call.
-    fn with_core(
+    pub(crate) fn with_core(
         self: &Rc<Self>,
         frame: Option<&[u8]>,
         call: impl FnOnce(&mut Connection, proto::effect::Now, &mut Effects),
@@ -273,9 +282,10 @@ impl Channel {
                 Effect::Authenticate(token) => self.authenticate(state, &token),
                 Effect::Ready(session) => self.ready(state, &session),
                 Effect::Answer(id, results) => answer(state, frame, id, results),
-                Effect::Expose { .. } | Effect::Withdraw { .. } => {
-                    unreachable!("no carrier here has RDMA")
-                }
+                Effect::Expose {
+                    request, length, ..
+                } => self.expose(state, request, length),
+                Effect::Withdraw { request, .. } => self.withdraw(state, request),
                 Effect::Lost(id, request, fate) => {
                     state.calls.settle(id, Outcome::Lost(request, fate));
                 }
@@ -366,7 +376,7 @@ impl Channel {
     }
 
     /// Tells who waits for requests that are done, and whose memory is back.
-    fn finish_calls(&self) {
+    pub(crate) fn finish_calls(&self) {
         loop {
             let Some((call, outcome)) = self.state.borrow_mut().calls.next_finished() else {
                 break;
@@ -567,6 +577,8 @@ fn answer(
             let len = state.calls.copy_to_destination(id, bytes);
             Ok(Reply::Read(ReadData::Placed(len)))
         }
+        // Its destination comes home before the call is told.
+        Ok(Reply::Read(ReadData::Remote(len))) => Ok(Reply::Read(ReadData::Placed(len))),
         Ok(Reply::Read(ReadData::Held(bytes))) => {
             let len = state.calls.copy_to_destination(id, &bytes);
             Ok(Reply::Read(ReadData::Placed(len)))

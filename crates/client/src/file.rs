@@ -102,12 +102,12 @@ impl File {
 
     /// Bytes of one READ at most.
     pub(crate) fn read_size(&self) -> usize {
-        self.inner.share.session().negotiated().negotiated.max_read as usize
+        self.inner.share.max_read() as usize
     }
 
     /// Bytes of one WRITE at most.
     pub(crate) fn write_size(&self) -> usize {
-        self.inner.share.session().negotiated().negotiated.max_write as usize
+        self.inner.share.max_write() as usize
     }
 
     /// Requests in flight of one operation.

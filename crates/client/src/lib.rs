@@ -98,6 +98,7 @@ mod connect;
 mod copy;
 mod dispatch;
 mod error;
+mod exposure;
 mod file;
 mod fork;
 mod metadata;

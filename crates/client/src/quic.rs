@@ -28,6 +28,11 @@ impl Tls {
         })
     }
 
+    /// Whether it is known whom one speaks to: else the transport is no protection.
+    pub(crate) fn verifies(&self) -> bool {
+        !matches!(self.settings.trust, tls::Trust::Anything)
+    }
+
     fn client(&self) -> io::Result<&tls::Client> {
         let make = || tls::Client::new(&self.settings, &self.host);
         let made = self.made.get_or_init(make).as_ref();

@@ -265,6 +265,16 @@ impl Share {
             .map(drop)
     }
 
+    /// Bytes of one READ at most.
+    pub(crate) fn max_read(&self) -> u32 {
+        self.session().negotiated().max_read(self.inner.seal)
+    }
+
+    /// Bytes of one WRITE at most.
+    pub(crate) fn max_write(&self) -> u32 {
+        self.session().negotiated().max_write(self.inner.seal)
+    }
+
     /// Reads a whole file. A small one takes one message.
     pub async fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
         self.read_expecting(path, SMALL_BYTES).await
@@ -274,7 +284,7 @@ impl Share {
     /// come in one message.
     pub async fn read_expecting(&self, path: &str, expected: u32) -> Result<Vec<u8>, Error> {
         let failed = |cause: Cause| cause.of("read", path);
-        let max_read = self.session().negotiated().negotiated.max_read;
+        let max_read = self.max_read();
         let length = expected.clamp(1, WHOLE_BYTES_MAX).min(max_read);
         let options = OpenOptions::new().read(true).directory(false);
         let read = Step::Read {
@@ -326,7 +336,7 @@ impl Share {
             .create_new(options.create_new)
             .truncate(true)
             .write_through(options.write_through);
-        let max_write = self.session().negotiated().negotiated.max_write;
+        let max_write = self.max_write();
         if bytes.len() > WHOLE_BYTES_MAX.min(max_write) as usize {
             let file = self.open(path, &open).await?;
             file.write_at(bytes, 0).await.0?;

@@ -4,6 +4,7 @@ use proto::carrier::{Carrier, RdmaLimits};
 
 use crate::endpoint::Transport;
 use crate::smbdirect;
+use crate::stream::Stream;
 
 impl Transport {
     /// What the protocol has to know of it. Of SMB Direct without the limits of RDMA: those are
@@ -32,5 +33,16 @@ impl smbdirect::Stream {
             max_send: negotiated.max_fragmented_send_size,
             max_receive: negotiated.max_fragmented_receive_size,
         })
+    }
+}
+
+impl Stream {
+    /// What the protocol has to know of this connection.
+    #[must_use]
+    pub fn carrier(&self, transport: Transport) -> Carrier {
+        match self {
+            Self::SmbDirect(stream) => stream.carrier(),
+            Self::Socket(_) | Self::Quic(_) => transport.carrier(),
+        }
     }
 }

@@ -12,7 +12,7 @@ use proto::server;
 use ring::{Either, Handle, Part, Signal, either};
 use tracing::{debug, info, warn};
 
-use crate::datapath::Frame;
+use crate::datapath::{Frame, Room};
 use crate::gate::Permit;
 use crate::login::Logins;
 use crate::observer;
@@ -47,6 +47,8 @@ pub(crate) struct Connection {
     running: Cell<usize>,
     /// An operation was completed.
     completed: Signal,
+    /// Memory that RDMA works on.
+    pub(crate) remote: Rc<Room>,
 }
 
 /// What of a connection changes.
@@ -79,7 +81,7 @@ impl Connection {
         peer: SocketAddr,
         permit: Permit,
     ) -> Rc<Self> {
-        let core = worker.new_core(id, transport);
+        let core = worker.new_core(id, stream.carrier(transport));
         let logins = Logins::new(Rc::clone(&worker));
         let state = State {
             core,
@@ -105,6 +107,7 @@ impl Connection {
             ended: Signal::default(),
             running: Cell::new(0),
             completed: Signal::default(),
+            remote: Rc::default(),
         })
     }
 

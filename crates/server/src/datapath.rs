@@ -5,6 +5,8 @@
 //! any queue (see docs/data-path.md). What would block goes to the ring (reads and writes of files)
 //! or to a thread that may block (the rest), and the connection goes on meanwhile.
 
+mod remote;
+
 use std::io;
 use std::ops::Range;
 use std::rc::Rc;
@@ -12,8 +14,8 @@ use std::sync::Arc;
 
 use net::PayloadBytes;
 use proto::effect::{
-    Authenticate, Authenticated, CopyPlan, Effect, FileOp, LocalOpen, OpId, Outbound, Outcome,
-    Payload, ReadPlan, WriteData, WritePlan,
+    Authenticate, Authenticated, CopyPlan, Delivery, Effect, FileOp, LocalOpen, OpId, Outbound,
+    Outcome, Payload, ReadPlan, WriteData, WritePlan,
 };
 use ring::{Buffer, File, Personality};
 use tracing::warn;
@@ -21,6 +23,8 @@ use vfs::{Attempt, Descriptor, Effort, FileSystem};
 use wire::Status;
 
 use crate::connection::{Connection, State};
+
+pub(crate) use remote::Room;
 
 /// Bytes of a READ up to which the answer is copied next to its head: one piece to send instead
 /// of two, which is worth more than the copy. Also spares a buffer of the pool.
@@ -120,8 +124,11 @@ impl Connection {
             offset,
             length,
             access: _,
-            delivery: _,
+            ref delivery,
         } = plan;
+        if let Delivery::Remote(pieces) = delivery {
+            return self.read_remote(state, plan, pieces);
+        }
         let file_system = Arc::clone(self.worker.shares().of_open(file));
         if length <= SMALL_READ {
             let mut bytes = vec![0; length as usize];
@@ -234,13 +241,22 @@ impl Connection {
             through,
         } = plan;
         let file_system = Arc::clone(self.worker.shares().of_open(file));
+        if let WriteData::Remote(pieces) = data {
+            let target = Target {
+                file_system,
+                file,
+                offset,
+                through,
+            };
+            return self.write_remote(op, target, pieces);
+        }
         let bytes = match &data {
             WriteData::Inbound(range) => frame
                 .bytes()
                 .get(range.clone())
                 .expect("the core names bytes of its frame"),
             WriteData::Owned(bytes) => &bytes[..],
-            WriteData::Remote(_) => unreachable!("no carrier here has RDMA"),
+            WriteData::Remote(_) => unreachable!("it went another way"),
         };
         if let Attempt::Done(result) =
             file_system.write(file, offset, bytes, through, Effort::Cached)
@@ -253,7 +269,7 @@ impl Connection {
             }
             (WriteData::Inbound(range), frame) => Source::Bytes(frame.bytes()[range].to_vec()),
             (WriteData::Owned(bytes), _) => Source::Bytes(bytes),
-            (WriteData::Remote(_), _) => unreachable!("no carrier here has RDMA"),
+            (WriteData::Remote(_), _) => unreachable!("it went another way"),
         };
         let connection = Rc::clone(self);
         self.run(op, async move {

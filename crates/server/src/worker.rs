@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use net::TcpOptions;
 use net::quic;
 use net::{Endpoint, Transport};
+use proto::carrier::Carrier;
 use proto::effect::{self, ConnectionId, Notice, Now};
 use proto::server;
 use proto::token::Token;
@@ -350,11 +351,11 @@ impl Worker {
     }
 
     /// The core of a new connection.
-    pub(crate) fn new_core(&self, id: ConnectionId, transport: Transport) -> server::Connection {
+    pub(crate) fn new_core(&self, id: ConnectionId, carrier: Carrier) -> server::Connection {
         let mut entropy = [0; 32];
         getrandom::fill(&mut entropy).expect("the kernel has random bytes");
         let server = Arc::clone(&self.shared.core);
-        server::Connection::new(server, id, transport.carrier(), entropy, self.now())
+        server::Connection::new(server, id, carrier, entropy, self.now())
     }
 
     /// The time, as the core has it.
