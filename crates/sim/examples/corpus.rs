@@ -5,7 +5,9 @@
 use std::path::Path;
 use std::{env, fs, io};
 
-use smbeam_sim::fuzz::{capture, client_frames, client_script, frames, script, smbd_exchange};
+use smbeam_sim::fuzz::{
+    capture, client_frames, client_script, frames, frames_over_rdma, script, smbd_exchange,
+};
 
 /// Runs from which frames are taken.
 const RUNS: u64 = 12;
@@ -27,6 +29,12 @@ fn main() -> io::Result<()> {
             "server_bytes",
             &format!("session-{seed}"),
             &frames(&sent),
+        )?;
+        put(
+            root,
+            "server_bytes",
+            &format!("rdma-{seed}"),
+            &frames_over_rdma(&sent),
         )?;
         let script = script(seed, 200);
         put(

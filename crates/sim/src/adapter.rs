@@ -36,6 +36,8 @@ pub(crate) struct Adapter {
     /// Keys of requests that the client gave up on: the server may not know yet.
     given_up: BTreeSet<u32>,
     last: u32,
+    /// Every key is good but for some, as long as there is no client who would have named any.
+    is_open: bool,
     /// Nothing reaches anything any more.
     is_over: bool,
     /// Frames that the server sent, and that the client has.
@@ -46,6 +48,14 @@ pub(crate) struct Adapter {
 }
 
 impl Adapter {
+    /// Of a client that is no more than bytes: the server reaches for whatever it names.
+    pub(crate) fn open() -> Self {
+        Self {
+            is_open: true,
+            ..Self::default()
+        }
+    }
+
     /// Names memory that holds `bytes`, in one piece or several.
     pub(crate) fn expose(
         &mut self,
@@ -117,6 +127,10 @@ impl Adapter {
 
     /// RDMA WRITE; whether the connection lives.
     pub(crate) fn write(&mut self, to: &[BufferDescriptorV1], mut bytes: &[u8]) -> Check<bool> {
+        if self.is_open {
+            assert!(bytes.len() as u64 <= BufferDescriptorV1::total(to));
+            return Ok(self.lives_with(to));
+        }
         for piece in to {
             let Some(place) = self.reach(piece, Direction::Read)? else {
                 return Ok(false);
@@ -132,6 +146,11 @@ impl Adapter {
     /// RDMA READ; none where the connection is broken.
     pub(crate) fn read(&mut self, from: &[BufferDescriptorV1]) -> Check<Option<Vec<u8>>> {
         let mut bytes = Vec::new();
+        if self.is_open {
+            let total = BufferDescriptorV1::total(from);
+            bytes.resize(usize::try_from(total).expect("a WRITE has a limit"), 7);
+            return Ok(self.lives_with(from).then_some(bytes));
+        }
         for piece in from {
             let Some(place) = self.reach(piece, Direction::Write)? else {
                 return Ok(None);
@@ -139,6 +158,13 @@ impl Adapter {
             bytes.extend_from_slice(place);
         }
         Ok(Some(bytes))
+    }
+
+    /// Whether the connection lives after a reach for keys that nobody has named: one in four is
+    /// said to be wrong.
+    fn lives_with(&mut self, pieces: &[BufferDescriptorV1]) -> bool {
+        self.is_over |= pieces.iter().any(|piece| piece.token % 4 == 3);
+        !self.is_over
     }
 
     /// The memory of a piece. What an honest client has not named, or not any more since it was

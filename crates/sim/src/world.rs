@@ -123,12 +123,12 @@ impl World {
     }
 
     /// The server's end of a connection of which the world knows nothing.
-    pub(crate) fn host(&self, choices: &mut Choices) -> Host {
+    pub(crate) fn host(&self, carrier: Carrier, choices: &mut Choices) -> Host {
         let (server, realm) = (self.server.clone(), self.realm.clone());
         Host::new(
             server,
             ConnectionId(0),
-            Carrier::TCP,
+            carrier,
             realm,
             self.schedule.now(),
             choices,

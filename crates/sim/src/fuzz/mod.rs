@@ -8,7 +8,7 @@ mod server;
 mod smbd;
 
 pub use client::{client_frames, client_script};
-pub use server::{capture, frames, script};
+pub use server::{capture, frames, frames_over_rdma, script};
 pub use smbd::smbd_exchange;
 
 /// A target.

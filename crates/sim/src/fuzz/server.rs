@@ -2,13 +2,16 @@
 
 use std::collections::VecDeque;
 
+use proto::carrier::Carrier;
 use proto::effect::Now;
 use wire::compound::Members;
 use wire::header::HEADER_LEN;
-use wire::{Flags, Header};
+use wire::read::Channel;
+use wire::smbd::BufferDescriptorV1;
+use wire::{Command, Flags, Header};
 
 use super::decode::pieces;
-use crate::adapter::Adapter;
+use crate::adapter::{Adapter, RDMA};
 use crate::check::Check;
 use crate::choices::Choices;
 use crate::host::{Host, Surroundings, Wish};
@@ -25,14 +28,16 @@ const MESSAGE_ID: std::ops::Range<usize> = 24..32;
 const SESSION_ID: std::ops::Range<usize> = 40..48;
 
 /// Any bytes as a sequence of frames into a fresh connection: a byte of flags, then each frame
-/// behind two bytes of length. With the lowest bit of the flags set, headers get the MessageId and
+/// behind two bytes of length. With the third bit of the flags set it is one of SMB Direct, where
+/// READ and WRITE name memory. With the lowest bit set, headers get the MessageId and
 /// the SessionId that are due and no signature, so that a fuzzer need not guess them; with the next
 /// one everybody is let in as a guest.
 pub(super) fn bytes(input: &[u8]) {
     let Some((flags, input)) = input.split_first() else {
         return;
     };
-    let mut guest = Guest::new(flags & 2 != 0);
+    let carrier = if flags & 4 != 0 { RDMA } else { Carrier::TCP };
+    let mut guest = Guest::over(carrier, flags & 2 != 0);
     for piece in pieces(input).take(FRAMES_MAX) {
         let mut frame = piece.to_vec();
         if flags & 1 != 0 {
@@ -54,6 +59,62 @@ pub fn frames(frames: &[Vec<u8>]) -> Vec<u8> {
         }
     }
     input
+}
+
+/// The same over SMB Direct: READs and WRITEs name memory in place of data.
+pub fn frames_over_rdma(frames: &[Vec<u8>]) -> Vec<u8> {
+    let frames: Vec<_> = frames.iter().map(|frame| naming(frame)).collect();
+    let mut input = self::frames(&frames);
+    input[0] |= 4;
+    input
+}
+
+/// A READ or WRITE that is alone in its frame, with its data in memory; other frames as they are.
+fn naming(frame: &[u8]) -> Vec<u8> {
+    let header = Header::decode(frame).ok();
+    let command = header.filter(|header| header.next_command == 0);
+    let mut message = frame[..frame.len().min(HEADER_LEN)].to_vec();
+    let mut info = Vec::new();
+    let mut name = |length| {
+        let (offset, token) = (0x1000, 8);
+        let piece = BufferDescriptorV1 {
+            offset,
+            token,
+            length,
+        };
+        piece.encode(&mut info);
+    };
+    match command.map(|header| header.command) {
+        Some(Command::READ) => {
+            let Ok(request) = wire::read::Request::decode(frame) else {
+                return frame.to_vec();
+            };
+            name(request.length);
+            wire::read::Request {
+                channel: Channel::RDMA_V1_INVALIDATE,
+                channel_info: &info,
+                ..request
+            }
+            .encode(&mut message);
+        }
+        Some(Command::WRITE) => {
+            let Ok(request) = wire::write::Request::decode(frame) else {
+                return frame.to_vec();
+            };
+            let length = u32::try_from(request.data.len()).unwrap_or(u32::MAX);
+            name(length);
+            wire::write::Request {
+                channel: Channel::RDMA_V1,
+                channel_info: &info,
+                remaining_bytes: length,
+                data: &[],
+                ..request
+            }
+            .encode(&mut message);
+        }
+        _ => return frame.to_vec(),
+    }
+    message
 }
 
 /// The frames that the client of a calm run sends, in the clear.
@@ -107,9 +168,13 @@ pub(super) struct Guest {
 
 impl Guest {
     pub(super) fn new(is_open: bool) -> Self {
+        Self::over(Carrier::TCP, is_open)
+    }
+
+    pub(super) fn over(carrier: Carrier, is_open: bool) -> Self {
         let mut choices = Choices::from_seed(0);
         let world = World::new(&Scenario::calm(), choices.fork());
-        let mut host = world.host(&mut choices);
+        let mut host = world.host(carrier, &mut choices);
         if is_open {
             host.let_everybody_in();
         }
@@ -117,7 +182,7 @@ impl Guest {
             world,
             host,
             choices,
-            adapter: Adapter::default(),
+            adapter: Adapter::open(),
             next_message: 0,
             session: [0; 8],
             heard: Vec::new(),
@@ -195,7 +260,7 @@ fn session(frame: &[u8]) -> Option<[u8; 8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::{Command, Status};
+    use wire::Status;
 
     /// Seeds that get no further than the door would find nothing.
     #[test]
@@ -217,5 +282,29 @@ mod tests {
             }
             guest.leave().expect("nothing is left");
         }
+    }
+
+    #[test]
+    fn a_guest_over_smb_direct_has_its_data_moved() {
+        let mut moved = 0;
+        for seed in 0..32 {
+            let mut guest = Guest::over(RDMA, true);
+            for frame in capture(seed) {
+                let mut frame = naming(&frame);
+                guest.address(&mut frame);
+                guest.send(frame).expect("the core keeps its promises");
+            }
+            while let Some(answer) = guest.frames.pop_front() {
+                let header = Header::decode(&answer).expect("a header");
+                let is_good = header.status == Status::SUCCESS;
+                if is_good && matches!(header.command, Command::READ | Command::WRITE) {
+                    moved += 1;
+                    // A head, and nothing behind it.
+                    assert_eq!(answer.len(), 80);
+                }
+            }
+            guest.leave().expect("nothing is left");
+        }
+        assert!(moved > 0, "something was read or written");
     }
 }
