@@ -3,9 +3,13 @@
 
 mod rig;
 
-use std::fs;
+use std::process::Command;
+use std::{env, fs};
 
-use client::{Channels, OpenOptions, Options, Protection, RdmaChoice, Session, Transport, Wait};
+use client::{
+    Channels, Client, OpenOptions, Options, Protection, RdmaChoice, Session, Transport, Wait,
+};
+use rdma::emulated::VARIABLE;
 use rig::{Rig, SHARE, options, pattern};
 use server::config::{Config, unplaced};
 use tempfile::TempDir;
@@ -115,4 +119,95 @@ fn a_share_that_seals_goes_in_messages() {
     let direct = Direct::with(|config| config.shares[0].encryption_required = true);
     let received = round_trips(&direct, direct.options());
     assert!(received > 20 << 20, "{received} bytes came in messages");
+}
+
+/// Faults of the emulated devices are for a whole process: this test starts itself again with them.
+fn with_faults(test: &str, faults: &[&str], storm: fn()) {
+    if env::var_os(VARIABLE).is_some() {
+        return storm();
+    }
+    for faults in faults {
+        let mut again = Command::new(env::current_exe().expect("this test"));
+        again.args(["--exact", test, "--nocapture"]);
+        let status = again.env(VARIABLE, faults).status().expect("it starts");
+        assert!(status.success(), "with {faults}");
+    }
+}
+
+/// Bytes of a piece, and how many of them.
+const PIECE: usize = 256 << 10;
+const PIECES: usize = 80;
+/// Bytes of one request.
+const IO_SIZE: usize = 64 << 10;
+
+/// RDMA fails, and every connection with it: channels are opened again, and what they had not done
+/// is done on others. Only where all are lost at once somebody hears of it, and comes again.
+#[test]
+fn devices_that_fail_lose_no_data() {
+    let faults = ["seed=1,disconnect=150", "seed=2,key=60"];
+    with_faults("devices_that_fail_lose_no_data", &faults, || {
+        let direct = Direct::new();
+        let open = || loop {
+            // The login may fail, too.
+            let client = Client::new(Options {
+                channels: Channels::Exactly(4),
+                io_size: IO_SIZE as u32,
+                ..direct.options()
+            });
+            let client = client.expect("a client");
+            let credentials = rig::credentials();
+            let connecting = client.connect("127.0.0.1", Some(PORT), &credentials);
+            let Ok(session) = connecting.wait() else {
+                continue;
+            };
+            let new = OpenOptions::new().read(true).write(true).create(true);
+            if let Ok(share) = session.share(SHARE).wait()
+                && let Ok(file) = share.open("file", &new).wait()
+            {
+                return (session, file);
+            }
+        };
+        let (mut session, mut file) = open();
+        let piece = |index: usize| pattern(PIECE, index as u64);
+        let mut errors = 0;
+        for is_write in [true, false] {
+            let mut index = 0;
+            while index < PIECES {
+                let ranges: Vec<_> = (index..PIECES.min(index + 8)).collect();
+                let count = ranges.len();
+                let bytes: Vec<u8> = ranges.into_iter().flat_map(piece).collect();
+                let offset = (index * PIECE) as u64;
+                let result = match is_write {
+                    true => file.write_at(bytes, offset).wait().0,
+                    false => {
+                        let (result, came) = file.read_at(vec![0; bytes.len()], offset).wait();
+                        assert!(result.is_err() || came == bytes, "piece {index}");
+                        result
+                    }
+                };
+                match result {
+                    Ok(_) => index += count,
+                    Err(error) => {
+                        eprintln!("{error}");
+                        errors += 1;
+                        assert!(errors < 50, "it gets on");
+                        (session, file) = open();
+                    }
+                }
+            }
+        }
+        // What channels that were lost have sent is counted no more.
+        let channels = session.info().channels;
+        let sent: u64 = channels.iter().map(|channel| channel.sent).sum();
+        let requests = 2 * PIECES * (PIECE / IO_SIZE);
+        let least = (requests * wire::write::HEAD_LEN) as u64;
+        assert!(
+            sent < least,
+            "channels were lost: {sent} of {least} bytes, {channels:?}"
+        );
+        drop(session);
+        let wanted: Vec<u8> = (0..PIECES).flat_map(piece).collect();
+        assert!(fs::read(direct.rig.path("file")).expect("it is there") == wanted);
+        eprintln!("{errors} errors");
+    });
 }
