@@ -1,7 +1,7 @@
 //! RDMA behind one trait: queue pairs of real devices, and an emulation for any machine.
 //!
 //! A [`Provider`] makes reliable connections of messages ([`QueuePair`]) between two processes
-//! that read and write each other's memory without the other's processor. There are two: `verbs`
+//! that read and write each other's memory without the other's processor. There are two: [`verbs`]
 //! has the devices that librdmacm and libibverbs know, [`emulated`] has a unix socket and the
 //! system calls with which one process reaches into another on the same machine.
 //!
@@ -15,6 +15,7 @@
 //! | [`Provider`], [`Listener`], [`Request`], [`QueuePair`], [`Event`] | the trait |
 //! | [`Choice`] | which provider, as a configuration says it |
 //! | [`Slots`], [`Slot`] | small pieces of memory for what is sent and received |
+//! | [`verbs::Verbs`] | the provider that has devices |
 //! | [`emulated::Emulated`] | the provider for any machine |
 //! | [`Piece`], [`Sink`], [`Exposed`], [`Remote`] | what operations work on |
 
@@ -25,6 +26,7 @@ pub mod emulated;
 mod operand;
 mod provider;
 mod slots;
+pub mod verbs;
 
 pub use choice::{Choice, ChoiceError, VARIABLE};
 pub use operand::{Exposed, Piece, Remote, Sink};

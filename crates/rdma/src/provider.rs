@@ -190,6 +190,8 @@ pub trait QueuePair: fmt::Debug {
     fn poll(&mut self, events: &mut Vec<Event>);
 
     /// What to wait for before the next [`poll`](Self::poll); it may be that something is there.
+    /// Who polls meanwhile takes nothing away from who waits: the descriptor tells of what comes
+    /// after that, too.
     fn arm(&mut self) -> Wait;
 
     /// Whether something waits for the descriptor to be writable. Asked without arming.

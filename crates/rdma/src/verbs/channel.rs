@@ -1,0 +1,336 @@
+//! RDMA-CM: identifiers (what a socket is for TCP), and the channels on which they report.
+
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::fd::BorrowedFd;
+use std::ptr::{self, NonNull};
+
+use super::address::{RawAddress, socket_address};
+use super::ffi;
+use super::library::Library;
+
+/// How long the resolution of an address or a route may take.
+const RESOLVE_TIMEOUT_MS: c_int = 5_000;
+
+/// An event channel. Reports of its identifiers never wait.
+pub(super) struct Channel {
+    library: &'static Library,
+    raw: NonNull<ffi::EventChannel>,
+}
+
+// SAFETY: librdmacm is thread-safe; a channel is a descriptor on the heap, which only `drop` frees.
+unsafe impl Send for Channel {}
+
+/// What an identifier reports, copied out of the library's memory and acknowledged.
+#[derive(Debug)]
+pub(super) struct CmEvent {
+    /// The identifier; a new one for a request to connect.
+    pub(super) id: *mut ffi::CmId,
+    pub(super) kind: c_int,
+    /// 0, a negated errno, or the reason of the network for a rejection.
+    pub(super) status: c_int,
+    pub(super) peer: Depths,
+}
+
+/// READs under way at one time: those of ours, and those of the peer that we answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Depths {
+    pub(super) initiator: u8,
+    pub(super) responder: u8,
+}
+
+impl Depths {
+    pub(super) fn min(self, other: Self) -> Self {
+        Self {
+            initiator: self.initiator.min(other.initiator),
+            responder: self.responder.min(other.responder),
+        }
+    }
+}
+
+impl Channel {
+    pub(super) fn new(library: &'static Library) -> io::Result<Self> {
+        // SAFETY: without arguments; null or a channel that is ours to destroy.
+        let raw = unsafe { (library.create_event_channel)() };
+        let raw = NonNull::new(raw).ok_or_else(no_device)?;
+        let channel = Self { library, raw };
+        set_nonblocking(channel.fd())?;
+        Ok(channel)
+    }
+
+    fn fd(&self) -> c_int {
+        // SAFETY: the channel lives until `drop`, and nobody changes it.
+        unsafe { (*self.raw.as_ptr()).fd }
+    }
+
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        // SAFETY: the descriptor is open as long as the channel, which is borrowed.
+        unsafe { BorrowedFd::borrow_raw(self.fd()) }
+    }
+
+    /// The next report; `None` if there is none.
+    pub(super) fn next(&self) -> io::Result<Option<CmEvent>> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: the channel is alive, and `raw` is written on success only.
+        let result = unsafe { (self.library.get_cm_event)(self.raw.as_ptr(), &raw mut raw) };
+        if result != 0 {
+            let error = io::Error::last_os_error();
+            return match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
+                _ => Err(error),
+            };
+        }
+        // SAFETY: on success it points to an event, which lives until it is acknowledged.
+        let event = unsafe { &*raw };
+        let copied = CmEvent {
+            id: event.id,
+            kind: event.event,
+            status: event.status,
+            peer: Depths {
+                initiator: event.conn.initiator_depth,
+                responder: event.conn.responder_resources,
+            },
+        };
+        // SAFETY: acknowledged once, and not used after this.
+        unsafe { (self.library.ack_cm_event)(raw) };
+        Ok(Some(copied))
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`, destroyed only here; its identifiers are gone (`Id` holds the
+        // channel) and all events are acknowledged.
+        unsafe { (self.library.destroy_event_channel)(self.raw.as_ptr()) };
+    }
+}
+
+/// An identifier with a channel of its own.
+pub(super) struct Id {
+    library: &'static Library,
+    raw: NonNull<ffi::CmId>,
+    channel: Channel,
+}
+
+// SAFETY: librdmacm is thread-safe, the identifier's memory is the heap's, and `Id` is its only
+// owner.
+unsafe impl Send for Id {}
+
+impl Id {
+    pub(super) fn new(library: &'static Library) -> io::Result<Self> {
+        let channel = Channel::new(library)?;
+        let mut raw = ptr::null_mut();
+        let channel_raw = channel.raw.as_ptr();
+        // SAFETY: the channel is alive and outlives the identifier; `raw` is written on success.
+        let result =
+            unsafe { (library.create_id)(channel_raw, &raw mut raw, ptr::null_mut(), ffi::PS_TCP) };
+        check(result)?;
+        let raw = NonNull::new(raw).expect("success makes an identifier");
+        Ok(Self {
+            library,
+            raw,
+            channel,
+        })
+    }
+
+    /// The identifier of a request to connect, moved to a channel of its own, so that its owner
+    /// may be another thread than the listener's.
+    pub(super) fn of_request(library: &'static Library, raw: *mut ffi::CmId) -> io::Result<Self> {
+        let raw = NonNull::new(raw).expect("a request has an identifier");
+        let destroy = || {
+            // SAFETY: the report of a request makes us the identifier's owner, and its event is
+            // acknowledged; it has no queue pair yet.
+            unsafe { (library.destroy_id)(raw.as_ptr()) }
+        };
+        let channel = Channel::new(library).inspect_err(|_| {
+            destroy();
+        })?;
+        // SAFETY: both are alive and ours. No event of the identifier is unacknowledged.
+        let result = unsafe { (library.migrate_id)(raw.as_ptr(), channel.raw.as_ptr()) };
+        check(result).inspect_err(|_| {
+            destroy();
+        })?;
+        Ok(Self {
+            library,
+            raw,
+            channel,
+        })
+    }
+
+    pub(super) fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    /// Whether this is the identifier of an event.
+    pub(super) fn is(&self, raw: *mut ffi::CmId) -> bool {
+        self.raw.as_ptr() == raw
+    }
+
+    fn get(&self) -> &ffi::CmId {
+        // SAFETY: alive until `drop`. The library changes it only in calls of this owner.
+        unsafe { self.raw.as_ref() }
+    }
+
+    /// The device that it is bound to, if it is.
+    pub(super) fn context(&self) -> Option<NonNull<ffi::Context>> {
+        NonNull::new(self.get().verbs)
+    }
+
+    pub(super) fn local_addr(&self) -> SocketAddr {
+        socket_address(&self.get().source).unwrap_or(UNKNOWN)
+    }
+
+    pub(super) fn peer_addr(&self) -> SocketAddr {
+        socket_address(&self.get().destination).unwrap_or(UNKNOWN)
+    }
+
+    /// Takes the address; one of a device binds to that device.
+    pub(super) fn bind(&self, address: &RawAddress) -> io::Result<()> {
+        // SAFETY: the address is readable and has the length of its family.
+        let result = unsafe { (self.library.bind_addr)(self.raw.as_ptr(), address.pointer()) };
+        check(result)
+    }
+
+    fn set_option(&self, option: c_int, value: c_int) -> io::Result<()> {
+        let mut value = value;
+        let (pointer, bytes) = ((&raw mut value).cast::<c_void>(), size_of::<c_int>());
+        let raw = self.raw.as_ptr();
+        // SAFETY: these options want an `int`, which is readable during the call.
+        let result =
+            unsafe { (self.library.set_option)(raw, ffi::OPTION_ID, option, pointer, bytes) };
+        check(result)
+    }
+
+    /// Listens on an address; requests are reported on the channel.
+    pub(super) fn listen(&self, address: SocketAddr, backlog: c_int) -> io::Result<()> {
+        self.set_option(ffi::OPTION_ID_REUSEADDR, 1)?;
+        if address.is_ipv6() {
+            self.set_option(ffi::OPTION_ID_AFONLY, 1)?;
+        }
+        self.bind(&RawAddress::from(address))?;
+        // SAFETY: the identifier is alive and bound.
+        check(unsafe { (self.library.listen)(self.raw.as_ptr(), backlog) })
+    }
+
+    /// Looks for a device that reaches the address: reported.
+    pub(super) fn resolve_address(&self, address: SocketAddr) -> io::Result<()> {
+        let address = RawAddress::from(address);
+        let (raw, to) = (self.raw.as_ptr(), address.pointer());
+        // SAFETY: the address is readable and has the length of its family; no source is given.
+        let result =
+            unsafe { (self.library.resolve_addr)(raw, ptr::null_mut(), to, RESOLVE_TIMEOUT_MS) };
+        check(result)
+    }
+
+    /// Looks for a route: reported.
+    pub(super) fn resolve_route(&self) -> io::Result<()> {
+        // SAFETY: the identifier is alive; in another state than it should be the call fails.
+        check(unsafe { (self.library.resolve_route)(self.raw.as_ptr(), RESOLVE_TIMEOUT_MS) })
+    }
+
+    /// Makes the queue pair. Returns it; it lives until [`destroy_qp`](Self::destroy_qp).
+    ///
+    /// # Safety
+    /// The protection domain and the completion queues live longer than the queue pair.
+    pub(super) unsafe fn create_qp(
+        &self,
+        pd: *mut ffi::Pd,
+        attributes: &mut ffi::QpInitAttr,
+    ) -> io::Result<NonNull<ffi::Qp>> {
+        // SAFETY: the identifier is alive; the rest is the caller's.
+        check(unsafe { (self.library.create_qp)(self.raw.as_ptr(), pd, attributes) })?;
+        Ok(NonNull::new(self.get().qp).expect("success makes a queue pair"))
+    }
+
+    /// Ends the queue pair, if there is one: the device lets go of all its memory.
+    pub(super) fn destroy_qp(&self) {
+        if !self.get().qp.is_null() {
+            // SAFETY: the queue pair is there, and is forgotten by the library with this call.
+            unsafe { (self.library.destroy_qp)(self.raw.as_ptr()) };
+        }
+    }
+
+    /// Connects the queue pair: reported.
+    pub(super) fn connect(&self, depths: Depths) -> io::Result<()> {
+        let mut param = connection_parameters(depths);
+        // SAFETY: the parameters are readable during the call, and have no private data.
+        check(unsafe { (self.library.connect)(self.raw.as_ptr(), &raw mut param) })
+    }
+
+    /// Accepts a request; that both ends are ready is reported.
+    pub(super) fn accept(&self, depths: Depths) -> io::Result<()> {
+        let mut param = connection_parameters(depths);
+        // SAFETY: as in `connect`.
+        check(unsafe { (self.library.accept)(self.raw.as_ptr(), &raw mut param) })
+    }
+
+    /// Refuses a request.
+    pub(super) fn reject(&self) {
+        // SAFETY: the identifier is alive; without private data. A failure means that the peer is
+        // gone already.
+        unsafe { (self.library.reject)(self.raw.as_ptr(), ptr::null(), 0) };
+    }
+
+    /// Ends the connection, if there is one.
+    pub(super) fn disconnect(&self) {
+        // SAFETY: the identifier is alive; in another state than it should be the call fails,
+        // which is as good.
+        unsafe { (self.library.disconnect)(self.raw.as_ptr()) };
+    }
+}
+
+impl Drop for Id {
+    fn drop(&mut self) {
+        self.destroy_qp();
+        // SAFETY: made or taken over by this owner, destroyed only here, without a queue pair;
+        // all its events are acknowledged. The channel is dropped after this.
+        unsafe { (self.library.destroy_id)(self.raw.as_ptr()) };
+    }
+}
+
+const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
+
+/// A lost packet is sent again so often; 7 is the most. Linux's SMB Direct takes 6.
+const RETRY_COUNT: u8 = 6;
+
+fn connection_parameters(depths: Depths) -> ffi::ConnParam {
+    ffi::ConnParam {
+        private_data: ptr::null(),
+        private_data_len: 0,
+        responder_resources: depths.responder,
+        initiator_depth: depths.initiator,
+        flow_control: 0,
+        retry_count: RETRY_COUNT,
+        // SMB Direct's credits see to it that a receive is there. [MS-SMBD] 3.1.1.1
+        rnr_retry_count: 0,
+        srq: 0,
+        qp_num: 0,
+    }
+}
+
+/// The library's convention: -1 and errno.
+pub(super) fn check(result: c_int) -> io::Result<()> {
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Without a device, or without the kernel's half, nothing can be opened: say so.
+fn no_device() -> io::Error {
+    let error = io::Error::last_os_error();
+    let text = format!("no RDMA device, or no kernel module rdma_ucm: {error}");
+    io::Error::new(error.kind(), text)
+}
+
+/// No call on the descriptor waits from here on.
+pub(super) fn set_nonblocking(fd: c_int) -> io::Result<()> {
+    // SAFETY: F_GETFL has no argument, and changes nothing.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    if flags < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the flags are the descriptor's own and one more.
+    check(unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) })
+}

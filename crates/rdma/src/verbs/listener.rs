@@ -1,0 +1,114 @@
+//! Connections that come in.
+
+use std::ffi::c_int;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use super::channel::{Depths, Id};
+use super::device::Devices;
+use super::ffi;
+use super::queue_pair::VerbsQueuePair;
+use crate::provider::{Attributes, Listener, QueuePair, Request};
+use crate::slots::Slot;
+
+/// Requests that wait in the kernel at one time.
+const BACKLOG: c_int = 128;
+
+pub(super) struct VerbsListener {
+    devices: Arc<Devices>,
+    id: Id,
+}
+
+impl VerbsListener {
+    pub(super) fn new(devices: Arc<Devices>, address: SocketAddr) -> io::Result<Self> {
+        let id = Id::new(devices.library())?;
+        id.listen(address, BACKLOG)?;
+        Ok(Self { devices, id })
+    }
+}
+
+impl Listener for VerbsListener {
+    fn accept(&self) -> io::Result<Option<Box<dyn Request>>> {
+        while let Some(event) = self.id.channel().next()? {
+            match event.kind {
+                ffi::EVENT_CONNECT_REQUEST => {
+                    match Id::of_request(self.devices.library(), event.id) {
+                        Ok(id) => return Ok(Some(self.request(id, event.peer))),
+                        Err(error) => tracing::warn!(%error, "a request to connect is lost"),
+                    }
+                }
+                ffi::EVENT_DEVICE_REMOVAL => {
+                    return Err(io::Error::other("the device is removed"));
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.id.channel().descriptor()
+    }
+
+    fn local_addr(&self) -> SocketAddr {
+        self.id.local_addr()
+    }
+}
+
+impl VerbsListener {
+    fn request(&self, id: Id, offered: Depths) -> Box<dyn Request> {
+        Box::new(VerbsRequest {
+            devices: Arc::clone(&self.devices),
+            id: Some(id),
+            offered,
+        })
+    }
+}
+
+impl fmt::Debug for VerbsListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "VerbsListener({})", self.local_addr())
+    }
+}
+
+struct VerbsRequest {
+    devices: Arc<Devices>,
+    /// `None` once accepted.
+    id: Option<Id>,
+    /// READs that the peer answers, and that it wants answered, at one time.
+    offered: Depths,
+}
+
+impl Request for VerbsRequest {
+    fn peer_addr(&self) -> SocketAddr {
+        self.id.as_ref().expect("not accepted yet").peer_addr()
+    }
+
+    fn accept(
+        mut self: Box<Self>,
+        attributes: &Attributes,
+        receives: Vec<Slot>,
+    ) -> io::Result<Box<dyn QueuePair>> {
+        let id = self.id.take().expect("accepted once");
+        let devices = Arc::clone(&self.devices);
+        let pair = VerbsQueuePair::accept(devices, id, self.offered, attributes, receives)?;
+        Ok(Box::new(pair))
+    }
+}
+
+impl Drop for VerbsRequest {
+    fn drop(&mut self) {
+        if let Some(id) = &self.id {
+            id.reject();
+        }
+    }
+}
+
+impl fmt::Debug for VerbsRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "VerbsRequest({:?})", self.id.as_ref().map(Id::peer_addr))
+    }
+}

@@ -1,0 +1,85 @@
+//! RDMA devices, by way of librdmacm and libibverbs.
+//!
+//! The libraries are loaded when this provider is made; where they are not installed the program
+//! runs without it. Everything of theirs is wrapped by an owner here: `channel.rs` has RDMA-CM's
+//! identifiers and reports, `device.rs` what is shared by the connections of a device,
+//! `completions.rs`, `posting.rs` and `queue_pair.rs` one connection.
+
+mod address;
+mod channel;
+mod completions;
+mod device;
+mod failure;
+mod ffi;
+mod library;
+mod listener;
+mod posting;
+mod queue_pair;
+mod readiness;
+mod work;
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use self::device::Devices;
+use self::listener::VerbsListener;
+use self::queue_pair::VerbsQueuePair;
+use crate::provider::{Attributes, Listener, Network, Provider, QueuePair};
+
+pub use self::library::LoadError;
+
+/// The provider that has the devices of this machine.
+pub struct Verbs {
+    devices: Arc<Devices>,
+}
+
+impl Verbs {
+    /// Loads the libraries. Whether there is a device is seen when one is used: it may come later.
+    ///
+    /// # Errors
+    /// A library is not there, or is not what it should be.
+    pub fn load() -> Result<Self, LoadError> {
+        let library = library::Library::load()?;
+        Ok(Self {
+            devices: Arc::new(Devices::new(library)),
+        })
+    }
+}
+
+impl Provider for Verbs {
+    fn name(&self) -> &'static str {
+        "verbs"
+    }
+
+    fn addresses(&self) -> io::Result<Vec<(IpAddr, Network)>> {
+        address::of_devices(self.devices.library())
+    }
+
+    fn to_listen(&self, addresses: &[IpAddr]) -> Vec<IpAddr> {
+        // RDMA-CM listens on the unspecified address for all devices, also those that come later.
+        addresses.to_vec()
+    }
+
+    fn listen(&self, address: SocketAddr) -> io::Result<Box<dyn Listener>> {
+        let devices = Arc::clone(&self.devices);
+        Ok(Box::new(VerbsListener::new(devices, address)?))
+    }
+
+    fn connect(
+        &self,
+        address: SocketAddr,
+        attributes: &Attributes,
+    ) -> io::Result<Box<dyn QueuePair>> {
+        let devices = Arc::clone(&self.devices);
+        let pair = VerbsQueuePair::connect(devices, address, attributes)?;
+        Ok(Box::new(pair))
+    }
+}
+
+impl fmt::Debug for Verbs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Verbs")
+    }
+}

@@ -1,0 +1,193 @@
+//! Cutting one-sided operations into what a device takes: each request has one range of the
+//! peer's memory, and some pieces of ours.
+
+use super::ffi::Sge;
+use crate::operand::Remote;
+
+/// Bytes of one request at most. Every device takes more; the length field of a request is also
+/// that of a piece, 32 bits.
+const REQUEST_BYTES: u32 = 16 << 20;
+
+/// One request of an RDMA READ or WRITE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OneSided {
+    /// Pieces of ours, one after the other.
+    pub(super) local: Vec<Local>,
+    /// Where the peer has its bytes: as many as `local`.
+    pub(super) remote: Remote,
+}
+
+/// A piece of ours; the length of a slice that is longer than 32 bits is cut before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Local {
+    pub(super) address: u64,
+    pub(super) length: u32,
+    pub(super) key: u32,
+}
+
+impl From<Local> for Sge {
+    fn from(local: Local) -> Self {
+        Self {
+            addr: local.address,
+            length: local.length,
+            lkey: local.key,
+        }
+    }
+}
+
+/// Lays the bytes of `local`, one piece after the other, over those of `remote`, with `pieces`
+/// local pieces a request at most. `remote` has as many bytes or more.
+pub(super) fn one_sided(local: &[Local], remote: &[Remote], pieces: usize) -> Vec<OneSided> {
+    let mut local = Cursor::new(local);
+    let mut requests = Vec::new();
+    for remote in remote {
+        let mut done = 0;
+        while done < remote.length && !local.is_at_end() {
+            let wanted = (remote.length - done).min(REQUEST_BYTES);
+            let taken = local.take(wanted, pieces);
+            let length = taken.iter().map(|piece| piece.length).sum();
+            requests.push(OneSided {
+                local: taken,
+                remote: Remote {
+                    address: remote.address.wrapping_add(u64::from(done)),
+                    key: remote.key,
+                    length,
+                },
+            });
+            done += length;
+        }
+    }
+    assert!(local.is_at_end(), "the peer's regions have room for all");
+    requests
+}
+
+/// How far into some pieces we are.
+struct Cursor<'a> {
+    pieces: &'a [Local],
+    /// Bytes of the first piece that are done.
+    done: u32,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(pieces: &'a [Local]) -> Self {
+        Self { pieces, done: 0 }.skip_empty()
+    }
+
+    fn skip_empty(mut self) -> Self {
+        while let [first, rest @ ..] = self.pieces
+            && first.length == self.done
+        {
+            (self.pieces, self.done) = (rest, 0);
+        }
+        self
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// The next bytes: `wanted` of them, or what `count` pieces have.
+    fn take(&mut self, wanted: u32, count: usize) -> Vec<Local> {
+        let mut taken = Vec::with_capacity(count.min(self.pieces.len()));
+        let mut left = wanted;
+        while left > 0 && taken.len() < count {
+            let Some(first) = self.pieces.first() else {
+                break;
+            };
+            let length = left.min(first.length - self.done);
+            taken.push(Local {
+                address: first.address + u64::from(self.done),
+                length,
+                key: first.key,
+            });
+            left -= length;
+            let (pieces, done) = (self.pieces, self.done + length);
+            *self = Self { pieces, done }.skip_empty();
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn local(address: u64, length: u32) -> Local {
+        Local {
+            address,
+            length,
+            key: 7,
+        }
+    }
+
+    fn remote(address: u64, length: u32) -> Remote {
+        Remote {
+            address,
+            key: 9,
+            length,
+        }
+    }
+
+    #[test]
+    fn one_piece_goes_into_one_region_in_one_request() {
+        let requests = one_sided(&[local(100, 50)], &[remote(1000, 80)], 4);
+        let expected = OneSided {
+            local: vec![local(100, 50)],
+            remote: remote(1000, 50),
+        };
+        assert_eq!(requests, [expected]);
+    }
+
+    #[test]
+    fn regions_and_pieces_are_cut_where_either_ends() {
+        let ours = [local(0, 10), local(100, 0), local(200, 10)];
+        let requests = one_sided(
+            &ours,
+            &[remote(1000, 4), remote(2000, 0), remote(3000, 16)],
+            4,
+        );
+        let expected = [
+            OneSided {
+                local: vec![local(0, 4)],
+                remote: remote(1000, 4),
+            },
+            OneSided {
+                local: vec![local(4, 6), local(200, 10)],
+                remote: remote(3000, 16),
+            },
+        ];
+        assert_eq!(requests, expected);
+    }
+
+    #[test]
+    fn a_request_has_no_more_pieces_than_the_device_takes() {
+        let ours = [local(0, 1), local(10, 1), local(20, 1)];
+        let requests = one_sided(&ours, &[remote(1000, 3)], 2);
+        let expected = [
+            OneSided {
+                local: vec![local(0, 1), local(10, 1)],
+                remote: remote(1000, 2),
+            },
+            OneSided {
+                local: vec![local(20, 1)],
+                remote: remote(1002, 1),
+            },
+        ];
+        assert_eq!(requests, expected);
+    }
+
+    #[test]
+    fn a_request_has_no_more_bytes_than_every_device_takes() {
+        let bytes = REQUEST_BYTES + 1;
+        let requests = one_sided(&[local(0, bytes)], &[remote(0, u32::MAX)], 4);
+        let lengths: Vec<_> = requests.iter().map(|one| one.remote.length).collect();
+        assert_eq!(lengths, [REQUEST_BYTES, 1]);
+        assert_eq!(requests[1].remote.address, u64::from(REQUEST_BYTES));
+    }
+
+    #[test]
+    fn no_bytes_are_no_request() {
+        assert!(one_sided(&[], &[remote(0, 10)], 4).is_empty());
+        assert!(one_sided(&[local(0, 0)], &[], 4).is_empty());
+    }
+}
