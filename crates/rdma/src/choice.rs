@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::emulated::{Emulated, Faults};
 use crate::provider::Provider;
+use crate::verbs::Verbs;
 
 /// The variable in which a process is told its [`Choice`].
 pub const VARIABLE: &str = "SMBEAM_RDMA";
@@ -77,10 +78,9 @@ impl Choice {
     }
 }
 
-/// The one place that chooses devices.
 fn verbs() -> io::Result<Arc<dyn Provider>> {
-    let why = "librdmacm cannot be loaded";
-    Err(io::Error::new(io::ErrorKind::Unsupported, why))
+    let verbs = Verbs::load().map_err(|error| io::Error::new(io::ErrorKind::Unsupported, error))?;
+    Ok(Arc::new(verbs))
 }
 
 #[cfg(test)]

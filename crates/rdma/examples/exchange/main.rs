@@ -8,7 +8,8 @@
 //! ```
 //!
 //! With a NAME only scenarios whose name has it run. `reset` is one of its own: it wants somebody
-//! else to take the device away when it says so, and to bring it back. The exit code is 0 if all went as it should.
+//! else to take the device away when it says so, and to bring it back. The exit code is 0 if all
+//! went as it should.
 
 mod ends;
 mod scenarios;
