@@ -51,9 +51,11 @@ impl Depths {
 
 impl Channel {
     pub(super) fn new(library: &'static Library) -> io::Result<Self> {
-        // SAFETY: without arguments; null or a channel that is ours to destroy.
-        let raw = unsafe { (library.create_event_channel)() };
-        let raw = NonNull::new(raw).ok_or_else(no_device)?;
+        let raw = library.errands.run(|| {
+            // SAFETY: without arguments; null or a channel that is ours to destroy.
+            let raw = unsafe { (library.create_event_channel)() };
+            NonNull::new(raw).ok_or_else(no_device)
+        })?;
         let channel = Self { library, raw };
         set_nonblocking(channel.fd())?;
         Ok(channel)
@@ -71,6 +73,24 @@ impl Channel {
 
     /// The next report; `None` if there is none.
     pub(super) fn next(&self) -> io::Result<Option<CmEvent>> {
+        if !self.is_readable() {
+            return Ok(None);
+        }
+        self.library.errands.run(|| self.take())
+    }
+
+    /// Asked first, because it is asked often and is cheaper than an errand.
+    fn is_readable(&self) -> bool {
+        let mut poll = libc::pollfd {
+            fd: self.fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: one descriptor, which is open, and no waiting.
+        unsafe { libc::poll(&raw mut poll, 1, 0) != 0 }
+    }
+
+    fn take(&self) -> io::Result<Option<CmEvent>> {
         let mut raw = ptr::null_mut();
         // SAFETY: the channel is alive, and `raw` is written on success only.
         let result = unsafe { (self.library.get_cm_event)(self.raw.as_ptr(), &raw mut raw) };
@@ -122,10 +142,12 @@ impl Id {
         let channel = Channel::new(library)?;
         let mut raw = ptr::null_mut();
         let channel_raw = channel.raw.as_ptr();
-        // SAFETY: the channel is alive and outlives the identifier; `raw` is written on success.
-        let result =
-            unsafe { (library.create_id)(channel_raw, &raw mut raw, ptr::null_mut(), ffi::PS_TCP) };
-        check(result)?;
+        library.errands.run(|| {
+            // SAFETY: the channel is alive and outlives the identifier; `raw` is written on success.
+            check(unsafe {
+                (library.create_id)(channel_raw, &raw mut raw, ptr::null_mut(), ffi::PS_TCP)
+            })
+        })?;
         let raw = NonNull::new(raw).expect("success makes an identifier");
         Ok(Self {
             library,
@@ -141,14 +163,18 @@ impl Id {
         let destroy = || {
             // SAFETY: the report of a request makes us the identifier's owner, and its event is
             // acknowledged; it has no queue pair yet.
-            unsafe { (library.destroy_id)(raw.as_ptr()) }
+            library
+                .errands
+                .run(|| unsafe { (library.destroy_id)(raw.as_ptr()) })
         };
         let channel = Channel::new(library).inspect_err(|_| {
             destroy();
         })?;
-        // SAFETY: both are alive and ours. No event of the identifier is unacknowledged.
-        let result = unsafe { (library.migrate_id)(raw.as_ptr(), channel.raw.as_ptr()) };
-        check(result).inspect_err(|_| {
+        let migrated = library.errands.run(|| {
+            // SAFETY: both are alive and ours. No event of the identifier is unacknowledged.
+            check(unsafe { (library.migrate_id)(raw.as_ptr(), channel.raw.as_ptr()) })
+        });
+        migrated.inspect_err(|_| {
             destroy();
         })?;
         Ok(Self {
@@ -185,21 +211,26 @@ impl Id {
         socket_address(&self.get().destination).unwrap_or(UNKNOWN)
     }
 
+    /// Makes a call where the credentials are right.
+    fn call(&self, call: impl FnOnce(&Library, *mut ffi::CmId) -> c_int) -> io::Result<()> {
+        let (library, raw) = (self.library, self.raw.as_ptr());
+        library.errands.run(|| check(call(library, raw)))
+    }
+
     /// Takes the address; one of a device binds to that device.
     pub(super) fn bind(&self, address: &RawAddress) -> io::Result<()> {
+        let address = address.pointer();
         // SAFETY: the address is readable and has the length of its family.
-        let result = unsafe { (self.library.bind_addr)(self.raw.as_ptr(), address.pointer()) };
-        check(result)
+        self.call(|library, raw| unsafe { (library.bind_addr)(raw, address) })
     }
 
     fn set_option(&self, option: c_int, value: c_int) -> io::Result<()> {
         let mut value = value;
-        let (pointer, bytes) = ((&raw mut value).cast::<c_void>(), size_of::<c_int>());
-        let raw = self.raw.as_ptr();
-        // SAFETY: these options want an `int`, which is readable during the call.
-        let result =
-            unsafe { (self.library.set_option)(raw, ffi::OPTION_ID, option, pointer, bytes) };
-        check(result)
+        let (value, bytes) = ((&raw mut value).cast::<c_void>(), size_of::<c_int>());
+        self.call(|library, raw| {
+            // SAFETY: these options want an `int`, which is readable during the call.
+            unsafe { (library.set_option)(raw, ffi::OPTION_ID, option, value, bytes) }
+        })
     }
 
     /// Listens on an address; requests are reported on the channel.
@@ -210,23 +241,23 @@ impl Id {
         }
         self.bind(&RawAddress::from(address))?;
         // SAFETY: the identifier is alive and bound.
-        check(unsafe { (self.library.listen)(self.raw.as_ptr(), backlog) })
+        self.call(|library, raw| unsafe { (library.listen)(raw, backlog) })
     }
 
     /// Looks for a device that reaches the address: reported.
     pub(super) fn resolve_address(&self, address: SocketAddr) -> io::Result<()> {
         let address = RawAddress::from(address);
-        let (raw, to) = (self.raw.as_ptr(), address.pointer());
+        let (from, to) = (ptr::null_mut(), address.pointer());
         // SAFETY: the address is readable and has the length of its family; no source is given.
-        let result =
-            unsafe { (self.library.resolve_addr)(raw, ptr::null_mut(), to, RESOLVE_TIMEOUT_MS) };
-        check(result)
+        self.call(|library, raw| unsafe {
+            (library.resolve_addr)(raw, from, to, RESOLVE_TIMEOUT_MS)
+        })
     }
 
     /// Looks for a route: reported.
     pub(super) fn resolve_route(&self) -> io::Result<()> {
         // SAFETY: the identifier is alive; in another state than it should be the call fails.
-        check(unsafe { (self.library.resolve_route)(self.raw.as_ptr(), RESOLVE_TIMEOUT_MS) })
+        self.call(|library, raw| unsafe { (library.resolve_route)(raw, RESOLVE_TIMEOUT_MS) })
     }
 
     /// Makes the queue pair. Returns it; it lives until [`destroy_qp`](Self::destroy_qp).
@@ -239,44 +270,45 @@ impl Id {
         attributes: &mut ffi::QpInitAttr,
     ) -> io::Result<NonNull<ffi::Qp>> {
         // SAFETY: the identifier is alive; the rest is the caller's.
-        check(unsafe { (self.library.create_qp)(self.raw.as_ptr(), pd, attributes) })?;
+        self.call(|library, raw| unsafe { (library.create_qp)(raw, pd, attributes) })?;
         Ok(NonNull::new(self.get().qp).expect("success makes a queue pair"))
     }
 
     /// Ends the queue pair, if there is one: the device lets go of all its memory.
     pub(super) fn destroy_qp(&self) {
-        if !self.get().qp.is_null() {
-            // SAFETY: the queue pair is there, and is forgotten by the library with this call.
-            unsafe { (self.library.destroy_qp)(self.raw.as_ptr()) };
+        if self.get().qp.is_null() {
+            return;
         }
+        let (library, raw) = (self.library, self.raw.as_ptr());
+        // SAFETY: the queue pair is there, and is forgotten by the library with this call.
+        library.errands.run(|| unsafe { (library.destroy_qp)(raw) });
     }
 
     /// Connects the queue pair: reported.
     pub(super) fn connect(&self, depths: Depths) -> io::Result<()> {
         let mut param = connection_parameters(depths);
         // SAFETY: the parameters are readable during the call, and have no private data.
-        check(unsafe { (self.library.connect)(self.raw.as_ptr(), &raw mut param) })
+        self.call(|library, raw| unsafe { (library.connect)(raw, &raw mut param) })
     }
 
     /// Accepts a request; that both ends are ready is reported.
     pub(super) fn accept(&self, depths: Depths) -> io::Result<()> {
         let mut param = connection_parameters(depths);
         // SAFETY: as in `connect`.
-        check(unsafe { (self.library.accept)(self.raw.as_ptr(), &raw mut param) })
+        self.call(|library, raw| unsafe { (library.accept)(raw, &raw mut param) })
     }
 
-    /// Refuses a request.
+    /// Refuses a request. A failure means that the peer is gone already.
     pub(super) fn reject(&self) {
-        // SAFETY: the identifier is alive; without private data. A failure means that the peer is
-        // gone already.
-        unsafe { (self.library.reject)(self.raw.as_ptr(), ptr::null(), 0) };
+        // SAFETY: the identifier is alive; without private data.
+        let _ = self.call(|library, raw| unsafe { (library.reject)(raw, ptr::null(), 0) });
     }
 
-    /// Ends the connection, if there is one.
+    /// Ends the connection, if there is one. In another state than it should be the call fails,
+    /// which is as good.
     pub(super) fn disconnect(&self) {
-        // SAFETY: the identifier is alive; in another state than it should be the call fails,
-        // which is as good.
-        unsafe { (self.library.disconnect)(self.raw.as_ptr()) };
+        // SAFETY: the identifier is alive.
+        let _ = self.call(|library, raw| unsafe { (library.disconnect)(raw) });
     }
 }
 
@@ -285,7 +317,7 @@ impl Drop for Id {
         self.destroy_qp();
         // SAFETY: made or taken over by this owner, destroyed only here, without a queue pair;
         // all its events are acknowledged. The channel is dropped after this.
-        unsafe { (self.library.destroy_id)(self.raw.as_ptr()) };
+        let _ = self.call(|library, raw| unsafe { (library.destroy_id)(raw) });
     }
 }
 

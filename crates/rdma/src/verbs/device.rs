@@ -82,6 +82,8 @@ pub(super) struct Capabilities {
     pub(super) has_windows: bool,
     /// Regions that can be registered or have windows.
     pub(super) regions: u32,
+    /// Posts go through the kernel, which looks at the credentials: see `errands.rs`.
+    pub(super) is_software: bool,
 }
 
 /// The order of the fields matters: the registration ends before the memory does.
@@ -94,9 +96,11 @@ impl Device {
     /// # Safety
     /// As [`Devices::of`].
     unsafe fn new(library: &'static Library, context: NonNull<ffi::Context>) -> io::Result<Self> {
-        // SAFETY: no count is asked for; null or a list that is ours to return.
-        let hold = unsafe { (library.get_devices)(std::ptr::null_mut()) };
-        let hold = NonNull::new(hold).ok_or_else(io::Error::last_os_error)?;
+        let hold = library.errands.run(|| {
+            // SAFETY: no count is asked for; null or a list that is ours to return.
+            let hold = unsafe { (library.get_devices)(std::ptr::null_mut()) };
+            NonNull::new(hold).ok_or_else(io::Error::last_os_error)
+        })?;
         // SAFETY: the device is open, by the caller's promise, and from here on by the list.
         let result = unsafe { capabilities(library, context) }.and_then(|capabilities| {
             // SAFETY: the device is open; null or a domain that is ours to free.
@@ -385,8 +389,12 @@ unsafe fn capabilities(
         responder_resources: depth(attr.max_qp_rd_atom),
         has_windows,
         regions: count(regions),
+        is_software: SOFTWARE.contains(&attr.vendor_id),
     })
 }
+
+/// What rxe and siw have in place of a vendor (Linux: `rxe_param.h`, `siw.h`).
+const SOFTWARE: [u32; 2] = [0xff_ffff, 0x62_6d74];
 
 fn count(value: c_int) -> u32 {
     u32::try_from(value).unwrap_or(0)

@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::fmt;
 use std::sync::OnceLock;
 
+use super::errands::Errands;
 use super::ffi;
 
 /// The names that the ABI of `ffi.rs` belongs to.
@@ -20,6 +21,8 @@ pub enum LoadError {
         /// What the loader says.
         why: String,
     },
+    /// There can be no more threads.
+    Thread(String),
     /// A library has no such function: it is another or an old one.
     Function {
         /// File name of the library.
@@ -37,6 +40,7 @@ impl fmt::Display for LoadError {
                 "cannot load {name} ({why}); SMB Direct on RDMA devices needs rdma-core's \
                  libraries (packages librdmacm1, libibverbs1 and ibverbs-providers, or rdma-core)"
             ),
+            Self::Thread(why) => write!(f, "no thread for the calls of RDMA: {why}"),
             Self::Function { name, function } => write!(f, "{name} has no function {function}"),
         }
     }
@@ -50,13 +54,19 @@ macro_rules! functions {
         /// The functions of the libraries. What each wants is in its manual page; calls are wrapped
         /// where the owner of the pointers is: `channel.rs`, `device.rs`, `queue_pair.rs`.
         pub(super) struct Library {
+            /// Makes the calls of RDMA-CM, and opens devices.
+            pub(super) errands: Errands,
+            /// Posts to devices that are software. The calls of RDMA-CM may take their time.
+            pub(super) posts: Errands,
             $(pub(super) $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
         }
 
         impl Library {
             fn fill(cm: &Loaded, verbs: &Loaded) -> Result<Self, LoadError> {
-                let _ = (cm, verbs);
+                let (errands, posts) = threads()?;
                 Ok(Self {
+                    errands,
+                    posts,
                     $($name: {
                         let loaded = functions!(@from $from cm verbs);
                         // SAFETY: the symbol is a function of the C library with these arguments
@@ -171,6 +181,16 @@ impl Loaded {
                 function,
             })
     }
+}
+
+/// Both threads have the same credentials: the second is made by the first.
+fn threads() -> Result<(Errands, Errands), LoadError> {
+    let cannot = |error: std::io::Error| LoadError::Thread(error.to_string());
+    let errands = Errands::start("rdma-calls").map_err(cannot)?;
+    let posts = errands
+        .run(|| Errands::start("rdma-posts"))
+        .map_err(cannot)?;
+    Ok((errands, posts))
 }
 
 /// The loader's own words, where it has some.

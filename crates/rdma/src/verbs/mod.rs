@@ -9,6 +9,7 @@ mod address;
 mod channel;
 mod completions;
 mod device;
+mod errands;
 mod failure;
 mod ffi;
 mod library;

@@ -113,9 +113,15 @@ impl Posting {
         };
         let (first, mut bad) = (&raw mut first.request, ptr::null_mut());
         let post = self.ops().post_send;
+        let qp = self.qp.as_ptr();
         // SAFETY: the queue pair is there, by the caller's promise; the chain and its pieces are
         // readable during the call, and copied by it.
-        let result = unsafe { post(self.qp.as_ptr(), first, &raw mut bad) };
+        let mut post = || unsafe { post(qp, first, &raw mut bad) };
+        let result = if self.device.capabilities().is_software {
+            self.device.library().posts.run(post)
+        } else {
+            post()
+        };
         if result != 0 {
             // The connection ends; how many were taken does not matter any more.
             return Err(io::Error::from_raw_os_error(result.abs()));
