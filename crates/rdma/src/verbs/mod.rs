@@ -43,9 +43,32 @@ impl Verbs {
     /// A library is not there, or is not what it should be.
     pub fn load() -> Result<Self, LoadError> {
         let library = library::Library::load()?;
+        lift_limit_of_locked_memory();
         Ok(Self {
             devices: Arc::new(Devices::new(library)),
         })
+    }
+}
+
+/// What a device knows is locked in memory. Root may lock as much as it likes; the threads of a
+/// server have the rights of a session's user at times, and what counts then is the limit.
+fn lift_limit_of_locked_memory() {
+    let limit = |current, most| libc::rlimit {
+        rlim_cur: current,
+        rlim_max: most,
+    };
+    let set = |limit: libc::rlimit| {
+        // SAFETY: the limit is readable during the call.
+        unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) == 0 }
+    };
+    if set(limit(libc::RLIM_INFINITY, libc::RLIM_INFINITY)) {
+        return;
+    }
+    let mut now = limit(0, 0);
+    // SAFETY: the limit is writable during the call.
+    let is_known = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut now) == 0 };
+    if is_known && set(limit(now.rlim_max, now.rlim_max)) {
+        tracing::debug!(bytes = now.rlim_max, "limit of locked memory");
     }
 }
 
