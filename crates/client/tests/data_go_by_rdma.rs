@@ -97,6 +97,18 @@ fn files_are_what_they_were() {
     assert!(received < 1 << 20, "{received} bytes came in messages");
 }
 
+/// So a client that came another way finds it.
+#[test]
+fn the_server_says_where_it_takes_smb_direct() {
+    let direct = Direct::new();
+    let session = direct.connect(direct.options());
+    let interfaces = session.interfaces().wait().expect("a list");
+    assert!(interfaces.iter().all(|interface| interface.is_rdma_capable));
+    let rig = Rig::new();
+    let interfaces = rig.session().interfaces().wait().expect("a list");
+    assert!(!interfaces.iter().any(|interface| interface.is_rdma_capable));
+}
+
 #[test]
 fn what_is_protected_goes_in_messages() {
     let direct = Direct::new();

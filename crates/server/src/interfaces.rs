@@ -79,10 +79,32 @@ struct Ability {
 }
 
 /// What clients are told now.
-pub(crate) fn list(entries: &[Entry], listen: &[IpAddr]) -> io::Result<Vec<NetworkInterface>> {
+///
+/// Those of `rdma` are said to take SMB Direct: a client may open a channel of that on any address
+/// that says so.
+pub(crate) fn list(
+    entries: &[Entry],
+    listen: &[IpAddr],
+    rdma: &[IpAddr],
+) -> io::Result<Vec<NetworkInterface>> {
     let links = netlink::links()?;
     let addresses = netlink::addresses()?;
-    Ok(select(entries, listen, &links, &addresses, ability))
+    let mut interfaces = select(entries, listen, &links, &addresses, ability);
+    mark(&mut interfaces, rdma);
+    Ok(interfaces)
+}
+
+fn mark(interfaces: &mut [NetworkInterface], rdma: &[IpAddr]) {
+    for interface in interfaces {
+        let ip = match interface.address {
+            SocketAddress::V4(ip) => IpAddr::from(ip),
+            SocketAddress::V6(ip) => IpAddr::from(ip),
+            SocketAddress::Other(_) => continue,
+        };
+        if rdma.contains(&ip) {
+            interface.capability |= InterfaceCapability::RDMA_CAPABLE;
+        }
+    }
 }
 
 /// Of the addresses that the server listens on, those of links that are up: without a
@@ -224,6 +246,22 @@ mod tests {
         let lo = (SocketAddress::V4([127, 0, 0, 1]), 10, true);
         assert_eq!(told(&["127.0.0.1; rss"], &["0.0.0.0"]), [lo]);
         assert_eq!(told(&["eth9"], &["0.0.0.0"]), []);
+    }
+
+    #[test]
+    fn addresses_of_rdma_say_so() {
+        let (links, addresses) = world();
+        let listen = ["0.0.0.0".parse().expect("an ip")];
+        let ability = |_: &Link| Ability {
+            speed: 10,
+            is_rss: true,
+        };
+        let mut list = select(&[], &listen, &links, &addresses, ability);
+        mark(&mut list, &["192.0.2.9".parse().expect("an ip")]);
+        assert_eq!(list[0].capability, InterfaceCapability::RSS_CAPABLE);
+        mark(&mut list, &["192.0.2.7".parse().expect("an ip")]);
+        let both = InterfaceCapability::RSS_CAPABLE | InterfaceCapability::RDMA_CAPABLE;
+        assert_eq!(list[0].capability, both);
     }
 
     #[test]

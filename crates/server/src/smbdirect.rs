@@ -24,6 +24,8 @@ use crate::worker::{Message, Worker};
 #[derive(Debug, Default)]
 pub(crate) struct Direct {
     pub(crate) listeners: Vec<Box<dyn rdma::Listener>>,
+    /// Whose they are; none where there are none.
+    pub(crate) provider: Option<Arc<dyn Provider>>,
 }
 
 impl Direct {
@@ -54,7 +56,10 @@ impl Direct {
                 transport: Transport::SmbDirect,
                 error,
             }),
-            _ => Ok(Self { listeners }),
+            _ => Ok(Self {
+                listeners,
+                provider: Some(provider),
+            }),
         }
     }
 

@@ -173,11 +173,11 @@ impl Server {
             reach: Reach {
                 entries: config.interfaces(),
                 listen: config.server.listen.clone(),
+                rdma: std::sync::OnceLock::new(),
             },
             started,
             mailboxes: std::sync::OnceLock::new(),
         });
-        shared.look_at_interfaces();
         let count = worker_count(config);
         let Reserved {
             listening,
@@ -185,6 +185,10 @@ impl Server {
             doors,
             direct,
         } = reserve(config, count)?;
+        if let Some(provider) = &direct.provider {
+            let _ = shared.reach.rdma.set(Arc::clone(provider));
+        }
+        shared.look_at_interfaces();
         let mut direct = Some(direct);
         let quic = match &tls {
             Some(tls) => Some(quic_server(tls)?),

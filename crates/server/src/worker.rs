@@ -15,6 +15,7 @@ use proto::carrier::Carrier;
 use proto::effect::{self, ConnectionId, Notice, Now};
 use proto::server;
 use proto::token::Token;
+use rdma::Provider;
 use ring::{Handle, Listener, Personality, Receiver, Sender, Signal};
 use tracing::{debug, error, warn};
 use wire::Status;
@@ -61,13 +62,25 @@ pub(crate) struct Shared {
 pub(crate) struct Reach {
     pub(crate) entries: Vec<Entry>,
     pub(crate) listen: Vec<IpAddr>,
+    /// Whose devices listen for SMB Direct, where any do.
+    pub(crate) rdma: OnceLock<Arc<dyn Provider>>,
 }
 
 impl Shared {
     /// Looks which interfaces there are now, for clients that ask.
     pub(crate) fn look_at_interfaces(&self) {
-        let Reach { entries, listen } = &self.reach;
-        match interfaces::list(entries, listen) {
+        let Reach {
+            entries,
+            listen,
+            rdma,
+        } = &self.reach;
+        let rdma = rdma.get().map_or(Ok(Vec::new()), |rdma| rdma.addresses());
+        let rdma = rdma.unwrap_or_else(|error| {
+            warn!(%error, "the devices of RDMA are not known");
+            Vec::new()
+        });
+        let rdma: Vec<IpAddr> = rdma.into_iter().map(|(ip, _)| ip).collect();
+        match interfaces::list(entries, listen, &rdma) {
             Ok(interfaces) => self.core.set_interfaces(&interfaces),
             Err(error) => warn!(%error, "the network interfaces are not known"),
         }
