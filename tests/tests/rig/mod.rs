@@ -249,6 +249,7 @@ pub(crate) fn log_in(
     user: User,
 ) -> Result<Session, Error> {
     options.tls.trust = Trust::Anything;
+    options.rdma = RdmaChoice::Emulated(rdma_folder());
     let credentials = Credentials::new(None, user.name, user.password);
     let host = Ipv4Addr::LOCALHOST.to_string();
     let rdma = RdmaChoice::Emulated(rdma_folder());
