@@ -68,6 +68,12 @@ pub(crate) struct ConnectArguments {
     /// Seal (encrypt) everything.
     #[arg(long)]
     seal: bool,
+    /// Let TLS of a verified server do where it would have sealing.
+    #[arg(long, conflicts_with = "seal")]
+    transport_security: bool,
+    /// Bytes of a request from which on its data go by RDMA.
+    #[arg(long, value_name = "BYTES", default_value = "4KiB", value_parser = parse_threshold)]
+    rdma_threshold: u32,
     /// Speak this dialect only.
     #[arg(long, value_name = "DIALECT", value_parser = parse_dialect)]
     dialect: Option<Dialect>,
@@ -114,6 +120,10 @@ fn parse_io_size(text: &str) -> Result<u32, String> {
         .ok_or_else(|| "want 4KiB to 16MiB".into())
 }
 
+fn parse_threshold(text: &str) -> Result<u32, String> {
+    u32::try_from(parse_size(text)?).map_err(|_| "want less than 4GiB".into())
+}
+
 impl ConnectArguments {
     pub(crate) fn options(&self) -> Options {
         let mut options = Options {
@@ -121,7 +131,9 @@ impl ConnectArguments {
             transports: self.transports.clone(),
             tcp: self.tcp.clone().unwrap_or_default(),
             tls: self.certificates.settings(),
+            transport_security: self.transport_security,
             rdma: self.rdma.clone(),
+            rdma_threshold: self.rdma_threshold,
             protection: match (self.sign, self.seal) {
                 (_, true) => Protection::Seal,
                 (true, false) => Protection::Sign,

@@ -182,6 +182,8 @@ impl Inner {
             ciphers: options.ciphers.clone(),
             signing_algorithms: options.signing_algorithms.clone(),
             protection: options.protection,
+            transport_security: options.transport_security,
+            rdma_threshold: options.rdma_threshold,
             allow_guest: options.allow_guest || credentials.is_anonymous(),
             credits: options.credits,
             max_io,

@@ -44,8 +44,14 @@ pub struct Options {
     pub channels: Channels,
     /// Which servers are believed where TLS is beneath, and who we say that we are.
     pub tls: ClientSettings,
+    /// Whether TLS of a server that is verified is protection enough where the server asks for
+    /// sealing; where it does not, and with [`Protection::Seal`], messages are sealed once more.
+    /// \[MS-SMB2\] 2.2.3.1.5
+    pub transport_security: bool,
     /// Who makes connections over RDMA, for SMB Direct.
     pub rdma: rdma::Choice,
+    /// Bytes of a READ or WRITE from which on its data go by RDMA.
+    pub rdma_threshold: u32,
     /// How far messages are protected.
     pub protection: Protection,
     /// Dialects that are offered.
@@ -85,7 +91,9 @@ impl Default for Options {
             tcp: TcpOptions::default(),
             channels: Channels::Auto,
             tls: ClientSettings::default(),
+            transport_security: false,
             rdma: rdma::Choice::Verbs,
+            rdma_threshold: 4096,
             protection: Protection::AsAsked,
             dialects: vec![
                 Dialect::SMB_2_0_2,
