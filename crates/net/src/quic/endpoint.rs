@@ -37,8 +37,8 @@ pub(crate) struct Endpoint {
     /// Where packets are written before they are sent.
     packets: RefCell<Vec<u8>>,
     driver: RefCell<Option<Waker>>,
-    /// Who waits until there is no connection left.
-    emptied: RefCell<Vec<Waker>>,
+    /// Who waits until all connections have ended.
+    ending: RefCell<Vec<Waker>>,
     /// For one that listens.
     pub(crate) door: Option<Door>,
     pub(crate) is_closing: Cell<bool>,
@@ -66,7 +66,7 @@ impl Endpoint {
             blocked: RefCell::default(),
             packets: RefCell::default(),
             driver: RefCell::default(),
-            emptied: RefCell::default(),
+            ending: RefCell::default(),
             door,
             is_closing: Cell::new(false),
         });
@@ -94,10 +94,15 @@ impl Endpoint {
         let link = self.links.borrow_mut().remove(&key);
         drop(link);
         if self.links.borrow().is_empty() {
-            let waiting = std::mem::take(&mut *self.emptied.borrow_mut());
-            waiting.into_iter().for_each(Waker::wake);
             self.wake();
         }
+        self.hear_of_end();
+    }
+
+    /// A connection has ended, or been told to.
+    pub(crate) fn hear_of_end(&self) {
+        let waiting = std::mem::take(&mut *self.ending.borrow_mut());
+        waiting.into_iter().for_each(Waker::wake);
     }
 
     /// Ends all connections, takes no new ones, and lets the task end after the last.
@@ -108,14 +113,14 @@ impl Endpoint {
         self.wake();
     }
 
-    /// Waits until no connection is left.
-    pub(crate) async fn emptied(&self) {
+    /// Waits until all peers have been told that it is over.
+    pub(crate) async fn ended(&self) {
         poll_fn(|context| {
-            if self.links.borrow().is_empty() {
-                return Poll::Ready(());
+            self.ending.borrow_mut().push(context.waker().clone());
+            match self.links.borrow().values().all(|link| link.is_closed()) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
             }
-            self.emptied.borrow_mut().push(context.waker().clone());
-            Poll::Pending
         })
         .await;
     }
@@ -301,8 +306,9 @@ impl Endpoint {
         match event? {
             DatagramEvent::ConnectionEvent(key, event) => {
                 let link = self.links.borrow().get(&key).cloned();
-                if let Some(link) = link {
-                    link.take(event);
+                if let Some(link) = link
+                    && !link.take(event, now)
+                {
                     self.stir(&link);
                 }
                 None

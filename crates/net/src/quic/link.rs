@@ -19,6 +19,11 @@ use crate::tls;
 
 /// Batches that one connection sends before others have their turn.
 const BATCHES_PER_TURN: usize = 8;
+/// Datagrams after which the peer hears that they have come, and how long fewer may wait for more or
+/// for something to be sent anyway. RFC 9000 13.2.2 would have two, and lets who knows better do
+/// better: an acknowledgement costs both sides as much as a datagram of data.
+const DATAGRAMS_UNANSWERED: u32 = 64;
+const UNANSWERED_FOR: Duration = Duration::from_millis(1);
 /// How long a connection that this side has ended may take to deliver what was sent.
 const LINGER: Duration = Duration::from_secs(3);
 /// What a connection is closed with when all is well.
@@ -42,6 +47,8 @@ struct State {
     end: Option<End>,
     /// Ends the connection once all that was sent has arrived, or then.
     linger: Option<Instant>,
+    /// Datagrams that have come since something was sent.
+    unanswered: u32,
     /// When the endpoint will look at the timers.
     armed: Option<Instant>,
     opener: Option<Waker>,
@@ -95,6 +102,7 @@ impl Link {
             stream: None,
             end: None,
             linger: None,
+            unanswered: 0,
             armed: None,
             opener: None,
             reader: None,
@@ -123,15 +131,34 @@ impl Link {
         Ok(local)
     }
 
-    /// Takes in what the endpoint has for it.
-    pub(crate) fn take(&self, event: ConnectionEvent) {
+    /// Whether nothing more will be sent but, perhaps, that it is over.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.borrow().connection.is_closed()
+    }
+
+    /// Takes a datagram in, and wakes who waits for it. `true`: the answer can wait, for as long as
+    /// this has asked the endpoint to.
+    pub(crate) fn take(&self, event: ConnectionEvent, now: Instant) -> bool {
         let mut state = self.state.borrow_mut();
+        let state = &mut *state;
         // Who verifies certificates logs whom it refuses, and does not know the address.
         let is_handshaking = state.connection.is_handshaking();
         let handshake =
             is_handshaking.then(|| tracing::warn_span!("handshake", peer = %self.peer).entered());
         state.connection.handle_event(event);
         drop(handshake);
+        state.unanswered += 1;
+        let can_wait = state.unanswered < DATAGRAMS_UNANSWERED
+            && !state.connection.is_handshaking()
+            && state.linger.is_none();
+        let Some(endpoint) = self.endpoint.upgrade().filter(|_| can_wait) else {
+            return false;
+        };
+        self.hear(state, now);
+        if state.unanswered == 1 {
+            state.armed = Some(endpoint.arm(self.key, state.armed, now + UNANSWERED_FOR));
+        }
+        true
     }
 
     /// Its time has come, or it has moved.
@@ -159,6 +186,7 @@ impl Link {
         };
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
+        state.unanswered = 0;
         self.hear(state, now);
         let is_more = send(&endpoint, state, now);
         self.hear(state, now);
@@ -166,6 +194,9 @@ impl Link {
             state.wake_all();
             let armed = state.armed.take();
             return endpoint.remove(self.key, armed);
+        }
+        if state.connection.is_closed() {
+            endpoint.hear_of_end();
         }
         let wanted = [state.connection.poll_timeout(), state.linger];
         if let Some(wanted) = wanted.into_iter().flatten().min() {

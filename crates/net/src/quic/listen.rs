@@ -195,7 +195,7 @@ impl Listener {
     pub async fn close(&self) {
         self.door().arrivals.borrow_mut().queue.clear();
         self.endpoint.close();
-        self.endpoint.emptied().await;
+        self.endpoint.ended().await;
     }
 
     fn knock(&self, incoming: Incoming, first: Arrived) -> Arrival {
