@@ -36,6 +36,8 @@ const MOVED_MAX: usize = 4096;
 const MOVED_FOR: Duration = Duration::from_secs(30);
 /// Repetitions that are handed over for one connection: a client doubles its pauses.
 const REPEATS_MAX: u8 = 16;
+/// Packets of one that are handed over with it.
+const PACKETS_MAX: usize = 4;
 /// Bytes of packets that come between a knock and the decision, in all.
 const EARLY_BYTES: u64 = 1 << 20;
 
@@ -126,9 +128,9 @@ pub enum Arrival {
     Again(usize, Handover),
 }
 
-/// A first packet on its way to another worker, for [`Listener::take_over`] there.
+/// First packets on their way to another worker, for [`Listener::take_over`] there.
 #[derive(Debug)]
-pub struct Handover(Arrived);
+pub struct Handover(Vec<Arrived>);
 
 /// A worker's socket on one address.
 #[derive(Clone)]
@@ -171,8 +173,13 @@ impl Listener {
             };
             drop(arrivals);
             Poll::Ready(match came {
-                Came::Knock(incoming, first) => self.knock(incoming, first),
-                Came::Again(worker, arrived) => Arrival::Again(worker, Handover(arrived)),
+                Came::Knock(incoming, packets) => Arrival::Knock(Knock {
+                    listener: self.clone(),
+                    peer: incoming.remote_address(),
+                    incoming: Some(incoming),
+                    packets,
+                }),
+                Came::Again(worker, arrived) => Arrival::Again(worker, Handover(vec![arrived])),
             })
         })
         .await
@@ -181,14 +188,21 @@ impl Listener {
     /// Takes in what another worker's socket got.
     #[must_use]
     pub fn take_over(&self, handover: Handover) -> Option<Knock> {
-        let Handover(arrived) = handover;
-        let endpoint = &self.endpoint;
-        let incoming = endpoint.hand_in(Instant::now(), arrived.clone())?;
-        Some(Knock {
-            listener: self.clone(),
-            incoming: Some(incoming),
-            first: arrived,
-        })
+        let Handover(packets) = handover;
+        let now = Instant::now();
+        let mut knock = None;
+        for arrived in packets {
+            let peer = arrived.peer;
+            if let Some(incoming) = self.endpoint.hand_in(now, arrived) {
+                knock = Some(Knock {
+                    listener: self.clone(),
+                    incoming: Some(incoming),
+                    peer,
+                    packets: Vec::new(),
+                });
+            }
+        }
+        knock
     }
 
     /// Takes nothing new and ends what is there, so that the peers know.
@@ -196,14 +210,6 @@ impl Listener {
         self.door().arrivals.borrow_mut().queue.clear();
         self.endpoint.close();
         self.endpoint.ended().await;
-    }
-
-    fn knock(&self, incoming: Incoming, first: Arrived) -> Arrival {
-        Arrival::Knock(Knock {
-            listener: self.clone(),
-            incoming: Some(incoming),
-            first,
-        })
     }
 
     fn door(&self) -> &Door {
@@ -224,14 +230,16 @@ pub struct Knock {
     listener: Listener,
     /// Until it is decided.
     incoming: Option<Incoming>,
-    first: Arrived,
+    peer: SocketAddr,
+    /// All that has come from it, for another worker.
+    packets: Vec<Arrived>,
 }
 
 impl Knock {
     /// Who.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
-        self.first.peer
+        self.peer
     }
 
     /// Whether it can be asked to show that its address is its own, and has not been.
@@ -270,15 +278,16 @@ impl Knock {
     /// # Errors
     /// The knock, where too many were handed over lately: let it in here.
     #[expect(clippy::result_large_err, reason = "it is what was passed")]
-    pub fn hand_over(self, worker: usize) -> Result<Handover, Self> {
+    pub fn hand_over(mut self, worker: usize) -> Result<Handover, Self> {
         let door = self.listener.door();
-        let Some(id) = first_identifier(&self.first.bytes) else {
+        let first = self.packets.first();
+        let Some(id) = first.and_then(|first| first_identifier(&first.bytes)) else {
             return Err(self);
         };
         if !door.moved.borrow_mut().note(id, worker, Instant::now()) {
             return Err(self);
         }
-        Ok(Handover(self.first.clone()))
+        Ok(Handover(std::mem::take(&mut self.packets)))
     }
 
     /// Lets it in, and waits for the end of the handshake and for the stream. Dropped before that,
@@ -321,7 +330,7 @@ impl Drop for Knock {
 impl fmt::Debug for Knock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Knock")
-            .field("peer", &self.first.peer)
+            .field("peer", &self.peer)
             .finish_non_exhaustive()
     }
 }
@@ -368,8 +377,21 @@ struct Arrivals {
 
 #[expect(clippy::large_enum_variant, reason = "knocks are the most that comes")]
 enum Came {
-    Knock(Incoming, Arrived),
+    Knock(Incoming, Vec<Arrived>),
     Again(usize, Arrived),
+}
+
+impl Arrivals {
+    /// Keeps what else has come from who knocks: a ClientHello with large keys takes two packets.
+    fn add(&mut self, id: &ConnectionId, copy: Arrived) {
+        let known = self.queue.iter_mut().find_map(|came| match came {
+            Came::Knock(incoming, packets) if incoming.orig_dst_cid() == id => Some(packets),
+            _ => None,
+        });
+        if let Some(packets) = known.filter(|packets| packets.len() < PACKETS_MAX) {
+            packets.push(copy);
+        }
+    }
 }
 
 impl Door {
@@ -395,9 +417,10 @@ impl Door {
             // Repeated too often.
             Some(None) => {}
             None => {
-                let first = datagram.clone();
-                if let Some(incoming) = endpoint.hand_in(now, datagram) {
-                    self.came(Came::Knock(incoming, first));
+                let copy = datagram.clone();
+                match endpoint.hand_in(now, datagram) {
+                    Some(incoming) => self.came(Came::Knock(incoming, vec![copy])),
+                    None => self.arrivals.borrow_mut().add(&id, copy),
                 }
             }
         }

@@ -1,0 +1,421 @@
+//! QUIC between two sides of ours: all promises of a stream, over both drivers.
+
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ring::{Config, Handle, Io, Part, Region, Runtime};
+use smbeam_net::Stream;
+use smbeam_net::quic::{Arrival, Knock, Listener, Server, Settings, connect};
+
+#[path = "quic/relay.rs"]
+mod relay;
+#[path = "quic/trust.rs"]
+mod trust;
+
+use relay::{Relay, Weather};
+
+/// Runs a scenario over a driver and checks that nothing is left when the runtime ends.
+fn run<F: AsyncFn(Handle)>(io: Io, scenario: F) {
+    let config = Config {
+        io,
+        ..Config::default()
+    };
+    let runtime = Runtime::new(&config).expect("the driver is to be had");
+    let handle = runtime.handle();
+    runtime.block_on(scenario(handle.clone()));
+    drop(runtime);
+    assert_eq!(handle.pending_operations(), 0);
+    assert_eq!(handle.pool().buffers_out(), 0);
+}
+
+macro_rules! over_both_drivers {
+    ($($name:ident),+ $(,)?) => {
+        mod uring { $(
+            #[test]
+            fn $name() { super::run(ring::Io::Uring, super::$name); }
+        )+ }
+        mod epoll { $(
+            #[test]
+            fn $name() { super::run(ring::Io::Epoll, super::$name); }
+        )+ }
+    };
+}
+
+over_both_drivers!(
+    bytes_of_any_size_arrive_whole,
+    a_bad_network_changes_nothing,
+    what_was_sent_before_the_end_arrives,
+    the_end_of_one_direction_leaves_the_other,
+    a_peer_that_vanishes_is_an_error,
+    nobody_there_is_known_at_once,
+    other_protocols_are_refused,
+    who_is_asked_comes_again,
+    who_is_refused_hears_it,
+    another_worker_takes_a_client_over,
+    a_client_that_gives_up_leaves_nothing,
+    a_dropped_receive_tears_the_stream,
+    a_reader_that_waits_stops_the_sender,
+);
+
+/// Sockets of a port, each with a listener: one for each worker.
+fn listen(handle: &Handle, settings: &Settings, workers: u16) -> (Vec<Listener>, SocketAddr) {
+    let server = trust::server_config(smbeam_net::tls::ALPN);
+    let server = Server::new(settings.clone(), Box::new(move || Arc::clone(&server)));
+    let server = server.expect("TLS 1.3");
+    let mut address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let mut sockets = Vec::new();
+    for _ in 0..workers {
+        use socket2::{Domain, Socket, Type};
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).expect("a socket");
+        socket.set_reuse_port(true).expect("an option");
+        socket.bind(&address.into()).expect("a port");
+        let socket = UdpSocket::from(socket);
+        address = socket.local_addr().expect("bound");
+        sockets.push(socket);
+    }
+    ring::steer(&sockets[0], workers.into()).expect("a group");
+    let wrap = |(worker, socket)| {
+        Listener::new(handle, socket, &server, worker, workers).expect("a socket")
+    };
+    let listeners = (0..workers).zip(sockets).map(wrap).collect();
+    (listeners, address)
+}
+
+async fn knock(listener: &Listener) -> Knock {
+    match listener.arrival().await {
+        Arrival::Knock(knock) => knock,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn client(handle: &Handle, address: SocketAddr, settings: &Settings) -> Stream {
+    let tls = trust::client_config(smbeam_net::tls::ALPN);
+    let stream = connect(handle, address, "smbeam.test", tls, settings);
+    let stream = stream.await.expect("connect");
+    // The server learns of the stream by its first bytes.
+    let (result, _) = stream.send(vec![Part::Bytes(b"hello".to_vec())]).await;
+    result.expect("send");
+    stream
+}
+
+/// Both ends of a connection, and what listens.
+async fn pair(handle: &Handle, settings: &Settings) -> (Stream, Stream, Listener) {
+    let (mut listeners, address) = listen(handle, settings, 1);
+    let listener = listeners.pop().expect("one");
+    let (client, server) = meet(handle, &listener, address, settings).await;
+    (client, server, listener)
+}
+
+async fn meet(
+    handle: &Handle,
+    listener: &Listener,
+    address: SocketAddr,
+    settings: &Settings,
+) -> (Stream, Stream) {
+    let (own, settings) = (handle.clone(), settings.clone());
+    let connecting = handle.spawn(async move { client(&own, address, &settings).await });
+    let server = knock(listener).await.accept().await.expect("accept");
+    let client = connecting.await.expect("no panic");
+    assert_eq!(&*receive(&server, 5).await, b"hello");
+    assert_eq!(client.peer_addr().expect("an address"), address);
+    (client, server)
+}
+
+/// Reproducible bytes (splitmix64).
+fn bytes(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    };
+    (0..length).map(|_| next() as u8).collect()
+}
+
+/// Exactly so many bytes, half of them as chunks.
+async fn receive(stream: &Stream, length: usize) -> Vec<u8> {
+    let mut received = Vec::new();
+    while received.len() < length / 2 + 1 && received.len() < length {
+        let chunk = stream.recv().await.expect("recv");
+        assert!(!chunk.is_empty(), "the stream goes on");
+        received.extend_from_slice(&chunk);
+    }
+    assert!(received.len() <= length, "no more than was sent");
+    let rest = Region::from(vec![0; length - received.len()]);
+    let range = 0..rest.len();
+    let (result, rest) = stream.recv_into_region(rest, range).await;
+    result.expect("recv_into_region");
+    received.extend_from_slice(&rest);
+    received
+}
+
+/// Messages of many sizes, one at a time, each answered by itself.
+async fn talk(handle: &Handle, client: Stream, server: Stream, seed: u64) {
+    let sizes = [1, 2, 100, 1_199, 1_200, 16_384, 16_385, 100_000, 3 << 20];
+    let echoing = handle.spawn(async move {
+        for (round, size) in sizes.into_iter().enumerate() {
+            let message = receive(&server, size).await;
+            assert_eq!(message, bytes(size, seed + round as u64));
+            let (head, tail) = message.split_at(size / 3);
+            let parts = vec![Part::Bytes(head.to_vec()), Part::Bytes(tail.to_vec())];
+            let (result, parts) = server.send(parts).await;
+            result.expect("send");
+            assert_eq!(parts.len(), 2);
+        }
+        server
+    });
+    for (round, size) in sizes.into_iter().enumerate() {
+        let message = bytes(size, seed + round as u64);
+        let (result, _) = client.send(vec![Part::Bytes(message.clone())]).await;
+        result.expect("send");
+        assert_eq!(receive(&client, size).await, message);
+    }
+    drop(echoing.await.expect("no panic"));
+}
+
+async fn bytes_of_any_size_arrive_whole(handle: Handle) {
+    let settings = Settings::default();
+    let (client, server, _listener) = pair(&handle, &settings).await;
+    talk(&handle, client, server, 1).await;
+}
+
+async fn a_bad_network_changes_nothing(handle: Handle) {
+    let settings = Settings::default();
+    let (listeners, address) = listen(&handle, &settings, 1);
+    let weather = Weather {
+        lose_one_in: 50,
+        swap_one_in: 20,
+        repeat_one_in: 30,
+    };
+    let relay = Relay::start(address, weather);
+    let (client, server) = meet(&handle, &listeners[0], relay.address, &settings).await;
+    talk(&handle, client, server, 2).await;
+}
+
+async fn what_was_sent_before_the_end_arrives(handle: Handle) {
+    let settings = Settings::default();
+    let (client, server, listener) = pair(&handle, &settings).await;
+    let message = bytes(5 << 20, 3);
+    let (result, _) = server.send(vec![Part::Bytes(message.clone())]).await;
+    result.expect("send");
+    server.shutdown(Shutdown::Both).expect("a connection");
+    let closing = handle.spawn(async move { listener.close().await });
+    assert_eq!(receive(&client, message.len()).await, message);
+    assert!(client.recv().await.expect("the end").is_empty());
+    assert!(client.recv().await.expect("the end again").is_empty());
+    let (result, _) = client.recv_into_region(vec![0; 1].into(), 0..1).await;
+    let error = result.expect_err("the end");
+    assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
+    closing.await.expect("all have heard the end");
+}
+
+async fn the_end_of_one_direction_leaves_the_other(handle: Handle) {
+    let settings = Settings::default();
+    let (client, server, _listener) = pair(&handle, &settings).await;
+    client.shutdown(Shutdown::Write).expect("a connection");
+    assert!(server.recv().await.expect("the end").is_empty());
+    let (result, _) = server.send(vec![Part::Bytes(vec![7; 100_000])]).await;
+    result.expect("send");
+    assert_eq!(receive(&client, 100_000).await, vec![7; 100_000]);
+}
+
+async fn a_peer_that_vanishes_is_an_error(handle: Handle) {
+    let settings = Settings {
+        idle_timeout: Duration::from_millis(500),
+        keep_alive: Some(Duration::from_millis(100)),
+        ..Settings::default()
+    };
+    let (listeners, address) = listen(&handle, &settings, 1);
+    let relay = Relay::start(address, Weather::default());
+    let (client, server) = meet(&handle, &listeners[0], relay.address, &settings).await;
+    // Alive as long as there are answers, whether or not there is something to say.
+    let silent = handle.timeout(Duration::from_secs(2), client.recv());
+    assert!(silent.await.is_err());
+    drop(relay);
+    for stream in [&client, &server] {
+        let error = stream.recv().await.expect_err("nobody is there");
+        assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+        let (result, _) = stream.send(vec![Part::Bytes(vec![1])]).await;
+        assert!(result.is_err());
+    }
+}
+
+async fn nobody_there_is_known_at_once(handle: Handle) {
+    let free = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let address = free.local_addr().expect("bound");
+    drop(free);
+    let tls = trust::client_config(smbeam_net::tls::ALPN);
+    let settings = Settings::default();
+    let refused = connect(&handle, address, "smbeam.test", tls, &settings).await;
+    let error = refused.expect_err("nobody listens");
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+}
+
+async fn other_protocols_are_refused(handle: Handle) {
+    let settings = Settings::default();
+    let (listeners, address) = listen(&handle, &settings, 1);
+    for alpn in [&b"h3"[..], &[]] {
+        let own = handle.clone();
+        let connecting = handle.spawn(async move {
+            let tls = trust::client_config(alpn);
+            connect(&own, address, "smbeam.test", tls, &Settings::default()).await
+        });
+        assert!(knock(&listeners[0]).await.accept().await.is_err());
+        assert!(connecting.await.expect("no panic").is_err());
+    }
+    let (client, server) = meet(&handle, &listeners[0], address, &settings).await;
+    talk(&handle, client, server, 4).await;
+}
+
+async fn who_is_asked_comes_again(handle: Handle) {
+    let settings = Settings::default();
+    let (listeners, address) = listen(&handle, &settings, 1);
+    let own = handle.clone();
+    let connecting = handle.spawn(async move { client(&own, address, &Settings::default()).await });
+    let first = knock(&listeners[0]).await;
+    assert!(first.may_be_asked());
+    let peer = first.peer();
+    first.ask();
+    let second = knock(&listeners[0]).await;
+    assert!(!second.may_be_asked());
+    assert_eq!(second.peer(), peer);
+    let server = second.accept().await.expect("accept");
+    let client = connecting.await.expect("no panic");
+    assert_eq!(&*receive(&server, 5).await, b"hello");
+    talk(&handle, client, server, 5).await;
+}
+
+async fn who_is_refused_hears_it(handle: Handle) {
+    let settings = Settings::default();
+    let (listeners, address) = listen(&handle, &settings, 1);
+    let own = handle.clone();
+    let connecting = handle.spawn(async move {
+        let tls = trust::client_config(smbeam_net::tls::ALPN);
+        connect(&own, address, "smbeam.test", tls, &Settings::default()).await
+    });
+    knock(&listeners[0]).await.refuse();
+    assert!(connecting.await.expect("no panic").is_err());
+}
+
+async fn another_worker_takes_a_client_over(handle: Handle) {
+    let settings = Settings::default();
+    let (listeners, address) = listen(&handle, &settings, 2);
+    // Repeated and reordered first packets take the same way.
+    let weather = Weather {
+        lose_one_in: 0,
+        swap_one_in: 8,
+        repeat_one_in: 2,
+    };
+    let relay = Relay::start(address, weather);
+    let through = relay.address;
+    for _ in 0..8 {
+        let own = handle.clone();
+        let connecting =
+            handle.spawn(async move { client(&own, through, &Settings::default()).await });
+        let (server, carrying) = take_over(&handle, &listeners).await;
+        let client = connecting.await.expect("no panic");
+        assert_eq!(&*receive(&server, 5).await, b"hello");
+        let (result, _) = server.send(vec![Part::Bytes(vec![9; 50_000])]).await;
+        result.expect("send");
+        assert_eq!(receive(&client, 50_000).await, vec![9; 50_000]);
+        carrying.iter().for_each(ring::JoinHandle::abort);
+    }
+}
+
+/// Lets the first that knocks at either in at the other, and goes on handing over to it.
+async fn take_over(handle: &Handle, listeners: &[Listener]) -> (Stream, [ring::JoinHandle<()>; 2]) {
+    let (sender, mut receiver) = ring::mailbox(None);
+    let carry = |here: usize| {
+        let (listeners, sender, own) = (listeners.to_vec(), sender.clone(), handle.clone());
+        handle.spawn(async move {
+            loop {
+                match listeners[here].arrival().await {
+                    Arrival::Again(there, handover) => {
+                        assert_eq!(there, 1 - here);
+                        drop(listeners[there].take_over(handover));
+                    }
+                    Arrival::Knock(knock) => {
+                        let handover = knock.hand_over(1 - here).expect("room");
+                        let Some(knock) = listeners[1 - here].take_over(handover) else {
+                            continue;
+                        };
+                        let sender = sender.clone();
+                        own.spawn(async move {
+                            if knock.accept().await.is_ok_and(|stream| {
+                                KEPT.with_borrow_mut(|kept| kept.push(stream));
+                                true
+                            }) {
+                                sender.send(()).expect("somebody waits");
+                            }
+                        });
+                    }
+                }
+            }
+        })
+    };
+    let carrying = [carry(0), carry(1)];
+    receiver.recv().await.expect("a stream");
+    let stream = KEPT.with_borrow_mut(Vec::pop).expect("just put there");
+    (stream, carrying)
+}
+
+thread_local! {
+    /// A stream cannot go through a mailbox: it stays on its thread.
+    static KEPT: std::cell::RefCell<Vec<Stream>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+async fn a_client_that_gives_up_leaves_nothing(handle: Handle) {
+    let settings = Settings::default();
+    let (listeners, address) = listen(&handle, &settings, 1);
+    for _ in 0..20 {
+        let own = handle.clone();
+        let connecting = handle.spawn(async move {
+            let tls = trust::client_config(smbeam_net::tls::ALPN);
+            connect(&own, address, "smbeam.test", tls, &Settings::default()).await
+        });
+        let knock = knock(&listeners[0]).await;
+        connecting.abort();
+        // It has no stream, so that this waits until it is forgotten.
+        let accepting = handle.timeout(Duration::from_millis(5), knock.accept());
+        assert!(!matches!(accepting.await, Ok(Ok(_))));
+    }
+    listeners[0].close().await;
+}
+
+async fn a_dropped_receive_tears_the_stream(handle: Handle) {
+    let settings = Settings::default();
+    let (client, server, _listener) = pair(&handle, &settings).await;
+    let (result, _) = client.send(vec![Part::Bytes(vec![1; 10])]).await;
+    result.expect("send");
+    let buffer = handle.pool().take(1 << 20).expect("room");
+    let filling = server.recv_into(buffer, 0..1 << 20);
+    let filling = handle.timeout(Duration::from_millis(20), filling).await;
+    assert!(filling.is_err());
+    let error = server.recv().await.expect_err("torn");
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionAborted);
+}
+
+async fn a_reader_that_waits_stops_the_sender(handle: Handle) {
+    let settings = Settings {
+        receive_window: 1 << 20,
+        send_window: 1 << 20,
+        ..Settings::default()
+    };
+    let (client, server, _listener) = pair(&handle, &settings).await;
+    let message = bytes(8 << 20, 6);
+    let sent = message.clone();
+    let sending = handle.spawn(async move {
+        let (result, _) = client.send(vec![Part::Bytes(sent)]).await;
+        result.expect("send");
+        client
+    });
+    handle.sleep(Duration::from_millis(200)).await;
+    assert!(
+        !sending.is_finished(),
+        "no more than the windows is on its way"
+    );
+    assert_eq!(receive(&server, message.len()).await, message);
+    drop(sending.await.expect("no panic"));
+}
