@@ -196,7 +196,7 @@ impl Listener {
             if let Some(incoming) = self.endpoint.hand_in(now, arrived) {
                 knock = Some(Knock {
                     listener: self.clone(),
-                    incoming: Some(incoming),
+                    incoming: Some(Box::new(incoming)),
                     peer,
                     packets: Vec::new(),
                 });
@@ -229,7 +229,7 @@ impl fmt::Debug for Listener {
 pub struct Knock {
     listener: Listener,
     /// Until it is decided.
-    incoming: Option<Incoming>,
+    incoming: Option<Box<Incoming>>,
     peer: SocketAddr,
     /// All that has come from it, for another worker.
     packets: Vec<Arrived>,
@@ -245,7 +245,7 @@ impl Knock {
     /// Whether it can be asked to show that its address is its own, and has not been.
     #[must_use]
     pub fn may_be_asked(&self) -> bool {
-        self.incoming.as_ref().is_some_and(Incoming::may_retry)
+        self.incoming.as_deref().is_some_and(Incoming::may_retry)
     }
 
     /// Has the client come again with a token that only who has its address gets. RFC 9000 8.1.2
@@ -255,10 +255,10 @@ impl Knock {
         };
         let endpoint = &self.listener.endpoint;
         let mut bytes = Vec::new();
-        let answer = endpoint.proto.borrow_mut().retry(incoming, &mut bytes);
+        let answer = endpoint.proto.borrow_mut().retry(*incoming, &mut bytes);
         match answer {
             Ok(transmit) => endpoint.respond(&bytes, &transmit),
-            Err(error) => self.incoming = Some(error.into_incoming()),
+            Err(error) => self.incoming = Some(Box::new(error.into_incoming())),
         }
     }
 
@@ -269,7 +269,7 @@ impl Knock {
         };
         let endpoint = &self.listener.endpoint;
         let mut bytes = Vec::new();
-        let answer = endpoint.proto.borrow_mut().refuse(incoming, &mut bytes);
+        let answer = endpoint.proto.borrow_mut().refuse(*incoming, &mut bytes);
         endpoint.respond(&bytes, &answer);
     }
 
@@ -277,7 +277,6 @@ impl Knock {
     ///
     /// # Errors
     /// The knock, where too many were handed over lately: let it in here.
-    #[expect(clippy::result_large_err, reason = "it is what was passed")]
     pub fn hand_over(mut self, worker: usize) -> Result<Handover, Self> {
         let door = self.listener.door();
         let first = self.packets.first();
@@ -304,7 +303,7 @@ impl Knock {
         let accepted = endpoint
             .proto
             .borrow_mut()
-            .accept(incoming, now, &mut bytes, Some(config));
+            .accept(*incoming, now, &mut bytes, Some(config));
         let (key, connection) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -322,7 +321,7 @@ impl Knock {
 impl Drop for Knock {
     fn drop(&mut self) {
         if let Some(incoming) = self.incoming.take() {
-            self.listener.endpoint.proto.borrow_mut().ignore(incoming);
+            self.listener.endpoint.proto.borrow_mut().ignore(*incoming);
         }
     }
 }
@@ -377,7 +376,7 @@ struct Arrivals {
 
 #[expect(clippy::large_enum_variant, reason = "knocks are the most that comes")]
 enum Came {
-    Knock(Incoming, Vec<Arrived>),
+    Knock(Box<Incoming>, Vec<Arrived>),
     Again(usize, Arrived),
 }
 
@@ -419,7 +418,7 @@ impl Door {
             None => {
                 let copy = datagram.clone();
                 match endpoint.hand_in(now, datagram) {
-                    Some(incoming) => self.came(Came::Knock(incoming, vec![copy])),
+                    Some(incoming) => self.came(Came::Knock(Box::new(incoming), vec![copy])),
                     None => self.arrivals.borrow_mut().add(&id, copy),
                 }
             }
