@@ -143,7 +143,8 @@ impl Id {
         let mut raw = ptr::null_mut();
         let channel_raw = channel.raw.as_ptr();
         library.errands.run(|| {
-            // SAFETY: the channel is alive and outlives the identifier; `raw` is written on success.
+            // SAFETY: the channel is alive and outlives the identifier; `raw` is written on
+            // success.
             check(unsafe {
                 (library.create_id)(channel_raw, &raw mut raw, ptr::null_mut(), ffi::PS_TCP)
             })
