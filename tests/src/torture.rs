@@ -23,7 +23,16 @@ const LINES_SHOWN: usize = 40;
 /// The file that some tests work on.
 const FILE: &str = "torture.file";
 /// Tests that have to be told on what to work, and what they are told.
-const TOLD: [(&str, &[&str]); 2] = [
+const TOLD: [(&str, &[&str]); 3] = [
+    (
+        "smb2.bench.read",
+        &[
+            "--option=torture:timelimit=2",
+            "--option=torture:nprocs=2",
+            "--option=torture:qdepth=4",
+            "--option=torture:io_size=65536",
+        ],
+    ),
     (
         "smb2.set-sparse-ioctl",
         &["--option=torture:filename=torture.file"],
@@ -120,15 +129,34 @@ pub fn prepare(test: &str, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs one test of smbtorture against the share `data` of `server`.
+/// Runs one test of smbtorture against the share `data` of `server`, over TCP.
 pub fn run(lab: &Lab, server: &Server, test: &str) -> Result<Verdict> {
+    let place = [
+        format!("//{}/data", server.tcp.ip()),
+        format!("-p{}", server.tcp.port()),
+    ];
+    run_at(lab, &place, test)
+}
+
+/// The same over QUIC, whatever certificate the server has. It is known by a name: Samba takes no
+/// address over QUIC.
+pub fn run_over_quic(lab: &Lab, server: &Server, test: &str) -> Result<Verdict> {
+    let port = server.address("quic").port();
+    let place = [
+        "//smbeam.test/data".to_owned(),
+        format!("--option=client smb transports=quic:{port}"),
+        "--option=tls verify peer=no_check".to_owned(),
+    ];
+    run_at(lab, &place, test)
+}
+
+fn run_at(lab: &Lab, place: &[String], test: &str) -> Result<Verdict> {
     let scratch = Scratch::new("torture")?;
     let path = scratch.path().join("output");
     let output = fs::File::create(&path)?;
     let mut child = lab
         .command_under(None, "smbtorture")
-        .arg(format!("//{}/data", server.tcp.ip()))
-        .args(["-p", &server.tcp.port().to_string()])
+        .args(place)
         .args(["-U", &format!("{}%{}", ALICE.name, ALICE.password)])
         .arg(format!(
             "--option=torture:localdir={}",

@@ -13,6 +13,20 @@ use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{Plan, Server, Share, Subject};
 use smbeam_tests::torture::{self, KnownFailures, Verdict};
 
+/// The suites that run over QUIC as well.
+const OVER_QUIC: [&str; 5] = [
+    "smb2.connect",
+    "smb2.read.",
+    "smb2.rw.",
+    "smb2.dir.",
+    "smb2.credits.",
+];
+/// What measures is only to work, over both.
+const BENCH: &str = "smb2.bench.read";
+
+/// Which way a test goes to the server.
+type Way = fn(&Lab, &Server, &str) -> Result<Verdict>;
+
 /// The server that the tests share, started by the first and again after each failure.
 type Shared = RefCell<Option<(Scratch, Server)>>;
 
@@ -28,13 +42,25 @@ fn main() -> ExitCode {
     let mut all = vec![Test::new("known_failures_are_tests", || {
         all_exist(&known, &tests)
     })];
-    for test in &tests {
-        all.push(Test::new(test, || {
-            let verdict = run(&shared, test)?;
+    for test in tests.iter().map(String::as_str).chain([BENCH]) {
+        let (shared, known) = (&shared, &known);
+        let judged = move |way: Way| {
+            let verdict = run(shared, test, way)?;
             known.judge(test, verdict)
-        }));
+        };
+        all.push(Test::new(test, move || judged(torture::run)));
+        if goes_over_quic(test) {
+            let name = format!("{test} over quic");
+            all.push(Test::new(&name, move || judged(torture::run_over_quic)));
+        }
     }
     harness::run(&all)
+}
+
+/// smbd has no QUIC without a module of the kernel's.
+fn goes_over_quic(test: &str) -> bool {
+    let is_chosen = OVER_QUIC.iter().any(|suite| test.starts_with(suite));
+    Subject::chosen() == Subject::Smbeam && (is_chosen || test == BENCH)
 }
 
 fn lists() -> Result<(Vec<String>, KnownFailures)> {
@@ -54,7 +80,7 @@ fn all_exist(known: &KnownFailures, tests: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn run(shared: &Shared, test: &str) -> Result<Verdict> {
+fn run(shared: &Shared, test: &str, way: Way) -> Result<Verdict> {
     let lab = Lab::find()?;
     let mut shared = shared.borrow_mut();
     if shared.is_none() {
@@ -64,7 +90,7 @@ fn run(shared: &Shared, test: &str) -> Result<Verdict> {
     }
     let (scratch, server) = shared.as_ref().context("it was just started")?;
     torture::prepare(test, &scratch.path().join("share"))?;
-    let verdict = torture::run(&lab, server, test)?;
+    let verdict = way(&lab, server, test)?;
     if verdict != Verdict::Passed {
         *shared = None;
         return Ok(verdict);

@@ -9,8 +9,13 @@ for dir in proc sys dev; do
     mount --rbind "/$dir" "$root/$dir"
 done
 # Servers look their own host's name up: without this they may wait five seconds for a DNS server.
+# smbtorture wants a name over QUIC, and does not look localhost up.
 if [ -f "$root/etc/hosts" ]; then
-    mount --bind /etc/hosts "$root/etc/hosts"
+    hosts=$(mktemp)
+    { cat /etc/hosts; echo "127.0.0.1 smbeam.test"; } > "$hosts"
+    chmod 644 "$hosts"
+    mount --bind "$hosts" "$root/etc/hosts"
+    rm "$hosts"
 fi
 while [ "${1:-}" = --bind ]; do
     mkdir -p "$root$2"
