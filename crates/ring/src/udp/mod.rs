@@ -1,8 +1,8 @@
 //! UDP: many datagrams for one system call, both ways.
 //!
-//! The kernel gathers datagrams of one peer that arrive together (UDP_GRO) and takes a batch for one
-//! peer to be cut where it leaves (UDP_SEGMENT). So a socket gives and takes batches: up to 64 KiB
-//! of datagrams of one size, of which the last may be shorter.
+//! The kernel gathers datagrams of one peer that arrive together (UDP_GRO) and takes a batch for
+//! one peer to be cut where it leaves (UDP_SEGMENT). So a socket gives and takes batches: up to
+//! 64 KiB of datagrams of one size, of which the last may be shorter.
 //!
 //! With io_uring one multishot operation receives into memory that is handed over as it is. With
 //! epoll each batch costs a call. Sends are tried at once, and go to the ring only where the socket
