@@ -15,6 +15,7 @@ use bytes::BytesMut;
 use quinn_proto::{ConnectionHandle, DatagramEvent, EcnCodepoint, EndpointConfig, Transmit};
 use ring::{Datagrams, Handle, Outgoing, Sleep, Udp};
 
+use super::identity::is_handshake;
 use super::link::Link;
 use super::listen::Door;
 
@@ -299,6 +300,7 @@ impl Endpoint {
             ecn,
         } = datagram;
         let ecn = EcnCodepoint::from_bits(ecn);
+        let is_handshake = is_handshake(&bytes);
         let mut answer = Vec::new();
         let mut proto = self.proto.borrow_mut();
         let event = proto.handle(now, peer, local, ecn, bytes, &mut answer);
@@ -306,10 +308,14 @@ impl Endpoint {
         match event? {
             DatagramEvent::ConnectionEvent(key, event) => {
                 let link = self.links.borrow().get(&key).cloned();
-                if let Some(link) = link
-                    && !link.take(event, now)
-                {
-                    self.stir(&link);
+                if let Some(link) = link {
+                    // It is for an identifier that this side made up and told that address alone.
+                    if is_handshake {
+                        link.prove();
+                    }
+                    if !link.take(event, now) {
+                        self.stir(&link);
+                    }
                 }
                 None
             }

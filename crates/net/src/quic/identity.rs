@@ -59,6 +59,15 @@ pub(crate) fn first_identifier(datagram: &[u8]) -> Option<ConnectionId> {
     rest.get(..length).map(ConnectionId::new)
 }
 
+/// Whether `datagram` starts with a packet that only who has got an answer can address. RFC 9000
+/// 8.1, 17.2.4
+pub(crate) fn is_handshake(datagram: &[u8]) -> bool {
+    /// Long header, type Handshake.
+    const IS_HANDSHAKE: (u8, u8) = (0xB0, 0xA0);
+    let first = datagram.first();
+    first.is_some_and(|first| first & IS_HANDSHAKE.0 == IS_HANDSHAKE.1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,5 +100,7 @@ mod tests {
         for bytes in [handshake, short, other, long] {
             assert_eq!(first_identifier(&bytes), None);
         }
+        assert!(is_handshake(&handshake));
+        assert!(!is_handshake(&initial) && !is_handshake(&short) && !is_handshake(&[]));
     }
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use quinn_proto::crypto::rustls::HandshakeData;
 use quinn_proto::{
     ConnectionClose, ConnectionError, ConnectionEvent, ConnectionHandle, Dir, EndpointEvent, Event,
-    ReadError, ReadableError, StreamEvent, StreamId, VarInt, WriteError,
+    ReadError, ReadableError, StreamEvent, StreamId, Transmit, VarInt, WriteError,
 };
 
 use super::endpoint::Endpoint;
@@ -26,6 +26,10 @@ const DATAGRAMS_UNANSWERED: u32 = 64;
 const UNANSWERED_FOR: Duration = Duration::from_millis(1);
 /// How long a connection that this side has ended may take to deliver what was sent.
 const LINGER: Duration = Duration::from_secs(3);
+/// By how much what goes to an address that may be made up may exceed what came from it, and the
+/// bytes that came at least. RFC 9000 8.1, 14.1
+const AMPLIFICATION: u64 = 3;
+const FIRST_DATAGRAM: u64 = 1200;
 /// What a connection is closed with when all is well.
 const NO_ERROR: VarInt = VarInt::from_u32(0);
 
@@ -49,6 +53,8 @@ struct State {
     linger: Option<Instant>,
     /// Datagrams that have come since something was sent.
     unanswered: u32,
+    /// Bytes that were sent to an address that nobody has shown to be its own.
+    unproven: Option<u64>,
     /// When the endpoint will look at the timers.
     armed: Option<Instant>,
     opener: Option<Waker>,
@@ -88,6 +94,24 @@ impl State {
         self.end.get_or_insert(end);
         self.wake_all();
     }
+
+    /// Writes the next packets. quinn-proto gives an address that may be made up one datagram more
+    /// than it should where the limit is no multiple of its length: that one counts as lost.
+    fn write(&mut self, now: Instant, most: usize, packets: &mut Vec<u8>) -> Option<Transmit> {
+        let mut transmit = self.connection.poll_transmit(now, most, packets)?;
+        let Some(sent) = &mut self.unproven else {
+            return Some(transmit);
+        };
+        let received = FIRST_DATAGRAM + self.connection.stats().udp_rx.bytes;
+        let left = (AMPLIFICATION * received).saturating_sub(*sent);
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        if transmit.size > left {
+            let segment = transmit.segment_size.unwrap_or(transmit.size);
+            transmit.size = left - left % segment;
+        }
+        *sent += transmit.size as u64;
+        (transmit.size > 0).then_some(transmit)
+    }
 }
 
 impl Link {
@@ -97,12 +121,14 @@ impl Link {
         connection: quinn_proto::Connection,
     ) -> Self {
         let peer = connection.remote_address();
+        let is_server = connection.side().is_server();
         let state = State {
             connection,
             stream: None,
             end: None,
             linger: None,
             unanswered: 0,
+            unproven: is_server.then_some(0),
             armed: None,
             opener: None,
             reader: None,
@@ -159,6 +185,11 @@ impl Link {
             state.armed = Some(endpoint.arm(self.key, state.armed, now + UNANSWERED_FOR));
         }
         true
+    }
+
+    /// The peer has shown that its address is its own.
+    pub(crate) fn prove(&self) {
+        self.state.borrow_mut().unproven = None;
     }
 
     /// Its time has come, or it has moved.
@@ -240,12 +271,12 @@ impl Link {
     }
 
     fn connected(&self, state: &mut State, now: Instant) {
+        state.unproven = None;
         let data = state.connection.crypto_session().handshake_data();
         let data = data.and_then(|data| data.downcast::<HandshakeData>().ok());
         let protocol = data.and_then(|data| data.protocol);
         if protocol.as_deref() != Some(tls::ALPN) {
             // TLS itself refuses those who name others; this is who names none.
-            tracing::warn!(peer = %self.peer, "disconnecting: the peer does not speak SMB");
             let reason = Bytes::from_static(b"the protocol is smb");
             state.connection.close(now, NO_ERROR, reason);
             let reason = "the peer does not speak SMB".to_owned();
@@ -260,6 +291,10 @@ impl Link {
     fn lost(&self, state: &mut State, reason: ConnectionError) {
         let end = match reason {
             ConnectionError::ApplicationClosed(_) | ConnectionError::LocallyClosed => End::Closed,
+            // Before there is a stream, who waits for it says so.
+            ConnectionError::TransportError(error) if state.stream.is_none() => {
+                End::Lost(io::ErrorKind::InvalidData, error.to_string())
+            }
             ConnectionError::TransportError(error) => {
                 tracing::warn!(peer = %self.peer, %error, "disconnecting: QUIC's rules");
                 End::Lost(io::ErrorKind::InvalidData, error.to_string())
@@ -449,7 +484,7 @@ impl Link {
         if endpoint.can_send() {
             let mtu = usize::from(state.connection.current_mtu());
             let segments = endpoint.socket.segments(mtu);
-            endpoint.transmit(|packets| state.connection.poll_transmit(now, segments, packets));
+            endpoint.transmit(|packets| state.write(now, segments, packets));
         }
         let mut proto = endpoint.proto.borrow_mut();
         let _ = proto.handle_event(self.key, EndpointEvent::drained());
@@ -485,9 +520,9 @@ fn send(endpoint: &Endpoint, state: &mut State, now: Instant) -> bool {
         if !endpoint.can_send() {
             return true;
         }
-        let connection = &mut state.connection;
-        let segments = endpoint.socket.segments(connection.current_mtu().into());
-        let write = |packets: &mut Vec<u8>| connection.poll_transmit(now, segments, packets);
+        let mtu = usize::from(state.connection.current_mtu());
+        let segments = endpoint.socket.segments(mtu);
+        let write = |packets: &mut Vec<u8>| state.write(now, segments, packets);
         if endpoint.transmit(write).is_none() {
             return false;
         }
