@@ -1,5 +1,6 @@
 //! QUIC at the server: its sockets, and who is let in by which worker.
 
+use std::fmt::Display;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::rc::Rc;
@@ -11,11 +12,13 @@ use tracing::{debug, warn};
 
 use crate::gate::Permit;
 use crate::placement::Seat;
-use crate::worker::{Message, Worker};
+use crate::worker::{Message, REFUSALS_PER_LINE, Worker};
 
 /// How long a handshake may take until the client has opened its stream: what clients wait
 /// themselves. A slow one keeps nobody else out but those of its own address.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Failed handshakes that each have a line in the log; of more only some have.
+const FAILURES_TOLD: u64 = 100;
 
 /// Makes a socket for each worker on one address. They are there before any worker runs: the kernel
 /// numbers them in this order, and one that nobody reads would swallow what it gets.
@@ -127,10 +130,21 @@ impl Worker {
             match accepting.await {
                 Ok(Ok(_)) if worker.stopping.is_raised() => {}
                 Ok(Ok(stream)) => worker.serve(Transport::Quic, stream, peer, permit, seat),
-                Ok(Err(error)) => debug!(%peer, %error, "the handshake failed"),
-                Err(_) => debug!(%peer, "the handshake took too long"),
+                Ok(Err(error)) => worker.handshake_failed(peer, &error),
+                Err(_) => worker.handshake_failed(peer, &"it took too long"),
             }
         });
+    }
+
+    /// Says who did not come in and why: seldom, for a stranger makes up addresses at no cost.
+    fn handshake_failed(&self, peer: SocketAddr, reason: &dyn Display) {
+        let failed = self.handshakes_failed.get();
+        self.handshakes_failed.set(failed + 1);
+        if failed < FAILURES_TOLD || failed.is_multiple_of(REFUSALS_PER_LINE) {
+            warn!(%peer, %reason, failed = failed + 1, "QUIC handshakes failed");
+        } else {
+            debug!(%peer, %reason, "a QUIC handshake failed");
+        }
     }
 
     /// Tells another worker; one that has stopped is past caring.

@@ -33,7 +33,7 @@ use crate::status::ConnectionStatus;
 /// Bits of a [`ConnectionId`] that number the connections of one worker; the rest is the worker.
 const CONNECTION_BITS: u32 = 48;
 /// Refused connections between two lines of the log that say so.
-const REFUSALS_PER_LINE: u64 = 100;
+pub(crate) const REFUSALS_PER_LINE: u64 = 100;
 /// Tokens for which a worker keeps credentials registered with its ring: the users that write
 /// large requests at one time.
 const MAX_PERSONALITIES: usize = 256;
@@ -171,6 +171,8 @@ pub(crate) struct Worker {
     connections: RefCell<BTreeMap<ConnectionId, Rc<Connection>>>,
     last_connection: Cell<u64>,
     refused: Cell<u64>,
+    /// Clients of QUIC that did not get as far as to be served.
+    pub(crate) handshakes_failed: Cell<u64>,
     /// Credentials registered with the ring. A token that is there but has none: no ring.
     personalities: RefCell<BTreeMap<Arc<Token>, Option<Personality>>>,
     /// The server stops.
@@ -189,6 +191,7 @@ impl Worker {
             connections: RefCell::default(),
             last_connection: Cell::new(0),
             refused: Cell::new(0),
+            handshakes_failed: Cell::new(0),
             personalities: RefCell::default(),
             stopping: Signal::default(),
             left: Signal::default(),
