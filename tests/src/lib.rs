@@ -16,6 +16,7 @@ pub mod lab;
 pub mod namespace;
 pub mod ntlm;
 pub mod python;
+pub mod quic;
 pub mod random;
 pub mod raw;
 pub mod rdma;

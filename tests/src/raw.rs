@@ -8,6 +8,9 @@ use std::net::{Shutdown, SocketAddrV4, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use quinn_proto::Dir;
+
+use crate::quic::{Manner, Peer};
 
 /// Bytes of the header of a request.
 pub const HEADER_BYTES: usize = 64;
@@ -45,8 +48,15 @@ pub mod command {
 /// A connection.
 #[derive(Debug)]
 pub struct Raw {
-    stream: TcpStream,
+    pipe: Pipe,
     next_message_id: u64,
+}
+
+/// What carries the frames.
+#[derive(Debug)]
+enum Pipe {
+    Tcp(TcpStream),
+    Quic(Box<Peer>),
 }
 
 /// What a server did with what it got.
@@ -71,9 +81,32 @@ impl Raw {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Raw {
-            stream,
+            pipe: Pipe::Tcp(stream),
             next_message_id: 0,
         })
+    }
+
+    /// Connects by QUIC and opens the stream.
+    pub fn over_quic(address: SocketAddrV4) -> Result<Raw> {
+        let mut peer = Peer::connect(address, &Manner::default())?;
+        peer.open(Dir::Bi)?;
+        Ok(Raw::on_peer(peer))
+    }
+
+    /// A client on the first stream of a connection that was made already.
+    pub fn on_peer(peer: Peer) -> Raw {
+        Raw {
+            pipe: Pipe::Quic(Box::new(peer)),
+            next_message_id: 0,
+        }
+    }
+
+    /// What it is on, where that is QUIC.
+    pub fn peer(&mut self) -> Option<&mut Peer> {
+        match &mut self.pipe {
+            Pipe::Tcp(_) => None,
+            Pipe::Quic(peer) => Some(peer),
+        }
     }
 
     /// Connects and negotiates SMB 3.1.1.
@@ -121,7 +154,11 @@ impl Raw {
 
     /// Sends bytes as they are. A server that has closed already is no error: the reaction tells.
     pub fn send(&mut self, bytes: &[u8]) -> Result<()> {
-        match self.stream.write_all(bytes) {
+        let sent = match &mut self.pipe {
+            Pipe::Tcp(stream) => stream.write_all(bytes),
+            Pipe::Quic(peer) => peer.send(bytes, PATIENCE).map(drop),
+        };
+        match sent {
             Err(error) if !is_closed(error.kind()) => Err(error.into()),
             _ => Ok(()),
         }
@@ -129,7 +166,10 @@ impl Raw {
 
     /// Says that nothing more will be sent.
     pub fn finish(&mut self) {
-        let _ = self.stream.shutdown(Shutdown::Write);
+        match &mut self.pipe {
+            Pipe::Tcp(stream) => drop(stream.shutdown(Shutdown::Write)),
+            Pipe::Quic(peer) => peer.finish(),
+        }
     }
 
     /// Waits for an answer, the end of the connection, or the end of patience.
@@ -162,8 +202,14 @@ impl Raw {
             if left.is_zero() {
                 return Ok(None);
             }
-            self.stream.set_read_timeout(Some(left))?;
-            match self.stream.read(&mut buffer[count..]) {
+            let read = match &mut self.pipe {
+                Pipe::Tcp(stream) => {
+                    stream.set_read_timeout(Some(left))?;
+                    stream.read(&mut buffer[count..])
+                }
+                Pipe::Quic(peer) => peer.read(&mut buffer[count..], left),
+            };
+            match read {
                 Ok(0) => break,
                 Ok(more) => count += more,
                 Err(error) if is_closed(error.kind()) => break,

@@ -63,7 +63,11 @@ pub struct Response {
 impl Connection {
     /// Connects and negotiates SMB 2.1.
     pub fn open(address: SocketAddrV4) -> Result<Connection> {
-        let raw = Raw::connect(address)?;
+        Connection::on(Raw::connect(address)?, address)
+    }
+
+    /// Negotiates SMB 2.1 on a connection to `address` that was made already.
+    pub fn on(raw: Raw, address: SocketAddrV4) -> Result<Connection> {
         let mut connection = Connection {
             raw,
             message_id: 0,
@@ -81,6 +85,11 @@ impl Connection {
         let response = connection.call(nobody, &Request { command: 0, body })?;
         response.expect("NEGOTIATE")?;
         Ok(connection)
+    }
+
+    /// What it is on, for what this does not know how to send.
+    pub fn into_raw(self) -> Raw {
+        self.raw
     }
 
     /// Logs `user` in and enters `share`.
