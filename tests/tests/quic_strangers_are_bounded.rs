@@ -287,6 +287,8 @@ fn one_address_cannot_take_all_places() -> Result<()> {
 
 fn garbage_gets_less_than_it_is() -> Result<()> {
     const EACH: usize = 1000;
+    /// Its name, its bytes, and what is made of random ones.
+    type Kind = (&'static str, usize, Box<dyn Fn(&mut Vec<u8>)>);
     let mut site = Site::new(&[])?;
     let mut random = Random::new(11);
     let long = |version: [u8; 4]| {
@@ -298,7 +300,7 @@ fn garbage_gets_less_than_it_is() -> Result<()> {
         }
     };
     let short = |bytes: &mut Vec<u8>| bytes[0] = bytes[0] & 0x3f | 0x40;
-    let kinds: [(&str, usize, Box<dyn Fn(&mut Vec<u8>)>); 7] = [
+    let kinds: [Kind; 7] = [
         ("noise", SMALLEST, Box::new(|_| ())),
         ("an unknown version", SMALLEST, Box::new(long(*b"!SMB"))),
         (

@@ -126,11 +126,14 @@ impl Worker {
         let worker = Rc::clone(self);
         self.handle.spawn(async move {
             let peer = knock.peer();
-            let accepting = worker.handle.timeout(HANDSHAKE_TIMEOUT, knock.accept());
+            let told = |error: &io::Error| worker.handshake_failed(peer, error);
+            let accepting = knock.accept_or(told);
+            let accepting = worker.handle.timeout(HANDSHAKE_TIMEOUT, accepting);
             match accepting.await {
                 Ok(Ok(_)) if worker.stopping.is_raised() => {}
                 Ok(Ok(stream)) => worker.serve(Transport::Quic, stream, peer, permit, seat),
-                Ok(Err(error)) => worker.handshake_failed(peer, &error),
+                // Told already.
+                Ok(Err(_)) => {}
                 Err(_) => worker.handshake_failed(peer, &"it took too long"),
             }
         });

@@ -120,7 +120,6 @@ fn quic(tls: &Arc<rustls::ServerConfig>) -> io::Result<Arc<QuicServerConfig>> {
 
 /// What came to a socket that the server must decide about.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "knocks are the most that comes")]
 pub enum Arrival {
     /// Somebody wants to connect.
     Knock(Knock),
@@ -294,7 +293,15 @@ impl Knock {
     ///
     /// # Errors
     /// The client breaks the rules, or gives up.
-    pub async fn accept(mut self) -> io::Result<crate::Stream> {
+    pub async fn accept(self) -> io::Result<crate::Stream> {
+        self.accept_or(|_| ()).await
+    }
+
+    /// As [`Knock::accept`], and `told` hears of a failure before the client does not ask any more.
+    ///
+    /// # Errors
+    /// The client breaks the rules, or gives up.
+    pub async fn accept_or(mut self, told: impl FnOnce(&io::Error)) -> io::Result<crate::Stream> {
         let incoming = self.incoming.take().ok_or(io::ErrorKind::NotConnected)?;
         let endpoint = &self.listener.endpoint;
         let config = self.listener.door().config();
@@ -310,11 +317,13 @@ impl Knock {
                 if let Some(transmit) = error.response {
                     endpoint.respond(&bytes, &transmit);
                 }
-                return Err(error.cause.into());
+                let error = error.cause.into();
+                told(&error);
+                return Err(error);
             }
         };
         let opening = Opening(Some(endpoint.add(key, connection)));
-        opening.opened().await
+        opening.opened(told).await
     }
 }
 
@@ -338,10 +347,11 @@ impl fmt::Debug for Knock {
 struct Opening(Option<Rc<Link>>);
 
 impl Opening {
-    async fn opened(mut self) -> io::Result<crate::Stream> {
+    async fn opened(mut self, told: impl FnOnce(&io::Error)) -> io::Result<crate::Stream> {
         if let Some(link) = &self.0
             && let Err(error) = poll_fn(|context| link.poll_opened(context)).await
         {
+            told(&error);
             // What the client sent before it knew is answered with the reason still. Forgotten at
             // once it would be answered with a reset, which may come first and says nothing.
             poll_fn(|context| link.poll_drained(context)).await;
@@ -374,7 +384,6 @@ struct Arrivals {
     waker: Option<Waker>,
 }
 
-#[expect(clippy::large_enum_variant, reason = "knocks are the most that comes")]
 enum Came {
     Knock(Box<Incoming>, Vec<Arrived>),
     Again(usize, Arrived),
