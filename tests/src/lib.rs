@@ -8,6 +8,7 @@
 
 pub mod certificates;
 pub mod client;
+pub mod direct;
 pub mod exercise;
 pub mod files;
 pub mod guest;

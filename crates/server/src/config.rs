@@ -173,6 +173,8 @@ pub struct LimitsSection {
     pub login_timeout_ms: u64,
     /// How long a frame that has begun may take to arrive.
     pub frame_timeout_ms: u64,
+    /// How long an answer may wait for a client of SMB Direct to grant a credit.
+    pub credit_timeout_ms: u64,
     /// Bytes of a frame before a login.
     pub frame_before_login: usize,
     /// Credits of one connection.
@@ -196,6 +198,7 @@ impl Default for LimitsSection {
             half_open_per_address: 256,
             login_timeout_ms: millis(proto.login_timeout),
             frame_timeout_ms: 60_000,
+            credit_timeout_ms: 60_000,
             frame_before_login: proto.frame_before_login,
             credits: proto.credits,
             sessions_per_connection: proto.sessions_per_connection,

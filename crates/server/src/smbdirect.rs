@@ -148,7 +148,10 @@ impl Worker {
         let peer = request.peer_addr();
         let worker = Rc::clone(self);
         self.handle.spawn(async move {
-            let settings = Settings::default();
+            let settings = Settings {
+                credit_timeout: Some(worker.credit_timeout()),
+                ..Settings::default()
+            };
             match Stream::accept(&worker.handle, request, &settings).await {
                 Ok(_) if worker.stopping.is_raised() => {}
                 Ok(stream) => {

@@ -477,6 +477,7 @@ fn times(config: &Config) -> Times {
     Times {
         failed_login_delay: Duration::from_millis(config.security.failed_login_delay_ms),
         frame_timeout: Duration::from_millis(config.limits.frame_timeout_ms),
+        credit_timeout: Duration::from_millis(config.limits.credit_timeout_ms),
         shutdown_grace: Duration::from_millis(config.limits.shutdown_ms),
     }
 }

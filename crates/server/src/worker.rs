@@ -128,6 +128,7 @@ pub(crate) fn parts_of(id: ConnectionId) -> (u64, u64) {
 pub(crate) struct Times {
     pub(crate) failed_login_delay: Duration,
     pub(crate) frame_timeout: Duration,
+    pub(crate) credit_timeout: Duration,
     pub(crate) shutdown_grace: Duration,
 }
 
@@ -397,6 +398,10 @@ impl Worker {
 
     pub(crate) fn failed_login_delay(&self) -> Duration {
         self.shared.times.failed_login_delay
+    }
+
+    pub(crate) fn credit_timeout(&self) -> Duration {
+        self.shared.times.credit_timeout
     }
 
     pub(crate) fn frame_timeout(&self) -> Duration {

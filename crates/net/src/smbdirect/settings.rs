@@ -20,6 +20,9 @@ pub struct Settings {
     pub moderation: Option<(u16, Duration)>,
     /// How long the negotiation may take, where that is not for SMB Direct to say.
     pub negotiate_timeout: Option<Duration>,
+    /// How long something may wait for the peer to grant a credit, where that is not for SMB
+    /// Direct to say.
+    pub credit_timeout: Option<Duration>,
 }
 
 impl Settings {
@@ -29,6 +32,7 @@ impl Settings {
             max_fragmented_size: MAX_MESSAGE,
             queue_depth: QUEUE_DEPTH,
             negotiate_timeout: self.negotiate_timeout.unwrap_or(config.negotiate_timeout),
+            credit_timeout: self.credit_timeout.unwrap_or(config.credit_timeout),
             ..config
         }
     }

@@ -1,0 +1,132 @@
+//! A server that somebody is hostile to, and those who must not notice anything of it.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::direct::smb::{Named, SMB_3_0_2, Session};
+use crate::direct::{PATIENCE, kind};
+use crate::scratch::Scratch;
+use crate::subject::{Plan, Server, Subject};
+use crate::wait;
+
+/// The file that everybody finds there.
+pub const FILE: &str = "file";
+/// Its bytes.
+pub const FILE_BYTES: usize = 64 << 10;
+/// The key by which a witness calls its memory.
+const KEY: u32 = 77;
+
+/// A server, with a client that is there by SMB Direct and one by TCP.
+#[derive(Debug)]
+pub struct Site {
+    direct: Session,
+    tcp: Session,
+    /// What the server writes for the first one.
+    memory: Vec<u8>,
+    /// The server.
+    pub server: Server,
+    /// Where its share is.
+    pub scratch: Scratch,
+}
+
+impl Site {
+    /// With more limits of the server.
+    pub fn new(limits: &[(&str, u64)]) -> Result<Self> {
+        let scratch = Scratch::new("rdma")?;
+        let share = scratch.open_folder("share")?;
+        let path = share.join(FILE);
+        fs::write(&path, contents())?;
+        open_to_all(&path)?;
+        let mut plan = Plan::sharing(&share);
+        let limits = limits.iter();
+        plan.limits = limits
+            .map(|(name, value)| ((*name).into(), *value))
+            .collect();
+        let server = Server::start_as(Subject::Smbeam, None, None, plan)?;
+        let mut direct = Session::direct(&server, SMB_3_0_2, FILE)?;
+        let tcp = Session::tcp(&server, SMB_3_0_2, FILE)?;
+        let memory = vec![0; 4096];
+        direct.below()?.announce(kind::TO_WRITE, KEY, &memory)?;
+        Ok(Self {
+            direct,
+            tcp,
+            memory,
+            server,
+            scratch,
+        })
+    }
+
+    /// Those who were there before go on.
+    pub fn check(&mut self) -> Result<()> {
+        self.tcp.echo().context("a witness by TCP")?;
+        self.memory.fill(0);
+        let piece = (self.memory.as_ptr() as u64, KEY, 4096);
+        let body = self.direct.read_body(&Named::new(4096, &[piece]));
+        let read = self.direct.call(8, &body).context("a witness by RDMA")?;
+        ensure!(read.status() == 0, "a witness is refused: {read:?}");
+        // Others wrote it: it is to be looked at anew.
+        let memory = std::hint::black_box(&self.memory);
+        let expected = fs::read(self.scratch.path().join("share").join(FILE))?;
+        ensure!(
+            memory[..] == expected[..4096],
+            "a witness reads something else"
+        );
+        Ok(())
+    }
+
+    /// Waits until the log has one line with all these words.
+    pub fn told(&self, words: &[&str]) -> Result<()> {
+        let is_told = || {
+            let log = self.server.log();
+            log.lines()
+                .any(|line| words.iter().all(|word| line.contains(word)))
+        };
+        let told = wait::until("a line of the log", PATIENCE, is_told);
+        told.with_context(|| format!("no line with {words:?} in\n{}", self.server.log()))
+    }
+
+    /// Waits until nobody is connected but those who were there before.
+    pub fn wait_until_alone(&self) -> Result<()> {
+        let client = Client::of("nowhere")?;
+        let socket = self.server.control().display().to_string();
+        let mut last = String::new();
+        for _ in 0..100 {
+            let output = client.try_run(&["status", "--json", "--socket", &socket])?;
+            ensure!(output.code == Some(0), "{output}");
+            let status: Value = serde_json::from_str(&output.text)?;
+            let connections = status["connections"].as_array();
+            if connections.context("a list")?.len() == 2 {
+                return Ok(());
+            }
+            last = output.text;
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        bail!("connections are left: {last}")
+    }
+
+    /// Bytes of memory that the server has, of all kinds.
+    pub fn resident(&self) -> Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.server.pid()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|line| line.split_whitespace().next());
+        Ok(number.context("no VmRSS")?.parse::<u64>()? << 10)
+    }
+}
+
+/// What is in the file.
+pub fn contents() -> Vec<u8> {
+    (0..FILE_BYTES).map(|index| (index % 251) as u8).collect()
+}
+
+/// Whoever the server becomes may write it.
+fn open_to_all(path: &std::path::Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    Ok(fs::set_permissions(
+        path,
+        fs::Permissions::from_mode(0o666),
+    )?)
+}
