@@ -264,7 +264,9 @@ fn who_has_no_credit_may_not_send() -> Result<()> {
 }
 
 fn who_grants_no_credits_is_given_up() -> Result<()> {
-    let mut site = Site::new(&[("credit_timeout_ms", 1000)])?;
+    // What was to be sent is given up at once, and not when patience ends.
+    let limits = [("credit_timeout_ms", 1000), ("shutdown_ms", 600_000)];
+    let mut site = Site::new(&limits)?;
     let mut direct = without_grants(&site, RECEIVES)?;
     let message = smb_negotiate();
     let transfer = Transfer::of(u32::try_from(message.len())?, 0);

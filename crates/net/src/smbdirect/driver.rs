@@ -514,6 +514,8 @@ impl Shared {
                     Woken::Poked if self.is_to_look() => break,
                     Woken::Poked => {}
                     Woken::TimedOut if self.time_out() => return,
+                    // It may have been the end, of which the queue pair has to report.
+                    Woken::TimedOut if self.is_to_look() => break,
                     Woken::TimedOut => {}
                 }
             }
