@@ -200,7 +200,7 @@ impl Session {
         let message = self.request(command, body);
         self.send(&message)?;
         loop {
-            match self.next()? {
+            match self.hear()? {
                 Some(answer) if answer.status() == 0x0103 => {}
                 answer => return Ok(answer),
             }
@@ -216,7 +216,7 @@ impl Session {
     }
 
     /// The next answer; none where the connection ends.
-    pub fn next(&mut self) -> Result<Option<Answer>> {
+    pub fn hear(&mut self) -> Result<Option<Answer>> {
         match &mut self.pipe {
             Pipe::Direct(direct) => match direct.hear_message(PATIENCE)? {
                 Heard::Sent(message) => Ok(Some(Answer(message))),
