@@ -4,13 +4,13 @@
 //! queue pair is made on the thread of the worker that serves it.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use net::smbdirect::{Settings, Stream};
 use net::{Endpoint, Transport};
-use rdma::{Provider, Request};
+use rdma::{Network, Provider, Request};
 use ring::{Interest, Readiness};
 use tracing::{debug, warn};
 
@@ -79,13 +79,39 @@ fn listen(
     config: &Config,
     endpoint: Endpoint,
 ) -> Result<Opened, (SocketAddr, io::Error)> {
-    let addresses = provider.to_listen(&config.server.listen);
     let listen = |ip| {
         let address = SocketAddr::new(ip, endpoint.port);
         let listener = provider.listen(address);
         listener.map_err(|error| (address, error))
     };
+    let addresses = addresses_for(provider, config, endpoint);
     addresses.into_iter().map(listen).collect()
+}
+
+/// Where to listen on a port. A device of iWARP listens by TCP, and takes the port away from it:
+/// where ours is to be there, such devices are left out.
+fn addresses_for(provider: &dyn Provider, config: &Config, endpoint: Endpoint) -> Vec<IpAddr> {
+    let wanted = &config.server.listen;
+    let is_of_tcp = |other: &Endpoint| {
+        other.port == endpoint.port && matches!(other.transport, Transport::Tcp | Transport::Nbt)
+    };
+    if !config.endpoints().iter().any(is_of_tcp) {
+        return provider.to_listen(wanted);
+    }
+    let devices = provider.addresses().unwrap_or_default();
+    if devices.iter().all(|(_, network)| *network != Network::Iwarp) {
+        return provider.to_listen(wanted);
+    }
+    let is_wanted = |ip: &IpAddr| {
+        let is_meant = |wanted: &IpAddr| {
+            wanted == ip || wanted.is_unspecified() && wanted.is_ipv4() == ip.is_ipv4()
+        };
+        wanted.iter().any(is_meant)
+    };
+    let others = devices
+        .into_iter()
+        .filter(|(_, network)| *network != Network::Iwarp);
+    others.map(|(ip, _)| ip).filter(is_wanted).collect()
 }
 
 /// A client on its way to the worker that serves it.
