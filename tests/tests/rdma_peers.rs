@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use client::{Client, Credentials, File, OpenOptions, Options, Protection, Wait};
+use client::{Client, Credentials, Endpoints, File, OpenOptions, Options, Protection, Wait};
 use smbeam_tests::exercise::{Exerciser, Sizes, Storage};
 use smbeam_tests::files::{assert_same_tree, give_tree_to, make_tree, write_random};
 use smbeam_tests::guest::Guest;
@@ -205,8 +205,11 @@ fn exercise(arguments: &[String]) -> Result<()> {
 
 /// A client that goes that way.
 fn over(transport: &str) -> Result<Options> {
-    ensure!(transport == "tcp", "no {transport} yet");
-    Ok(Options::default())
+    let transports: Endpoints = transport.parse()?;
+    Ok(Options {
+        transports: transports.into(),
+        ..Options::default()
+    })
 }
 
 /// A file of a share.

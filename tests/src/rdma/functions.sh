@@ -65,7 +65,8 @@ ksmbd_up() {
     $KSMBD/ksmbd.adduser -C /run/ksmbd/ksmbd.conf -P /run/ksmbd/ksmbdpwd.db \
         -a "$user" -p "$password"
     $KSMBD/ksmbd.mountd -C /run/ksmbd/ksmbd.conf -P /run/ksmbd/ksmbdpwd.db
-    until_listening 445
+    port=$(sed -n 's/^tcp port = //p' /run/ksmbd/ksmbd.conf)
+    until_listening "${port:-445}"
 }
 
 # smbeam_up PROGRAM FOLDER USER PASSWORD TRANSPORT...: shares FOLDER as `data` with smbeam, which
