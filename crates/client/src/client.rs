@@ -14,7 +14,7 @@ use crate::error::{ConnectCause, Error};
 use crate::fork::Bound;
 use crate::options::{Credentials, Options};
 use crate::quic::Tls;
-use crate::session::Session;
+use crate::session::{self, Session};
 use crate::slot::slot;
 use crate::smbdirect::Rdma;
 use crate::thread::{IoThread, Message, Open, Target};
@@ -100,7 +100,14 @@ impl Client {
                 credentials: Arc::new(credentials.for_login()),
                 tls: Arc::clone(&tls),
             };
-            match self.connect_by(host, endpoint, &addresses, login).await {
+            let given = session::Login {
+                port,
+                credentials: credentials.clone(),
+            };
+            match self
+                .connect_by(host, endpoint, &addresses, login, given)
+                .await
+            {
                 Ok(session) => return Ok(session),
                 Err(error @ Error::Connect(..)) => {
                     tracing::debug!(host, %endpoint, %error, "the transport leads nowhere");
@@ -119,6 +126,7 @@ impl Client {
         endpoint: Endpoint,
         addresses: &[SocketAddr],
         login: Login,
+        given: session::Login,
     ) -> Result<Session, Error> {
         let mut last = None;
         for address in addresses {
@@ -135,7 +143,7 @@ impl Client {
                 rdma: Arc::clone(&self.inner.rdma),
             };
             match self.inner.open(target.clone(), Role::First).await {
-                Ok(()) => return Session::start(self.clone(), host, target).await,
+                Ok(()) => return Session::start(self.clone(), host, given, target).await,
                 Err(cause @ ConnectCause::Violation(_)) => return Err(cause.of(host, address)),
                 Err(cause) => last = Some(cause.of(host, address)),
             }

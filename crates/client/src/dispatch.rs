@@ -149,6 +149,11 @@ impl Dispatch {
         lock(&self.inner.channels).list.clone()
     }
 
+    /// Whether there was a channel, and is none any more.
+    pub(crate) fn is_lost(&self) -> bool {
+        lock(&self.inner.channels).ended.is_some()
+    }
+
     /// Whether the session was closed: servers hang up on what comes after LOGOFF.
     fn is_closing(&self) -> bool {
         lock(&self.inner.channels).is_closing

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::Ordering;
 
 use crypto::{Cipher, SigningAlgorithm};
@@ -17,7 +17,7 @@ use crate::call::{Memory, Pending};
 use crate::client::{Client, with_way};
 use crate::dispatch::Dispatch;
 use crate::error::{ConnectCause, Error};
-use crate::options::Channels;
+use crate::options::{Channels, Credentials};
 use crate::share::Share;
 use crate::thread::Target;
 use crate::transports::{Way, rdma_addresses, suggest};
@@ -35,7 +35,17 @@ pub struct Session {
 pub(crate) struct Inner {
     pub(crate) client: Client,
     pub(crate) host: String,
+    login: Login,
     target: Target,
+    /// The session that came after this one, when this was lost.
+    successor: OnceLock<Session>,
+}
+
+/// What was given to connect with.
+#[derive(Clone)]
+pub(crate) struct Login {
+    pub(crate) port: Option<u16>,
+    pub(crate) credentials: Credentials,
 }
 
 /// What was agreed on with the server.
@@ -97,11 +107,18 @@ pub struct Interface {
 
 impl Session {
     /// The first channel is there: opens the others.
-    pub(crate) async fn start(client: Client, host: &str, target: Target) -> Result<Self, Error> {
+    pub(crate) async fn start(
+        client: Client,
+        host: &str,
+        login: Login,
+        target: Target,
+    ) -> Result<Self, Error> {
         let inner = Inner {
             client,
             host: host.to_owned(),
+            login,
             target,
+            successor: OnceLock::new(),
         };
         let session = Self {
             inner: Arc::new(inner),
@@ -140,6 +157,33 @@ impl Session {
     /// Opens a share by its name: `data`, not `\\server\data`.
     pub async fn share(&self, name: &str) -> Result<Share, Error> {
         Share::connect(self, name).await
+    }
+
+    /// Whether all its connections are gone. Nothing can be done with it any more.
+    pub fn is_lost(&self) -> bool {
+        self.dispatch().is_lost()
+    }
+
+    /// A session in the place of this one where it is lost: the same login, by the transports that
+    /// the client's options name, on connections of its own. All who ask get the same one. Files
+    /// that were open are not: what they held on the server (locks, share modes) went with the
+    /// session that was lost.
+    ///
+    /// # Errors
+    /// As of [`Client::connect`]; it may be asked for again.
+    pub async fn reconnected(&self) -> Result<Session, Error> {
+        let mut last = self.clone();
+        while let Some(next) = last.inner.successor.get() {
+            last = next.clone();
+        }
+        if !last.is_lost() {
+            return Ok(last);
+        }
+        let Login { port, credentials } = &self.inner.login;
+        let client = &self.inner.client;
+        let fresh = client.connect(self.host(), *port, credentials).await?;
+        // Whoever else asks meanwhile may have been faster.
+        Ok(last.inner.successor.get_or_init(|| fresh).clone())
     }
 
     /// What was agreed on with the server, and the channels there are now.

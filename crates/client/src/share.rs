@@ -1,7 +1,7 @@
 //! A share: files by their paths.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use proto::client::request::{Create, Created, FileRef, Reply};
 use proto::client::{Request, Step};
@@ -47,6 +47,8 @@ pub(crate) struct Inner {
     seal: bool,
     share_type: ShareType,
     maximal_access: AccessMask,
+    /// The same share, on the session that came after its own, when that was lost.
+    successor: OnceLock<Share>,
 }
 
 /// How a small file is written.
@@ -86,6 +88,7 @@ impl Share {
                     seal: flags.contains(ShareFlags::ENCRYPT_DATA),
                     share_type,
                     maximal_access,
+                    successor: OnceLock::new(),
                 }),
             }),
             _ => Err(unexpected().of(operation, name)),
@@ -100,6 +103,25 @@ impl Share {
     /// Its session.
     pub fn session(&self) -> &Session {
         &self.inner.session
+    }
+
+    /// The same share where its session is lost, on the session [in its
+    /// place](Session::reconnected). All who ask get the same one.
+    ///
+    /// # Errors
+    /// The server is not reached, or refuses; it may be asked for again.
+    pub async fn reconnected(&self) -> Result<Share, Error> {
+        let mut last = self.clone();
+        while let Some(next) = last.inner.successor.get() {
+            last = next.clone();
+        }
+        if !last.session().is_lost() {
+            return Ok(last);
+        }
+        let session = last.session().reconnected().await?;
+        let fresh = session.share(self.name()).await?;
+        // Whoever else asks meanwhile may have been faster.
+        Ok(last.inner.successor.get_or_init(|| fresh).clone())
     }
 
     /// Files, pipes or a printer.

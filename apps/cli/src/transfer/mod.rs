@@ -9,6 +9,7 @@ mod download;
 mod file;
 mod holes;
 mod part;
+mod recover;
 pub(crate) mod pool;
 mod remote_copy;
 mod remove;
@@ -16,7 +17,7 @@ mod tree;
 mod upload;
 
 use std::io;
-use std::sync::{Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use client::transfer::TransferOptions;
@@ -83,7 +84,9 @@ pub(crate) struct Transfer<'a> {
     pub(crate) progress: &'a Progress,
     /// Whether it shall end.
     pub(crate) interrupt: &'a Interrupt,
-    large: Permits,
+    large: Arc<Permits>,
+    /// Held by whoever connects anew: the others find what it brings.
+    reconnecting: Arc<Mutex<()>>,
 }
 
 impl<'a> Transfer<'a> {
@@ -99,7 +102,21 @@ impl<'a> Transfer<'a> {
             report,
             progress,
             interrupt,
-            large: Permits::new(LARGE_AT_ONCE),
+            large: Arc::new(Permits::new(LARGE_AT_ONCE)),
+            reconnecting: Arc::default(),
+        }
+    }
+
+    /// The same, going on with what it has begun.
+    fn resumed(&self) -> Self {
+        let mut policy = self.policy.clone();
+        // Of a file under its own name nobody knows which bytes are new.
+        policy.resume |= !policy.in_place;
+        Self {
+            policy,
+            large: Arc::clone(&self.large),
+            reconnecting: Arc::clone(&self.reconnecting),
+            ..*self
         }
     }
 

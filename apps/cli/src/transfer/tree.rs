@@ -13,6 +13,10 @@ use crate::place::{Entry, Facts, Kind, Place};
 /// Folders within folders. A server can pretend to have any number.
 const MAX_DEPTH: u32 = 512;
 
+/// How often the connection may be lost in the midst of one file. A file that is lost with every
+/// connection is not worth more of them.
+const RECONNECTS_MAX: usize = 4;
+
 /// Something to transfer.
 pub(crate) struct Item {
     /// From here.
@@ -101,7 +105,7 @@ impl Transfer<'_> {
         let within = match job {
             Job::Folder(job) => self.folder(job, queue),
             Job::File(mut job) => {
-                self.report.take(self.first_or_listed(&mut job));
+                self.report.take(self.persist(&mut job));
                 job._within
             }
             Job::Remove(job) => {
@@ -110,6 +114,23 @@ impl Transfer<'_> {
             }
         };
         self.leave(within);
+    }
+
+    /// Does a file, also where the connection is lost meanwhile.
+    fn persist(&self, job: &mut FileJob) -> Outcome {
+        let mut outcome = self.first_or_listed(job);
+        for _ in 0..RECONNECTS_MAX {
+            match &outcome {
+                Err(failure) if failure.exit == Exit::Lost && !self.is_over() => {}
+                _ => break,
+            }
+            let item = &mut job.item;
+            if !self.reconnect([&mut item.source, &mut item.target])? {
+                break;
+            }
+            outcome = self.resumed().first_or_listed(job);
+        }
+        outcome
     }
 
     /// A file that a command named was not compared yet.
@@ -138,7 +159,13 @@ impl Transfer<'_> {
     }
 
     /// Does a folder: makes it, transfers or queues what is in it, and removes what should not be.
-    fn folder(&self, job: FolderJob, queue: &Queue<Job>) -> Option<Arc<Folder>> {
+    fn folder(&self, mut job: FolderJob, queue: &Queue<Job>) -> Option<Arc<Folder>> {
+        // It may have waited since the connection was lost.
+        let sides = [&mut job.source, &mut job.target];
+        if let Err(failure) = self.reconnect(sides) {
+            self.report.failed(&failure);
+            return job.within;
+        }
         let folder = Arc::new(Folder {
             target: job.target,
             facts: job.facts,
@@ -368,11 +395,12 @@ impl Transfer<'_> {
     /// folder is looked at.
     fn leave(&self, folder: Option<Arc<Folder>>) {
         let mut next = folder;
-        while let Some(folder) = next.and_then(Arc::into_inner) {
+        while let Some(mut folder) = next.and_then(Arc::into_inner) {
             if self.policy.preserve && !self.policy.dry_run && !self.is_over() {
-                let set = folder
-                    .target
-                    .set_facts(&folder.facts, folder.source_is_remote);
+                let set = self.reconnect([&mut folder.target]).and_then(|_| {
+                    let Folder { target, facts, .. } = &folder;
+                    target.set_facts(facts, folder.source_is_remote)
+                });
                 if let Err(failure) = set {
                     self.report.failed(&failure);
                 }
