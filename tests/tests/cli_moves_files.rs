@@ -28,6 +28,7 @@ tests!(
     a_killed_download_is_continued,
     a_killed_upload_is_continued,
     a_server_that_dies_is_told_and_the_transfer_continued,
+    a_server_that_comes_back_is_waited_for,
     ctrl_c_ends_in_an_orderly_way,
     protection_and_dialects_are_chosen,
     manual_and_completions_are_written,
@@ -500,7 +501,9 @@ fn a_server_that_dies_is_told_and_the_transfer_continued() -> Result<()> {
         (["get", "{}down", "."], stage.client.folder()),
         (["put", "up", "{}"], stage.share.clone()),
     ] {
-        let mut child = stage.client.spawn(&[&command[..], &SLOWLY].concat())?;
+        let at_once = ["--reconnect", "0"];
+        let arguments = [&command[..], &SLOWLY, &at_once].concat();
+        let mut child = stage.client.spawn(&arguments)?;
         wait_for_part(&folder, &mut child)?;
         stage.server.kill()?;
         let status = wait::for_end(&mut child, PATIENCE)?;
@@ -515,6 +518,30 @@ fn a_server_that_dies_is_told_and_the_transfer_continued() -> Result<()> {
             .run(&[&command[..], &["--continue", "--json"]].concat())?;
         let moved = moved_bytes(&output)?;
         ensure!(moved < LARGE_BYTES, "all of it was moved again");
+    }
+    assert_same_file(&local, &stage.share.join("up"))?;
+    assert_same_file(&stage.share.join("down"), &stage.client.local("down"))?;
+    Ok(())
+}
+
+fn a_server_that_comes_back_is_waited_for() -> Result<()> {
+    let mut stage = stage("comes-back")?;
+    let local = stage.client.local("up");
+    write_random(&local, LARGE_BYTES, 1)?;
+    write_random(&stage.share.join("down"), LARGE_BYTES, 2)?;
+    for (command, folder) in [
+        (["get", "{}down", "."], stage.client.folder()),
+        (["put", "up", "{}"], stage.share.clone()),
+    ] {
+        let mut child = stage.client.spawn(&[&command[..], &SLOWLY].concat())?;
+        wait_for_part(&folder, &mut child)?;
+        stage.server.kill()?;
+        stage.server.restart()?;
+        let status = wait::for_end(&mut child, PATIENCE)?;
+        let output = stage
+            .client
+            .spawned(status.and_then(|status| status.code()))?;
+        ensure!(output.code == Some(0), "{output}");
     }
     assert_same_file(&local, &stage.share.join("up"))?;
     assert_same_file(&stage.share.join("down"), &stage.client.local("down"))?;

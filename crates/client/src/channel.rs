@@ -26,8 +26,10 @@ use crate::receive;
 use crate::slot::{Filler, slot};
 use crate::thread::{Open, Target, Thread};
 
-/// How long to wait before a channel that was lost is opened again.
+/// How long to wait before a channel that was lost is opened again; then twice as long, and so on,
+/// up to the longest: a device that was reset is back soon, one that was taken out may come late.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
+const REOPEN_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// A connection on its I/O thread.
 pub(crate) struct Channel {
@@ -68,18 +70,25 @@ pub(crate) struct State {
     timer: Option<Instant>,
 }
 
-/// Opens a channel and serves it until it ends.
-pub(crate) async fn run(thread: Rc<Thread>, open: Open, after: Duration) {
-    if !after.is_zero() {
-        thread.handle.sleep(after).await;
-    }
+/// Opens a channel and serves it until it ends. One that takes the place of another, which is what
+/// waits `after` that, is tried until it is there or nobody wants it any more.
+pub(crate) async fn run(thread: Rc<Thread>, open: Open, mut after: Duration) {
     let Open {
         target,
         role,
         ready,
     } = open;
-    let connecting = crate::connect::stream(&thread.handle, &target);
-    match connecting.await {
+    let connected = loop {
+        if !after.is_zero() {
+            thread.handle.sleep(after).await;
+        }
+        let connected = crate::connect::stream(&thread.handle, &target).await;
+        if connected.is_ok() || after.is_zero() || !target.dispatch.wants_another() {
+            break connected;
+        }
+        after = (after * 2).min(REOPEN_AFTER_MAX);
+    };
+    match connected {
         Err(error) => {
             debug!(address = %target.address, %error, "connecting failed");
             let _ = ready.fill(Err(ConnectCause::Io(Arc::new(error))));

@@ -144,6 +144,12 @@ impl Dispatch {
         was_there && !channels.is_closing && !channels.list.is_empty()
     }
 
+    /// Whether the session lives, so that one more channel can be of use to it.
+    pub(crate) fn wants_another(&self) -> bool {
+        let channels = lock(&self.inner.channels);
+        !channels.is_closing && !channels.list.is_empty()
+    }
+
     /// The channels there are.
     pub(crate) fn channels(&self) -> Vec<Arc<ChannelHandle>> {
         lock(&self.inner.channels).list.clone()

@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use crypto::{Cipher, SigningAlgorithm};
 use net::Transport;

@@ -99,7 +99,10 @@ fn addresses_for(provider: &dyn Provider, config: &Config, endpoint: Endpoint) -
         return provider.to_listen(wanted);
     }
     let devices = provider.addresses().unwrap_or_default();
-    if devices.iter().all(|(_, network)| *network != Network::Iwarp) {
+    if devices
+        .iter()
+        .all(|(_, network)| *network != Network::Iwarp)
+    {
         return provider.to_listen(wanted);
     }
     let is_wanted = |ip: &IpAddr| {

@@ -73,7 +73,7 @@ ksmbd_up() {
 # logs to /run/smbeam/log.
 smbeam_up() {
     mkdir -p /run/smbeam
-    printf '%s\n' "$4" |
+    test -f /run/smbeam/users.toml || printf '%s\n' "$4" |
         "$1" user add --password-stdin --file /run/smbeam/users.toml "$3" > /run/smbeam/log
     program=$1 folder=$2
     shift 4

@@ -14,11 +14,14 @@ trap ended EXIT
 mkdir -p /mnt/share /mnt/data
 chmod 777 /mnt/share
 rdma_up $DEVICE
-case $SERVER in
-    smbeam) smbeam_up $FOLDER/smbeam /mnt/share "$NAME" "$PASSWORD" tcp:445 \
-        $(test $TRANSPORT = tcp || echo $TRANSPORT) ;;
-    ksmbd) ksmbd_up /mnt/share "$NAME" "$PASSWORD" ;;
-esac
+server_up() {
+    case $SERVER in
+        smbeam) smbeam_up $FOLDER/smbeam /mnt/share "$NAME" "$PASSWORD" tcp:445 \
+            $(test $TRANSPORT = tcp || echo $TRANSPORT) ;;
+        ksmbd) ksmbd_up /mnt/share "$NAME" "$PASSWORD" ;;
+    esac
+}
+server_up
 if [ $TRANSPORT = smbdirect ]; then
     OPTIONS=$OPTIONS,rdma
 fi
@@ -108,7 +111,16 @@ lose() {
     kill -STOP "$1"
     sleep 0.5
     step unplug
-    rdma_replug $DEVICE 1
+    case $SERVER-$DEVICE in
+        smbeam-siw)
+            # Linux waits with the end of such a device, and tells nobody, until every program has
+            # closed it: only drivers that can part from programs are taken away from them.
+            kill -KILL $SMBEAM
+            within 10 $SMBEAM || true
+            rdma_replug $DEVICE 1
+            server_up ;;
+        *) rdma_replug $DEVICE 1 ;;
+    esac
     step back again
     # The first who opens a file by its name after a loss may be told EBADF (seen with ksmbd).
     timeout 60 sh -c 'until touch /mnt/data/there; do sleep 0.2; done'

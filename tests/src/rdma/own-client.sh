@@ -7,10 +7,13 @@ mkdir -p /mnt/share
 chmod 777 /mnt/share
 rdma_up $DEVICE
 # Where RDMA is meant there is nothing else: TCP is on a port where nobody looks for it.
-case $TRANSPORT in
-    tcp) ksmbd_up /mnt/share "$NAME" "$PASSWORD" ;;
-    *) ksmbd_up /mnt/share "$NAME" "$PASSWORD" 'tcp port = 4450' ;;
-esac
+server_up() {
+    case $TRANSPORT in
+        tcp) ksmbd_up /mnt/share "$NAME" "$PASSWORD" ;;
+        *) ksmbd_up /mnt/share "$NAME" "$PASSWORD" 'tcp port = 4450' ;;
+    esac
+}
+server_up
 printf '%s\n' "$PASSWORD" > /run/password
 # The guest reads its own memory much faster than the host's files.
 mkdir /run/here
@@ -60,19 +63,30 @@ if [ -z "$RESET" ]; then
     done
 fi
 
-if [ -n "$RESET" ]; then
-    smbeam put /run/here/larger $URL/again &
-    PUT=$!
-    sleep 0.5
-    # It is in the midst of its work, or this says nothing.
-    kill -0 $PUT
+# lose PID: loses the connection under a program that is in the midst of its work, or this says
+# nothing. It goes on by itself, where it was.
+lose() {
+    sleep 0.7
+    kill -0 $1
     step unplug
-    rdma_replug $DEVICE 1
+    case $TRANSPORT-$DEVICE in
+        smbdirect-rxe) rdma_replug $DEVICE 1 ;;
+        # Linux waits with the end of a device of siw until every program has closed it, and tells
+        # none of them: here the server goes, and comes again.
+        *) ksmbd_down
+            sleep 1
+            server_up ;;
+    esac
     step back again
-    # Whoever lost the connection is told, and goes on where it was.
-    within 200 $PUT || smbeam put --continue --verify /run/here/larger $URL/again
+    within 200 "$1"
+}
+
+if [ -n "$RESET" ]; then
+    smbeam put --verify /run/here/larger $URL/again &
+    lose $!
     cmp /run/here/larger /mnt/share/again
-    smbeam get --verify $URL/again /run/here/again
+    smbeam get --verify $URL/again /run/here/again &
+    lose $!
     cmp /run/here/larger /run/here/again
 fi
 

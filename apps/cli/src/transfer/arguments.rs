@@ -1,5 +1,7 @@
 //! What get, put, cp and sync have in common on the command line.
 
+use std::time::Duration;
+
 use clap::Args;
 
 use super::{Compare, Policy};
@@ -26,6 +28,10 @@ pub(crate) struct TransferArguments {
     /// Follow symbolic links of this machine; otherwise those in folders are skipped.
     #[arg(long)]
     follow: bool,
+    /// Seconds that connecting anew may take when the last connection is lost; then the transfer
+    /// goes on where it was. 0 gives up at once.
+    #[arg(long, value_name = "SECONDS", default_value = "60")]
+    reconnect: u64,
     /// Files at once.
     #[arg(short, long, default_value = "16", value_name = "N", value_parser = 1..=256)]
     jobs: i64,
@@ -44,6 +50,7 @@ impl TransferArguments {
             atomic: self.atomic,
             in_place: self.in_place,
             verify: self.verify,
+            reconnect: Duration::from_secs(self.reconnect),
             jobs: self.jobs as usize,
             io_size: connect.io_size,
             depth: connect.depth as usize,

@@ -9,8 +9,8 @@ mod download;
 mod file;
 mod holes;
 mod part;
-mod recover;
 pub(crate) mod pool;
+mod recover;
 mod remote_copy;
 mod remove;
 mod tree;
@@ -66,6 +66,8 @@ pub(crate) struct Policy {
     pub(crate) in_place: bool,
     /// Whether both sides are read again and compared.
     pub(crate) verify: bool,
+    /// How long to try to connect anew after the last connection was lost.
+    pub(crate) reconnect: Duration,
     /// Files at once.
     pub(crate) jobs: usize,
     /// Bytes of one request.

@@ -13,18 +13,19 @@ use super::Transfer;
 use crate::exit::{Failure, Outcome, lock};
 use crate::place::Place;
 
-/// How long to try: devices come back within seconds, servers restart within a minute.
-const TIME_LIMIT: Duration = Duration::from_secs(90);
 /// How long to wait before it is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 
 impl Transfer<'_> {
-    /// Connects places anew whose sessions are lost. Says whether there was one.
+    /// Connects places anew whose sessions are lost, if that is wanted. Says whether there was one.
     ///
     /// # Errors
     /// It cannot be done in time, or the server refuses.
     pub(super) fn reconnect<const N: usize>(&self, places: [&mut Place; N]) -> Outcome<bool> {
         let mut was_lost = false;
+        if self.policy.reconnect.is_zero() {
+            return Ok(was_lost);
+        }
         for place in places {
             let Place::Remote(remote) = place else {
                 continue;
@@ -51,7 +52,7 @@ impl Transfer<'_> {
                 Ok(share) => return Ok(share),
                 Err(error) => error,
             };
-            if !may_pass(&error) || begin.elapsed() > TIME_LIMIT {
+            if !may_pass(&error) || begin.elapsed() > self.policy.reconnect {
                 return Err(Some(error));
             }
             if self.is_over() {
