@@ -1,7 +1,7 @@
 //! A client of QUIC that does what a test wants, within the rules or beyond them.
 //!
 //! The packets are quinn-proto's, which keeps to the rules; what makes it break them is what it is
-//! told about the server ([`liar`]). It runs while it is waited for, and never in between: a client
+//! told about the server (`liar`). It runs while it is waited for, and never in between: a client
 //! that nobody waits for is silent. [`initial`] makes first packets without any client.
 
 pub mod initial;

@@ -19,8 +19,8 @@ use crate::tls;
 
 /// Batches that one connection sends before others have their turn.
 const BATCHES_PER_TURN: usize = 8;
-/// Datagrams after which the peer hears that they have come, and how long fewer may wait for more or
-/// for something to be sent anyway. RFC 9000 13.2.2 would have two, and lets who knows better do
+/// Datagrams after which the peer hears that they have come, and how long fewer may wait for more
+/// or for something to be sent anyway. RFC 9000 13.2.2 would have two, and lets who knows better do
 /// better: an acknowledgement costs both sides as much as a datagram of data.
 const DATAGRAMS_UNANSWERED: u32 = 64;
 const UNANSWERED_FOR: Duration = Duration::from_millis(1);
