@@ -10,7 +10,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use client::{Client, Credentials, Endpoints, File, OpenOptions, Options, Protection, Wait};
+use client::{
+    Client, Credentials, Endpoints, File, OpenOptions, Options, Protection, Transports, Wait,
+};
 use smbeam_tests::exercise::{Exerciser, Sizes, Storage};
 use smbeam_tests::files::{assert_same_tree, give_tree_to, make_tree, write_random};
 use smbeam_tests::guest::Guest;
@@ -36,6 +38,8 @@ const RESET_OPERATIONS: u32 = 200;
 struct Case {
     script: &'static str,
     device: &'static str,
+    /// Whether both ends are ours, and find RDMA by themselves.
+    own: bool,
     /// Whether everything is sealed.
     sealed: bool,
     /// Whether the device is pulled out meanwhile.
@@ -58,12 +62,16 @@ const CASES: &[(&str, Case)] = &[
     ("own_client_rxe", plain(OWN_CLIENT, "rxe")),
     ("own_client_rxe_sealed", sealed(OWN_CLIENT, "rxe")),
     ("own_client_rxe_reset", reset(OWN_CLIENT, "rxe")),
+    ("own_ends_siw", own(plain(OWN_CLIENT, "siw"))),
+    ("own_ends_rxe", own(plain(OWN_CLIENT, "rxe"))),
+    ("own_ends_rxe_reset", own(reset(OWN_CLIENT, "rxe"))),
 ];
 
 const fn plain(script: &'static str, device: &'static str) -> Case {
     Case {
         script,
         device,
+        own: false,
         sealed: false,
         reset: false,
     }
@@ -81,6 +89,10 @@ const fn reset(script: &'static str, device: &'static str) -> Case {
         reset: true,
         ..plain(script, device)
     }
+}
+
+const fn own(case: Case) -> Case {
+    Case { own: true, ..case }
 }
 
 fn main() -> ExitCode {
@@ -152,10 +164,15 @@ impl Case {
             (false, true) => "--seal",
             (false, false) => "",
         };
+        let (server, transport) = match (is_kernel, self.own) {
+            (true, _) => ("smbeam", "smbdirect"),
+            (false, true) => ("smbeam", "auto"),
+            (false, false) => ("ksmbd", "smbdirect"),
+        };
         let variables = [
             ("DEVICE", self.device),
-            ("SERVER", &variable("SMBEAM_SUBJECT", "smbeam")),
-            ("TRANSPORT", &variable("SMBEAM_TRANSPORT", "smbdirect")),
+            ("SERVER", &variable("SMBEAM_SUBJECT", server)),
+            ("TRANSPORT", &variable("SMBEAM_TRANSPORT", transport)),
             ("OPTIONS", options),
             ("PROTECTION", if self.sealed { "seal" } else { "" }),
             ("RESET", if self.reset { "yes" } else { "" }),
@@ -205,9 +222,12 @@ fn exercise(arguments: &[String]) -> Result<()> {
 
 /// A client that goes that way.
 fn over(transport: &str) -> Result<Options> {
-    let transports: Endpoints = transport.parse()?;
+    let transports = match transport {
+        "auto" => Transports::Auto,
+        list => list.parse::<Endpoints>()?.into(),
+    };
     Ok(Options {
-        transports: transports.into(),
+        transports,
         ..Options::default()
     })
 }

@@ -1,16 +1,23 @@
-# smbeam's client works on a share of ksmbd. DEVICE: siw or rxe. TRANSPORT: smbdirect, tcp.
-# OPTIONS: more for the client. FOLDER: of the host, with the programs, the tree, and from-guest for
+# smbeam's client works on a share. DEVICE: siw or rxe. SERVER: ksmbd, smbeam. TRANSPORT: smbdirect,
+# tcp, auto. OPTIONS: more for the client. FOLDER: of the host, with the programs, the tree, and from-guest for
 # what comes back. RESET: not empty where the device is pulled out in the midst of it.
 set -e
 trap 'code=$?; test $code = 0 || { echo "failed with $code"; dmesg | tail -40; }' EXIT
 mkdir -p /mnt/share
 chmod 777 /mnt/share
 rdma_up $DEVICE
-# Where RDMA is meant there is nothing else: TCP is on a port where nobody looks for it.
+# Where RDMA alone is meant there is nothing else: TCP is on a port where nobody looks for it.
 server_up() {
-    case $TRANSPORT in
-        tcp) ksmbd_up /mnt/share "$NAME" "$PASSWORD" ;;
+    case $SERVER-$TRANSPORT in
+        smbeam-*) smbeam_up $FOLDER/smbeam /mnt/share "$NAME" "$PASSWORD" tcp:445 smbdirect ;;
+        *-tcp) ksmbd_up /mnt/share "$NAME" "$PASSWORD" ;;
         *) ksmbd_up /mnt/share "$NAME" "$PASSWORD" 'tcp port = 4450' ;;
+    esac
+}
+server_down() {
+    case $SERVER in
+        smbeam) kill $SMBEAM; within 20 $SMBEAM ;;
+        ksmbd) ksmbd_down ;;
     esac
 }
 server_up
@@ -68,12 +75,13 @@ fi
 lose() {
     sleep 0.7
     kill -0 $1
+    test $TRANSPORT = tcp || test "$(queue_pairs $DEVICE)" -gt 0
     step unplug
     case $TRANSPORT-$DEVICE in
-        smbdirect-rxe) rdma_replug $DEVICE 1 ;;
+        smbdirect-rxe | auto-rxe) rdma_replug $DEVICE 1 ;;
         # Linux waits with the end of a device of siw until every program has closed it, and tells
         # none of them: here the server goes, and comes again.
-        *) ksmbd_down
+        *) server_down
             sleep 1
             server_up ;;
     esac
@@ -82,16 +90,19 @@ lose() {
 }
 
 if [ -n "$RESET" ]; then
-    smbeam put --verify /run/here/larger $URL/again &
+    # With TCP as a spare the session goes on: nothing is to be connected anew.
+    RECONNECT=60
+    test $TRANSPORT != auto || RECONNECT=0
+    smbeam put --reconnect $RECONNECT --verify /run/here/larger $URL/again &
     lose $!
     cmp /run/here/larger /mnt/share/again
-    smbeam get --verify $URL/again /run/here/again &
+    smbeam get --reconnect $RECONNECT --verify $URL/again /run/here/again &
     lose $!
     cmp /run/here/larger /run/here/again
 fi
 
 smbeam rm -r $URL/tree $URL/synced
-ksmbd_down
+server_down
 rdma link delete ${DEVICE}0
 complaints && exit 99
 exit 0
