@@ -16,7 +16,7 @@ use toml::Spanned;
 use crate::interfaces::Entry;
 
 pub use self::rdma::{RdmaProvider, RdmaSection};
-pub use quic::{ClientChoice, QuicSection, TransportSecurity};
+pub use quic::{ClientChoice, CongestionChoice, QuicSection, TransportSecurity};
 pub use tcp::{PlacementChoice, TcpSection};
 
 /// A value that stands in no file.

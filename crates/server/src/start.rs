@@ -191,7 +191,7 @@ impl Server {
         shared.look_at_interfaces();
         let mut direct = Some(direct);
         let quic = match &tls {
-            Some(tls) => Some(quic_server(tls)?),
+            Some(tls) => Some(quic_server(tls, config.quic.settings())?),
             None => None,
         };
         let (mailboxes, receivers): (Vec<_>, Vec<_>) =
@@ -384,10 +384,13 @@ impl Doors {
     }
 }
 
-fn quic_server(tls: &Arc<tls::Server>) -> Result<Arc<net::quic::Server>, StartError> {
+fn quic_server(
+    tls: &Arc<tls::Server>,
+    settings: net::quic::Settings,
+) -> Result<Arc<net::quic::Server>, StartError> {
     let tls = Arc::clone(tls);
     let certificates = Box::new(move || tls.config());
-    net::quic::Server::new(net::quic::Settings::default(), certificates).map_err(StartError::Quic)
+    net::quic::Server::new(settings, certificates).map_err(StartError::Quic)
 }
 
 /// Binds without SO_REUSEPORT first: with it, two servers would share the port unnoticed.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use net::quic::{Congestion, Settings};
 use net::tls::{
     AccessLists, CertificateFiles, CertificateSource, ClientCertificates, ClientPolicy, Identifier,
     ServerSettings,
@@ -40,6 +41,8 @@ pub struct QuicSection {
     pub deny: Vec<Spanned<String>>,
     /// What is done about messages that TLS protects already.
     pub transport_security: TransportSecurity,
+    /// How fast it sends.
+    pub congestion: CongestionChoice,
 }
 
 /// `client_certificates`
@@ -66,7 +69,32 @@ pub enum TransportSecurity {
     Accept,
 }
 
+/// `congestion`: what a sender takes for a sign that the path is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CongestionChoice {
+    /// Loss. RFC 9438
+    #[default]
+    Cubic,
+    /// A round trip that grows while the rate does not.
+    Bbr,
+    /// Loss, with a slow recovery. RFC 9002 7
+    NewReno,
+}
+
 impl QuicSection {
+    /// How its connections behave.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            congestion: match self.congestion {
+                CongestionChoice::Cubic => Congestion::Cubic,
+                CongestionChoice::Bbr => Congestion::Bbr,
+                CongestionChoice::NewReno => Congestion::NewReno,
+            },
+            ..Settings::default()
+        }
+    }
+
     fn wanted_of_clients(&self) -> ClientChoice {
         let choice = self.client_certificates.as_ref();
         choice.map_or(ClientChoice::No, |choice| *choice.get_ref())
@@ -233,8 +261,9 @@ mod tests {
     fn clients_are_listed() {
         let text = "[quic]\nclient_certificates = \"required\"\nclient_ca = \"/dev/null\"\n\
                     allow = [\"issuer:CN=Lab CA, C=DE\"]\ndeny = [\"dns:old.example\"]\n\
-                    transport_security = \"accept\"\n";
+                    transport_security = \"accept\"\ncongestion = \"bbr\"\n";
         let config = parse(text).expect("good");
+        assert_eq!(config.quic.settings().congestion, Congestion::Bbr);
         assert_eq!(config.quic.transport_security, TransportSecurity::Accept);
         let clients = config.tls().clients;
         assert_eq!(clients.policy, ClientPolicy::Required);
@@ -268,6 +297,7 @@ mod tests {
                 "6: quic.deny: `laptop` does not begin with",
             ),
             ("transport_security = \"no\"", "2: unknown variant `no`"),
+            ("congestion = \"reno\"", "2: unknown variant `reno`"),
         ] {
             let error = error(&format!("[quic]\n{text}\n"));
             let expected = format!("smbeam.toml, line {expected}");
