@@ -166,7 +166,7 @@ fn tree(root: u32) -> Vec<u32> {
 }
 
 /// CPU seconds of a process and of the children that it has waited for.
-fn cpu_of(pid: u32) -> Option<f64> {
+pub(crate) fn cpu_of(pid: u32) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     cpu_in_stat(&text)
 }

@@ -3,7 +3,8 @@
 use crate::report::Record;
 use crate::sample::Metric;
 
-struct Bar {
+/// What a line of a result should be.
+pub(crate) struct Bar {
     /// What the titles of its lines start with.
     title: &'static str,
     metric: Metric,
@@ -17,7 +18,8 @@ enum Bound {
     AtMost(f64),
 }
 
-const BARS: [Bar; 5] = [
+/// Of smbeam beside smbd.
+pub(crate) const SERVERS: [Bar; 5] = [
     Bar {
         title: "read-1m ",
         metric: Metric::GbPerSecond,
@@ -45,21 +47,45 @@ const BARS: [Bar; 5] = [
     },
 ];
 
-/// Which bars are met, line by line.
-pub(crate) fn report(record: &Record) -> String {
+/// Of the transports beside their yardsticks.
+pub(crate) const TRANSPORTS: [Bar; 4] = [
+    Bar {
+        title: "quic-read-1m ",
+        metric: Metric::GbPerSecond,
+        bound: Bound::AtLeast(0.85),
+    },
+    Bar {
+        title: "quic-link-read-1m ",
+        metric: Metric::GbPerSecond,
+        bound: Bound::AtLeast(0.9),
+    },
+    Bar {
+        title: "quic-link-tcp-read-1m ",
+        metric: Metric::GbPerSecond,
+        bound: Bound::AtLeast(1.0),
+    },
+    Bar {
+        title: "smbdirect-read-1m ",
+        metric: Metric::CpuSecondsPerGb,
+        bound: Bound::AtMost(0.5),
+    },
+];
+
+/// Which of `bars` are met, line by line.
+pub(crate) fn report(record: &Record, bars: &[Bar]) -> String {
     let mut text = String::from("bars (median of B/A):\n");
     for Bar {
         title,
         metric,
         bound,
-    } in BARS
+    } in bars
     {
-        let (is_met, wanted): (fn(f64, f64) -> bool, _) = match bound {
+        let (is_met, wanted): (fn(f64, f64) -> bool, _) = match *bound {
             Bound::AtLeast(value) => (|ratio, value| ratio >= value, ("at least", value)),
             Bound::AtMost(value) => (|ratio, value| ratio <= value, ("at most", value)),
         };
         let (word, value) = wanted;
-        let mut lines = record.find(title, metric).peekable();
+        let mut lines = record.find(title, *metric).peekable();
         if lines.peek().is_none() {
             text.push_str(&format!(
                 "  not measured  {}{word} {value}\n",

@@ -191,10 +191,7 @@ const fn reads(name: &'static str, about: &'static str, length: u32, depth: usiz
 
 /// The benches that `options` choose, each with its storage.
 pub(crate) fn programme(options: &Options) -> Vec<(Bench, Storage)> {
-    let is_chosen = |bench: &&Bench| {
-        let mut rows = options.rows.iter();
-        options.rows.is_empty() || rows.any(|row| bench.name.starts_with(row.as_str()))
-    };
+    let is_chosen = |bench: &&Bench| options.is_chosen(bench.name);
     let mut programme = Vec::new();
     for storage in &options.storages {
         let benches = Bench::ALL.iter().filter(is_chosen);

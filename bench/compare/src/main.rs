@@ -4,7 +4,8 @@
 //! A *bench* ([`bench`]) is one thing that a client does to a fresh server process; it yields one
 //! or more *rows* of metrics ([`sample`]). Every bench runs on A, then on B, as often as there are
 //! rounds; the two runs of a round are neighbours in time, and only they are divided by each other
-//! ([`report`]). The same server on both sides shows the noise.
+//! ([`report`]). The same server on both sides shows the noise. Transports are set beside
+//! yardsticks of their own, in turns as well ([`transports`]).
 #![forbid(unsafe_code)]
 
 mod accounting;
@@ -18,20 +19,27 @@ mod sample;
 mod smbclient;
 mod stage;
 mod torture;
+mod transports;
 
 use std::env;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::bench::Bench;
 use crate::options::{Options, Wish};
 use crate::report::Record;
-use crate::stage::Stage;
+use crate::stage::{Stage, Storage};
+use crate::transports::{Duel, Place};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    match Options::parse(&arguments).and_then(fulfil) {
+    let result = match arguments.split_first() {
+        Some((name, rest)) if name == transports::SERVER => transports::serve(rest).map(done),
+        Some((name, rest)) if name == transports::CLIENT => transports::client(rest).map(done),
+        _ => Options::parse(&arguments).and_then(fulfil),
+    };
+    match result {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -40,41 +48,104 @@ fn main() -> ExitCode {
     }
 }
 
+fn done((): ()) -> ExitCode {
+    ExitCode::SUCCESS
+}
+
 fn fulfil(wish: Wish) -> Result<ExitCode> {
     match wish {
         Wish::Help => println!("{}", options::USAGE),
-        Wish::List => Bench::ALL
-            .iter()
-            .for_each(|bench| println!("{:14} {}", bench.name, bench.about)),
+        Wish::List => list(),
         Wish::Compare(options) => {
             if !enclosure::is_inside() {
                 return Err(enclosure::enter(&options.disk));
             }
-            compare(&options)?;
+            let programme = bench::programme(&options);
+            let duels: Vec<Duel> = Duel::chosen(&options).collect();
+            ensure!(
+                !programme.is_empty() || !duels.is_empty(),
+                "--rows names nothing that --list has"
+            );
+            let mut records = Vec::new();
+            if !programme.is_empty() {
+                records.push(compare(&options, &programme)?);
+            }
+            if !duels.is_empty() {
+                let before = records.first();
+                records.push(compare_transports(&options, &duels, before)?);
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn compare(options: &Options) -> Result<()> {
+fn list() {
+    for bench in &Bench::ALL {
+        println!("{:22} {}", bench.name, bench.about);
+    }
+    for duel in &Duel::ALL {
+        println!("{:22} {}", duel.name, duel.about);
+    }
+}
+
+fn compare(options: &Options, programme: &[(Bench, Storage)]) -> Result<Record> {
     let mut stage = Stage::set(options)?;
-    let mut record = Record::new(options, stage.machine());
-    for (bench, storage) in bench::programme(options) {
+    let names = options.subjects.clone().map(|side| side.name());
+    let mut record = Record::new(names, options, stage.machine());
+    for (bench, storage) in programme {
         for round in 0..options.rounds {
             for side in 0..2 {
-                match bench.run(&mut stage, side, storage, options) {
+                match bench.run(&mut stage, side, *storage, options) {
                     Ok(rows) => record.add(side, round, rows),
-                    Err(error) => record.fail(side, &bench.title(storage), &error),
+                    Err(error) => record.fail(side, &bench.title(*storage), &error),
                 }
             }
         }
         record.print_progress();
-        if let Some(path) = &options.json {
-            // After every bench: a run that is stopped leaves what it has.
-            record.write_json(path)?;
-        }
+        // After every bench: a run that is stopped leaves what it has.
+        write_json(options, &[&record])?;
     }
     println!("\n{}", record.table());
-    println!("{}", bars::report(&record));
-    Ok(())
+    println!("{}", bars::report(&record, &bars::SERVERS));
+    Ok(record)
+}
+
+/// `before`: what was measured already, to be written along.
+fn compare_transports(
+    options: &Options,
+    duels: &[Duel],
+    before: Option<&Record>,
+) -> Result<Record> {
+    let networks: Vec<_> = duels.iter().map(|duel| duel.network).collect();
+    let place = Place::set(options, &networks)?;
+    let facts = stage::hardware().into_iter();
+    let facts = facts.chain(transports::facts(options)).collect();
+    let mut record = Record::new(["yardstick", "smbeam"], options, facts);
+    for duel in duels {
+        println!("{}: {}", duel.name, duel.about);
+        for round in 0..options.rounds {
+            for side in 0..2 {
+                match duel.run(side, &place, options) {
+                    Ok(rows) => record.add(side, round, rows),
+                    Err(error) => record.fail(side, duel.name, &error),
+                }
+            }
+        }
+        record.print_progress();
+        let records: Vec<&Record> = before.into_iter().chain([&record]).collect();
+        write_json(options, &records)?;
+    }
+    if let Some(report) = place.link_report() {
+        println!("{report}");
+    }
+    println!("\n{}", record.table());
+    println!("{}", bars::report(&record, &bars::TRANSPORTS));
+    Ok(record)
+}
+
+fn write_json(options: &Options, records: &[&Record]) -> Result<()> {
+    match &options.json {
+        Some(path) => report::write_json(records, path),
+        None => Ok(()),
+    }
 }

@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use smbeam_tests::subject::Subject;
 
 use crate::stage::Storage;
+use crate::transports::Congestion;
 
 /// What to print when asked for help.
 pub(crate) const USAGE: &str = "\
@@ -15,10 +16,14 @@ usage: cargo xtask bench-compare [OPTION]...
   --rounds N           how often A and B take turns (3)
   --subjects A,B       samba, smbeam or the path of another smbeam; A is what B is divided by
                        (samba,smbeam); samba,samba shows the noise
-  --rows LIST          the benches to run, by name or the start of it (all); see --list
+  --rows LIST          the benches to run, by name or the start of it (all), as in quic,smbdirect;
+                       see --list
   --storage LIST       tmpfs, disk (tmpfs,disk)
   --disk DIR           a folder of the file system that `disk` means (/tmp)
-  --seconds N          how long each smbtorture bench runs (4)
+  --seconds N          how long each smbtorture bench and each bench of a transport runs (4)
+  --congestion NAME    of QUIC, smbeam's and bare quinn's: cubic, bbr, newreno (cubic)
+  --quinn-threads N    threads of tokio's at each end of bare quinn (2)
+  --link-mbit N        Mbit/s of the bad link; 0: as fast as the machine forwards (0)
   --connections N      connections of the smbtorture benches (1)
   --depth N            requests in flight for each of them (4)
   --quick              one round of one second each, small files, tmpfs only
@@ -77,7 +82,7 @@ pub(crate) struct Options {
     pub(crate) storages: Vec<Storage>,
     /// A folder of the file system that [`Storage::Disk`] means.
     pub(crate) disk: PathBuf,
-    /// How long a bench of smbtorture runs.
+    /// How long a bench of smbtorture or of a transport runs.
     pub(crate) seconds: u32,
     /// Connections of the benches of smbtorture.
     pub(crate) connections: u32,
@@ -91,6 +96,12 @@ pub(crate) struct Options {
     pub(crate) files: u32,
     /// Connections that do nothing.
     pub(crate) idle_connections: u32,
+    /// What servers of QUIC are told about congestion.
+    pub(crate) congestion: Congestion,
+    /// Threads of tokio's at each end of bare quinn.
+    pub(crate) quinn_threads: u32,
+    /// Mbit/s of the bad link; 0: as fast as the machine forwards.
+    pub(crate) link_mbit: u32,
 }
 
 impl Default for Options {
@@ -111,6 +122,9 @@ impl Default for Options {
             large_bytes: 2 << 30,
             files: 10_000,
             idle_connections: 1000,
+            congestion: Congestion::Cubic,
+            quinn_threads: 2,
+            link_mbit: 0,
         }
     }
 }
@@ -136,6 +150,17 @@ impl Options {
         Ok(Wish::Compare(options))
     }
 
+    /// Whether `--rows` names the bench, or nothing.
+    pub(crate) fn is_chosen(&self, name: &str) -> bool {
+        let mut rows = self.rows.iter();
+        self.rows.is_empty() || rows.any(|row| name.starts_with(row.as_str()))
+    }
+
+    /// How long a bench over the bad link runs: few bytes come through.
+    pub(crate) fn link_seconds(&self) -> u32 {
+        2 * self.seconds
+    }
+
     fn hurry(&mut self) {
         self.rounds = 1;
         self.seconds = 1;
@@ -158,6 +183,9 @@ impl Options {
             "--seconds" => self.seconds = positive(value)?,
             "--connections" => self.connections = positive(value)?,
             "--depth" => self.depth = positive(value)?,
+            "--congestion" => self.congestion = value.parse()?,
+            "--quinn-threads" => self.quinn_threads = positive(value)?,
+            "--link-mbit" => self.link_mbit = value.parse()?,
             "--json" => self.json = Some(std::path::absolute(value)?),
             _ => bail!("no such option\n{USAGE}"),
         }

@@ -42,10 +42,23 @@ pub(crate) struct Spread {
     pub(crate) max: f64,
 }
 
+/// Writes everything to `path`: an object, or an array of them where there are several.
+pub(crate) fn write_json(records: &[&Record], path: &Path) -> Result<()> {
+    let value = match records {
+        [only] => only.json(),
+        several => several.iter().map(|record| record.json()).collect(),
+    };
+    fs::write(path, format!("{value:#}\n"))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
 impl Record {
-    /// Nothing yet.
-    pub(crate) fn new(options: &Options, machine: Vec<(String, String)>) -> Record {
-        let subjects = options.subjects.clone().map(|side| side.name());
+    /// Nothing yet. `subjects`: what A and B are called.
+    pub(crate) fn new(
+        subjects: [&'static str; 2],
+        options: &Options,
+        machine: Vec<(String, String)>,
+    ) -> Record {
         let settings = json!({
             "rounds": options.rounds,
             "torture_seconds": options.seconds,
@@ -54,6 +67,10 @@ impl Record {
             "large_file_bytes": options.large_bytes,
             "files": options.files,
             "idle_connections": options.idle_connections,
+            "link_seconds": options.link_seconds(),
+            "link_mbit": options.link_mbit,
+            "quinn_threads": options.quinn_threads,
+            "congestion": options.congestion.name(),
         });
         for (name, fact) in &machine {
             println!("{name}: {fact}");
@@ -127,24 +144,21 @@ impl Record {
         text
     }
 
-    /// Writes everything to `path`.
-    pub(crate) fn write_json(&self, path: &Path) -> Result<()> {
+    fn json(&self) -> Value {
         let machine: Map<String, Value> = self
             .machine
             .iter()
             .map(|(name, fact)| (name.clone(), fact.as_str().into()))
             .collect();
         let lines: Vec<Value> = self.lines.iter().map(Line::json).collect();
-        let value = json!({
+        json!({
             "a": self.subjects[0],
             "b": self.subjects[1],
             "machine": machine,
             "settings": self.settings,
             "lines": lines,
             "failures": self.failures,
-        });
-        fs::write(path, format!("{value:#}\n"))
-            .with_context(|| format!("cannot write {}", path.display()))
+        })
     }
 }
 

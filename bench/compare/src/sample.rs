@@ -9,6 +9,10 @@ pub(crate) enum Metric {
     OpsPerSecond,
     /// CPU seconds of the server, user and system, for 10^9 bytes of payload.
     CpuSecondsPerGb,
+    /// CPU seconds of the client, user and system, for 10^9 bytes of payload.
+    ClientCpuSecondsPerGb,
+    /// CPU seconds of both ends in a second.
+    CoresBusy,
     /// CPU microseconds of the server, user and system, for an operation.
     CpuMicrosecondsPerOp,
     /// Proportional set size of the server for a connection.
@@ -24,6 +28,8 @@ impl Metric {
             Metric::GbPerSecond => "GB/s",
             Metric::OpsPerSecond => "ops/s",
             Metric::CpuSecondsPerGb => "CPU s/GB",
+            Metric::ClientCpuSecondsPerGb => "client CPU s/GB",
+            Metric::CoresBusy => "cores busy",
             Metric::CpuMicrosecondsPerOp => "CPU us/op",
             Metric::PssKibPerConnection => "PSS KiB",
             Metric::PageTableKibPerConnection => "page tables KiB",
@@ -33,7 +39,12 @@ impl Metric {
     /// `value` with as many digits as mean something.
     pub(crate) fn format(self, value: f64) -> String {
         match self {
-            Metric::GbPerSecond | Metric::CpuSecondsPerGb => format!("{value:.3}"),
+            // A link that loses packets may carry a megabyte in a second.
+            Metric::GbPerSecond if value < 0.1 => format!("{value:.5}"),
+            Metric::GbPerSecond | Metric::CpuSecondsPerGb | Metric::ClientCpuSecondsPerGb => {
+                format!("{value:.3}")
+            }
+            Metric::CoresBusy => format!("{value:.2}"),
             Metric::OpsPerSecond => format!("{value:.0}"),
             Metric::CpuMicrosecondsPerOp
             | Metric::PssKibPerConnection

@@ -121,29 +121,33 @@ impl Stage {
 
     /// Facts about the machine, for the report.
     pub(crate) fn machine(&self) -> Vec<(String, String)> {
-        let read = |path| fs::read_to_string(path).unwrap_or_default();
-        let cpuinfo = read("/proc/cpuinfo");
-        let model = cpuinfo
-            .lines()
-            .find_map(|line| line.strip_prefix("model name"))
-            .and_then(|rest| rest.split_once(':'))
-            .map_or("unknown", |(_, model)| model.trim());
-        let count = thread::available_parallelism().map_or(0, usize::from);
-        let kernel = read("/proc/sys/kernel/osrelease").trim().to_owned();
-        let load = read("/proc/loadavg");
-        let load = load.split(' ').take(3).collect::<Vec<_>>().join(" ");
-        let facts = [
-            ("processor", format!("{count} x {model}")),
-            ("kernel", kernel),
-            ("disk", self.disk.kind.clone()),
-            ("load average at the start", load),
-            (
-                "CPU time from",
-                self.sides[0].accounting.method().to_owned(),
-            ),
-        ];
-        facts.map(|(name, fact)| (name.to_owned(), fact)).into()
+        let mut facts = hardware();
+        let method = self.sides[0].accounting.method();
+        facts.push(("disk".into(), self.disk.kind.clone()));
+        facts.push(("CPU time from".into(), method.into()));
+        facts
     }
+}
+
+/// Facts about the machine that hold wherever a bench takes place.
+pub(crate) fn hardware() -> Vec<(String, String)> {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let cpuinfo = read("/proc/cpuinfo");
+    let model = cpuinfo
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .and_then(|rest| rest.split_once(':'))
+        .map_or("unknown", |(_, model)| model.trim());
+    let count = thread::available_parallelism().map_or(0, usize::from);
+    let kernel = read("/proc/sys/kernel/osrelease").trim().to_owned();
+    let load = read("/proc/loadavg");
+    let load = load.split(' ').take(3).collect::<Vec<_>>().join(" ");
+    let facts = [
+        ("processor", format!("{count} x {model}")),
+        ("kernel", kernel),
+        ("load average at the start", load),
+    ];
+    facts.map(|(name, fact)| (name.to_owned(), fact)).into()
 }
 
 impl Side {

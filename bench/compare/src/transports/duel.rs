@@ -1,0 +1,130 @@
+//! What is set beside what.
+
+use anyhow::Result;
+
+use super::smbeam::{Seal, Session};
+use super::{Figures, Network, Place, quinn_bare, smbeam};
+use crate::options::Options;
+use crate::sample::{Metric, Row};
+
+/// Two sides that do the same.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Duel {
+    /// Its name on the command line, and the start of its row's title.
+    pub(crate) name: &'static str,
+    /// Who stands against whom.
+    pub(crate) about: &'static str,
+    /// What they speak over.
+    pub(crate) network: Network,
+    /// A, the yardstick, and B.
+    sides: [Side; 2],
+}
+
+/// One of the two.
+#[derive(Clone, Copy, Debug)]
+enum Side {
+    /// Messages on a stream of quinn's, and nothing else.
+    BareQuinn,
+    /// Both ends of smbeam.
+    Smbeam(Session),
+}
+
+const TCP: Session = Session {
+    transport: "tcp",
+    channels: 1,
+    seal: Seal::Nobody,
+};
+const QUIC: Session = Session {
+    transport: "quic",
+    seal: Seal::Tls,
+    ..TCP
+};
+const SEALED_QUIC: Session = Session {
+    seal: Seal::Session,
+    ..QUIC
+};
+const FOUR_QUIC: Session = Session {
+    channels: 4,
+    ..QUIC
+};
+const SMB_DIRECT: Session = Session {
+    transport: "smbdirect",
+    ..TCP
+};
+
+impl Duel {
+    /// Every duel.
+    pub(crate) const ALL: [Duel; 6] = [
+        Duel {
+            name: "quic-read-1m",
+            about: "READ 1 MiB over QUIC, sealed by TLS alone / bare quinn; loopback",
+            network: Network::Narrow,
+            sides: [Side::BareQuinn, Side::Smbeam(QUIC)],
+        },
+        Duel {
+            name: "quic-sealed-read-1m",
+            about: "the same with the session sealed within TLS / bare quinn; loopback",
+            network: Network::Narrow,
+            sides: [Side::BareQuinn, Side::Smbeam(SEALED_QUIC)],
+        },
+        Duel {
+            name: "quic-link-read-1m",
+            about: "READ 1 MiB over QUIC / bare quinn; 1,500 bytes, 1 % loss, 20 ms",
+            network: Network::Link,
+            sides: [Side::BareQuinn, Side::Smbeam(QUIC)],
+        },
+        Duel {
+            name: "quic-link-tcp-read-1m",
+            about: "READ 1 MiB over QUIC / over TCP; 1,500 bytes, 1 % loss, 20 ms",
+            network: Network::Link,
+            sides: [Side::Smbeam(TCP), Side::Smbeam(QUIC)],
+        },
+        Duel {
+            name: "quic-four-read-1m",
+            about: "READ 1 MiB over four channels of QUIC / over one; loopback",
+            network: Network::Narrow,
+            sides: [Side::Smbeam(QUIC), Side::Smbeam(FOUR_QUIC)],
+        },
+        Duel {
+            name: "smbdirect-read-1m",
+            about: "READ 1 MiB over SMB Direct (emulated) / over TCP; loopback",
+            network: Network::Loopback,
+            sides: [Side::Smbeam(TCP), Side::Smbeam(SMB_DIRECT)],
+        },
+    ];
+
+    /// Those that `options` choose.
+    pub(crate) fn chosen(options: &Options) -> impl Iterator<Item = Duel> + '_ {
+        Duel::ALL
+            .into_iter()
+            .filter(|duel| options.is_chosen(duel.name))
+    }
+
+    /// Runs one side.
+    pub(crate) fn run(&self, side: usize, place: &Place, options: &Options) -> Result<Vec<Row>> {
+        let place = place.over(self.network)?;
+        let figures = match self.sides[side] {
+            Side::BareQuinn => quinn_bare::run(&place, options)?,
+            Side::Smbeam(session) => smbeam::run(&place, session, options)?,
+        };
+        Ok(vec![figures.row(self.name)])
+    }
+}
+
+impl Figures {
+    fn row(self, name: &str) -> Row {
+        let gb = self.bytes as f64 / 1e9;
+        let metrics = vec![
+            (Metric::GbPerSecond, gb / self.seconds),
+            (Metric::CpuSecondsPerGb, self.server_cpu / gb),
+            (Metric::ClientCpuSecondsPerGb, self.client_cpu / gb),
+            (
+                Metric::CoresBusy,
+                (self.server_cpu + self.client_cpu) / self.seconds,
+            ),
+        ];
+        // The blank tells the titles apart whose names begin alike.
+        let title = format!("{name} ");
+        Row { title, metrics }
+    }
+}

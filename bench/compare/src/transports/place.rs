@@ -1,0 +1,122 @@
+//! Where the duels take place: folders, and the two networks.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use smbeam_tests::scratch::Scratch;
+
+use super::link::End;
+use super::{LOOPBACK_MTU, Link, free_port, run};
+use crate::options::Options;
+
+/// Room for the working sets of a client.
+const TMPFS_BYTES: u64 = 1 << 30;
+
+/// What a run goes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Network {
+    /// The machine's loopback.
+    Loopback,
+    /// A loopback of [`LOOPBACK_MTU`].
+    Narrow,
+    /// The bad link.
+    Link,
+}
+
+/// Folders and the bad link. The mounts end with the namespace of this program.
+pub(crate) struct Place {
+    scratch: Scratch,
+    link: Option<Link>,
+    loopback: Option<End>,
+}
+
+/// The network of a run: who is where.
+pub(crate) struct Site<'a> {
+    /// Whether packets are late and lost between the two.
+    pub(crate) is_link: bool,
+    /// The process in whose network the server lives; none: ours.
+    pub(crate) server: Option<u32>,
+    /// The process in whose network the client lives; none: ours.
+    pub(crate) client: Option<u32>,
+    /// The server's address.
+    pub(crate) address: Ipv4Addr,
+    /// Two ports that are free there.
+    pub(crate) ports: [u16; 2],
+    /// The folder for files that the two share, apart from what is served.
+    pub(crate) folder: &'a Path,
+    /// The folder that is served, on a tmpfs.
+    pub(crate) tmpfs: PathBuf,
+}
+
+impl Place {
+    /// Makes the folders, and the link if a duel needs it.
+    pub(crate) fn set(options: &Options, needs: &[Network]) -> Result<Place> {
+        let scratch = Scratch::new("transports")?;
+        let tmpfs = scratch.open_folder("tmpfs")?;
+        let size = format!("size={TMPFS_BYTES},mode=777");
+        let target = tmpfs.to_str().context("a path in UTF-8")?;
+        run("mount", &["-t", "tmpfs", "-o", &size, "tmpfs", target])?;
+        let link = match needs.contains(&Network::Link) {
+            true => Some(Link::new(options.link_mbit)?),
+            false => None,
+        };
+        let loopback = match needs.contains(&Network::Narrow) {
+            true => Some(End::new(LOOPBACK_MTU)?),
+            false => None,
+        };
+        Ok(Place {
+            scratch,
+            link,
+            loopback,
+        })
+    }
+
+    /// The site of a run over `network`.
+    pub(super) fn over(&self, network: Network) -> Result<Site<'_>> {
+        let site = Site {
+            is_link: false,
+            server: None,
+            client: None,
+            address: Ipv4Addr::LOCALHOST,
+            ports: [free_port()?, free_port()?],
+            folder: self.scratch.path(),
+            tmpfs: self.scratch.path().join("tmpfs"),
+        };
+        match network {
+            Network::Loopback => return Ok(site),
+            Network::Narrow => {
+                let end = self.loopback.as_ref().context("the loopback was made")?;
+                return Ok(Site {
+                    server: Some(end.holder()),
+                    client: Some(end.holder()),
+                    ..site
+                });
+            }
+            Network::Link => {}
+        }
+        let link = self.link.as_ref().context("the link was made")?;
+        let [server, client] = link.holders();
+        Ok(Site {
+            is_link: true,
+            server: Some(server),
+            client: Some(client),
+            address: super::link::SERVER,
+            ..site
+        })
+    }
+
+    /// What the link did, for the report.
+    pub(crate) fn link_report(&self) -> Option<String> {
+        self.link.as_ref().map(Link::report)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let tmpfs = self.scratch.path().join("tmpfs");
+        let _ = run("umount", &["-l", &tmpfs.display().to_string()]);
+        let _ = fs::remove_dir(tmpfs);
+    }
+}

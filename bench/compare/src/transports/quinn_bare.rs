@@ -1,0 +1,299 @@
+//! Bare quinn: a server that writes messages to one stream as fast as it can, and a client that
+//! reads them. The yardstick of QUIC.
+//!
+//! Each end is this program, started again: their CPU time can be told apart, and each can live in
+//! a network of its own. The server copies nothing into the stream, it gives the same memory again
+//! and again; the client copies what comes into its buffer.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::path::Path;
+use std::process::{self, Child, Stdio};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn::rustls;
+use quinn::{Endpoint, EndpointConfig, MtuDiscoveryConfig, TransportConfig};
+use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_socket_send_buffer_size_force};
+use serde_json::{Value, json};
+
+use super::place::Site;
+use super::watch::Watch;
+use super::{DATAGRAM_BYTES_MAX, Figures, MESSAGE_BYTES, SOCKET_BYTES, WINDOW_BYTES, command_in};
+use crate::accounting;
+use crate::options::Options;
+
+/// The first argument of the server's process.
+pub(crate) const SERVER: &str = "--be-quinn-server";
+/// The first argument of the client's process.
+pub(crate) const CLIENT: &str = "--be-quinn-client";
+const NAME: &str = "localhost";
+const CERTIFICATE: &str = "quinn.der";
+/// How long the client reads before it measures: windows and datagrams grow meanwhile.
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// Who says how fast quinn sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Congestion {
+    /// RFC 9438
+    Cubic,
+    /// Bandwidth and round trip
+    Bbr,
+    /// RFC 9002 7
+    NewReno,
+}
+
+impl Congestion {
+    const ALL: [Congestion; 3] = [Congestion::Cubic, Congestion::Bbr, Congestion::NewReno];
+
+    /// Its name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Congestion::Cubic => "cubic",
+            Congestion::Bbr => "bbr",
+            Congestion::NewReno => "newreno",
+        }
+    }
+
+    fn factory(self) -> Arc<dyn ControllerFactory + Send + Sync> {
+        match self {
+            Congestion::Cubic => Arc::new(CubicConfig::default()),
+            Congestion::Bbr => Arc::new(BbrConfig::default()),
+            Congestion::NewReno => Arc::new(NewRenoConfig::default()),
+        }
+    }
+}
+
+impl FromStr for Congestion {
+    type Err = anyhow::Error;
+
+    fn from_str(name: &str) -> Result<Congestion> {
+        let found = Congestion::ALL.into_iter().find(|one| one.name() == name);
+        found.with_context(|| format!("{name} is neither cubic nor bbr nor newreno"))
+    }
+}
+
+/// Starts both ends, measures, ends them.
+pub(super) fn run(site: &Site<'_>, options: &Options) -> Result<Figures> {
+    let program = std::env::current_exe()?;
+    let seconds = match site.is_link {
+        true => options.link_seconds(),
+        false => options.seconds,
+    };
+    let congestion = options.congestion.name();
+    let threads = options.quinn_threads.to_string();
+    let address = SocketAddrV4::new(site.address, site.ports[1]).to_string();
+    let folder = site.folder.to_str().context("a path in UTF-8")?;
+    let server = command_in(site.server, &program)
+        .args([SERVER, folder, &address, congestion, &threads])
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start quinn's server")?;
+    let mut server = Killed(server);
+    let output = server.0.stdout.take().context("the output was piped")?;
+    let mut line = String::new();
+    BufReader::new(output).read_line(&mut line)?;
+    ensure!(line.trim() == "ready", "quinn's server does not start");
+    let seconds_text = seconds.to_string();
+    let client = command_in(site.client, &program)
+        .args([
+            CLIENT,
+            folder,
+            &address,
+            congestion,
+            &threads,
+            &seconds_text,
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start quinn's client")?;
+    let mut client = Killed(client);
+    let watch = Watch::over(&mut client.0, server.0.id(), f64::from(seconds))?;
+    let mut text = String::new();
+    let output = client.0.stdout.as_mut().context("the output was piped")?;
+    output.read_to_string(&mut text)?;
+    let line: Value = serde_json::from_str(&text).context("quinn's client fails")?;
+    let number = |name: &str| line[name].as_f64().with_context(|| format!("no {name}"));
+    let seconds = number("seconds")?;
+    Ok(Figures {
+        bytes: line["bytes"].as_u64().context("no bytes")?,
+        seconds,
+        client_cpu: number("client_cpu")?,
+        server_cpu: watch.last(seconds),
+    })
+}
+
+/// A process that ends with the value.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The server's process: `FOLDER ADDRESS CONGESTION THREADS`.
+pub(crate) fn serve(arguments: &[String]) -> Result<()> {
+    let [folder, address, congestion, threads] = arguments else {
+        bail!("the server takes four arguments");
+    };
+    let made = rcgen::generate_simple_self_signed(vec![NAME.to_owned()])?;
+    let certificate = made.cert.der().clone();
+    fs::write(Path::new(folder).join(CERTIFICATE), &certificate)?;
+    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der())
+        .map_err(anyhow::Error::msg)?;
+    let mut tls = rustls::ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)?;
+    tls.alpn_protocols = vec![NAME.into()];
+    let crypto = QuicServerConfig::try_from(tls)?;
+    let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
+    let address: SocketAddr = address.parse()?;
+    config.transport_config(transport(congestion.parse()?));
+    runtime(threads)?.block_on(async {
+        let endpoint = endpoint(address, Some(config))?;
+        println!("ready");
+        while let Some(incoming) = endpoint.accept().await {
+            let connection = incoming.await?;
+            tokio::spawn(async move {
+                // It ends with the client, which says so by an error.
+                let _ = write(&connection).await;
+            });
+        }
+        Ok(())
+    })
+}
+
+/// Messages on the first stream, without end.
+async fn write(connection: &quinn::Connection) -> Result<()> {
+    let (mut sender, mut receiver) = connection.accept_bi().await?;
+    let mut word = [0; 1];
+    receiver.read_exact(&mut word).await?;
+    let message: Vec<u8> = (0..MESSAGE_BYTES).map(|index| index as u8).collect();
+    let message = bytes::Bytes::from(message);
+    loop {
+        sender.write_chunk(message.clone()).await?;
+    }
+}
+
+/// The client's process: `FOLDER ADDRESS CONGESTION THREADS SECONDS`. Prints one line of JSON.
+pub(crate) fn client(arguments: &[String]) -> Result<()> {
+    let [folder, address, congestion, threads, seconds] = arguments else {
+        bail!("the client takes five arguments");
+    };
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(fs::read(Path::new(folder).join(CERTIFICATE))?.into())?;
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![NAME.into()];
+    let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
+    let address: SocketAddr = address.parse()?;
+    config.transport_config(transport(congestion.parse()?));
+    let time = Duration::from_secs(seconds.parse()?);
+    let figures = runtime(threads)?.block_on(async {
+        let endpoint = endpoint((Ipv4Addr::UNSPECIFIED, 0).into(), None)?;
+        let connection = endpoint.connect_with(config, address, NAME)?.await?;
+        let (mut sender, mut receiver) = connection.open_bi().await?;
+        sender.write_all(&[1]).await?;
+        let mut message = vec![0; MESSAGE_BYTES];
+        read(&mut receiver, &mut message, WARM_UP).await?;
+        let before = own_cpu()?;
+        let start = Instant::now();
+        let bytes = read(&mut receiver, &mut message, time).await?;
+        let (seconds, client_cpu) = (start.elapsed().as_secs_f64(), own_cpu()? - before);
+        let stats = connection.stats().path;
+        anyhow::Ok(json!({
+            "bytes": bytes,
+            "seconds": seconds,
+            "client_cpu": client_cpu,
+            "datagram_bytes": stats.current_mtu,
+        }))
+    })?;
+    println!("{figures}");
+    // Nobody waits for a peer that is about to be killed.
+    process::exit(0);
+}
+
+/// Reads for `time`; how many bytes came.
+async fn read(stream: &mut quinn::RecvStream, message: &mut [u8], time: Duration) -> Result<u64> {
+    let end = Instant::now() + time;
+    let mut bytes = 0;
+    while Instant::now() < end {
+        let mut filled = 0;
+        // A slow link must not stretch the time by a message.
+        while filled < message.len() && Instant::now() < end {
+            let count = stream.read(&mut message[filled..]).await?;
+            filled += count.context("the server ends the stream")?;
+        }
+        bytes += filled as u64;
+    }
+    Ok(bytes)
+}
+
+fn own_cpu() -> Result<f64> {
+    accounting::cpu_of(process::id()).context("no CPU time in /proc")
+}
+
+fn runtime(threads: &str) -> Result<tokio::runtime::Runtime> {
+    let mut builder = match threads.parse()? {
+        1 => tokio::runtime::Builder::new_current_thread(),
+        more => {
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            builder.worker_threads(more);
+            builder
+        }
+    };
+    Ok(builder.enable_all().build()?)
+}
+
+fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+fn endpoint(address: SocketAddr, server: Option<quinn::ServerConfig>) -> Result<Endpoint> {
+    let socket = UdpSocket::bind(address)?;
+    // As smbeam does where it may: beyond the limit of the system.
+    set_socket_recv_buffer_size_force(&socket, SOCKET_BYTES)?;
+    set_socket_send_buffer_size_force(&socket, SOCKET_BYTES)?;
+    let runtime = Arc::new(quinn::TokioRuntime);
+    let mut config = EndpointConfig::default();
+    // What a peer may send: by default it is what an Ethernet frame of 1,500 bytes has room for.
+    config.max_udp_payload_size(DATAGRAM_BYTES_MAX)?;
+    Ok(Endpoint::new(config, server, socket, runtime)?)
+}
+
+/// As smbeam's crates/net/src/quic/settings.rs has it.
+fn transport(congestion: Congestion) -> Arc<TransportConfig> {
+    let mut discovery = MtuDiscoveryConfig::default();
+    discovery.upper_bound(DATAGRAM_BYTES_MAX);
+    let mut config = TransportConfig::default();
+    config
+        .receive_window(WINDOW_BYTES.into())
+        .stream_receive_window(WINDOW_BYTES.into())
+        .send_window(WINDOW_BYTES.into())
+        .mtu_discovery_config(Some(discovery))
+        .congestion_controller_factory(congestion.factory());
+    Arc::new(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_are_known_by_name() {
+        for one in Congestion::ALL {
+            assert_eq!(one.name().parse::<Congestion>().ok(), Some(one));
+        }
+        assert!("vegas".parse::<Congestion>().is_err());
+    }
+}

@@ -1,0 +1,256 @@
+//! Both ends of smbeam: `smbeam serve` and `smbeam bench read`.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, thread};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
+use smbeam_tests::subject::{ALICE, program};
+use toml::Table;
+
+use super::place::Site;
+use super::watch::Watch;
+use super::{Congestion, Figures, MESSAGE_BYTES, command_in};
+use crate::options::Options;
+
+/// Requests in flight: the client's default, and as many bytes as the windows of QUIC let through.
+const DEPTH: u32 = 16;
+/// The file that is read on loopback. It is written over the transport before.
+const FILE_BYTES: u64 = 256 << 20;
+/// The same where few bytes come through.
+const FILE_BYTES_LINK: u64 = 4 << 20;
+/// What a server calls the certificate that it makes.
+const CERTIFICATE: &str = "quic-self-signed.pem";
+const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// How the client speaks with the server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Session {
+    /// What carries it.
+    pub(super) transport: &'static str,
+    /// On how many connections.
+    pub(super) channels: usize,
+    /// Who keeps the messages secret.
+    pub(super) seal: Seal,
+}
+
+/// Who keeps the messages secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seal {
+    /// Nobody.
+    Nobody,
+    /// TLS, which both ends agree to be enough for what the server wants sealed.
+    Tls,
+    /// The session, within TLS where there is any.
+    Session,
+}
+
+/// A server that runs. It ends with the value.
+struct Server {
+    child: Child,
+}
+
+/// Starts a server, measures it, stops it.
+pub(super) fn run(site: &Site<'_>, session: Session, options: &Options) -> Result<Figures> {
+    let program = program()?;
+    let server = Server::start(&program, site, session, options)?;
+    let is_link = site.is_link;
+    let seconds = match is_link {
+        true => options.link_seconds(),
+        false => options.seconds,
+    };
+    let bytes = match is_link {
+        true => FILE_BYTES_LINK,
+        false => FILE_BYTES,
+    };
+    let [tcp, other] = site.ports;
+    let port = match session.transport {
+        "tcp" => tcp,
+        _ => other,
+    };
+    let url = format!("smb://{}@{}:{port}/tmpfs", ALICE.name, site.address);
+    let mut command = command_in(site.client, &program);
+    command
+        .args(["bench", "read", &url, "--json", "--time"])
+        .arg(seconds.to_string())
+        .args(["--size", &bytes.to_string(), "--depth", &DEPTH.to_string()])
+        .args(["--io-size", &MESSAGE_BYTES.to_string()])
+        .env("SMBEAM_PASSWORD", ALICE.password)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let carrier = format!("{}:{port}", session.transport);
+    if session.channels > 1 {
+        let channels = vec![carrier.as_str(); session.channels].join(",");
+        command.args(["--channels", &channels]);
+    } else {
+        command.args(["--transports", &carrier, "--channels", "1"]);
+    }
+    match session.transport {
+        "quic" => {
+            let certificate = state(site).join(CERTIFICATE);
+            command
+                .arg("--ca-file")
+                .arg(certificate)
+                .arg("--allow-address");
+        }
+        "smbdirect" => drop(command.args(["--rdma", &format!("emulated:{}", meeting(site)?)])),
+        _ => {}
+    }
+    match session.seal {
+        Seal::Nobody => {}
+        Seal::Tls => drop(command.arg("--transport-security")),
+        Seal::Session => drop(command.arg("--seal")),
+    }
+    let mut client = command.spawn().context("cannot run smbeam bench")?;
+    let watch = Watch::over(&mut client, server.child.id(), f64::from(seconds));
+    let output = client.wait_with_output()?;
+    let watch = watch?;
+    ensure!(
+        output.status.success(),
+        "smbeam bench: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    let line: Value = serde_json::from_slice(&output.stdout).context("smbeam bench's JSON")?;
+    let number = |name: &str| line[name].as_f64().with_context(|| format!("no {name}"));
+    let seconds = number("seconds")?;
+    Ok(Figures {
+        bytes: line["bytes"].as_u64().context("no bytes")?,
+        seconds,
+        client_cpu: number("client_cpu")?,
+        server_cpu: watch.last(seconds),
+    })
+}
+
+/// Where the two ends of emulated SMB Direct meet.
+fn meeting(site: &Site<'_>) -> Result<String> {
+    let path = site.folder.join("rdma");
+    fs::create_dir_all(&path)?;
+    Ok(path.display().to_string())
+}
+
+impl Server {
+    fn start(
+        program: &Path,
+        site: &Site<'_>,
+        session: Session,
+        options: &Options,
+    ) -> Result<Server> {
+        let path = |name: &str| site.folder.join(name);
+        fs::write(
+            path("smbeam.toml"),
+            toml::to_string(&table(site, session, options)?)?,
+        )?;
+        fs::create_dir_all(state(site))?;
+        add_user(program, &path("users.toml"))?;
+        let log = File::create(path("log"))?;
+        let child = command_in(site.server, program)
+            .args(["serve", "--config"])
+            .arg(path("smbeam.toml"))
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .context("cannot start the server")?;
+        let mut server = Server { child };
+        let log = || fs::read_to_string(path("log")).unwrap_or_default();
+        let limit = Instant::now() + START_LIMIT;
+        while !listens(program, &control(site))? {
+            if server.child.try_wait()?.is_some() || Instant::now() > limit {
+                bail!("the server does not start:\n{}", log());
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Where a server keeps the certificate that it makes for its address.
+fn state(site: &Site<'_>) -> PathBuf {
+    site.folder.join(format!("state-{}", site.address))
+}
+
+fn control(site: &Site<'_>) -> PathBuf {
+    site.folder.join("control")
+}
+
+fn table(site: &Site<'_>, session: Session, options: &Options) -> Result<Table> {
+    let text = |path: PathBuf| path.display().to_string();
+    let [tcp, other] = site.ports;
+    let mut transports = vec![format!("tcp:{tcp}")];
+    if session.transport != "tcp" {
+        transports.push(format!("{}:{other}", session.transport));
+    }
+    let mut server = Table::new();
+    server.insert("listen".into(), vec![site.address.to_string()].into());
+    server.insert("transports".into(), transports.into());
+    server.insert("users".into(), text(site.folder.join("users.toml")).into());
+    server.insert("control_socket".into(), text(control(site)).into());
+    let mut quic = Table::new();
+    quic.insert("state_folder".into(), text(state(site)).into());
+    quic.insert("names".into(), vec![site.address.to_string()].into());
+    quic.insert("transport_security".into(), "accept".into());
+    // A program from before there was the key still runs with its only one.
+    if options.congestion != Congestion::Cubic {
+        let name = options.congestion.name();
+        quic.insert("congestion".into(), name.into());
+    }
+    let mut security = Table::new();
+    let is_secret = session.seal != Seal::Nobody;
+    security.insert("encryption_required".into(), is_secret.into());
+    let mut share = Table::new();
+    share.insert("name".into(), "tmpfs".into());
+    share.insert("path".into(), text(site.tmpfs.clone()).into());
+    let mut table = Table::new();
+    table.insert("server".into(), server.into());
+    table.insert("security".into(), security.into());
+    table.insert("quic".into(), quic.into());
+    table.insert("share".into(), vec![share].into());
+    if session.transport == "smbdirect" {
+        let mut rdma = Table::new();
+        rdma.insert("provider".into(), "emulated".into());
+        rdma.insert("directory".into(), meeting(site)?.into());
+        table.insert("rdma".into(), rdma.into());
+    }
+    Ok(table)
+}
+
+/// Everybody on this machine is a nobody: who root shall be is asked of the users' file.
+fn add_user(program: &Path, users: &Path) -> Result<()> {
+    if users.exists() {
+        return Ok(());
+    }
+    let mut child = Command::new(program)
+        .args(["user", "add", "--password-stdin", "--unix", "nobody"])
+        .arg("--file")
+        .arg(users)
+        .arg(ALICE.name)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .context("cannot run smbeam user add")?;
+    let mut input = child.stdin.take().context("the input was piped")?;
+    writeln!(input, "{}", ALICE.password)?;
+    drop(input);
+    ensure!(child.wait()?.success(), "smbeam user add fails");
+    Ok(())
+}
+
+/// Whether the server answers on its control socket, which it has when it listens.
+fn listens(program: &Path, control: &Path) -> Result<bool> {
+    let mut command = Command::new(program);
+    command.args(["status", "--socket"]).arg(control);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    // No configuration of the user's has a say here.
+    command.env("HOME", env::temp_dir());
+    Ok(control.exists() && command.status()?.success())
+}

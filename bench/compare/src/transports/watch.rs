@@ -1,0 +1,66 @@
+//! What a process cost in the last seconds of another one.
+
+use std::process::Child;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::accounting;
+
+/// How often the server is looked at.
+const PERIOD: Duration = Duration::from_millis(20);
+/// A client that needs so much more than its time is dead.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What a server had cost at some moments.
+pub(super) struct Watch {
+    samples: Vec<(Instant, f64)>,
+}
+
+impl Watch {
+    /// Looks at `server` until `client` ends, which should be after about `seconds`.
+    pub(super) fn over(client: &mut Child, server: u32, seconds: f64) -> Result<Watch> {
+        let limit = Instant::now() + Duration::from_secs_f64(seconds) + PATIENCE;
+        let mut samples = Vec::new();
+        loop {
+            let cpu = accounting::cpu_of(server).context("the server has ended")?;
+            samples.push((Instant::now(), cpu));
+            if client.try_wait()?.is_some() {
+                return Ok(Watch { samples });
+            }
+            if Instant::now() > limit {
+                client.kill()?;
+                client.wait()?;
+                bail!("the client does not end");
+            }
+            thread::sleep(PERIOD);
+        }
+    }
+
+    /// CPU seconds in the last `seconds`.
+    pub(super) fn last(&self, seconds: f64) -> f64 {
+        let Some((end, total)) = self.samples.last() else {
+            return 0.0;
+        };
+        let from = Duration::from_secs_f64(seconds);
+        let mut earlier = self.samples.iter().rev();
+        let start = earlier.find(|(time, _)| end.duration_since(*time) >= from);
+        total - start.map_or(0.0, |(_, cpu)| *cpu)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_seconds_count() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let samples = vec![(at(0), 1.0), (at(1), 1.5), (at(2), 2.5), (at(3), 4.0)];
+        let watch = Watch { samples };
+        assert_eq!(watch.last(1.0), 1.5);
+        assert_eq!(watch.last(2.0), 2.5);
+    }
+}
