@@ -107,6 +107,15 @@ impl ReadDir {
         self.entries.len()
     }
 
+    /// Closes the directory, and waits until that is done. Dropped it is closed as well, some time:
+    /// over several channels, that may be after a request that finds it open still.
+    ///
+    /// # Errors
+    /// As of [`File::close`].
+    pub async fn close(self) -> Result<(), Error> {
+        self.directory.close().await
+    }
+
     /// An iterator that blocks.
     pub fn blocking(self) -> Blocking {
         Blocking(self)
@@ -176,6 +185,16 @@ fn query(file: FileRef, pattern: &str, length: u32) -> Step {
 /// The entries of a directory, for a thread that waits.
 #[derive(Debug)]
 pub struct Blocking(ReadDir);
+
+impl Blocking {
+    /// As [`ReadDir::close`].
+    ///
+    /// # Errors
+    /// As of [`ReadDir::close`].
+    pub fn close(self) -> Result<(), Error> {
+        self.0.close().wait()
+    }
+}
 
 impl Iterator for Blocking {
     type Item = Result<Entry, Error>;

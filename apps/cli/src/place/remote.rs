@@ -116,7 +116,8 @@ impl Remote {
             .read_dir(&self.path, "*")
             .wait()
             .map_err(self.failed())?;
-        for entry in entries.blocking() {
+        let mut entries = entries.blocking();
+        for entry in entries.by_ref() {
             let entry = entry.map_err(self.failed())?;
             if matches!(entry.name.as_str(), "." | "..") {
                 continue;
@@ -129,7 +130,8 @@ impl Remote {
                 break;
             }
         }
-        Ok(())
+        // A folder that is open still is there for whoever removes the one that it is in.
+        entries.close().map_err(self.failed())
     }
 
     pub(super) fn make_folder(&self) -> Outcome<bool> {
