@@ -1,6 +1,7 @@
 # smbeam's client works on a share. DEVICE: siw or rxe. SERVER: ksmbd, smbeam. TRANSPORT: smbdirect,
-# tcp, auto. OPTIONS: more for the client. FOLDER: of the host, with the programs, the tree, and from-guest for
-# what comes back. RESET: not empty where the device is pulled out in the midst of it.
+# tcp, auto. OPTIONS: more for the client. FOLDER: of the host, with the programs, the tree, and
+# from-guest for what comes back. RESET: not empty where the device is pulled out in the midst of
+# it.
 set -e
 trap 'code=$?; test $code = 0 || { echo "failed with $code"; dmesg | tail -40; }' EXIT
 mkdir -p /mnt/share
