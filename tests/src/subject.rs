@@ -93,6 +93,8 @@ pub struct Share {
     pub oplocks: bool,
     /// Whether clients may watch its folders.
     pub notify: bool,
+    /// Whether smbeam moves large transfers past the page cache; smbd never does.
+    pub direct: bool,
 }
 
 /// What a server shall offer.
@@ -173,6 +175,7 @@ impl Share {
             guests: false,
             oplocks: true,
             notify: true,
+            direct: false,
         }
     }
 }

@@ -61,6 +61,18 @@ impl From<fs::File> for File {
     }
 }
 
+impl File {
+    /// A file that was opened with O_DIRECT: its offset, length and memory must be aligned as its
+    /// file system wants it. Always left to the driver, as every transfer waits for the disk
+    /// (RWF_NOWAIT does not spare that: it only refuses to wait for what is in the way).
+    #[must_use]
+    pub fn direct(fd: OwnedFd) -> Self {
+        let file = Self::from(fd);
+        file.shared.inline.store(NEVER, Ordering::Relaxed);
+        file
+    }
+}
+
 impl AsFd for File {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.shared.file.as_fd()

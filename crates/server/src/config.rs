@@ -274,6 +274,9 @@ pub struct ShareSection {
     /// Clients may watch its directories.
     #[serde(default = "yes")]
     pub notify: bool,
+    /// Large reads and writes go past the page cache.
+    #[serde(default)]
+    pub direct: bool,
     /// Every file operation runs as this Unix user.
     #[serde(default)]
     pub force_user: Option<Spanned<String>>,
@@ -293,6 +296,7 @@ impl ShareSection {
             hidden: false,
             oplocks: true,
             notify: true,
+            direct: false,
             force_user: None,
         }
     }

@@ -5,6 +5,7 @@
 //! any queue (see docs/data-path.md). What would block goes to the ring (reads and writes of files)
 //! or to a thread that may block (the rest), and the connection goes on meanwhile.
 
+pub(crate) mod direct;
 mod remote;
 
 use std::io;
@@ -24,6 +25,7 @@ use wire::Status;
 
 use crate::connection::{Connection, State};
 
+use direct::DirectRead;
 pub(crate) use remote::Room;
 
 /// Bytes of a READ up to which the answer is copied next to its head: one piece to send instead
@@ -34,8 +36,8 @@ const SMALL_READ: u32 = 16 << 10;
 pub(crate) enum Frame<'a> {
     /// Within a chunk that is needed again soon.
     Borrowed(&'a mut [u8]),
-    /// In a buffer of its own (so many bytes of it), which a write can take along.
-    Owned(Option<Buffer>, usize),
+    /// In a buffer of its own (these bytes of it), which a write can take along.
+    Owned(Option<Buffer>, Range<usize>),
     /// There is none: the core goes on with what it kept.
     Gone,
 }
@@ -45,10 +47,18 @@ impl Frame<'_> {
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         match self {
             Self::Borrowed(bytes) => bytes,
-            Self::Owned(Some(buffer), len) => &mut buffer[..*len],
+            Self::Owned(Some(buffer), range) => &mut buffer[range.clone()],
             Self::Owned(None, _) | Self::Gone => &mut [],
         }
     }
+}
+
+/// What is read.
+#[derive(Clone, Copy)]
+struct Span {
+    file: LocalOpen,
+    offset: u64,
+    length: usize,
 }
 
 /// Where a write goes.
@@ -130,6 +140,10 @@ impl Connection {
             return self.read_remote(state, plan, pieces);
         }
         let file_system = Arc::clone(self.worker.shares().of_open(file));
+        let direct = self.direct_read(&file_system, file, offset, length as usize);
+        if direct.is_some() {
+            return self.read_later(file_system, plan, None, direct);
+        }
         if length <= SMALL_READ {
             let mut bytes = vec![0; length as usize];
             match file_system.read(file, offset, &mut bytes, Effort::Cached) {
@@ -140,7 +154,7 @@ impl Connection {
                     });
                     self.complete_now(state, op, outcome);
                 }
-                Attempt::WouldBlock => self.read_later(file_system, plan, None),
+                Attempt::WouldBlock => self.read_later(file_system, plan, None, None),
             }
             return;
         }
@@ -150,7 +164,7 @@ impl Connection {
             false => None,
         };
         let Some(mut buffer) = buffer else {
-            self.read_later(file_system, plan, None);
+            self.read_later(file_system, plan, None, None);
             return;
         };
         match file_system.read(file, offset, &mut buffer[..length as usize], Effort::Cached) {
@@ -158,7 +172,7 @@ impl Connection {
                 let outcome = read_outcome(state, result, |len| PayloadBytes::Large(buffer, len));
                 self.complete_now(state, op, outcome);
             }
-            Attempt::WouldBlock => self.read_later(file_system, plan, Some(buffer)),
+            Attempt::WouldBlock => self.read_later(file_system, plan, Some(buffer), None),
         }
     }
 
@@ -168,6 +182,7 @@ impl Connection {
         file_system: Arc<dyn FileSystem>,
         plan: &ReadPlan,
         buffer: Option<Buffer>,
+        direct: Option<DirectRead>,
     ) {
         let &ReadPlan {
             op,
@@ -183,15 +198,17 @@ impl Connection {
                 Some(buffer) => buffer,
                 None => {
                     connection.room_to_answer().await;
-                    connection
-                        .handle()
-                        .pool()
-                        .take_or_wait(length as usize)
-                        .await
+                    let room = direct::room(direct.as_ref(), length as usize);
+                    connection.handle().pool().take_or_wait(room).await
                 }
             };
+            let span = Span {
+                file,
+                offset,
+                length: length as usize,
+            };
             let (result, buffer) = connection
-                .read_file(&file_system, file, offset, length as usize, buffer)
+                .read_file(&file_system, span, buffer, direct)
                 .await;
             let state = &mut *connection.state.borrow_mut();
             read_outcome(state, result, |len| PayloadBytes::Large(buffer, len))
@@ -201,11 +218,24 @@ impl Connection {
     async fn read_file(
         &self,
         file_system: &Arc<dyn FileSystem>,
-        file: LocalOpen,
-        offset: u64,
-        length: usize,
+        span: Span,
         mut buffer: Buffer,
+        direct: Option<DirectRead>,
     ) -> (Result<usize, Status>, Buffer) {
+        let Span {
+            file,
+            offset,
+            length,
+        } = span;
+        let mut filled = 0;
+        if let Some(direct) = direct {
+            let result;
+            (result, buffer) = self.read_direct(file_system, span, buffer, direct).await;
+            match result {
+                Ok(count) if count < length => filled = count,
+                whole_or_failed => return (whole_or_failed, buffer),
+            }
+        }
         let Some(descriptor) = file_system.descriptor(file) else {
             return (Err(Status::FILE_CLOSED), buffer);
         };
@@ -214,7 +244,6 @@ impl Connection {
             Ok(fd) => File::from(fd),
             Err(error) => return (Err(data_status(&error)), buffer),
         };
-        let mut filled = 0;
         while filled < length {
             let at = offset + filled as u64;
             // Reads need no credentials: the file was opened under them.
@@ -250,6 +279,10 @@ impl Connection {
             };
             return self.write_remote(op, target, pieces);
         }
+        let is_in_buffer = matches!(
+            (&data, &*frame),
+            (WriteData::Inbound(_), Frame::Owned(Some(_), _))
+        );
         let bytes = match &data {
             WriteData::Inbound(range) => frame
                 .bytes()
@@ -258,13 +291,19 @@ impl Connection {
             WriteData::Owned(bytes) => &bytes[..],
             WriteData::Remote(_) => unreachable!("it went another way"),
         };
-        if let Attempt::Done(result) =
-            file_system.write(file, offset, bytes, through, Effort::Cached)
+        let direct = match is_in_buffer {
+            true => self.direct_write(&file_system, file, offset, bytes),
+            false => None,
+        };
+        if direct.is_none()
+            && let Attempt::Done(result) =
+                file_system.write(file, offset, bytes, through, Effort::Cached)
         {
             return self.complete_now(state, op, write_outcome(result));
         }
         let source = match (data, frame) {
-            (WriteData::Inbound(range), Frame::Owned(buffer @ Some(_), _)) => {
+            (WriteData::Inbound(range), Frame::Owned(buffer @ Some(_), whole)) => {
+                let range = whole.start + range.start..whole.start + range.end;
                 Source::Buffer(buffer.take().expect("it is some"), range)
             }
             (WriteData::Inbound(range), frame) => Source::Bytes(frame.bytes()[range].to_vec()),
@@ -279,7 +318,12 @@ impl Connection {
                 offset,
                 through,
             };
-            write_outcome(connection.write_later(target, source).await)
+            write_outcome(match (direct, source) {
+                (Some(direct), Source::Buffer(buffer, range)) => {
+                    connection.write_direct(target, buffer, range, direct).await
+                }
+                (_, source) => connection.write_later(target, source).await,
+            })
         });
     }
 
@@ -292,6 +336,7 @@ impl Connection {
             through,
         } = target;
         if let (Source::Buffer(..), Some(offset), false) = (&source, offset, through)
+            && !file_system.keeps_turns()
             && let Some(descriptor) = file_system.descriptor(file)
             && let Some(personality) = self.worker.personality(&descriptor.token)?
         {

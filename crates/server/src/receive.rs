@@ -13,7 +13,7 @@ use ring::{Buffer, Chunk};
 use tracing::warn;
 
 use crate::connection::Connection;
-use crate::datapath::Frame;
+use crate::datapath::{Frame, direct};
 
 /// Bytes from which on the rest of a frame is received into a buffer of its own.
 const DIRECT_BYTES: usize = 32 << 10;
@@ -178,25 +178,31 @@ impl Receiver<'_> {
     /// were gathered.
     async fn direct(&mut self, len: usize, chunk: Chunk) -> io::Result<bool> {
         let pool = self.connection.handle().pool();
-        let mut buffer: Buffer = self.in_time(pool.take_or_wait(len)).await?;
-        let mut filled = 0;
-        for bytes in [&self.gathered[..], &chunk[..]] {
-            let skip = if filled == 0 && !bytes.is_empty() {
-                PREFIX_LEN
-            } else {
-                0
-            };
-            let start = bytes.get(skip..).expect("a frame is known by its prefix");
-            buffer[filled..filled + start.len()].copy_from_slice(start);
-            filled += start.len();
+        // A frame is gathered, or it starts with the chunk.
+        let gathered = std::mem::take(&mut self.gathered);
+        let (first, second) = match gathered.is_empty() {
+            true => (&chunk[..], &[][..]),
+            false => (&gathered[..], &chunk[..]),
+        };
+        let first = (first.get(PREFIX_LEN..)).expect("a frame is known by its prefix");
+        let start = match self.connection.worker.shares().is_any_direct {
+            true => direct::frame_start(first, len, pool.largest()),
+            false => 0,
+        };
+        let end = start + len;
+        let mut buffer: Buffer = self.in_time(pool.take_or_wait(end)).await?;
+        let mut filled = start;
+        for bytes in [first, second] {
+            buffer[filled..filled + bytes.len()].copy_from_slice(bytes);
+            filled += bytes.len();
         }
-        drop(chunk);
-        self.gathered.clear();
-        let receive = self.connection.stream.recv_into(buffer, filled..len);
+        drop((gathered, chunk));
+        let receive = self.connection.stream.recv_into(buffer, filled..end);
         let (result, buffer) = self.in_time(receive).await?;
         result?;
-        self.connection.note_received(len - filled);
-        self.connection.frame(&mut Frame::Owned(Some(buffer), len));
+        self.connection.note_received(end - filled);
+        let mut frame = Frame::Owned(Some(buffer), start..end);
+        self.connection.frame(&mut frame);
         Ok(!self.connection.ended.is_raised())
     }
 }

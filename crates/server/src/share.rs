@@ -1,6 +1,5 @@
 //! Shares: what the core knows of them, and the file system behind each.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use proto::effect::{FileOp, LocalEvent, LocalOpen, ShareId};
@@ -18,6 +17,8 @@ pub(crate) struct Shares {
     pub(crate) known: Vec<Arc<Share>>,
     /// The file system behind each; none behind IPC$.
     file_systems: Vec<Option<Arc<dyn FileSystem>>>,
+    /// Whether bytes of any of them go past the page cache.
+    pub(crate) is_any_direct: bool,
 }
 
 impl Shares {
@@ -26,6 +27,7 @@ impl Shares {
         let mut shares = Self {
             known: vec![Arc::new(ipc())],
             file_systems: vec![None],
+            is_any_direct: sections.iter().any(|section| section.direct),
         };
         for section in sections {
             shares.add(section)?;
@@ -50,7 +52,7 @@ impl Shares {
             guest: section.guest,
             force_token: force_token(section)?,
         };
-        let file_system = open_folder(id, section.path.get_ref())
+        let file_system = open_folder(id, section)
             .map_err(|error| StartError::share(name, section.path.get_ref(), error))?;
         self.known.push(Arc::new(share));
         self.file_systems.push(Some(file_system));
@@ -87,12 +89,13 @@ impl Shares {
     }
 }
 
-fn open_folder(id: ShareId, path: &Path) -> std::io::Result<Arc<dyn FileSystem>> {
-    Ok(Arc::new(posix::Posix::new(
-        id,
-        path,
-        posix::Options::default(),
-    )?))
+fn open_folder(id: ShareId, section: &ShareSection) -> std::io::Result<Arc<dyn FileSystem>> {
+    let options = posix::Options {
+        direct: section.direct,
+        ..posix::Options::default()
+    };
+    let folder = posix::Posix::new(id, section.path.get_ref(), options)?;
+    Ok(Arc::new(folder))
 }
 
 fn force_token(section: &ShareSection) -> Result<Option<Arc<Token>>, StartError> {

@@ -74,6 +74,10 @@ impl Copy<'_> {
             mut target_offset,
             length,
         } = *self.plan;
+        // There it would write into the page cache unasked.
+        if self.target.keeps_turns() {
+            return (0, None);
+        }
         let from = self.source.descriptor(source);
         let (Some(from), Some(to)) = (from, self.target.descriptor(target)) else {
             return (0, None);

@@ -19,11 +19,14 @@ pub mod dosattrib;
 pub mod errno;
 pub mod fold;
 pub mod identity;
+mod lanes;
 pub mod memory;
 pub mod posix;
 pub mod rights;
 mod settle;
 mod table;
+
+pub use self::lanes::Turn;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -73,6 +76,30 @@ pub struct Descriptor {
     pub never_blocks: bool,
 }
 
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From the file.
+    Read,
+    /// To the file.
+    Write,
+}
+
+/// An open file whose bytes go between the disk and memory of the driver, past the page cache.
+#[derive(Clone, Debug)]
+pub struct Direct {
+    /// The file, opened with O_DIRECT. It stays open until the last clone goes.
+    pub fd: Arc<OwnedFd>,
+    /// Under whose credentials to write. Reads need none.
+    pub token: Arc<Token>,
+    /// Leave to write so; writes into the page cache wait for as long as it is held.
+    pub turn: Option<Arc<Turn>>,
+    /// The address of memory must be a multiple of this. A power of two, a page at most.
+    pub memory_alignment: usize,
+    /// Offset and length must be multiples of so many bytes. A power of two, 64 KiB at most.
+    pub offset_alignment: usize,
+}
+
 /// Who is told what others than the server did in directories that it watches. Called on a thread
 /// of the file system's own, in order.
 pub type Listener = Arc<dyn Fn(&[LocalEvent]) + Send + Sync>;
@@ -108,6 +135,23 @@ pub trait FileSystem: Send + Sync {
 
     /// The file behind an open with the right to read or write data; `None` where there is none.
     fn descriptor(&self, file: LocalOpen) -> Option<Descriptor>;
+
+    /// The file behind an open with the right to move bytes this way, to move them past the page
+    /// cache; `None` where share, file or file system do not have it so, and for writes while
+    /// others write through the page cache. Never waits for a disk.
+    fn direct(&self, _file: LocalOpen, _way: Way) -> Option<Direct> {
+        None
+    }
+
+    /// The kernel would not have it so after all: [`direct`](Self::direct) says `None` from now on
+    /// for this open.
+    fn refuse_direct(&self, _file: LocalOpen) {}
+
+    /// Whether writes into the page cache may have to wait for those past it: then all of them go
+    /// by [`write`](Self::write).
+    fn keeps_turns(&self) -> bool {
+        false
+    }
 }
 
 /// Whether a listing wants a name.

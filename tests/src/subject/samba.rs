@@ -112,6 +112,7 @@ fn text(site: &Site<'_>) -> String {
             guests,
             oplocks,
             notify,
+            direct: _,
         } = share;
         let yes = |flag: bool| if flag { "yes" } else { "no" };
         let path = path.display();

@@ -150,6 +150,7 @@ fn share(share: &Share) -> Value {
         guests,
         oplocks,
         notify,
+        direct,
     } = share;
     let mut table = Table::new();
     table.insert("name".into(), name.as_str().into());
@@ -159,6 +160,7 @@ fn share(share: &Share) -> Value {
     table.insert("guest".into(), (*guests).into());
     table.insert("oplocks".into(), (*oplocks).into());
     table.insert("notify".into(), (*notify).into());
+    table.insert("direct".into(), (*direct).into());
     if !users.is_empty() {
         table.insert("users".into(), strings(users));
     }

@@ -16,7 +16,7 @@ use vfs::{Attempt, Effort};
 use wire::Status;
 use wire::smbd::BufferDescriptorV1;
 
-use super::{Source, Target, write_outcome};
+use super::{Source, Span, Target, direct, write_outcome};
 use crate::connection::{Connection, State};
 
 /// Bytes of buffers that RDMA of one connection may work on: eight of the largest transfers. A
@@ -89,8 +89,11 @@ impl Connection {
         } = plan;
         let length = length as usize;
         let file_system = Arc::clone(self.worker.shares().of_open(file));
+        let direct = self.direct_read(&file_system, file, offset, length);
+        let room = direct::room(direct.as_ref(), length);
         let mut held = None;
-        if let Some(taken) = self.remote.take(length)
+        if direct.is_none()
+            && let Some(taken) = self.remote.take(length)
             && let Some(mut buffer) = self.handle().pool().take(length)
         {
             match file_system.read(file, offset, &mut buffer[..length], Effort::Cached) {
@@ -105,9 +108,14 @@ impl Connection {
         self.run(op, async move {
             let (taken, buffer) = match held {
                 Some(held) => held,
-                None => connection.buffer_for_remote(length).await,
+                None => connection.buffer_for_remote(room).await,
             };
-            let reading = connection.read_file(&file_system, file, offset, length, buffer);
+            let span = Span {
+                file,
+                offset,
+                length,
+            };
+            let reading = connection.read_file(&file_system, span, buffer, direct);
             let (result, buffer) = reading.await;
             connection.place(result, buffer, &pieces, taken)
         });
@@ -171,6 +179,10 @@ impl Connection {
     async fn write_fetched(&self, target: Target, buffer: Buffer, length: usize) -> Outcome {
         let (file, offset, through) = (target.file, target.offset, target.through);
         let bytes = &buffer[..length];
+        if let Some(direct) = self.direct_write(&target.file_system, file, offset, bytes) {
+            let writing = self.write_direct(target, buffer, 0..length, direct);
+            return write_outcome(writing.await);
+        }
         let attempt = (target.file_system).write(file, offset, bytes, through, Effort::Cached);
         write_outcome(match attempt {
             Attempt::Done(result) => result,

@@ -62,6 +62,8 @@ impl Posix {
         if effort == Effort::Cached && (through || from.len() > WRITE_MAX) {
             return Err(Stop::WouldBlock);
         }
+        let lane = file.lane.as_ref();
+        let _turn = lane.map(|lane| lane.cached(effort)).transpose()?;
         identity::assume(&file.token)?;
         let mut flags = ReadWriteFlags::empty();
         if through {

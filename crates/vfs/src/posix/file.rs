@@ -10,8 +10,10 @@ use proto::path::SharePath;
 use proto::token::Token;
 use wire::access::AccessMask;
 
+use super::direct::Second;
 use super::stat::Subject;
 use super::walk::Directory;
+use crate::lanes::Lane;
 use crate::rights;
 
 /// An open file.
@@ -27,6 +29,9 @@ pub(super) struct OpenFile {
     pub(super) is_path: bool,
     pub(super) link: Arc<Link>,
     pub(super) listing: Mutex<Listing>,
+    pub(super) second: Second,
+    /// Where bytes may go past the page cache.
+    pub(super) lane: Option<Arc<Lane>>,
 }
 
 /// Where the listing of a directory stands.

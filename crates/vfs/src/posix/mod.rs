@@ -27,6 +27,7 @@
 mod basic;
 mod changes;
 mod data;
+mod direct;
 mod file;
 mod index;
 mod list;
@@ -54,10 +55,11 @@ use self::changes::Changes;
 use self::file::{Links, OpenFile};
 use self::index::Index;
 use self::walk::{Directories, Directory, Run};
+use crate::lanes::Lanes;
 use crate::table::Table;
 use crate::{
-    Attempt, Descriptor, Effort, FileSystem, Listener, Step, Stop, attempt, attempt_bytes, copy,
-    dosattrib, identity,
+    Attempt, Descriptor, Direct, Effort, FileSystem, Listener, Step, Stop, Way, attempt,
+    attempt_bytes, copy, dosattrib, identity,
 };
 
 pub use self::changes::DIRECTORIES_MAX as WATCHED_MAX;
@@ -78,6 +80,8 @@ pub struct Options {
     pub hide_dot_files: bool,
     /// Bytes that the index of names may take, estimated.
     pub index_bytes: usize,
+    /// Whether bytes may go past the page cache.
+    pub direct: bool,
 }
 
 impl Default for Options {
@@ -88,6 +92,7 @@ impl Default for Options {
             hide_dot_files: true,
             // Some 600,000 names.
             index_bytes: 64 << 20,
+            direct: false,
         }
     }
 }
@@ -108,6 +113,10 @@ pub struct Posix {
     never_blocks: bool,
     /// Whether a buffered write was ever refused because it was not to wait.
     writes_wait: AtomicBool,
+    /// Where bytes may go past the page cache.
+    lanes: Option<Lanes>,
+    /// Whether it was said that a file has no O_DIRECT.
+    lacks_direct: AtomicBool,
 }
 
 /// What the share holds at the moment.
@@ -145,6 +154,8 @@ impl Posix {
             changes: Changes::default(),
             files: Table::new(),
             writes_wait: AtomicBool::new(false),
+            lanes: options.direct.then(Lanes::default),
+            lacks_direct: AtomicBool::new(false),
         };
         if !posix.keeps_attributes {
             let root = root.display();
@@ -284,9 +295,12 @@ impl Posix {
             if open.kind == FileKind::Directory {
                 self.changes.unwatch(file.slot);
             }
-            let key = open.link.key;
+            let (key, target) = (open.link.key, open.key);
             drop(open);
             self.links.forget(key);
+            if let Some(lanes) = &self.lanes {
+                lanes.forget(target);
+            }
         }
         Ok(Outcome::Done)
     }
@@ -330,6 +344,21 @@ impl FileSystem for Posix {
             token: file.token.clone(),
             never_blocks: self.never_blocks,
         })
+    }
+
+    fn direct(&self, file: LocalOpen, way: Way) -> Option<Direct> {
+        self.lanes.as_ref()?;
+        self.past_cache(&*self.file(file).ok()?, way)
+    }
+
+    fn keeps_turns(&self) -> bool {
+        self.lanes.is_some()
+    }
+
+    fn refuse_direct(&self, file: LocalOpen) {
+        if let Ok(file) = self.file(file) {
+            self.refuse(&file);
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use wire::Status;
 use wire::access::AccessMask;
 
 use super::Posix;
+use super::direct::Second;
 use super::file::{Listing, OpenFile, Place};
 use super::stat::{Stat, Subject, by_descriptor, kind_of, stat};
 use super::walk::{Parent, RACES, Run, Spot, open_name};
@@ -285,6 +286,8 @@ impl Posix {
             fd: Arc::new(fd.unwrap_or(path_fd)),
             link: self.links.share(named, place),
             listing: Mutex::new(Listing::default()),
+            second: Second::default(),
+            lane: self.lanes.as_ref().map(|lanes| lanes.of(metadata.key)),
         };
         let slot = self.files.insert(Arc::new(file));
         let file = LocalOpen {

@@ -35,6 +35,8 @@ impl Posix {
         if run.effort == Effort::Cached {
             return Err(Stop::WouldBlock);
         }
+        let lane = file.lane.as_ref();
+        let _turn = lane.map(|lane| lane.cached(run.effort)).transpose()?;
         let (is_sparse, size) = self.sparse_and_size(file)?;
         let within = range.start..range.end.min(size);
         if within.is_empty() {
