@@ -25,8 +25,8 @@ tests!(
 /// A gibibyte, and not a multiple of anything.
 const LARGE_BYTES: u64 = (1 << 30) + 12_345;
 /// What smbclient puts. It keeps every piece that it has sent, because it looks for pieces among
-/// what is acknowledged that are never there, and walks through all of them for each packet that is:
-/// the time grows with the square of what one connection has sent, whoever serves it.
+/// what is acknowledged that are never there, and walks through all of them for each packet that
+/// is: the time grows with the square of what one connection has sent, whoever serves it.
 const PUT_BYTES: u64 = (8 << 20) + 123;
 /// The name by which smbclient knows the server: it takes no address over QUIC.
 const NAME: &str = "localhost";
