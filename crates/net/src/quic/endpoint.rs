@@ -253,12 +253,13 @@ impl Endpoint {
     }
 
     /// What the network says about datagrams that were sent. A client's socket is connected: where
-    /// nobody listens, waiting is of no use.
+    /// nobody listens, or somebody in between lets none through, waiting is of no use.
     fn heard(&self, error: io::Error) -> io::Result<()> {
         match error.kind() {
             io::ErrorKind::ConnectionRefused
             | io::ErrorKind::HostUnreachable
-            | io::ErrorKind::NetworkUnreachable => {
+            | io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::PermissionDenied => {
                 let links: Vec<_> = self.links.borrow().values().cloned().collect();
                 links.iter().for_each(|link| link.unreachable(&error));
                 Ok(())

@@ -161,6 +161,7 @@ impl Shared {
                 match -completion.result {
                     // All memory was out, or a signal came: it is armed again.
                     libc::ENOBUFS | libc::ECANCELED | libc::EINTR | libc::EAGAIN => continue,
+                    errno if is_of_one_datagram(errno) => continue,
                     errno => return Poll::Ready(Err(io::Error::from_raw_os_error(errno))),
                 }
             };
@@ -197,10 +198,26 @@ impl Shared {
                     epoll.clear_ready(token, Direction::Read);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.raw_os_error().is_some_and(is_of_one_datagram) => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
     }
+}
+
+/// Whether a connected socket reports so that something on the way did not take a datagram, which
+/// others may well take: one that asks how long they may be is told with EMSGSIZE. It is lost, as
+/// datagrams may be. Linux: icmp_err_convert
+fn is_of_one_datagram(errno: i32) -> bool {
+    matches!(
+        errno,
+        libc::EMSGSIZE
+            | libc::ENOPROTOOPT
+            | libc::EOPNOTSUPP
+            | libc::EPROTO
+            | libc::EHOSTDOWN
+            | libc::ENONET
+    )
 }
 
 impl Drop for Shared {
