@@ -78,8 +78,8 @@ impl Stream {
     ) -> (io::Result<()>, Region) {
         match self {
             Self::Socket(stream) => stream.recv_into_region(region, range).await,
-            Self::Quic(stream) => stream.recv_into_region(region, range).await,
-            Self::SmbDirect(stream) => stream.recv_into_region(region, range).await,
+            Self::Quic(stream) => stream.recv_into(region, range).await,
+            Self::SmbDirect(stream) => stream.recv_into(region, range).await,
         }
     }
 

@@ -5,10 +5,10 @@ use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::{Shutdown, SocketAddr};
-use std::ops::Range;
+use std::ops::{DerefMut, Range};
 use std::rc::Rc;
 
-use ring::{Buffer, Chunk, Part, Region};
+use ring::{Chunk, Part};
 
 use super::link::{End, Link};
 
@@ -59,25 +59,14 @@ impl Stream {
         }
     }
 
-    /// As [`crate::Stream::recv_into`].
-    pub(crate) async fn recv_into(
+    /// As [`crate::Stream::recv_into`], for memory of any kind.
+    pub(crate) async fn recv_into<M: DerefMut<Target = [u8]>>(
         &self,
-        buffer: Buffer,
+        mut memory: M,
         range: Range<usize>,
-    ) -> (io::Result<()>, Buffer) {
-        let (result, region) = self.recv_into_region(buffer.into(), range).await;
-        let buffer = region.into_buffer();
-        (result, buffer.expect("the region was made of a buffer"))
-    }
-
-    /// As [`crate::Stream::recv_into_region`].
-    pub(crate) async fn recv_into_region(
-        &self,
-        mut region: Region,
-        range: Range<usize>,
-    ) -> (io::Result<()>, Region) {
-        let result = self.fill(&mut region[range]).await;
-        (result, region)
+    ) -> (io::Result<()>, M) {
+        let result = self.fill(&mut memory[range]).await;
+        (result, memory)
     }
 
     async fn fill(&self, mut left: &mut [u8]) -> io::Result<()> {

@@ -595,3 +595,32 @@ enum Woken {
     Poked,
     TimedOut,
 }
+
+/// Ends the connection when a receive or a send does not reach its end: half of a frame may be in,
+/// or out.
+pub(crate) struct Tear<'a> {
+    shared: &'a Shared,
+    is_averted: bool,
+}
+
+impl<'a> Tear<'a> {
+    pub(crate) fn new(shared: &'a Shared) -> Self {
+        Self {
+            shared,
+            is_averted: false,
+        }
+    }
+
+    /// The end was reached.
+    pub(crate) fn avert(mut self) {
+        self.is_averted = true;
+    }
+}
+
+impl Drop for Tear<'_> {
+    fn drop(&mut self) {
+        if !self.is_averted {
+            self.shared.disconnect();
+        }
+    }
+}

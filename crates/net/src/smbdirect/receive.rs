@@ -1,12 +1,12 @@
 //! What was received, as a stream of frames behind their prefixes.
 
 use std::io;
-use std::ops::Range;
+use std::ops::{DerefMut, Range};
 
-use ring::{Buffer, Chunk, Region};
+use ring::Chunk;
 
 use crate::smbdirect::Stream;
-use crate::smbdirect::driver::{Shared, State};
+use crate::smbdirect::driver::{State, Tear};
 
 impl Stream {
     /// The next bytes; an empty chunk means that the connection has ended.
@@ -27,32 +27,19 @@ impl Stream {
         }
     }
 
-    /// Fills `range` of `buffer` with the next bytes.
-    pub(crate) async fn recv_into(
+    /// Fills `range` of memory with the next bytes.
+    pub(crate) async fn recv_into<M: DerefMut<Target = [u8]>>(
         &self,
-        mut buffer: Buffer,
+        mut memory: M,
         range: Range<usize>,
-    ) -> (io::Result<()>, Buffer) {
-        let result = self.fill(&mut buffer[range]).await;
-        (result, buffer)
-    }
-
-    /// Fills `range` of `region` with the next bytes.
-    pub(crate) async fn recv_into_region(
-        &self,
-        mut region: Region,
-        range: Range<usize>,
-    ) -> (io::Result<()>, Region) {
-        let result = self.fill(&mut region[range]).await;
-        (result, region)
+    ) -> (io::Result<()>, M) {
+        let result = self.fill(&mut memory[range]).await;
+        (result, memory)
     }
 
     async fn fill(&self, target: &mut [u8]) -> io::Result<()> {
         let shared = self.shared();
-        let mut tear = Tear {
-            shared,
-            is_done: false,
-        };
+        let tear = Tear::new(shared);
         let mut done = 0;
         while done < target.len() {
             let count = shared.state.borrow_mut().take_into(&mut target[done..]);
@@ -63,28 +50,14 @@ impl Stream {
             }
             let end = shared.state.borrow().end_of_stream();
             if let Some(end) = end {
-                tear.is_done = true;
+                tear.avert();
                 return end.and_then(|()| Err(io::ErrorKind::UnexpectedEof.into()));
             }
             shared.readable.lower();
             shared.readable.raised().await;
         }
-        tear.is_done = true;
+        tear.avert();
         Ok(())
-    }
-}
-
-/// Ends the connection when a frame is received only in part.
-struct Tear<'a> {
-    shared: &'a Shared,
-    is_done: bool,
-}
-
-impl Drop for Tear<'_> {
-    fn drop(&mut self) {
-        if !self.is_done {
-            self.shared.disconnect();
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use rdma::{Piece, WorkId};
 use ring::Part;
 
 use crate::PREFIX_LEN;
-use crate::smbdirect::driver::{Shared, State};
+use crate::smbdirect::driver::{State, Tear};
 use crate::smbdirect::once::Once;
 use crate::smbdirect::{KEY_LEN, PREFIX_INVALIDATES, Stream};
 
@@ -92,29 +92,12 @@ impl Stream {
         if shared.state.borrow().is_over() {
             return (Err(shared.state.borrow().error()), parts);
         }
-        let mut tear = Tear {
-            shared,
-            is_done: false,
-        };
+        let tear = Tear::new(shared);
         let batch = shared.state.borrow_mut().queue(parts);
         shared.changed();
         let (result, parts) = batch.done.take().await;
-        tear.is_done = true;
+        tear.avert();
         (result, parts)
-    }
-}
-
-/// Ends the connection when a send does not reach its end: half of what it sends may be out.
-struct Tear<'a> {
-    shared: &'a Shared,
-    is_done: bool,
-}
-
-impl Drop for Tear<'_> {
-    fn drop(&mut self) {
-        if !self.is_done {
-            self.shared.disconnect();
-        }
     }
 }
 
