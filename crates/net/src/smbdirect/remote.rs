@@ -133,7 +133,7 @@ impl Remote {
                 token: remote.key,
                 length: remote.length,
             },
-            memory,
+            memory: Some(memory),
         })
     }
 
@@ -159,7 +159,8 @@ impl Stream {
 pub struct Exposure {
     stream: Stream,
     descriptor: BufferDescriptorV1,
-    memory: Once<Exposed>,
+    /// Where it comes back; `None` once it is waited for.
+    memory: Option<Once<Exposed>>,
 }
 
 impl Exposure {
@@ -170,9 +171,10 @@ impl Exposure {
     }
 
     /// Takes the memory out of the peer's reach, if the peer has not done so, and waits for it.
-    pub async fn take_back(self) -> Exposed {
+    pub async fn take_back(mut self) -> Exposed {
+        let memory = self.memory.take().expect("taken back once");
         self.revoke();
-        self.memory.take().await
+        memory.take().await
     }
 
     fn revoke(&self) {
@@ -185,8 +187,11 @@ impl Exposure {
 }
 
 impl Drop for Exposure {
+    /// What was taken back is not revoked again: its key may be another region's by now.
     fn drop(&mut self) {
-        self.revoke();
+        if self.memory.is_some() {
+            self.revoke();
+        }
     }
 }
 
