@@ -206,7 +206,12 @@ impl Listener {
 
     /// Takes nothing new and ends what is there, so that the peers know.
     pub async fn close(&self) {
-        self.door().arrivals.borrow_mut().queue.clear();
+        let came = std::mem::take(&mut self.door().arrivals.borrow_mut().queue);
+        for came in came {
+            if let Came::Knock(incoming, _) = came {
+                self.endpoint.proto.borrow_mut().ignore(*incoming);
+            }
+        }
         self.endpoint.close();
         self.endpoint.ended().await;
     }
