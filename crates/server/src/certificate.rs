@@ -27,7 +27,7 @@ impl Shown {
 
 /// Reads the certificate, or makes one, where the server listens for QUIC.
 pub(crate) fn open(config: &Config) -> Result<Option<Arc<tls::Server>>, tls::Error> {
-    if !listens(config) {
+    if !config.listens_by(Transport::Quic) {
         return Ok(None);
     }
     tls::Server::new(&config.tls()).map(Some)
@@ -36,17 +36,10 @@ pub(crate) fn open(config: &Config) -> Result<Option<Arc<tls::Server>>, tls::Err
 /// Reads what is configured, even where nothing listens yet.
 pub(crate) fn check(config: &Config) -> Result<(), tls::Error> {
     let is_configured = config.quic.certificate.is_some() || config.quic.client_ca.is_some();
-    if is_configured || listens(config) {
+    if is_configured || config.listens_by(Transport::Quic) {
         config.tls().check()?;
     }
     Ok(())
-}
-
-fn listens(config: &Config) -> bool {
-    let endpoints = config.endpoints();
-    endpoints
-        .iter()
-        .any(|endpoint| endpoint.transport == Transport::Quic)
 }
 
 #[cfg(test)]

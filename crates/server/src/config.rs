@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use net::{Endpoint, EndpointError, Endpoints};
+use net::{Endpoint, Endpoints, Transport};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -383,6 +383,14 @@ impl Config {
             .flatten()
             .collect()
     }
+
+    /// Whether it listens by a transport.
+    pub(crate) fn listens_by(&self, transport: Transport) -> bool {
+        let endpoints = self.endpoints();
+        endpoints
+            .iter()
+            .any(|endpoint| endpoint.transport == transport)
+    }
 }
 
 /// The line of a byte of a text; the first is 1.
@@ -409,17 +417,12 @@ impl Check<'_> {
     }
 
     fn server(&self, server: &ServerSection) -> Result<(), ConfigError> {
+        let mut list = Vec::new();
         for transport in &server.transports {
-            transport
-                .get_ref()
-                .parse::<Endpoint>()
-                .map_err(|error: EndpointError| {
-                    self.error(transport, format!("server.transports: {error}"))
-                })?;
+            let meant = Endpoint::expand(transport.get_ref())
+                .map_err(|error| self.error(transport, format!("server.transports: {error}")))?;
+            list.extend(meant);
         }
-        let list = server.transports.iter();
-        let list = list.filter_map(|text| Endpoint::expand(text.get_ref()).ok());
-        let list = list.flatten();
         if let Err(error) = Endpoints::new(list) {
             let nowhere = unplaced(String::new());
             let last = server.transports.last().unwrap_or(&nowhere);

@@ -195,11 +195,8 @@ impl Worker {
 
 /// The provider of a configuration, to see whether it is there.
 pub(crate) fn check(config: &Config) -> Result<(), StartError> {
-    let endpoints = config.endpoints();
-    let is_direct = |endpoint: &Endpoint| endpoint.transport == Transport::SmbDirect;
-    if !endpoints.iter().any(is_direct) {
+    if !config.listens_by(Transport::SmbDirect) {
         return Ok(());
     }
-    let opened: io::Result<Arc<dyn Provider>> = config.rdma().open();
-    opened.map(drop).map_err(StartError::Rdma)
+    config.rdma().open().map(drop).map_err(StartError::Rdma)
 }
