@@ -7,6 +7,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use net::smbdirect::{Settings, Stream};
 use net::{Endpoint, Transport};
@@ -19,6 +20,10 @@ use crate::gate::Permit;
 use crate::placement::Seat;
 use crate::start::{Listening, StartError};
 use crate::worker::{Message, Worker};
+
+/// How long nobody is let in after that failed: most likely there is no descriptor left, and who
+/// waits to be let in would have it tried, and told, without end.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Listeners of SMB Direct, and where they are.
 #[derive(Debug, Default)]
@@ -138,7 +143,7 @@ impl Worker {
                 Ok(None) => {}
                 Err(error) => {
                     warn!(%error, transport = %Transport::SmbDirect, "accepting failed");
-                    self.handle.yield_now().await;
+                    self.handle.sleep(ACCEPT_PAUSE).await;
                 }
             }
         }
