@@ -4,10 +4,11 @@
 mod rig;
 
 use std::process::Command;
+use std::time::Duration;
 use std::{env, fs};
 
 use client::{
-    Channels, Client, OpenOptions, Options, Protection, RdmaChoice, Session, Transport, Wait,
+    Channels, Client, File, OpenOptions, Options, Protection, RdmaChoice, Session, Transport, Wait,
 };
 use rdma::emulated::VARIABLE;
 use rig::{Rig, SHARE, options, pattern};
@@ -133,6 +134,25 @@ fn a_share_that_seals_goes_in_messages() {
     assert!(received > 20 << 20, "{received} bytes came in messages");
 }
 
+/// A session, and the file that all write to.
+fn open_at_last(options: &Options) -> (Session, File) {
+    loop {
+        // The login may fail, too.
+        let client = Client::new(options.clone()).expect("a client");
+        let credentials = rig::credentials();
+        let connecting = client.connect("127.0.0.1", Some(PORT), &credentials);
+        let Ok(session) = connecting.wait() else {
+            continue;
+        };
+        let new = OpenOptions::new().read(true).write(true).create(true);
+        if let Ok(share) = session.share(SHARE).wait()
+            && let Ok(file) = share.open("file", &new).wait()
+        {
+            return (session, file);
+        }
+    }
+}
+
 /// Faults of the emulated devices are for a whole process: this test starts itself again with them.
 fn with_faults(test: &str, faults: &[&str], storm: fn()) {
     if env::var_os(VARIABLE).is_some() {
@@ -159,26 +179,12 @@ fn devices_that_fail_lose_no_data() {
     let faults = ["seed=1,disconnect=150", "seed=2,key=60"];
     with_faults("devices_that_fail_lose_no_data", &faults, || {
         let direct = Direct::new();
-        let open = || loop {
-            // The login may fail, too.
-            let client = Client::new(Options {
-                channels: Channels::Exactly(4),
-                io_size: IO_SIZE as u32,
-                ..direct.options()
-            });
-            let client = client.expect("a client");
-            let credentials = rig::credentials();
-            let connecting = client.connect("127.0.0.1", Some(PORT), &credentials);
-            let Ok(session) = connecting.wait() else {
-                continue;
-            };
-            let new = OpenOptions::new().read(true).write(true).create(true);
-            if let Ok(share) = session.share(SHARE).wait()
-                && let Ok(file) = share.open("file", &new).wait()
-            {
-                return (session, file);
-            }
+        let options = Options {
+            channels: Channels::Exactly(4),
+            io_size: IO_SIZE as u32,
+            ..direct.options()
         };
+        let open = || open_at_last(&options);
         let (mut session, mut file) = open();
         let piece = |index: usize| pattern(PIECE, index as u64);
         let mut errors = 0;
@@ -221,5 +227,51 @@ fn devices_that_fail_lose_no_data() {
         let wanted: Vec<u8> = (0..PIECES).flat_map(piece).collect();
         assert!(fs::read(direct.rig.path("file")).expect("it is there") == wanted);
         eprintln!("{errors} errors");
+    });
+}
+
+/// An RDMA READ that fails halfway, or of which nobody reports that it is done: the WRITE that
+/// asked for it is not answered with success, and leaves nothing of its own in the file.
+#[test]
+fn a_write_is_all_there_or_not_at_all() {
+    let faults = ["seed=1,torn=4", "seed=2,lost=30"];
+    with_faults("a_write_is_all_there_or_not_at_all", &faults, || {
+        let mut direct = Direct::new();
+        let old: Vec<u8> = pattern(PIECES * IO_SIZE, 1);
+        let new: Vec<u8> = pattern(PIECES * IO_SIZE, 2);
+        fs::write(direct.rig.path("file"), &old).expect("the old bytes");
+        let options = Options {
+            login_timeout: Duration::from_secs(1),
+            request_timeout: Some(Duration::from_millis(300)),
+            ..direct.options()
+        };
+        let (mut session, mut file) = open_at_last(&options);
+        let pieces = new.chunks(IO_SIZE).enumerate();
+        let results: Vec<_> = pieces
+            .map(|(index, piece)| {
+                let offset = (index * IO_SIZE) as u64;
+                let (result, _) = file.write_at(piece.to_vec(), offset).wait();
+                if result.is_err() {
+                    (session, file) = open_at_last(&options);
+                }
+                result.is_ok()
+            })
+            .collect();
+        drop((session, file));
+        // Nothing is under way any more.
+        direct.rig.stop();
+        let now = fs::read(direct.rig.path("file")).expect("it is there");
+        let now = now.chunks(IO_SIZE).enumerate();
+        for (index, piece) in now {
+            let range = index * IO_SIZE..(index + 1) * IO_SIZE;
+            let is_new = piece == &new[range.clone()];
+            let is_old = piece == &old[range];
+            assert!(is_new || is_old && !results[index], "piece {index}");
+        }
+        let good = results.iter().filter(|is_ok| **is_ok).count();
+        assert!(
+            (1..PIECES).contains(&good),
+            "{good} of {PIECES} were written"
+        );
     });
 }

@@ -3,7 +3,7 @@
 mod harness;
 
 use harness::{Place, piece};
-use smbeam_rdma::{Event, Exposed, Failure, WorkId};
+use smbeam_rdma::{Event, Exposed, Failure, Sink, WorkId};
 
 #[test]
 fn a_lost_completion_comes_with_the_end() {
@@ -39,6 +39,26 @@ fn a_wrong_key_is_refused() {
         Event::Written(_, _, Err(Failure::RemoteAccess))
     ));
     assert_eq!(server.end().1, Failure::RemoteAccess);
+}
+
+#[test]
+fn a_torn_read_brings_half_and_fails() {
+    let place = Place::new("torn=1".parse().expect("faults"));
+    let (mut client, mut server) = place.pair(4, 100);
+    let memory = Exposed::ToRead(ring::Source::from(ring::Region::from(
+        b"0123456789".to_vec(),
+    )));
+    let remote = client.pair.expose(memory).expect("room");
+    client.send(1, b"go");
+    client.pair.flush();
+    assert_eq!(server.expect_received(), b"go");
+    let sink = Sink::Region(ring::Region::from(vec![b'-'; 10]));
+    server.pair.post_read(WorkId(1), sink, 0..10, &[remote]);
+    let Event::Read(_, sink, Err(Failure::Device(_))) = server.next() else {
+        panic!("a READ that fails");
+    };
+    assert_eq!(sink.bytes(), b"01234-----");
+    assert!(matches!(server.end().1, Failure::Device(_)));
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::str::FromStr;
 /// The variable in which [`Faults`] are given to a whole process.
 pub const VARIABLE: &str = "SMBEAM_RDMA_FAULTS";
 
-/// How often what goes wrong; 0 is never. In text: `seed=7,lost=1000,key=500,disconnect=200`.
+/// How often what goes wrong; 0 is never. In text:
+/// `seed=7,lost=1000,key=500,torn=300,disconnect=200`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// What the others depend on.
@@ -15,6 +16,8 @@ pub struct Faults {
     pub lost: u64,
     /// One of so many one-sided operations uses a wrong key.
     pub key: u64,
+    /// One of so many RDMA READs fails after half of its bytes.
+    pub torn: u64,
     /// Each connection ends after so many operations.
     pub disconnect: u64,
 }
@@ -26,7 +29,8 @@ pub struct FaultsError(String);
 impl fmt::Display for FaultsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(part) = self;
-        write!(f, "`{part}` is none of seed=N, lost=N, key=N, disconnect=N")
+        let known = "seed=N, lost=N, key=N, torn=N, disconnect=N";
+        write!(f, "`{part}` is none of {known}")
     }
 }
 
@@ -45,6 +49,7 @@ impl FromStr for Faults {
                 "seed" => faults.seed = value,
                 "lost" => faults.lost = value,
                 "key" => faults.key = value,
+                "torn" => faults.torn = value,
                 "disconnect" => faults.disconnect = value,
                 _ => return Err(wrong()),
             }
@@ -99,6 +104,11 @@ impl Fate {
         self.one_in(self.faults.key)
     }
 
+    /// Whether an RDMA READ ends halfway.
+    pub(crate) fn tears(&mut self) -> bool {
+        self.one_in(self.faults.torn)
+    }
+
     fn one_in(&mut self, count: u64) -> bool {
         // splitmix64
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -120,9 +130,11 @@ mod tests {
             seed: 1,
             lost: 2,
             key: 3,
-            disconnect: 4,
+            torn: 4,
+            disconnect: 5,
         };
-        assert_eq!("seed=1,lost=2,key=3,disconnect=4".parse(), Ok(all));
+        let text = "seed=1,lost=2,key=3,torn=4,disconnect=5";
+        assert_eq!(text.parse(), Ok(all));
         assert_eq!("".parse(), Ok(Faults::default()));
         for wrong in ["lost", "lost=x", "los=1", "lost=-1"] {
             let error = wrong.parse::<Faults>().expect_err("wrong");
@@ -133,7 +145,8 @@ mod tests {
     #[test]
     fn what_never_happens_never_happens() {
         let mut fate = Fate::new(Faults::default(), 1);
-        let happens = |fate: &mut Fate| fate.ends() || fate.loses() || fate.takes_wrong_key();
+        let happens =
+            |fate: &mut Fate| fate.ends() || fate.loses() || fate.takes_wrong_key() || fate.tears();
         assert!(!(0..10_000).any(|_| happens(&mut fate)));
         let faults = "lost=10,key=10,disconnect=100".parse().expect("faults");
         let mut fate = Fate::new(faults, 1);

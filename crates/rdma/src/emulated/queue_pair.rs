@@ -510,6 +510,12 @@ impl EmulatedQueuePair {
     fn read(&mut self, into: &mut [u8], remote: &[Remote]) -> Result<(), Failure> {
         let bytes = into.len();
         let far = self.find(remote, bytes, Access::Read)?;
+        if self.fate.tears() {
+            // As a device does that is pulled out between two packets.
+            let half = &mut into[..bytes / 2];
+            finish(sys::read_far(self.process, half, &far), bytes / 2)?;
+            return Err(Failure::Device("torn, as was asked for".into()));
+        }
         finish(sys::read_far(self.process, into, &far), bytes)
     }
 
