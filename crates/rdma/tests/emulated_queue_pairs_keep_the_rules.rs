@@ -2,7 +2,10 @@
 
 mod harness;
 
+use std::io::Write as _;
 use std::net::SocketAddr;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::FileExt as _;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -156,6 +159,119 @@ fn memory_is_written_and_read_on_the_far_side() {
     assert_eq!(sink.bytes()[500..800], bytes[..300]);
     assert_eq!(sink.bytes()[800..1500], bytes[5000..5700]);
     assert_eq!(sink.bytes()[..500], [0; 500]);
+}
+
+/// A file with bytes, and the bytes.
+fn file(len: usize) -> (std::fs::File, Vec<u8>) {
+    let bytes = pattern(len, 11);
+    let mut file = tempfile::tempfile().expect("a file");
+    file.write_all(&bytes).expect("room");
+    (file, bytes)
+}
+
+#[test]
+fn files_are_written_from_where_they_are() {
+    let place = Place::new(Faults::default());
+    let (mut client, mut server) = place.pair(8, 100);
+    let (file, bytes) = file(1_000_001);
+    let wholes = [(0, 1_000_000), (4096, 65_536), (12_345, 700_001)];
+    for (offset, length) in wholes {
+        let remote = expose(&mut client, &mut server, region(length));
+        let segments = [
+            Remote {
+                length: 9,
+                ..remote
+            },
+            Remote {
+                address: remote.address + 9,
+                length: remote.length - 9,
+                ..remote
+            },
+        ];
+        let pair = &mut server.pair;
+        assert!(pair.write_file(file.as_fd(), offset, length, &segments));
+        client.pair.revoke(remote.key);
+        client.pair.flush();
+        assert!(server.poll().is_none(), "it is no operation to wait for");
+        let start = offset as usize;
+        assert!(written(client.next()) == bytes[start..start + length]);
+    }
+}
+
+#[test]
+fn a_file_that_ends_is_not_written_and_the_connection_stays() {
+    let place = Place::new(Faults::default());
+    let (mut client, mut server) = place.pair(8, 100);
+    let (file, _) = file(100_000);
+    let remote = expose(&mut client, &mut server, region(100_001));
+    let pair = &mut server.pair;
+    for (offset, length) in [
+        (0, 100_001),
+        (1, 100_000),
+        (90_000, 70_000),
+        (u64::MAX, 70_000),
+    ] {
+        assert!(!pair.write_file(file.as_fd(), offset, length, &[remote]));
+    }
+    file.set_len(0).expect("it is cut");
+    assert!(!pair.write_file(file.as_fd(), 0, 100_000, &[remote]));
+    // A pipe has no pages.
+    let (reader, _writer) = std::io::pipe().expect("a pipe");
+    assert!(!pair.write_file(reader.as_fd(), 0, 100_000, &[remote]));
+    client.pair.revoke(remote.key);
+    client.pair.flush();
+    assert!(server.poll().is_none());
+    assert!(written(client.next()) == vec![0; 100_001]);
+}
+
+/// The kernel's copy stops at the end, where a processor that looked there would die of it.
+#[test]
+fn a_file_may_be_cut_while_it_is_written() {
+    const BYTES: usize = 4 << 20;
+    let place = Place::new(Faults::default());
+    let (mut client, mut server) = place.pair(8, 100);
+    let (file, bytes) = file(BYTES);
+    let remote = expose(&mut client, &mut server, region(BYTES));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                file.set_len(BYTES as u64 / 2).expect("it is cut");
+                file.write_all_at(&bytes[BYTES / 2..], BYTES as u64 / 2)
+                    .expect("it is written");
+            }
+        });
+        for _ in 0..200 {
+            let pair = &mut server.pair;
+            pair.write_file(file.as_fd(), 0, BYTES, &[remote]);
+        }
+        is_over.store(true, Ordering::SeqCst);
+    });
+    let pair = &mut server.pair;
+    assert!(pair.write_file(file.as_fd(), 0, BYTES, &[remote]));
+    client.pair.revoke(remote.key);
+    client.pair.flush();
+    assert!(server.poll().is_none());
+    assert!(written(client.next()) == bytes, "what was there at last");
+}
+
+#[test]
+fn a_file_goes_nowhere_but_where_it_may() {
+    let place = Place::new(Faults::default());
+    let (mut client, mut server) = place.pair(8, 100);
+    let (file, _) = file(100_000);
+    let remote = expose(&mut client, &mut server, region(100_000));
+    let key = remote.key ^ 1;
+    let wrong = Remote { key, ..remote };
+    let pair = &mut server.pair;
+    assert!(!pair.write_file(file.as_fd(), 0, 100_000, &[wrong]));
+    assert_eq!(server.end().1, Failure::RemoteAccess);
+    let pair = &mut server.pair;
+    assert!(!pair.write_file(file.as_fd(), 0, 100_000, &[remote]));
+    let (events, _) = client.end();
+    let mut events = events.into_iter();
+    let revoked = events.find(|event| matches!(event, Event::Revoked(..)));
+    assert!(written(revoked.expect("it comes back")) == vec![0; 100_000]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
 use rdma::{Exposed, Piece, Sink};
@@ -59,6 +60,21 @@ impl Remote {
                 }
             }
         }
+    }
+
+    /// Writes `length` bytes of a file, from `offset` on, into the peer's memory, before this
+    /// returns and without a buffer. Whether it did: not every provider can, and none where the
+    /// file ends or the disk would have to be waited for. If not, the peer's memory has any bytes.
+    pub fn write_file(
+        &self,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        length: usize,
+        to: &[BufferDescriptorV1],
+    ) -> bool {
+        let has_room = length as u64 <= BufferDescriptorV1::total(to);
+        let mut state = self.stream.shared().state.borrow_mut();
+        has_room && state.pair.write_file(file, offset, length, &remote(to))
     }
 
     /// Fills `range` of `buffer` with the bytes of the peer's memory, one piece after the other.

@@ -15,6 +15,7 @@ mod message;
 mod queue_pair;
 mod reach;
 mod sys;
+mod view;
 
 use std::fs;
 use std::io;

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::emulated::faults::{Fate, Faults};
 use crate::emulated::message::{Announced, HEADER_BYTES, Header, Say, VERSION};
 use crate::emulated::reach::{Access, REGIONS_MAX, Reach};
-use crate::emulated::sys::{self, Arrived, BATCH, Far};
+use crate::emulated::sys::{self, Arrived, BATCH, Far, Near};
+use crate::emulated::view::View;
 use crate::operand::{Exposed, Piece, Remote, Sink};
 use crate::provider::{Attributes, Event, Failure, Limits, QueuePair, Wait, WorkId};
 use crate::slots::Slot;
@@ -30,6 +31,8 @@ const SEND_BUFFER_BYTES: i32 = 4 << 20;
 const MESSAGES_PER_POLL: usize = 4 * BATCH;
 /// Receives of a peer that are counted.
 const RECEIVES_MAX: u32 = 1 << 20;
+/// Bytes of a file from which on mapping them costs less than copying them.
+const VIEW_BYTES_MIN: usize = 64 << 10;
 /// Messages of our own that wait, but for SENDs: the peer makes us answer each withdrawal.
 const ANSWERS_MAX: usize = 2 * REGIONS_MAX;
 
@@ -504,7 +507,21 @@ impl EmulatedQueuePair {
     fn write(&mut self, pieces: &[Piece], remote: &[Remote]) -> Result<(), Failure> {
         let bytes = pieces.iter().map(|piece| piece.bytes().len()).sum();
         let far = self.find(remote, bytes, Access::Write)?;
-        finish(sys::write_far(self.process, pieces, &far), bytes)
+        let near = Near::Pieces(pieces);
+        finish(sys::write_far(self.process, near, &far), bytes)
+    }
+
+    /// Whether all was written: it stops where the file is cut meanwhile, or where the peer does
+    /// not have what it has announced, which the next one finds out.
+    fn write_view(
+        &mut self,
+        view: &View,
+        bytes: usize,
+        remote: &[Remote],
+    ) -> Result<bool, Failure> {
+        let far = self.find(remote, bytes, Access::Write)?;
+        let result = sys::write_far(self.process, Near::View(view), &far);
+        Ok(result.is_ok_and(|written| written == bytes))
     }
 
     fn read(&mut self, into: &mut [u8], remote: &[Remote]) -> Result<(), Failure> {
@@ -609,6 +626,30 @@ impl QueuePair for EmulatedQueuePair {
                 self.end(failure);
             }
         }
+    }
+
+    fn write_file(
+        &mut self,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        length: usize,
+        remote: &[Remote],
+    ) -> bool {
+        if length < VIEW_BYTES_MIN {
+            return false;
+        }
+        let view = View::new(file, offset, length).ok();
+        let Some(view) = view.filter(View::is_in_memory) else {
+            return false;
+        };
+        if !self.begin() {
+            return false;
+        }
+        self.write_view(&view, length, remote)
+            .unwrap_or_else(|failure| {
+                self.end(failure);
+                false
+            })
     }
 
     fn post_read(&mut self, id: WorkId, mut sink: Sink, range: Range<usize>, remote: &[Remote]) {

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::ptr;
 
 use crate::emulated::message::HEADER_BYTES;
+use crate::emulated::view::View;
 use crate::operand::Piece;
 use crate::slots::Slot;
 
@@ -313,18 +314,31 @@ fn far(far: &[Far]) -> Vec<Range> {
     far.iter().map(range).collect()
 }
 
-/// Writes the bytes of all pieces into the memory of another process, or of this one. Bytes
-/// written; fewer where a range is not there. process_vm_writev(2)
+/// What is written into the memory of another process.
+#[derive(Clone, Copy)]
+pub(crate) enum Near<'a> {
+    /// The bytes of all pieces.
+    Pieces(&'a [Piece]),
+    /// What a file has.
+    View(&'a View),
+}
+
+/// Writes into the memory of another process, or of this one. Bytes written; fewer where a range
+/// is not there. process_vm_writev(2)
 pub(crate) fn write_far(
     process: libc::pid_t,
-    pieces: &[Piece],
+    near: Near<'_>,
     far_ranges: &[Far],
 ) -> io::Result<usize> {
-    let near: Vec<Range> = pieces.iter().map(|piece| range(piece.bytes())).collect();
+    let near = match near {
+        Near::Pieces(pieces) => pieces.iter().map(|piece| range(piece.bytes())).collect(),
+        Near::View(view) => vec![view.range()],
+    };
     let mut written = 0;
     each_batch(near, far(far_ranges), |near, far| {
         let (near_count, far_count) = (near.len() as _, far.len() as _);
-        // SAFETY: the near ranges are borrowed for the call, which only reads them. The far ones
+        // SAFETY: the near ranges are borrowed for the call, which only reads them, and bears that
+        // others change or cut the file of a view. The far ones
         // are memory that its owner has exposed to be written and does not look at meanwhile: the
         // owner gets it back when we have said that we are done (see `queue_pair`), or is a
         // process that answers for what it says itself.

@@ -5,6 +5,7 @@
 //! arrives, and of a WRITE that fails nothing that was sent after it arrives. \[MS-SMBD\] 3.1.4.5
 
 use std::cell::Cell;
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -73,7 +74,8 @@ impl Connection {
         remote.expect("only a stream of SMB Direct has such a carrier")
     }
 
-    /// Reads, and has the bytes written to the client's memory: at once where they are in memory.
+    /// Reads, and has the bytes written to the client's memory: at once where they are in memory,
+    /// and from there where the provider can.
     pub(super) fn read_remote(
         self: &Rc<Self>,
         state: &mut State,
@@ -90,6 +92,12 @@ impl Connection {
         let length = length as usize;
         let file_system = Arc::clone(self.worker.shares().of_open(file));
         let direct = self.direct_read(&file_system, file, offset, length);
+        if direct.is_none()
+            && let Some(descriptor) = file_system.descriptor(file)
+            && (self.client_memory()).write_file(descriptor.fd.as_fd(), offset, length, pieces)
+        {
+            return self.complete_now(state, op, Outcome::Placed(plan.length));
+        }
         let room = direct::room(direct.as_ref(), length);
         let mut held = None;
         if direct.is_none()
