@@ -14,6 +14,7 @@
 //!   what another one may do. A client that moves connects again, and its session goes on.
 //! - Unreliable datagrams and unidirectional streams: SMB has no use for them.
 
+mod congestion;
 mod connect;
 mod endpoint;
 mod identity;

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
+use quinn_proto::congestion::{ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 use ring::UdpBuffers;
+
+use super::congestion::BbrFactory;
 
 /// How fast a sender goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,7 +89,7 @@ impl Settings {
     fn controller(&self) -> Arc<dyn ControllerFactory + Send + Sync> {
         match self.congestion {
             Congestion::Cubic => Arc::new(CubicConfig::default()),
-            Congestion::Bbr => Arc::new(BbrConfig::default()),
+            Congestion::Bbr => Arc::new(BbrFactory),
             Congestion::NewReno => Arc::new(NewRenoConfig::default()),
         }
     }

@@ -1,0 +1,377 @@
+//! A sender that loss does not stop: it sends by what the path has delivered.
+//!
+//! After BBR (draft-ietf-ccwg-bbr): the most bytes per second that acknowledgements have shown
+//! lately, times the shortest round trip, is what the path holds without a queue. Twice that is
+//! what may be under way, and what acknowledgements are known to hold back besides. If the path is
+//! not full with it, twice as much is delivered in the next round trip, so the same rule finds the
+//! path's rate at the start and whenever there is more of it; if it is full, the queue holds no
+//! more than the path.
+//!
+//! Loss counts when it is more than paths lose by themselves: then what may be under way shrinks
+//! until it is not. Now and then there is little under way for two round trips, so that the
+//! shortest one is seen.
+//!
+//! quinn-proto has a sender of that name, too. It takes one packet over the time between two
+//! acknowledgements for the rate, which is too little by as many packets as an acknowledgement
+//! covers: 64 here. It comes to a standstill where the round trip is short.
+
+mod delivery;
+mod filter;
+#[cfg(test)]
+mod line;
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quinn_proto::RttEstimator;
+use quinn_proto::congestion::{Controller, ControllerFactory};
+
+use delivery::{Delivery, Sample};
+use filter::Most;
+
+/// What may be under way, in parts of 16 of what the path holds: until the rate is known, after
+/// that, and while the shortest round trip is looked for. The first lets the rate double in each
+/// round trip, 2 / ln 2.
+const GAIN_STARTUP: u64 = 46;
+const GAIN_CRUISE: u64 = 32;
+const GAIN_PROBE: u64 = 8;
+/// The same at least, however much is lost. What is a little more than the path holds finds the
+/// rate again that such a loss hides.
+const GAIN_LOSSY: u64 = 17;
+/// The rate is known after as many round trips in which it has not grown by a quarter.
+const FLAT_ROUNDS: u32 = 3;
+/// Rounds that the highest rate is remembered for. Short ones count as one, so that a thread that
+/// waits for a processor does not make the path look slow.
+const ROUNDS_KEPT: u64 = 10;
+const ROUND_LEAST: Duration = Duration::from_millis(10);
+/// After so long the shortest round trip is looked for again.
+const ROUND_TRIP_KEPT: Duration = Duration::from_secs(10);
+/// And for so many round trips: one until the queue is gone, one to see it.
+const PROBE_ROUNDS: u32 = 2;
+/// One of so many bytes lost is more than paths lose by themselves, 5 %; judged over as many
+/// datagrams at least.
+const LOSS_PARTS: u64 = 20;
+const LOSS_DATAGRAMS: u64 = 100;
+/// Datagrams that may be under way at least, and those of a start. RFC 9002 7.2
+const WINDOW_LEAST: u64 = 10;
+const INITIAL_BYTES: u64 = 14_720;
+
+/// Makes a sender for each connection.
+#[derive(Debug)]
+pub(crate) struct BbrFactory;
+
+impl ControllerFactory for BbrFactory {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        Box::new(Bbr::new(now, current_mtu))
+    }
+}
+
+/// What is known of a path, and what may be under way on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Bbr {
+    /// Bytes of a datagram.
+    datagram: u64,
+    /// Bytes that may be under way, but for `probe` and `ceiling`.
+    window: u64,
+    /// Bytes that may be under way since more were lost.
+    ceiling: Option<u64>,
+    delivery: Delivery,
+    /// Bytes per second.
+    rate: Most,
+    /// Bytes that came acknowledged at once beyond the rate.
+    burst: Most,
+    epoch: Epoch,
+    round_trip: Option<Duration>,
+    round_trip_at: Instant,
+    round: Round,
+    startup: Option<Startup>,
+    probe: Option<Probe>,
+}
+
+/// Acknowledgements since they were no faster than the rate.
+#[derive(Clone, Debug)]
+struct Epoch {
+    began: Instant,
+    bytes: u64,
+}
+
+/// A round trip: it ends when something is acknowledged that was sent after it began.
+#[derive(Clone, Debug)]
+struct Round {
+    began: Instant,
+    /// Of those that last [`ROUND_LEAST`], and had something to send.
+    number: u64,
+    numbered: Instant,
+    delivered: u64,
+    lost: u64,
+    is_marked: bool,
+}
+
+/// The rate is being found.
+#[derive(Clone, Debug, Default)]
+struct Startup {
+    rate: u64,
+    flat_rounds: u32,
+}
+
+/// The shortest round trip is being looked for.
+#[derive(Clone, Debug, Default)]
+struct Probe {
+    rounds: u32,
+    least: Option<Duration>,
+}
+
+impl Bbr {
+    pub(crate) fn new(now: Instant, datagram: u16) -> Self {
+        let datagram = u64::from(datagram);
+        Self {
+            datagram,
+            window: INITIAL_BYTES.max(2 * datagram),
+            ceiling: None,
+            delivery: Delivery::new(now),
+            rate: Most::default(),
+            burst: Most::default(),
+            epoch: Epoch {
+                began: now,
+                bytes: 0,
+            },
+            round_trip: None,
+            round_trip_at: now,
+            round: Round {
+                began: now,
+                number: 0,
+                numbered: now,
+                delivered: 0,
+                lost: 0,
+                is_marked: false,
+            },
+            startup: Some(Startup::default()),
+            probe: None,
+        }
+    }
+
+    fn sent(&mut self, now: Instant) {
+        self.delivery.sent(now);
+    }
+
+    fn acknowledged(&mut self, sent: Instant, bytes: u64) {
+        self.delivery.acknowledged(sent, bytes);
+    }
+
+    /// An acknowledgement was taken in as a whole.
+    fn settle(&mut self, now: Instant, in_flight: u64, is_limited: bool) {
+        let Some(sample) = self.delivery.settle(now, in_flight, is_limited) else {
+            return;
+        };
+        self.round.delivered += sample.bytes;
+        let is_round = sample.sent >= self.round.began;
+        if is_round {
+            self.round.began = now;
+        }
+        self.note_round_trip(now, sample.round_trip);
+        self.note_rate(now, &sample, is_round);
+        self.note_burst(now, sample.bytes);
+        if is_round {
+            self.judge_loss();
+            self.judge_rate(sample.is_limited);
+            self.step_probe(now);
+        }
+        self.resize(sample.bytes);
+    }
+
+    fn note_round_trip(&mut self, now: Instant, round_trip: Duration) {
+        if let Some(probe) = &mut self.probe {
+            probe.least = probe.least.into_iter().chain([round_trip]).min();
+        }
+        if self.round_trip.is_none_or(|least| round_trip <= least) {
+            self.round_trip = Some(round_trip);
+            self.round_trip_at = now;
+        }
+    }
+
+    fn note_rate(&mut self, now: Instant, sample: &Sample, is_round: bool) {
+        if is_round && !sample.is_limited && now - self.round.numbered >= ROUND_LEAST {
+            self.round.number += 1;
+            self.round.numbered = now;
+        }
+        let Some(rate) = sample.rate(self.round_trip) else {
+            return;
+        };
+        // Who had nothing to send shows only that the path is no slower.
+        if !sample.is_limited || rate > self.rate.value() {
+            self.rate.note(self.round.number, rate, ROUNDS_KEPT);
+        }
+    }
+
+    fn note_burst(&mut self, now: Instant, bytes: u64) {
+        let expected = over(self.rate.value(), now - self.epoch.began);
+        if self.epoch.bytes <= expected {
+            self.epoch = Epoch { began: now, bytes };
+        } else {
+            self.epoch.bytes += bytes;
+        }
+        let expected = over(self.rate.value(), now - self.epoch.began);
+        let beyond = self.epoch.bytes.saturating_sub(expected);
+        let beyond = beyond.min(self.window);
+        self.burst.note(self.round.number, beyond, ROUNDS_KEPT);
+    }
+
+    /// Looks at what was lost, where it is enough to tell.
+    fn judge_loss(&mut self) {
+        let all = self.round.delivered + self.round.lost;
+        if all < LOSS_DATAGRAMS * self.datagram && !self.round.is_marked {
+            return;
+        }
+        if self.round.is_marked || self.round.lost * LOSS_PARTS > all {
+            let window = self
+                .ceiling
+                .map_or(self.window, |most| most.min(self.window));
+            let floor = self.held(GAIN_LOSSY);
+            self.ceiling = Some((window * 7 / 8).max(floor));
+            self.startup = None;
+        } else if let Some(ceiling) = self.ceiling {
+            let ceiling = ceiling + ceiling / 32;
+            self.ceiling = (ceiling < self.target()).then_some(ceiling);
+        }
+        self.round.delivered = 0;
+        self.round.lost = 0;
+        self.round.is_marked = false;
+    }
+
+    fn judge_rate(&mut self, is_limited: bool) {
+        let Some(startup) = self.startup.as_mut().filter(|_| !is_limited) else {
+            return;
+        };
+        let rate = self.rate.value();
+        if rate >= startup.rate + startup.rate / 4 {
+            startup.rate = rate;
+            startup.flat_rounds = 0;
+            return;
+        }
+        startup.flat_rounds += 1;
+        if startup.flat_rounds == FLAT_ROUNDS {
+            self.startup = None;
+        }
+    }
+
+    fn step_probe(&mut self, now: Instant) {
+        let Some(probe) = &mut self.probe else {
+            if now - self.round_trip_at > ROUND_TRIP_KEPT {
+                self.probe = Some(Probe::default());
+            }
+            return;
+        };
+        probe.rounds += 1;
+        if probe.rounds > PROBE_ROUNDS {
+            self.round_trip = probe.least.or(self.round_trip);
+            self.round_trip_at = now;
+            self.probe = None;
+        }
+    }
+
+    /// Bytes that the path holds without a queue, times `gain` / 16.
+    fn held(&self, gain: u64) -> u64 {
+        let round_trip = self.round_trip.unwrap_or_default();
+        over(self.rate.value(), round_trip).saturating_mul(gain) / 16
+    }
+
+    fn target(&self) -> u64 {
+        let gain = match self.startup {
+            Some(_) => GAIN_STARTUP,
+            None => GAIN_CRUISE,
+        };
+        self.held(gain) + self.burst.value()
+    }
+
+    fn resize(&mut self, acknowledged: u64) {
+        let grown = self.window.saturating_add(acknowledged);
+        let target = grown.min(self.target());
+        self.window = match self.startup {
+            Some(_) => target.max(self.window),
+            None => target.max(self.least()),
+        };
+    }
+
+    fn least(&self) -> u64 {
+        WINDOW_LEAST * self.datagram
+    }
+
+    fn lost(&mut self, bytes: u64, is_persistent: bool) {
+        self.round.lost += bytes;
+        // None was lost: a queue has marked them. RFC 9002 7.1
+        self.round.is_marked |= bytes == 0;
+        if is_persistent {
+            self.window = self.least();
+        }
+    }
+
+    fn allowed(&self) -> u64 {
+        let probe = self.probe.as_ref().map(|_| self.held(GAIN_PROBE));
+        let most = self.ceiling.into_iter().chain(probe).min();
+        most.map_or(self.window, |most| most.min(self.window).max(self.least()))
+    }
+}
+
+impl Controller for Bbr {
+    fn on_sent(&mut self, now: Instant, _bytes: u64, _last_packet_number: u64) {
+        self.sent(now);
+    }
+
+    fn on_ack(
+        &mut self,
+        _now: Instant,
+        sent: Instant,
+        bytes: u64,
+        _app_limited: bool,
+        _rtt: &RttEstimator,
+    ) {
+        self.acknowledged(sent, bytes);
+    }
+
+    fn on_end_acks(
+        &mut self,
+        now: Instant,
+        in_flight: u64,
+        app_limited: bool,
+        _largest_packet_num_acked: Option<u64>,
+    ) {
+        self.settle(now, in_flight, app_limited);
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        _now: Instant,
+        _sent: Instant,
+        is_persistent_congestion: bool,
+        lost_bytes: u64,
+    ) {
+        self.lost(lost_bytes, is_persistent_congestion);
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.datagram = u64::from(new_mtu);
+    }
+
+    fn window(&self) -> u64 {
+        self.allowed()
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+
+    fn initial_window(&self) -> u64 {
+        INITIAL_BYTES
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+/// Bytes at `rate` bytes per second in that time.
+fn over(rate: u64, time: Duration) -> u64 {
+    let bytes = u128::from(rate) * time.as_nanos() / 1_000_000_000;
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
