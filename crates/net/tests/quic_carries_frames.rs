@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ring::{Config, Handle, Io, Part, Region, Runtime};
+use ring::{Config, Handle, Io, Part, PoolConfig, Region, Runtime};
 use smbeam_net::Stream;
 use smbeam_net::quic::{Arrival, Knock, Listener, Server, Settings, connect};
 
@@ -15,10 +15,18 @@ mod trust;
 
 use relay::{Relay, Weather};
 
+/// Memory of buffers that there is.
+const POOL_BYTES: usize = 32 << 20;
+
 /// Runs a scenario over a driver and checks that nothing is left when the runtime ends.
 fn run<F: AsyncFn(Handle)>(io: Io, scenario: F) {
+    let buffers = PoolConfig {
+        total_bytes: POOL_BYTES,
+        ..PoolConfig::default()
+    };
     let config = Config {
         io,
+        buffers,
         ..Config::default()
     };
     let runtime = Runtime::new(&config).expect("the driver is to be had");
@@ -56,6 +64,8 @@ over_both_drivers!(
     a_client_that_gives_up_leaves_nothing,
     a_dropped_receive_tears_the_stream,
     a_reader_that_waits_stops_the_sender,
+    buffers_come_back_when_the_peer_has_acknowledged_them,
+    a_peer_that_acknowledges_nothing_leaves_buffers_to_others,
 );
 
 /// Sockets of a port, each with a listener: one for each worker.
@@ -418,4 +428,53 @@ async fn a_reader_that_waits_stops_the_sender(handle: Handle) {
     );
     assert_eq!(receive(&server, message.len()).await, message);
     drop(sending.await.expect("no panic"));
+}
+
+/// A buffer of the pool with a message.
+fn lend(handle: &Handle, message: &[u8]) -> Part {
+    let mut buffer = handle.pool().take(message.len()).expect("room");
+    buffer[..message.len()].copy_from_slice(message);
+    Part::Buffer(buffer, 0..message.len())
+}
+
+async fn buffers_come_back_when_the_peer_has_acknowledged_them(handle: Handle) {
+    let settings = Settings::default();
+    let (client, server, _listener) = pair(&handle, &settings).await;
+    let message = bytes(1 << 20, 7);
+    for _ in 0..4 {
+        let head = Part::Bytes(b"head".to_vec());
+        let (result, rest) = server.send(vec![head, lend(&handle, &message)]).await;
+        result.expect("send");
+        assert_eq!(rest.len(), 1, "the head was copied, the buffer was not");
+    }
+    assert_eq!(handle.pool().buffers_out(), 4);
+    let all = [b"head", &message[..]].concat().repeat(4);
+    assert!(
+        receive(&client, all.len()).await == all,
+        "in order and whole"
+    );
+    while handle.pool().buffers_out() > 0 {
+        handle.sleep(Duration::from_millis(1)).await;
+    }
+}
+
+async fn a_peer_that_acknowledges_nothing_leaves_buffers_to_others(handle: Handle) {
+    let settings = Settings {
+        send_window: 1 << 30,
+        receive_window: 1 << 30,
+        ..Settings::default()
+    };
+    let (listeners, address) = listen(&handle, &settings, 1);
+    let relay = Relay::start(address, Weather::default());
+    let (client, server) = meet(&handle, &listeners[0], relay.address, &settings).await;
+    drop(relay);
+    // More than the pool has.
+    let message = vec![9; 1 << 20];
+    for _ in 0..POOL_BYTES / message.len() + 8 {
+        let (result, _) = server.send(vec![lend(&handle, &message)]).await;
+        result.expect("there is room in the window");
+    }
+    let kept = handle.pool().buffers_out() * message.len();
+    assert!(kept > 0 && kept <= POOL_BYTES / 2, "{kept}");
+    drop((client, server, listeners));
 }

@@ -112,6 +112,8 @@ struct State {
     limit_bytes: usize,
     used_bytes: usize,
     out: usize,
+    /// Bytes of those that are out.
+    out_bytes: usize,
     slabs: Slab<SlabMemory>,
     /// Returned buffers by class, last in first out: the cache is warm.
     free: [Vec<Place>; CLASSES.len()],
@@ -149,6 +151,7 @@ impl Shared {
             limit_bytes,
             used_bytes: 0,
             out: 0,
+            out_bytes: 0,
             slabs: Slab::new(),
             free: Default::default(),
             waiters: Vec::new(),
@@ -174,6 +177,8 @@ impl Shared {
         let slab = &mut state.slabs[place.slab];
         slab.out += 1;
         let bytes = CLASSES[slab.class];
+        state.out_bytes += bytes;
+        let slab = &state.slabs[place.slab];
         Some(Buffer {
             start: slab.memory.mapping().at(place.index * bytes),
             memory: slab.memory.clone(),
@@ -197,6 +202,7 @@ impl Shared {
         let slab = &mut state.slabs[place.slab];
         slab.out -= 1;
         let class = slab.class;
+        state.out_bytes -= CLASSES[class];
         state.free[class].push(place);
         let waiters = std::mem::take(&mut state.waiters);
         drop(state);
@@ -308,6 +314,14 @@ impl Buffer {
     #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.memory
+    }
+
+    /// Whether more than half of its pool's memory is in somebody's hands: who keeps a buffer for
+    /// as long as a peer pleases takes care that others find some.
+    #[must_use]
+    pub fn is_scarce(&self) -> bool {
+        let state = lock(&self.shared.state);
+        state.out_bytes > state.limit_bytes / 2
     }
 
     /// The slot in the table of fixed buffers, if `pool` is the one that registered it there.

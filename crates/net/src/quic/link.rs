@@ -11,7 +11,7 @@ use bytes::Bytes;
 use quinn_proto::crypto::rustls::HandshakeData;
 use quinn_proto::{
     ConnectionClose, ConnectionError, ConnectionEvent, ConnectionHandle, Dir, EndpointEvent, Event,
-    ReadError, ReadableError, StreamEvent, StreamId, Transmit, VarInt, WriteError,
+    ReadError, ReadableError, SendStream, StreamEvent, StreamId, Transmit, VarInt, WriteError,
 };
 
 use super::endpoint::Endpoint;
@@ -410,19 +410,19 @@ impl Link {
         result
     }
 
-    /// Writes what there is room for.
-    pub(crate) fn poll_write(
+    /// Writes what there is room for, by `write`.
+    pub(crate) fn poll_write<T>(
         &self,
         context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+        write: impl FnOnce(&mut SendStream<'_>) -> Result<T, WriteError>,
+    ) -> Poll<io::Result<T>> {
         let mut state = self.state.borrow_mut();
         if let Some(end) = &state.end {
             return Poll::Ready(Err(end.error()));
         }
         let stream = state.stream.ok_or(io::ErrorKind::NotConnected)?;
-        match state.connection.send_stream(stream).write(bytes) {
-            Ok(count) => Poll::Ready(Ok(count)),
+        match write(&mut state.connection.send_stream(stream)) {
+            Ok(written) => Poll::Ready(Ok(written)),
             Err(WriteError::Blocked) => {
                 state.writer = Some(context.waker().clone());
                 Poll::Pending

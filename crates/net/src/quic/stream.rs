@@ -8,7 +8,9 @@ use std::net::{Shutdown, SocketAddr};
 use std::ops::{DerefMut, Range};
 use std::rc::Rc;
 
-use ring::{Chunk, Part};
+use bytes::Bytes;
+use quinn_proto::{SendStream, WriteError};
+use ring::{Buffer, Chunk, Part};
 
 use super::link::{End, Link};
 
@@ -97,30 +99,63 @@ impl Stream {
             return (Err(io::ErrorKind::BrokenPipe.into()), parts);
         }
         let sending = Mark::set(&self.shared.is_sending);
-        for part in &parts {
-            if let Err(error) = self.write(part.bytes()).await {
-                return (Err(error), parts);
+        let mut left = parts.into_iter();
+        let mut done = Vec::new();
+        while let Some(part) = left.next() {
+            let result = match part {
+                Part::Buffer(buffer, range) if !buffer.is_scarce() => {
+                    self.lend(buffer, range).await
+                }
+                part => {
+                    let result = self.copy(part.bytes()).await;
+                    done.push(part);
+                    result
+                }
+            };
+            if let Err(error) = result {
+                done.extend(left);
+                return (Err(error), done);
             }
         }
         sending.clear();
         self.shared.link.flush();
-        (Ok(()), parts)
+        (Ok(()), done)
     }
 
-    async fn write(&self, mut bytes: &[u8]) -> io::Result<()> {
-        let link = &self.shared.link;
+    /// Writes what quinn-proto keeps a copy of.
+    async fn copy(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            let write = poll_fn(|context| {
-                let written = link.poll_write(context, bytes);
-                if written.is_pending() {
-                    link.flush();
-                }
-                written
-            });
-            let count = write.await?;
+            let count = self.write(|stream| stream.write(bytes)).await?;
             bytes = &bytes[count..];
         }
         Ok(())
+    }
+
+    /// Writes what quinn-proto keeps until the peer has acknowledged it: then it goes back to its
+    /// pool. A peer that takes its time keeps no more than the window, and all of them together
+    /// no more than half of the pool.
+    async fn lend(&self, buffer: Buffer, range: Range<usize>) -> io::Result<()> {
+        let mut bytes = [Bytes::from_owner(Lent(buffer, range))];
+        while !bytes[0].is_empty() {
+            let write = |stream: &mut SendStream<'_>| stream.write_chunks(&mut bytes);
+            self.write(write).await?;
+        }
+        Ok(())
+    }
+
+    async fn write<T>(
+        &self,
+        mut write: impl FnMut(&mut SendStream<'_>) -> Result<T, WriteError>,
+    ) -> io::Result<T> {
+        let link = &self.shared.link;
+        poll_fn(|context| {
+            let written = link.poll_write(context, &mut write);
+            if written.is_pending() {
+                link.flush();
+            }
+            written
+        })
+        .await
     }
 
     pub(crate) fn shutdown(&self, how: Shutdown) {
@@ -146,6 +181,16 @@ impl Shared {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         Ok(())
+    }
+}
+
+/// A part of a buffer, for as long as somebody needs it.
+struct Lent(Buffer, Range<usize>);
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        let Self(buffer, range) = self;
+        &buffer[range.clone()]
     }
 }
 
