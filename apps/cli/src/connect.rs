@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use clap::Args;
 use client::{
-    Channels, Client, Error, Options, Protection, RdmaChoice, Session, Share, TcpOptions,
-    Transports, Wait as _,
+    Channels, Client, Error, Options, Protection, QuicSettings, RdmaChoice, Session, Share,
+    TcpOptions, Transports, Wait as _,
 };
 use wire::dialect::Dialect;
 
@@ -53,6 +53,11 @@ pub(crate) struct ConnectArguments {
     /// keep-alive=IDLE:INTERVAL:COUNT or keep-alive=off, user-timeout=SECONDS.
     #[arg(long, value_name = "OPTION,...")]
     tcp: Option<TcpOptions>,
+    /// How connections of QUIC behave: congestion=cubic|bbr|newreno, receive-window=KIB,
+    /// send-window=KIB, datagram=BYTES, idle-timeout=SECONDS, keep-alive=SECONDS or
+    /// keep-alive=off.
+    #[arg(long, value_name = "OPTION,...")]
+    quic: Option<QuicSettings>,
     /// Who makes connections over RDMA, for smbdirect: `verbs`, or `emulated:DIRECTORY` among
     /// peers on this machine.
     #[arg(
@@ -130,6 +135,7 @@ impl ConnectArguments {
             channels: self.channels.clone(),
             transports: self.transports.clone(),
             tcp: self.tcp.clone().unwrap_or_default(),
+            quic: self.quic.clone().unwrap_or_default(),
             tls: self.certificates.settings(),
             transport_security: self.transport_security,
             rdma: self.rdma.clone(),

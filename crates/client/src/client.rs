@@ -135,6 +135,7 @@ impl Client {
                 address,
                 transport: endpoint.transport,
                 tcp: self.inner.options.tcp.clone(),
+                quic: self.inner.options.quic.clone(),
                 connect_timeout: self.inner.options.connect_timeout,
                 config: Arc::clone(&login.config),
                 credentials: Arc::clone(&login.credentials),

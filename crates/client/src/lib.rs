@@ -137,6 +137,7 @@ pub use transports::Transports;
 pub use wait::Wait;
 pub use watch::{Change, Watch};
 
+pub use net::quic::{Congestion as QuicCongestion, Settings as QuicSettings};
 pub use net::tls;
 pub use net::{Endpoint, Endpoints, Transport};
 pub use net::{KeepAlive, TcpOptions};

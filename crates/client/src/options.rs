@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
+use net::quic::Settings as QuicSettings;
 use net::tls::ClientSettings;
 use net::{Endpoint, TcpOptions};
 pub use proto::client::config::Protection;
@@ -40,6 +41,8 @@ pub struct Options {
     pub transports: Transports,
     /// What the kernel is told of connections of TCP.
     pub tcp: TcpOptions,
+    /// How connections of QUIC behave.
+    pub quic: QuicSettings,
     /// How many connections a session has.
     pub channels: Channels,
     /// Which servers are believed where TLS is beneath, and who we say that we are.
@@ -89,6 +92,7 @@ impl Default for Options {
         Self {
             transports: Transports::default(),
             tcp: TcpOptions::default(),
+            quic: QuicSettings::default(),
             channels: Channels::Auto,
             tls: ClientSettings::default(),
             transport_security: false,

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use net::Stream;
-use net::quic::{self, Settings};
+use net::quic;
 use net::tls;
 use ring::Handle;
 
@@ -46,8 +46,8 @@ pub(crate) async fn stream(handle: &Handle, target: &Target) -> io::Result<Strea
     let config = handle
         .blocking(move || tls.client().map(tls::Client::config))
         .await?;
-    let settings = Settings::default();
-    let connecting = quic::connect(handle, target.address, &target.tls.host, config, &settings);
+    let (host, settings) = (&target.tls.host, &target.quic);
+    let connecting = quic::connect(handle, target.address, host, config, settings);
     connecting.await.map_err(|error| {
         // Why the certificate was refused says more than that it was.
         let refusal = target.tls.client().ok().and_then(tls::Client::refusal);

@@ -10,6 +10,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
+use net::quic::Settings as QuicSettings;
 use net::{TcpOptions, Transport};
 use proto::client::{Config, RequestId, Role};
 use proto::effect::{self, Now};
@@ -54,6 +55,7 @@ pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     pub(crate) transport: Transport,
     pub(crate) tcp: TcpOptions,
+    pub(crate) quic: QuicSettings,
     pub(crate) connect_timeout: Duration,
     pub(crate) config: Arc<Config>,
     pub(crate) credentials: Arc<auth::Credentials>,

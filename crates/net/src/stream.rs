@@ -123,6 +123,15 @@ impl Stream {
         }
     }
 
+    /// What is known of the path, where this side looks after that: over QUIC.
+    #[must_use]
+    pub fn path(&self) -> Option<quic::Path> {
+        match self {
+            Self::Quic(stream) => Some(stream.path()),
+            Self::Socket(_) | Self::SmbDirect(_) => None,
+        }
+    }
+
     /// The address of this side.
     ///
     /// # Errors

@@ -156,6 +156,7 @@ impl Connection {
             since: observer::seconds(self.since),
             received: self.received.get(),
             sent: self.bytes_sent.get(),
+            path: self.stream.path().map(Into::into),
             ..ConnectionStatus::default()
         };
         status::complete(known, &self.state.borrow().core.summary())

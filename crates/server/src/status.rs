@@ -84,6 +84,38 @@ pub struct ConnectionStatus {
     pub requests: usize,
     /// The sessions that it carries.
     pub sessions: Vec<String>,
+    /// What QUIC has found out about the path; none on other transports.
+    pub path: Option<PathStatus>,
+}
+
+/// A path, as a connection of QUIC has found it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PathStatus {
+    /// `cubic`, `bbr`, `newreno`: who decides how much may be under way.
+    pub congestion: String,
+    /// Bytes that may be under way.
+    pub window: u64,
+    /// The round trip in microseconds.
+    pub round_trip_us: u64,
+    /// Bytes of the largest datagram that it takes.
+    pub datagram: u16,
+    /// Datagrams sent.
+    pub datagrams_sent: u64,
+    /// Those of them that were lost.
+    pub datagrams_lost: u64,
+}
+
+impl From<net::quic::Path> for PathStatus {
+    fn from(path: net::quic::Path) -> Self {
+        Self {
+            congestion: path.congestion.name().to_owned(),
+            window: path.window,
+            round_trip_us: u64::try_from(path.round_trip.as_micros()).unwrap_or(u64::MAX),
+            datagram: path.datagram,
+            datagrams_sent: path.sent,
+            datagrams_lost: path.lost,
+        }
+    }
 }
 
 /// A login.

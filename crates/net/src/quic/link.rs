@@ -15,6 +15,7 @@ use quinn_proto::{
 };
 
 use super::endpoint::Endpoint;
+use super::settings::Congestion;
 use crate::tls;
 
 /// Batches that one connection sends before others have their turn.
@@ -60,6 +61,23 @@ struct State {
     opener: Option<Waker>,
     reader: Option<Waker>,
     writer: Option<Waker>,
+}
+
+/// What a connection has found out about its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// Who decides how much may be under way.
+    pub congestion: Congestion,
+    /// Bytes that may be under way.
+    pub window: u64,
+    /// The round trip, smoothed.
+    pub round_trip: Duration,
+    /// Bytes of the largest datagram that it takes.
+    pub datagram: u16,
+    /// Datagrams that were sent, and those of them that were lost.
+    pub sent: u64,
+    /// See `sent`.
+    pub lost: u64,
 }
 
 /// How a connection ended.
@@ -155,6 +173,19 @@ impl Link {
             local.set_ip(ip);
         }
         Ok(local)
+    }
+
+    pub(crate) fn path(&self) -> Path {
+        let connection = &self.state.borrow().connection;
+        let stats = connection.stats().path;
+        Path {
+            congestion: Congestion::of(connection),
+            window: stats.cwnd,
+            round_trip: stats.rtt,
+            datagram: stats.current_mtu,
+            sent: stats.sent_packets,
+            lost: stats.lost_packets,
+        }
     }
 
     /// Whether nothing more will be sent but, perhaps, that it is over.

@@ -24,6 +24,7 @@ mod settings;
 mod stream;
 
 pub use connect::connect;
+pub use link::Path;
 pub use listen::{Arrival, Handover, Knock, Listener, Server};
-pub use settings::{Congestion, Settings};
+pub use settings::{Congestion, Settings, SettingsError, kib_to_bytes};
 pub(crate) use stream::Stream;

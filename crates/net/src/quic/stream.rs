@@ -12,7 +12,7 @@ use bytes::Bytes;
 use quinn_proto::{SendStream, WriteError};
 use ring::{Buffer, Chunk, Part};
 
-use super::link::{End, Link};
+use super::link::{End, Link, Path};
 
 /// Bytes of a chunk: what small messages need; the rest of a large one is read to where it belongs.
 const CHUNK_BYTES: usize = 16 << 10;
@@ -168,6 +168,10 @@ impl Stream {
 
     pub(crate) fn peer_addr(&self) -> SocketAddr {
         self.shared.link.peer_addr()
+    }
+
+    pub(crate) fn path(&self) -> Path {
+        self.shared.link.path()
     }
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {

@@ -1,8 +1,9 @@
 //! `[quic]`: certificates of the server and of its clients, and whether TLS is protection enough.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use net::quic::{Congestion, Settings};
+use net::quic::{Congestion, Settings, kib_to_bytes};
 use net::tls::{
     AccessLists, CertificateFiles, CertificateSource, ClientCertificates, ClientPolicy, Identifier,
     ServerSettings,
@@ -10,7 +11,7 @@ use net::tls::{
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Check, Config, ConfigError};
+use super::{Check, Config, ConfigError, unplaced};
 use crate::start::host_name;
 
 /// Entries of a list: more belong to an authority of their own.
@@ -19,7 +20,7 @@ const MAX_ENTRIES: usize = 65_536;
 const SYSTEM_STATE: &str = "/var/lib/smbeam";
 
 /// `[quic]`
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QuicSection {
     /// The server's certificate and those that vouch for it, in PEM. Without it the server makes
@@ -43,6 +44,40 @@ pub struct QuicSection {
     pub transport_security: TransportSecurity,
     /// How fast it sends.
     pub congestion: CongestionChoice,
+    /// KiB that a client may send ahead.
+    pub receive_window_kb: u32,
+    /// KiB that are kept until a client has acknowledged them.
+    pub send_window_kb: u32,
+    /// Bytes of the largest datagram that is tried.
+    pub max_datagram: u16,
+    /// After how long a silence a client is lost.
+    pub idle_timeout_s: Spanned<u64>,
+    /// After how long a silence a client is asked for a word; 0: never.
+    pub keep_alive_s: u64,
+}
+
+impl Default for QuicSection {
+    fn default() -> Self {
+        let settings = Settings::default();
+        let seconds = |time: Duration| time.as_secs();
+        Self {
+            certificate: None,
+            key: None,
+            names: Vec::new(),
+            state_folder: None,
+            client_certificates: None,
+            client_ca: None,
+            allow: Vec::new(),
+            deny: Vec::new(),
+            transport_security: TransportSecurity::default(),
+            congestion: CongestionChoice::default(),
+            receive_window_kb: settings.receive_window >> 10,
+            send_window_kb: settings.send_window >> 10,
+            max_datagram: settings.max_datagram,
+            idle_timeout_s: unplaced(seconds(settings.idle_timeout)),
+            keep_alive_s: settings.keep_alive.map_or(0, seconds),
+        }
+    }
 }
 
 /// `client_certificates`
@@ -91,6 +126,11 @@ impl QuicSection {
                 CongestionChoice::Bbr => Congestion::Bbr,
                 CongestionChoice::NewReno => Congestion::NewReno,
             },
+            receive_window: kib_to_bytes(self.receive_window_kb),
+            send_window: kib_to_bytes(self.send_window_kb),
+            max_datagram: self.max_datagram,
+            idle_timeout: Duration::from_secs(*self.idle_timeout_s.get_ref()),
+            keep_alive: (self.keep_alive_s > 0).then(|| Duration::from_secs(self.keep_alive_s)),
             ..Settings::default()
         }
     }
@@ -185,6 +225,9 @@ impl Check<'_> {
             }
             _ => {}
         }
+        if let Err(error) = quic.settings().checked() {
+            return Err(self.error(&quic.idle_timeout_s, format!("quic: {error}")));
+        }
         self.entries("allow", &quic.allow)?;
         self.entries("deny", &quic.deny)?;
         match quic.allow.iter().chain(&quic.deny).next() {
@@ -269,6 +312,35 @@ mod tests {
         assert_eq!(clients.policy, ClientPolicy::Required);
         assert_eq!(clients.access.allow.len(), 1);
         assert_eq!(clients.access.deny[0].to_string(), "dns:old.example");
+    }
+
+    #[test]
+    fn windows_and_times_are_those_of_the_file() {
+        assert_eq!(
+            parse("").expect("good").quic.settings(),
+            Settings::default()
+        );
+        let text = "[quic]\nreceive_window_kb = 1024\nsend_window_kb = 2048\n\
+                    max_datagram = 1452\nidle_timeout_s = 60\nkeep_alive_s = 0\n";
+        let wanted = Settings {
+            receive_window: 1 << 20,
+            send_window: 2 << 20,
+            max_datagram: 1452,
+            idle_timeout: Duration::from_secs(60),
+            keep_alive: None,
+            ..Settings::default()
+        };
+        assert_eq!(parse(text).expect("good").quic.settings(), wanted);
+        for text in [
+            "receive_window_kb = 1",
+            "send_window_kb = 4294967295",
+            "max_datagram = 576",
+            "idle_timeout_s = 0",
+            "keep_alive_s = 31",
+        ] {
+            let error = error(&format!("[quic]\n{text}\n"));
+            assert!(error.contains("quic: "), "{error}");
+        }
     }
 
     #[test]
