@@ -22,6 +22,7 @@ use smbeam_tests::wait;
 
 for_each_transport!(
     channels_files_and_locks_are_told,
+    connections_of_quic_tell_their_path,
     smbclient_is_seen_to_come_and_go,
     who_may_not_ask_is_told_so,
     there_may_be_no_server,
@@ -143,6 +144,45 @@ fn channels_files_and_locks_are_told(peer: Peer) -> Result<()> {
         })
     };
     wait::until("the session to be gone", rig::PATIENCE, gone)
+}
+
+fn connections_of_quic_tell_their_path(peer: Peer) -> Result<()> {
+    if is_samba(peer) {
+        return Ok(());
+    }
+    for congestion in ["cubic", "bbr", "newreno"] {
+        let rig = Rig::with(peer, |plan| {
+            plan.quic.insert("congestion".into(), congestion.into());
+            plan.quic.insert("max_datagram".into(), 1400.into());
+            plan.quic.insert("idle_timeout_s".into(), 20.into());
+        })?;
+        let session = rig.connect(Options {
+            channels: Channels::Exactly(1),
+            quic: format!("congestion={congestion},send-window=4096").parse()?,
+            ..Options::default()
+        })?;
+        let share = session.share(SHARE).wait()?;
+        let new = OpenOptions::new().read(true).write(true).create(true);
+        let file = share.open("moved", &new).wait()?;
+        let bytes = vec![7; 3 << 20];
+        file.write_all_at_blocking(&bytes, 0)?;
+        let mut back = vec![0; bytes.len()];
+        file.read_exact_at_blocking(&mut back, 0)?;
+        ensure!(back == bytes, "it came back");
+        let status = ask(&rig.server)?;
+        let path = &list(&status, "connections")?[0]["path"];
+        if peer.transport != client::Transport::Quic {
+            ensure!(path.is_null(), "{status}");
+            continue;
+        }
+        ensure!(path["congestion"] == congestion, "{status}");
+        ensure!(path["datagram"].as_u64() <= Some(1400), "{status}");
+        for count in ["window", "round_trip_us", "datagrams_sent"] {
+            ensure!(path[count].as_u64() > Some(0), "{count}: {status}");
+        }
+        ensure!(path["datagrams_lost"].is_u64(), "{status}");
+    }
+    Ok(())
 }
 
 fn smbclient_is_seen_to_come_and_go(peer: Peer) -> Result<()> {

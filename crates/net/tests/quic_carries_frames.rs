@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ring::{Config, Handle, Io, Part, PoolConfig, Region, Runtime};
 use smbeam_net::Stream;
-use smbeam_net::quic::{Arrival, Knock, Listener, Server, Settings, connect};
+use smbeam_net::quic::{Arrival, Congestion, Knock, Listener, Server, Settings, connect};
 
 #[path = "quic/relay.rs"]
 mod relay;
@@ -64,6 +64,7 @@ over_both_drivers!(
     a_client_that_gives_up_leaves_nothing,
     a_dropped_receive_tears_the_stream,
     a_reader_that_waits_stops_the_sender,
+    each_side_has_its_own_settings,
     buffers_come_back_when_the_peer_has_acknowledged_them,
     a_peer_that_acknowledges_nothing_leaves_buffers_to_others,
 );
@@ -428,6 +429,29 @@ async fn a_reader_that_waits_stops_the_sender(handle: Handle) {
     );
     assert_eq!(receive(&server, message.len()).await, message);
     drop(sending.await.expect("no panic"));
+}
+
+async fn each_side_has_its_own_settings(handle: Handle) {
+    for [ours, theirs] in [
+        [Congestion::Bbr, Congestion::NewReno],
+        [Congestion::NewReno, Congestion::Cubic],
+        [Congestion::Cubic, Congestion::Bbr],
+    ] {
+        let settings = |congestion, max_datagram| Settings {
+            congestion,
+            max_datagram,
+            ..Settings::default()
+        };
+        let (listeners, address) = listen(&handle, &settings(theirs, 1400), 1);
+        let own = settings(ours, 1300);
+        let (client, server) = meet(&handle, &listeners[0], address, &own).await;
+        talk(&handle, client.clone(), server.clone(), 8).await;
+        let paths = [&client, &server].map(|stream| stream.path().expect("one of QUIC"));
+        assert_eq!(paths.map(|path| path.congestion), [ours, theirs]);
+        let [here, there] = paths.map(|path| path.datagram);
+        assert!(here <= 1300 && there <= 1400, "{here} {there}");
+        assert!(paths.iter().all(|path| path.sent > 0 && path.window > 0));
+    }
 }
 
 /// A buffer of the pool with a message.
