@@ -13,7 +13,7 @@ use net::smbdirect::{Settings, Stream};
 use net::{Endpoint, Transport};
 use rdma::{Network, Provider, Request};
 use ring::{Interest, Readiness};
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use crate::config::Config;
 use crate::gate::Permit;
@@ -21,9 +21,8 @@ use crate::placement::Seat;
 use crate::start::{Listening, StartError};
 use crate::worker::{Message, Worker};
 
-/// How long nobody is let in after that failed: most likely there is no descriptor left, and who
-/// waits to be let in would have it tried, and told, without end.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How often it is looked whether a device is there again.
+const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 
 /// Listeners of SMB Direct, and where they are.
 #[derive(Debug, Default)]
@@ -131,22 +130,40 @@ pub(crate) struct Knock {
 }
 
 impl Worker {
-    /// Decides about all who come to a listener.
-    pub(crate) async fn accept_direct(self: Rc<Self>, listener: Box<dyn rdma::Listener>) {
-        let readiness = match Readiness::new(&self.handle, listener.descriptor()) {
-            Ok(readiness) => readiness,
-            Err(error) => return warn!(%error, "SMB Direct is not listened for"),
-        };
-        while readiness.ready(Interest::Readable).await.is_ok() {
-            match listener.accept() {
-                Ok(Some(request)) => self.place_direct(request),
-                Ok(None) => {}
-                Err(error) => {
-                    warn!(%error, transport = %Transport::SmbDirect, "accepting failed");
-                    self.handle.sleep(ACCEPT_PAUSE).await;
+    /// Decides about all who come to a listener. One whose device is taken away is closed, for the
+    /// device to be free, and listens again when there is one that has its address.
+    pub(crate) async fn accept_direct(
+        self: Rc<Self>,
+        mut listener: Box<dyn rdma::Listener>,
+        provider: Arc<dyn Provider>,
+    ) {
+        let transport = Transport::SmbDirect;
+        loop {
+            let address = listener.local_addr();
+            let Err(error) = self.accept_until_lost(&*listener).await else {
+                return;
+            };
+            warn!(%address, %transport, %error, "nobody is listened for");
+            drop(listener);
+            listener = loop {
+                self.handle.sleep(LISTEN_AGAIN).await;
+                if let Ok(listener) = provider.listen(address) {
+                    break listener;
                 }
+            };
+            info!(%address, %transport, "listening again");
+        }
+    }
+
+    /// An error is the listener's end; without one the worker has ended.
+    async fn accept_until_lost(self: &Rc<Self>, listener: &dyn rdma::Listener) -> io::Result<()> {
+        let readiness = Readiness::new(&self.handle, listener.descriptor())?;
+        while readiness.ready(Interest::Readable).await.is_ok() {
+            if let Some(request) = listener.accept()? {
+                self.place_direct(request);
             }
         }
+        Ok(())
     }
 
     fn place_direct(self: &Rc<Self>, request: Box<dyn Request>) {

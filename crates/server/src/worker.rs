@@ -219,9 +219,11 @@ impl Worker {
             accepting.push(self.handle.spawn(answering));
         }
         *self.doors.borrow_mut() = doors;
-        for listener in direct.listeners {
-            let knocking = Rc::clone(&self).accept_direct(listener);
-            accepting.push(self.handle.spawn(knocking));
+        if let Some(provider) = direct.provider {
+            for listener in direct.listeners {
+                let knocking = Rc::clone(&self).accept_direct(listener, Arc::clone(&provider));
+                accepting.push(self.handle.spawn(knocking));
+            }
         }
         if self.index == 0 {
             let looking = Rc::clone(&self).keep_looking_at_interfaces();

@@ -111,16 +111,7 @@ lose() {
     kill -STOP "$1"
     sleep 0.5
     step unplug
-    case $SERVER-$DEVICE in
-        smbeam-siw)
-            # Linux waits with the end of such a device, and tells nobody, until every program has
-            # closed it: only drivers that can part from programs are taken away from them.
-            kill -KILL $SMBEAM
-            within 10 $SMBEAM || true
-            rdma_replug $DEVICE 1
-            server_up ;;
-        *) rdma_replug $DEVICE 1 ;;
-    esac
+    rdma_replug $DEVICE 1
     step back again
     # The first who opens a file by its name after a loss may be told EBADF (seen with ksmbd).
     timeout 60 sh -c 'until touch /mnt/data/there; do sleep 0.2; done'

@@ -78,10 +78,8 @@ lose() {
     kill -0 $1
     test $TRANSPORT = tcp || test "$(queue_pairs $DEVICE)" -gt 0
     step unplug
-    case $TRANSPORT-$DEVICE in
-        smbdirect-rxe | auto-rxe) rdma_replug $DEVICE 1 ;;
-        # Linux waits with the end of a device of siw until every program has closed it, and tells
-        # none of them: here the server goes, and comes again.
+    case $TRANSPORT in
+        smbdirect | auto) rdma_replug $DEVICE 1 ;;
         *) server_down
             sleep 1
             server_up ;;

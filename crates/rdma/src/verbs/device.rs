@@ -4,7 +4,7 @@
 //! that a device which is taken out of the machine is not kept.
 
 use std::collections::HashMap;
-use std::ffi::{c_int, c_uint};
+use std::ffi::{c_char, c_int, c_uint};
 use std::io;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,19 +13,27 @@ use ring::Memory;
 
 use super::ffi;
 use super::library::Library;
+use super::watch::Gone;
 use crate::provider::Network;
 
 /// The devices that have queue pairs.
 pub(super) struct Devices {
     library: &'static Library,
-    open: Mutex<Vec<Weak<Device>>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    open: Vec<Weak<Device>>,
+    /// Addresses of contexts that must not be used any more.
+    closed: Vec<usize>,
 }
 
 impl Devices {
     pub(super) fn new(library: &'static Library) -> Self {
         Self {
             library,
-            open: Mutex::default(),
+            known: Mutex::default(),
         }
     }
 
@@ -38,16 +46,43 @@ impl Devices {
     /// # Safety
     /// An identifier that is bound to the device keeps it open during the call.
     pub(super) unsafe fn of(&self, context: NonNull<ffi::Context>) -> io::Result<Arc<Device>> {
-        let mut open = lock(&self.open);
+        let mut known = lock(&self.known);
+        if known.closed.contains(&context.addr().get()) {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        let open = &mut known.open;
         open.retain(|device| device.strong_count() > 0);
-        let known = open.iter().filter_map(Weak::upgrade);
-        if let Some(device) = known.into_iter().find(|device| device.context == context) {
+        let devices = open.iter().filter_map(Weak::upgrade);
+        if let Some(device) = devices.into_iter().find(|device| device.context == context) {
             return Ok(device);
         }
         // SAFETY: the caller's promise.
         let device = Arc::new(unsafe { Device::new(self.library, context) }?);
         open.push(Arc::downgrade(&device));
         Ok(device)
+    }
+
+    /// Tells the users of a device to let go of it. Where there are none, nor will be, it is
+    /// closed; what came of that.
+    pub(super) fn part(
+        &self,
+        context: NonNull<ffi::Context>,
+        close: impl FnOnce() -> io::Result<()>,
+    ) -> Option<io::Result<()>> {
+        let mut known = lock(&self.known);
+        let mut devices = known.open.iter().filter_map(Weak::upgrade);
+        if let Some(device) = devices.find(|device| device.context == context) {
+            device.gone.raise();
+            return None;
+        }
+        drop(devices);
+        known.closed.push(context.addr().get());
+        Some(close())
+    }
+
+    /// The contexts that were closed are no more; others may be where they were.
+    pub(super) fn forget_closed(&self) {
+        lock(&self.known).closed.clear();
     }
 }
 
@@ -60,7 +95,9 @@ pub(super) struct Device {
     hold: NonNull<*mut ffi::Context>,
     capabilities: Capabilities,
     /// Memory that the device knows, by its first byte.
-    known: Mutex<HashMap<usize, Known>>,
+    known: Mutex<HashMap<usize, KnownMemory>>,
+    /// Nobody must use it any more.
+    gone: Gone,
 }
 
 // SAFETY: libibverbs is thread-safe. The pointers are to objects of the library that only `drop`
@@ -87,7 +124,7 @@ pub(super) struct Capabilities {
 }
 
 /// The order of the fields matters: the registration ends before the memory does.
-struct Known {
+struct KnownMemory {
     registration: Mr,
     memory: Memory,
 }
@@ -103,12 +140,13 @@ impl Device {
         })?;
         // SAFETY: the device is open, by the caller's promise, and from here on by the list.
         let result = unsafe { capabilities(library, context) }.and_then(|capabilities| {
+            let gone = Gone::new()?;
             // SAFETY: the device is open; null or a domain that is ours to free.
             let pd = unsafe { (library.alloc_pd)(context.as_ptr()) };
             let pd = NonNull::new(pd).ok_or_else(io::Error::last_os_error)?;
-            Ok((pd, capabilities))
+            Ok((pd, capabilities, gone))
         });
-        let (pd, capabilities) = result.inspect_err(|_| {
+        let (pd, capabilities, gone) = result.inspect_err(|_| {
             // SAFETY: returned once.
             unsafe { (library.free_devices)(hold.as_ptr()) };
         })?;
@@ -119,6 +157,7 @@ impl Device {
             hold,
             capabilities,
             known: Mutex::default(),
+            gone,
         })
     }
 
@@ -138,6 +177,11 @@ impl Device {
         &self.capabilities
     }
 
+    /// Whether it is taken out of the machine, as far as [`watch`](super::watch) has seen.
+    pub(super) fn gone(&self) -> &Gone {
+        &self.gone
+    }
+
     fn ops(&self) -> &ffi::ContextOps {
         // SAFETY: the device is open as long as `self`, and its table does not change.
         unsafe { &(*self.context.as_ptr()).ops }
@@ -154,11 +198,11 @@ impl Device {
         known.retain(|_, known| !known.memory.is_last());
         // Local rights only: the peer reaches it through windows, or not at all.
         let access = ffi::ACCESS_LOCAL_WRITE | self.window_access();
-        // SAFETY: `Known` keeps the memory longer than the registration.
+        // SAFETY: `KnownMemory` keeps the memory longer than the registration.
         let registration = unsafe { self.register(start, memory.bytes(), access) }?;
         let keys = registration.keys();
         let memory = memory.clone();
-        let entry = Known {
+        let entry = KnownMemory {
             registration,
             memory,
         };
@@ -351,7 +395,22 @@ pub(super) fn name(device: &Device) -> String {
     // SAFETY: an open context has a device.
     let raw = unsafe { device.context.as_ref() }.device;
     // SAFETY: the device is listed as long as a context of it is open.
-    let name = unsafe { &(*raw).name };
+    text(unsafe { &(*raw).name })
+}
+
+/// The name under which Linux lets programs open a device, `uverbs0` or the like.
+///
+/// # Safety
+/// The device is open during the call.
+pub(super) unsafe fn file_name(context: NonNull<ffi::Context>) -> String {
+    // SAFETY: an open context has a device.
+    let raw = unsafe { context.as_ref() }.device;
+    // SAFETY: the device is listed as long as a context of it is open.
+    text(unsafe { &(*raw).dev_name })
+}
+
+/// What stands in front of the zero.
+fn text(name: &[c_char]) -> String {
     let bytes = name.iter().take_while(|byte| **byte != 0);
     // `c_char` has a sign on some machines.
     let bytes: Vec<u8> = bytes.map(|byte| byte.to_ne_bytes()[0]).collect();

@@ -59,7 +59,8 @@ pub(super) struct Device {
     pub(super) transport_type: c_int,
     /// Name of the device, `siw0` or the like; ends with a zero.
     pub(super) name: [c_char; 64],
-    dev_name: [c_char; 64],
+    /// Name of its file, `uverbs0` or the like; ends with a zero.
+    pub(super) dev_name: [c_char; 64],
     dev_path: [c_char; 256],
     pub(super) ibdev_path: [c_char; 256],
 }

@@ -4,34 +4,56 @@ use std::ffi::c_int;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 
 use super::channel::{Depths, Id};
-use super::device::Devices;
+use super::device::{Device, Devices};
 use super::ffi;
 use super::queue_pair::VerbsQueuePair;
+use super::readiness::Readiness;
 use crate::provider::{Attributes, Listener, QueuePair, Request};
 use crate::slots::Slot;
 
 /// Requests that wait in the kernel at one time.
 const BACKLOG: c_int = 128;
 
+/// The order of the fields matters: the identifier ends before the device does.
 pub(super) struct VerbsListener {
     devices: Arc<Devices>,
     id: Id,
+    /// Whose address it listens on; none where that is every device's.
+    device: Option<Arc<Device>>,
+    readiness: Readiness,
 }
 
 impl VerbsListener {
     pub(super) fn new(devices: Arc<Devices>, address: SocketAddr) -> io::Result<Self> {
         let id = Id::new(devices.library())?;
         id.listen(address, BACKLOG)?;
-        Ok(Self { devices, id })
+        let readiness = Readiness::new()?;
+        readiness.watch(id.channel().descriptor())?;
+        // SAFETY: the identifier is bound to the device.
+        let device = id.context().map(|context| unsafe { devices.of(context) });
+        let device = device.transpose()?;
+        if let Some(device) = &device {
+            readiness.watch(device.gone().as_fd())?;
+        }
+        Ok(Self {
+            devices,
+            id,
+            device,
+            readiness,
+        })
     }
 }
 
 impl Listener for VerbsListener {
     fn accept(&self) -> io::Result<Option<Box<dyn Request>>> {
+        let removed = || io::Error::other("the device is removed");
+        if self.device.as_ref().is_some_and(|it| it.gone().is_raised()) {
+            return Err(removed());
+        }
         while let Some(event) = self.id.channel().next()? {
             match event.kind {
                 ffi::EVENT_CONNECT_REQUEST => {
@@ -40,9 +62,7 @@ impl Listener for VerbsListener {
                         Err(error) => tracing::warn!(%error, "a request to connect is lost"),
                     }
                 }
-                ffi::EVENT_DEVICE_REMOVAL => {
-                    return Err(io::Error::other("the device is removed"));
-                }
+                ffi::EVENT_DEVICE_REMOVAL => return Err(removed()),
                 _ => {}
             }
         }
@@ -50,7 +70,7 @@ impl Listener for VerbsListener {
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
-        self.id.channel().descriptor()
+        self.readiness.as_fd()
     }
 
     fn local_addr(&self) -> SocketAddr {

@@ -17,6 +17,7 @@ mod listener;
 mod posting;
 mod queue_pair;
 mod readiness;
+mod watch;
 mod work;
 
 use std::fmt;
@@ -44,9 +45,9 @@ impl Verbs {
     pub fn load() -> Result<Self, LoadError> {
         let library = library::Library::load()?;
         lift_limit_of_locked_memory();
-        Ok(Self {
-            devices: Arc::new(Devices::new(library)),
-        })
+        let devices = Arc::new(Devices::new(library));
+        watch::start(&devices).map_err(|error| LoadError::Thread(error.to_string()))?;
+        Ok(Self { devices })
     }
 }
 

@@ -188,6 +188,7 @@ impl VerbsQueuePair {
         let bound = make_queue_pair(self.id(), &device, &self.attributes)?;
         let bound = self.device.insert(bound);
         self.readiness.watch(bound.completions.descriptor())?;
+        self.readiness.watch(device.gone().as_fd())?;
         (self.peer, self.local) = (self.id().peer_addr(), self.id().local_addr());
         tracing::debug!(device = name(&device), ?capabilities, peer = %self.peer, "queue pair");
         self.post_waiting_receives();
@@ -391,7 +392,7 @@ impl VerbsQueuePair {
                 return self.end(Failure::PeerDisconnected);
             }
             (ffi::EVENT_DEVICE_REMOVAL, _) => {
-                return self.end(Failure::Device("the device is removed".to_owned()));
+                return self.end(removed());
             }
             _ => Ok(()),
         };
@@ -483,6 +484,10 @@ impl VerbsQueuePair {
             self.tell(Event::Unused(slot));
         }
     }
+}
+
+fn removed() -> Failure {
+    Failure::Device("the device is removed".to_owned())
 }
 
 fn length(bytes: usize) -> u32 {
@@ -589,6 +594,11 @@ impl QueuePair for VerbsQueuePair {
             self.poll_reports();
         }
         self.poll_completions();
+        if let Ok(device) = self.connected_device()
+            && device.gone().is_raised()
+        {
+            self.end(removed());
+        }
         self.post_waiting_receives();
         self.post();
         events.extend(self.events.drain(..));
