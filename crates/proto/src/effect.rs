@@ -5,7 +5,6 @@
 //! `complete`, under the [`OpId`] that the effect carried: once for each operation, whether the
 //! driver finished it at once or later.
 
-use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -21,6 +20,7 @@ use wire::{FileTime, Status};
 
 use crate::path::SharePath;
 use crate::pattern::Pattern;
+use crate::queue::Queue;
 use crate::seal::{Seal, Sign};
 use crate::token::Token;
 
@@ -93,32 +93,7 @@ pub struct Inbound<'a> {
 }
 
 /// What is to be done, in order. The driver owns and reuses it.
-#[derive(Debug, Default)]
-pub struct Effects {
-    queue: VecDeque<Effect>,
-}
-
-impl Effects {
-    /// An empty queue.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds what is to be done next.
-    pub fn push(&mut self, effect: Effect) {
-        self.queue.push_back(effect);
-    }
-
-    /// Takes what is to be done first.
-    pub fn pop(&mut self) -> Option<Effect> {
-        self.queue.pop_front()
-    }
-
-    /// Whether there is nothing to do.
-    pub fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-}
+pub type Effects = Queue<Effect>;
 
 /// One thing to be done.
 #[derive(Debug)]

@@ -18,6 +18,7 @@ pub mod effect;
 mod entropy;
 pub mod path;
 pub mod pattern;
+pub mod queue;
 pub mod seal;
 pub mod server;
 pub mod smbd;

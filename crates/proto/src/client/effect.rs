@@ -1,6 +1,5 @@
 //! The vocabulary between the client's core and the world.
 
-use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -11,6 +10,7 @@ use wire::{Command, DecodeError, FileId, Guid, MessageId, SessionId, Status};
 use super::request::{Reply, Request};
 use super::session::Session;
 use crate::effect::Outbound;
+use crate::queue::Queue;
 
 /// A request, by the driver's own number: unique within a connection while it is unanswered.
 /// The [`PayloadToken`](crate::effect::PayloadToken) of a WRITE that goes out is the same number.
@@ -18,32 +18,7 @@ use crate::effect::Outbound;
 pub struct RequestId(pub u64);
 
 /// What is to be done, in order. The driver owns and reuses it.
-#[derive(Debug, Default)]
-pub struct Effects {
-    queue: VecDeque<Effect>,
-}
-
-impl Effects {
-    /// An empty queue.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds what is to be done next.
-    pub fn push(&mut self, effect: Effect) {
-        self.queue.push_back(effect);
-    }
-
-    /// Takes what is to be done first.
-    pub fn pop(&mut self) -> Option<Effect> {
-        self.queue.pop_front()
-    }
-
-    /// Whether there is nothing to do.
-    pub fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-}
+pub type Effects = Queue<Effect>;
 
 /// One thing to be done.
 #[derive(Debug)]

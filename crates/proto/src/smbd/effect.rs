@@ -1,6 +1,5 @@
 //! What the core asks of its driver.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
@@ -9,6 +8,7 @@ use wire::smbd::NegotiateResponse;
 use wire::{DecodeError, Status};
 
 use super::config::Negotiated;
+use crate::queue::Queue;
 
 /// A message that the driver holds until [`Effect::MessageSent`]. The driver chooses the numbers;
 /// no two messages that are under way have the same.
@@ -20,32 +20,7 @@ pub struct MessageToken(pub u64);
 pub struct SendId(pub u64);
 
 /// What is to be done, in order. The driver owns and reuses it.
-#[derive(Debug, Default)]
-pub struct Effects {
-    queue: VecDeque<Effect>,
-}
-
-impl Effects {
-    /// An empty queue.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds what is to be done next.
-    pub fn push(&mut self, effect: Effect) {
-        self.queue.push_back(effect);
-    }
-
-    /// Takes what is to be done first.
-    pub fn pop(&mut self) -> Option<Effect> {
-        self.queue.pop_front()
-    }
-
-    /// Whether there is nothing to do.
-    pub fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-}
+pub type Effects = Queue<Effect>;
 
 /// One thing to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
