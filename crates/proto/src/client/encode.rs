@@ -160,10 +160,7 @@ pub(super) fn body(
         Step::Write { length, .. } if *length > 0 && memory.is_none() => Some(*length),
         _ => None,
     };
-    match memory {
-        Some(memory) => put_remote(step, memory, negotiated.dialect, &mut head),
-        None => put(step, server_name, negotiated, &mut head),
-    }
+    put(step, memory, server_name, negotiated, &mut head);
     Body {
         command: command(step),
         head,
@@ -171,7 +168,13 @@ pub(super) fn body(
     }
 }
 
-fn put(step: &Step, server_name: &str, negotiated: &Negotiated, out: &mut Vec<u8>) {
+fn put(
+    step: &Step,
+    memory: Option<&Memory>,
+    server_name: &str,
+    negotiated: &Negotiated,
+    out: &mut Vec<u8>,
+) {
     match step {
         Step::TreeConnect(share) => put_tree_connect(server_name, share, out),
         Step::TreeDisconnect => tree_disconnect::Request.encode(out),
@@ -183,7 +186,9 @@ fn put(step: &Step, server_name: &str, negotiated: &Negotiated, out: &mut Vec<u8
             let (reserved, file_id) = (0, file.id());
             flush::Request { reserved, file_id }.encode(out);
         }
-        Step::Read { .. } | Step::Write { .. } => put_transfer(step, out),
+        Step::Read { .. } | Step::Write { .. } => {
+            put_transfer(step, memory, negotiated.dialect, out);
+        }
         Step::QueryDirectory { .. } | Step::ChangeNotify { .. } => {
             put_directory(step, negotiated.max_transact, out);
         }
@@ -283,7 +288,12 @@ fn create_contexts(create: &Create, dialect: Dialect) -> Vec<(&'static [u8], Vec
     contexts
 }
 
-fn put_transfer(step: &Step, out: &mut Vec<u8>) {
+/// READ or WRITE. With memory their data go by RDMA. \[MS-SMB2\] 3.2.4.6, 3.2.4.7
+fn put_transfer(step: &Step, memory: Option<&Memory>, dialect: Dialect, out: &mut Vec<u8>) {
+    let (channel, info) = match memory {
+        Some(memory) => (remote::channel(dialect), memory.info()),
+        None => (Channel::NONE, Vec::new()),
+    };
     match step {
         Step::Read {
             file,
@@ -298,9 +308,9 @@ fn put_transfer(step: &Step, out: &mut Vec<u8>) {
             offset: *offset,
             file_id: file.id(),
             minimum_count: *minimum,
-            channel: Channel::NONE,
+            channel,
             remaining_bytes: 0,
-            channel_info: &[],
+            channel_info: &info,
         }
         .encode(out),
         Step::Write {
@@ -313,59 +323,32 @@ fn put_transfer(step: &Step, out: &mut Vec<u8>) {
                 true => WriteFlags::WRITE_THROUGH,
                 false => WriteFlags::NONE,
             };
-            write::encode_head(file.id(), *offset, *length, flags, out);
-            if *length == 0 {
-                // StructureSize counts a byte of the buffer.
-                out.push(0);
+            if memory.is_none() {
+                return put_inline(file.id(), *offset, *length, flags, out);
             }
+            write::Request {
+                offset: *offset,
+                file_id: file.id(),
+                channel,
+                // Length says how many are in the message: none.
+                remaining_bytes: *length,
+                channel_info: &info,
+                flags,
+                data_offset: 0,
+                data: &[],
+            }
+            .encode(out);
         }
         _ => unreachable!("only transfers come here"),
     }
 }
 
-/// A transfer whose data go by RDMA. \[MS-SMB2\] 3.2.4.6, 3.2.4.7
-fn put_remote(step: &Step, memory: &Memory, dialect: Dialect, out: &mut Vec<u8>) {
-    let channel = remote::channel(dialect);
-    let info = memory.info();
-    match step {
-        Step::Read {
-            file,
-            offset,
-            length,
-            minimum,
-        } => read::Request {
-            padding: read::DATA_OFFSET,
-            flags: ReadFlags::NONE,
-            length: *length,
-            offset: *offset,
-            file_id: file.id(),
-            minimum_count: *minimum,
-            channel,
-            remaining_bytes: 0,
-            channel_info: &info,
-        }
-        .encode(out),
-        Step::Write {
-            file,
-            offset,
-            length,
-            through,
-        } => write::Request {
-            offset: *offset,
-            file_id: file.id(),
-            channel,
-            // Length says how many are in the message: none.
-            remaining_bytes: *length,
-            channel_info: &info,
-            flags: match through {
-                true => WriteFlags::WRITE_THROUGH,
-                false => WriteFlags::NONE,
-            },
-            data_offset: 0,
-            data: &[],
-        }
-        .encode(out),
-        _ => unreachable!("only transfers come here"),
+/// A WRITE whose data follow.
+fn put_inline(file: FileId, offset: u64, length: u32, flags: WriteFlags, out: &mut Vec<u8>) {
+    write::encode_head(file, offset, length, flags, out);
+    if length == 0 {
+        // StructureSize counts a byte of the buffer.
+        out.push(0);
     }
 }
 
