@@ -81,6 +81,29 @@ impl Faults {
             ..Self::default()
         }
     }
+
+    /// Some of those that happen at all.
+    pub(crate) fn some(&self, choices: &mut Choices) -> Self {
+        let mut perhaps = |value| perhaps(value, choices);
+        Self {
+            segmented: perhaps(self.segmented),
+            reset: perhaps(self.reset),
+            disk_error: perhaps(self.disk_error),
+            slow_disk: perhaps(self.slow_disk),
+            short_read: perhaps(self.short_read),
+            mischief: perhaps(self.mischief),
+            remote: perhaps(self.remote),
+            ..self.clone()
+        }
+    }
+}
+
+/// A chance in a thousand, or none. Nothing is chosen where there is none anyway.
+pub(crate) fn perhaps(chance: u16, choices: &mut Choices) -> u16 {
+    match chance > 0 && choices.below(3) > 0 {
+        true => chance,
+        false => 0,
+    }
 }
 
 const ALL_DIALECTS: [Dialect; 5] = [
@@ -146,17 +169,8 @@ impl Scenario {
     pub fn any(seed: u64) -> Self {
         let mut choices = Choices::from_seed(!seed);
         let storm = Self::stormy();
-        let mut on = |value: u16| if choices.below(3) > 0 { value } else { 0 };
-        let faults = Faults {
-            segmented: on(storm.faults.segmented),
-            reset: on(storm.faults.reset),
-            disk_error: on(storm.faults.disk_error),
-            slow_disk: on(storm.faults.slow_disk),
-            short_read: on(storm.faults.short_read),
-            mischief: on(storm.faults.mischief),
-            space: choices.per_mille(150).then_some(48 << 10),
-            ..storm.faults
-        };
+        let mut faults = storm.faults.some(&mut choices);
+        faults.space = choices.per_mille(150).then_some(48 << 10);
         Self {
             users: 1 + choices.index(3),
             connections_per_user: 1 + choices.index(2),

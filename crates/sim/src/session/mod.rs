@@ -26,7 +26,7 @@ use std::time::Duration;
 use wire::dialect::Dialect;
 
 use crate::choices::Choices;
-use crate::scenario::Faults;
+use crate::scenario::{Faults, perhaps};
 use crate::{Failure, check::Check};
 use world::World;
 
@@ -138,16 +138,9 @@ impl Sessions {
     pub fn any(seed: u64) -> Self {
         let mut choices = Choices::from_seed(!seed);
         let storm = Self::stormy();
-        let mut on = |value: u16| if choices.below(3) > 0 { value } else { 0 };
-        let faults = Faults {
-            segmented: on(storm.faults.segmented),
-            reset: on(storm.faults.reset),
-            disk_error: on(storm.faults.disk_error),
-            slow_disk: on(storm.faults.slow_disk),
-            remote: on(storm.faults.remote),
-            ..storm.faults
-        };
-        let (held, restart) = (on(storm.held), on(storm.restart));
+        let faults = storm.faults.some(&mut choices);
+        let held = perhaps(storm.held, &mut choices);
+        let restart = perhaps(storm.restart, &mut choices);
         let rdma = choices.pick(&[0, 300, 700, 1000]);
         let mut dialects = storm.dialects.clone();
         if choices.per_mille(150) {
