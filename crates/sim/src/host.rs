@@ -7,7 +7,7 @@ use auth::Realm;
 use proto::carrier::Carrier;
 use proto::effect::{
     Authenticate, ConnectionId, Delivery, Effect, Effects, Inbound, Instant, Notice, Now, OpId,
-    Outbound, Outcome, Violation, WriteData, WritePlan,
+    Outbound, Outcome, Payload, Violation, WriteData, WritePlan,
 };
 use proto::server::{Connection, Server};
 use vfs::Effort;
@@ -319,7 +319,7 @@ impl Host {
             "an answer to a connection that is over".into()
         })?;
         let invalidate = outbound.invalidate;
-        let frame = assemble(outbound, around.disk)?;
+        let frame = assemble(outbound, |payload| around.disk.take(payload.token))?;
         around.wishes.push(Wish::Send(frame, invalidate));
         Ok(())
     }
@@ -353,13 +353,16 @@ fn write(plan: WritePlan, frame: &[u8]) -> Work {
 }
 
 /// The bytes of a frame: payloads fetched, signed, sealed.
-fn assemble(outbound: Outbound, disk: &mut Disk) -> Check<Vec<u8>> {
+pub(crate) fn assemble(
+    outbound: Outbound,
+    mut fetch: impl FnMut(&Payload) -> Check<Vec<u8>>,
+) -> Check<Vec<u8>> {
     let mut parts: Vec<Vec<u8>> = Vec::new();
     for message in outbound.messages {
         let mut head = message.head;
         let payload = match message.payload {
             Some(payload) => {
-                let bytes = disk.take(payload.token)?;
+                let bytes = fetch(&payload)?;
                 assert_eq!(bytes.len(), payload.len as usize);
                 bytes
             }

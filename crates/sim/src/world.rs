@@ -30,7 +30,7 @@ use crate::host::{Host, Surroundings, Wish};
 use crate::login;
 use crate::network::{Pipe, delay};
 use crate::scenario::{Faults, Scenario};
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, Timer};
 
 /// Events of a run, at most: whatever goes on for longer goes round in a circle.
 const STEPS_MAX: u64 = 2_000_000;
@@ -65,7 +65,7 @@ struct Link {
     down: Pipe,
     adapter: Adapter,
     /// The timer that is set.
-    timer: Option<Instant>,
+    timer: Timer,
     is_up: bool,
 }
 
@@ -163,10 +163,7 @@ impl World {
     /// Goes on until all clients are done and nothing is under way.
     pub(crate) fn run(&mut self) -> Check {
         while !self.is_finished() {
-            let event = self.schedule.next();
-            let event = event.ok_or("nothing happens any more, and not all is done")?;
-            self.report.steps += 1;
-            ensure(self.report.steps < STEPS_MAX, || "it never ends".into())?;
+            let event = self.schedule.step(&mut self.report.steps, STEPS_MAX)?;
             self.happen(event)?;
             self.watch_the_clock()?;
         }
@@ -213,10 +210,7 @@ impl World {
             self.deadline = Some(now.after(PATIENCE));
             self.faults = self.faults.calmed();
         }
-        let is_late = self.deadline.is_some_and(|deadline| now > deadline);
-        ensure(!is_late, || {
-            "nothing goes wrong any more, and not all is done".into()
-        })
+        self.schedule.check_deadline(self.deadline)
     }
 
     fn happen(&mut self, event: Event) -> Check {
@@ -280,7 +274,7 @@ impl World {
             up: Pipe::default(),
             down: Pipe::default(),
             adapter: Adapter::default(),
-            timer: None,
+            timer: Timer::default(),
             is_up: true,
         };
         self.links.insert(id, link);
@@ -326,7 +320,7 @@ impl World {
         let Some(link) = self.links.get_mut(&id) else {
             return Ok(());
         };
-        link.timer = None;
+        link.timer.clear();
         self.on_host(id, Host::timeout)?;
         let now = self.schedule.now().instant;
         let next = self
@@ -420,9 +414,7 @@ impl World {
             return;
         };
         let next = link.host.next_timeout();
-        let is_set = |at: Instant| link.timer.is_some_and(|timer| timer <= at);
-        if let Some(at) = next.filter(|at| !is_set(*at)) {
-            link.timer = Some(at);
+        if let Some(at) = link.timer.set(next) {
             self.schedule.at(at, Event::Timer(id));
         }
     }

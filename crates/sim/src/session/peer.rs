@@ -24,7 +24,9 @@ use super::world::Link;
 use super::{Outcome, Sessions};
 use crate::check::{Check, ensure};
 use crate::choices::Choices;
+use crate::host::assemble;
 use crate::login;
+use crate::schedule::Timer;
 
 /// How long after its loss a channel is opened again, at most. crates/client waits for a second.
 const REOPEN: Duration = Duration::from_secs(1);
@@ -87,7 +89,7 @@ struct Channel {
     /// Bytes on their way.
     load: u64,
     /// The timer that is set.
-    timer: Option<Instant>,
+    timer: Timer,
 }
 
 /// A request that is not done.
@@ -207,7 +209,7 @@ impl Peer {
             has_spoken: false,
             has_joined: false,
             load: 0,
-            timer: None,
+            timer: Timer::default(),
         };
         self.channels.insert(link, channel);
         self.with_core(link, None, around, Connection::start)
@@ -254,7 +256,7 @@ impl Peer {
     pub(super) fn timeout(&mut self, link: u64, around: &mut Around<'_>) -> Check {
         let now = around.now.instant;
         if let Some(channel) = self.channels.get_mut(&link) {
-            channel.timer = None;
+            channel.timer.clear();
         }
         self.with_core(link, None, around, Connection::timeout)?;
         let next = self.channels.get(&link);
@@ -267,12 +269,7 @@ impl Peer {
     /// When it is to be set to, if to something earlier than it is.
     pub(super) fn set_timer(&mut self, link: u64) -> Option<Instant> {
         let channel = self.channels.get_mut(&link)?;
-        let next = channel.core.next_timeout()?;
-        if channel.timer.is_some_and(|timer| timer <= next) {
-            return None;
-        }
-        channel.timer = Some(next);
-        Some(next)
+        channel.timer.set(channel.core.next_timeout())
     }
 
     /// The connections that there are.
@@ -461,7 +458,10 @@ impl Peer {
     }
 
     fn push(&mut self, link: u64, outbound: Outbound, around: &mut Around<'_>) -> Check {
-        let frame = assemble(outbound, &self.calls)?;
+        let frame = assemble(outbound, |payload| {
+            let call = self.calls.get(&RequestId(payload.token.0));
+            Ok(call.ok_or("a WRITE without a caller")?.data.clone())
+        })?;
         around.orders.push(Order::Frame(link, frame));
         Ok(())
     }
@@ -693,32 +693,4 @@ fn answer(results: Vec<Result<Reply, Failure>>, frame: &[u8], memory: &[u8]) -> 
         }
     }
     End::Answer(results, bytes)
-}
-
-/// The bytes of a frame: payloads fetched, signed, sealed.
-fn assemble(outbound: Outbound, calls: &BTreeMap<RequestId, Call>) -> Check<Vec<u8>> {
-    let mut parts: Vec<Vec<u8>> = Vec::new();
-    for message in outbound.messages {
-        let mut head = message.head;
-        let payload = match message.payload {
-            Some(payload) => {
-                let call = calls.get(&RequestId(payload.token.0));
-                let call = call.ok_or("a WRITE without a caller")?;
-                assert_eq!(call.data.len(), payload.len as usize);
-                call.data.clone()
-            }
-            None => Vec::new(),
-        };
-        if let Some(sign) = &message.sign {
-            sign.apply(&mut head, &payload, message.padding);
-        }
-        parts.extend([head, payload, vec![0; usize::from(message.padding)]]);
-    }
-    let mut frame = Vec::new();
-    if let Some(seal) = &outbound.seal {
-        let mut slices: Vec<&mut [u8]> = parts.iter_mut().map(Vec::as_mut_slice).collect();
-        frame.extend(seal.apply(&mut slices));
-    }
-    frame.extend(parts.concat());
-    Ok(frame)
 }

@@ -21,7 +21,7 @@ use crate::host::{Host, Surroundings, Wish};
 use crate::login;
 use crate::network::{Pipe, delay};
 use crate::scenario::{Faults, Scenario};
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, Timer};
 use crate::world::config;
 
 /// Events of a run, at most: whatever goes on for longer goes round in a circle.
@@ -57,7 +57,7 @@ pub(super) struct Link {
     up: Pipe,
     down: Pipe,
     /// The server's timer that is set.
-    timer: Option<Instant>,
+    timer: Timer,
     pub(super) adapter: Adapter,
     is_client_open: bool,
     is_server_open: bool,
@@ -121,10 +121,7 @@ impl World {
     /// Goes on until all sessions are done and nothing is under way.
     pub(super) fn run(&mut self) -> Check {
         while !self.is_finished() {
-            let event = self.schedule.next();
-            let event = event.ok_or("nothing happens any more, and not all is done")?;
-            self.outcome.steps += 1;
-            ensure(self.outcome.steps < STEPS_MAX, || "it never ends".into())?;
+            let event = self.schedule.step(&mut self.outcome.steps, STEPS_MAX)?;
             self.happen(event)?;
             self.watch_the_clock()?;
         }
@@ -172,10 +169,7 @@ impl World {
             self.deadline = Some(now.after(PATIENCE));
             self.faults = self.faults.calmed();
         }
-        let is_late = self.deadline.is_some_and(|deadline| now > deadline);
-        ensure(!is_late, || {
-            "nothing goes wrong any more, and not all is done".into()
-        })
+        self.schedule.check_deadline(self.deadline)
     }
 
     fn happen(&mut self, event: Event) -> Check {
@@ -212,7 +206,7 @@ impl World {
             host: Some(host),
             up: Pipe::default(),
             down: Pipe::default(),
-            timer: None,
+            timer: Timer::default(),
             adapter: Adapter::default(),
             is_client_open: true,
             is_server_open: true,
@@ -326,7 +320,7 @@ impl World {
         let Some(link) = self.links.get_mut(&id) else {
             return Ok(());
         };
-        link.timer = None;
+        link.timer.clear();
         self.on_host(id, Host::timeout)?;
         let now = self.schedule.now().instant;
         let host = self.links.get(&id).and_then(|link| link.host.as_ref());
@@ -463,9 +457,7 @@ impl World {
             return;
         };
         let next = link.host.as_ref().and_then(Host::next_timeout);
-        let is_set = |at: Instant| link.timer.is_some_and(|timer| timer <= at);
-        if let Some(at) = next.filter(|at| !is_set(*at)) {
-            link.timer = Some(at);
+        if let Some(at) = link.timer.set(next) {
             self.schedule.at(at, Event::ServerTimer(id));
         }
     }
