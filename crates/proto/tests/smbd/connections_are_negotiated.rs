@@ -172,53 +172,52 @@ fn any_preferred_send_size_leaves_a_receive_that_is_long_enough() {
 
 #[test]
 fn a_response_that_cannot_be_ends_the_connection() {
-    let field = |name, value| Some(Violation::Field { name, value });
     let change = |change: fn(&mut NegotiateResponse)| {
         let mut response = response();
         change(&mut response);
         hear_response(&response).end
     };
-    let version = change(|response| response.negotiated_version = 0x0101);
-    assert_eq!(version, field("NegotiatedVersion", 0x0101));
-    let version = change(|response| response.negotiated_version = 0);
-    assert_eq!(version, field("NegotiatedVersion", 0));
-    let receive = change(|response| response.max_receive_size = 127);
-    assert_eq!(receive, field("MaxReceiveSize", 127));
-    let fragmented = change(|response| response.max_fragmented_size = 131_071);
-    assert_eq!(fragmented, field("MaxFragmentedSize", 131_071));
-    let granted = change(|response| response.credits_granted = 0);
-    assert_eq!(granted, field("CreditsGranted", 0));
-    let requested = change(|response| response.credits_requested = 0);
-    assert_eq!(requested, field("CreditsRequested", 0));
-    let preferred = change(|response| response.preferred_send_size = 8193);
-    assert_eq!(preferred, field("PreferredSendSize", 8193));
+    let cases: [(fn(&mut NegotiateResponse), _, _); 7] = [
+        (
+            |it| it.negotiated_version = 0x0101,
+            "NegotiatedVersion",
+            0x0101,
+        ),
+        (|it| it.negotiated_version = 0, "NegotiatedVersion", 0),
+        (|it| it.max_receive_size = 127, "MaxReceiveSize", 127),
+        (
+            |it| it.max_fragmented_size = 131_071,
+            "MaxFragmentedSize",
+            131_071,
+        ),
+        (|it| it.credits_granted = 0, "CreditsGranted", 0),
+        (|it| it.credits_requested = 0, "CreditsRequested", 0),
+        (
+            |it| it.preferred_send_size = 8193,
+            "PreferredSendSize",
+            8193,
+        ),
+    ];
+    for (wrong, name, value) in cases {
+        assert_eq!(change(wrong), Some(Violation::Field { name, value }));
+    }
     let status = change(|response| response.status = Status::NOT_SUPPORTED);
     assert_eq!(status, Some(Violation::Refused(Status::NOT_SUPPORTED)));
 }
 
 #[test]
 fn a_message_that_is_cut_short_ends_the_connection() {
-    let mut message = Vec::new();
-    request().encode(&mut message);
-    for length in 0..20 {
-        let mut side = Side::new(Config::new(Role::Server));
-        side.start();
-        side.receive(&message[..length]);
-        assert!(
-            matches!(side.end, Some(Violation::Malformed(_))),
-            "{length}"
-        );
-    }
-    message.clear();
-    response().encode(&mut message);
-    for length in 0..32 {
-        let mut side = Side::new(Config::new(Role::Client));
-        side.start();
-        side.receive(&message[..length]);
-        assert!(
-            matches!(side.end, Some(Violation::Malformed(_))),
-            "{length}"
-        );
+    let (mut asks, mut answers) = (Vec::new(), Vec::new());
+    request().encode(&mut asks);
+    response().encode(&mut answers);
+    for (role, message) in [(Role::Server, asks), (Role::Client, answers)] {
+        for length in 0..message.len() {
+            let mut side = Side::new(Config::new(role));
+            side.start();
+            side.receive(&message[..length]);
+            let is_malformed = matches!(side.end, Some(Violation::Malformed(_)));
+            assert!(is_malformed, "{role:?} {length}");
+        }
     }
 }
 
@@ -236,6 +235,15 @@ fn nothing_is_granted_before_receives_are_posted() {
     assert_eq!(answer(&mut side).credits_granted, 4);
 }
 
+/// What comes of a peer that wants the most of everything.
+const OF_THE_MOST: Negotiated = Negotiated {
+    max_send_size: 8192,
+    max_receive_size: 8192,
+    max_fragmented_send_size: u32::MAX,
+    max_fragmented_receive_size: 1 << 20,
+    max_read_write_size: 8 << 20,
+};
+
 #[test]
 fn a_request_of_the_most_gets_what_we_have() {
     let mut side = hear_request(&NegotiateRequest {
@@ -246,14 +254,7 @@ fn a_request_of_the_most_gets_what_we_have() {
         max_receive_size: u32::MAX,
         max_fragmented_size: u32::MAX,
     });
-    let sizes = Negotiated {
-        max_send_size: 8192,
-        max_receive_size: 8192,
-        max_fragmented_send_size: u32::MAX,
-        max_fragmented_receive_size: 1 << 20,
-        max_read_write_size: 8 << 20,
-    };
-    assert_eq!(side.ready, Some(sizes));
+    assert_eq!(side.ready, Some(OF_THE_MOST));
     assert_eq!(answer(&mut side).credits_granted, 255);
 }
 
@@ -270,14 +271,7 @@ fn a_response_of_the_most_gets_what_we_have() {
         max_fragmented_size: u32::MAX,
         ..response()
     });
-    let sizes = Negotiated {
-        max_send_size: 8192,
-        max_receive_size: 8192,
-        max_fragmented_send_size: u32::MAX,
-        max_fragmented_receive_size: 1 << 20,
-        max_read_write_size: 8 << 20,
-    };
-    assert_eq!((side.ready, side.end), (Some(sizes), None));
+    assert_eq!((side.ready, side.end), (Some(OF_THE_MOST), None));
 }
 
 #[test]
