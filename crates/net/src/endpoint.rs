@@ -51,10 +51,7 @@ impl Transport {
 
     /// Whether a frame has room for requests of more than 64 KiB. \[MS-SMB2\] 3.3.5.4
     pub const fn has_large_frames(self) -> bool {
-        match self {
-            Self::Tcp | Self::Quic | Self::SmbDirect => true,
-            Self::Nbt => false,
-        }
+        self.carrier().large_frames
     }
 
     fn named(name: &str) -> Option<Self> {
