@@ -10,9 +10,6 @@ use crate::emulated::{Emulated, Faults};
 use crate::provider::Provider;
 use crate::verbs::Verbs;
 
-/// The variable in which a process is told its [`Choice`].
-pub const VARIABLE: &str = "SMBEAM_RDMA";
-
 /// Which provider is used. In text: `verbs`, or `emulated:DIRECTORY`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
@@ -51,17 +48,6 @@ impl FromStr for Choice {
 }
 
 impl Choice {
-    /// What the environment of the process says; `None` where it says nothing.
-    ///
-    /// # Errors
-    /// The variable is no choice.
-    pub fn from_environment() -> Result<Option<Self>, ChoiceError> {
-        match std::env::var(VARIABLE) {
-            Ok(text) => text.parse().map(Some),
-            Err(_) => Ok(None),
-        }
-    }
-
     /// Makes the provider.
     ///
     /// # Errors

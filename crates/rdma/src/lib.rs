@@ -28,7 +28,7 @@ mod provider;
 mod slots;
 pub mod verbs;
 
-pub use choice::{Choice, ChoiceError, VARIABLE};
+pub use choice::{Choice, ChoiceError};
 pub use operand::{Exposed, Piece, Remote, Sink};
 pub use provider::{
     Attributes, Event, Failure, Limits, Listener, Network, Provider, QueuePair, Request, Wait,

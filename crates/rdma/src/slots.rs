@@ -60,19 +60,13 @@ impl Slots {
     pub fn free(&self) -> usize {
         self.shared.free.borrow().len()
     }
-
-    /// Bytes of a slot.
-    #[must_use]
-    pub fn slot_bytes(&self) -> usize {
-        self.shared.bytes
-    }
 }
 
 impl fmt::Debug for Slots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Slots")
             .field("free", &self.free())
-            .field("slot_bytes", &self.slot_bytes())
+            .field("slot_bytes", &self.shared.bytes)
             .finish_non_exhaustive()
     }
 }

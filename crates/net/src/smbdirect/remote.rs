@@ -152,13 +152,6 @@ impl Remote {
             memory: Some(memory),
         })
     }
-
-    /// Whether the peer may give memory back by a message.
-    #[must_use]
-    pub fn can_be_invalidated(&self) -> bool {
-        let state = self.stream.shared().state.borrow();
-        state.pair.limits().remote_invalidation
-    }
 }
 
 impl Stream {

@@ -236,7 +236,7 @@ impl From<Error> for io::Error {
 }
 
 /// What a peer means by an alert, by word and name. RFC 8446 6.2
-pub fn alert_text(alert: AlertDescription) -> String {
+fn alert_text(alert: AlertDescription) -> String {
     let (words, name) = match alert {
         AlertDescription::CertificateRequired => (
             "it wants a certificate of this client",

@@ -26,7 +26,7 @@ use rustls::crypto::CryptoProvider;
 
 pub use access::{AccessLists, Identifier, IdentifierError};
 pub use client::{Client, ClientSettings, Trust};
-pub use error::{Error, alert_text};
+pub use error::Error;
 pub use fingerprint::{Fingerprint, FingerprintError};
 pub use name::{DistinguishedName, NameError};
 pub use pem::CertificateFiles;
