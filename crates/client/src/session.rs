@@ -311,8 +311,8 @@ impl Session {
         self.inner.client.inner.open(target, role).await
     }
 
-    /// Opens channels by SMB Direct where both ends have it, and has them preferred. The first
-    /// that cannot be opened says that an address, or this machine, does not speak it.
+    /// Opens channels by SMB Direct where both ends have it, and has them preferred: first one to
+    /// each address that takes it on either port, then as many more as there should be.
     async fn move_to_rdma(&self, interfaces: &[Interface]) -> bool {
         let mut ways = Vec::new();
         for ports in rdma_addresses(interfaces) {

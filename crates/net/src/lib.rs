@@ -1,6 +1,7 @@
-//! How messages move: the framings of direct TCP and of the NetBIOS session service, SMB Direct.
+//! How messages move: over TCP with the framings of direct TCP and of the NetBIOS session service,
+//! over QUIC, and over RDMA by SMB Direct.
 //!
-//! A transport is three things: an [`Endpoint`] that a configuration names (`tcp:445`, `nbt:139`),
+//! A transport is three things: an [`Endpoint`] that a configuration names (`tcp:445`, `quic:443`),
 //! a [`Stream`] that moves bytes, and a [`Framing`] that turns them into frames and back. The
 //! framing is pure: the stream moves the bytes, the framing says what they are.
 #![forbid(unsafe_code)]

@@ -52,7 +52,7 @@ impl std::error::Error for LoadError {}
 macro_rules! functions {
     ($($from:ident $symbol:ident as $name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
         /// The functions of the libraries. What each wants is in its manual page; calls are wrapped
-        /// where the owner of the pointers is: `channel.rs`, `device.rs`, `queue_pair.rs`.
+        /// where the owner of the pointers is: `channel.rs`, `device.rs`, `queue_pair/`.
         pub(super) struct Library {
             /// Makes the calls of RDMA-CM, and opens devices.
             pub(super) errands: Errands,

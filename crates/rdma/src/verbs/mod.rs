@@ -3,7 +3,7 @@
 //! The libraries are loaded when this provider is made; where they are not installed the program
 //! runs without it. Everything of theirs is wrapped by an owner here: `channel.rs` has RDMA-CM's
 //! identifiers and reports, `device.rs` what is shared by the connections of a device,
-//! `completions.rs`, `posting.rs` and `queue_pair.rs` one connection.
+//! `completions.rs`, `posting.rs` and `queue_pair/` one connection.
 
 mod address;
 mod channel;
