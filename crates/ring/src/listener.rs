@@ -51,10 +51,7 @@ impl Listener {
         }
         sys::bind(fd.as_fd(), &address)?;
         sys::listen(fd.as_fd(), BACKLOG)?;
-        let source = match handle.inner().epoll() {
-            Some(epoll) => Some(epoll.add(fd.as_fd())?),
-            None => None,
-        };
+        let source = handle.inner().watch(fd.as_fd())?;
         Ok(Self {
             handle: handle.clone(),
             socket: Rc::new(TcpListener::from(fd)),
@@ -186,13 +183,9 @@ fn is_passing(error: &io::Error) -> bool {
 
 impl Drop for Listener {
     fn drop(&mut self) {
+        let operation = self.operation.get();
         let inner = self.handle.inner();
-        if let (Some(key), Some(uring)) = (self.operation.get(), inner.uring()) {
-            uring.abandon(key);
-        }
-        if let (Some(token), Some(epoll)) = (self.source, inner.epoll()) {
-            epoll.remove(token, self.socket.as_fd());
-        }
+        inner.let_go(operation, self.source, self.socket.as_fd());
     }
 }
 

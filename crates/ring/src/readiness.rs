@@ -52,10 +52,7 @@ impl Readiness {
     /// There is no descriptor left, or nothing to poll.
     pub fn new(handle: &Handle, fd: BorrowedFd<'_>) -> io::Result<Self> {
         let fd = fd.try_clone_to_owned()?;
-        let source = match handle.inner().epoll() {
-            Some(epoll) => Some(epoll.add(fd.as_fd())?),
-            None => None,
-        };
+        let source = handle.inner().watch(fd.as_fd())?;
         Ok(Self {
             handle: handle.clone(),
             fd: Rc::new(fd),
@@ -102,8 +99,7 @@ impl Readiness {
 
 impl Drop for Readiness {
     fn drop(&mut self) {
-        if let (Some(token), Some(epoll)) = (self.source, self.handle.inner().epoll()) {
-            epoll.remove(token, self.fd.as_fd());
-        }
+        let inner = self.handle.inner();
+        inner.let_go(None, self.source, self.fd.as_fd());
     }
 }

@@ -4,6 +4,7 @@ use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -87,6 +88,27 @@ impl Inner {
         match &self.backend {
             Backend::Epoll(epoll) => Some(epoll),
             Backend::Uring(_) => None,
+        }
+    }
+
+    /// Has a descriptor watched where the driver is epoll; tells its token.
+    pub(crate) fn watch(&self, fd: BorrowedFd<'_>) -> io::Result<Option<usize>> {
+        self.epoll().map(|epoll| epoll.add(fd)).transpose()
+    }
+
+    /// Nobody waits for a descriptor any more: not for the operation under way on it (io_uring),
+    /// nor by its token (epoll).
+    pub(crate) fn let_go(
+        &self,
+        operation: Option<usize>,
+        source: Option<usize>,
+        fd: BorrowedFd<'_>,
+    ) {
+        if let (Some(key), Some(uring)) = (operation, self.uring()) {
+            uring.abandon(key);
+        }
+        if let (Some(token), Some(epoll)) = (source, self.epoll()) {
+            epoll.remove(token, fd);
         }
     }
 

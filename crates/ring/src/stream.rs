@@ -71,10 +71,7 @@ impl Stream {
 
     /// Takes over a connected socket, whichever thread accepted it.
     pub fn new(handle: &Handle, socket: TcpStream) -> io::Result<Self> {
-        let source = match handle.inner().epoll() {
-            Some(epoll) => Some(epoll.add(socket.as_fd())?),
-            None => None,
-        };
+        let source = handle.inner().watch(socket.as_fd())?;
         let shared = Shared {
             handle: handle.clone(),
             socket: Rc::new(socket),
@@ -122,13 +119,9 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        let operation = self.receive.get_mut().operation();
         let inner = self.handle.inner();
-        if let (Some(key), Some(uring)) = (self.receive.get_mut().operation(), inner.uring()) {
-            uring.abandon(key);
-        }
-        if let (Some(token), Some(epoll)) = (self.source, inner.epoll()) {
-            epoll.remove(token, self.socket.as_fd());
-        }
+        inner.let_go(operation, self.source, self.socket.as_fd());
     }
 }
 

@@ -96,10 +96,7 @@ impl Udp {
         if handle.inner().epoll().is_some() {
             socket.set_nonblocking(true)?;
         }
-        let source = match handle.inner().epoll() {
-            Some(epoll) => Some(epoll.add(socket.as_fd())?),
-            None => None,
-        };
+        let source = handle.inner().watch(socket.as_fd())?;
         let shared = Shared {
             handle: handle.clone(),
             socket: Rc::new(socket),
@@ -222,13 +219,9 @@ fn is_of_one_datagram(errno: i32) -> bool {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        let operation = self.operation.get();
         let inner = self.handle.inner();
-        if let (Some(key), Some(uring)) = (self.operation.get(), inner.uring()) {
-            uring.abandon(key);
-        }
-        if let (Some(token), Some(epoll)) = (self.source, inner.epoll()) {
-            epoll.remove(token, self.socket.as_fd());
-        }
+        inner.let_go(operation, self.source, self.socket.as_fd());
     }
 }
 
