@@ -441,7 +441,7 @@ impl Channel {
     }
 
     /// Gives the memory back that was sent.
-    fn recycle(&self, parts: Vec<Part>) {
+    fn recycle(self: &Rc<Self>, parts: Vec<Part>) {
         let mut state = self.state.borrow_mut();
         let State { outbox, calls, .. } = &mut *state;
         outbox.recycle(parts, calls);
@@ -449,6 +449,7 @@ impl Channel {
             self.push(&mut state, outbound);
         }
         drop(state);
+        self.name_waiting();
         self.finish_calls();
     }
 

@@ -75,22 +75,35 @@ impl Channel {
     }
 
     fn come_home(self: &Rc<Self>, id: RequestId, memory: Exposed) {
-        let waiting = {
+        {
             let mut state = self.state.borrow_mut();
             state.exposures.coming -= 1;
             state.calls.come_home(id, home(memory));
-            let waiting = &mut state.exposures.waiting;
-            let index = waiting.iter().position(|(waiting, _)| *waiting == id);
-            index.and_then(|index| waiting.remove(index))
-        };
-        if let Some((id, length)) = waiting {
+        }
+        self.name_waiting();
+        self.finish_calls();
+        self.memory_home.raise();
+    }
+
+    /// Names the memory of requests that waited for it to be home, be it from a first try by RDMA
+    /// or from a message.
+    pub(crate) fn name_waiting(self: &Rc<Self>) {
+        while let Some((id, length)) = self.next_waiting() {
             let pieces = self.name(&mut self.state.borrow_mut(), id, length);
             self.with_core(None, |core, now, effects| {
                 core.exposed(now, id, pieces, effects);
             });
         }
-        self.finish_calls();
-        self.memory_home.raise();
+    }
+
+    fn next_waiting(&self) -> Option<(RequestId, u32)> {
+        let mut state = self.state.borrow_mut();
+        let State {
+            calls, exposures, ..
+        } = &mut *state;
+        let mut waiting = exposures.waiting.iter();
+        let index = waiting.position(|(id, _)| !calls.is_away(*id))?;
+        exposures.waiting.remove(index)
     }
 
     /// Waits until nothing is out there any more. The connection has ended.
