@@ -162,20 +162,11 @@ impl VerbsQueuePair {
     /// Brings all regions back. The queue pair is gone.
     pub(super) fn free_exposures(&mut self) {
         for (key, exposure) in std::mem::take(&mut self.exposures) {
-            let Exposure {
-                window,
-                registration,
-                memory,
-                is_revoking: _,
-            } = exposure;
             assert!(
-                window.is_none(),
+                exposure.window.is_none(),
                 "an open window keeps its region registered"
             );
-            drop(registration);
-            if let Some(memory) = memory {
-                self.tell(Event::Revoked(key, memory));
-            }
+            self.take_back(key, exposure);
         }
     }
 }
