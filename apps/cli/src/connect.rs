@@ -79,6 +79,14 @@ pub(crate) struct ConnectArguments {
     /// Bytes of a request from which on its data go by RDMA.
     #[arg(long, value_name = "BYTES", default_value = "4KiB", value_parser = parse_threshold)]
     rdma_threshold: u32,
+    /// Microseconds that a connection over RDMA is polled on after it had something, at most 10000.
+    #[arg(
+        long,
+        value_name = "MICROSECONDS",
+        default_value = "0",
+        value_parser = clap::value_parser!(u64).range(..=10_000)
+    )]
+    rdma_busy_poll: u64,
     /// Speak this dialect only.
     #[arg(long, value_name = "DIALECT", value_parser = parse_dialect)]
     dialect: Option<Dialect>,
@@ -140,6 +148,7 @@ impl ConnectArguments {
             transport_security: self.transport_security,
             rdma: self.rdma.clone(),
             rdma_threshold: self.rdma_threshold,
+            rdma_busy_poll: Duration::from_micros(self.rdma_busy_poll),
             protection: match (self.sign, self.seal) {
                 (_, true) => Protection::Seal,
                 (true, false) => Protection::Sign,

@@ -55,7 +55,7 @@ impl Client {
         let entropy = auth::fresh_entropy();
         let guid = *entropy.first_chunk().expect("there are 32 bytes");
         let inner = Inner {
-            rdma: Rdma::new(options.rdma.clone()),
+            rdma: Rdma::new(options.rdma.clone(), options.rdma_busy_poll),
             options,
             guid: Guid(guid),
             threads: Bound::new(threads.map_err(failed)?),

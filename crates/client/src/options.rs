@@ -55,6 +55,9 @@ pub struct Options {
     pub rdma: rdma::Choice,
     /// Bytes of a READ or WRITE from which on its data go by RDMA.
     pub rdma_threshold: u32,
+    /// How long a connection over RDMA is asked again and again, after it had something, before
+    /// its thread waits to be told.
+    pub rdma_busy_poll: Duration,
     /// How far messages are protected.
     pub protection: Protection,
     /// Dialects that are offered.
@@ -98,6 +101,7 @@ impl Default for Options {
             transport_security: false,
             rdma: rdma::Choice::Verbs,
             rdma_threshold: 4096,
+            rdma_busy_poll: Duration::ZERO,
             protection: Protection::AsAsked,
             dialects: vec![
                 Dialect::SMB_2_0_2,

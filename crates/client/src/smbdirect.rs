@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use net::Stream;
 use net::smbdirect::{self, Settings};
@@ -13,13 +14,15 @@ use crate::thread::Target;
 /// Who makes connections over RDMA. Looked for when the first connection wants it.
 pub(crate) struct Rdma {
     choice: Choice,
+    busy_poll: Duration,
     made: OnceLock<Result<Arc<dyn Provider>, (io::ErrorKind, String)>>,
 }
 
 impl Rdma {
-    pub(crate) fn new(choice: Choice) -> Arc<Self> {
+    pub(crate) fn new(choice: Choice, busy_poll: Duration) -> Arc<Self> {
         Arc::new(Self {
             choice,
+            busy_poll,
             made: OnceLock::new(),
         })
     }
@@ -39,7 +42,10 @@ impl Rdma {
 /// Connects and negotiates.
 pub(crate) async fn stream(handle: &Handle, target: &Target) -> io::Result<Stream> {
     let provider = target.rdma.provider()?;
-    let settings = Settings::default();
+    let settings = Settings {
+        busy_poll: target.rdma.busy_poll,
+        ..Settings::default()
+    };
     let connecting = smbdirect::Stream::connect(handle, provider, target.address, &settings);
     connecting.await.map(Stream::from)
 }

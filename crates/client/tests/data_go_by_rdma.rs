@@ -98,6 +98,17 @@ fn files_are_what_they_were() {
     assert!(received < 1 << 20, "{received} bytes came in messages");
 }
 
+#[test]
+fn files_are_what_they_were_where_both_ends_poll_on() {
+    let direct = Direct::with(|config| config.rdma.busy_poll = unplaced(2_000));
+    let options = Options {
+        rdma_busy_poll: Duration::from_millis(2),
+        ..direct.options()
+    };
+    let received = round_trips(&direct, options);
+    assert!(received < 1 << 20, "{received} bytes came in messages");
+}
+
 /// So a client that came another way finds it.
 #[test]
 fn the_server_says_where_it_takes_smb_direct() {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::smbdirect::{Settings, Stream};
+use net::smbdirect::Stream;
 use net::{Endpoint, Transport};
 use rdma::{Network, Provider, Request};
 use ring::{Interest, Readiness};
@@ -199,11 +199,8 @@ impl Worker {
         let peer = request.peer_addr();
         let worker = Rc::clone(self);
         self.handle.spawn(async move {
-            let settings = Settings {
-                credit_timeout: Some(worker.credit_timeout()),
-                ..Settings::default()
-            };
-            match Stream::accept(&worker.handle, request, &settings).await {
+            let settings = worker.smb_direct();
+            match Stream::accept(&worker.handle, request, settings).await {
                 Ok(_) if worker.stopping.is_raised() => {}
                 Ok(stream) => {
                     let transport = Transport::SmbDirect;

@@ -168,6 +168,7 @@ impl Server {
             realms: users,
             gate: Gate::new(gate_limits(config)),
             times: times(config),
+            smb_direct: config.smb_direct(),
             placement: placement(config),
             tcp: config.tcp.options(),
             reach: Reach {
@@ -480,7 +481,6 @@ fn times(config: &Config) -> Times {
     Times {
         failed_login_delay: Duration::from_millis(config.security.failed_login_delay_ms),
         frame_timeout: Duration::from_millis(config.limits.frame_timeout_ms),
-        credit_timeout: Duration::from_millis(config.limits.credit_timeout_ms),
         shutdown_grace: Duration::from_millis(config.limits.shutdown_ms),
     }
 }

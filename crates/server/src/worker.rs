@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) realms: Realms,
     pub(crate) gate: Arc<Gate>,
     pub(crate) times: Times,
+    /// How SMB Direct is spoken.
+    pub(crate) smb_direct: net::smbdirect::Settings,
     pub(crate) placement: Arc<Placement>,
     /// What the kernel is told of each connection of TCP.
     pub(crate) tcp: TcpOptions,
@@ -128,7 +130,6 @@ pub(crate) fn parts_of(id: ConnectionId) -> (u64, u64) {
 pub(crate) struct Times {
     pub(crate) failed_login_delay: Duration,
     pub(crate) frame_timeout: Duration,
-    pub(crate) credit_timeout: Duration,
     pub(crate) shutdown_grace: Duration,
 }
 
@@ -402,8 +403,8 @@ impl Worker {
         self.shared.times.failed_login_delay
     }
 
-    pub(crate) fn credit_timeout(&self) -> Duration {
-        self.shared.times.credit_timeout
+    pub(crate) fn smb_direct(&self) -> &net::smbdirect::Settings {
+        &self.shared.smb_direct
     }
 
     pub(crate) fn frame_timeout(&self) -> Duration {

@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) readable: Signal,
     /// It is negotiated, or will not be.
     settled: Signal,
+    /// How long the queue pair is polled on after it had something.
+    busy_poll: Duration,
 }
 
 /// What of a connection changes.
@@ -204,8 +206,10 @@ impl State {
         self.fail(kind, &violation.to_string());
     }
 
-    /// Takes in what has happened, does what follows from it, and starts what was posted.
-    pub(crate) fn run(&mut self) {
+    /// Takes in what has happened, does what follows from it, and starts what was posted. Whether
+    /// anything had happened.
+    pub(crate) fn run(&mut self) -> bool {
+        let mut has_worked = false;
         loop {
             let mut events = std::mem::take(&mut self.events);
             self.pair.poll(&mut events);
@@ -213,8 +217,9 @@ impl State {
             events.drain(..).for_each(|event| self.handle(event));
             self.events = events;
             self.flush();
+            has_worked |= !is_idle;
             if is_idle || self.is_gone {
-                return;
+                return has_worked;
             }
         }
     }
@@ -436,7 +441,11 @@ fn slots(config: &Config) -> io::Result<Slots> {
 
 impl Shared {
     /// Starts the task of a connection.
-    pub(crate) fn start(handle: &Handle, state: State) -> io::Result<Rc<Self>> {
+    pub(crate) fn start(
+        handle: &Handle,
+        state: State,
+        busy_poll: Duration,
+    ) -> io::Result<Rc<Self>> {
         let readiness = Readiness::new(handle, state.pair.descriptor())?;
         let shared = Rc::new(Self {
             handle: handle.clone(),
@@ -446,6 +455,7 @@ impl Shared {
             poke: Signal::default(),
             readable: Signal::default(),
             settled: Signal::default(),
+            busy_poll,
         });
         handle.spawn(Rc::clone(&shared).drive(readiness));
         Ok(shared)
@@ -493,11 +503,20 @@ impl Shared {
 
     /// Polls the queue pair and runs the timers until the connection is over.
     async fn drive(self: Rc<Self>, readiness: Readiness) {
+        let mut last_work = None;
         loop {
-            self.state.borrow_mut().run();
+            let has_worked = self.state.borrow_mut().run();
             self.changed();
             if self.state.borrow().is_gone {
                 return;
+            }
+            if self.polls_on(has_worked, &mut last_work) {
+                // The others of the thread have their turn in between, and so has the core's time.
+                if self.is_late() && self.time_out() {
+                    return;
+                }
+                self.handle.yield_now().await;
+                continue;
             }
             let Some(interest) = self.arm() else {
                 self.handle.yield_now().await;
@@ -520,6 +539,24 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// Whether the queue pair is asked again before it is waited for.
+    fn polls_on(&self, has_worked: bool, last_work: &mut Option<Instant>) -> bool {
+        if self.busy_poll.is_zero() {
+            return false;
+        }
+        if has_worked {
+            *last_work = Some(Instant::now());
+        }
+        last_work.is_some_and(|last| last.elapsed() < self.busy_poll)
+    }
+
+    /// Whether the core's time has come.
+    fn is_late(&self) -> bool {
+        let state = self.state.borrow();
+        let next = state.core.next_timeout();
+        next.is_some_and(|next| next <= state.now())
     }
 
     fn arm(&self) -> Option<Interest> {

@@ -94,7 +94,7 @@ impl Stream {
         let core = settings.core(smbd::Role::Client);
         let pair = provider.connect(address, &settings.attributes(&core))?;
         let state = State::new(pair, &core)?;
-        Self::negotiate(handle, state).await
+        Self::negotiate(handle, state, settings).await
     }
 
     /// Lets a peer in and negotiates. Dropping the future ends what was begun.
@@ -107,11 +107,11 @@ impl Stream {
         settings: &Settings,
     ) -> io::Result<Self> {
         let state = State::accept(request, settings)?;
-        Self::negotiate(handle, state).await
+        Self::negotiate(handle, state, settings).await
     }
 
-    async fn negotiate(handle: &Handle, state: State) -> io::Result<Self> {
-        let shared = Shared::start(handle, state)?;
+    async fn negotiate(handle: &Handle, state: State, settings: &Settings) -> io::Result<Self> {
+        let shared = Shared::start(handle, state, settings.busy_poll)?;
         let stream = Self {
             owner: Rc::new(Owner { shared }),
         };

@@ -16,6 +16,9 @@ const ONE_SIDED: u32 = 256;
 /// How SMB Direct is spoken.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
+    /// How long the queue pair is asked again and again, after it had something, before the
+    /// processor waits to be told.
+    pub busy_poll: Duration,
     /// Completions that may be gathered before the processor is told, and for how long.
     pub moderation: Option<(u16, Duration)>,
     /// How long the negotiation may take, where that is not for SMB Direct to say.

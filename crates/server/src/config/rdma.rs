@@ -1,21 +1,45 @@
 //! `[rdma]`: who makes the connections of SMB Direct.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use net::smbdirect::Settings;
 use rdma::Choice;
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::{Check, Config, ConfigError};
 
+/// Most microseconds of `busy_poll`: a hundredth of a second.
+const BUSY_POLL_MAX: u32 = 10_000;
+/// Most microseconds of `moderation`: what is waited for longer is felt.
+const MODERATION_MAX: u32 = 1_000;
+/// Completions that are told of at once at the latest, however short the time.
+const MODERATION_COUNT: u16 = 16;
+
 /// `[rdma]`
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RdmaSection {
     /// Whose devices; those of this machine where it is left out.
     pub provider: Option<Spanned<RdmaProvider>>,
     /// Where peers on this machine meet that emulate devices.
     pub directory: Option<PathBuf>,
+    /// Microseconds that a worker asks a queue pair on after it had something.
+    pub busy_poll: Spanned<u32>,
+    /// Microseconds that a completion may wait for others before a worker is told.
+    pub moderation: Spanned<u32>,
+}
+
+impl Default for RdmaSection {
+    fn default() -> Self {
+        Self {
+            provider: None,
+            directory: None,
+            busy_poll: super::unplaced(0),
+            moderation: super::unplaced(8),
+        }
+    }
 }
 
 /// `provider`
@@ -51,15 +75,35 @@ impl Config {
             Choice::Verbs => (RdmaProvider::Verbs, None),
             Choice::Emulated(directory) => (RdmaProvider::Emulated, Some(directory)),
         };
-        self.rdma = RdmaSection {
-            provider: Some(super::unplaced(provider)),
-            directory,
-        };
+        self.rdma.provider = Some(super::unplaced(provider));
+        self.rdma.directory = directory;
+    }
+
+    /// How SMB Direct is spoken.
+    pub(crate) fn smb_direct(&self) -> Settings {
+        let micros = |time: &Spanned<u32>| Duration::from_micros((*time.get_ref()).into());
+        let moderation = micros(&self.rdma.moderation);
+        Settings {
+            busy_poll: micros(&self.rdma.busy_poll),
+            moderation: (!moderation.is_zero()).then_some((MODERATION_COUNT, moderation)),
+            credit_timeout: Some(Duration::from_millis(self.limits.credit_timeout_ms)),
+            ..Settings::default()
+        }
     }
 }
 
 impl Check<'_> {
     pub(super) fn rdma(&self, rdma: &RdmaSection) -> Result<(), ConfigError> {
+        let times = [
+            ("busy_poll", &rdma.busy_poll, BUSY_POLL_MAX),
+            ("moderation", &rdma.moderation, MODERATION_MAX),
+        ];
+        for (key, time, most) in times {
+            if *time.get_ref() > most {
+                let what = format!("rdma.{key}: {most} microseconds at most");
+                return Err(self.error(time, what));
+            }
+        }
         let is_emulated = rdma.wanted() == RdmaProvider::Emulated;
         let what = match (is_emulated, &rdma.directory) {
             (true, None) => "rdma.provider: `emulated` needs rdma.directory",
@@ -83,6 +127,24 @@ mod tests {
         config
             .map(|config| config.rdma())
             .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn times_are_microseconds_and_have_a_limit() {
+        let settings = |text: &str| {
+            let config = Config::parse(Path::new("smbeam.toml"), text).expect("good");
+            let settings = config.smb_direct();
+            (settings.busy_poll, settings.moderation)
+        };
+        let micros = Duration::from_micros;
+        assert_eq!(settings(""), (micros(0), Some((16, micros(8)))));
+        let text = "[rdma]\nbusy_poll = 50\nmoderation = 0\n";
+        assert_eq!(settings(text), (micros(50), None));
+        for (key, most) in [("busy_poll", 10_000), ("moderation", 1_000)] {
+            let error = parse(&format!("[rdma]\n{key} = {}\n", most + 1)).expect_err("too long");
+            let wanted = format!("smbeam.toml, line 2: rdma.{key}: {most} microseconds at most");
+            assert_eq!(error, wanted);
+        }
     }
 
     #[test]
