@@ -142,7 +142,7 @@ pub use net::tls;
 pub use net::{Endpoint, Endpoints, Transport};
 pub use net::{KeepAlive, TcpOptions};
 pub use rdma::Choice as RdmaChoice;
-pub use ring::Io;
+pub use ring::{Io, Region};
 pub use wire::access::{AccessMask, FileAttributes};
 pub use wire::change_notify::CompletionFilter;
 pub use wire::fscc::FileAction;

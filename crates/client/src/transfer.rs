@@ -160,22 +160,21 @@ pub async fn download<S: Sink + ?Sized>(
     let (size, depth) = plan(options, file.read_size(), file);
     let mut pieces = Pieces::of(range, size);
     let mut window: Window<Piece> = Window::default();
-    let mut spare: Vec<Vec<u8>> = Vec::new();
+    let mut spare = Spare::default();
     let mut total = 0;
     loop {
         while window.len() < depth
             && let Some(piece) = pieces.next()
         {
-            let mut buffer = spare.pop().unwrap_or_default();
-            buffer.resize(piece.len, 0);
-            window.push(piece, file.start_read(buffer.into(), piece.offset));
+            let buffer = spare.take(piece.len);
+            window.push(piece, file.start_read(buffer, piece.offset));
         }
         let Some((piece, done)) = window.next().await else {
             break;
         };
         let (reply, memory) = done.only();
         let count = count(reply).map_err(|cause| file.failed("read", cause))?;
-        let buffer = vector(memory);
+        let buffer = region(memory);
         pieces.came(piece, count);
         if count > 0 {
             sink.write_at(piece.offset, &buffer[..count])
@@ -183,7 +182,7 @@ pub async fn download<S: Sink + ?Sized>(
             total += count as u64;
             progress(count as u64);
         }
-        spare.push(buffer);
+        spare.give_back(buffer);
     }
     Ok(total)
 }
@@ -202,7 +201,7 @@ pub async fn upload<S: Source + ?Sized>(
     let (size, depth) = plan(options, file.write_size(), file);
     let mut pieces = Pieces::of(range, size);
     let mut window: Window<usize> = Window::default();
-    let mut spare: Vec<Vec<u8>> = Vec::new();
+    let mut spare = Spare::default();
     let mut is_at_end = false;
     let mut total = 0;
     loop {
@@ -210,16 +209,14 @@ pub async fn upload<S: Source + ?Sized>(
             && window.len() < depth
             && let Some(piece) = pieces.next()
         {
-            let mut buffer = spare.pop().unwrap_or_default();
-            buffer.resize(piece.len, 0);
+            let mut buffer = spare.take(piece.len);
             let count = source
                 .read_at(piece.offset, &mut buffer)
                 .map_err(|error| Error::local("read what is written to", file.path(), error))?;
             is_at_end = count < piece.len;
-            buffer.truncate(count);
+            let buffer = cut(buffer, count);
             if count > 0 {
-                let bytes = Region::from(buffer).into();
-                window.push(count, file.start_write(bytes, piece.offset));
+                window.push(count, file.start_write(buffer.into(), piece.offset));
             }
         }
         let Some((len, done)) = window.next().await else {
@@ -229,7 +226,7 @@ pub async fn upload<S: Source + ?Sized>(
         written(reply, len).map_err(|cause| file.failed("write", cause))?;
         total += len as u64;
         progress(len as u64);
-        spare.push(vector(memory));
+        spare.give_back(region(memory));
     }
     Ok(total)
 }
@@ -248,24 +245,22 @@ pub async fn relay(
     let mut pieces = Pieces::of(from..from.saturating_add(len), size);
     let mut reads: Window<Piece> = Window::default();
     let mut writes: Window<usize> = Window::default();
-    let mut spare: Vec<Vec<u8>> = Vec::new();
+    let mut spare = Spare::default();
     let mut total = 0;
     loop {
         while reads.len() < depth
             && let Some(piece) = pieces.next()
         {
-            let mut buffer = spare.pop().unwrap_or_default();
-            buffer.resize(piece.len, 0);
-            reads.push(piece, source.start_read(buffer.into(), piece.offset));
+            let buffer = spare.take(piece.len);
+            reads.push(piece, source.start_read(buffer, piece.offset));
         }
         if let Some((piece, done)) = reads.next().await {
             let (reply, memory) = done.only();
             let count = count(reply).map_err(|cause| source.failed("read", cause))?;
-            let mut buffer = vector(memory);
-            buffer.truncate(count);
+            let buffer = cut(region(memory), count);
             pieces.came(piece, count);
             if count > 0 {
-                let bytes = Region::from(buffer).into();
+                let bytes = buffer.into();
                 let offset = to + (piece.offset - from);
                 writes.push(count, target.start_write(bytes, offset));
             }
@@ -279,7 +274,7 @@ pub async fn relay(
             written(reply, len).map_err(|cause| target.failed("write", cause))?;
             total += len as u64;
             progress(len as u64);
-            spare.push(vector(memory));
+            spare.give_back(region(memory));
         }
         let is_read = pieces.again.is_empty() && pieces.range.is_empty();
         if is_read && reads.len() == 0 && writes.len() == 0 {
@@ -311,21 +306,67 @@ fn plan(options: &TransferOptions, most: usize, file: &File) -> (usize, usize) {
     (size.max(1), depth)
 }
 
-/// The vector that went along with a request.
-fn vector(memory: Memory) -> Vec<u8> {
+/// Bytes from which on memory is in pages of its own, which adapters of RDMA are told of once.
+const PAGES_BYTES: usize = 64 << 10;
+
+/// Memory of a transfer that is used again for piece after piece.
+#[derive(Default)]
+struct Spare(Vec<Region>);
+
+impl Spare {
+    /// So many bytes, of whatever was in them.
+    fn take(&mut self, len: usize) -> Region {
+        if let Some(mut region) = self.0.pop()
+            && region.set_len(len)
+        {
+            return region;
+        }
+        let pages = (len >= PAGES_BYTES).then(|| Region::of_pages(len).ok());
+        let pages = pages.flatten();
+        pages.unwrap_or_else(|| Region::from(vec![0; len]))
+    }
+
+    fn give_back(&mut self, region: Region) {
+        self.0.push(region);
+    }
+}
+
+/// The first bytes.
+fn cut(mut region: Region, len: usize) -> Region {
+    assert!(region.set_len(len), "no more came than there was room for");
+    region
+}
+
+/// The memory that went along with a request.
+fn region(memory: Memory) -> Region {
     let region = match memory {
         Memory::Destination(region) => Some(region),
         Memory::Source(source) => source.into_region().ok(),
         Memory::None => None,
     };
-    region
-        .and_then(|region| region.into_vec().ok())
-        .unwrap_or_default()
+    region.unwrap_or_else(|| Vec::new().into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_used_again_where_it_has_room() {
+        let mut spare = Spare::default();
+        let place = |region: &Region| region.as_ptr();
+        let first = spare.take(PAGES_BYTES);
+        let was = place(&first);
+        assert!(first.memory().is_some());
+        spare.give_back(cut(first, 10));
+        let again = spare.take(PAGES_BYTES);
+        assert_eq!((place(&again), again.len()), (was, PAGES_BYTES));
+        spare.give_back(again);
+        assert_eq!(spare.take(PAGES_BYTES * 4).len(), PAGES_BYTES * 4);
+        let small = spare.take(100);
+        assert!(small.memory().is_none());
+        assert_eq!(small[..], [0; 100]);
+    }
 
     #[test]
     fn what_came_short_is_asked_for_again_up_to_the_end() {

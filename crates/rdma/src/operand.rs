@@ -29,15 +29,17 @@ impl Piece {
         }
     }
 
-    /// What a device knows once it was told: the slab of a slot or of a buffer. `None` for other
-    /// memory, which a provider copies or makes known for the length of an operation.
+    /// What a device knows once it was told: the slab of a slot or of a buffer, or pages of their
+    /// own. `None` for other memory, which a provider copies or makes known for the length of an
+    /// operation.
     #[must_use]
     pub fn memory(&self) -> Option<&Memory> {
         match self {
             Self::Slot(slot, _) => Some(slot.memory()),
             Self::Shared(part, _) => match &**part {
                 Part::Buffer(buffer, _) => Some(buffer.memory()),
-                Part::Bytes(_) | Part::Source(_) => None,
+                Part::Source(source) => source.memory(),
+                Part::Bytes(_) => None,
             },
         }
     }
@@ -75,7 +77,7 @@ impl Sink {
     pub fn memory(&self) -> Option<&Memory> {
         match self {
             Self::Buffer(buffer) => Some(buffer.memory()),
-            Self::Region(_) => None,
+            Self::Region(region) => region.memory(),
         }
     }
 }
@@ -118,17 +120,28 @@ impl Exposed {
     pub fn memory(&self) -> Option<&Memory> {
         match self {
             Self::BufferToWrite(buffer) => Some(buffer.memory()),
-            Self::ToRead(_) | Self::ToWrite(_) => None,
+            Self::ToRead(source) => source.memory(),
+            Self::ToWrite(region) => region.memory(),
         }
     }
 
     /// The bytes: to be looked at before the peer may write them.
-    fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::ToRead(source) => source,
             Self::BufferToWrite(buffer) => buffer,
             Self::ToWrite(region) => region,
         }
+    }
+
+    /// Takes on the first of these bytes, where the peer was to write it.
+    pub(crate) fn fill(&mut self, from: &[u8]) {
+        let into: &mut [u8] = match self {
+            Self::ToRead(_) => return,
+            Self::BufferToWrite(buffer) => buffer,
+            Self::ToWrite(region) => region,
+        };
+        into.copy_from_slice(&from[..into.len()]);
     }
 
     /// The address of the first byte. What is written there, while this is exposed, nobody here

@@ -6,10 +6,12 @@
 //! [`lend_mut`] return when every piece is dropped, and not before.
 
 use std::fmt;
+use std::io;
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 use std::sync::{Arc, Condvar, Mutex};
 
+use crate::memory::Memory;
 use crate::pool::Buffer;
 use crate::remote::lock;
 
@@ -24,6 +26,8 @@ pub struct Region {
 enum Owner {
     Vec(Vec<u8>),
     Buffer(Buffer),
+    /// Nobody else makes references to its bytes.
+    Pages(Memory),
     /// Only within a [`Source`].
     Shared(Arc<[u8]>),
     /// Part of another region; no two parts overlap.
@@ -38,6 +42,46 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
+    /// `len` bytes of zeros in pages of their own, which a device can be told of once for all
+    /// operations: see [`memory`](Self::memory). For what is used again and again.
+    ///
+    /// # Errors
+    /// The system has no memory.
+    pub fn of_pages(len: usize) -> io::Result<Self> {
+        let memory = Memory::new(len.max(1))?;
+        Ok(Self {
+            start: memory.start(),
+            len,
+            owner: Owner::Pages(memory),
+        })
+    }
+
+    /// The memory that this is part of, where that is there for longer than an operation: a slab of
+    /// the pool, or pages of its own.
+    #[must_use]
+    pub fn memory(&self) -> Option<&Memory> {
+        match &self.owner {
+            Owner::Buffer(buffer) => Some(buffer.memory()),
+            Owner::Pages(memory) => Some(memory),
+            Owner::Piece(whole) => whole.memory(),
+            Owner::Vec(_) | Owner::Shared(_) | Owner::Lent(_) => None,
+        }
+    }
+
+    /// Gives it another length, if it has room for that: everything can be shorter, and pages of its
+    /// own can be as long again. Bytes that were there before are there again.
+    pub fn set_len(&mut self, len: usize) -> bool {
+        let room = match &self.owner {
+            Owner::Pages(memory) => memory.bytes(),
+            _ => self.len,
+        };
+        let has_room = len <= room;
+        if has_room {
+            self.len = len;
+        }
+        has_room
+    }
+
     /// The vector again that this was made of.
     ///
     /// # Errors
@@ -179,6 +223,12 @@ impl Source {
         }
     }
 
+    /// As [`Region::memory`].
+    #[must_use]
+    pub fn memory(&self) -> Option<&Memory> {
+        self.0.memory()
+    }
+
     /// As [`Region::into_pieces`].
     #[must_use]
     pub fn into_pieces(self, len: usize) -> Vec<Self> {
@@ -196,7 +246,7 @@ impl Source {
 impl Region {
     fn is_shared(&self) -> bool {
         match &self.owner {
-            Owner::Vec(_) | Owner::Buffer(_) => false,
+            Owner::Vec(_) | Owner::Buffer(_) | Owner::Pages(_) => false,
             Owner::Shared(_) => true,
             Owner::Lent(loan) => loan.is_shared,
             Owner::Piece(whole) => whole.is_shared(),
@@ -312,6 +362,26 @@ mod tests {
             whole.into_vec().expect("a vector"),
             [0, 1, 2, 3, 7, 7, 7, 7, 8, 9]
         );
+    }
+
+    #[test]
+    fn pages_keep_their_place_and_their_bytes() {
+        let mut region = Region::of_pages(5000).expect("memory");
+        assert_eq!(region[..], [0; 5000]);
+        region.fill(7);
+        let start = region.memory().expect("pages").start();
+        assert!(region.set_len(3000) && !region.set_len(1 << 20));
+        assert_eq!(region[..], [7; 3000]);
+        let mut pieces = region.into_pieces(1000);
+        let is_of = |piece: &Region| piece.memory().is_some_and(|it| it.start() == start);
+        assert!(pieces.iter().all(is_of));
+        pieces[2].fill(8);
+        let mut region = Region::from_pieces(pieces).expect("all are there");
+        assert!(region.set_len(5000));
+        assert_eq!(region[1999..3001], [&[7][..], &[8; 1000], &[7]].concat());
+        let mut vector = Region::from(vec![1; 10]);
+        assert!(vector.memory().is_none() && vector.set_len(5) && !vector.set_len(6));
+        assert_eq!(vector[..], [1; 5]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
-use client::{OpenOptions, SessionInfo, Wait as _};
+use client::{OpenOptions, Region, SessionInfo, Wait as _};
 use futures_util::future::try_join_all;
 
 use super::Setting;
@@ -203,7 +203,7 @@ impl Player<'_> {
 
     /// One operation after the other until the time is over.
     async fn hand(&self, hand: usize, places: &Places, record: &RefCell<Record>) -> Result<()> {
-        let mut buffer = vec![0; self.setting.io_size as usize];
+        let mut buffer = Region::of_pages(self.setting.io_size as usize)?;
         Pattern::of(hand as u64).fill(0, &mut buffer);
         let mut round = 0;
         while Instant::now() < self.deadline {
@@ -221,8 +221,8 @@ impl Player<'_> {
         hand: usize,
         round: u64,
         places: &Places,
-        buffer: Vec<u8>,
-    ) -> Result<(u64, Duration, Vec<u8>)> {
+        buffer: Region,
+    ) -> Result<(u64, Duration, Region)> {
         let place = if self.arguments.torture {
             Place {
                 file: hand,
@@ -244,7 +244,7 @@ impl Player<'_> {
         }
     }
 
-    async fn read(&self, place: Place, buffer: Vec<u8>) -> Result<(u64, Duration, Vec<u8>)> {
+    async fn read(&self, place: Place, buffer: Region) -> Result<(u64, Duration, Region)> {
         let started = Instant::now();
         let (result, buffer) = self.seat.files[place.file]
             .read_at(buffer, place.offset)
@@ -258,7 +258,7 @@ impl Player<'_> {
         Ok((count as u64, elapsed, buffer))
     }
 
-    async fn write(&self, place: Place, mut buffer: Vec<u8>) -> Result<(u64, Duration, Vec<u8>)> {
+    async fn write(&self, place: Place, mut buffer: Region) -> Result<(u64, Duration, Region)> {
         // What is written is what was there, so that whoever verifies finds it. Nobody else pays
         // for making it.
         if self.arguments.verify {

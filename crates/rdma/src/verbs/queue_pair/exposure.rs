@@ -1,7 +1,14 @@
 //! Regions in the peer's reach.
 //!
 //! With memory windows a region has a key of its own for the time in which it is exposed, and
-//! either side can end it; without, a registration.
+//! either side can end it. What the window opens into is registered once where that can be: the
+//! memory of a pool or pages of their own, as they are; a few bytes of others by way of a slot of
+//! ours, because two copies cost less than to register and to forget. Larger memory of others is
+//! registered for the time in which it is exposed. A registration that outlives that would be of
+//! memory that its owner may free: the device would go on with pages that are nobody's any more.
+//!
+//! Without windows a region is registered for that time, wherever it is. The key of a registration
+//! that stays would let the peer write late: into memory that has another use by then.
 
 use std::ffi::c_int;
 use std::io;
@@ -11,6 +18,7 @@ use super::kept::Kept;
 use super::{VerbsQueuePair, Work, length};
 use crate::operand::{Exposed, Remote};
 use crate::provider::{Event, QueuePair};
+use crate::slots::{Slot, Slots};
 use crate::verbs::device::{Device, Registration, Window};
 use crate::verbs::ffi;
 use crate::verbs::posting::Request;
@@ -18,11 +26,19 @@ use crate::verbs::posting::Request;
 /// Regions that may be exposed at one time: more than a client has requests under way.
 pub(super) const EXPOSED_MAX: u32 = 1024;
 
+/// Bytes of a region up to which it is exposed by way of a slot.
+const SLOT_BYTES: usize = 32 << 10;
+
+/// Slots of a queue pair for that; beyond them regions are registered.
+const SLOTS: usize = 64;
+
 /// A region in the peer's reach. The order of the fields matters: a window ends before what it
 /// is in, and that before the memory does.
 pub(super) struct Exposure {
     window: Option<Window>,
     registration: Option<Registration>,
+    /// What the peer reaches in place of the memory.
+    slot: Option<Slot>,
     /// `None` after the peer has ended it itself while we were about to.
     memory: Option<Exposed>,
     is_revoking: bool,
@@ -64,11 +80,16 @@ impl VerbsQueuePair {
         device: &Arc<Device>,
         memory: &mut Exposed,
     ) -> io::Result<(Remote, Exposure)> {
-        let (start, bytes) = (memory.start(), memory.len());
-        let mut registration = None;
-        let keys = match memory.memory() {
-            Some(memory) => device.known(memory)?,
-            None => {
+        let bytes = memory.len();
+        let (mut registration, mut slot) = (None, self.slot_for(memory));
+        let mut start = memory.start();
+        let keys = match (memory.memory(), &mut slot) {
+            (Some(memory), _) => device.known(memory)?,
+            (None, Some(slot)) => {
+                start = slot.as_mut_ptr();
+                device.known(slot.memory())?
+            }
+            (None, None) => {
                 let access = device.window_access() | local_access(memory);
                 // SAFETY: the exposure keeps the memory, and drops the registration before it.
                 let made = unsafe { Registration::new(device, start, bytes, access) }?;
@@ -94,10 +115,25 @@ impl VerbsQueuePair {
             Exposure {
                 window: Some(window),
                 registration,
+                slot,
                 memory: None,
                 is_revoking: false,
             },
         ))
+    }
+
+    /// A slot with the bytes of a region that the device does not know, if they are few.
+    fn slot_for(&mut self, memory: &Exposed) -> Option<Slot> {
+        if memory.memory().is_some() || memory.len() > SLOT_BYTES {
+            return None;
+        }
+        if self.slots.is_none() {
+            self.slots = Slots::new(SLOTS, SLOT_BYTES).ok();
+        }
+        let mut slot = self.slots.as_ref()?.take()?;
+        // Also where the peer is to write: it need not write all of them.
+        slot[..memory.len()].copy_from_slice(memory.bytes());
+        Some(slot)
     }
 
     pub(super) fn revoke_region(&mut self, key: u32) {
@@ -132,21 +168,15 @@ impl VerbsQueuePair {
         if !exposure.is_revoking {
             return self.invalidated(key);
         }
-        if let Some(memory) = exposure.memory.take() {
+        if let Some(memory) = exposure.out_of_reach() {
             self.tell(Event::Revoked(key, memory));
         }
     }
 
-    fn take_back(&mut self, key: u32, exposure: Exposure) {
-        let Exposure {
-            window,
-            registration,
-            memory,
-            is_revoking: _,
-        } = exposure;
-        self.windows.extend(window);
-        drop(registration);
-        if let Some(memory) = memory {
+    fn take_back(&mut self, key: u32, mut exposure: Exposure) {
+        self.windows.extend(exposure.window.take());
+        exposure.registration = None;
+        if let Some(memory) = exposure.out_of_reach() {
             self.tell(Event::Revoked(key, memory));
         }
     }
@@ -171,6 +201,17 @@ impl VerbsQueuePair {
     }
 }
 
+impl Exposure {
+    /// The memory, as the peer has left it. The peer reaches it no more.
+    fn out_of_reach(&mut self) -> Option<Exposed> {
+        let mut memory = self.memory.take()?;
+        if let Some(slot) = self.slot.take() {
+            memory.fill(&slot);
+        }
+        Some(memory)
+    }
+}
+
 /// Where there are no windows a region is registered for the time in which it is exposed: its
 /// key can be ended without a trace. Keys that live on would leave memory in the peer's reach.
 fn expose_by_registration(
@@ -186,6 +227,7 @@ fn expose_by_registration(
         Exposure {
             window: None,
             registration: Some(registration),
+            slot: None,
             memory: None,
             is_revoking: false,
         },

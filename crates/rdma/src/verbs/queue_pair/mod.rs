@@ -64,6 +64,8 @@ pub(super) struct VerbsQueuePair {
     windows: Vec<Window>,
     /// Memory for short pieces that the device does not know.
     copies: Option<Slots>,
+    /// Memory that the peer reaches in place of a region of few bytes.
+    slots: Option<Slots>,
     events: VecDeque<Event>,
     polls: u32,
     /// The descriptor may have become readable.
@@ -164,6 +166,7 @@ impl VerbsQueuePair {
             exposures: HashMap::new(),
             windows: Vec::new(),
             copies: None,
+            slots: None,
             events: VecDeque::new(),
             polls: 0,
             is_waiting: false,
@@ -462,6 +465,7 @@ impl VerbsQueuePair {
         self.free_operations();
         self.free_exposures();
         self.copies = None;
+        self.slots = None;
         if let Some(bound) = self.device.take() {
             bound.completions.device().forget_unused();
         }
