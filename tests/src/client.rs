@@ -43,7 +43,22 @@ impl Client {
         Client::of(&server.tcp.to_string())
     }
 
+    /// The same over one of [`subject::TRANSPORTS`], whatever certificate the server has: who is believed is
+    /// tested elsewhere.
+    pub fn over(transport: &str, server: &Server) -> Result<Client> {
+        Client::at(transport, &server.address(transport).to_string())
+    }
+
     /// The same for a server at `address`, there or not.
+    pub fn at(transport: &str, address: &str) -> Result<Client> {
+        let client = Client::of(address)?.argument(&format!("--transports={transport}"));
+        Ok(match transport {
+            "quic" => client.argument("--insecure"),
+            _ => client,
+        })
+    }
+
+    /// The first user, in front of a server at `address`, there or not.
     pub fn of(address: &str) -> Result<Client> {
         let scratch = Scratch::new("client")?;
         scratch.open_folder("home")?;

@@ -12,6 +12,7 @@ use std::time::Instant;
 use anyhow::{Error, Result};
 
 use crate::lab::Missing;
+use crate::subject::Subject;
 
 /// A named test.
 pub struct Test<'a> {
@@ -27,6 +28,35 @@ macro_rules! tests {
             $crate::harness::run(&[$($crate::harness::Test::new(stringify!($name), $name)),+])
         }
     };
+}
+
+/// Names the functions of a test program and makes its `main`: those behind `each` are run over
+/// every transport of the server under test, whose name they are told, those behind `once` are not.
+#[macro_export]
+macro_rules! tests_over_transports {
+    (each: [$($each:ident),+ $(,)?], once: [$($once:ident),* $(,)?] $(,)?) => {
+        fn main() -> std::process::ExitCode {
+            let each: &[(&str, $crate::harness::Case)] = &[$((stringify!($each), $each)),+];
+            let once = vec![$($crate::harness::Test::new(stringify!($once), $once)),*];
+            $crate::harness::run_over_transports(each, once)
+        }
+    };
+}
+
+/// A test that is told a transport.
+pub type Case = fn(&'static str) -> Result<()>;
+
+/// Runs each of the cases over all transports of the server under test, and the others once.
+pub fn run_over_transports(each: &[(&str, Case)], once: Vec<Test<'_>>) -> ExitCode {
+    let mut tests = Vec::new();
+    for (name, case) in each {
+        for transport in Subject::chosen().transports() {
+            let title = format!("{name}_over_{transport}");
+            tests.push(Test::new(&title, move || case(transport)));
+        }
+    }
+    tests.extend(once);
+    run(&tests)
 }
 
 enum Outcome {

@@ -7,16 +7,18 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use anyhow::{Context as _, Result, ensure};
-use rig::{PATIENCE, Rig, SHARE, against_both, pattern};
+use client::Transport;
+use rig::{PATIENCE, Peer, Rig, SHARE, for_each_transport, pattern};
 use smbeam_tests::files::{assert_same_file, assert_same_tree, make_tree, write_random};
-use smbeam_tests::subject::{ALICE, Subject};
+use smbeam_tests::subject::{ALICE, rdma_folder};
 use smbeam_tests::wait;
 
-against_both!(
+for_each_transport!(
     list_lists,
     put_sends_and_get_fetches,
     copy_tree_copies,
@@ -25,8 +27,17 @@ against_both!(
     what_is_missing_is_said,
 );
 
-/// Where the examples are, built now.
+/// Where the examples are, built by the first who asks.
 fn folder() -> Result<PathBuf> {
+    static BUILT: Mutex<Option<PathBuf>> = Mutex::new(None);
+    let mut built = BUILT.lock().ok().context("a panic")?;
+    if built.is_none() {
+        *built = Some(build()?);
+    }
+    built.clone().context("it was just built")
+}
+
+fn build() -> Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(["build", "--package", "smbeam-client", "--examples"])
@@ -51,8 +62,18 @@ fn folder() -> Result<PathBuf> {
 /// An example that is told the server, the share and the user.
 fn example(rig: &Rig, name: &str, arguments: &[&str]) -> Result<Command> {
     let mut command = Command::new(folder()?.join(name));
+    let endpoint = rig.endpoint();
+    // The server's certificate is for a name, and who vouches for it is itself.
+    let host = match endpoint.transport {
+        Transport::Quic => "localhost",
+        _ => "127.0.0.1",
+    };
+    let rdma = format!("emulated:{}", rdma_folder().display());
     command
-        .args([&rig.server.tcp.to_string(), SHARE, ALICE.name])
+        .args([&format!("{host}:{}", endpoint.port), SHARE, ALICE.name])
+        .env("SMBEAM_TRANSPORTS", endpoint.transport.name())
+        .env("SMBEAM_CA_FILE", rig.server.certificate())
+        .env("SMBEAM_RDMA", rdma)
         .args(arguments)
         .env("SMBEAM_PASSWORD", ALICE.password)
         .stdin(Stdio::null());
@@ -66,8 +87,8 @@ fn run(rig: &Rig, name: &str, arguments: &[&str]) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-fn list_lists(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn list_lists(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     fs::create_dir(rig.path("folder"))?;
     fs::write(rig.path("folder/file"), vec![1; 12_345])?;
     let top = run(&rig, "list", &[])?;
@@ -82,8 +103,8 @@ fn list_lists(subject: Subject) -> Result<()> {
     Ok(())
 }
 
-fn put_sends_and_get_fetches(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn put_sends_and_get_fetches(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let (file, back) = (rig.beside("file"), rig.beside("back"));
     write_random(&file, 20_000_003, 1)?;
     let (from, to) = (file.display().to_string(), back.display().to_string());
@@ -94,8 +115,8 @@ fn put_sends_and_get_fetches(subject: Subject) -> Result<()> {
     assert_same_file(&file, &back)
 }
 
-fn copy_tree_copies(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn copy_tree_copies(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     fs::create_dir(rig.path("tree"))?;
     make_tree(&rig.path("tree"), 3)?;
     run(&rig, "copy_tree", &["tree", "copies/copy"])?;
@@ -115,8 +136,8 @@ impl Drop for Running {
     }
 }
 
-fn watch_watches(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn watch_watches(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     fs::create_dir(rig.path("folder"))?;
     let mut command = example(&rig, "watch", &["folder"])?;
     let mut child = command.stdout(Stdio::piped()).spawn()?;
@@ -149,8 +170,8 @@ fn watch_watches(subject: Subject) -> Result<()> {
     })
 }
 
-fn parallel_read_reads(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn parallel_read_reads(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     fs::write(rig.path("file"), pattern(3_000_000, 1))?;
     let text = run(&rig, "parallel_read", &["file", "20"])?;
     let is_report = |line: &str| line.contains(": 20 in ");
@@ -161,8 +182,8 @@ fn parallel_read_reads(subject: Subject) -> Result<()> {
     Ok(())
 }
 
-fn what_is_missing_is_said(subject: Subject) -> Result<()> {
-    let rig = Rig::new(subject)?;
+fn what_is_missing_is_said(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
     let output = example(&rig, "get", &["missing", "/dev/null"])?.output()?;
     let errors = String::from_utf8(output.stderr)?;
     ensure!(

@@ -11,15 +11,16 @@ use std::thread;
 use anyhow::{Context as _, Result, ensure};
 use client::transfer::{TransferOptions, download, upload};
 use client::{
-    Channels, Error, OpenOptions, Options, Protection, Session, Share, Wait, WriteOptions,
+    Channels, Error, OpenOptions, Options, Protection, Session, Share, Transport, Wait,
+    WriteOptions,
 };
 use rig::proxy::{Cut, Proxy, Way};
-use rig::{PATIENCE, Rig, SHARE, against_both, connect, pattern};
-use smbeam_tests::subject::{ALICE, Subject};
+use rig::{PATIENCE, Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
+use smbeam_tests::subject::Subject;
 use smbeam_tests::wait;
 use wire::dialect::Dialect;
 
-against_both!(
+for_each_transport!(
     every_channel_carries_data,
     the_server_tells_its_interfaces,
     there_is_one_channel_where_more_do_not_help,
@@ -32,14 +33,16 @@ against_both!(
 const FILE_BYTES: usize = 48 << 20;
 /// What each of four channels carries of that at the very least.
 const SHARE_BYTES: u64 = 1 << 20;
+/// The same where RDMA carries the data: more than a login and a few requests.
+const REQUEST_BYTES: u64 = 3000;
 /// Enough requests that all channels have some.
 const OPTIONS: TransferOptions = TransferOptions {
     io_size: 256 << 10,
     depth: 16,
 };
 
-fn rig(subject: Subject) -> Result<Rig> {
-    Rig::with(subject, |plan| plan.channels = true)
+fn rig(peer: Peer) -> Result<Rig> {
+    Rig::with(peer, |plan| plan.channels = true)
 }
 
 fn channels(count: usize, protection: Protection) -> Options {
@@ -85,9 +88,14 @@ impl<F: FnMut(u64) + Send> Progress for F {
     }
 }
 
-fn every_channel_carries_data(subject: Subject) -> Result<()> {
-    let rig = rig(subject)?;
-    for protection in [Protection::AsAsked, Protection::Sign, Protection::Seal] {
+fn every_channel_carries_data(peer: Peer) -> Result<()> {
+    let rig = rig(peer)?;
+    let all = [Protection::AsAsked, Protection::Seal, Protection::Sign];
+    for &protection in &all[..peer.amount(3, 2)] {
+        let least = match goes_by_rdma(peer, protection) {
+            true => REQUEST_BYTES,
+            false => SHARE_BYTES,
+        };
         for count in [1, 2, 4] {
             let session = rig.connect(channels(count, protection))?;
             let there = session.info().channels.len();
@@ -104,7 +112,7 @@ fn every_channel_carries_data(subject: Subject) -> Result<()> {
                 "it comes back as something else"
             );
             for channel in session.info().channels {
-                let is_used = channel.sent > SHARE_BYTES && channel.received > SHARE_BYTES;
+                let is_used = channel.sent > least && channel.received > least;
                 ensure!(is_used, "one of {count} is idle: {channel:?}");
             }
             session.close().wait()?;
@@ -113,22 +121,27 @@ fn every_channel_carries_data(subject: Subject) -> Result<()> {
     Ok(())
 }
 
-fn the_server_tells_its_interfaces(subject: Subject) -> Result<()> {
-    let rig = rig(subject)?;
+/// Whether data are in no message.
+fn goes_by_rdma(peer: Peer, protection: Protection) -> bool {
+    peer.transport == Transport::SmbDirect && protection == Protection::AsAsked
+}
+
+fn the_server_tells_its_interfaces(peer: Peer) -> Result<()> {
+    let rig = rig(peer)?;
     let interfaces = rig.session()?.interfaces().wait()?;
     let loopback = Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let found = interfaces.iter().find(|found| found.address == loopback);
     let found = found.with_context(|| format!("{interfaces:?}"))?;
     // smbeam listens by SMB Direct there, too.
-    let is_rdma_due = subject == Subject::Smbeam;
+    let is_rdma_due = peer.subject == Subject::Smbeam;
     let is_right = found.is_rss_capable && found.is_rdma_capable == is_rdma_due;
     ensure!(is_right, "{found:?}");
     ensure!(found.speed >= 1_000_000_000, "{found:?}");
     Ok(())
 }
 
-fn there_is_one_channel_where_more_do_not_help(subject: Subject) -> Result<()> {
-    let rig = rig(subject)?;
+fn there_is_one_channel_where_more_do_not_help(peer: Peer) -> Result<()> {
+    let rig = rig(peer)?;
     let old = Options {
         dialects: vec![Dialect::SMB_2_1],
         ..channels(4, Protection::AsAsked)
@@ -146,27 +159,32 @@ fn there_is_one_channel_where_more_do_not_help(subject: Subject) -> Result<()> {
 }
 
 fn through(proxy: &Proxy, protection: Protection) -> Result<Session> {
-    let session = connect(proxy.port(), channels(4, protection), ALICE)?;
+    let session = connect_through(proxy, channels(4, protection))?;
     ensure!(session.info().channels.len() == 4, "{:?}", session.info());
     Ok(session)
 }
 
 /// The first channel and another, on the way there and on the way back, in the open and sealed.
-fn a_channel_that_breaks_within_a_frame_loses_nothing(subject: Subject) -> Result<()> {
-    let rig = rig(subject)?;
+fn a_channel_that_breaks_within_a_frame_loses_nothing(peer: Peer) -> Result<()> {
+    let rig = rig(peer)?;
     let bytes = pattern(FILE_BYTES, 7);
-    for (connection, protection) in [
+    let all = [
         (0, Protection::AsAsked),
-        (2, Protection::Sign),
         (3, Protection::Seal),
-    ] {
+        (2, Protection::Sign),
+    ];
+    for &(connection, protection) in &all[..peer.amount(3, 2)] {
+        let after = match goes_by_rdma(peer, protection) {
+            true => REQUEST_BYTES,
+            false => (2 << 20) + 12_345,
+        };
         for way in [Way::There, Way::Back] {
             let cut = Cut {
                 connection,
                 way,
-                after: (2 << 20) + 12_345,
+                after,
             };
-            let proxy = Proxy::with_cut(rig.server.tcp, Some(cut))?;
+            let proxy = Proxy::with_cut(rig.endpoint(), Some(cut))?;
             let session = through(&proxy, protection)?;
             let share = session.share(SHARE).wait()?;
             (|| {
@@ -185,9 +203,9 @@ fn a_channel_that_breaks_within_a_frame_loses_nothing(subject: Subject) -> Resul
     Ok(())
 }
 
-fn one_channel_after_the_other_may_break(subject: Subject) -> Result<()> {
-    let rig = rig(subject)?;
-    let proxy = Proxy::to(rig.server.tcp)?;
+fn one_channel_after_the_other_may_break(peer: Peer) -> Result<()> {
+    let rig = rig(peer)?;
+    let proxy = Proxy::to(rig.endpoint())?;
     let session = through(&proxy, Protection::AsAsked)?;
     let share = session.share(SHARE).wait()?;
     let bytes = pattern(FILE_BYTES, 8);
@@ -223,11 +241,11 @@ fn one_channel_after_the_other_may_break(subject: Subject) -> Result<()> {
 
 /// Files are made that must not be there, renamed and removed while channels break. An answer that
 /// went lost may make a request fail, but what worked happened once, and nothing happened twice.
-fn nothing_is_done_twice(subject: Subject) -> Result<()> {
+fn nothing_is_done_twice(peer: Peer) -> Result<()> {
     const HANDS: usize = 4;
     const ROUNDS: usize = 60;
-    let rig = rig(subject)?;
-    let proxy = Proxy::to(rig.server.tcp)?;
+    let rig = rig(peer)?;
+    let proxy = Proxy::to(rig.endpoint())?;
     let session = through(&proxy, Protection::AsAsked)?;
     let share = session.share(SHARE).wait()?;
     let done = AtomicUsize::new(0);
@@ -282,8 +300,8 @@ fn make_and_rename(share: &Share, name: &str) -> Result<(), Error> {
     share.rename(&made, &renamed, false).wait()
 }
 
-fn the_last_channel_takes_the_session_along(subject: Subject) -> Result<()> {
-    let mut rig = rig(subject)?;
+fn the_last_channel_takes_the_session_along(peer: Peer) -> Result<()> {
+    let mut rig = rig(peer)?;
     fs::write(rig.path("file"), pattern(FILE_BYTES, 9))?;
     let session = rig.connect(channels(4, Protection::AsAsked))?;
     let share = session.share(SHARE).wait()?;

@@ -1,9 +1,8 @@
 //! A server with one share, and our own client library in front of it.
 //!
-//! Each case of these programs is run twice: against smbeam and against the lab's smbd. What smbd
-//! and we agree on is no misunderstanding of our own. `SMBEAM_SUBJECT` keeps to one of them;
-//! without a lab the half that is smbd's is skipped. The cases of `for_each_transport!` are run
-//! against smbeam over all [`TRANSPORTS`], and against smbd over TCP.
+//! Each case of these programs is run against smbeam, over all [`TRANSPORTS`], and against the lab's
+//! smbd, over TCP: what smbd and we agree on is no misunderstanding of our own. `SMBEAM_SUBJECT`
+//! keeps to one of them; without a lab the half that is smbd's is skipped.
 #![allow(dead_code, unused_macros, reason = "each program takes what it needs")]
 
 pub(crate) mod proxy;
@@ -25,6 +24,7 @@ use client::{
     Client, Credentials, Endpoint, Error, Options, RdmaChoice, Session, Share, Status, Transport,
     Wait,
 };
+use proxy::Proxy;
 use smbeam_tests::harness::{self, Test};
 use smbeam_tests::lab::Lab;
 use smbeam_tests::random::Random;
@@ -33,13 +33,14 @@ use smbeam_tests::subject::{ALICE, Plan, Server, Subject, TRANSPORTS, User, rdma
 
 /// The share that every rig has.
 pub(crate) const SHARE: &str = "data";
+/// After so long without a word a server that is reached by QUIC is asked for one, and lost after
+/// as long without an answer.
+const QUIC_SILENCE: Duration = Duration::from_secs(3);
 /// What takes longer hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A case, which is told the server that it is against.
-pub(crate) type Case = fn(Subject) -> Result<()>;
-/// A case, which is told besides how the server is reached.
-pub(crate) type PeerCase = fn(Peer) -> Result<()>;
+/// A case, which is told the server that it is against and how that is reached.
+pub(crate) type Case = fn(Peer) -> Result<()>;
 
 /// A server, and how it is reached.
 #[derive(Clone, Copy, Debug)]
@@ -48,23 +49,22 @@ pub(crate) struct Peer {
     pub(crate) transport: Transport,
 }
 
-impl From<Subject> for Peer {
-    fn from(subject: Subject) -> Self {
-        Self {
-            subject,
-            transport: Transport::Tcp,
-        }
-    }
-}
-
 impl Peer {
     /// All there are of a server.
     fn of(subject: Subject) -> Vec<Self> {
         let transports = TRANSPORTS.iter().map(|name| transport(name));
-        let peers = transports.map(|transport| Self { subject, transport });
+        let mut peers = transports.map(|transport| Self { subject, transport });
         match subject {
             Subject::Smbeam => peers.collect(),
-            Subject::Samba => vec![subject.into()],
+            Subject::Samba => peers.next().into_iter().collect(),
+        }
+    }
+
+    /// How much is done: what takes long is done over TCP, and less of it over the others.
+    pub(crate) fn amount<T>(self, over_tcp: T, over_others: T) -> T {
+        match self.transport {
+            Transport::Tcp => over_tcp,
+            _ => over_others,
         }
     }
 }
@@ -79,39 +79,15 @@ pub(crate) fn transport(name: &str) -> Transport {
 macro_rules! for_each_transport {
     ($($name:ident),+ $(,)?) => {
         fn main() -> std::process::ExitCode {
-            $crate::rig::run_over_all(&[
-                $((stringify!($name), $name as $crate::rig::PeerCase)),+
-            ])
+            $crate::rig::run(&[$((stringify!($name), $name as $crate::rig::Case)),+])
         }
     };
 }
 #[allow(unused_imports, reason = "each program takes what it needs")]
 pub(crate) use for_each_transport;
 
-/// Names the cases of a program and makes its `main`, which runs each against both servers.
-macro_rules! against_both {
-    ($($name:ident),+ $(,)?) => {
-        fn main() -> std::process::ExitCode {
-            $crate::rig::run(&[$((stringify!($name), $name as $crate::rig::Case)),+])
-        }
-    };
-}
-#[allow(unused_imports, reason = "each program takes what it needs")]
-pub(crate) use against_both;
-
 /// Runs the cases.
 pub(crate) fn run(cases: &[(&str, Case)]) -> ExitCode {
-    let mut tests = Vec::new();
-    for (name, case) in cases {
-        for subject in subjects() {
-            tests.push(Test::new(&title(name, subject), move || case(subject)));
-        }
-    }
-    harness::run(&tests)
-}
-
-/// Runs the cases over every transport.
-pub(crate) fn run_over_all(cases: &[(&str, PeerCase)]) -> ExitCode {
     let mut tests = Vec::new();
     for (name, case) in cases {
         for peer in subjects().into_iter().flat_map(Peer::of) {
@@ -146,12 +122,12 @@ pub(crate) struct Rig {
 
 impl Rig {
     /// A server as it is without further words.
-    pub(crate) fn new(peer: impl Into<Peer>) -> Result<Rig> {
+    pub(crate) fn new(peer: Peer) -> Result<Rig> {
         Rig::with(peer, |_| ())
     }
 
     /// A server whose plan is changed before it starts.
-    pub(crate) fn with(peer: impl Into<Peer>, change: impl FnOnce(&mut Plan)) -> Result<Rig> {
+    pub(crate) fn with(peer: Peer, change: impl FnOnce(&mut Plan)) -> Result<Rig> {
         let scratch = Scratch::new("client")?;
         let share = scratch.open_folder("share")?;
         Rig::sharing(peer, scratch, &share, change)
@@ -159,12 +135,12 @@ impl Rig {
 
     /// A server of a folder that is there.
     pub(crate) fn sharing(
-        peer: impl Into<Peer>,
+        peer: Peer,
         scratch: Scratch,
         share: &Path,
         change: impl FnOnce(&mut Plan),
     ) -> Result<Rig> {
-        let Peer { subject, transport } = peer.into();
+        let Peer { subject, transport } = peer;
         let lab = match Lab::find() {
             Ok(lab) => Some(lab),
             Err(missing) if subject == Subject::Samba => return Err(missing.into()),
@@ -198,9 +174,8 @@ impl Rig {
     }
 
     /// The same for somebody else.
-    pub(crate) fn connect_as(&self, mut options: Options, user: User) -> Result<Session, Error> {
-        options.transports = self.endpoint().into();
-        log_in(options, None, user)
+    pub(crate) fn connect_as(&self, options: Options, user: User) -> Result<Session, Error> {
+        log_in(by(self.endpoint(), options), None, user)
     }
 
     /// A login of alice's, as a client has it that is told nothing.
@@ -236,9 +211,19 @@ impl Rig {
     }
 }
 
-/// Logs a user in on a port of loopback.
-pub(crate) fn connect(port: u16, options: Options, user: User) -> Result<Session, Error> {
-    log_in(options, Some(port), user)
+/// Logs alice in through a relay, with `options` otherwise.
+pub(crate) fn connect_through(proxy: &Proxy, options: Options) -> Result<Session, Error> {
+    log_in(by(proxy.endpoint(), options), None, ALICE)
+}
+
+/// The options of a session at that endpoint. Nobody tells of the end of a connection of QUIC: who
+/// does not want to wait for half a minute has to ask.
+fn by(endpoint: Endpoint, mut options: Options) -> Options {
+    options.transports = endpoint.into();
+    if endpoint.transport == Transport::Quic {
+        options.echo_interval = QUIC_SILENCE;
+    }
+    options
 }
 
 /// Logs a user in on loopback, as the options say, whatever certificate the server has: who is
@@ -252,8 +237,7 @@ pub(crate) fn log_in(
     options.rdma = RdmaChoice::Emulated(rdma_folder());
     let credentials = Credentials::new(None, user.name, user.password);
     let host = Ipv4Addr::LOCALHOST.to_string();
-    let rdma = RdmaChoice::Emulated(rdma_folder());
-    let client = Client::new(Options { rdma, ..options })?;
+    let client = Client::new(options)?;
     client.connect(&host, port, &credentials).wait()
 }
 

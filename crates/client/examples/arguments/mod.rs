@@ -1,7 +1,12 @@
-//! What all examples are told: where the share is, who asks, and over how many channels
-//! (SMBEAM_CHANNELS), and how far protected (SMBEAM_PROTECTION: sign or seal).
+//! What all examples are told: where the share is, who asks, over how many channels
+//! (SMBEAM_CHANNELS), how far protected (SMBEAM_PROTECTION: sign or seal), and by which transports
+//! (SMBEAM_TRANSPORTS: `quic,tcp`; SMBEAM_CA_FILE: who vouches for servers of QUIC; SMBEAM_RDMA: who
+//! makes connections of SMB Direct).
 
-use client::{Channels, Client, Credentials, Error, Options, Protection, Share, Wait};
+use std::str::FromStr;
+
+use client::tls::Trust;
+use client::{Channels, Client, Credentials, Endpoints, Error, Options, Protection, Share, Wait};
 
 /// A share, and what follows on the command line.
 pub(crate) struct Arguments {
@@ -27,7 +32,7 @@ pub(crate) fn connect(usage: &str, least: usize) -> Result<Arguments, Error> {
     };
     let channels = std::env::var("SMBEAM_CHANNELS").ok();
     let channels = channels.and_then(|count| count.parse().ok());
-    let client = Client::new(Options {
+    let mut options = Options {
         channels: channels.map_or(Channels::Auto, Channels::Exactly),
         protection: match std::env::var("SMBEAM_PROTECTION").as_deref() {
             Ok("sign") => Protection::Sign,
@@ -35,9 +40,24 @@ pub(crate) fn connect(usage: &str, least: usize) -> Result<Arguments, Error> {
             _ => Protection::AsAsked,
         },
         ..Options::default()
-    })?;
+    };
+    if let Some(list) = variable::<Endpoints>("SMBEAM_TRANSPORTS") {
+        options.transports = list.into();
+    }
+    if let Some(file) = variable("SMBEAM_CA_FILE") {
+        options.tls.trust = Trust::File(file);
+    }
+    if let Some(provider) = variable("SMBEAM_RDMA") {
+        options.rdma = provider;
+    }
+    let client = Client::new(options)?;
     let credentials = Credentials::new(None, &user, &password);
     let session = client.connect(&host, port, &credentials).wait()?;
     let share = session.share(&share).wait()?;
     Ok(Arguments { share, rest })
+}
+
+/// What a variable says; `None`: there is none, or it says something else.
+fn variable<T: FromStr>(name: &str) -> Option<T> {
+    std::env::var(name).ok()?.parse().ok()
 }

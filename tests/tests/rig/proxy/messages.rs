@@ -1,0 +1,145 @@
+//! Messages of SMB Direct between two ends of emulated RDMA. The server reads and writes the memory
+//! of the process that connects to it: this one, in which the client lives as well.
+
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::net::Shutdown;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use anyhow::Result;
+use smbeam_tests::subject::rdma_folder;
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use super::kinds::{Kind, kinds};
+use super::{Line, Shared, Way};
+
+/// Bytes that are before what a SEND carries.
+const HEADER_BYTES: usize = 24;
+/// The kinds of header that are SENDs.
+const SENDS: [u8; 2] = [3, 4];
+/// More than any SEND has.
+const MESSAGE_BYTES: usize = 1 << 20;
+/// Connections that may wait.
+const BACKLOG: i32 = 64;
+
+fn path(port: u16) -> PathBuf {
+    rdma_folder().join(format!("{port}.sock"))
+}
+
+/// Relays to a port of emulated RDMA, from the port that it tells.
+pub(super) fn relay(server: u16, shared: Arc<Shared>) -> Result<u16> {
+    fs::create_dir_all(rdma_folder())?;
+    let (listener, port) = listen()?;
+    thread::spawn(move || {
+        while let Ok((client, _)) = listener.accept() {
+            let _ = link(client, server, &shared);
+        }
+    });
+    Ok(port)
+}
+
+/// Takes the name of a port away: nobody connects any more.
+pub(super) fn forget(port: u16) {
+    let _ = fs::remove_file(path(port));
+}
+
+/// On a port that is nobody's. Servers of tests have theirs from the kernel, which are higher.
+fn listen() -> Result<(Socket, u16)> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = (std::process::id().wrapping_mul(131) + number) % 20_000 + 10_000;
+        let port = u16::try_from(port)?;
+        let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
+        match socket.bind(&SockAddr::unix(path(port))?) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => continue,
+            result => result?,
+        }
+        socket.listen(BACKLOG)?;
+        return Ok((socket, port));
+    }
+}
+
+fn link(client: Socket, server: u16, shared: &Arc<Shared>) -> io::Result<()> {
+    let to = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
+    to.connect(&SockAddr::unix(path(server))?)?;
+    let server = to;
+    let ends = [client.try_clone()?, server.try_clone()?];
+    let connection = shared.add(Box::new(move || hang_up(&ends)));
+    for (from, to, way) in [
+        (client.try_clone()?, server.try_clone()?, Way::There),
+        (server, client, Way::Back),
+    ] {
+        let shared = Arc::clone(shared);
+        thread::spawn(move || {
+            let _ = pass(&from, &to, (connection, way), &shared);
+            hang_up(&[from, to]);
+        });
+    }
+    Ok(())
+}
+
+fn pass(mut from: &Socket, mut to: &Socket, line: Line, shared: &Shared) -> io::Result<()> {
+    let (mut passed, mut sends) = (0, Sends::default());
+    let mut message = vec![0; MESSAGE_BYTES];
+    loop {
+        let bytes = from.read(&mut message)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let message = &message[..bytes];
+        let found = sends.kinds(message);
+        // Half a message is none.
+        if shared.passes(line, passed, bytes, found).is_some() {
+            return Ok(());
+        }
+        to.write_all(message)?;
+        passed += bytes as u64;
+    }
+}
+
+/// The SENDs that went one way.
+#[derive(Default)]
+struct Sends {
+    has_negotiated: bool,
+    /// Bytes that are still to come of the message whose fragments pass.
+    remaining: u32,
+}
+
+impl Sends {
+    /// The messages of SMB that begin with a SEND. \[MS-SMBD\] 2.2.3
+    fn kinds(&mut self, message: &[u8]) -> Vec<Kind> {
+        let is_send = message.first().is_some_and(|kind| SENDS.contains(kind));
+        if !is_send {
+            return Vec::new();
+        }
+        if !self.has_negotiated {
+            self.has_negotiated = true;
+            return Vec::new();
+        }
+        let transfer = &message[HEADER_BYTES..];
+        let field = |at: usize| {
+            let bytes = transfer.get(at..at + 4)?.try_into().ok()?;
+            Some(u32::from_le_bytes(bytes))
+        };
+        let (Some(remaining), Some(offset), Some(length)) = (field(8), field(12), field(16)) else {
+            return Vec::new();
+        };
+        if length == 0 {
+            return Vec::new();
+        }
+        let is_first = self.remaining == 0;
+        self.remaining = remaining;
+        let data = transfer.get(offset as usize..).unwrap_or_default();
+        if is_first { kinds(data) } else { Vec::new() }
+    }
+}
+
+fn hang_up(ends: &[Socket; 2]) {
+    for socket in ends {
+        let _ = socket.shutdown(Shutdown::Both);
+    }
+}

@@ -1,0 +1,154 @@
+//! A relay between client and server, over any transport, that counts what passes and can be cut.
+//!
+//! Of TCP and NetBIOS it sees frames, of SMB Direct the messages; of QUIC nothing but packets. What
+//! a cut does is what the transport has for it: TCP and RDMA tell both ends, of QUIC nothing comes
+//! any more, and that is for them to notice.
+
+mod kinds;
+mod messages;
+mod packets;
+mod streams;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::Result;
+use client::{Endpoint, Transport};
+
+pub(crate) use kinds::Kind;
+
+/// Which way something goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Way {
+    /// From the client.
+    There,
+    /// From the server.
+    Back,
+}
+
+/// When a connection ends by itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    /// The connection, in the order in which they came, from 0.
+    pub(crate) connection: usize,
+    /// Which way the bytes go that count.
+    pub(crate) way: Way,
+    /// After so many bytes, in the midst of a frame where that is where they end. What RDMA reads
+    /// and writes does not pass here.
+    pub(crate) after: u64,
+}
+
+/// The relay. It goes on relaying when the value is gone.
+pub(crate) struct Proxy {
+    endpoint: Endpoint,
+    shared: Arc<Shared>,
+}
+
+/// What ends both ends of a connection.
+type HangUp = Box<dyn Fn() + Send>;
+
+struct Shared {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The connections, in the order in which they came.
+    links: Vec<HangUp>,
+    seen: BTreeMap<(Way, Kind), u64>,
+    cut: Option<Cut>,
+    was_cut: bool,
+}
+
+/// Which connection, and which way on it.
+type Line = (usize, Way);
+
+impl Proxy {
+    /// A relay to a server, without a cut to come.
+    pub(crate) fn to(server: Endpoint) -> Result<Proxy> {
+        Proxy::with_cut(server, None)
+    }
+
+    /// A relay that cuts one connection by itself.
+    pub(crate) fn with_cut(server: Endpoint, cut: Option<Cut>) -> Result<Proxy> {
+        let state = State {
+            cut,
+            ..State::default()
+        };
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+        });
+        let kept = Arc::clone(&shared);
+        let port = match server.transport {
+            Transport::Tcp | Transport::Nbt => streams::relay(server.port, kept)?,
+            Transport::Quic => packets::relay(server.port, kept)?,
+            Transport::SmbDirect => messages::relay(server.port, kept)?,
+        };
+        let endpoint = Endpoint { port, ..server };
+        Ok(Proxy { endpoint, shared })
+    }
+
+    /// Where it listens.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        self.endpoint
+    }
+
+    /// How many connections there were.
+    pub(crate) fn connections(&self) -> usize {
+        self.shared.lock().links.len()
+    }
+
+    /// Whether the connection that was to be cut is.
+    pub(crate) fn was_cut(&self) -> bool {
+        self.shared.lock().was_cut
+    }
+
+    /// Ends a connection now.
+    pub(crate) fn cut(&self, connection: usize) {
+        if let Some(hang_up) = self.shared.lock().links.get(connection) {
+            hang_up();
+        }
+    }
+
+    /// The messages that came by, and how many: none over QUIC.
+    pub(crate) fn seen(&self) -> BTreeMap<(Way, Kind), u64> {
+        self.shared.lock().seen.clone()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        if self.endpoint.transport == Transport::SmbDirect {
+            messages::forget(self.endpoint.port);
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One connection more, and its number.
+    fn add(&self, hang_up: HangUp) -> usize {
+        let mut state = self.lock();
+        state.links.push(hang_up);
+        state.links.len() - 1
+    }
+
+    /// So many bytes are about to pass after those that did, with these messages. `Some`: that is
+    /// where the connection is cut, after so many of them.
+    fn passes(&self, line: Line, passed: u64, bytes: usize, kinds: Vec<Kind>) -> Option<usize> {
+        let (connection, way) = line;
+        let mut state = self.lock();
+        for kind in kinds {
+            *state.seen.entry((way, kind)).or_default() += 1;
+        }
+        let cut = state
+            .cut
+            .filter(|cut| cut.connection == connection && cut.way == way)
+            .filter(|cut| passed + bytes as u64 > cut.after)?;
+        state.was_cut = true;
+        Some(usize::try_from(cut.after.saturating_sub(passed)).unwrap_or(0))
+    }
+}
