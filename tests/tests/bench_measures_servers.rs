@@ -8,16 +8,19 @@ use smbeam_tests::client::Client;
 use smbeam_tests::lab::Lab;
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{Plan, Server};
-use smbeam_tests::tests;
+use smbeam_tests::tests_over_transports;
 
-tests!(
-    every_workload_is_measured,
-    the_transport_of_each_channel_is_told,
-    what_is_read_is_verified,
-    the_bench_of_smbtorture_is_repeated,
-    two_servers_are_compared,
-    depths_and_channels_are_drawn,
-    what_cannot_be_is_told,
+tests_over_transports!(
+    each: [
+        every_workload_is_measured,
+        the_transport_of_each_channel_is_told,
+        what_is_read_is_verified,
+        the_bench_of_smbtorture_is_repeated,
+        two_servers_are_compared,
+        depths_and_channels_are_drawn,
+        what_cannot_be_is_told,
+    ],
+    once: [],
 );
 
 struct Stage {
@@ -27,11 +30,11 @@ struct Stage {
 }
 
 impl Stage {
-    fn set() -> Result<Stage> {
+    fn set(transport: &str) -> Result<Stage> {
         let scratch = Scratch::new("bench")?;
         let plan = Plan::sharing(&scratch.open_folder("share")?);
         let server = Server::start(&Lab::find()?, plan)?;
-        let client = Client::new(&server)?;
+        let client = Client::over(transport, &server)?;
         Ok(Stage {
             server,
             client,
@@ -58,8 +61,8 @@ fn number(report: &Value, key: &str) -> Result<f64> {
     value.with_context(|| format!("{key} is missing in {report}"))
 }
 
-fn every_workload_is_measured() -> Result<()> {
-    let stage = Stage::set()?;
+fn every_workload_is_measured(transport: &str) -> Result<()> {
+    let stage = Stage::set(transport)?;
     for workload in ["read", "write", "rw", "meta", "echo", "connect"] {
         let report = stage.json(&[
             workload,
@@ -88,29 +91,41 @@ fn every_workload_is_measured() -> Result<()> {
     Ok(())
 }
 
-fn the_transport_of_each_channel_is_told() -> Result<()> {
-    let stage = Stage::set()?;
-    let common = ["echo", "{}", "--time=0.1"];
-    let report = stage.json(&[&common[..], &["--channels=2"]].concat())?;
-    ensure!(
-        report["transports"] == serde_json::json!(["tcp", "tcp"]),
-        "{report}"
-    );
+fn the_transport_of_each_channel_is_told(transport: &str) -> Result<()> {
+    let stage = Stage::set(transport)?;
+    let common = ["echo", "{}", "--time=0.1", "--channels=2"];
+    let report = stage.json(&common)?;
+    let both = serde_json::json!([transport, transport]);
+    ensure!(report["transports"] == both, "{report}");
+    let counted = format!("over 2 x {transport}");
     let session = report["session"].as_str().unwrap_or_default();
-    ensure!(session.ends_with("over 2 x tcp"), "{report}");
-    let nbt = Client::of(&stage.server.nbt.to_string())?;
-    let named = [&common[..], &["--transports=nbt", "--json"]].concat();
-    let text = nbt.run(&[&["bench"], &named[..]].concat())?.text;
-    let report: Value = serde_json::from_str(&text)?;
+    ensure!(session.ends_with(&counted), "{report}");
+    let table = stage.bench(&common)?;
+    ensure!(table.contains(&counted), "{table}");
+    let lines = stage.bench(&[&common[..], &["--csv"]].concat())?;
+    let named = format!(",2,{transport}+{transport},");
+    let [names, values] = lines.lines().collect::<Vec<_>>()[..] else {
+        anyhow::bail!("{lines}");
+    };
     ensure!(
-        report["transports"] == serde_json::json!(["nbt"]),
-        "{report}"
+        names.contains(",channels,transports,") && values.contains(&named),
+        "{lines}"
     );
+    // One session over several.
+    let [tcp, quic] = ["tcp", "quic"].map(|name| stage.server.address(name).port());
+    let mixed = format!("--channels=tcp:{tcp},quic:{quic}");
+    let client = Client::of(&stage.server.tcp.to_string())?.argument("--insecure");
+    let text = client
+        .run(&["bench", "echo", "{}", "--time=0.1", "--json", &mixed])?
+        .text;
+    let report: Value = serde_json::from_str(&text)?;
+    let both = serde_json::json!(["tcp", "quic"]);
+    ensure!(report["transports"] == both, "{report}");
     Ok(())
 }
 
-fn what_is_read_is_verified() -> Result<()> {
-    let stage = Stage::set()?;
+fn what_is_read_is_verified(transport: &str) -> Result<()> {
+    let stage = Stage::set(transport)?;
     let arguments = [
         "rw",
         "{}",
@@ -126,8 +141,8 @@ fn what_is_read_is_verified() -> Result<()> {
     Ok(())
 }
 
-fn the_bench_of_smbtorture_is_repeated() -> Result<()> {
-    let stage = Stage::set()?;
+fn the_bench_of_smbtorture_is_repeated(transport: &str) -> Result<()> {
+    let stage = Stage::set(transport)?;
     let report = stage.json(&[
         "read",
         "{}",
@@ -142,8 +157,8 @@ fn the_bench_of_smbtorture_is_repeated() -> Result<()> {
     Ok(())
 }
 
-fn two_servers_are_compared() -> Result<()> {
-    let stage = Stage::set()?;
+fn two_servers_are_compared(transport: &str) -> Result<()> {
+    let stage = Stage::set(transport)?;
     let url = stage.client.url("");
     let text = stage.bench(&["echo", "--compare", &url, &url, "--rounds=2", "--time=0.2"])?;
     let row = text.lines().find(|line| line.starts_with("operations/s"));
@@ -152,8 +167,8 @@ fn two_servers_are_compared() -> Result<()> {
     Ok(())
 }
 
-fn depths_and_channels_are_drawn() -> Result<()> {
-    let stage = Stage::set()?;
+fn depths_and_channels_are_drawn(transport: &str) -> Result<()> {
+    let stage = Stage::set(transport)?;
     let arguments = ["--size=4M", "--depth=4", "--channels=2", "--time=0.1"];
     let text =
         stage.bench(&[&["read", "{}", "--csv", "--plot=out.svg"], &arguments[..]].concat())?;
@@ -164,8 +179,8 @@ fn depths_and_channels_are_drawn() -> Result<()> {
     Ok(())
 }
 
-fn what_cannot_be_is_told() -> Result<()> {
-    let stage = Stage::set()?;
+fn what_cannot_be_is_told(transport: &str) -> Result<()> {
+    let stage = Stage::set(transport)?;
     for (path, code) in [("nowhere/at/all", 5), ("", 0)] {
         let url = stage.client.url(path);
         let output = stage

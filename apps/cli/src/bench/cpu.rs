@@ -1,12 +1,17 @@
 //! CPU time of this process, and of the server where it runs on this host.
 //!
 //! A server on this host is found by its ends of our connections: the kernel lists every socket
-//! with its inode, and every process shows the inodes of its sockets.
+//! with its inode, and every process shows the inodes of its sockets. Connections of QUIC share the
+//! sockets that are bound to the server's port, and those of emulated RDMA come by a socket that
+//! has a name in a folder. Queues of RDMA devices are in none of these lists.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use client::{RdmaChoice, Transport};
 
 /// Clock ticks in a second, as /proc counts them; the same on every Linux that we run on.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -20,6 +25,8 @@ pub(crate) struct Server {
 /// A connection as we see it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
+    /// What carries it.
+    pub(crate) transport: Transport,
     /// Our end.
     pub(crate) local: SocketAddr,
     /// The server's end.
@@ -27,10 +34,10 @@ pub(crate) struct Ends {
 }
 
 impl Server {
-    /// Who serves these connections; `None` where no process of this host does, or none that we
-    /// may look at.
-    pub(crate) fn of(connections: &[Ends]) -> Option<Self> {
-        let inodes = sockets(connections);
+    /// Who serves these connections, of which those of SMB Direct are made by `rdma`; `None` where
+    /// no process of this host does, or none that we may look at.
+    pub(crate) fn of(connections: &[Ends], rdma: &RdmaChoice) -> Option<Self> {
+        let inodes = sockets(connections, rdma);
         if inodes.is_empty() {
             return None;
         }
@@ -54,20 +61,85 @@ pub(crate) fn own_seconds() -> f64 {
 }
 
 /// Inodes of the sockets at the server's ends.
-fn sockets(connections: &[Ends]) -> BTreeSet<u64> {
-    let wanted: BTreeSet<(String, String)> = connections.iter().flat_map(spellings).collect();
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+fn sockets(connections: &[Ends], rdma: &RdmaChoice) -> BTreeSet<u64> {
+    let mut inodes = BTreeSet::new();
+    for transport in [Transport::Tcp, Transport::Quic, Transport::SmbDirect] {
+        let ends = connections.iter().filter(|ends| match ends.transport {
+            Transport::Nbt => transport == Transport::Tcp,
+            other => transport == other,
+        });
+        let mut ends = ends.peekable();
+        if ends.peek().is_none() {
+            continue;
+        }
+        match (transport, rdma) {
+            (Transport::Quic, _) => inodes.extend(inodes_of("udp", ends.flat_map(bound))),
+            (Transport::SmbDirect, RdmaChoice::Emulated(folder)) => {
+                let paths = ends.map(|ends| folder.join(format!("{}.sock", ends.peer.port())));
+                inodes.extend(named(&paths.collect::<Vec<_>>()));
+            }
+            (Transport::SmbDirect, RdmaChoice::Verbs) => {}
+            (Transport::Tcp | Transport::Nbt, _) => {
+                inodes.extend(inodes_of("tcp", ends.flat_map(spellings)));
+            }
+        }
+    }
+    inodes
+}
+
+/// Inodes of the sockets whose two addresses are among `wanted`, of both families.
+fn inodes_of(protocol: &str, wanted: impl Iterator<Item = (String, String)>) -> BTreeSet<u64> {
+    let wanted: BTreeSet<_> = wanted.collect();
+    let tables = ["", "6"].map(|family| format!("/proc/net/{protocol}{family}"));
     let texts = tables.map(|table| fs::read_to_string(table).unwrap_or_default());
     let lines = texts.iter().flat_map(|text| text.lines());
     lines.filter_map(|line| inode_of(line, &wanted)).collect()
 }
 
-/// The inode of a line of /proc/net/tcp, if its addresses are among `wanted`.
+/// The inode of a line of /proc/net/tcp or udp, if its addresses are among `wanted`.
 fn inode_of(line: &str, wanted: &BTreeSet<(String, String)>) -> Option<u64> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let ends = ((*fields.get(1)?).to_owned(), (*fields.get(2)?).to_owned());
     let inode = fields.get(9)?.parse().ok()?;
     (inode != 0 && wanted.contains(&ends)).then_some(inode)
+}
+
+/// A socket that takes the packets of all clients, as /proc/net/udp and udp6 may spell it: bound
+/// to the server's address or to any, connected to nobody. Whoever speaks to an address of its own
+/// host does so from there; of another host there is no such socket here.
+fn bound(ends: &Ends) -> Vec<(String, String)> {
+    let is_here = ends.peer.ip().is_loopback() || ends.local.ip() == ends.peer.ip();
+    if !is_here {
+        return Vec::new();
+    }
+    let any = [
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    ];
+    let nobody = any.map(|any| SocketAddr::new(any, 0));
+    let addresses = [ends.peer.ip(), any[0], any[1]];
+    let places = addresses.map(|ip| SocketAddr::new(ip, ends.peer.port()));
+    let spellings = places.iter().flat_map(|place| {
+        let place = *place;
+        let of = |spell: fn(SocketAddr) -> Option<String>, to| Some((spell(place)?, spell(to)?));
+        [of(spell_v4, nobody[0]), of(spell_v6, nobody[1])]
+    });
+    spellings.flatten().collect()
+}
+
+/// Inodes of the local sockets that have one of these names. proc_net_unix(5)
+fn named(paths: &[PathBuf]) -> BTreeSet<u64> {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    let wanted: Vec<PathBuf> = paths.iter().filter_map(|path| real(path)).collect();
+    let text = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let lines = text.lines().filter_map(|line| {
+        let mut fields = line.split_whitespace().skip(6);
+        let inode = fields.next()?.parse().ok()?;
+        let path = Path::new(fields.next()?);
+        let is_wanted = || real(path).is_some_and(|path| wanted.contains(&path));
+        (path.extension() == Some("sock".as_ref()) && is_wanted()).then_some(inode)
+    });
+    lines.collect()
 }
 
 /// The server's end and ours as /proc/net/tcp and tcp6 spell them: a server that listens on
@@ -133,13 +205,15 @@ fn of_process(pid: u32) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::os::unix::net::UnixListener;
 
     fn connected(address: &str) -> (TcpStream, TcpStream, Ends) {
         let listener = TcpListener::bind(address).expect("given");
         let ours = TcpStream::connect(listener.local_addr().expect("given")).expect("given");
         let theirs = listener.accept().expect("given").0;
         let ends = Ends {
+            transport: Transport::Tcp,
             local: ours.local_addr().expect("given"),
             peer: ours.peer_addr().expect("given"),
         };
@@ -149,7 +223,7 @@ mod tests {
     #[test]
     fn the_process_at_the_other_end_is_found() {
         let (_ours, theirs, ends) = connected("127.0.0.1:0");
-        let server = Server::of(&[ends]).expect("given");
+        let server = Server::of(&[ends], &RdmaChoice::Verbs).expect("given");
         assert!(server.processes.contains(&std::process::id()));
         assert!(server.seconds() >= 0.0);
         drop(theirs);
@@ -159,7 +233,45 @@ mod tests {
     fn an_end_that_is_not_here_is_nobody() {
         let (_ours, _theirs, mut ends) = connected("127.0.0.1:0");
         ends.peer = "192.0.2.1:445".parse().expect("given");
-        assert_eq!(Server::of(&[ends]), None);
+        assert_eq!(Server::of(&[ends], &RdmaChoice::Verbs), None);
+    }
+
+    #[test]
+    fn the_process_that_takes_packets_is_found() {
+        for address in ["127.0.0.1:0", "0.0.0.0:0", "[::]:0"] {
+            let server = UdpSocket::bind(address).expect("given");
+            let port = server.local_addr().expect("given").port();
+            let ends = Ends {
+                transport: Transport::Quic,
+                local: "127.0.0.1:1".parse().expect("given"),
+                peer: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            };
+            let found = Server::of(&[ends], &RdmaChoice::Verbs).expect(address);
+            assert!(found.processes.contains(&std::process::id()));
+            // The same port of another host.
+            let peer = SocketAddr::from(([192, 0, 2, 1], port));
+            let elsewhere = Ends { peer, ..ends };
+            assert_eq!(Server::of(&[elsewhere], &RdmaChoice::Verbs), None);
+        }
+    }
+
+    #[test]
+    fn the_process_at_a_name_is_found() {
+        let folder = std::env::temp_dir().join(format!("smbeam-bench-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let listener = UnixListener::bind(folder.join("5445.sock")).expect("a name");
+        let ends = |port| Ends {
+            transport: Transport::SmbDirect,
+            local: "127.0.0.1:1".parse().expect("given"),
+            peer: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+        };
+        let rdma = RdmaChoice::Emulated(folder.clone());
+        let found = Server::of(&[ends(5445)], &rdma).expect("it listens");
+        assert!(found.processes.contains(&std::process::id()));
+        assert_eq!(Server::of(&[ends(5446)], &rdma), None);
+        assert_eq!(Server::of(&[ends(5445)], &RdmaChoice::Verbs), None);
+        drop(listener);
+        fs::remove_dir_all(folder).expect("gone");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! New sessions with one server, as many as a run wants.
 
-use client::{Channels, Client, Credentials, Error, Share};
+use client::{Channels, Client, Credentials, Error, RdmaChoice, Share};
 
 use crate::connect::{ConnectArguments, failure_of};
 use crate::exit::{Failure, Outcome};
@@ -10,6 +10,8 @@ use crate::location::Url;
 pub(crate) struct Dial {
     /// The folder in which a run makes its own.
     pub(crate) url: Url,
+    /// Who makes connections of SMB Direct.
+    pub(crate) rdma: RdmaChoice,
     share: String,
     client: Client,
     credentials: Credentials,
@@ -29,6 +31,7 @@ impl Dial {
         Ok(Self {
             url: url.clone(),
             share,
+            rdma: options.rdma.clone(),
             client: Client::new(options).map_err(|error| failure_of(url, &error))?,
             credentials: connect.login.for_url(url)?,
         })

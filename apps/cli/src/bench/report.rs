@@ -123,7 +123,7 @@ impl Report {
         let server = self.server_cpu.map(|cpu| self.cost(cpu));
         row(
             "server CPU",
-            server.as_deref().unwrap_or("not on this host"),
+            server.as_deref().unwrap_or("not seen on this host"),
         );
         text
     }
@@ -253,7 +253,7 @@ mod tests {
         assert!(table.contains("working set   1.50 GiB"), "{table}");
         assert!(table.contains("2.097 GB/s"), "{table}");
         assert!(table.contains("0.238 s/GB"), "{table}");
-        assert!(table.contains("not on this host"), "{table}");
+        assert!(table.contains("not seen on this host"), "{table}");
     }
 
     #[test]

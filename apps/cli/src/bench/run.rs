@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &Arguments, setting: &Setting, dial: &Dial) -> Resu
     // smbd has a process for each connection: those that come and go cannot be counted so.
     let server = match arguments.workload {
         Workload::Connect => None,
-        _ => cpu::Server::of(&stage.ends()),
+        _ => cpu::Server::of(&stage.ends(), &dial.rdma),
     };
     let server_before = server.as_ref().map(cpu::Server::seconds);
     let client_before = cpu::own_seconds();

@@ -89,6 +89,7 @@ impl Stage {
         let sessions = self.seats.iter().map(|seat| seat.share.session());
         let channels = sessions.flat_map(|session| session.info().channels);
         let ends = channels.map(|channel| Ends {
+            transport: channel.transport,
             local: channel.local,
             peer: channel.peer,
         });
