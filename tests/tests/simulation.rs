@@ -3,7 +3,7 @@
 //!
 //! `SMBEAM_SIM_SEED=n` runs one seed alone, `SMBEAM_SIM_SEEDS=n` so many of them.
 
-use sim::{Report, Scenario};
+use sim::{Protection, Report, Scenario, TRANSPORTS};
 
 /// Seeds of a run of the tests: about half a minute of a slow machine.
 const SEEDS: u64 = 200;
@@ -27,9 +27,13 @@ fn run(seed: u64, scenario: &Scenario, test: &str) -> Report {
 }
 
 fn run_all(test: &str, scenario: impl Fn(u64) -> Scenario) -> Vec<Report> {
+    run_some(SEEDS, test, scenario)
+}
+
+fn run_some(count: u64, test: &str, scenario: impl Fn(u64) -> Scenario) -> Vec<Report> {
     let seeds = match number("SMBEAM_SIM_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("SMBEAM_SIM_SEEDS").unwrap_or(SEEDS),
+        None => 0..number("SMBEAM_SIM_SEEDS").unwrap_or(count),
     };
     println!("seeds {seeds:?}");
     let reports = seeds.map(|seed| {
@@ -66,6 +70,31 @@ fn whoever_waits_for_a_lock_gets_it_or_is_told_that_it_is_over() {
             |report: &Report| report.locks_ended,
         ] {
             assert!(reports.iter().map(count).sum::<u64>() > 0);
+        }
+    }
+}
+
+/// Each transport by itself, where memory is named if that is possible: with clients that sign and
+/// seal there is little of that.
+#[test]
+fn no_lie_over_any_transport_is_taken() {
+    for (name, carrier) in TRANSPORTS {
+        println!("over {name}");
+        let reports = run_some(SEEDS / 8, "no_lie_over_any_transport_is_taken", |seed| {
+            let mut scenario = Scenario::stormy();
+            scenario.transports = vec![carrier];
+            scenario.faults.lies = 150;
+            if seed % 2 == 0 {
+                scenario.protections = vec![Protection::Plain];
+            }
+            scenario
+        });
+        let sum = |count: fn(&Report) -> u64| reports.iter().map(count).sum::<u64>();
+        // One seed alone may do without.
+        if reports.len() > 10 {
+            let has_memory = carrier.rdma.is_some();
+            assert_eq!(sum(|report| report.remote) > 0, has_memory, "{name}");
+            assert_eq!(sum(|report| report.refused) > 0, has_memory, "{name}");
         }
     }
 }

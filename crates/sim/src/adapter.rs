@@ -1,4 +1,5 @@
-//! Memory that a client names, and the server's reach into it by RDMA.
+//! Memory that a client names, and the server's reach into it by RDMA; and the transports, of which
+//! one has that.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,6 +17,28 @@ pub(crate) const RDMA: Carrier = Carrier::smb_direct(RdmaLimits {
     max_send: 128 << 10,
     max_receive: 128 << 10,
 });
+
+/// What carries connections: all that runs here runs over each of these. Channels of
+/// [`Carrier::NBT`] share a session with no others: their frames have less room, and a server that
+/// can do less on one channel than on another is taken for another one. \[MS-SMB2\] 3.2.5.2
+pub const TRANSPORTS: [(&str, Carrier); 4] = [
+    ("tcp", Carrier::TCP),
+    ("nbt", Carrier::NBT),
+    ("quic", Carrier::QUIC),
+    ("smbdirect", RDMA),
+];
+
+/// All of them.
+pub(crate) fn carriers() -> Vec<Carrier> {
+    TRANSPORTS.map(|(_, carrier)| carrier).to_vec()
+}
+
+/// Those of which one session may have several.
+pub(crate) fn mixable() -> Vec<Carrier> {
+    let mut carriers = carriers();
+    carriers.retain(|carrier| carrier.large_frames);
+    carriers
+}
 
 /// Where the first piece of memory begins; each has its own place far from the others.
 const BASE: u64 = 0x7F00_0000_0000;
@@ -35,6 +58,11 @@ pub(crate) struct Adapter {
     revoked: BTreeMap<u32, Vec<u8>>,
     /// Keys of requests that the client gave up on: the server may not know yet.
     given_up: BTreeSet<u32>,
+    /// Keys that do not lead where the client says: who reaches for them breaks the connection, and
+    /// is not to blame.
+    pretended: BTreeSet<u32>,
+    /// Keys in lists that no server may take: who reaches for them is to blame.
+    forbidden: BTreeSet<u32>,
     last: u32,
     /// Every key is good but for some, as long as there is no client who would have named any.
     is_open: bool,
@@ -110,6 +138,46 @@ impl Adapter {
         self.given_up.extend(keys);
     }
 
+    /// Makes one of the pieces a lie: a key of nothing, a place beyond its memory, or memory that
+    /// is there for the other direction.
+    pub(crate) fn pretend(&mut self, pieces: &mut [BufferDescriptorV1], choices: &mut Choices) {
+        let index = choices.index(pieces.len());
+        let piece = &mut pieces[index];
+        let key = piece.token;
+        self.pretended.insert(key);
+        let exposed = self.exposed.get_mut(&key).expect("it was just named");
+        match choices.below(5) {
+            0 => drop(self.exposed.remove(&key)),
+            1 => piece.offset += 1 + choices.below(1 << 20),
+            2 => piece.offset -= 1 + choices.below(1 << 20),
+            3 => exposed.bytes.truncate(exposed.bytes.len() - 1),
+            _ => {
+                exposed.direction = match exposed.direction {
+                    Direction::Read => Direction::Write,
+                    Direction::Write => Direction::Read,
+                }
+            }
+        }
+    }
+
+    /// Nobody is to reach for these.
+    pub(crate) fn forbid(&mut self, keys: &[u32]) {
+        self.forbidden.extend(keys);
+    }
+
+    /// The answer to a request that named memory is here: what is in it. Nobody may reach for it
+    /// any more.
+    pub(crate) fn settle(&mut self, keys: &[u32]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for key in keys {
+            let exposed = self.exposed.remove(key).map(|exposed| exposed.bytes);
+            let piece = exposed.or_else(|| self.revoked.remove(key));
+            bytes.extend(piece.unwrap_or_default());
+            self.pretended.remove(key);
+        }
+        bytes
+    }
+
     /// The connection is broken.
     pub(crate) fn end(&mut self) {
         self.is_over = true;
@@ -178,15 +246,24 @@ impl Adapter {
             self.is_over = true;
             return Ok(None);
         }
-        let wrong = || format!("the server reaches for {piece:?}, which is not named so");
-        let exposed = self.exposed.get_mut(&piece.token).ok_or_else(wrong)?;
-        ensure(exposed.direction == direction, wrong)?;
-        let start = piece.offset.checked_sub(address(piece.token));
+        let (start, length) = (piece.offset.checked_sub(address(piece.token)), piece.length);
         let start = start.and_then(|start| usize::try_from(start).ok());
-        let end = start.and_then(|start| start.checked_add(piece.length as usize));
+        let end = start.and_then(|start| start.checked_add(length as usize));
         let range = start.zip(end).map(|(start, end)| start..end);
-        let place = range.and_then(|range| exposed.bytes.get_mut(range));
-        place.ok_or_else(wrong).map(Some)
+        let exposed = self.exposed.get_mut(&piece.token);
+        let exposed = exposed.filter(|exposed| exposed.direction == direction);
+        let is_allowed = !self.forbidden.contains(&piece.token);
+        let place = exposed.zip(range).filter(|_| is_allowed);
+        match place.and_then(|(exposed, range)| exposed.bytes.get_mut(range)) {
+            Some(place) => Ok(Some(place)),
+            None if self.pretended.contains(&piece.token) => {
+                self.is_over = true;
+                Ok(None)
+            }
+            None => Err(format!(
+                "the server reaches for {piece:?}, which is not named so"
+            )),
+        }
     }
 
     /// The server sends a frame that takes a key back, or none.
@@ -213,9 +290,12 @@ impl Adapter {
             Some(exposed) => {
                 self.revoked.insert(key, exposed.bytes);
             }
-            None => ensure(self.given_up.contains(&key), || {
-                format!("key {key} is taken back, and is not named")
-            })?,
+            None => {
+                let is_known = self.given_up.contains(&key) || self.pretended.contains(&key);
+                ensure(is_known, || {
+                    format!("key {key} is taken back, and is not named")
+                })?;
+            }
         }
         Ok(Some(key))
     }

@@ -3,7 +3,8 @@
 //! [`run`] lets scripted clients work on one server while things go wrong, and checks what they
 //! see: each request gets one final answer; credits are never overdrawn and never run out; opens
 //! exist together only if their share modes allow it; locks exclude each other, and reads and
-//! writes, as they say; reads see what was written; answers are
+//! writes, as they say; reads see what was written; by RDMA nothing is touched but the memory that a
+//! request names, and what names no such memory changes nothing; answers are
 //! signed and sealed as they must be, under nonces that come once; nobody sees what is not theirs.
 //! At the end nothing goes wrong any more and everything has to finish, with nothing left open.
 //!
@@ -36,6 +37,7 @@ use std::fmt;
 
 use proto::effect::Violation;
 
+pub use adapter::TRANSPORTS;
 pub use choices::Choices;
 pub use scenario::{Faults, Protection, Scenario};
 
@@ -61,6 +63,10 @@ pub struct Report {
     pub cells_read: u64,
     /// Reads of a cell that were compared with the writes.
     pub reads_checked: usize,
+    /// READs and WRITEs that moved their data by RDMA.
+    pub remote: u64,
+    /// READs and WRITEs that named memory as nobody may, and were refused.
+    pub refused: u64,
     /// Locks that were granted.
     pub locks: u64,
     /// Locks that were granted to who waited.

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use proto::carrier::Carrier;
 use wire::dialect::Dialect;
 
+use crate::adapter::carriers;
 use crate::choices::Choices;
 
 /// How a client protects what it sends.
@@ -28,6 +30,8 @@ pub struct Scenario {
     pub operations: u32,
     /// Requests of one client under way, at most.
     pub depth: usize,
+    /// What carries the connections of a client is one of these.
+    pub transports: Vec<Carrier>,
     /// Dialects to choose from.
     pub dialects: Vec<Dialect>,
     /// Protections to choose from.
@@ -66,6 +70,8 @@ pub struct Faults {
     pub mischief: u16,
     /// An RDMA operation fails, and its connection with it.
     pub remote: u16,
+    /// A READ or WRITE that could name memory names some that is not there, or as nobody may.
+    pub lies: u16,
 }
 
 impl Faults {
@@ -93,6 +99,7 @@ impl Faults {
             short_read: perhaps(self.short_read),
             mischief: perhaps(self.mischief),
             remote: perhaps(self.remote),
+            lies: perhaps(self.lies),
             ..self.clone()
         }
     }
@@ -125,6 +132,7 @@ impl Scenario {
             connections_per_user: 1,
             operations: 60,
             depth: 4,
+            transports: carriers(),
             dialects: ALL_DIALECTS.to_vec(),
             protections: ALL_PROTECTIONS.to_vec(),
             credits: 512,
@@ -150,7 +158,8 @@ impl Scenario {
                 short_read: 20,
                 space: None,
                 mischief: 10,
-                remote: 0,
+                remote: 10,
+                lies: 100,
             },
             ..Self::calm()
         }

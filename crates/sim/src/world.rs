@@ -2,13 +2,14 @@
 //! next.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use auth::Realm;
 use proto::carrier::Carrier;
 use proto::effect::{
-    ConnectionId, FileKey, Instant, LocalChange, LocalEvent, Notice, OpId, ShareId,
+    ConnectionId, FileKey, Instant, LocalChange, LocalEvent, Notice, OpId, ShareId, Violation,
 };
 use proto::path::SharePath;
 use proto::server::Server;
@@ -266,7 +267,7 @@ impl World {
         self.report.connections += 1;
         let (server, realm) = (self.server.clone(), self.realm.clone());
         let now = self.schedule.now();
-        let (connection, carrier) = (ConnectionId(id), Carrier::TCP);
+        let (connection, carrier) = (ConnectionId(id), self.clients[client].carrier);
         let host = Host::new(server, connection, carrier, realm, now, &mut self.choices);
         let link = Link {
             client,
@@ -311,6 +312,8 @@ impl World {
         let client = link.client;
         link.down.arrive();
         while let Some(frame) = self.links.get_mut(&id).and_then(|link| link.down.frame()) {
+            let link = self.links.get_mut(&id).expect("it had a frame");
+            link.adapter.hears()?;
             self.with_client(client, |client, shared| client.frame(frame, shared))?;
         }
         Ok(())
@@ -338,6 +341,7 @@ impl World {
             return Ok(());
         };
         link.is_up = false;
+        link.adapter.end();
         link.up.reset();
         link.down.reset();
         let client = link.client;
@@ -369,18 +373,19 @@ impl World {
         };
         call(&mut link.host, &mut around)?;
         for wish in wishes {
-            self.grant(id, wish);
+            self.grant(id, wish)?;
         }
         self.set_timer(id);
         self.bury(id);
         Ok(())
     }
 
-    fn grant(&mut self, id: u64, wish: Wish) {
+    fn grant(&mut self, id: u64, wish: Wish) -> Check {
         let now = self.schedule.now().instant;
         let link = self.links.get_mut(&id).expect("it has a wish");
         match wish {
-            Wish::Send(frame, _) => {
+            Wish::Send(frame, invalidate) => {
+                link.adapter.sends(invalidate);
                 let (faults, choices) = (&self.faults, &mut self.choices);
                 for at in link.down.send(&frame, now, faults, choices) {
                     self.schedule.at(at, Event::ToClient(id));
@@ -401,12 +406,17 @@ impl World {
                 self.schedule.after(pause, Event::Notice(to, notice));
             }
             Wish::Disconnect(violation) => {
+                let is_explained = violation != Violation::RemoteMemory || link.adapter.is_over();
+                ensure(is_explained, || {
+                    format!("memory of connection {id} is said to fail, and does not")
+                })?;
                 self.report.violations += 1;
                 self.report.last_violation = Some(violation);
                 let pause = self.faults.network_delay + Duration::from_millis(1);
                 self.schedule.after(pause, Event::HangUp(id));
             }
         }
+        Ok(())
     }
 
     fn set_timer(&mut self, id: u64) {
@@ -435,6 +445,9 @@ impl World {
         index: usize,
         call: impl FnOnce(&mut Client, &mut Shared<'_>) -> T,
     ) -> T {
+        let link = self.clients[index].link;
+        let named = link.and_then(|id| self.links.get_mut(&id));
+        let mut adapter = named.map(|link| mem::take(&mut link.adapter));
         let mut shared = Shared {
             tick: &mut self.tick,
             now: self.schedule.now(),
@@ -446,11 +459,14 @@ impl World {
             file_ids: &mut self.file_ids,
             orders: Vec::new(),
             report: &mut self.report,
+            adapter: adapter.get_or_insert_default(),
         };
         let client = &mut self.clients[index];
-        let link = client.link;
         let result = call(client, &mut shared);
-        let orders = std::mem::take(&mut shared.orders);
+        let orders = mem::take(&mut shared.orders);
+        if let Some(kept) = link.and_then(|id| self.links.get_mut(&id)) {
+            kept.adapter = adapter.unwrap_or_default();
+        }
         if let Some(link) = client.link.or(link) {
             for order in orders {
                 self.obey(index, link, order);

@@ -3,6 +3,7 @@
 //!
 //! `SMBEAM_SIM_SEED=n` runs one seed alone, `SMBEAM_SIM_SEEDS=n` so many of them.
 
+use smbeam_sim::TRANSPORTS;
 use smbeam_sim::session::{Outcome, Sessions, run};
 
 /// Seeds of a run of the tests: some seconds of a slow machine.
@@ -15,9 +16,13 @@ fn number(name: &str) -> Option<u64> {
 }
 
 fn run_all(test: &str, scenario: impl Fn(u64) -> Sessions) -> Vec<Outcome> {
+    run_some(SEEDS, test, scenario)
+}
+
+fn run_some(count: u64, test: &str, scenario: impl Fn(u64) -> Sessions) -> Vec<Outcome> {
     let seeds = match number("SMBEAM_SIM_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("SMBEAM_SIM_SEEDS").unwrap_or(SEEDS),
+        None => 0..number("SMBEAM_SIM_SEEDS").unwrap_or(count),
     };
     println!("seeds {seeds:?}");
     let outcomes = seeds.map(|seed| {
@@ -68,6 +73,27 @@ fn channels_are_lost_and_nothing_else() {
             |outcome: &Outcome| outcome.given_up,
         ] {
             assert!(outcomes.iter().map(count).sum::<u64>() > 0);
+        }
+    }
+}
+
+/// Over each transport by itself, of which no other runs of these tests can be sure.
+#[test]
+fn channels_are_lost_over_each_transport() {
+    for (name, carrier) in TRANSPORTS {
+        println!("over {name}");
+        let test = "channels_are_lost_over_each_transport";
+        let outcomes = run_some(SEEDS / 4, test, |seed| {
+            let mut scenario = Sessions::stormy();
+            scenario.transports = vec![carrier];
+            scenario.restart = u16::from(seed % 2 == 0);
+            scenario
+        });
+        if outcomes.len() > 20 {
+            let sum = |count: fn(&Outcome) -> u64| outcomes.iter().map(count).sum::<u64>();
+            assert!(sum(|outcome| outcome.cuts) > 0 && sum(|outcome| outcome.resent) > 0);
+            let has_named = sum(|outcome| outcome.named) > 0;
+            assert_eq!(has_named, carrier.rdma.is_some(), "{name}");
         }
     }
 }

@@ -209,7 +209,11 @@ impl Client {
             return self.create_one(shared);
         };
         let (cells, stamp) = (self.some_cells(), self.next_stamp());
-        self.submit(vec![Call::write(slot, file_id, cells, stamp)], shared);
+        let write = match self.way(shared) {
+            None => Call::write(slot, file_id, cells, stamp),
+            Some(way) => self.write_by_rdma(way, (slot, file_id), (cells, stamp), shared),
+        };
+        self.submit(vec![write], shared);
     }
 
     fn read_some(&mut self, shared: &mut Shared<'_>) {
@@ -217,7 +221,11 @@ impl Client {
             return self.create_one(shared);
         };
         let cells = self.some_cells();
-        self.submit(vec![Call::read(slot, file_id, cells)], shared);
+        let read = match self.way(shared) {
+            None => Call::read(slot, file_id, cells),
+            Some(way) => self.read_by_rdma(way, (slot, file_id), cells, shared),
+        };
+        self.submit(vec![read], shared);
     }
 
     /// Copies from an open whose key is known to another, or to itself; mostly asks for the key of

@@ -8,6 +8,7 @@ use wire::{Command, Header, Status};
 
 use super::call::{Intent, Opening};
 use super::ledger::Pending;
+use super::memory::FILL;
 use super::{Client, Shared, Slot, State};
 use crate::check::contents::{CELL, CELLS, Filling, Span, Stamp};
 use crate::check::opens::Held;
@@ -57,6 +58,8 @@ impl Client {
         self.check_signature(&pending, header, message, is_sealed)?;
         check_status(header)?;
         shared.report.answers += 1;
+        let memory = shared.adapter.settle(&pending.memory);
+        let is_remote = !pending.memory.is_empty();
         let span = Span {
             start: pending.start,
             end: Some(end),
@@ -76,12 +79,18 @@ impl Client {
                 Ok(())
             }
             Intent::Read { slot, cells } => {
-                let first = cells.start..cells.end;
-                self.has_read(slot, first, header, message, span, shared)
+                let data = match (header.status, is_remote) {
+                    (Status::SUCCESS, false) => read_data(message, &cells)?.to_vec(),
+                    (Status::SUCCESS, true) => placed_data(message, memory, &cells)?,
+                    _ => Vec::new(),
+                };
+                shared.report.remote += u64::from(is_remote && !data.is_empty());
+                self.has_read(slot, cells, header, &data, span, shared)
             }
             Intent::Write { slot, cells, stamp } => {
                 let key = self.slots.get(&slot).and_then(|slot| slot.key);
                 let is_certain = header.status == Status::SUCCESS;
+                shared.report.remote += u64::from(is_remote && is_certain);
                 if is_certain && pending.command != Command::SET_INFO {
                     self.check_locks(slot, &cells, true, span, shared)?;
                 }
@@ -115,6 +124,12 @@ impl Client {
                 Ok(())
             }
             Intent::List | Intent::Any => Ok(()),
+            Intent::Impossible => {
+                shared.report.refused += 1;
+                ensure(header.status != Status::SUCCESS, || {
+                    format!("memory that cannot be named was taken: {header:?}")
+                })
+            }
             Intent::Refused(with) => ensure(with.contains(&header.status), || {
                 format!("refused otherwise than with {with:?}: {header:?}")
             }),
@@ -191,21 +206,18 @@ impl Client {
         slot: u64,
         cells: std::ops::Range<u32>,
         header: &Header,
-        message: &[u8],
+        data: &[u8],
         span: Span,
         shared: &mut Shared<'_>,
     ) -> Check {
         let Some(key) = self.slots.get(&slot).and_then(|slot| slot.key) else {
             return Ok(());
         };
-        let data = match header.status {
-            Status::SUCCESS => {
-                self.check_locks(slot, &cells, false, span, shared)?;
-                read_data(message, &cells)?
-            }
-            Status::END_OF_FILE => &[],
+        match header.status {
+            Status::SUCCESS => self.check_locks(slot, &cells, false, span, shared)?,
+            Status::END_OF_FILE => {}
             _ => return Ok(()),
-        };
+        }
         let mut next = cells.start;
         for cell in data.chunks(CELL) {
             let stamp = Stamp::read(cell).ok_or("a cell is torn")?;
@@ -245,12 +257,35 @@ impl Client {
 
 fn read_data<'m>(message: &'m [u8], cells: &std::ops::Range<u32>) -> Check<&'m [u8]> {
     let (_, data) = wire::read::Response::decode(message).map_err(|e| format!("READ: {e}"))?;
-    let wanted = (cells.end - cells.start) as usize * CELL;
-    let is_good = !data.is_empty() && data.len() <= wanted && data.len().is_multiple_of(CELL);
-    ensure(is_good, || {
-        format!("{} bytes were read of {wanted}", data.len())
-    })?;
+    check_length(data.len(), cells)?;
     Ok(data)
+}
+
+/// What a READ has put into the memory that it named: no more than it says.
+fn placed_data(
+    message: &[u8],
+    mut memory: Vec<u8>,
+    cells: &std::ops::Range<u32>,
+) -> Check<Vec<u8>> {
+    let read = wire::read::Response::decode(message).map_err(|e| format!("READ: {e}"))?;
+    let (response, inline) = read;
+    let length = response.data_remaining as usize;
+    check_length(length, cells)?;
+    let is_good = inline.is_empty() && memory[length..].iter().all(|byte| *byte == FILL);
+    ensure(is_good, || {
+        format!(
+            "{} bytes in the message, {length} in memory and some behind them",
+            inline.len()
+        )
+    })?;
+    memory.truncate(length);
+    Ok(memory)
+}
+
+fn check_length(length: usize, cells: &std::ops::Range<u32>) -> Check {
+    let wanted = (cells.end - cells.start) as usize * CELL;
+    let is_good = length > 0 && length <= wanted && length.is_multiple_of(CELL);
+    ensure(is_good, || format!("{length} bytes were read of {wanted}"))
 }
 
 /// What a server never says to a client that asks properly.

@@ -12,6 +12,7 @@ use wire::fsctl::{Chunk, CopyChunkRequest, CtlCode, ZeroData};
 use wire::header::HEADER_LEN;
 use wire::lock::{LockElement, LockFlags};
 use wire::query_info::InfoType;
+use wire::read::Channel;
 use wire::text::utf16;
 use wire::{Command, FileId, Status, Utf16};
 
@@ -68,6 +69,8 @@ pub(crate) enum Intent {
     List,
     /// Anything that changes no bytes, and whose answer may be any.
     Any,
+    /// It must fail, in whatever way, and nothing may come of it.
+    Impossible,
     /// It must fail in one of these ways.
     Refused(&'static [Status]),
 }
@@ -102,6 +105,8 @@ pub(crate) struct Call {
     /// Credits that it uses up, where they count bytes.
     pub(crate) charge: u16,
     pub(crate) is_related: bool,
+    /// Keys of the memory that it names for its data.
+    pub(crate) memory: Vec<u32>,
     pub(crate) intent: Intent,
 }
 
@@ -114,6 +119,7 @@ impl Call {
             message,
             charge: 1,
             is_related: false,
+            memory: Vec::new(),
             intent,
         }
     }
@@ -156,6 +162,16 @@ impl Call {
     }
 
     pub(crate) fn read(slot: u64, file_id: FileId, cells: Range<u32>) -> Self {
+        Self::read_to(slot, file_id, cells, (Channel::NONE, &[]))
+    }
+
+    /// Its data go where the channel info says.
+    pub(crate) fn read_to(
+        slot: u64,
+        file_id: FileId,
+        cells: Range<u32>,
+        (channel, channel_info): (Channel, &[u8]),
+    ) -> Self {
         let count = cells.end - cells.start;
         let request = wire::read::Request {
             padding: wire::read::DATA_OFFSET,
@@ -164,25 +180,43 @@ impl Call {
             offset: u64::from(cells.start) * CELL as u64,
             file_id,
             minimum_count: 0,
-            channel: wire::read::Channel::NONE,
+            channel,
             remaining_bytes: 0,
-            channel_info: &[],
+            channel_info,
         };
         let intent = Intent::Read { slot, cells };
         Self::new(Command::READ, intent, |out| request.encode(out)).charged(count)
     }
 
     pub(crate) fn write(slot: u64, file_id: FileId, cells: Range<u32>, stamp: Stamp) -> Self {
+        let data = stamp.fill(cells.end - cells.start);
+        Self::write_from(
+            slot,
+            file_id,
+            (cells, stamp),
+            (Channel::NONE, &[]),
+            (0, &data),
+        )
+    }
+
+    /// Its data are where the channel info says: so many bytes. With `data` some are in the message.
+    pub(crate) fn write_from(
+        slot: u64,
+        file_id: FileId,
+        (cells, stamp): (Range<u32>, Stamp),
+        (channel, channel_info): (Channel, &[u8]),
+        (remaining_bytes, data): (u32, &[u8]),
+    ) -> Self {
         let count = cells.end - cells.start;
         let request = wire::write::Request {
             offset: u64::from(cells.start) * CELL as u64,
             file_id,
-            channel: wire::read::Channel::NONE,
-            remaining_bytes: 0,
-            channel_info: &[],
+            channel,
+            remaining_bytes,
+            channel_info,
             flags: wire::write::WriteFlags::NONE,
             data_offset: 0,
-            data: &stamp.fill(count),
+            data,
         };
         let intent = Intent::Write { slot, cells, stamp };
         Self::new(Command::WRITE, intent, |out| request.encode(out)).charged(count)

@@ -205,6 +205,7 @@ impl Client {
         let must_sign = Pending {
             intent: Intent::Any,
             is_signed: true,
+            memory: Vec::new(),
             ..*pending
         };
         self.check_signature(&must_sign, header, message, is_sealed)?;

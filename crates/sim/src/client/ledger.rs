@@ -13,6 +13,8 @@ use crate::client::call::Intent;
 pub(crate) struct Pending {
     pub(crate) command: Command,
     pub(crate) intent: Intent,
+    /// Keys of the memory that it named.
+    pub(crate) memory: Vec<u32>,
     /// The world's tick when it was sent.
     pub(crate) start: u64,
     /// Whether the answer must be signed.

@@ -9,6 +9,7 @@ mod connect;
 mod keys;
 mod ledger;
 mod lock;
+mod memory;
 mod mischief;
 mod send;
 
@@ -16,11 +17,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use auth::Initiator;
 use crypto::PreauthHash;
+use proto::carrier::Carrier;
 use proto::effect::Now;
 use wire::dialect::Dialect;
 use wire::{FileId, SessionId, TreeId};
 
 use crate::Report;
+use crate::adapter::Adapter;
 use crate::check::Check;
 use crate::check::contents::{CELLS, Contents, Filling, Key, Stamp};
 use crate::check::locks::{Locks, Place};
@@ -55,6 +58,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) file_ids: &'a mut Vec<FileId>,
     pub(crate) orders: Vec<Order>,
     pub(crate) report: &'a mut Report,
+    /// The memory that is named on the connection.
+    pub(crate) adapter: &'a mut Adapter,
 }
 
 impl Shared<'_> {
@@ -106,6 +111,8 @@ pub(crate) struct Client {
     protection: Protection,
     offered: Vec<Dialect>,
     choices: Choices,
+    /// What carries its connections.
+    pub(crate) carrier: Carrier,
     /// The connection; a number of its own each time.
     pub(crate) link: Option<u64>,
     pub(crate) phase: Phase,
@@ -147,6 +154,7 @@ impl Client {
             user,
             protection: choices.pick(&scenario.protections),
             offered: offered.filter(|dialect| *dialect <= newest).collect(),
+            carrier: choices.pick(&scenario.transports),
             choices,
             link: None,
             phase: Phase::Away,
@@ -245,6 +253,7 @@ impl Client {
             id,
             user,
             protection,
+            carrier,
             link,
             phase,
             quota,
@@ -253,8 +262,8 @@ impl Client {
             ..
         } = self;
         format!(
-            "client {id} of user {user}, {protection:?}, connection {link:?}, {phase:?}, \
-             {quota} to do, {agreed:?}, {}",
+            "client {id} of user {user}, {protection:?}, connection {link:?} over {carrier:?}, \
+             {phase:?}, {quota} to do, {agreed:?}, {}",
             ledger.describe()
         )
     }

@@ -54,6 +54,7 @@ impl Client {
             let pending = Pending {
                 command: call.command,
                 intent: call.intent,
+                memory: call.memory,
                 start,
                 is_signed: signs,
                 is_sealed: seals,

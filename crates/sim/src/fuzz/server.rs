@@ -123,6 +123,7 @@ pub fn capture(seed: u64) -> Vec<Vec<u8>> {
         users: 1,
         operations: 25,
         protections: vec![Protection::Plain],
+        transports: vec![Carrier::TCP],
         ..Scenario::calm()
     };
     let mut world = World::new(&scenario, Choices::from_seed(seed));
@@ -137,11 +138,17 @@ pub fn script(seed: u64, len: usize) -> Vec<u8> {
     (0..len).map(|_| choices.below(256) as u8).collect()
 }
 
-/// A client that logs in and does what the bytes say, with every checker of the simulator.
+/// A client that logs in and does what the bytes say, over any transport and with memory that may
+/// be a lie, with every checker of the simulator.
 pub(super) fn operations(input: &[u8]) {
+    let faults = Faults {
+        lies: 150,
+        ..Faults::default()
+    };
     let scenario = Scenario {
         users: 1,
         operations: 100,
+        faults,
         ..Scenario::calm()
     };
     let mut world = World::new(&scenario, Choices::from_seed(0));

@@ -6,7 +6,6 @@ use wire::access::{
     AccessMask, CreateDisposition, CreateOptions, FileAttributes, OplockLevel, ShareAccess,
 };
 use wire::cursor::Put;
-use wire::dialect::Dialect;
 use wire::fscc::{FileInfoClass, FileRenameInformation};
 use wire::fsctl::{Chunk, CopyChunkRequest, CtlCode, ZeroData};
 use wire::lock::{LockElement, LockFlags};
@@ -209,9 +208,7 @@ impl Peer {
     }
 
     fn some_cells(&mut self) -> std::ops::Range<u32> {
-        let has_large = self
-            .dialect()
-            .is_some_and(|dialect| dialect >= Dialect::SMB_2_1);
+        let has_large = self.max_io() >= MANY * CELL as u32;
         let choices = &mut self.script.choices;
         let count = match has_large && choices.per_mille(50) {
             true => MANY,

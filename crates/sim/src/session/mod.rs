@@ -23,8 +23,10 @@ mod world;
 
 use std::time::Duration;
 
+use proto::carrier::Carrier;
 use wire::dialect::Dialect;
 
+use crate::adapter::{TRANSPORTS, mixable};
 use crate::choices::Choices;
 use crate::scenario::{Faults, perhaps};
 use crate::{Failure, check::Check};
@@ -53,8 +55,8 @@ pub struct Sessions {
     pub hold: Duration,
     /// Out of a thousand operations, with how many the server restarts.
     pub restart: u16,
-    /// Out of a thousand connections, how many are of SMB Direct.
-    pub rdma: u16,
+    /// What carries each connection is one of these.
+    pub transports: Vec<Carrier>,
 }
 
 /// What a run of sessions came to.
@@ -108,7 +110,7 @@ impl Sessions {
             held: 0,
             hold: Duration::ZERO,
             restart: 0,
-            rdma: 400,
+            transports: mixable(),
         }
     }
 
@@ -126,6 +128,7 @@ impl Sessions {
                 space: None,
                 mischief: 0,
                 remote: 10,
+                lies: 0,
             },
             held: 3,
             hold: Duration::from_secs(40),
@@ -141,7 +144,11 @@ impl Sessions {
         let faults = storm.faults.some(&mut choices);
         let held = perhaps(storm.held, &mut choices);
         let restart = perhaps(storm.restart, &mut choices);
-        let rdma = choices.pick(&[0, 300, 700, 1000]);
+        // Each alone, or what may be together.
+        let transports = match choices.index(2 * TRANSPORTS.len()) {
+            index if index < TRANSPORTS.len() => vec![TRANSPORTS[index].1],
+            _ => mixable(),
+        };
         let mut dialects = storm.dialects.clone();
         if choices.per_mille(150) {
             dialects = vec![Dialect::SMB_2_0_2, Dialect::SMB_2_1];
@@ -156,7 +163,7 @@ impl Sessions {
             faults,
             held,
             restart,
-            rdma,
+            transports,
             ..storm
         }
     }

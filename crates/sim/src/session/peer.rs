@@ -282,10 +282,10 @@ impl Peer {
         self.calls.len()
     }
 
-    /// The dialect, once the session is there.
-    pub(super) fn dialect(&self) -> Option<Dialect> {
-        let session = self.session.as_ref()?;
-        Some(session.negotiated.dialect)
+    /// Bytes of a READ or a WRITE, at most.
+    pub(super) fn max_io(&self) -> u32 {
+        let negotiated = self.session.as_ref().map(|session| &session.negotiated);
+        negotiated.map_or(0, |agreed| agreed.max_read.min(agreed.max_write))
     }
 
     /// Asks for something, on the channel with the least under way.

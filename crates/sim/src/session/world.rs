@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::Realm;
-use proto::carrier::Carrier;
 use proto::effect::{ConnectionId, Instant, Notice, OpId, Violation};
 use proto::server::Server;
 
@@ -13,7 +12,7 @@ use super::audit::audit;
 use super::books::Books;
 use super::peer::{Around, Order, Peer, Phase, THOUGHT};
 use super::{Outcome, Sessions};
-use crate::adapter::{Adapter, RDMA};
+use crate::adapter::Adapter;
 use crate::check::{Check, ensure};
 use crate::choices::Choices;
 use crate::disk::Disk;
@@ -195,10 +194,7 @@ impl World {
         self.outcome.connections += 1;
         let (server, realm) = (self.server.clone(), self.realm.clone());
         let now = self.schedule.now();
-        let carrier = match self.choices.per_mille(self.scenario.rdma) {
-            true => RDMA,
-            false => Carrier::TCP,
-        };
+        let carrier = self.choices.pick(&self.scenario.transports);
         let (connection, choices) = (ConnectionId(id), &mut self.choices);
         let host = Host::new(server, connection, carrier, realm, now, choices);
         let link = Link {
