@@ -11,14 +11,17 @@ use smbeam_tests::files::{assert_same_file, assert_same_tree, paths, write_rando
 use smbeam_tests::lab::Lab;
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{Plan, Server, Share};
-use smbeam_tests::tests;
+use smbeam_tests::tests_over_transports;
 
-tests!(
-    ten_thousand_files_go_there_and_come_back,
-    only_what_differs_is_moved,
-    what_is_gone_is_removed_where_asked,
-    nothing_is_done_in_a_dry_run,
-    servers_are_made_the_same,
+tests_over_transports!(
+    each: [
+        thousands_of_files_go_there_and_come_back,
+        only_what_differs_is_moved,
+        what_is_gone_is_removed_where_asked,
+        nothing_is_done_in_a_dry_run,
+        servers_are_made_the_same,
+    ],
+    once: [],
 );
 
 struct Stage {
@@ -28,7 +31,7 @@ struct Stage {
     _scratch: Scratch,
 }
 
-fn stage(name: &str) -> Result<Stage> {
+fn stage(transport: &str, name: &str) -> Result<Stage> {
     let lab = Lab::find()?;
     let scratch = Scratch::new(name)?;
     let share = scratch.open_folder("share")?;
@@ -36,7 +39,7 @@ fn stage(name: &str) -> Result<Stage> {
     plan.shares
         .push(Share::new("second", &scratch.open_folder("second")?));
     let server = Server::start(&lab, plan)?;
-    let client = Client::new(&server)?;
+    let client = Client::over(transport, &server)?;
     Ok(Stage {
         _server: server,
         client,
@@ -97,27 +100,29 @@ fn sync<const N: usize>(client: &Client, more: &[&str], keys: [&str; N]) -> Resu
     Ok(numbers)
 }
 
-fn ten_thousand_files_go_there_and_come_back() -> Result<()> {
-    let Stage { client, share, .. } = &stage("thousands")?;
+fn thousands_of_files_go_there_and_come_back(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &stage(transport, "thousands")?;
     let tree = client.local("tree");
-    make_files(&tree, 100, 100)?;
+    let folders = if transport == "tcp" { 100 } else { 10 };
+    let all = folders * 100;
+    make_files(&tree, folders, 100)?;
     let [files] = sync(client, &["tree", "{}tree"], ["files"])?;
-    ensure!(files == 10_000, "{files} files");
+    ensure!(files == all, "{files} files");
     assert_same_tree(&tree, &share.join("tree"))?;
     assert_same_times(&tree, &share.join("tree"))?;
     let counted = sync(client, &["tree", "{}tree"], ["files", "unchanged", "bytes"])?;
-    ensure!(counted == [0, 10_000, 0], "{counted:?}");
+    ensure!(counted == [0, all, 0], "{counted:?}");
     let [files] = sync(client, &["{}tree", "back"], ["files"])?;
-    ensure!(files == 10_000, "{files} files");
+    ensure!(files == all, "{files} files");
     assert_same_tree(&tree, &client.local("back"))?;
     assert_same_times(&tree, &client.local("back"))?;
     let counted = sync(client, &["{}tree", "back"], ["files", "unchanged", "bytes"])?;
-    ensure!(counted == [0, 10_000, 0], "{counted:?}");
+    ensure!(counted == [0, all, 0], "{counted:?}");
     Ok(())
 }
 
-fn only_what_differs_is_moved() -> Result<()> {
-    let Stage { client, share, .. } = &stage("differs")?;
+fn only_what_differs_is_moved(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &stage(transport, "differs")?;
     let tree = client.local("tree");
     make_files(&tree, 3, 10)?;
     sync(client, &["tree", "{}tree"], [])?;
@@ -151,8 +156,8 @@ fn only_what_differs_is_moved() -> Result<()> {
     assert_same_file(&client.local(&one), &share.join("one"))
 }
 
-fn what_is_gone_is_removed_where_asked() -> Result<()> {
-    let Stage { client, share, .. } = &stage("gone")?;
+fn what_is_gone_is_removed_where_asked(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &stage(transport, "gone")?;
     let tree = client.local("tree");
     make_files(&tree, 3, 10)?;
     sync(client, &["tree", "{}tree"], [])?;
@@ -183,8 +188,8 @@ fn what_is_gone_is_removed_where_asked() -> Result<()> {
     assert_same_tree(&tree, &share.join("tree"))
 }
 
-fn nothing_is_done_in_a_dry_run() -> Result<()> {
-    let Stage { client, share, .. } = &stage("dry")?;
+fn nothing_is_done_in_a_dry_run(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &stage(transport, "dry")?;
     make_files(&client.local("tree"), 2, 3)?;
     fs::create_dir(share.join("tree"))?;
     fs::write(share.join("tree/extra"), "x")?;
@@ -208,8 +213,8 @@ fn nothing_is_done_in_a_dry_run() -> Result<()> {
     Ok(())
 }
 
-fn servers_are_made_the_same() -> Result<()> {
-    let Stage { client, share, .. } = &stage("servers")?;
+fn servers_are_made_the_same(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &stage(transport, "servers")?;
     make_files(&client.local("tree"), 10, 20)?;
     sync(client, &["tree", "{}tree"], [])?;
     let target = client.url_in("second", "copy");
