@@ -2,38 +2,46 @@
 //! with the code that docs/cli.md promises.
 
 use std::fs::{self, Permissions};
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use smbeam_tests::client::Client;
 use smbeam_tests::lab::Lab;
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::session::{ACCESS_READ, Connection, Request};
-use smbeam_tests::subject::{ALICE, Plan, Server, Share, Subject};
-use smbeam_tests::tests;
+use smbeam_tests::subject::{ALICE, Plan, Server, Share, Subject, rdma_folder};
+use smbeam_tests::tests_over_transports;
+use socket2::{Domain, SockAddr, Socket, Type};
 
-tests!(
-    an_unknown_host,
-    a_port_that_refuses,
-    a_wrong_password,
-    an_expired_password,
-    a_missing_share,
-    a_missing_file,
-    no_permission,
-    a_full_disk,
-    a_full_disk_here,
-    a_name_that_is_too_long,
-    a_file_that_another_has_open,
-    a_password_where_others_see_it,
-    a_file_of_credentials_that_others_may_read,
-    no_password_and_nobody_to_ask,
-    names_that_the_other_side_does_not_know,
-    one_failure_among_many_files,
-    a_url_that_is_none,
+tests_over_transports!(
+    each: [
+        a_port_that_refuses,
+        a_server_that_says_nothing,
+        a_wrong_password,
+        a_missing_share,
+        a_missing_file,
+        no_permission,
+        a_full_disk,
+        a_full_disk_here,
+        a_name_that_is_too_long,
+        a_file_that_another_has_open,
+        a_file_of_credentials_that_others_may_read,
+        names_that_the_other_side_does_not_know,
+        one_failure_among_many_files,
+    ],
+    once: [
+        an_unknown_host,
+        an_expired_password,
+        a_password_where_others_see_it,
+        no_password_and_nobody_to_ask,
+        a_url_that_is_none,
+    ],
 );
 
 struct Stage {
@@ -43,7 +51,7 @@ struct Stage {
     _scratch: Scratch,
 }
 
-fn stage(name: &str) -> Result<Stage> {
+fn stage(transport: &str, name: &str) -> Result<Stage> {
     let lab = Lab::find()?;
     let scratch = Scratch::new(name)?;
     let share = scratch.open_folder("share")?;
@@ -54,7 +62,7 @@ fn stage(name: &str) -> Result<Stage> {
     bobs.users = vec!["bob".into()];
     plan.shares.extend([locked, bobs]);
     let server = Server::start(&lab, plan)?;
-    let client = Client::new(&server)?;
+    let client = Client::over(transport, &server)?;
     Ok(Stage {
         server,
         client,
@@ -76,18 +84,67 @@ fn an_unknown_host() -> Result<()> {
     Ok(())
 }
 
-fn a_port_that_refuses() -> Result<()> {
+fn a_port_that_refuses(transport: &str) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     drop(listener);
-    let client = Client::of(&address.to_string())?;
-    let words = format!("cannot connect to {address}: Connection refused");
+    let client = Client::at(transport, &address.to_string())?;
+    let words = match transport {
+        // Where it would be. The other port of SMB Direct is tried as well.
+        "smbdirect" => rdma_socket(address.port()).display().to_string(),
+        _ => format!("cannot connect to {address}: Connection refused"),
+    };
     client.fail(&["get", "{}file"], 3, &["smbeam: get: ", &words])?;
     Ok(())
 }
 
-fn a_wrong_password() -> Result<()> {
-    let stage = stage("password")?;
+/// Where a port of emulated RDMA is.
+fn rdma_socket(port: u16) -> PathBuf {
+    rdma_folder().join(format!("{port}.sock"))
+}
+
+/// It hangs up long before the time is up in which a client that is told nothing wants its login
+/// done, and a client that waits for that hears that the connection is lost.
+fn a_server_that_says_nothing(transport: &str) -> Result<()> {
+    const PATIENCE: Duration = Duration::from_secs(20);
+    let (tcp, udp) = (
+        TcpListener::bind("127.0.0.1:0")?,
+        UdpSocket::bind("127.0.0.1:0")?,
+    );
+    let port = match transport {
+        "quic" => udp.local_addr()?.port(),
+        _ => tcp.local_addr()?.port(),
+    };
+    if transport == "smbdirect" {
+        fs::create_dir_all(rdma_folder())?;
+        let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
+        socket.bind(&SockAddr::unix(rdma_socket(port))?)?;
+        socket.listen(1)?;
+        thread::spawn(move || hang_up(socket.accept(), PATIENCE));
+    } else if transport != "quic" {
+        thread::spawn(move || hang_up(tcp.accept(), PATIENCE));
+    }
+    let client = Client::at(transport, &format!("127.0.0.1:{port}"))?;
+    let (code, said) = match transport {
+        "tcp" => (9, "the server does not answer in time"),
+        // Before there is a connection at all.
+        _ => (3, "timed out"),
+    };
+    let answer = client.fail(&["ls", "--timeout=2", "{}"], code, &[said]);
+    if transport == "smbdirect" {
+        fs::remove_file(rdma_socket(port))?;
+    }
+    answer.map(drop)
+}
+
+/// Keeps what came until then.
+fn hang_up<T>(connection: T, patience: Duration) {
+    thread::sleep(patience);
+    drop(connection);
+}
+
+fn a_wrong_password(transport: &str) -> Result<()> {
+    let stage = stage(transport, "password")?;
     let client = stage.client.variable("SMBEAM_PASSWORD", Some("wrong"));
     let words = ["login is refused", "(STATUS_LOGON_FAILURE)"];
     client.fail(&["ls", "{}"], 4, &words)?;
@@ -117,8 +174,8 @@ fn an_expired_password() -> Result<()> {
     Ok(())
 }
 
-fn a_missing_share() -> Result<()> {
-    let Stage { client, .. } = &stage("missing")?;
+fn a_missing_share(transport: &str) -> Result<()> {
+    let Stage { client, .. } = &stage(transport, "missing")?;
     let url = client.url_in("nothing", "file");
     let words = ["/nothing: No such share (STATUS_BAD_NETWORK_NAME)"];
     client.fail(&["get", &url], 5, &words)?;
@@ -127,8 +184,8 @@ fn a_missing_share() -> Result<()> {
     Ok(())
 }
 
-fn a_missing_file() -> Result<()> {
-    let Stage { client, .. } = &stage("nofile")?;
+fn a_missing_file(transport: &str) -> Result<()> {
+    let Stage { client, .. } = &stage(transport, "nofile")?;
     let words = format!(
         "smbeam: get: {}: Object name not found (STATUS_OBJECT_NAME_NOT_FOUND)",
         client.url("a/b")
@@ -151,8 +208,8 @@ fn a_missing_file() -> Result<()> {
     Ok(())
 }
 
-fn no_permission() -> Result<()> {
-    let Stage { client, share, .. } = &stage("permission")?;
+fn no_permission(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &stage(transport, "permission")?;
     fs::write(share.join("secret"), "secret")?;
     fs::set_permissions(share.join("secret"), Permissions::from_mode(0o600))?;
     let words = ["/data/secret: Access denied (STATUS_ACCESS_DENIED)"];
@@ -193,13 +250,13 @@ impl Drop for Tiny {
     }
 }
 
-fn a_full_disk() -> Result<()> {
+fn a_full_disk(transport: &str) -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("full")?;
     let share = scratch.open_folder("share")?;
     let _tiny = Tiny::mount(&share)?;
     let server = Server::start(&lab, Plan::sharing(&share))?;
-    let client = Client::new(&server)?;
+    let client = Client::over(transport, &server)?;
     for (name, length) in [("large", 3 << 20), ("medium", 900 << 10)] {
         smbeam_tests::files::write_random(&client.local(name), length, 1)?;
     }
@@ -215,8 +272,8 @@ fn a_full_disk() -> Result<()> {
     Ok(())
 }
 
-fn a_full_disk_here() -> Result<()> {
-    let Stage { client, share, .. } = &stage("here")?;
+fn a_full_disk_here(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &stage(transport, "here")?;
     fs::create_dir(client.local("tiny"))?;
     let _tiny = Tiny::mount(&client.local("tiny"))?;
     for length in [3 << 20, 1_048_000] {
@@ -234,8 +291,8 @@ fn a_full_disk_here() -> Result<()> {
     Ok(())
 }
 
-fn a_name_that_is_too_long() -> Result<()> {
-    let Stage { client, .. } = &stage("long")?;
+fn a_name_that_is_too_long(transport: &str) -> Result<()> {
+    let Stage { client, .. } = &stage(transport, "long")?;
     fs::write(client.local("file"), "x")?;
     let long = format!("{{}}{}", "x".repeat(300));
     client.fail(&["put", "file", &long], 11, &["longer than 255"])?;
@@ -246,13 +303,13 @@ fn a_name_that_is_too_long() -> Result<()> {
     Ok(())
 }
 
-fn a_file_that_another_has_open() -> Result<()> {
+fn a_file_that_another_has_open(transport: &str) -> Result<()> {
     let Stage {
         server,
         client,
         share,
         ..
-    } = &stage("open")?;
+    } = &stage(transport, "open")?;
     fs::write(share.join("file"), "x")?;
     chown(share.join("file"), Some(ALICE.id), Some(ALICE.id))?;
     let mut other = Connection::open(server.tcp)?;
@@ -278,8 +335,8 @@ fn a_password_where_others_see_it() -> Result<()> {
     Ok(())
 }
 
-fn a_file_of_credentials_that_others_may_read() -> Result<()> {
-    let stage = stage("credentials")?;
+fn a_file_of_credentials_that_others_may_read(transport: &str) -> Result<()> {
+    let stage = stage(transport, "credentials")?;
     let client = stage.client.variable("SMBEAM_PASSWORD", None);
     let folder = client.home().join(".config/smbeam");
     fs::create_dir_all(&folder)?;
@@ -318,8 +375,8 @@ fn no_password_and_nobody_to_ask() -> Result<()> {
     Ok(())
 }
 
-fn names_that_the_other_side_does_not_know() -> Result<()> {
-    let Stage { client, share, .. } = &stage("strange")?;
+fn names_that_the_other_side_does_not_know(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &stage(transport, "strange")?;
     let folder = client.local("strange");
     fs::create_dir(&folder)?;
     for name in ["a:b", "what?", "star*", "good", "dot."] {
@@ -347,8 +404,8 @@ fn names_that_the_other_side_does_not_know() -> Result<()> {
     Ok(())
 }
 
-fn one_failure_among_many_files() -> Result<()> {
-    let Stage { client, share, .. } = &stage("among")?;
+fn one_failure_among_many_files(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &stage(transport, "among")?;
     fs::create_dir(share.join("tree"))?;
     for number in 0..50 {
         fs::write(share.join(format!("tree/{number}")), "x")?;

@@ -104,7 +104,8 @@ pub(crate) struct ConnectArguments {
         value_parser = clap::value_parser!(u64).range(1..=MAX_DEPTH)
     )]
     pub(crate) depth: u64,
-    /// Seconds that a connection or an answer may take; 0 waits for ever for answers.
+    /// Seconds that a connection, a login (30 at most) or an answer may take; 0 waits for ever for
+    /// answers.
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     timeout: u64,
     // These last: their headings would be those of what follows.
@@ -169,6 +170,7 @@ impl ConnectArguments {
         options.request_timeout = (self.timeout > 0).then_some(timeout);
         if self.timeout > 0 {
             options.connect_timeout = timeout;
+            options.login_timeout = options.login_timeout.min(timeout);
         }
         options
     }
