@@ -1,15 +1,20 @@
 //! Two ends of one connection, each of which waits on its descriptor by the ring.
 
+#[path = "../../tests/harness/bytes.rs"]
+mod bytes;
+
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
 use smbeam_rdma::{
-    Attributes, Event, Failure, Limits, Listener, Piece, Provider, QueuePair, Slots, Wait, WorkId,
+    Attributes, Event, Failure, Limits, Listener, Provider, QueuePair, Slots, Wait, WorkId,
 };
 
-use ring::{Config, Either, Interest, Part, Readiness, Runtime, either};
+use ring::{Config, Either, Interest, Readiness, Runtime, either};
+
+pub(crate) use bytes::{pattern, piece};
 
 /// What has not happened after that does not happen.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -253,15 +258,4 @@ impl End {
             other => panic!("{other:?}"),
         }
     }
-}
-
-pub(crate) fn piece(bytes: &[u8]) -> Piece {
-    Piece::Shared(Rc::new(Part::Bytes(bytes.to_vec())), 0..bytes.len())
-}
-
-/// Bytes that differ from their neighbours.
-pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
-    (0..len as u64)
-        .map(|index| ((index + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
-        .collect()
 }

@@ -1,15 +1,15 @@
 //! Two ends of one connection on one thread, polled by turns.
-#![allow(dead_code, reason = "each test file needs a part")]
+#![allow(dead_code, unused_imports, reason = "each test file needs a part")]
+
+mod bytes;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::rc::Rc;
 
-use ring::Part;
 use smbeam_rdma::emulated::{Emulated, Faults};
-use smbeam_rdma::{
-    Attributes, Event, Failure, Listener, Piece, Provider, QueuePair, Slots, Wait, WorkId,
-};
+use smbeam_rdma::{Attributes, Event, Failure, Listener, Provider, QueuePair, Slots, Wait, WorkId};
 use tempfile::TempDir;
+
+pub(crate) use bytes::{pattern, piece};
 
 /// Polls after which what has not come will never come.
 const POLLS_MAX: usize = 100_000;
@@ -135,15 +135,4 @@ impl End {
             other => panic!("{other:?}"),
         }
     }
-}
-
-pub(crate) fn piece(bytes: &[u8]) -> Piece {
-    Piece::Shared(Rc::new(Part::Bytes(bytes.to_vec())), 0..bytes.len())
-}
-
-/// Bytes that differ from their neighbours.
-pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
-    (0..len as u64)
-        .map(|index| ((index + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
-        .collect()
 }
