@@ -1,11 +1,13 @@
 //! Frames over SMB Direct on emulated RDMA, both ends in one process.
 
+use std::cell::Cell;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
+use std::time::Duration;
 
 use rdma::emulated::{Emulated, Faults};
-use rdma::{Attributes, Event, Listener, Piece, Provider, Slots, WorkId};
+use rdma::{Attributes, Event, Listener, Piece, Provider, QueuePair, Slots, WorkId};
 use ring::{Config, Handle, Interest, Io, Part, Readiness, Region, Runtime, Source};
 use smbeam_net::Stream;
 use smbeam_net::smbdirect::{self, Exposed, Settings};
@@ -15,6 +17,8 @@ struct Place {
     handle: Handle,
     provider: Emulated,
     listener: Box<dyn Listener>,
+    /// Those of both ends.
+    settings: Cell<Settings>,
     _directory: TempDir,
 }
 
@@ -29,6 +33,7 @@ impl Place {
             handle: handle.clone(),
             provider,
             listener,
+            settings: Cell::default(),
             _directory: directory,
         }
     }
@@ -41,12 +46,12 @@ impl Place {
                 break request;
             }
         };
-        smbdirect::Stream::accept(&self.handle, request, &Settings::default()).await
+        smbdirect::Stream::accept(&self.handle, request, &self.settings.get()).await
     }
 
     async fn connect(&self) -> io::Result<smbdirect::Stream> {
         let address = self.listener.local_addr();
-        let settings = Settings::default();
+        let settings = self.settings.get();
         smbdirect::Stream::connect(&self.handle, &self.provider, address, &settings).await
     }
 
@@ -268,6 +273,14 @@ fn memory_is_reached_from_the_far_side() {
 
 /// A peer that knows RDMA and not SMB Direct says this; the server ends that connection.
 async fn speak(place: &Rc<Place>, messages: &[&[u8]]) -> io::Result<Stream> {
+    speak_and_stay(place, messages).await.0
+}
+
+/// The same, and then says nothing any more.
+async fn speak_and_stay(
+    place: &Rc<Place>,
+    messages: &[&[u8]],
+) -> (io::Result<Stream>, Box<dyn QueuePair>) {
     let attributes = Attributes::default();
     let address = place.listener.local_addr();
     let slots = Slots::new(300, 8192).expect("memory");
@@ -310,20 +323,49 @@ async fn speak(place: &Rc<Place>, messages: &[&[u8]]) -> io::Result<Stream> {
         is_over |= server.is_finished() && messages.len() == 0;
         place.handle.yield_now().await;
     }
-    server.await.expect("no panic").map(Stream::from)
+    let server = server.await.expect("no panic").map(Stream::from);
+    (server, pair)
+}
+
+/// A peer's first word that is in order.
+fn hello() -> Vec<u8> {
+    let mut hello = vec![0, 1, 0, 1, 0, 0, 255, 0];
+    hello.extend(8192_u32.to_le_bytes());
+    hello.extend(8192_u32.to_le_bytes());
+    hello.extend(131_072_u32.to_le_bytes());
+    hello
+}
+
+#[test]
+fn who_is_silent_is_found_dead_and_who_answers_is_not() {
+    run("", async |place| {
+        let time = Duration::from_millis(100);
+        place.settings.set(Settings {
+            keep_alive_interval: Some(time),
+            // Time enough for a peer that lives, on a machine that is busy.
+            keep_alive_timeout: Some(20 * time),
+            ..Settings::default()
+        });
+        let (client, server) = place.pair().await;
+        let (silent, _pair) = speak_and_stay(&place, &[&hello()]).await;
+        let silent = silent.expect("it begins well");
+        let error = silent.recv().await.expect_err("nobody is there");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+        assert!(error.to_string().contains("keep-alives"), "{error}");
+        // The others were asked many times meanwhile, and have said nothing else.
+        let still = vec![Part::Bytes(frame(b"still"))];
+        client.send(still).await.0.expect("it listens");
+        let mut gathered = Vec::new();
+        let handle = place.handle.clone();
+        assert_eq!(next_frame(&handle, &server, &mut gathered).await, b"still");
+    });
 }
 
 #[test]
 fn who_breaks_the_rules_is_disconnected_alone() {
     run("", async |place| {
         let (client, server) = place.pair().await;
-        let hello = {
-            let mut hello = vec![0, 1, 0, 1, 0, 0, 255, 0];
-            hello.extend(8192_u32.to_le_bytes());
-            hello.extend(8192_u32.to_le_bytes());
-            hello.extend(131_072_u32.to_le_bytes());
-            hello
-        };
+        let hello = hello();
         let garbage = speak(&place, &[b"GET / HTTP/1.1\r\n\r\n"]).await;
         assert!(garbage.is_err());
         let mut wrong_version = hello.clone();

@@ -14,7 +14,7 @@ const QUEUE_DEPTH: usize = 1 << 20;
 const ONE_SIDED: u32 = 256;
 
 /// How SMB Direct is spoken.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// How long the queue pair is asked again and again, after it had something, before the
     /// processor waits to be told.
@@ -26,16 +26,24 @@ pub struct Settings {
     /// How long something may wait for the peer to grant a credit, where that is not for SMB
     /// Direct to say.
     pub credit_timeout: Option<Duration>,
+    /// How long the peer may be silent before it is asked whether it lives, where that is not for
+    /// SMB Direct to say. \[MS-SMBD\] 3.1.1.1, Connection.KeepaliveInterval
+    pub keep_alive_interval: Option<Duration>,
+    /// How long it then has for an answer.
+    pub keep_alive_timeout: Option<Duration>,
 }
 
 impl Settings {
     pub(crate) fn core(&self, role: Role) -> Config {
         let config = Config::new(role);
+        let or = Option::unwrap_or;
         Config {
             max_fragmented_size: MAX_MESSAGE,
             queue_depth: QUEUE_DEPTH,
-            negotiate_timeout: self.negotiate_timeout.unwrap_or(config.negotiate_timeout),
-            credit_timeout: self.credit_timeout.unwrap_or(config.credit_timeout),
+            negotiate_timeout: or(self.negotiate_timeout, config.negotiate_timeout),
+            credit_timeout: or(self.credit_timeout, config.credit_timeout),
+            keep_alive_interval: or(self.keep_alive_interval, config.keep_alive_interval),
+            keep_alive_timeout: or(self.keep_alive_timeout, config.keep_alive_timeout),
             ..config
         }
     }

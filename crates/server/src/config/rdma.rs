@@ -8,7 +8,7 @@ use rdma::Choice;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Check, Config, ConfigError};
+use super::{Check, Config, ConfigError, unplaced};
 
 /// Most microseconds of `busy_poll`: a hundredth of a second.
 const BUSY_POLL_MAX: u32 = 10_000;
@@ -29,6 +29,10 @@ pub struct RdmaSection {
     pub busy_poll: Spanned<u32>,
     /// Microseconds that a completion may wait for others before a worker is told.
     pub moderation: Spanned<u32>,
+    /// Milliseconds of silence after which a client is asked whether it lives.
+    pub keep_alive_interval_ms: Spanned<u64>,
+    /// Milliseconds that it then has for an answer.
+    pub keep_alive_timeout_ms: Spanned<u64>,
 }
 
 impl Default for RdmaSection {
@@ -36,8 +40,10 @@ impl Default for RdmaSection {
         Self {
             provider: None,
             directory: None,
-            busy_poll: super::unplaced(0),
-            moderation: super::unplaced(8),
+            busy_poll: unplaced(0),
+            moderation: unplaced(8),
+            keep_alive_interval_ms: unplaced(120_000),
+            keep_alive_timeout_ms: unplaced(5_000),
         }
     }
 }
@@ -75,18 +81,21 @@ impl Config {
             Choice::Verbs => (RdmaProvider::Verbs, None),
             Choice::Emulated(directory) => (RdmaProvider::Emulated, Some(directory)),
         };
-        self.rdma.provider = Some(super::unplaced(provider));
+        self.rdma.provider = Some(unplaced(provider));
         self.rdma.directory = directory;
     }
 
     /// How SMB Direct is spoken.
     pub(crate) fn smb_direct(&self) -> Settings {
         let micros = |time: &Spanned<u32>| Duration::from_micros((*time.get_ref()).into());
+        let millis = |time: &Spanned<u64>| Duration::from_millis(*time.get_ref());
         let moderation = micros(&self.rdma.moderation);
         Settings {
             busy_poll: micros(&self.rdma.busy_poll),
             moderation: (!moderation.is_zero()).then_some((MODERATION_COUNT, moderation)),
             credit_timeout: Some(Duration::from_millis(self.limits.credit_timeout_ms)),
+            keep_alive_interval: Some(millis(&self.rdma.keep_alive_interval_ms)),
+            keep_alive_timeout: Some(millis(&self.rdma.keep_alive_timeout_ms)),
             ..Settings::default()
         }
     }
@@ -104,13 +113,23 @@ impl Check<'_> {
                 return Err(self.error(time, what));
             }
         }
+        let silences = [
+            ("interval", &rdma.keep_alive_interval_ms),
+            ("timeout", &rdma.keep_alive_timeout_ms),
+        ];
+        for (name, value) in silences {
+            if *value.get_ref() == 0 {
+                let what = format!("rdma.keep_alive_{name}_ms: must be more than 0");
+                return Err(self.error(value, what));
+            }
+        }
         let is_emulated = rdma.wanted() == RdmaProvider::Emulated;
         let what = match (is_emulated, &rdma.directory) {
             (true, None) => "rdma.provider: `emulated` needs rdma.directory",
             (false, Some(_)) => "rdma.directory: only rdma.provider `emulated` has one",
             _ => return Ok(()),
         };
-        let nowhere = super::unplaced(RdmaProvider::Verbs);
+        let nowhere = unplaced(RdmaProvider::Verbs);
         let place = rdma.provider.as_ref().unwrap_or(&nowhere);
         Err(self.error(place, what.to_owned()))
     }
@@ -145,6 +164,23 @@ mod tests {
             let wanted = format!("smbeam.toml, line 2: rdma.{key}: {most} microseconds at most");
             assert_eq!(error, wanted);
         }
+    }
+
+    #[test]
+    fn silence_has_a_limit() {
+        let parse = |text: &str| Config::parse(Path::new("smbeam.toml"), text);
+        let settings = |text: &str| parse(text).expect("it is right").smb_direct();
+        let second = Duration::from_secs(1);
+        let default = settings("");
+        assert_eq!(default.keep_alive_interval, Some(120 * second));
+        assert_eq!(default.keep_alive_timeout, Some(5 * second));
+        let keys = "keep_alive_interval_ms = 2000\nkeep_alive_timeout_ms = 1000\n";
+        let other = settings(&format!("[rdma]\n{keys}"));
+        assert_eq!(other.keep_alive_interval, Some(2 * second));
+        assert_eq!(other.keep_alive_timeout, Some(second));
+        let error = parse("[rdma]\nkeep_alive_timeout_ms = 0\n").expect_err("no time");
+        let wanted = "smbeam.toml, line 2: rdma.keep_alive_timeout_ms: must be more than 0";
+        assert_eq!(error.to_string(), wanted);
     }
 
     #[test]
