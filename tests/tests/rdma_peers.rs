@@ -28,6 +28,7 @@ const EXERCISE: &str = "exercise";
 /// device out.
 const LARGE_BYTES: u64 = 48 << 20;
 const SEALED_BYTES: u64 = 16 << 20;
+const BRIEF_BYTES: u64 = 4 << 20;
 const LARGER_BYTES: u64 = 128 << 20;
 const OPERATIONS: u32 = 300;
 /// As many as are not done when the device is pulled out.
@@ -42,12 +43,17 @@ struct Case {
     own: bool,
     /// Whether everything is sealed.
     sealed: bool,
+    /// More options of the kernel's mount; where there are some, the exercises are left out.
+    mount: &'static str,
     /// Whether the device is pulled out meanwhile.
     reset: bool,
 }
 
 const KERNEL_CLIENT: &str = include_str!("../src/rdma/kernel-client.sh");
 const OWN_CLIENT: &str = include_str!("../src/rdma/own-client.sh");
+
+const SIGNED: &str = "sign,rsize=131072,wsize=131072";
+const CHANNELS: &str = "multichannel,max_channels=2";
 
 const CASES: &[(&str, Case)] = &[
     ("kernel_client_siw", plain(KERNEL_CLIENT, "siw")),
@@ -56,6 +62,15 @@ const CASES: &[(&str, Case)] = &[
     ("kernel_client_rxe", plain(KERNEL_CLIENT, "rxe")),
     ("kernel_client_rxe_sealed", sealed(KERNEL_CLIENT, "rxe")),
     ("kernel_client_rxe_reset", reset(KERNEL_CLIENT, "rxe")),
+    ("kernel_client_siw_signed", mounted(SIGNED, "siw")),
+    ("kernel_client_rxe_signed", mounted(SIGNED, "rxe")),
+    // What it reads by default does not fit into a message.
+    (
+        "kernel_client_rxe_sealed_in_small_pieces",
+        mounted("seal", "rxe"),
+    ),
+    ("kernel_client_siw_channels", mounted(CHANNELS, "siw")),
+    ("kernel_client_rxe_channels", mounted(CHANNELS, "rxe")),
     ("own_client_siw", plain(OWN_CLIENT, "siw")),
     ("own_client_siw_sealed", sealed(OWN_CLIENT, "siw")),
     ("own_client_siw_reset", reset(OWN_CLIENT, "siw")),
@@ -73,7 +88,15 @@ const fn plain(script: &'static str, device: &'static str) -> Case {
         device,
         own: false,
         sealed: false,
+        mount: "",
         reset: false,
+    }
+}
+
+const fn mounted(mount: &'static str, device: &'static str) -> Case {
+    Case {
+        mount,
+        ..plain(KERNEL_CLIENT, device)
     }
 }
 
@@ -138,10 +161,10 @@ impl Case {
         let folder = scratch.path();
         make_tree(tree, 6)?;
         give_tree_to(tree, ALICE.id)?;
-        let large = if self.sealed {
-            SEALED_BYTES
-        } else {
-            LARGE_BYTES
+        let large = match (self.sealed, self.mount) {
+            (true, _) => SEALED_BYTES,
+            (false, "" | CHANNELS) => LARGE_BYTES,
+            (false, _) => BRIEF_BYTES,
         };
         write_random(&folder.join("large"), large, 7)?;
         if self.reset {
@@ -160,7 +183,8 @@ impl Case {
         let options = match (is_kernel, self.sealed) {
             // Sealed messages of the sizes that it chooses by itself are larger than it can send.
             (true, true) => "seal,rsize=131072,wsize=131072",
-            (true, false) => "sec=ntlmssp",
+            (true, false) if self.mount.is_empty() => "sec=ntlmssp",
+            (true, false) => self.mount,
             (false, true) => "--seal",
             (false, false) => "",
         };
@@ -175,6 +199,7 @@ impl Case {
             ("TRANSPORT", &variable("SMBEAM_TRANSPORT", transport)),
             ("OPTIONS", options),
             ("PROTECTION", if self.sealed { "seal" } else { "" }),
+            ("BRIEF", self.mount),
             ("RESET", if self.reset { "yes" } else { "" }),
             ("FOLDER", &folder.display().to_string()),
             ("NAME", ALICE.name),

@@ -22,6 +22,14 @@ rdma_up() {
     done
 }
 
+# rdma_up_too TYPE: makes a second device, TYPE1, with an address of its own.
+rdma_up_too() {
+    ip link add dummy1 type dummy
+    ip addr add 10.79.0.1/24 dev dummy1
+    ip link set dummy1 up
+    rdma link add "${1}1" type "$1" netdev dummy1
+}
+
 # rdma_replug TYPE SECONDS: takes the device away under its users and gives a new one.
 rdma_replug() {
     rdma link delete "${1}0"

@@ -74,7 +74,9 @@ fi
 # lose PID: loses the connection under a program that is in the midst of its work, or this says
 # nothing. It goes on by itself, where it was.
 lose() {
-    sleep 0.7
+    # Until then it logs in and opens files, which is done once.
+    timeout 60 sh -c 'until find /mnt/share /run/here -newer /run/before -size +1M | grep -q .
+        do sleep 0.05; done'
     kill -0 $1
     test $TRANSPORT = tcp || test "$(queue_pairs $DEVICE)" -gt 0
     step unplug
@@ -92,9 +94,11 @@ if [ -n "$RESET" ]; then
     # With TCP as a spare the session goes on: nothing is to be connected anew.
     RECONNECT=60
     test $TRANSPORT != auto || RECONNECT=0
+    touch /run/before
     smbeam put --reconnect $RECONNECT --verify /run/here/larger $URL/again &
     lose $!
     cmp /run/here/larger /mnt/share/again
+    touch /run/before
     smbeam get --reconnect $RECONNECT --verify $URL/again /run/here/again &
     lose $!
     cmp /run/here/larger /run/here/again
