@@ -131,8 +131,17 @@ pub fn prepare(test: &str, folder: &Path) -> Result<()> {
 
 /// Runs one test of smbtorture against the share `data` of `server`, over TCP.
 pub fn run(lab: &Lab, server: &Server, test: &str) -> Result<Verdict> {
+    run_on("data", lab, server, test)
+}
+
+/// The same against the share `direct`.
+pub fn run_past_the_cache(lab: &Lab, server: &Server, test: &str) -> Result<Verdict> {
+    run_on("direct", lab, server, test)
+}
+
+fn run_on(share: &str, lab: &Lab, server: &Server, test: &str) -> Result<Verdict> {
     let place = [
-        format!("//{}/data", server.tcp.ip()),
+        format!("//{}/{share}", server.tcp.ip()),
         format!("-p{}", server.tcp.port()),
     ];
     run_at(lab, &place, test)

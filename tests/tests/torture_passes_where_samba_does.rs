@@ -21,6 +21,8 @@ const OVER_QUIC: [&str; 5] = [
     "smb2.dir.",
     "smb2.credits.",
 ];
+/// Those that run on a share past the page cache as well: what moves data, and what makes files.
+const PAST_THE_CACHE: [&str; 3] = ["smb2.read.", "smb2.rw.", "smb2.create."];
 /// What measures is only to work, over both.
 const BENCH: &str = "smb2.bench.read";
 
@@ -53,6 +55,12 @@ fn main() -> ExitCode {
             let name = format!("{test} over quic");
             all.push(Test::new(&name, move || judged(torture::run_over_quic)));
         }
+        if goes_past_the_cache(test) {
+            let name = format!("{test} past the page cache");
+            all.push(Test::new(&name, move || {
+                judged(torture::run_past_the_cache)
+            }));
+        }
     }
     harness::run(&all)
 }
@@ -61,6 +69,12 @@ fn main() -> ExitCode {
 fn goes_over_quic(test: &str) -> bool {
     let is_chosen = OVER_QUIC.iter().any(|suite| test.starts_with(suite));
     Subject::chosen() == Subject::Smbeam && (is_chosen || test == BENCH)
+}
+
+/// smbd has no such share.
+fn goes_past_the_cache(test: &str) -> bool {
+    let is_chosen = PAST_THE_CACHE.iter().any(|suite| test.starts_with(suite));
+    Subject::chosen() == Subject::Smbeam && is_chosen
 }
 
 fn lists() -> Result<(Vec<String>, KnownFailures)> {
@@ -95,7 +109,9 @@ fn run(shared: &Shared, test: &str, way: Way) -> Result<Verdict> {
         *shared = None;
         return Ok(verdict);
     }
-    empty(&scratch.path().join("share"))?;
+    for folder in ["share", "direct"] {
+        empty(&scratch.path().join(folder))?;
+    }
     Ok(verdict)
 }
 
@@ -106,6 +122,10 @@ fn plan(scratch: &Scratch) -> Result<Plan> {
     plan.shares.push(Share {
         guests: true,
         ..Share::new("open", &scratch.open_folder("open")?)
+    });
+    plan.shares.push(Share {
+        direct: true,
+        ..Share::new("direct", &scratch.open_folder("direct")?)
     });
     Ok(plan)
 }
