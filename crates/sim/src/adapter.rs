@@ -304,3 +304,52 @@ impl Adapter {
 fn address(key: u32) -> u64 {
     BASE + (u64::from(key) << 32)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILL: [u8; 600] = [0xEE; 600];
+
+    fn named(direction: Direction) -> (Adapter, Vec<BufferDescriptorV1>, Vec<u32>) {
+        let mut adapter = Adapter::default();
+        let pieces = adapter.expose(direction, &FILL, &mut Choices::from_seed(3));
+        let keys = pieces.iter().map(|piece| piece.token).collect();
+        (adapter, pieces, keys)
+    }
+
+    #[test]
+    fn what_is_named_is_filled_from_its_start() {
+        let (mut adapter, pieces, keys) = named(Direction::Read);
+        assert_eq!(adapter.write(&pieces, &[1; 500]), Ok(true));
+        let bytes = adapter.settle(&keys);
+        assert_eq!(
+            (&bytes[..500], &bytes[500..]),
+            (&[1; 500][..], &FILL[500..])
+        );
+    }
+
+    #[test]
+    fn nobody_reaches_for_what_is_not_named() {
+        let (mut adapter, pieces, keys) = named(Direction::Read);
+        assert!(adapter.read(&pieces).is_err(), "the other direction");
+        let mut beyond = pieces.clone();
+        beyond[0].length += 1;
+        assert!(adapter.write(&beyond, &[1; 600]).is_err(), "beyond its end");
+        adapter.forbid(&keys);
+        assert!(adapter.write(&pieces, &[1; 600]).is_err(), "forbidden");
+        let (mut adapter, pieces, keys) = named(Direction::Write);
+        adapter.settle(&keys);
+        assert!(adapter.read(&pieces).is_err(), "after the answer");
+    }
+
+    #[test]
+    fn a_lie_breaks_the_connection_and_moves_nothing() {
+        for seed in 0..50 {
+            let (mut adapter, mut pieces, _) = named(Direction::Write);
+            adapter.pretend(&mut pieces, &mut Choices::from_seed(seed));
+            assert_eq!(adapter.read(&pieces), Ok(None), "seed {seed}");
+            assert!(adapter.is_over());
+        }
+    }
+}
