@@ -3,6 +3,7 @@
 
 mod rig;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -10,7 +11,8 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use client::{Channels, LockKind, OpenOptions, Options, Wait};
+use client::{Channels, LockKind, OpenOptions, Options, Protection, Transport, Wait};
+use crypto::{Cipher, SigningAlgorithm};
 use rig::{Peer, Rig, SHARE, for_each_transport};
 use serde_json::Value;
 use smbeam_tests::client::{Client, Output};
@@ -19,10 +21,14 @@ use smbeam_tests::scratch::Scratch;
 use smbeam_tests::smbclient::Smbclient;
 use smbeam_tests::subject::{self, BOB, Plan, Server, Subject};
 use smbeam_tests::wait;
+use wire::dialect::Dialect;
 
 for_each_transport!(
     channels_files_and_locks_are_told,
     connections_of_quic_tell_their_path,
+    what_is_agreed_on_is_told,
+    sealing_that_the_server_wants_is_told,
+    channels_of_several_transports_are_told,
     smbclient_is_seen_to_come_and_go,
     who_may_not_ask_is_told_so,
     there_may_be_no_server,
@@ -71,6 +77,7 @@ fn channels_files_and_locks_are_told(peer: Peer) -> Result<()> {
     let connections = list(&status, "connections")?;
     ensure!(connections.len() == 4, "{status}");
     let mut ids = Vec::new();
+    let port = format!(":{}", rig.endpoint().port);
     let channels = session.info().channels;
     for connection in connections {
         ensure!(connection["transport"] == peer.transport.name(), "{status}");
@@ -79,6 +86,13 @@ fn channels_files_and_locks_are_told(peer: Peer) -> Result<()> {
         ensure!(connection["signing"] == "AES-GMAC", "{status}");
         ensure!(connection["received"].as_u64() > Some(0), "{status}");
         ensure!(connection["sent"].as_u64() > Some(0), "{status}");
+        ensure!(
+            connection["sessions"].as_array().map(Vec::len) == Some(1),
+            "{status}"
+        );
+        ensure!(connection["requests"] == 0, "{status}");
+        let own = connection["local"].as_str().context("our end")?;
+        ensure!(own.ends_with(&port), "{status}");
         let from = connection["peer"].as_str().context("a peer")?;
         let is_ours = channels
             .iter()
@@ -86,6 +100,14 @@ fn channels_files_and_locks_are_told(peer: Peer) -> Result<()> {
         ensure!(is_ours, "{from} is none of {channels:?}");
         ids.push(connection["id"].clone());
     }
+    let listening = list(&status["server"], "listening")?;
+    let is_told = listening.iter().any(|place| {
+        place["transport"] == peer.transport.name()
+            && place["address"]
+                .as_str()
+                .is_some_and(|told| told.ends_with(&port))
+    });
+    ensure!(is_told, "{status}");
     let sessions = list(&status, "sessions")?;
     ensure!(sessions.len() == 1, "{status}");
     ensure!(
@@ -93,6 +115,7 @@ fn channels_files_and_locks_are_told(peer: Peer) -> Result<()> {
         "{status}"
     );
     ensure!(sessions[0]["channels"] == Value::Array(ids), "{status}");
+    ensure!(sessions[0]["files"] == 1, "{status}");
     let names: Vec<_> = list(&sessions[0], "trees")?
         .iter()
         .map(|tree| &tree["share"])
@@ -112,6 +135,12 @@ fn channels_files_and_locks_are_told(peer: Peer) -> Result<()> {
         access.contains(&"read".into()) && access.contains(&"write".into()),
         "{told}"
     );
+    ensure!(
+        told["user"] == "alice" && told["oplock"].is_string(),
+        "{told}"
+    );
+    let sharing = list(told, "sharing")?;
+    ensure!(sharing.contains(&"read".into()), "{told}");
     let lock = &told["locks"][0];
     ensure!(lock["offset"] == 10 && lock["length"] == 20, "{told}");
     ensure!(
@@ -137,13 +166,137 @@ fn channels_files_and_locks_are_told(peer: Peer) -> Result<()> {
         "it is closed"
     );
     session.close().wait()?;
-    let gone = || {
-        ask(&rig.server).is_ok_and(|status| {
-            list(&status, "connections").is_ok_and(Vec::is_empty)
-                && list(&status, "sessions").is_ok_and(Vec::is_empty)
-        })
+    wait::until("the session to be gone", rig::PATIENCE, || is_idle(&rig))
+}
+
+/// A dialect, an algorithm for signatures, a cipher and a protection, and what they are called.
+type Agreement = (
+    Dialect,
+    SigningAlgorithm,
+    Cipher,
+    Protection,
+    (&'static str, &'static str, Option<&'static str>),
+);
+
+const AGREEMENTS: [Agreement; 4] = [
+    (
+        Dialect::SMB_3_1_1,
+        SigningAlgorithm::AesCmac,
+        Cipher::Aes256Gcm,
+        Protection::Seal,
+        ("3.1.1", "AES-CMAC", Some("AES-256-GCM")),
+    ),
+    (
+        Dialect::SMB_3_1_1,
+        SigningAlgorithm::HmacSha256,
+        Cipher::Aes256Ccm,
+        Protection::Sign,
+        ("3.1.1", "HMAC-SHA256", Some("AES-256-CCM")),
+    ),
+    (
+        Dialect::SMB_3_0_2,
+        SigningAlgorithm::AesCmac,
+        Cipher::Aes128Ccm,
+        Protection::AsAsked,
+        ("3.0.2", "AES-CMAC", Some("AES-128-CCM")),
+    ),
+    (
+        Dialect::SMB_2_1,
+        SigningAlgorithm::HmacSha256,
+        Cipher::Aes128Ccm,
+        Protection::Sign,
+        ("2.1", "HMAC-SHA256", None),
+    ),
+];
+
+fn what_is_agreed_on_is_told(peer: Peer) -> Result<()> {
+    if is_samba(peer) {
+        return Ok(());
+    }
+    let rig = Rig::new(peer)?;
+    for (dialect, signing, cipher, protection, names) in AGREEMENTS {
+        let session = rig.connect(Options {
+            dialects: vec![dialect],
+            signing_algorithms: vec![signing],
+            ciphers: vec![cipher],
+            protection,
+            ..Options::default()
+        })?;
+        session.echo().wait()?;
+        let status = ask(&rig.server)?;
+        let (dialect, signing, cipher) = names;
+        let told = [
+            &list(&status, "connections")?[0],
+            &list(&status, "sessions")?[0],
+        ];
+        for told in told {
+            ensure!(told["dialect"] == dialect, "{told}");
+            ensure!(told["signing"] == signing, "{told}");
+            ensure!(told["cipher"].as_str() == cipher, "{told}");
+        }
+        let [connection, login] = told;
+        ensure!(connection["transport"] == peer.transport.name(), "{status}");
+        // Who seals because it wants to could do without, as far as the server knows.
+        let is_told = login["is_sealed"] == false
+            && login["is_signed"] == (protection != Protection::AsAsked);
+        ensure!(is_told, "{status}");
+        ensure!(connection["sessions"][0] == login["id"], "{status}");
+        ensure!(login["channels"][0] == connection["id"], "{status}");
+        session.close().wait()?;
+        wait::until("the session to be gone", rig::PATIENCE, || is_idle(&rig))?;
+    }
+    Ok(())
+}
+
+fn sealing_that_the_server_wants_is_told(peer: Peer) -> Result<()> {
+    if is_samba(peer) {
+        return Ok(());
+    }
+    let rig = Rig::with(peer, |plan| plan.encryption_required = true)?;
+    let session = rig.session()?;
+    session.echo().wait()?;
+    let status = ask(&rig.server)?;
+    let login = &list(&status, "sessions")?[0];
+    ensure!(login["is_sealed"] == true, "{status}");
+    ensure!(login["cipher"] == "AES-128-GCM", "{status}");
+    Ok(())
+}
+
+/// Nobody is connected.
+fn is_idle(rig: &Rig) -> bool {
+    ask(&rig.server).is_ok_and(|status| {
+        list(&status, "connections").is_ok_and(Vec::is_empty)
+            && list(&status, "sessions").is_ok_and(Vec::is_empty)
+    })
+}
+
+fn channels_of_several_transports_are_told(peer: Peer) -> Result<()> {
+    // Channels of NetBIOS share a session with no others.
+    if is_samba(peer) || peer.transport == Transport::Nbt {
+        return Ok(());
+    }
+    let rig = Rig::with(peer, |plan| plan.channels = true)?;
+    let all = [Transport::Tcp, Transport::Quic, Transport::SmbDirect];
+    let others = all.into_iter().filter(|other| *other != peer.transport);
+    let named = [peer.transport].into_iter().chain(others);
+    let named = named.map(|transport| rig.endpoint_of(transport));
+    let options = Options {
+        channels: Channels::Over(named.collect()),
+        ..Options::default()
     };
-    wait::until("the session to be gone", rig::PATIENCE, gone)
+    let session = rig.connect(options)?;
+    let status = ask(&rig.server)?;
+    let channels = list(&list(&status, "sessions")?[0], "channels")?;
+    let connections = list(&status, "connections")?;
+    let of = |channel: &Value| connections.iter().find(|told| told["id"] == *channel);
+    let transports: BTreeSet<_> = channels
+        .iter()
+        .filter_map(|channel| of(channel)?["transport"].as_str())
+        .collect();
+    ensure!(transports == all.map(Transport::name).into(), "{status}");
+    ensure!(channels.len() == 3 && connections.len() == 3, "{status}");
+    session.close().wait()?;
+    Ok(())
 }
 
 fn connections_of_quic_tell_their_path(peer: Peer) -> Result<()> {

@@ -129,9 +129,10 @@ pub struct SessionStatus {
     pub kind: String,
     /// The dialect.
     pub dialect: String,
-    /// Whether everything is signed.
+    /// Whether everything has to be signed.
     pub is_signed: bool,
-    /// Whether everything is sealed. A share may ask for it besides.
+    /// Whether everything has to be sealed. A share may ask for it besides, and a client may do it
+    /// unasked.
     pub is_sealed: bool,
     /// The cipher for what is sealed.
     pub cipher: Option<String>,
