@@ -35,7 +35,7 @@ use smbeam_tests::subject::{ALICE, Plan, Server, Subject, TRANSPORTS, User, rdma
 pub(crate) const SHARE: &str = "data";
 /// After so long without a word a server that is reached by QUIC is asked for one, and lost after
 /// as long without an answer.
-const QUIC_SILENCE: Duration = Duration::from_secs(3);
+const QUIC_SILENCE: Duration = Duration::from_secs(2);
 /// What takes longer hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
