@@ -352,12 +352,13 @@ impl Server {
     }
 
     fn wait_until_it_listens(&mut self) -> Result<()> {
-        let (tcp, holder) = (self.tcp, self.holder);
+        let (tcp, addresses, holder) = (self.tcp, self.addresses, self.holder);
+        let is_ours = self.subject == Subject::Smbeam && holder.is_none();
         let child = &mut self.child;
         let mut ended = false;
         let listening = wait::until("the server to listen", START_LIMIT, || {
             ended = child.try_wait().ok().flatten().is_some();
-            ended || listens(tcp, holder)
+            ended || listens(tcp, holder) && (!is_ours || listens_by_all(&addresses))
         });
         if ended || listening.is_err() {
             bail!("the server does not start:\n{}", self.log());
@@ -442,6 +443,24 @@ fn well_known_ports() -> [u16; TRANSPORTS.len()] {
         "nbt" => 139,
         "quic" => 443,
         _ => 5445,
+    })
+}
+
+/// Whether there is a socket for each transport: that of TCP may be there before the others are.
+/// What was left behind by a server that was killed is in none of the kernel's tables.
+fn listens_by_all(addresses: &[SocketAddrV4; TRANSPORTS.len()]) -> bool {
+    let table = |name: &str| fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
+    let (tcp, udp, unix) = (table("tcp"), table("udp"), table("unix"));
+    TRANSPORTS.iter().zip(addresses).all(|(name, address)| {
+        let port = address.port();
+        let unconnected = format!(":{port:04X} 00000000:0000 ");
+        match *name {
+            "quic" => udp.contains(&unconnected),
+            "smbdirect" => unix
+                .lines()
+                .any(|line| line.ends_with(&format!("/{port}.sock"))),
+            _ => tcp.contains(&unconnected),
+        }
     })
 }
 
