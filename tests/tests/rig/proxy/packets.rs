@@ -2,6 +2,7 @@
 //! server.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -49,11 +50,9 @@ fn there(socket: &UdpSocket, server: u16, shared: &Arc<Shared>) -> io::Result<()
             // That somebody whom we answered is not there any more.
             continue;
         };
-        if !links.contains_key(&client) {
-            links.insert(client, link(socket, client, server, shared)?);
-        }
-        let Some(link) = links.get_mut(&client) else {
-            continue;
+        let link = match links.entry(client) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(link(socket, client, server, shared)?),
         };
         if link.is_cut.load(Ordering::Relaxed) {
             continue;
