@@ -43,8 +43,8 @@ impl Client {
         Client::of(&server.tcp.to_string())
     }
 
-    /// The same over one of [`subject::TRANSPORTS`], whatever certificate the server has: who is believed is
-    /// tested elsewhere.
+    /// The same over one of [`subject::TRANSPORTS`], whatever certificate the server has: who is
+    /// believed is tested elsewhere.
     pub fn over(transport: &str, server: &Server) -> Result<Client> {
         Client::at(transport, &server.address(transport).to_string())
     }

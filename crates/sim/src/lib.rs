@@ -3,8 +3,8 @@
 //! [`run`] lets scripted clients work on one server while things go wrong, and checks what they
 //! see: each request gets one final answer; credits are never overdrawn and never run out; opens
 //! exist together only if their share modes allow it; locks exclude each other, and reads and
-//! writes, as they say; reads see what was written; by RDMA nothing is touched but the memory that a
-//! request names, and what names no such memory changes nothing; answers are
+//! writes, as they say; reads see what was written; by RDMA nothing is touched but the memory that
+//! a request names, and what names no such memory changes nothing; answers are
 //! signed and sealed as they must be, under nonces that come once; nobody sees what is not theirs.
 //! At the end nothing goes wrong any more and everything has to finish, with nothing left open.
 //!

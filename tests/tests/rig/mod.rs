@@ -1,8 +1,8 @@
 //! A server with one share, and our own client library in front of it.
 //!
-//! Each case of these programs is run against smbeam, over all [`TRANSPORTS`], and against the lab's
-//! smbd, over TCP: what smbd and we agree on is no misunderstanding of our own. `SMBEAM_SUBJECT`
-//! keeps to one of them; without a lab the half that is smbd's is skipped.
+//! Each case of these programs is run against smbeam, over all [`TRANSPORTS`], and against the
+//! lab's smbd, over TCP: what smbd and we agree on is no misunderstanding of our own.
+//! `SMBEAM_SUBJECT` keeps to one of them; without a lab the half that is smbd's is skipped.
 #![allow(dead_code, unused_macros, reason = "each program takes what it needs")]
 
 pub(crate) mod proxy;

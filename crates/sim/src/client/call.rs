@@ -199,7 +199,8 @@ impl Call {
         )
     }
 
-    /// Its data are where the channel info says: so many bytes. With `data` some are in the message.
+    /// Its data are where the channel info says: so many bytes. With `data` some are in the
+    /// message.
     pub(crate) fn write_from(
         slot: u64,
         file_id: FileId,
