@@ -16,7 +16,7 @@ use crate::emulated::faults::{Fate, Faults};
 use crate::emulated::message::{Announced, HEADER_BYTES, Header, Say, VERSION};
 use crate::emulated::reach::{Access, REGIONS_MAX, Reach};
 use crate::emulated::sys::{self, Arrived, BATCH, Far, Near};
-use crate::emulated::view::View;
+use crate::emulated::view::{View, Views};
 use crate::operand::{Exposed, Piece, Remote, Sink};
 use crate::provider::{Attributes, Event, Failure, Limits, QueuePair, Wait, WorkId};
 use crate::slots::Slot;
@@ -31,7 +31,7 @@ const SEND_BUFFER_BYTES: i32 = 4 << 20;
 const MESSAGES_PER_POLL: usize = 4 * BATCH;
 /// Receives of a peer that are counted.
 const RECEIVES_MAX: u32 = 1 << 20;
-/// Bytes of a file from which on mapping them costs less than copying them.
+/// Bytes of a file from which on finding them costs less than copying them.
 const VIEW_BYTES_MIN: usize = 64 << 10;
 /// Messages of our own that wait, but for SENDs: the peer makes us answer each withdrawal.
 const ANSWERS_MAX: usize = 2 * REGIONS_MAX;
@@ -74,6 +74,8 @@ pub(crate) struct EmulatedQueuePair {
     withdrawing: BTreeSet<u32>,
     /// What we may reach.
     reach: Reach,
+    /// Files that were written to the peer.
+    views: Views,
     fate: Fate,
     /// Events whose completions are lost.
     lost: Vec<Event>,
@@ -135,6 +137,7 @@ impl EmulatedQueuePair {
             exposed: BTreeMap::new(),
             withdrawing: BTreeSet::new(),
             reach: Reach::default(),
+            views: Views::default(),
             fate: Fate::new(faults, number),
             lost: Vec::new(),
             events: VecDeque::new(),
@@ -515,7 +518,7 @@ impl EmulatedQueuePair {
     /// not have what it has announced, which the next one finds out.
     fn write_view(
         &mut self,
-        view: &View,
+        view: View<'_>,
         bytes: usize,
         remote: &[Remote],
     ) -> Result<bool, Failure> {
@@ -638,18 +641,16 @@ impl QueuePair for EmulatedQueuePair {
         if length < VIEW_BYTES_MIN {
             return false;
         }
-        let view = View::new(file, offset, length).ok();
-        let Some(view) = view.filter(View::is_in_memory) else {
-            return false;
+        let mut views = std::mem::take(&mut self.views);
+        let is_written = match views.find(file, offset, length) {
+            Some(view) if self.begin() => self.write_view(view, length, remote),
+            _ => Ok(false),
         };
-        if !self.begin() {
-            return false;
-        }
-        self.write_view(&view, length, remote)
-            .unwrap_or_else(|failure| {
-                self.end(failure);
-                false
-            })
+        self.views = views;
+        is_written.unwrap_or_else(|failure| {
+            self.end(failure);
+            false
+        })
     }
 
     fn post_read(&mut self, id: WorkId, mut sink: Sink, range: Range<usize>, remote: &[Remote]) {
@@ -709,6 +710,7 @@ impl QueuePair for EmulatedQueuePair {
     }
 
     fn poll(&mut self, events: &mut Vec<Event>) {
+        self.views.forget_unused();
         self.take_in();
         self.send_what_waits();
         events.extend(self.events.drain(..));

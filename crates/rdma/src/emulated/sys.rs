@@ -320,7 +320,7 @@ pub(crate) enum Near<'a> {
     /// The bytes of all pieces.
     Pieces(&'a [Piece]),
     /// What a file has.
-    View(&'a View),
+    View(View<'a>),
 }
 
 /// Writes into the memory of another process, or of this one. Bytes written; fewer where a range
