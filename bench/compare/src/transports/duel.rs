@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::smbeam::{Seal, Session};
+use super::smbeam::{Seal, Session, Share};
 use super::{Figures, Network, Place, quinn_bare, smbeam};
 use crate::options::Options;
 use crate::sample::{Metric, Row};
@@ -33,6 +33,7 @@ const TCP: Session = Session {
     transport: "tcp",
     channels: 1,
     seal: Seal::Nobody,
+    share: Share::Tmpfs,
 };
 const QUIC: Session = Session {
     transport: "quic",
@@ -52,9 +53,22 @@ const SMB_DIRECT: Session = Session {
     ..TCP
 };
 
+const TCP_DISK: Session = Session {
+    share: Share::Disk,
+    ..TCP
+};
+const SMB_DIRECT_DISK: Session = Session {
+    share: Share::Disk,
+    ..SMB_DIRECT
+};
+const SMB_DIRECT_PAST_CACHE: Session = Session {
+    share: Share::Direct,
+    ..SMB_DIRECT
+};
+
 impl Duel {
     /// Every duel.
-    pub(crate) const ALL: [Duel; 6] = [
+    pub(crate) const ALL: [Duel; 8] = [
         Duel {
             name: "quic-read-1m",
             about: "READ 1 MiB over QUIC, sealed by TLS alone / bare quinn; loopback",
@@ -90,6 +104,18 @@ impl Duel {
             about: "READ 1 MiB over SMB Direct (emulated) / over TCP; loopback",
             network: Network::Loopback,
             sides: [Side::Smbeam(TCP), Side::Smbeam(SMB_DIRECT)],
+        },
+        Duel {
+            name: "smbdirect-disk-read-1m",
+            about: "the same of a disk's file, both from the page cache; loopback",
+            network: Network::Loopback,
+            sides: [Side::Smbeam(TCP_DISK), Side::Smbeam(SMB_DIRECT_DISK)],
+        },
+        Duel {
+            name: "smbdirect-past-cache-read-1m",
+            about: "SMB Direct (emulated) past the page cache / TCP from it; a disk, loopback",
+            network: Network::Loopback,
+            sides: [Side::Smbeam(TCP_DISK), Side::Smbeam(SMB_DIRECT_PAST_CACHE)],
         },
     ];
 

@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process;
 
 use anyhow::{Context as _, Result};
 use smbeam_tests::scratch::Scratch;
@@ -28,6 +30,7 @@ pub(crate) enum Network {
 /// Folders and the bad link. The mounts end with the namespace of this program.
 pub(crate) struct Place {
     scratch: Scratch,
+    disk: PathBuf,
     link: Option<Link>,
     loopback: Option<End>,
 }
@@ -48,6 +51,8 @@ pub(crate) struct Site<'a> {
     pub(crate) folder: &'a Path,
     /// The folder that is served, on a tmpfs.
     pub(crate) tmpfs: PathBuf,
+    /// Another, on a disk.
+    pub(crate) disk: PathBuf,
 }
 
 impl Place {
@@ -58,6 +63,7 @@ impl Place {
         let size = format!("size={TMPFS_BYTES},mode=777");
         let target = tmpfs.to_str().context("a path in UTF-8")?;
         run("mount", &["-t", "tmpfs", "-o", &size, "tmpfs", target])?;
+        let disk = disk_folder()?;
         let link = match needs.contains(&Network::Link) {
             true => Some(Link::new(options.link_mbit)?),
             false => None,
@@ -68,6 +74,7 @@ impl Place {
         };
         Ok(Place {
             scratch,
+            disk,
             link,
             loopback,
         })
@@ -83,6 +90,7 @@ impl Place {
             ports: [free_port()?, free_port()?],
             folder: self.scratch.path(),
             tmpfs: self.scratch.path().join("tmpfs"),
+            disk: self.disk.clone(),
         };
         match network {
             Network::Loopback => return Ok(site),
@@ -118,5 +126,14 @@ impl Drop for Place {
         let tmpfs = self.scratch.path().join("tmpfs");
         let _ = run("umount", &["-l", &tmpfs.display().to_string()]);
         let _ = fs::remove_dir(tmpfs);
+        let _ = fs::remove_dir_all(&self.disk);
     }
+}
+
+/// A folder for everybody where files survive a restart: most likely on a disk.
+fn disk_folder() -> Result<PathBuf> {
+    let path = PathBuf::from(format!("/var/tmp/smbeam-transports-{}", process::id()));
+    fs::create_dir(&path)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o777))?;
+    Ok(path)
 }

@@ -36,6 +36,46 @@ pub(super) struct Session {
     pub(super) channels: usize,
     /// Who keeps the messages secret.
     pub(super) seal: Seal,
+    /// What is read.
+    pub(super) share: Share,
+}
+
+/// Where the file is that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Share {
+    /// On a tmpfs.
+    Tmpfs,
+    /// On a disk, in the page cache.
+    Disk,
+    /// On a disk, and past the page cache.
+    Direct,
+}
+
+impl Share {
+    const ALL: [Share; 3] = [Share::Tmpfs, Share::Disk, Share::Direct];
+
+    fn name(self) -> &'static str {
+        match self {
+            Share::Tmpfs => "tmpfs",
+            Share::Disk => "disk",
+            Share::Direct => "direct",
+        }
+    }
+
+    fn table(self, site: &Site<'_>) -> Table {
+        let path = match self {
+            Share::Tmpfs => &site.tmpfs,
+            Share::Disk | Share::Direct => &site.disk,
+        };
+        let mut share = Table::new();
+        share.insert("name".into(), self.name().into());
+        share.insert("path".into(), path.display().to_string().into());
+        // A program from before there was the key still runs without it.
+        if self == Share::Direct {
+            share.insert("direct".into(), true.into());
+        }
+        share
+    }
 }
 
 /// Who keeps the messages secret.
@@ -72,7 +112,8 @@ pub(super) fn run(site: &Site<'_>, session: Session, options: &Options) -> Resul
         "tcp" => tcp,
         _ => other,
     };
-    let url = format!("smb://{}@{}:{port}/tmpfs", ALICE.name, site.address);
+    let share = session.share.name();
+    let url = format!("smb://{}@{}:{port}/{share}", ALICE.name, site.address);
     let mut command = command_in(site.client, &program);
     command
         .args(["bench", "read", &url, "--json", "--time"])
@@ -207,14 +248,12 @@ fn table(site: &Site<'_>, session: Session, options: &Options) -> Result<Table> 
     let mut security = Table::new();
     let is_secret = session.seal != Seal::Nobody;
     security.insert("encryption_required".into(), is_secret.into());
-    let mut share = Table::new();
-    share.insert("name".into(), "tmpfs".into());
-    share.insert("path".into(), text(site.tmpfs.clone()).into());
+    let shares = Share::ALL.map(|share| share.table(site));
     let mut table = Table::new();
     table.insert("server".into(), server.into());
     table.insert("security".into(), security.into());
     table.insert("quic".into(), quic.into());
-    table.insert("share".into(), vec![share].into());
+    table.insert("share".into(), shares.to_vec().into());
     if session.transport == "smbdirect" {
         let mut rdma = Table::new();
         rdma.insert("provider".into(), "emulated".into());
