@@ -42,7 +42,11 @@ impl Stream {
     pub fn carrier(&self, transport: Transport) -> Carrier {
         match self {
             Self::SmbDirect(stream) => stream.carrier(),
-            Self::Socket(_) | Self::Quic(_) => transport.carrier(),
+            Self::Quic(stream) => Carrier {
+                write_hint: stream.write_hint(),
+                ..transport.carrier()
+            },
+            Self::Socket(_) => transport.carrier(),
         }
     }
 }

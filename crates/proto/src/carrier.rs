@@ -11,6 +11,9 @@ pub struct Carrier {
     /// The limits of RDMA, where the transport is SMB Direct: each side can name memory that the
     /// server reads and writes.
     pub rdma: Option<RdmaLimits>,
+    /// Bytes of the largest WRITE that a client is told of, where it is one that larger ones cost
+    /// dearly; they are taken all the same.
+    pub write_hint: Option<u32>,
 }
 
 /// What both ends of a connection of SMB Direct have agreed on. \[MS-SMBD\] 3.1.1.1
@@ -38,6 +41,7 @@ impl Carrier {
         large_frames: true,
         secure: false,
         rdma: None,
+        write_hint: None,
     };
 
     /// The NetBIOS session service.

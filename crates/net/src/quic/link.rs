@@ -15,6 +15,8 @@ use quinn_proto::{
 };
 
 use super::endpoint::Endpoint;
+use super::listen::Door;
+use super::samba;
 use super::settings::Congestion;
 use crate::tls;
 
@@ -50,6 +52,8 @@ struct State {
     stream: Option<StreamId>,
     /// Why no more is to be had from it.
     end: Option<End>,
+    /// Bytes of the largest WRITE that the client is to be told of.
+    write_hint: Option<u32>,
     /// Ends the connection once all that was sent has arrived, or then.
     linger: Option<Instant>,
     /// Datagrams that have come since something was sent.
@@ -144,6 +148,7 @@ impl Link {
             connection,
             stream: None,
             end: None,
+            write_hint: None,
             linger: None,
             unanswered: 0,
             unproven: is_server.then_some(0),
@@ -317,6 +322,24 @@ impl Link {
             state.stream = state.connection.streams().open(Dir::Bi);
             state.opener.take().into_iter().for_each(Waker::wake);
         }
+        let parameters = state.connection.crypto_session().transport_parameters();
+        if let Ok(Some(parameters)) = parameters
+            && samba::is_samba(&parameters)
+            && self.spares_samba()
+        {
+            tracing::debug!(peer = %self.peer, "Samba's client with a QUIC library: small WRITEs");
+            state.write_hint = Some(samba::WRITE_BYTES);
+        }
+    }
+
+    fn spares_samba(&self) -> bool {
+        let endpoint = self.endpoint.upgrade();
+        endpoint.is_some_and(|endpoint| endpoint.door.as_ref().is_some_and(Door::spares_samba))
+    }
+
+    /// Bytes of the largest WRITE that the client is to be told of, if there is a reason for one.
+    pub(crate) fn write_hint(&self) -> Option<u32> {
+        self.state.borrow().write_hint
     }
 
     fn lost(&self, state: &mut State, reason: ConnectionError) {

@@ -412,6 +412,11 @@ impl Door {
         self.server.config()
     }
 
+    /// Whether Samba's clients are told of small WRITEs.
+    pub(crate) fn spares_samba(&self) -> bool {
+        self.server.settings.spare_samba
+    }
+
     /// Takes a datagram in that came to the socket.
     pub(crate) fn datagram(&self, endpoint: &Endpoint, now: Instant, datagram: Arrived) {
         let Some(id) = first_identifier(&datagram.bytes) else {

@@ -20,6 +20,7 @@ mod endpoint;
 mod identity;
 mod link;
 mod listen;
+mod samba;
 mod settings;
 mod stream;
 

@@ -76,6 +76,9 @@ pub struct Settings {
     pub idle_timeout: Duration,
     /// After so long without a word, the peer is asked for one. `None`: never.
     pub keep_alive: Option<Duration>,
+    /// Tells Samba's clients that have a QUIC library of their own of small WRITEs, so that large
+    /// files do not take them hours. For a side that listens.
+    pub spare_samba: bool,
     /// Bytes that the kernel keeps for each socket and direction.
     pub socket_buffer: usize,
 }
@@ -91,6 +94,7 @@ impl Default for Settings {
             // What Windows and Samba use.
             idle_timeout: Duration::from_secs(30),
             keep_alive: Some(Duration::from_secs(10)),
+            spare_samba: true,
             socket_buffer: 8 << 20,
         }
     }

@@ -42,6 +42,11 @@ impl Stream {
         }
     }
 
+    /// Bytes of the largest WRITE that the client is to be told of, if there is a reason for one.
+    pub(crate) fn write_hint(&self) -> Option<u32> {
+        self.shared.link.write_hint()
+    }
+
     /// As [`crate::Stream::recv`].
     pub(crate) async fn recv(&self) -> io::Result<Chunk> {
         self.shared.check()?;

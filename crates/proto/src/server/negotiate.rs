@@ -157,7 +157,7 @@ impl Connection {
             capabilities: negotiated.capabilities,
             max_transact_size: sizes.transact,
             max_read_size: sizes.read,
-            max_write_size: sizes.write,
+            max_write_size: self.carrier.write_hint.unwrap_or(u32::MAX).min(sizes.write),
             system_time: now.wall,
             server_start_time: FileTime(0),
             security_buffer: &config.security_blob,

@@ -47,6 +47,27 @@ fn the_newest_common_dialect_wins() {
     }
 }
 
+/// What a client is told for its own good binds nobody.
+#[test]
+fn a_hint_of_small_writes_refuses_no_large_ones() {
+    let mut rig = Rig::new(|_| {});
+    let id = rig.accept_over(Carrier {
+        write_hint: Some(960),
+        ..Carrier::QUIC
+    });
+    let mut client = Client::on(id, Options::default());
+    let answer = client.negotiate(&mut rig);
+    let response = Response::decode(&answer.message).unwrap();
+    assert_eq!(response.max_write_size, 960);
+    assert_eq!(response.max_read_size, 8 << 20);
+    assert_eq!(response.max_transact_size, 8 << 20);
+    assert_eq!(client.log_in(&mut rig, "alice").status(), Status::SUCCESS);
+    assert_eq!(client.enter(&mut rig, "files").status(), Status::SUCCESS);
+    let file = client.create(&mut rig, "file");
+    let write = client.write_message(file, &[7; 60_000]);
+    assert_eq!(client.ask(&mut rig, write).status(), Status::SUCCESS);
+}
+
 #[test]
 fn the_fastest_common_cipher_and_signature_win() {
     let mut rig = Rig::new(|_| {});

@@ -54,6 +54,8 @@ pub struct QuicSection {
     pub idle_timeout_s: Spanned<u64>,
     /// After how long a silence a client is asked for a word; 0: never.
     pub keep_alive_s: u64,
+    /// What Samba's clients that have a QUIC library of their own are told.
+    pub samba_writes: SambaWrites,
 }
 
 impl Default for QuicSection {
@@ -76,6 +78,7 @@ impl Default for QuicSection {
             max_datagram: settings.max_datagram,
             idle_timeout_s: unplaced(seconds(settings.idle_timeout)),
             keep_alive_s: settings.keep_alive.map_or(0, seconds),
+            samba_writes: SambaWrites::default(),
         }
     }
 }
@@ -117,6 +120,17 @@ pub enum CongestionChoice {
     NewReno,
 }
 
+/// `samba_writes`: the largest WRITE that some of Samba's clients are told of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SambaWrites {
+    /// What fits into a packet: larger ones take them hours.
+    #[default]
+    Small,
+    /// As everybody is.
+    Large,
+}
+
 impl QuicSection {
     /// How its connections behave.
     pub fn settings(&self) -> Settings {
@@ -131,6 +145,7 @@ impl QuicSection {
             max_datagram: self.max_datagram,
             idle_timeout: Duration::from_secs(*self.idle_timeout_s.get_ref()),
             keep_alive: (self.keep_alive_s > 0).then(|| Duration::from_secs(self.keep_alive_s)),
+            spare_samba: self.samba_writes == SambaWrites::Small,
             ..Settings::default()
         }
     }
@@ -304,9 +319,11 @@ mod tests {
     fn clients_are_listed() {
         let text = "[quic]\nclient_certificates = \"required\"\nclient_ca = \"/dev/null\"\n\
                     allow = [\"issuer:CN=Lab CA, C=DE\"]\ndeny = [\"dns:old.example\"]\n\
-                    transport_security = \"accept\"\ncongestion = \"bbr\"\n";
+                    transport_security = \"accept\"\ncongestion = \"bbr\"\n\
+                    samba_writes = \"large\"\n";
         let config = parse(text).expect("good");
         assert_eq!(config.quic.settings().congestion, Congestion::Bbr);
+        assert!(!config.quic.settings().spare_samba);
         assert_eq!(config.quic.transport_security, TransportSecurity::Accept);
         let clients = config.tls().clients;
         assert_eq!(clients.policy, ClientPolicy::Required);
