@@ -11,9 +11,9 @@ use crate::lab::{self, Missing};
 
 /// What is installed. The name of the environment tells what it holds: another version makes
 /// another one.
-const PACKAGES: [&str; 2] = ["smbprotocol==1.17.0", "impacket==0.13.1"];
+const PACKAGES: [&str; 3] = ["smbprotocol==1.17.0", "impacket==0.13.1", "aioquic==1.7.2"];
 /// The environment's folder in that of the lab.
-const NAME: &str = "python-smbprotocol-1.17.0-impacket-0.13.1";
+const NAME: &str = "python-smbprotocol-1.17.0-impacket-0.13.1-aioquic-1.7.2";
 /// Seconds that the package index may be silent, and how often it is asked again.
 const PATIENCE: [&str; 4] = ["--timeout", "15", "--retries", "1"];
 
