@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair,
+    KeyPair, date_time_ymd,
 };
 use smbeam_tests::client::Client;
 use smbeam_tests::lab::{Lab, is_root};
@@ -22,6 +22,7 @@ use smbeam_tests::{smbclient, tests, wait};
 tests!(
     an_authority_vouches_for_a_name,
     who_is_not_vouched_for_is_not_believed,
+    a_certificate_out_of_its_time_is_not_believed,
     a_pin_is_printed_at_every_start,
     nobody_falls_back_to_a_transport_without_certificates,
     clients_need_a_certificate_that_is_allowed,
@@ -79,8 +80,15 @@ impl Stage {
 
     /// Writes `name.pem` and `name.key`: a certificate for a host.
     fn issue(&self, by: &Authority, name: &str, host: &str) -> Result<()> {
+        self.issue_for(by, name, host, (2020, 2090))
+    }
+
+    /// The same, good from the first day of a year to that of another.
+    fn issue_for(&self, by: &Authority, name: &str, host: &str, years: (i32, i32)) -> Result<()> {
         let mut wanted = CertificateParams::new([host.to_owned()])?;
         wanted.distinguished_name.push(DnType::CommonName, name);
+        wanted.not_before = date_time_ymd(years.0, 1, 1);
+        wanted.not_after = date_time_ymd(years.1, 1, 1);
         wanted.extended_key_usages = vec![
             ExtendedKeyUsagePurpose::ServerAuth,
             ExtendedKeyUsagePurpose::ClientAuth,
@@ -213,6 +221,22 @@ fn who_is_not_vouched_for_is_not_believed() -> Result<()> {
     numbered.fail(&["ls", &believing, "{}"], 2, &words)?;
     let output = numbered.run(&["ls", "--insecure", "{}"])?;
     ensure!(output.errors.contains("WARNING: --insecure"), "{output}");
+    Ok(())
+}
+
+fn a_certificate_out_of_its_time_is_not_believed() -> Result<()> {
+    let mut stage = Stage::new("quic-times")?;
+    let root = authority("Root")?;
+    fs::write(stage.path("ca.pem"), root.pem())?;
+    let believing = format!("--ca-file={}", stage.text("ca.pem"));
+    for (years, words) in [((2020, 2021), "expired on"), ((2089, 2090), "is not valid before")] {
+        stage.issue_for(&root, "server", "localhost", years)?;
+        let (certificate, key) = (stage.text("server.pem"), stage.text("server.key"));
+        stage.serve(&format!("certificate = \"{certificate}\"\nkey = \"{key}\""))?;
+        let client = stage.client("localhost")?;
+        client.fail(&["ls", &believing, "{}"], 3, &[words])?;
+        stage.stop();
+    }
     Ok(())
 }
 
