@@ -14,7 +14,7 @@ use toml::Table;
 
 use super::place::Site;
 use super::watch::Watch;
-use super::{Congestion, Figures, MESSAGE_BYTES, command_in};
+use super::{Figures, MESSAGE_BYTES, command_in};
 use crate::options::Options;
 
 /// Requests in flight: the client's default, and as many bytes as the windows of QUIC let through.
@@ -240,11 +240,7 @@ fn table(site: &Site<'_>, session: Session, options: &Options) -> Result<Table> 
     quic.insert("state_folder".into(), text(state(site)).into());
     quic.insert("names".into(), vec![site.address.to_string()].into());
     quic.insert("transport_security".into(), "accept".into());
-    // A program from before there was the key still runs with its only one.
-    if options.congestion != Congestion::Cubic {
-        let name = options.congestion.name();
-        quic.insert("congestion".into(), name.into());
-    }
+    quic.insert("congestion".into(), options.congestion.name().into());
     let mut security = Table::new();
     let is_secret = session.seal != Seal::Nobody;
     security.insert("encryption_required".into(), is_secret.into());

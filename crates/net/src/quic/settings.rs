@@ -27,7 +27,8 @@ pub enum Congestion {
     /// Takes loss for congestion. RFC 9438
     #[default]
     Cubic,
-    /// Measures bandwidth and round trip: for paths that lose packets without being full.
+    /// Measures bandwidth and round trip, and goes on where packets are lost on a path that is
+    /// not full.
     Bbr,
     /// Takes loss for congestion, and recovers slowly. RFC 9002 7
     NewReno,
@@ -90,7 +91,7 @@ impl Default for Settings {
             send_window: 16 << 20,
             // An Ethernet frame of 9,000 bytes, less the headers of IPv6 and UDP.
             max_datagram: 8952,
-            congestion: Congestion::Cubic,
+            congestion: Congestion::default(),
             // What Windows and Samba use.
             idle_timeout: Duration::from_secs(30),
             keep_alive: Some(Duration::from_secs(10)),
