@@ -17,7 +17,7 @@ fn main() -> Result<(), Error> {
     let start = Instant::now();
     let len = file.len().wait()?;
     let options = TransferOptions::default();
-    let mut sink = LocalFile(&local);
+    let mut sink = LocalFile::from(local);
     let mut progress = |_| {};
     let count = download(&file, 0..len, &mut sink, &options, &mut progress).wait()?;
     let seconds = start.elapsed().as_secs_f64();

@@ -17,7 +17,7 @@ fn main() -> Result<(), Error> {
     let file = share.open(to, &new).wait()?;
     let start = Instant::now();
     let options = TransferOptions::default();
-    let mut source = LocalFile(&local);
+    let mut source = LocalFile::from(local);
     let mut progress = |_| {};
     // Up to the end of the local file, wherever that is by then.
     let count = upload(&file, 0..u64::MAX, &mut source, &options, &mut progress).wait()?;

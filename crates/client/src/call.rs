@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use proto::client::request::Reply;
 use proto::client::{Request, RequestId, Step};
-use ring::{Region, Source};
+use ring::{FileRange, Region, Source};
 use wire::{FileId, TreeId};
 
 use crate::dispatch::Dispatch;
@@ -28,6 +28,8 @@ pub(crate) enum Memory {
     Source(Source),
     /// What a READ fills.
     Destination(Region),
+    /// What a WRITE sends, in a file of this machine.
+    SourceFile(FileRange),
 }
 
 impl Memory {
@@ -35,7 +37,7 @@ impl Memory {
     pub(crate) fn into_region(self) -> Option<Region> {
         match self {
             Self::Destination(region) => Some(region),
-            Self::None | Self::Source(_) => None,
+            _ => None,
         }
     }
 
@@ -43,15 +45,16 @@ impl Memory {
     pub(crate) fn into_source(self) -> Option<Source> {
         match self {
             Self::Source(source) => Some(source),
-            Self::None | Self::Destination(_) => None,
+            _ => None,
         }
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::None => 0,
             Self::Source(source) => source.len(),
             Self::Destination(region) => region.len(),
+            Self::SourceFile(range) => range.len,
         }
     }
 }

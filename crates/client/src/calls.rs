@@ -11,7 +11,7 @@ use net::{PayloadBytes, PayloadSource};
 use proto::client::request::Reply;
 use proto::client::{Fate, Request, RequestId};
 use proto::effect::PayloadToken;
-use ring::{Region, Source};
+use ring::{FileRange, Region, Source};
 
 use crate::call::{Call, Done, Memory};
 use crate::error::Cause;
@@ -40,14 +40,27 @@ impl Outcome {
 
 struct Entry {
     call: Box<Call>,
+    /// The file whose bytes the memory of the call stands for, where the transport takes no files.
+    file: Option<FileRange>,
     /// The memory is with a send or a receive.
     is_away: bool,
     outcome: Option<Outcome>,
 }
 
+impl Entry {
+    /// Reads what a WRITE sends.
+    fn load(&mut self, mut range: FileRange) -> Source {
+        let mut bytes = vec![0; range.len];
+        range.load(&mut bytes);
+        self.file = Some(range);
+        Region::from(bytes).into()
+    }
+}
+
 /// The requests of a channel.
-#[derive(Default)]
 pub(crate) struct Calls {
+    /// Whether the transport sends from files.
+    takes_files: bool,
     table: BTreeMap<RequestId, Entry>,
     /// Those whose outcome and memory are there.
     finished: Vec<RequestId>,
@@ -56,9 +69,19 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
+    pub(crate) fn new(takes_files: bool) -> Self {
+        Self {
+            takes_files,
+            table: BTreeMap::new(),
+            finished: Vec::new(),
+            lost: Vec::new(),
+        }
+    }
+
     pub(crate) fn insert(&mut self, call: Box<Call>) {
         let entry = Entry {
             call,
+            file: None,
             is_away: false,
             outcome: None,
         };
@@ -87,8 +110,12 @@ impl Calls {
     /// Takes a request that is done.
     pub(crate) fn next_finished(&mut self) -> Option<(Box<Call>, Outcome)> {
         let id = self.finished.pop()?;
-        let entry = self.table.remove(&id)?;
-        Some((entry.call, entry.outcome?))
+        let mut entry = self.table.remove(&id)?;
+        let outcome = entry.outcome.take()?;
+        if let Some(range) = entry.file.take() {
+            entry.call.memory = Memory::SourceFile(range);
+        }
+        Some((entry.call, outcome))
     }
 
     /// Keeps a request that another channel may take on.
@@ -145,6 +172,7 @@ impl Calls {
             Memory::None => return None,
             Memory::Source(source) => Exposed::ToRead(source),
             Memory::Destination(region) => Exposed::ToWrite(region),
+            Memory::SourceFile(range) => Exposed::ToRead(entry.load(range)),
         };
         entry.is_away = true;
         Some(memory)
@@ -178,9 +206,19 @@ impl PayloadSource for Calls {
         {
             return Some(PayloadBytes::Small(source.to_vec()));
         }
-        let source = std::mem::take(&mut entry.call.memory).into_source()?;
+        let takes_files = self.takes_files;
+        let bytes = match std::mem::take(&mut entry.call.memory) {
+            Memory::Source(source) => PayloadBytes::Lent(source),
+            Memory::SourceFile(range) if takes_files => PayloadBytes::File(range),
+            Memory::SourceFile(range) => PayloadBytes::Lent(entry.load(range)),
+            _ => return None,
+        };
         entry.is_away = true;
-        Some(PayloadBytes::Lent(source))
+        Some(bytes)
+    }
+
+    fn give_back_file(&mut self, token: PayloadToken, range: FileRange) {
+        self.come_home(RequestId(token.0), Memory::SourceFile(range));
     }
 
     fn give_back(&mut self, token: PayloadToken, source: Source) {

@@ -129,7 +129,7 @@ impl Channel {
             framing,
             outbox: Outbox::default(),
             held_back: Vec::new(),
-            calls: Calls::default(),
+            calls: Calls::new(stream.takes_files()),
             exposures: Exposures::default(),
             login,
             has_spoken: false,
@@ -421,7 +421,7 @@ impl Channel {
     }
 
     async fn send_parts(&self, parts: Vec<Part>) -> Vec<Part> {
-        let bytes: usize = parts.iter().map(|part| part.bytes().len()).sum();
+        let bytes: usize = parts.iter().map(Part::len).sum();
         let (result, parts) = self.stream.send(parts).await;
         match result {
             Ok(()) => {

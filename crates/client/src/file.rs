@@ -293,13 +293,18 @@ impl File {
 
     /// Sends a WRITE of one piece on its way.
     pub(crate) fn start_write(&self, source: Source, offset: u64) -> Pending {
+        self.start_write_from(Memory::Source(source), offset)
+    }
+
+    /// The same, from wherever the bytes are.
+    pub(crate) fn start_write_from(&self, memory: Memory, offset: u64) -> Pending {
         let step = Step::Write {
             file: self.file(),
             offset,
-            length: u32::try_from(source.len()).expect("a piece is no longer than a WRITE"),
+            length: u32::try_from(memory.len()).expect("a piece is no longer than a WRITE"),
             through: self.inner.is_write_through,
         };
-        self.inner.share.start(vec![step], Memory::Source(source))
+        self.inner.share.start(vec![step], memory)
     }
 
     async fn read_region(

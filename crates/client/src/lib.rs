@@ -66,9 +66,9 @@
 //! # use client::{Error, File, Wait};
 //! use client::transfer::{LocalFile, TransferOptions, download};
 //!
-//! fn save(file: &File, local: &std::fs::File) -> Result<u64, Error> {
+//! fn save(file: &File, local: std::fs::File) -> Result<u64, Error> {
 //!     let len = file.len().wait()?;
-//!     let mut sink = LocalFile(local);
+//!     let mut sink = LocalFile::from(local);
 //!     let mut progress = |bytes| println!("{bytes} more");
 //!     download(file, 0..len, &mut sink, &TransferOptions::default(), &mut progress).wait()
 //! }

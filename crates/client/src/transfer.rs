@@ -7,8 +7,9 @@ use std::fs;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
-use ring::Region;
+use ring::{FileRange, Region};
 
 use crate::call::Memory;
 use crate::error::Error;
@@ -32,6 +33,12 @@ pub trait Sink {
 
 /// Gives the bytes of an upload.
 pub trait Source {
+    /// The file that it is, if it is one: then pieces go from there straight to the connection, and
+    /// [`read_at`](Self::read_at) is not called. Asked before each piece; an error ends the transfer.
+    fn file(&mut self) -> io::Result<Option<Arc<fs::File>>> {
+        Ok(None)
+    }
+
     /// Fills the buffer with what belongs at `offset` of the file, as far as there are bytes;
     /// tells how many. Fewer than asked for are the end.
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
@@ -44,16 +51,26 @@ impl<F: FnMut(u64, &[u8]) -> io::Result<()>> Sink for F {
 }
 
 /// A file of this machine, at the same offsets.
-#[derive(Debug)]
-pub struct LocalFile<'a>(pub &'a fs::File);
+#[derive(Clone, Debug)]
+pub struct LocalFile(pub Arc<fs::File>);
 
-impl Sink for LocalFile<'_> {
+impl From<fs::File> for LocalFile {
+    fn from(file: fs::File) -> Self {
+        Self(Arc::new(file))
+    }
+}
+
+impl Sink for LocalFile {
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.0.write_all_at(bytes, offset)
     }
 }
 
-impl Source for LocalFile<'_> {
+impl Source for LocalFile {
+    fn file(&mut self) -> io::Result<Option<Arc<fs::File>>> {
+        Ok(Some(Arc::clone(&self.0)))
+    }
+
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         fill(buffer, offset, |buffer, offset| {
             self.0.read_at(buffer, offset)
@@ -158,6 +175,7 @@ pub async fn download<S: Sink + ?Sized>(
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, Error> {
     let (size, depth) = plan(options, file.read_size(), file);
+    let failed = |error| Error::local("write what was read of", file.path(), error);
     let mut pieces = Pieces::of(range, size);
     let mut window: Window<Piece> = Window::default();
     let mut spare = Spare::default();
@@ -174,11 +192,11 @@ pub async fn download<S: Sink + ?Sized>(
         };
         let (reply, memory) = done.only();
         let count = count(reply).map_err(|cause| file.failed("read", cause))?;
-        let buffer = region(memory);
         pieces.came(piece, count);
+        let buffer = region(memory);
         if count > 0 {
             sink.write_at(piece.offset, &buffer[..count])
-                .map_err(|error| Error::local("write what was read of", file.path(), error))?;
+                .map_err(&failed)?;
             total += count as u64;
             progress(count as u64);
         }
@@ -199,6 +217,7 @@ pub async fn upload<S: Source + ?Sized>(
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, Error> {
     let (size, depth) = plan(options, file.write_size(), file);
+    let failed = |error| Error::local("read what is written to", file.path(), error);
     let mut pieces = Pieces::of(range, size);
     let mut window: Window<usize> = Window::default();
     let mut spare = Spare::default();
@@ -209,14 +228,23 @@ pub async fn upload<S: Source + ?Sized>(
             && window.len() < depth
             && let Some(piece) = pieces.next()
         {
-            let mut buffer = spare.take(piece.len);
-            let count = source
-                .read_at(piece.offset, &mut buffer)
-                .map_err(|error| Error::local("read what is written to", file.path(), error))?;
+            let (count, memory) = match source.file().map_err(&failed)? {
+                Some(file) => {
+                    let end = file.metadata().map_err(&failed)?.len();
+                    let left = end.saturating_sub(piece.offset);
+                    let count = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len);
+                    let range = FileRange::new(file, piece.offset, count);
+                    (count, Memory::SourceFile(range))
+                }
+                None => {
+                    let mut buffer = spare.take(piece.len);
+                    let count = source.read_at(piece.offset, &mut buffer).map_err(&failed)?;
+                    (count, Memory::Source(cut(buffer, count).into()))
+                }
+            };
             is_at_end = count < piece.len;
-            let buffer = cut(buffer, count);
             if count > 0 {
-                window.push(count, file.start_write(buffer.into(), piece.offset));
+                window.push(count, file.start_write_from(memory, piece.offset));
             }
         }
         let Some((len, done)) = window.next().await else {
@@ -224,9 +252,13 @@ pub async fn upload<S: Source + ?Sized>(
         };
         let (reply, memory) = done.only();
         written(reply, len).map_err(|cause| file.failed("write", cause))?;
+        if let Memory::SourceFile(range) = memory {
+            range.error.map_or(Ok(()), Err).map_err(&failed)?;
+        } else {
+            spare.give_back(region(memory));
+        }
         total += len as u64;
         progress(len as u64);
-        spare.give_back(region(memory));
     }
     Ok(total)
 }
@@ -342,7 +374,7 @@ fn region(memory: Memory) -> Region {
     let region = match memory {
         Memory::Destination(region) => Some(region),
         Memory::Source(source) => source.into_region().ok(),
-        Memory::None => None,
+        Memory::None | Memory::SourceFile(_) => None,
     };
     region.unwrap_or_else(|| Vec::new().into())
 }

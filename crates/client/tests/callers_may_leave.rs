@@ -132,12 +132,13 @@ fn whole_files_move() {
     assert_eq!(sent.expect("sent"), bytes.len() as u64);
     assert_eq!(told, bytes.len() as u64);
     let local = tempfile::tempfile().expect("a file");
-    let mut sink = LocalFile(&local);
+    let mut sink = LocalFile(Arc::new(local));
     let got = download(&file, 0..u64::MAX, &mut sink, &options, &mut |_| {}).wait();
     assert_eq!(got.expect("got"), bytes.len() as u64);
     let mut back = Vec::new();
-    (&local).seek(SeekFrom::Start(0)).expect("sought");
-    (&local).read_to_end(&mut back).expect("read");
+    let mut local = &*sink.0;
+    local.seek(SeekFrom::Start(0)).expect("sought");
+    local.read_to_end(&mut back).expect("read");
     assert!(back == bytes);
 }
 

@@ -2,8 +2,10 @@
 
 mod rig;
 
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, UNIX_EPOCH};
 
+use client::transfer::{LocalFile, TransferOptions, download, upload};
 use client::{
     Changes, Channels, Io, OpenOptions, Options, Protection, Transport, Wait, WriteOptions,
 };
@@ -65,6 +67,61 @@ fn with_epoll() {
         ..options()
     };
     round_trip(&Rig::new(), options, &SIZES);
+}
+
+/// Straight between a file of this machine and the connection, as far as the protection allows.
+fn local_files(options: Options) {
+    let rig = Rig::new();
+    let session = rig.connect(options).expect("a session");
+    let share = session.share(SHARE).wait().expect("a share");
+    let transfer = TransferOptions {
+        io_size: 400_000,
+        depth: 4,
+    };
+    let bytes = pattern(3_000_001, 5);
+    let up = tempfile::tempfile().expect("a file");
+    up.write_all_at(&bytes, 0).expect("written");
+    let new = OpenOptions::new().read(true).write(true).create(true);
+    let file = share.open("file", &new).wait().expect("open");
+    let mut source = LocalFile::from(up);
+    let sent = upload(&file, 0..u64::MAX, &mut source, &transfer, &mut |_| {}).wait();
+    assert_eq!(sent.expect("sent"), bytes.len() as u64);
+    assert!(std::fs::read(rig.path("file")).expect("on disk") == bytes);
+    let mut sink = LocalFile::from(tempfile::tempfile().expect("a file"));
+    let got = download(&file, 0..u64::MAX, &mut sink, &transfer, &mut |_| {}).wait();
+    assert_eq!(got.expect("got"), bytes.len() as u64);
+    let mut back = vec![0; bytes.len()];
+    sink.0.read_exact_at(&mut back, 0).expect("read");
+    assert!(back == bytes);
+}
+
+#[test]
+fn local_files_in_the_clear() {
+    let plain = Options {
+        protection: Protection::AsAsked,
+        ..options()
+    };
+    local_files(plain.clone());
+    local_files(Options {
+        io: Io::Epoll,
+        ..plain
+    });
+}
+
+#[test]
+fn local_files_signed() {
+    local_files(Options {
+        protection: Protection::Sign,
+        ..options()
+    });
+}
+
+#[test]
+fn local_files_sealed() {
+    local_files(Options {
+        protection: Protection::Seal,
+        ..options()
+    });
 }
 
 #[test]

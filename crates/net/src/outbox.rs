@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::framing::Framing;
 use proto::effect::{OutMessage, Outbound, Payload, PayloadToken};
 use proto::seal::Seal;
-use ring::{Buffer, Part, Pool, Source};
+use ring::{Buffer, FileRange, Part, Pool, Source};
 
 /// Bytes of a transform header. \[MS-SMB2\] 2.2.41
 const TRANSFORM_LEN: usize = 52;
@@ -29,14 +29,25 @@ pub enum PayloadBytes {
     Large(Buffer, usize),
     /// Many, of somebody who wants them back as they are: what seals them writes elsewhere.
     Lent(Source),
+    /// Many, in a file: what signs or seals them reads them into memory of the pool first, so that
+    /// nobody changes them meanwhile.
+    File(FileRange),
 }
 
 impl PayloadBytes {
+    fn len(&self) -> usize {
+        match self {
+            Self::File(range) => range.len,
+            _ => self.bytes().len(),
+        }
+    }
+
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Small(bytes) => bytes,
             Self::Large(buffer, len) => &buffer[..*len],
             Self::Lent(source) => source,
+            Self::File(_) => unreachable!("what is signed was read before"),
         }
     }
 }
@@ -46,8 +57,11 @@ pub trait PayloadSource {
     /// Gives the bytes of a payload away: the core sends each once.
     fn take(&mut self, token: PayloadToken) -> Option<PayloadBytes>;
 
-    /// Takes bytes back that were sealed and need not be sent themselves.
+    /// Takes bytes back that were sent, or sealed and need not be sent themselves.
     fn give_back(&mut self, token: PayloadToken, source: Source);
+
+    /// The same for a range of a file, which says what was wrong with it.
+    fn give_back_file(&mut self, token: PayloadToken, range: FileRange);
 }
 
 /// The payloads of a connection that are not sent yet.
@@ -60,7 +74,7 @@ pub struct Payloads {
 impl Payloads {
     /// Keeps the bytes until their answer is sent or released.
     pub fn keep(&mut self, bytes: PayloadBytes) -> Payload {
-        let len = u32::try_from(bytes.bytes().len()).expect("a READ asks for 32 bits of length");
+        let len = u32::try_from(bytes.len()).expect("a READ asks for 32 bits of length");
         self.last += 1;
         let token = PayloadToken(self.last);
         self.held.insert(token, bytes);
@@ -80,6 +94,8 @@ impl PayloadSource for Payloads {
 
     /// What was lent is not wanted back here.
     fn give_back(&mut self, _token: PayloadToken, _source: Source) {}
+
+    fn give_back_file(&mut self, _token: PayloadToken, _range: FileRange) {}
 }
 
 /// A piece of what waits to be sent.
@@ -87,6 +103,7 @@ enum Piece {
     Run(Vec<u8>),
     Large(Buffer, usize),
     Lent(PayloadToken, Source),
+    File(PayloadToken, FileRange),
 }
 
 /// What waits to be sent.
@@ -96,7 +113,7 @@ pub struct Outbox {
     spare: Vec<Vec<u8>>,
     /// Bytes that wait.
     queued: usize,
-    /// Whose the sources are that were taken to be sent, in their order.
+    /// Whose the sources and files are that were taken to be sent, in their order.
     lent: VecDeque<PayloadToken>,
 }
 
@@ -117,6 +134,10 @@ impl Outbox {
                 lent.push_back(token);
                 Part::Source(source)
             }
+            Piece::File(token, range) => {
+                lent.push_back(token);
+                Part::File(range)
+            }
         };
         self.pieces.drain(..).map(part).collect()
     }
@@ -134,6 +155,10 @@ impl Outbox {
                 Part::Source(source) => {
                     let token = self.lent.pop_front().expect("noted when it was taken");
                     payloads.give_back(token, source);
+                }
+                Part::File(range) => {
+                    let token = self.lent.pop_front().expect("noted when it was taken");
+                    payloads.give_back_file(token, range);
                 }
             }
         }
@@ -166,7 +191,7 @@ impl Outbox {
         };
         let mut body = Body::default();
         for message in messages {
-            body.push(message, payloads, seal.is_some().then_some(pool));
+            body.push(message, payloads, pool, seal.is_some());
         }
         assert_eq!(body.len, len, "a payload is as long as its driver said");
         let transform = seal.map(|seal| body.seal(&seal));
@@ -181,6 +206,7 @@ impl Outbox {
                 Segment::Lent(token, source) => {
                     self.pieces.push_back(Piece::Lent(token, source));
                 }
+                Segment::File(token, range) => self.pieces.push_back(Piece::File(token, range)),
             }
         }
         true
@@ -205,6 +231,23 @@ fn message_len(message: &OutMessage) -> usize {
     message.head.len() + payload + usize::from(message.padding)
 }
 
+/// Reads a range of a file into memory of the pool, or of the frame where the pool has none.
+fn loaded(mut range: FileRange, pool: &Pool) -> (PayloadBytes, FileRange) {
+    let len = range.len;
+    let bytes = match pool.take(len) {
+        Some(mut buffer) => {
+            range.load(&mut buffer[..len]);
+            PayloadBytes::Large(buffer, len)
+        }
+        None => {
+            let mut bytes = vec![0; len];
+            range.load(&mut bytes);
+            PayloadBytes::Small(bytes)
+        }
+    };
+    (bytes, range)
+}
+
 /// The messages of one frame while they are signed and sealed.
 #[derive(Default)]
 struct Body {
@@ -219,15 +262,18 @@ enum Segment {
     Large(Buffer, usize),
     /// Never in a frame that is sealed.
     Lent(PayloadToken, Source),
+    /// Nor this.
+    File(PayloadToken, FileRange),
 }
 
 impl Body {
-    /// Signs a message and adds it. With a pool, nothing in it stays as it is lent.
+    /// Signs a message and adds it. Where it will be sealed, nothing in it stays as it is lent.
     fn push(
         &mut self,
         message: OutMessage,
         payloads: &mut impl PayloadSource,
-        seal_into: Option<&Pool>,
+        pool: &Pool,
+        is_sealed: bool,
     ) {
         let OutMessage {
             mut head,
@@ -238,6 +284,14 @@ impl Body {
         let payload = payload.map(|payload| {
             let bytes = payloads.take(payload.token);
             let bytes = bytes.expect("the core sends what it was given, once");
+            let bytes = match bytes {
+                PayloadBytes::File(range) if is_sealed || sign.is_some() => {
+                    let (bytes, range) = loaded(range, pool);
+                    payloads.give_back_file(payload.token, range);
+                    bytes
+                }
+                bytes => bytes,
+            };
             (payload.token, bytes)
         });
         if let Some(sign) = sign {
@@ -249,16 +303,18 @@ impl Body {
             None => {}
             Some((_, PayloadBytes::Small(bytes))) => self.small(&bytes),
             Some((_, PayloadBytes::Large(buffer, len))) => self.large(buffer, len),
-            Some((token, PayloadBytes::Lent(source))) => match seal_into {
-                None => {
-                    self.len += source.len();
-                    self.segments.push(Segment::Lent(token, source));
-                }
-                Some(pool) => {
-                    self.copy(&source, pool);
-                    payloads.give_back(token, source);
-                }
-            },
+            Some((token, PayloadBytes::Lent(source))) if is_sealed => {
+                self.copy(&source, pool);
+                payloads.give_back(token, source);
+            }
+            Some((token, PayloadBytes::Lent(source))) => {
+                self.len += source.len();
+                self.segments.push(Segment::Lent(token, source));
+            }
+            Some((token, PayloadBytes::File(range))) => {
+                self.len += range.len;
+                self.segments.push(Segment::File(token, range));
+            }
         }
         self.small(&PADDING[..usize::from(padding)]);
     }
@@ -301,7 +357,9 @@ impl Body {
                     left = rest;
                 }
                 Segment::Large(buffer, len) => parts.push(&mut buffer[..*len]),
-                Segment::Lent(..) => unreachable!("what is sealed was copied before"),
+                Segment::Lent(..) | Segment::File(..) => {
+                    unreachable!("what is sealed was copied before")
+                }
             }
         }
         seal.apply(&mut parts).to_vec()

@@ -83,6 +83,12 @@ impl Stream {
         }
     }
 
+    /// Whether parts may be files.
+    #[must_use]
+    pub fn takes_files(&self) -> bool {
+        matches!(self, Self::Socket(_))
+    }
+
     /// Sends all parts in order, and gives them back when the transport needs their memory no
     /// more. One task at a time sends. Dropping the future midway ends the connection.
     pub async fn send(&self, parts: Vec<Part>) -> (io::Result<()>, Vec<Part>) {

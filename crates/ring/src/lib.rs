@@ -19,6 +19,7 @@
 //! | [`Pool`], [`Buffer`] | large, registered, bounded memory |
 //! | [`Memory`] | what a device can be told of once |
 //! | [`Region`], [`Source`], [`lend`] | memory of others, received into and sent from |
+//! | [`FileRange`] | a part of a file, to be sent |
 //! | [`File`] | positioned reads and writes, fsync |
 //! | [`Readiness`] | when any descriptor is readable or writable |
 //! | [`Fanotify`] | what others change in directories; needs no runtime |
@@ -32,6 +33,7 @@ mod config;
 mod epoll;
 mod fanotify;
 mod file;
+mod file_range;
 mod listener;
 mod mailbox;
 mod memory;
@@ -58,6 +60,7 @@ pub use chunk::Chunk;
 pub use config::{Config, Driver, Io, IoReport, PoolConfig, Stats};
 pub use fanotify::{Entry, Event, Fanotify, FileHandle, file_handle};
 pub use file::{File, Personality};
+pub use file_range::FileRange;
 pub use listener::Listener;
 pub use mailbox::{Receiver, SendError, Sender, mailbox};
 pub use memory::Memory;

@@ -1,6 +1,7 @@
 //! Operations under way in the ring: what they own, what they have reported.
 
 use std::collections::VecDeque;
+use std::fs;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use crate::file::File;
+use crate::file_range::Pipe;
 use crate::pool::Buffer;
 use crate::region::Region;
 use crate::remote::Remote;
@@ -46,6 +48,10 @@ pub(crate) enum Hold {
     File(File, Buffer),
     /// A wait for a descriptor.
     Poll(Rc<OwnedFd>),
+    /// A wait for a socket.
+    Ready(Rc<TcpStream>),
+    /// A move of pages into a pipe or out of it.
+    Splice(Rc<TcpStream>, Rc<Pipe>, Option<Arc<fs::File>>),
     /// A sync of a file.
     Sync(File),
     /// A multishot receive of datagrams; the kernel reads the header in the arrivals.

@@ -14,6 +14,7 @@ use std::rc::Rc;
 use io_uring::{opcode, types};
 
 use crate::epoll::Direction;
+use crate::file_range::FileRange;
 use crate::op::Hold;
 use crate::pool::Buffer;
 use crate::region::Source;
@@ -33,16 +34,32 @@ pub enum Part {
     Buffer(Buffer, Range<usize>),
     /// All bytes of memory that is not the pool's.
     Source(Source),
+    /// A range of a file. It comes back with what was wrong with it.
+    File(FileRange),
 }
 
 impl Part {
     /// The bytes to send.
+    ///
+    /// # Panics
+    /// For a file, which is not in memory.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::Buffer(buffer, range) => &buffer[range.clone()],
             Self::Source(source) => source,
+            Self::File(_) => panic!("the bytes of a file are not in memory"),
+        }
+    }
+
+    /// How many bytes.
+    #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::File(range) => range.len,
+            _ => self.bytes().len(),
         }
     }
 }
@@ -53,8 +70,9 @@ impl fmt::Debug for Part {
             Self::Bytes(_) => "Bytes",
             Self::Buffer(..) => "Buffer",
             Self::Source(_) => "Source",
+            Self::File(_) => "File",
         };
-        write!(f, "Part::{name}({} bytes)", self.bytes().len())
+        write!(f, "Part::{name}({} bytes)", self.len())
     }
 }
 
@@ -76,7 +94,7 @@ impl Position {
     /// Skips `count` sent bytes, and parts that are empty.
     fn advance(&mut self, parts: &[Part], mut count: usize) {
         while let Some(part) = parts.get(self.part) {
-            let left = part.bytes().len() - self.bytes;
+            let left = part.len() - self.bytes;
             if count < left {
                 self.bytes += count;
                 return;
@@ -90,10 +108,12 @@ impl Position {
         assert_eq!(count, 0, "no more is sent than there is");
     }
 
-    /// What is left to send.
+    /// What is left to send, up to the next file.
     fn rest<'a>(&self, parts: &'a [Part]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let skip = self.bytes;
-        let slices = parts[self.part..].iter().map(Part::bytes).enumerate();
+        let in_memory = |part: &&Part| !matches!(part, Part::File(_));
+        let rest = parts[self.part..].iter().take_while(in_memory);
+        let slices = rest.map(Part::bytes).enumerate();
         slices.map(move |(index, bytes)| if index == 0 { &bytes[skip..] } else { bytes })
     }
 }
@@ -119,6 +139,14 @@ impl Shared {
         let mut position = Position::default();
         position.advance(&parts, 0);
         while position.part < parts.len() {
+            if let Part::File(range) = &mut parts[position.part] {
+                let len = range.len;
+                if let Err(error) = self.send_file(range).await {
+                    return (Err(error), parts);
+                }
+                position.advance(&parts, len);
+                continue;
+            }
             let mut result = self.send_now(&parts, position);
             if is_would_block(&result) {
                 match self.source {
@@ -145,7 +173,10 @@ impl Shared {
             used += 1;
         }
         count(&self.handle.inner().stats, |stats| stats.inline_calls += 1);
-        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        // The head of a frame goes with the bytes of the file behind it.
+        let is_last = position.part + used == parts.len();
+        let more = if is_last { 0 } else { libc::MSG_MORE };
+        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | more;
         sys::send_slices(self.socket.as_fd(), &slices[..used], flags)
     }
 

@@ -1,6 +1,6 @@
 //! A TCP connection: set-up, state of both directions, end.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -10,6 +10,7 @@ use std::rc::Rc;
 use io_uring::{opcode, types};
 
 use crate::epoll::Direction;
+use crate::file_range::Pipe;
 use crate::op::Hold;
 use crate::recv::Receive;
 use crate::runtime::Handle;
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) receive: RefCell<Receive>,
     /// A send is under way, or was dropped before its end: no other may follow.
     pub(crate) is_sending: Cell<bool>,
+    /// What files are sent through, once one was.
+    pub(crate) pipe: OnceCell<Rc<Pipe>>,
 }
 
 impl Stream {
@@ -78,6 +81,7 @@ impl Stream {
             source,
             receive: RefCell::default(),
             is_sending: Cell::new(false),
+            pipe: OnceCell::new(),
         };
         Ok(Self {
             shared: Rc::new(shared),

@@ -4,6 +4,7 @@ use std::io;
 use std::mem::{self, MaybeUninit};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
 
 /// Most iovecs that one call takes. Linux: UIO_MAXIOV.
 pub(crate) const IOV_MAX: usize = 1024;
@@ -51,6 +52,43 @@ pub(crate) fn eventfd_signal(fd: BorrowedFd<'_>) {
 pub(crate) fn eventfd_clear(fd: BorrowedFd<'_>) {
     // It fails where it is 0 already.
     let _ = read(fd, &mut [0; 8]);
+}
+
+/// A pipe: what is read from, what is written to.
+pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [-1; 2];
+    // SAFETY: the kernel writes two descriptors to the array, which is exclusively ours.
+    check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
+    Ok((own(ends[0]), own(ends[1])))
+}
+
+/// Asks for room for so many bytes in a pipe.
+pub(crate) fn set_pipe_bytes(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
+    let bytes = libc::c_int::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: takes no memory.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) }).map(drop)
+}
+
+/// splice(2): at most `len` bytes from one to the other, one of which is a pipe. A file has an
+/// offset.
+pub(crate) fn splice(
+    from: BorrowedFd<'_>,
+    from_offset: Option<u64>,
+    to: BorrowedFd<'_>,
+    to_offset: Option<u64>,
+    len: usize,
+) -> io::Result<usize> {
+    let too_far = |_| io::Error::from_raw_os_error(libc::EINVAL);
+    let mut from_offset = from_offset
+        .map(i64::try_from)
+        .transpose()
+        .map_err(too_far)?;
+    let mut to_offset = to_offset.map(i64::try_from).transpose().map_err(too_far)?;
+    let pointer = |offset: &mut Option<i64>| offset.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
+    let (from_pointer, to_pointer) = (pointer(&mut from_offset), pointer(&mut to_offset));
+    let (from, to) = (from.as_raw_fd(), to.as_raw_fd());
+    // SAFETY: the offsets are null or live locals; no other memory is passed.
+    check_size(unsafe { libc::splice(from, from_pointer, to, to_pointer, len, 0) })
 }
 
 /// read(2) into `into`.
@@ -188,8 +226,7 @@ pub(crate) fn epoll_add(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>, token: u64) -
 pub(crate) fn epoll_delete(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
     let (epoll, fd) = (epoll.as_raw_fd(), fd.as_raw_fd());
     // SAFETY: EPOLL_CTL_DEL ignores the event pointer (Linux 2.6.9 and later).
-    check(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) })
-        .map(drop)
+    check(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, fd, ptr::null_mut()) }).map(drop)
 }
 
 /// Waits for events; returns how many entries of `events` are filled. -1 ms waits for ever.

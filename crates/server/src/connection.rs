@@ -276,7 +276,7 @@ impl Connection {
 
     /// Sends, and gives the memory back; `None` where the client is gone or does not listen.
     async fn send_parts(&self, parts: Vec<Part>) -> Option<Vec<Part>> {
-        let bytes: usize = parts.iter().map(|part| part.bytes().len()).sum();
+        let bytes: usize = parts.iter().map(Part::len).sum();
         let seconds = u64::try_from(bytes / MIN_RATE).unwrap_or(u64::MAX);
         let limit = self.worker.frame_timeout() + Duration::from_secs(seconds);
         match self.handle().timeout(limit, self.stream.send(parts)).await {

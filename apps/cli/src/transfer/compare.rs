@@ -58,20 +58,18 @@ impl Transfer<'_> {
         }
         let file = open(remote)?;
         let mut buffer = Vec::new();
-        let (mut differs, mut own) = (false, None);
+        let mut differs = false;
         let compared = transfer::download(
             &file,
             0..size,
             &mut |offset: u64, bytes: &[u8]| {
                 buffer.resize(bytes.len(), 0);
-                let read = self
-                    .check_io()
-                    .and_then(|()| here.read_exact_at(&mut buffer, offset));
-                if read.is_ok() && buffer == bytes {
+                self.check_io()?;
+                here.read_exact_at(&mut buffer, offset)?;
+                if buffer == bytes {
                     return Ok(());
                 }
-                differs |= read.is_ok();
-                own = read.err();
+                differs = true;
                 // What differs once does not get any better.
                 Err(io::Error::other("they differ"))
             },
@@ -82,11 +80,7 @@ impl Transfer<'_> {
         match compared {
             Ok(_) => Ok(true),
             Err(_) if differs => Ok(false),
-            Err(error) => Err(ended(
-                own,
-                &Place::Local(local.to_owned()),
-                remote.failure(&error),
-            )),
+            Err(error) => Err(ended(&error, &Place::Local(local.to_owned()), remote)),
         }
     }
 

@@ -57,7 +57,8 @@ impl Transfer<'_> {
             Failure::local(&shown(path), &error)
         })?;
         self.progress.moved(bytes.len() as u64);
-        self.finish_local(file, path, facts)?;
+        drop(file);
+        self.finish_local(path, facts)?;
         if self.policy.atomic {
             part.rename_over(&whole)?;
         }
@@ -102,7 +103,8 @@ impl Transfer<'_> {
         }
         if !is_special {
             local.finish(facts.size)?;
-            self.finish_local(local.file, path, facts)?;
+            drop(local.file);
+            self.finish_local(path, facts)?;
         }
         if !is_special && !self.policy.in_place {
             keep_mode(target, path);
@@ -119,34 +121,26 @@ impl Transfer<'_> {
         range: Range<u64>,
         local: &Part,
     ) -> Outcome {
-        let mut own = None;
         let fetched = transfer::download(
             remote,
             range,
             &mut |offset: u64, bytes: &[u8]| {
-                let written = self.check_io().and_then(|()| match local.has_holes {
+                self.check_io()?;
+                match local.has_holes {
                     true => holes::write_data(&local.file, bytes, offset),
                     false => local.file.write_all_at(bytes, offset),
-                });
-                written.inspect_err(|error| own = Some(copy_of(error)))
+                }
             },
             &self.options(),
             &mut |bytes| self.progress.moved(bytes),
         )
         .wait();
-        match fetched {
-            Ok(_) => Ok(()),
-            Err(error) => Err(ended(
-                own,
-                &Place::Local(local.target.clone()),
-                source.failure(&error),
-            )),
-        }
+        let target = Place::Local(local.target.clone());
+        fetched.map_or_else(|error| Err(ended(&error, &target, source)), |_| Ok(()))
     }
 
     /// Times and the right to write, at the end.
-    fn finish_local(&self, file: File, path: &Path, facts: &Facts) -> Outcome {
-        drop(file);
+    fn finish_local(&self, path: &Path, facts: &Facts) -> Outcome {
         if self.policy.preserve {
             Place::Local(path.to_owned()).set_facts(facts, true)?;
         }
@@ -245,12 +239,4 @@ fn keep_mode(old: &Path, new: &Path) {
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> Failure + '_ {
     move |error| Failure::local(&shown(path), &error)
-}
-
-/// The same error again: it goes to the library and stays with us.
-fn copy_of(error: &io::Error) -> io::Error {
-    match error.raw_os_error() {
-        Some(code) => io::Error::from_raw_os_error(code),
-        None => io::Error::from(error.kind()),
-    }
 }

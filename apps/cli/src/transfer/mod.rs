@@ -24,7 +24,7 @@ use client::transfer::TransferOptions;
 
 use crate::exit::{Failure, Outcome, Report, lock};
 use crate::interrupt::Interrupt;
-use crate::place::{Facts, Place};
+use crate::place::{Facts, Place, Remote};
 use crate::progress::Progress;
 
 pub(crate) use arguments::TransferArguments;
@@ -156,12 +156,16 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// Why a transfer that was under way ended: our own reason comes before the library's.
-fn ended(own: Option<io::Error>, local: &Place, theirs: Failure) -> Failure {
-    match own {
-        Some(error) if error.kind() == io::ErrorKind::Interrupted => Failure::interrupted(local),
-        Some(error) => Failure::local(local, &error),
-        None => theirs,
+/// Why a transfer that was under way ended: for this machine's file, or for the server's.
+fn ended(error: &client::Error, local: &Place, remote: &Remote) -> Failure {
+    match error {
+        client::Error::Local { error, .. } => match error.kind() {
+            io::ErrorKind::Interrupted => Failure::interrupted(local),
+            // It ends where it had more before.
+            io::ErrorKind::UnexpectedEof => Transfer::changed_meanwhile(local),
+            _ => Failure::local(local, error),
+        },
+        _ => remote.failure(error),
     }
 }
 

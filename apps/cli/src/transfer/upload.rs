@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use client::{OpenOptions, Wait as _, WriteOptions, transfer};
 
@@ -64,7 +65,7 @@ impl Transfer<'_> {
         let from = Place::Local(source.to_owned());
         let whole = Place::Remote(target.clone());
         self.check(&from)?;
-        let local = File::open(source).map_err(failed(source))?;
+        let local = Arc::new(File::open(source).map_err(failed(source))?);
         let facts = local_facts(&local.metadata().map_err(failed(source))?);
         let part = self.part_of(&from, &facts, &whole);
         let Place::Remote(remote) = &part else {
@@ -138,7 +139,7 @@ impl Transfer<'_> {
     /// Sends a range.
     fn send(
         &self,
-        local: &File,
+        local: &Arc<File>,
         source: &Path,
         range: Range<u64>,
         file: &client::File,
@@ -148,7 +149,6 @@ impl Transfer<'_> {
         let mut input = Input {
             transfer: self,
             file: local,
-            error: None,
         };
         let sent = transfer::upload(file, range, &mut input, &self.options(), &mut |bytes| {
             self.progress.moved(bytes);
@@ -158,7 +158,7 @@ impl Transfer<'_> {
         match sent {
             Ok(bytes) if bytes == length => Ok(()),
             Ok(_) => Err(Self::changed_meanwhile(&from)),
-            Err(error) => Err(ended(input.error, &from, target.failure(&error))),
+            Err(error) => Err(ended(&error, &from, target)),
         }
     }
 }
@@ -166,33 +166,18 @@ impl Transfer<'_> {
 /// A part of a local file, for the library, until somebody wants the work to end.
 struct Input<'a> {
     transfer: &'a Transfer<'a>,
-    file: &'a File,
-    /// Why it ended.
-    error: Option<io::Error>,
+    file: &'a Arc<File>,
 }
 
 impl transfer::Source for Input<'_> {
-    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self
-            .transfer
-            .check_io()
-            .and_then(|()| read_full(self.file, buffer, offset));
-        read.inspect_err(|error| self.error = Some(io::Error::from(error.kind())))
+    fn file(&mut self) -> io::Result<Option<Arc<File>>> {
+        self.transfer.check_io()?;
+        Ok(Some(Arc::clone(self.file)))
     }
-}
 
-/// Reads until the buffer is full or the file ends.
-fn read_full(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut done = 0;
-    while done < buffer.len() {
-        match file.read_at(&mut buffer[done..], offset + done as u64) {
-            Ok(0) => break,
-            Ok(count) => done += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read_at(buffer, offset)
     }
-    Ok(done)
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> Failure + '_ {

@@ -1,6 +1,9 @@
 //! Large transfers keep every byte and its order.
 
-use smbeam_ring::{Chunk, Handle, Part, Stream};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use smbeam_ring::{Chunk, FileRange, Handle, Part, Stream};
 
 use crate::{Random, pair};
 
@@ -160,4 +163,78 @@ pub(crate) async fn a_silent_reader_leaves_chunks_to_others(handle: Handle) {
         received.extend_from_slice(&silent.recv().await.expect("recv"));
     }
     assert!(received == flood, "nothing of the flood is lost");
+}
+
+fn file_of(bytes: &[u8]) -> Arc<std::fs::File> {
+    let file = tempfile::tempfile().expect("a file");
+    file.write_all_at(bytes, 0).expect("written");
+    Arc::new(file)
+}
+
+/// Heads in memory and parts of a file behind them, of any size.
+pub(crate) async fn files_stand_for_memory(handle: Handle) {
+    const HEAD: usize = 11;
+    let (client, server) = pair(&handle).await;
+    let bytes = Random(6).bytes(TOTAL);
+    let source = file_of(&bytes);
+    let mut random = Random(7);
+    let mut expected = Vec::new();
+    let mut pieces = Vec::new();
+    let mut offset = 0;
+    while offset < TOTAL {
+        let len = random.size(3_000_000).min(TOTAL - offset);
+        expected.extend_from_slice(&[7; HEAD]);
+        expected.extend_from_slice(&bytes[offset..offset + len]);
+        pieces.push((offset, len));
+        offset += len;
+    }
+    let sender = handle.spawn(async move {
+        for (offset, len) in pieces {
+            let range = FileRange::new(Arc::clone(&source), offset as u64, len);
+            let parts = vec![Part::Bytes(vec![7; HEAD]), Part::File(range)];
+            let (result, parts) = client.send(parts).await;
+            result.expect("send");
+            let Some(Part::File(range)) = parts.last() else {
+                panic!("the parts come back");
+            };
+            assert!(range.error.is_none(), "{range:?}");
+        }
+    });
+    let received = rest(&server).await;
+    sender.await.expect("no panic");
+    assert!(received == expected, "every byte arrives in its place");
+}
+
+/// The peer was promised a length: it gets zeros for what is gone, and the next frame after them.
+pub(crate) async fn a_file_that_is_shorter_says_so(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let sender = handle.spawn(async move {
+        let range = FileRange::new(file_of(&[1; 5000]), 1000, 300_000);
+        let (result, mut parts) = client.send(vec![Part::File(range)]).await;
+        result.expect("send");
+        let (result, _) = client.send(vec![Part::Bytes(b"next".to_vec())]).await;
+        result.expect("send");
+        parts.pop()
+    });
+    let received = rest(&server).await;
+    assert_eq!(received[..4000], [1; 4000]);
+    assert!(received[4000..300_000] == [0; 296_000]);
+    assert_eq!(&received[300_000..], b"next");
+    let Some(Part::File(range)) = sender.await.expect("no panic") else {
+        panic!("the part comes back");
+    };
+    let error = range.error.expect("told");
+    assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
+}
+
+/// Everything up to the end of the stream.
+async fn rest(stream: &Stream) -> Vec<u8> {
+    let mut received = Vec::new();
+    loop {
+        let chunk = stream.recv().await.expect("recv");
+        if chunk.is_empty() {
+            return received;
+        }
+        received.extend_from_slice(&chunk);
+    }
 }
