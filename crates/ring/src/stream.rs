@@ -43,6 +43,7 @@ impl Stream {
             return Self::connect_epoll(handle, address).await;
         }
         let socket = sys::tcp_socket(&address, 0)?;
+        sys::expect_no_congestion(socket.as_fd(), &address);
         let raw = Box::new(RawAddress::new(&address));
         let fd = types::Fd(socket.as_raw_fd());
         let entry = opcode::Connect::new(fd, raw.as_ptr(), raw.length()).build();
@@ -90,6 +91,7 @@ impl Stream {
 
     async fn connect_epoll(handle: &Handle, address: SocketAddr) -> io::Result<Self> {
         let socket = sys::tcp_socket(&address, libc::SOCK_NONBLOCK)?;
+        sys::expect_no_congestion(socket.as_fd(), &address);
         let result = sys::connect(socket.as_fd(), &address);
         let stream = Self::new(handle, TcpStream::from(socket))?;
         match result {

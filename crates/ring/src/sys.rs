@@ -313,6 +313,26 @@ pub(crate) fn tcp_socket(address: &SocketAddr, flags: i32) -> io::Result<OwnedFd
     check(unsafe { libc::socket(family, kind, 0) }).map(own)
 }
 
+/// Chooses the simplest congestion control where the peer is on this machine: nothing is congested
+/// there, and what paces its packets (bbr) spends a timer on each of them. Where the kernel refuses,
+/// the machine's own will do.
+pub(crate) fn expect_no_congestion(fd: BorrowedFd<'_>, peer: &SocketAddr) {
+    if peer.ip().is_loopback() {
+        let name = c"reno".to_bytes();
+        let (level, option) = (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
+        // SAFETY: the pointer and the length describe a live slice, which the kernel only reads.
+        let _ = check(unsafe {
+            libc::setsockopt(
+                fd.as_raw_fd(),
+                level,
+                option,
+                name.as_ptr().cast(),
+                name.len() as libc::socklen_t,
+            )
+        });
+    }
+}
+
 /// Sets an integer option of the SOL_SOCKET level.
 pub(crate) fn set_socket_option(fd: BorrowedFd<'_>, name: i32, value: i32) -> io::Result<()> {
     set_option(fd, libc::SOL_SOCKET, name, value)
