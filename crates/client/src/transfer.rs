@@ -34,7 +34,8 @@ pub trait Sink {
 /// Gives the bytes of an upload.
 pub trait Source {
     /// The file that it is, if it is one: then pieces go from there straight to the connection, and
-    /// [`read_at`](Self::read_at) is not called. Asked before each piece; an error ends the transfer.
+    /// [`read_at`](Self::read_at) is not called. Asked before each piece; an error ends the
+    /// transfer.
     fn file(&mut self) -> io::Result<Option<Arc<fs::File>>> {
         Ok(None)
     }

@@ -1,8 +1,8 @@
 //! A range of a local file that is sent in the place of memory, without passing through this
 //! process.
 //!
-//! The bytes go through a pipe of the stream, which holds references to pages of the page cache and
-//! no copies. The kernel would wait for the disk and for room in the socket, so a thread of the ring
+//! The bytes go through a pipe of the stream, which holds references to pages of the page cache
+//! and no copies. The kernel would wait for the disk and for room in the socket, so a thread of the ring
 //! does it. A file system that cannot do that is read by plain calls.
 //!
 //! The other way, from the socket into a file, was tried as well: it saves one of two copies, but

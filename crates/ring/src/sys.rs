@@ -314,8 +314,8 @@ pub(crate) fn tcp_socket(address: &SocketAddr, flags: i32) -> io::Result<OwnedFd
 }
 
 /// Chooses the simplest congestion control where the peer is on this machine: nothing is congested
-/// there, and what paces its packets (bbr) spends a timer on each of them. Where the kernel refuses,
-/// the machine's own will do.
+/// there, and what paces its packets (bbr) spends a timer on each of them. Where the kernel
+/// refuses, the machine's own will do.
 pub(crate) fn expect_no_congestion(fd: BorrowedFd<'_>, peer: &SocketAddr) {
     if peer.ip().is_loopback() {
         let name = c"reno".to_bytes();
