@@ -324,7 +324,7 @@ fn connections_of_quic_tell_their_path(peer: Peer) -> Result<()> {
         ensure!(back == bytes, "it came back");
         let status = ask(&rig.server)?;
         let path = &list(&status, "connections")?[0]["path"];
-        if peer.transport != client::Transport::Quic {
+        if peer.transport != Transport::Quic {
             ensure!(path.is_null(), "{status}");
             continue;
         }
