@@ -47,6 +47,14 @@ impl Stream {
         }
     }
 
+    /// The peer has logged in: what is kept small for whoever connects need not be any more.
+    pub fn trust(&self) {
+        match self {
+            Self::SmbDirect(stream) => stream.trust(),
+            Self::Socket(_) | Self::Quic(_) => {}
+        }
+    }
+
     /// The next bytes; an empty chunk means end of stream. Dropping the future loses nothing.
     /// One task at a time receives.
     ///

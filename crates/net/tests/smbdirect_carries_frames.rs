@@ -56,12 +56,18 @@ impl Place {
     }
 
     async fn pair(self: &Rc<Self>) -> (Stream, Stream) {
+        let (client, server) = self.both_ends().await;
+        server.trust();
+        (client, server.into())
+    }
+
+    async fn both_ends(self: &Rc<Self>) -> (Stream, smbdirect::Stream) {
         let place = Rc::clone(self);
         let server = self.handle.spawn(async move { place.accept().await });
         let client = self.connect().await;
         let server = server.await.expect("no panic").expect("the client speaks");
         let client = client.expect("the server speaks");
-        (client.into(), server.into())
+        (client.into(), server)
     }
 }
 
@@ -268,6 +274,40 @@ fn memory_is_reached_from_the_far_side() {
         let read = far.read(&[descriptor], buffer, 0..10).await;
         assert!(read.0.is_err(), "it is out of reach");
         assert!(server.recv().await.is_err() || client.recv().await.is_err());
+    });
+}
+
+#[test]
+fn who_has_not_logged_in_has_little_memory() {
+    run("", async |place| {
+        let mut strangers = Vec::new();
+        for _ in 0..64 {
+            strangers.push(place.both_ends().await);
+        }
+        let bytes = |(_, server): &(Stream, smbdirect::Stream)| server.memory_bytes();
+        let held: usize = strangers.iter().map(bytes).sum();
+        assert!(held <= 64 * (96 << 10), "{held}");
+        // What does not fit into what may be sent at once goes through all the same.
+        let (client, server) = strangers.pop().expect("one");
+        let echo = Stream::from(server.clone());
+        for is_trusted in [false, true] {
+            if is_trusted {
+                server.trust();
+            }
+            let long = frame(&pattern(200_000, 1));
+            let sending = place.handle.spawn({
+                let (client, parts) = (client.clone(), vec![Part::Bytes(long.clone())]);
+                async move { client.send(parts).await.0 }
+            });
+            let heard = next_frame(&place.handle, &echo, &mut Vec::new()).await;
+            assert!(heard == long[4..]);
+            sending.await.expect("no panic").expect("it is sent");
+            let answer = vec![Part::Bytes(frame(b"yes"))];
+            echo.send(answer).await.0.expect("the client listens");
+            let heard = next_frame(&place.handle, &client, &mut Vec::new()).await;
+            assert_eq!(heard, b"yes");
+            assert_eq!(server.memory_bytes() > 2 << 20, is_trusted);
+        }
     });
 }
 

@@ -34,4 +34,4 @@ pub use provider::{
     Attributes, Event, Failure, Limits, Listener, Network, Provider, QueuePair, Request, Wait,
     WorkId,
 };
-pub use slots::{Slot, Slots};
+pub use slots::{Slot, Slots, Stock};

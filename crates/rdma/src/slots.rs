@@ -62,6 +62,62 @@ impl Slots {
     }
 }
 
+/// Slots with memory for a few at first, and for the others once those are all out: what a device
+/// works on is locked, and most who connect need little of it.
+#[derive(Debug)]
+pub struct Stock {
+    first: usize,
+    most: usize,
+    /// Of a slot.
+    bytes: usize,
+    made: RefCell<Vec<Slots>>,
+}
+
+impl Stock {
+    /// `most` slots of `bytes` bytes each; neither may be 0. There is memory for none yet, then for
+    /// `first` of them, then for all.
+    #[must_use]
+    pub fn new(first: usize, most: usize, bytes: usize) -> Self {
+        assert!(first > 0 && most > 0, "there are slots");
+        Self {
+            first: first.min(most),
+            most,
+            bytes,
+            made: RefCell::default(),
+        }
+    }
+
+    /// A free slot, with whatever bytes it had; `None` while all are out, or the system has no
+    /// memory for more.
+    #[must_use]
+    pub fn take(&self) -> Option<Slot> {
+        let mut made = self.made.borrow_mut();
+        if let Some(slot) = made.iter().find_map(Slots::take) {
+            return Some(slot);
+        }
+        let count = match made.len() {
+            0 => self.first,
+            1 => self.most - self.first,
+            _ => 0,
+        };
+        if count == 0 {
+            return None;
+        }
+        let slots = Slots::new(count, self.bytes).ok()?;
+        let slot = slots.take();
+        made.push(slots);
+        slot
+    }
+
+    /// Bytes of the memory that was made.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let made = self.made.borrow();
+        let bytes = |slots: &Slots| slots.shared.memory.bytes();
+        made.iter().map(bytes).sum()
+    }
+}
+
 impl fmt::Debug for Slots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Slots")
@@ -128,6 +184,24 @@ impl fmt::Debug for Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stock_has_memory_for_what_is_out() {
+        let stock = Stock::new(2, 5, 4096);
+        assert_eq!(stock.bytes(), 0);
+        for _ in 0..3 {
+            drop([stock.take(), stock.take()].map(|slot| slot.expect("there are two")));
+        }
+        let few = stock.bytes();
+        assert!((2 * 4096..5 * 4096).contains(&few), "{few}");
+        let all: Vec<_> = std::iter::from_fn(|| stock.take()).collect();
+        assert_eq!(all.len(), 5);
+        let most = stock.bytes();
+        drop(all);
+        let again: Vec<_> = std::iter::from_fn(|| stock.take()).collect();
+        assert_eq!(again.len(), 5);
+        assert!(most > few && stock.bytes() == most);
+    }
 
     #[test]
     fn slots_are_apart_and_come_back() {

@@ -437,6 +437,7 @@ impl Connection {
             }
             Authenticated::Accepted(accepted) => {
                 state.permit.log_in();
+                self.stream.trust();
                 self.log_login(&accepted.account);
             }
             Authenticated::Continue(_) => {}

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use proto::effect::Instant as CoreInstant;
 use proto::smbd::{self, Config, Effect, Effects, MessageToken, Negotiated, SendId, Violation};
-use rdma::{Event, Exposed, Failure, Piece, QueuePair, Request, Sink, Slot, Slots, Wait, WorkId};
+use rdma::{Event, Exposed, Failure, Piece, QueuePair, Request, Sink, Slot, Stock, Wait, WorkId};
 use ring::{Either, Handle, Interest, Readiness, Signal, either};
 use tracing::{debug, warn};
 
@@ -28,6 +28,8 @@ const UNREAD_MAX: usize = 4 << 20;
 const CHUNK_BYTES: usize = 64 << 10;
 /// How long a connection that nobody uses waits for its end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Heads of SENDs that there is memory for at first; for all of them once more are under way.
+const HEADS_AT_FIRST: usize = 16;
 
 /// An operation under way, and what it works on.
 pub(crate) type Pending<T> = Once<(io::Result<()>, T)>;
@@ -59,9 +61,9 @@ pub(crate) struct State {
     peer: SocketAddr,
     events: Vec<Event>,
     /// Memory of the receives.
-    slots: Slots,
+    slots: Stock,
     /// Memory of what stands in front of what is sent.
-    pub(crate) heads: Slots,
+    pub(crate) heads: Stock,
     /// Receives that the core has asked for and that are not posted.
     wanted: u32,
     /// What came in, each with the prefixes of its frames.
@@ -98,8 +100,8 @@ enum End {
 
 impl State {
     /// For a queue pair that connects.
-    pub(crate) fn new(pair: Box<dyn QueuePair>, config: &Config) -> io::Result<Self> {
-        let slots = slots(config)?;
+    pub(crate) fn new(pair: Box<dyn QueuePair>, config: &Config) -> Self {
+        let slots = slots(config);
         let core = smbd::Connection::new(config.clone());
         Self::with(pair, core, slots, config)
     }
@@ -107,7 +109,7 @@ impl State {
     /// For a peer that wants to connect. A receive waits for its first word before it is told.
     pub(crate) fn accept(request: Box<dyn Request>, settings: &Settings) -> io::Result<Self> {
         let config = settings.core(smbd::Role::Server);
-        let slots = slots(&config)?;
+        let slots = slots(&config);
         let mut core = smbd::Connection::new(config.clone());
         let mut effects = Effects::new();
         core.started(CoreInstant::default(), &mut effects);
@@ -120,16 +122,16 @@ impl State {
             core.posted(CoreInstant::default(), count, &mut effects);
         }
         let pair = request.accept(&settings.attributes(&config), receives)?;
-        Self::with(pair, core, slots, &config)
+        Ok(Self::with(pair, core, slots, &config))
     }
 
     fn with(
         pair: Box<dyn QueuePair>,
         core: smbd::Connection,
-        slots: Slots,
+        slots: Stock,
         config: &Config,
-    ) -> io::Result<Self> {
-        Ok(Self {
+    ) -> Self {
+        Self {
             peer: pair.peer_addr(),
             pair,
             core,
@@ -138,7 +140,7 @@ impl State {
             epoch: Instant::now(),
             events: Vec::new(),
             slots,
-            heads: Slots::new(usize::from(config.send_depth), HEAD_BYTES)?,
+            heads: Stock::new(HEADS_AT_FIRST, config.send_depth.into(), HEAD_BYTES),
             wanted: 0,
             unread: VecDeque::new(),
             unread_start: 0,
@@ -155,7 +157,7 @@ impl State {
             is_gone: false,
             interest: Interest::Readable,
             deadline: None,
-        })
+        }
     }
 
     pub(crate) fn now(&self) -> CoreInstant {
@@ -426,6 +428,17 @@ impl State {
         Ok((remote, once))
     }
 
+    /// The peer may have all the receives that there can be.
+    pub(crate) fn trust(&mut self) {
+        self.core.trust(&mut self.effects);
+        self.pump();
+    }
+
+    /// Bytes of the memory of receives and heads.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.slots.bytes() + self.heads.bytes()
+    }
+
     /// Takes memory out of the peer's reach.
     pub(crate) fn revoke(&mut self, key: u32) {
         if self.exposed.contains_key(&key) {
@@ -435,8 +448,14 @@ impl State {
     }
 }
 
-fn slots(config: &Config) -> io::Result<Slots> {
-    Slots::new(config.receives() as usize, config.max_receive_size as usize)
+fn slots(config: &Config) -> Stock {
+    // One more, of the message that is being taken in.
+    let (first, most) = (config.receives_at_first() + 1, config.receives());
+    Stock::new(
+        first as usize,
+        most as usize,
+        config.max_receive_size as usize,
+    )
 }
 
 impl Shared {

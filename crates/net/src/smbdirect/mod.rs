@@ -93,7 +93,7 @@ impl Stream {
     ) -> io::Result<Self> {
         let core = settings.core(smbd::Role::Client);
         let pair = provider.connect(address, &settings.attributes(&core))?;
-        let state = State::new(pair, &core)?;
+        let state = State::new(pair, &core);
         Self::negotiate(handle, state, settings).await
     }
 
@@ -134,6 +134,20 @@ impl Stream {
     #[must_use]
     pub fn remote(&self) -> Remote {
         Remote::new(self)
+    }
+
+    /// Lets the peer, which has logged in, send as much at once as there can be receives for: until
+    /// then it has memory for a few.
+    pub fn trust(&self) {
+        self.shared().state.borrow_mut().trust();
+        self.shared().changed();
+    }
+
+    /// Bytes of the memory that the connection has for itself: that of receives, and of what stands
+    /// in front of what is sent. A device locks it.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.shared().state.borrow().memory_bytes()
     }
 
     /// Ends the connection. Receives and sends under way see it.

@@ -12,6 +12,10 @@ const MAX_MESSAGE: u32 = (1 << 24) - 1;
 const QUEUE_DEPTH: usize = 1 << 20;
 /// Operations beside SENDs that may be under way before they wait in the provider.
 const ONE_SIDED: u32 = 256;
+/// SENDs that a client may do at once before it has logged in. A login is a question and an answer
+/// at a time, and a long one goes on as credits come back. A receive for each is locked memory, for
+/// whoever connects.
+const CREDITS_BEFORE_LOGIN: u16 = 8;
 
 /// How SMB Direct is spoken.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,6 +44,10 @@ impl Settings {
         Config {
             max_fragmented_size: MAX_MESSAGE,
             queue_depth: QUEUE_DEPTH,
+            receive_credits_at_first: match role {
+                Role::Server => CREDITS_BEFORE_LOGIN,
+                Role::Client => config.receive_credits_at_first,
+            },
             negotiate_timeout: or(self.negotiate_timeout, config.negotiate_timeout),
             credit_timeout: or(self.credit_timeout, config.credit_timeout),
             keep_alive_interval: or(self.keep_alive_interval, config.keep_alive_interval),

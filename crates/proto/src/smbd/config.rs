@@ -34,6 +34,8 @@ pub struct Config {
     pub send_credit_target: u16,
     /// SENDs that we allow at most: Connection.ReceiveCreditMax. At least 1.
     pub receive_credit_max: u16,
+    /// Of these, those that a peer can have before it is [trusted](super::Connection::trust).
+    pub receive_credits_at_first: u16,
     /// Bytes of our longest SEND, its header included. At least 128.
     pub max_send_size: u32,
     /// Bytes of a receive: of the peer's longest SEND. At least 128.
@@ -64,6 +66,7 @@ impl Config {
             role,
             send_credit_target: 255,
             receive_credit_max: 255,
+            receive_credits_at_first: 255,
             max_send_size: 8192,
             max_receive_size: 8192,
             max_fragmented_size: 1 << 20,
@@ -86,11 +89,24 @@ impl Config {
         u32::from(self.receive_credit_max) + 1
     }
 
+    /// Receives that are posted at once before the peer is trusted, at most.
+    pub fn receives_at_first(&self) -> u32 {
+        u32::from(self.credits_at_first()) + 1
+    }
+
+    pub(super) fn credits_at_first(&self) -> u16 {
+        self.receive_credits_at_first.min(self.receive_credit_max)
+    }
+
     /// # Panics
     /// When the protocol does not allow what is wanted.
     pub(super) fn check(&self) {
         assert!(self.send_credit_target > 0, "a credit is asked for");
         assert!(self.receive_credit_max > 0, "a credit can be granted");
+        assert!(
+            self.receive_credits_at_first > 0,
+            "a credit can be granted before a login"
+        );
         assert!(
             self.max_send_size >= MIN_RECEIVE_SIZE,
             "sends are too short"

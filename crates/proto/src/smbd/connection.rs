@@ -94,7 +94,7 @@ impl Connection {
                 max_fragmented_receive_size: config.max_fragmented_size,
                 max_read_write_size: config.max_read_write_size,
             },
-            credits: Credits::new(config.receive_credit_max),
+            credits: Credits::new(config.credits_at_first()),
             queue: Queue::default(),
             reassembly: Reassembly::default(),
             is_reply_owed: false,
@@ -148,6 +148,15 @@ impl Connection {
                 self.become_ready(now, effects);
             }
             _ => self.pump(now, effects),
+        }
+    }
+
+    /// The peer is somebody: it can have all the credits that we allow. What is sent next grants
+    /// them, as far as receives are posted for them by then.
+    pub fn trust(&mut self, effects: &mut Effects) {
+        self.credits.raise_max(self.config.receive_credit_max);
+        if self.is_ready() {
+            self.ask_for_receives(effects);
         }
     }
 

@@ -29,9 +29,11 @@ pub(super) struct Credits {
     posted: u32,
     /// Receives that the driver was asked for and has not posted.
     asked: u32,
-    /// SENDs that the peer would like to be allowed: Connection.ReceiveCreditTarget.
+    /// SENDs that the peer would like to be allowed.
+    requested: u32,
+    /// As many of them as it can have: Connection.ReceiveCreditTarget.
     target: u32,
-    /// SENDs that we allow at most: Connection.ReceiveCreditMax.
+    /// SENDs that we allow at most: Connection.ReceiveCreditMax, or less at first.
     max: u32,
     /// The peer runs low as long as it has no more than so many.
     low: Option<u32>,
@@ -54,6 +56,7 @@ impl Credits {
             granted: 0,
             posted: 0,
             asked: 0,
+            requested: 0,
             target: 0,
             max: u32::from(max),
             low: None,
@@ -111,7 +114,14 @@ impl Credits {
 
     /// The peer says how many it wants; at least one.
     pub(super) fn aim_for(&mut self, requested: u16) {
-        self.target = u32::from(requested).min(self.max);
+        self.requested = requested.into();
+        self.target = self.requested.min(self.max);
+    }
+
+    /// From here on so many SENDs can be allowed, which are no fewer than before.
+    pub(super) fn raise_max(&mut self, max: u16) {
+        self.max = self.max.max(max.into());
+        self.target = self.requested.min(self.max);
     }
 
     /// How many more receives are to be posted: for what the peer wants, or has where it wants

@@ -185,3 +185,27 @@ fn two_sides_come_to_rest_whatever_they_want() {
         assert_eq!((client.got.len(), server.got.len()), (10, 10));
     }
 }
+
+#[test]
+fn who_is_not_trusted_has_a_few() {
+    let wanted = Config {
+        receive_credits_at_first: 3,
+        ..config(Role::Server, 10, 50)
+    };
+    assert_eq!((wanted.receives_at_first(), wanted.receives()), (4, 51));
+    let (mut client, mut server) = connected(config(Role::Client, 40, 10), wanted);
+    for _ in 0..40 {
+        client.send(b"who are you", None);
+        run(&mut client, &mut server);
+        let snapshot = server.core.snapshot();
+        assert!(snapshot.receive_credits <= 3 && snapshot.posted <= 4);
+        assert_eq!(client.core.snapshot().queued, 0);
+    }
+    let (core, effects) = (&mut server.core, &mut server.effects);
+    core.trust(effects);
+    server.settle(&[]);
+    assert_eq!(server.core.snapshot().posted, 41);
+    server.send(b"welcome", None);
+    run(&mut client, &mut server);
+    assert_eq!(client.core.snapshot().send_credits, 40);
+}

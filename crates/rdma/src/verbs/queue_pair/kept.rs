@@ -10,7 +10,7 @@ use ring::Memory;
 use super::{VerbsQueuePair, length};
 use crate::operand::{Piece, Sink};
 use crate::provider::Network;
-use crate::slots::{Slot, Slots};
+use crate::slots::{Slot, Stock};
 use crate::verbs::device::{Device, Registration};
 use crate::verbs::ffi;
 use crate::verbs::work::Local;
@@ -21,6 +21,8 @@ const COPY_BYTES: usize = 8 << 10;
 
 /// Copies under way at one time; beyond that pieces are registered.
 const COPIES: usize = 64;
+/// Of these, those that there is memory for until more are under way.
+const COPIES_AT_FIRST: usize = 2;
 
 /// What an operation keeps beside what it works on, until its completion.
 #[derive(Default)]
@@ -57,10 +59,8 @@ impl VerbsQueuePair {
         if memory.is_some() || bytes.len() > COPY_BYTES {
             return None;
         }
-        if self.copies.is_none() {
-            self.copies = Slots::new(COPIES, COPY_BYTES).ok();
-        }
-        let mut slot = self.copies.as_ref()?.take()?;
+        let make = || Stock::new(COPIES_AT_FIRST, COPIES, COPY_BYTES);
+        let mut slot = self.copies.get_or_insert_with(make).take()?;
         slot[..bytes.len()].copy_from_slice(bytes);
         Some(slot)
     }

@@ -30,7 +30,7 @@ use super::readiness::Readiness;
 use super::work::one_sided;
 use crate::operand::{Exposed, Piece, Remote, Sink};
 use crate::provider::{Attributes, Event, Failure, Limits, Network, QueuePair, Wait, WorkId};
-use crate::slots::{Slot, Slots};
+use crate::slots::{Slot, Slots, Stock};
 
 /// Bytes of one SEND. Every device takes more, SMB Direct needs less.
 const MESSAGE_BYTES: usize = 1 << 20;
@@ -63,7 +63,7 @@ pub(super) struct VerbsQueuePair {
     exposures: HashMap<u32, Exposure>,
     windows: Vec<Window>,
     /// Memory for short pieces that the device does not know.
-    copies: Option<Slots>,
+    copies: Option<Stock>,
     /// Memory that the peer reaches in place of a region of few bytes.
     slots: Option<Slots>,
     events: VecDeque<Event>,
