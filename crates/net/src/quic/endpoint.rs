@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use quinn_proto::{ConnectionHandle, DatagramEvent, EcnCodepoint, EndpointConfig, Transmit};
@@ -22,6 +22,8 @@ use super::listen::Door;
 /// Batches that are received before the connections answer and their readers run: at 64 KiB each
 /// what a reader copies is still in the processor's cache.
 const BATCHES_PER_TURN: usize = 8;
+/// How long nothing is received after the system had no memory for it, or whatever it was.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A socket and its connections. They are all on one thread.
 pub(crate) struct Endpoint {
@@ -38,6 +40,8 @@ pub(crate) struct Endpoint {
     /// Where packets are written before they are sent.
     packets: RefCell<Vec<u8>>,
     driver: RefCell<Option<Waker>>,
+    /// Until when nothing is received.
+    pause: RefCell<Option<Sleep>>,
     /// Who waits until all connections have ended.
     ending: RefCell<Vec<Waker>>,
     /// For one that listens.
@@ -67,6 +71,7 @@ impl Endpoint {
             blocked: RefCell::default(),
             packets: RefCell::default(),
             driver: RefCell::default(),
+            pause: RefCell::default(),
             ending: RefCell::default(),
             door,
             is_closing: Cell::new(false),
@@ -243,6 +248,9 @@ impl Endpoint {
     /// Takes in what has arrived; `true`: there may be more.
     fn receive(&self, context: &mut Context<'_>) -> io::Result<bool> {
         for _ in 0..BATCHES_PER_TURN {
+            if self.pauses(context) {
+                return Ok(false);
+            }
             match self.socket.poll_recv(context) {
                 Poll::Pending => return Ok(false),
                 Poll::Ready(Ok(datagrams)) => self.datagrams(datagrams),
@@ -252,8 +260,21 @@ impl Endpoint {
         Ok(true)
     }
 
+    fn pauses(&self, context: &mut Context<'_>) -> bool {
+        let mut pause = self.pause.borrow_mut();
+        let is_on = |sleep: &mut Sleep| Pin::new(sleep).poll(context).is_pending();
+        let pauses = pause.as_mut().is_some_and(is_on);
+        if !pauses {
+            *pause = None;
+        }
+        pauses
+    }
+
     /// What the network says about datagrams that were sent. A client's socket is connected: where
     /// nobody listens, or somebody in between lets none through, waiting is of no use.
+    ///
+    /// A server's goes on after a pause, whatever else it says: the system goes on sending a part of
+    /// the clients there.
     fn heard(&self, error: io::Error) -> io::Result<()> {
         match error.kind() {
             io::ErrorKind::ConnectionRefused
@@ -264,7 +285,12 @@ impl Endpoint {
                 links.iter().for_each(|link| link.unreachable(&error));
                 Ok(())
             }
-            _ => Err(error),
+            _ if self.door.is_none() || is_end(&error) => Err(error),
+            _ => {
+                tracing::warn!(%error, local = %self.local_addr(), "QUIC pauses");
+                *self.pause.borrow_mut() = Some(self.handle.sleep(PAUSE));
+                Ok(())
+            }
         }
     }
 
@@ -401,6 +427,13 @@ impl Endpoint {
     }
 }
 
+/// Whether nothing will ever be received again: there is no such socket, or no runtime any more.
+fn is_end(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(errno, Some(Errno::BADF | Errno::NOTSOCK | Errno::CANCELED))
+}
+
 /// A datagram that has arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrived {
@@ -420,5 +453,22 @@ impl Drop for Farewell<'_> {
             link.cut();
         }
         self.0.stirred.borrow_mut().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_socket_that_is_gone_ends_a_server() {
+        use rustix::io::Errno;
+        for errno in [Errno::NOMEM, Errno::NOBUFS, Errno::IO, Errno::PERM] {
+            assert!(!is_end(&errno.into()), "{errno}");
+        }
+        assert!(!is_end(&io::Error::other("something")));
+        for errno in [Errno::BADF, Errno::NOTSOCK, Errno::CANCELED] {
+            assert!(is_end(&errno.into()), "{errno}");
+        }
     }
 }
