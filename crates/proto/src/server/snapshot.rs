@@ -18,6 +18,7 @@ use crate::server::Server;
 use crate::server::fsa::Description;
 use crate::server::fsa::byte_range::LockKind;
 use crate::server::open::Open;
+use crate::server::pipe::Pipe;
 use crate::server::session::Session;
 
 /// How much a snapshot may hold.
@@ -136,56 +137,65 @@ impl Server {
             ..Snapshot::default()
         };
         let mut room = limits.opens;
+        let mut found = Vec::new();
         for session in sessions {
-            let mut seen = seen(&session);
-            let left_out = self.see_opens(&session, &mut seen, &mut room, limits.locks);
+            let (opened, left_out) = Opened::of(&session, &mut room);
             snapshot.opens_left_out += left_out;
+            found.push((seen(&session), opened));
+        }
+        let opens = found.iter().flat_map(|(_, opened)| &opened.opens);
+        let described = self.files.describe(opens.map(|open| (open.key, open.file)));
+        for (mut seen, opened) in found {
+            seen.opens.extend(opened.opens.iter().filter_map(|open| {
+                let description = described.get(&open.file)?;
+                Some(seen_open(open, description, limits.locks))
+            }));
+            seen.opens
+                .extend(opened.pipes.iter().map(|pipe| seen_pipe(pipe)));
             snapshot.sessions.push(seen);
         }
         snapshot
     }
+}
 
-    /// Adds what a session has open. How much there was no room for.
-    fn see_opens(
-        &self,
-        session: &Session,
-        seen: &mut SessionSnapshot,
-        room: &mut usize,
-        locks: usize,
-    ) -> usize {
+/// What a session has open.
+struct Opened {
+    opens: Vec<Arc<Open>>,
+    pipes: Vec<Arc<Pipe>>,
+}
+
+impl Opened {
+    /// As much as there is room for, and how much there was none for.
+    fn of(session: &Session, room: &mut usize) -> (Self, usize) {
         let (opens, open_count) = {
             let opens = session.opens.lock();
-            let first: Vec<Arc<Open>> = opens.values().take(*room).cloned().collect();
+            let first: Vec<_> = opens.values().take(*room).cloned().collect();
             (first, opens.len())
         };
-        let mut left_out = open_count - opens.len();
         *room -= opens.len();
-        let described = opens.iter().filter_map(|open| {
-            let description = self.files.describe(open.key, open.file)?;
-            Some(seen_open(open, &description, locks))
-        });
-        seen.opens.extend(described);
         let (pipes, pipe_count) = {
             let pipes = session.pipes.lock();
             let first: Vec<_> = pipes.values().take(*room).cloned().collect();
             (first, pipes.len())
         };
-        left_out += pipe_count - pipes.len();
         *room -= pipes.len();
-        let described = pipes.iter().map(|pipe| OpenSnapshot {
-            id: pipe.id,
-            tree: pipe.tree,
-            share: "IPC$".to_string(),
-            path: pipe.name().to_string(),
-            kind: OpenKind::Pipe,
-            access: AccessMask::FILE_READ_DATA | AccessMask::FILE_WRITE_DATA,
-            sharing: ShareAccess::READ | ShareAccess::WRITE | ShareAccess::DELETE,
-            oplock: OplockLevel::NONE,
-            locks: Vec::new(),
-            lock_count: 0,
-        });
-        seen.opens.extend(described);
-        left_out
+        let left_out = open_count - opens.len() + pipe_count - pipes.len();
+        (Self { opens, pipes }, left_out)
+    }
+}
+
+fn seen_pipe(pipe: &Pipe) -> OpenSnapshot {
+    OpenSnapshot {
+        id: pipe.id,
+        tree: pipe.tree,
+        share: "IPC$".to_string(),
+        path: pipe.name().to_string(),
+        kind: OpenKind::Pipe,
+        access: AccessMask::FILE_READ_DATA | AccessMask::FILE_WRITE_DATA,
+        sharing: ShareAccess::READ | ShareAccess::WRITE | ShareAccess::DELETE,
+        oplock: OplockLevel::NONE,
+        locks: Vec::new(),
+        lock_count: 0,
     }
 }
 

@@ -7,7 +7,7 @@ pub(crate) mod file_locks;
 pub(crate) mod oplock;
 mod share_access;
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicBool;
@@ -72,6 +72,16 @@ pub(crate) struct OpenRecord {
     pub(crate) delete_on_close: bool,
     /// Its oplock.
     pub(crate) held: Held,
+}
+
+impl OpenRecord {
+    fn describe(&self) -> Description {
+        Description {
+            path: self.path.clone(),
+            sharing: self.sharing,
+            oplock: self.held.level(),
+        }
+    }
 }
 
 impl FileTable {
@@ -158,16 +168,26 @@ impl FileTable {
             .map(|record| record.path.clone())
     }
 
-    /// An open, as it is now.
-    pub(crate) fn describe(&self, key: FileKey, open: LocalOpen) -> Option<Description> {
-        let files = self.files.lock();
-        let mut opens = files.get(&key)?.opens.iter();
-        let record = opens.find(|record| record.file == open)?;
-        Some(Description {
-            path: record.path.clone(),
-            sharing: record.sharing,
-            oplock: record.held.level(),
-        })
+    /// These opens, as they are now; those that are gone are left out. Each file is gone through
+    /// once, under the lock, however many opens of it there are.
+    pub(crate) fn describe(
+        &self,
+        opens: impl Iterator<Item = (FileKey, LocalOpen)>,
+    ) -> BTreeMap<LocalOpen, Description> {
+        let mut wanted: BTreeMap<FileKey, BTreeSet<LocalOpen>> = BTreeMap::new();
+        for (key, open) in opens {
+            wanted.entry(key).or_default().insert(open);
+        }
+        let mut described = BTreeMap::new();
+        for (key, wanted) in wanted {
+            let files = self.files.lock();
+            let records = files.get(&key).map_or(&[][..], |file| &file.opens);
+            let records = records
+                .iter()
+                .filter(|record| wanted.contains(&record.file));
+            described.extend(records.map(|record| (record.file, record.describe())));
+        }
+        described
     }
 
     /// Looks through everything: for what is rare, such as a rename.

@@ -155,3 +155,23 @@ fn what_is_open_below_a_directory_is_found_by_its_name() {
     assert!(!below("a/b/c") && !below("a/bc"));
     assert!(!table.is_open_below(ShareId(1), &SharePath::from_trusted("a")));
 }
+
+#[test]
+fn opens_are_described_that_are_there() {
+    let table = FileTable::default();
+    for slot in 1..=3 {
+        enter(&table, slot).expect("everybody shares");
+    }
+    let other = FileKey { volume: 1, file: 3 };
+    let wanted = [
+        (KEY, file(3)),
+        (other, file(2)),
+        (KEY, file(1)),
+        (KEY, file(9)),
+    ];
+    let described = table.describe(wanted.into_iter());
+    let there: Vec<_> = described.keys().copied().collect();
+    assert_eq!(there, [file(1), file(3)]);
+    assert_eq!(described[&file(1)].path.as_str(), "a");
+    assert_eq!(described[&file(1)].sharing, everything());
+}
