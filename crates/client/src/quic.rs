@@ -43,14 +43,14 @@ impl Tls {
 /// Connects, and verifies the server.
 pub(crate) async fn stream(handle: &Handle, target: &Target) -> io::Result<Stream> {
     let tls = Arc::clone(&target.tls);
-    let config = handle
-        .blocking(move || tls.client().map(tls::Client::config))
+    let handshake = handle
+        .blocking(move || tls.client().map(tls::Client::handshake))
         .await?;
     let (host, settings) = (&target.tls.host, &target.quic);
+    let config = handshake.config();
     let connecting = quic::connect(handle, target.address, host, config, settings);
     connecting.await.map_err(|error| {
         // Why the certificate was refused says more than that it was.
-        let refusal = target.tls.client().ok().and_then(tls::Client::refusal);
-        refusal.map_or(error, io::Error::other)
+        handshake.refusal().map_or(error, io::Error::other)
     })
 }

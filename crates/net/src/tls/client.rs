@@ -49,6 +49,15 @@ pub enum Trust {
 #[derive(Clone, Debug)]
 pub struct Client {
     config: Arc<ClientConfig>,
+    server: Arc<str>,
+    belief: Arc<Belief>,
+}
+
+/// What one handshake is to use. Each has its own: so why a certificate was refused is never told
+/// of another connection.
+#[derive(Clone, Debug)]
+pub struct Handshake {
+    config: Arc<ClientConfig>,
     verifier: Arc<Verifier>,
 }
 
@@ -58,17 +67,14 @@ impl Client {
     /// # Errors
     /// The name cannot be verified as it is asked for, or a file is missing or wrong.
     pub fn new(settings: &ClientSettings, server_name: &str) -> Result<Self, Error> {
-        let verifier = Arc::new(Verifier {
-            server: server_name.to_owned(),
-            belief: Belief::new(settings, server_name)?,
-            refusal: Mutex::default(),
-        });
-        let shared: Arc<dyn ServerCertVerifier> = Arc::<Verifier>::clone(&verifier);
+        let server: Arc<str> = server_name.into();
+        let belief = Arc::new(Belief::new(settings, server_name)?);
+        let verifier = Arc::new(Verifier::new(&server, &belief));
         let builder = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])
             .map_err(|error| Error::Settings(error.to_string()))?
             .dangerous()
-            .with_custom_certificate_verifier(shared);
+            .with_custom_certificate_verifier(verifier);
         let mut config = match &settings.identity {
             None => builder.with_no_client_auth(),
             Some(files) => {
@@ -80,17 +86,32 @@ impl Client {
         config.resumption = Resumption::disabled();
         Ok(Self {
             config: Arc::new(config),
-            verifier,
+            server,
+            belief,
         })
     }
 
-    /// What handshakes with this server are to use. Verification takes the name that was given
-    /// to [`new`](Self::new); the handshake is to be told the same.
+    /// For a new connection to the server.
+    pub fn handshake(&self) -> Handshake {
+        let verifier = Arc::new(Verifier::new(&self.server, &self.belief));
+        let shared: Arc<dyn ServerCertVerifier> = Arc::<Verifier>::clone(&verifier);
+        let mut config = ClientConfig::clone(&self.config);
+        config.dangerous().set_certificate_verifier(shared);
+        Handshake {
+            config: Arc::new(config),
+            verifier,
+        }
+    }
+}
+
+impl Handshake {
+    /// For TLS. Verification takes the name that was given to [`Client::new`]; the handshake is to
+    /// be told the same.
     pub fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.config)
     }
 
-    /// Why the server's certificate was refused last, if it was: more than an alert says.
+    /// Why the server's certificate was refused, if it was: more than an alert says.
     pub fn refusal(&self) -> Option<Error> {
         self.verifier.refusal().clone()
     }
@@ -162,8 +183,8 @@ fn system_roots() -> Result<Arc<RootCertStore>, Error> {
 /// Verifies the server, and keeps why it did not: TLS has a number for it at best.
 #[derive(Debug)]
 struct Verifier {
-    server: String,
-    belief: Belief,
+    server: Arc<str>,
+    belief: Arc<Belief>,
     refusal: Mutex<Option<Error>>,
 }
 
@@ -176,6 +197,14 @@ struct Refusal {
 }
 
 impl Verifier {
+    fn new(server: &Arc<str>, belief: &Arc<Belief>) -> Self {
+        Self {
+            server: Arc::clone(server),
+            belief: Arc::clone(belief),
+            refusal: Mutex::default(),
+        }
+    }
+
     fn refusal(&self) -> std::sync::MutexGuard<'_, Option<Error>> {
         self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -187,7 +216,7 @@ impl Verifier {
         name: &ServerName<'_>,
         now: UnixTime,
     ) -> Result<(), Box<Refusal>> {
-        match &self.belief {
+        match &*self.belief {
             Belief::Authorities { chains, exact } => {
                 let verified = chains.verify_server_cert(own, intermediates, name, &[], now);
                 match verified {
@@ -201,7 +230,7 @@ impl Verifier {
                 if pins.contains(&found) {
                     return Ok(());
                 }
-                let server = self.server.clone();
+                let server = self.server.to_string();
                 Err(Box::new(Refusal {
                     kind: CertificateError::ApplicationVerificationFailure,
                     told: Error::WrongFingerprint { server, found },
@@ -241,7 +270,7 @@ impl Verifier {
             },
             error => Refusal {
                 told: Error::Untrusted {
-                    server: self.server.clone(),
+                    server: self.server.to_string(),
                     why: error.to_string(),
                 },
                 kind: CertificateError::BadEncoding,
@@ -250,7 +279,7 @@ impl Verifier {
     }
 
     fn words(&self, own: &CertificateDer<'_>, kind: &CertificateError) -> Error {
-        let server = self.server.clone();
+        let server = self.server.to_string();
         let dates = |which: fn(&x509_parser::certificate::Validity) -> ASN1Time| {
             let own = parsed(own).map(|own| which(own.validity()).to_string());
             own.unwrap_or_default()

@@ -25,7 +25,7 @@ use std::sync::{Arc, LazyLock};
 use rustls::crypto::CryptoProvider;
 
 pub use access::{AccessLists, Identifier, IdentifierError};
-pub use client::{Client, ClientSettings, Trust};
+pub use client::{Client, ClientSettings, Handshake, Trust};
 pub use error::Error;
 pub use fingerprint::{Fingerprint, FingerprintError};
 pub use name::{DistinguishedName, NameError};

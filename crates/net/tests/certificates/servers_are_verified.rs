@@ -33,15 +33,15 @@ fn pinning(pin: Fingerprint) -> ClientSettings {
 }
 
 /// Connects as `name` to a server that shows this, believing the authorities of a file.
-fn connect(folder: &Folder, issued: &Issued, believed: PathBuf, name: &str) -> (Ends, Client) {
+fn connect(folder: &Folder, issued: &Issued, believed: PathBuf, name: &str) -> Ends {
     let server = server(folder.files("server", issued));
     let client = Client::new(&trusting(Trust::File(believed)), name).expect("a client");
-    (shake(&server, &client, name), client)
+    shake(&server, &client, name)
 }
 
 #[track_caller]
-fn told(client: &Client, beginning: &str) {
-    let told = client.refusal().expect("a refusal");
+fn told(ends: &Ends, beginning: &str) {
+    let told = ends.refusal.as_ref().expect("a refusal");
     assert!(told.is_distrust(), "{told:?}");
     let told = told.to_string();
     assert!(told.starts_with(beginning), "{told}");
@@ -51,14 +51,14 @@ fn told(client: &Client, beginning: &str) {
 fn an_authority_of_the_file_vouches_for_a_name() {
     let (folder, root) = (Folder::new(), Authority::root("Root"));
     let believed = folder.write("ca.pem", &root.pem());
-    let (ends, client) = connect(
+    let ends = connect(
         &folder,
         &root.server(&["nas.example"]),
         believed,
         "nas.example",
     );
     ends.assert_good();
-    assert!(client.refusal().is_none());
+    assert!(ends.refusal.is_none());
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn authorities_in_between_are_sent_along() {
     let (folder, root) = (Folder::new(), Authority::root("Root"));
     let believed = folder.write("ca.pem", &root.pem());
     let issued = root.below("Middle").below("Low").server(&["nas.example"]);
-    let (ends, _) = connect(&folder, &issued, believed, "NAS.example");
+    let ends = connect(&folder, &issued, believed, "NAS.example");
     ends.assert_good();
 }
 
@@ -75,14 +75,14 @@ fn an_unknown_authority_is_not_believed() {
     let (folder, root) = (Folder::new(), Authority::root("Root"));
     let believed = folder.write("ca.pem", &Authority::root("Other").pem());
     let issued = root.server(&["nas.example"]);
-    let (ends, client) = connect(&folder, &issued, believed, "nas.example");
+    let ends = connect(&folder, &issued, believed, "nas.example");
     assert_eq!(ends.alert_to_server(), AlertDescription::UnknownCA);
     let beginning = format!(
         "nobody trusted vouches for the certificate of nas.example, issued by \
          CN=Root, O=Example, C=DE, SHA-256 {}",
         issued.fingerprint
     );
-    told(&client, &beginning);
+    told(&ends, &beginning);
 }
 
 #[test]
@@ -90,11 +90,11 @@ fn a_wrong_name_is_told_with_the_right_ones() {
     let (folder, root) = (Folder::new(), Authority::root("Root"));
     let believed = folder.write("ca.pem", &root.pem());
     let issued = root.server(&["nas.example", "files.example"]);
-    let (ends, client) = connect(&folder, &issued, believed, "other.example");
+    let ends = connect(&folder, &issued, believed, "other.example");
     assert_eq!(ends.alert_to_server(), AlertDescription::BadCertificate);
     let beginning =
         "the certificate is not that of other.example, but of nas.example, files.example";
-    told(&client, beginning);
+    told(&ends, beginning);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn certificates_have_their_time() {
     let believed = folder.write("ca.pem", &root.pem());
     let mut wanted = parameters(&["nas.example"]);
     wanted.not_after = date_time_ymd(2021, 2, 3);
-    let (ends, client) = connect(
+    let ends = connect(
         &folder,
         &root.issue(&wanted),
         believed.clone(),
@@ -111,16 +111,16 @@ fn certificates_have_their_time() {
     );
     assert_eq!(ends.alert_to_server(), AlertDescription::CertificateExpired);
     told(
-        &client,
+        &ends,
         "the certificate of nas.example expired on Feb  3 00:00:00 2021",
     );
 
     let mut wanted = parameters(&["nas.example"]);
     wanted.not_before = date_time_ymd(2089, 2, 3);
-    let (ends, client) = connect(&folder, &root.issue(&wanted), believed, "nas.example");
+    let ends = connect(&folder, &root.issue(&wanted), believed, "nas.example");
     assert_eq!(ends.alert_to_server(), AlertDescription::CertificateExpired);
     told(
-        &client,
+        &ends,
         "the certificate of nas.example is not valid before Feb  3 00:00:00 2089",
     );
 }
@@ -131,13 +131,13 @@ fn a_certificate_for_clients_is_none_for_servers() {
     let believed = folder.write("ca.pem", &root.pem());
     let mut wanted = parameters(&["nas.example"]);
     wanted.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-    let (ends, client) = connect(&folder, &root.issue(&wanted), believed, "nas.example");
+    let ends = connect(&folder, &root.issue(&wanted), believed, "nas.example");
     assert_eq!(
         ends.alert_to_server(),
         AlertDescription::UnsupportedCertificate
     );
     told(
-        &client,
+        &ends,
         "the certificate of nas.example is no good: it is not for servers",
     );
 }
@@ -163,7 +163,7 @@ fn a_pin_stands_for_one_certificate_and_no_name() {
             "the certificate of nas.example is not the one that is pinned: its SHA-256 is {}",
             issued.fingerprint
         );
-        told(&client, &expected);
+        told(&ends, &expected);
     }
 }
 
@@ -183,9 +183,10 @@ fn an_address_is_no_name_unless_told() {
         shake(&server, &client, address).assert_good();
     }
     let client = Client::new(&settings, "192.0.2.8").expect("a client");
-    assert!(shake(&server, &client, "192.0.2.8").client.is_err());
+    let ends = shake(&server, &client, "192.0.2.8");
+    assert!(ends.client.is_err());
     told(
-        &client,
+        &ends,
         "the certificate is not that of 192.0.2.8, but of 192.0.2.7, 2001:db8::7",
     );
 }
@@ -215,20 +216,20 @@ fn a_certificate_in_the_file_is_believed_as_it_is() {
         };
         let believed = folder.write("ca.pem", pem);
         let client = Client::new(&trusting(Trust::File(believed)), name).expect("a client");
-        (shake(&server(files), &client, name), client)
+        shake(&server(files), &client, name)
     };
-    connect(&make(|_| {}), "nas.example").0.assert_good();
-    let (ends, client) = connect(&make(|_| {}), "other.example");
+    connect(&make(|_| {}), "nas.example").assert_good();
+    let ends = connect(&make(|_| {}), "other.example");
     assert_eq!(ends.alert_to_server(), AlertDescription::BadCertificate);
     told(
-        &client,
+        &ends,
         "the certificate is not that of other.example, but of nas.example",
     );
     let old = make(|wanted| wanted.not_after = date_time_ymd(2021, 2, 3));
-    let (ends, client) = connect(&old, "nas.example");
+    let ends = connect(&old, "nas.example");
     assert_eq!(ends.alert_to_server(), AlertDescription::CertificateExpired);
     told(
-        &client,
+        &ends,
         "the certificate of nas.example expired on Feb  3 00:00:00 2021",
     );
     // Without the file it is nobody's.
@@ -239,11 +240,29 @@ fn a_certificate_in_the_file_is_believed_as_it_is() {
     });
     let other = trusting(Trust::File(files.certificate));
     let client = Client::new(&other, "nas.example").expect("a client");
-    assert!(shake(&server, &client, "nas.example").client.is_err());
+    let ends = shake(&server, &client, "nas.example");
+    assert!(ends.client.is_err());
     told(
-        &client,
+        &ends,
         "the certificate of nas.example is no good: it is that of an authority",
     );
+}
+
+#[test]
+fn a_refusal_is_told_of_one_connection() {
+    let (folder, root) = (Folder::new(), Authority::root("Root"));
+    let issued = root.server(&["nas.example"]);
+    let stranger = server(folder.files("stranger", &root.server(&["nas.example"])));
+    let server = server(folder.files("server", &issued));
+    let client = Client::new(&pinning(issued.fingerprint), "nas.example").expect("a client");
+    // Another one is under way, which will come to nothing.
+    let other = client.handshake();
+    let ends = shake(&stranger, &client, "nas.example");
+    told(&ends, "the certificate of nas.example is not the one");
+    assert!(other.refusal().is_none() && client.handshake().refusal().is_none());
+    let ends = shake(&server, &client, "nas.example");
+    ends.assert_good();
+    assert!(ends.refusal.is_none());
 }
 
 #[test]
@@ -251,7 +270,7 @@ fn other_protocols_are_turned_away() {
     let (folder, root) = (Folder::new(), Authority::root("Root"));
     let server = server(folder.files("server", &root.server(&["nas.example"])));
     let client = Client::new(&trusting(Trust::Anything), "nas.example").expect("a client");
-    let mut config = (*client.config()).clone();
+    let mut config = (*client.handshake().config()).clone();
     config.alpn_protocols = vec![b"h3".to_vec()];
     let ends = shake_with(&server, Arc::new(config), "nas.example");
     assert_eq!(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, ClientConfig, ClientConnection, Error, ServerConnection};
-use smbeam_net::tls::{Client, Server};
+use smbeam_net::tls::{self, Client, Server};
 
 /// Rounds of a handshake and its alerts, at most.
 const ROUNDS: usize = 10;
@@ -14,6 +14,8 @@ const ROUNDS: usize = 10;
 pub(crate) struct Ends {
     pub(crate) client: Result<(), Error>,
     pub(crate) server: Result<(), Error>,
+    /// Why the client refused the server, in its words.
+    pub(crate) refusal: Option<tls::Error>,
 }
 
 impl Ends {
@@ -44,7 +46,12 @@ impl Ends {
 }
 
 pub(crate) fn shake(server: &Server, client: &Client, name: &str) -> Ends {
-    shake_with(server, client.config(), name)
+    let handshake = client.handshake();
+    let ends = shake_with(server, handshake.config(), name);
+    Ends {
+        refusal: handshake.refusal(),
+        ..ends
+    }
 }
 
 pub(crate) fn shake_with(server: &Server, client: Arc<ClientConfig>, name: &str) -> Ends {
@@ -54,6 +61,7 @@ pub(crate) fn shake_with(server: &Server, client: Arc<ClientConfig>, name: &str)
     let mut ends = Ends {
         client: Ok(()),
         server: Ok(()),
+        refusal: None,
     };
     for _ in 0..ROUNDS {
         let (mut there, mut back) = (Vec::new(), Vec::new());
@@ -71,8 +79,8 @@ pub(crate) fn shake_with(server: &Server, client: Arc<ClientConfig>, name: &str)
     }
     if ends.client.is_ok() && ends.server.is_ok() {
         assert!(!client.is_handshaking() && !server.is_handshaking());
-        assert_eq!(client.alpn_protocol(), Some(smbeam_net::tls::ALPN));
-        assert_eq!(server.alpn_protocol(), Some(smbeam_net::tls::ALPN));
+        assert_eq!(client.alpn_protocol(), Some(tls::ALPN));
+        assert_eq!(server.alpn_protocol(), Some(tls::ALPN));
     }
     ends
 }
