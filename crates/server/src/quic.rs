@@ -150,13 +150,6 @@ impl Worker {
         }
     }
 
-    /// Tells another worker; one that has stopped is past caring.
-    fn tell(&self, worker: usize, message: Message) {
-        if self.mailboxes()[worker].send(message).is_err() {
-            debug!(worker, "a client came after the worker had stopped");
-        }
-    }
-
     /// Takes no more clients, and lets those that go hear the end.
     pub(crate) async fn close_doors(&self) {
         for door in self.doors() {

@@ -181,11 +181,8 @@ impl Worker {
         };
         if worker == self.index {
             self.let_in_direct(knock);
-        } else if self.mailboxes()[worker]
-            .send(Message::Knocked(knock))
-            .is_err()
-        {
-            debug!(worker, "a client came after the worker had stopped");
+        } else {
+            self.tell(worker, Message::Knocked(knock));
         }
     }
 

@@ -16,7 +16,7 @@ use proto::effect::{self, ConnectionId, Notice, Now};
 use proto::server;
 use proto::token::Token;
 use rdma::Provider;
-use ring::{Handle, Listener, Personality, Receiver, Sender, Signal};
+use ring::{Handle, Listener, Personality, Receiver, SendError, Sender, Signal};
 use tracing::{debug, error, warn};
 use wire::Status;
 
@@ -111,11 +111,12 @@ impl Shared {
         let mailboxes = self.mailboxes();
         // Through the mailbox even to the caller's worker: a connection is never entered from
         // another's.
-        if mailboxes[worker]
-            .send(Message::Notice(connection, notice))
-            .is_err()
-        {
-            debug!(worker, "a notice came after the worker had stopped");
+        match mailboxes[worker].send(Message::Notice(connection, notice)) {
+            Ok(()) => {}
+            Err(SendError::Full(_)) => warn!(worker, "a notice is lost: the worker is far behind"),
+            Err(SendError::Closed(_)) => {
+                debug!(worker, "a notice came after the worker had stopped");
+            }
         }
     }
 }
@@ -305,11 +306,19 @@ impl Worker {
         };
         if worker == self.index {
             self.admit(arrival);
-        } else if self.mailboxes()[worker]
-            .send(Message::Accepted(arrival))
-            .is_err()
-        {
-            debug!(worker, "a connection came after the worker had stopped");
+        } else {
+            self.tell(worker, Message::Accepted(arrival));
+        }
+    }
+
+    /// Hands a client to another worker. Who it cannot be handed to does without it.
+    pub(crate) fn tell(&self, worker: usize, message: Message) {
+        match self.mailboxes()[worker].send(message) {
+            Ok(()) => {}
+            Err(SendError::Full(_)) => warn!(worker, "a client is lost: the worker is far behind"),
+            Err(SendError::Closed(_)) => {
+                debug!(worker, "a client came after the worker had stopped");
+            }
         }
     }
 
