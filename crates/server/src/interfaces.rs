@@ -94,6 +94,15 @@ pub(crate) fn list(
     Ok(interfaces)
 }
 
+/// Of the addresses of devices those at which somebody listens by SMB Direct.
+///
+/// Which family an unspecified address is of does not count: that of IPv6 is heard at for both, and
+/// clients are only told addresses at which the server is to be reached.
+pub(crate) fn heard(devices: impl Iterator<Item = IpAddr>, listen: &[IpAddr]) -> Vec<IpAddr> {
+    let is_heard = |ip: &IpAddr| listen.iter().any(|on| on == ip || on.is_unspecified());
+    devices.filter(is_heard).collect()
+}
+
 fn mark(interfaces: &mut [NetworkInterface], rdma: &[IpAddr]) {
     for interface in interfaces {
         let ip = match interface.address {
@@ -262,6 +271,19 @@ mod tests {
         mark(&mut list, &["192.0.2.7".parse().expect("an ip")]);
         let both = InterfaceCapability::RSS_CAPABLE | InterfaceCapability::RDMA_CAPABLE;
         assert_eq!(list[0].capability, both);
+    }
+
+    #[test]
+    fn devices_count_where_somebody_listens() {
+        let ips = |texts: &[&str]| -> Vec<IpAddr> {
+            let each = texts.iter().map(|ip| ip.parse().expect("an ip"));
+            each.collect()
+        };
+        let devices = ips(&["192.0.2.7", "192.0.2.8", "2001:db8::7"]);
+        let heard = |listen: &[&str]| heard(devices.iter().copied(), &ips(listen));
+        assert_eq!(heard(&["192.0.2.8", "192.0.2.9"]), ips(&["192.0.2.8"]));
+        assert_eq!(heard(&["0.0.0.0", "::"]), devices);
+        assert!(heard(&[]).is_empty());
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::placement::Placement;
 use crate::quic;
 use crate::share::Shares;
 use crate::smbdirect::{self, Direct};
-use crate::worker::{Message, Reach, Shared, Times, Worker};
+use crate::worker::{Devices, Message, Reach, Shared, Times, Worker};
 
 /// Messages that may wait for a worker. More notices than there can be sessions at one time.
 const MAILBOX_LIMIT: usize = 1 << 20;
@@ -187,7 +187,11 @@ impl Server {
             direct,
         } = reserve(config, count)?;
         if let Some(provider) = &direct.provider {
-            let _ = shared.reach.rdma.set(Arc::clone(provider));
+            let listen = direct.listening().map(|there| there.address.ip());
+            let _ = shared.reach.rdma.set(Devices {
+                provider: Arc::clone(provider),
+                listen: listen.collect(),
+            });
         }
         shared.look_at_interfaces();
         let mut direct = Some(direct);

@@ -64,8 +64,23 @@ pub(crate) struct Shared {
 pub(crate) struct Reach {
     pub(crate) entries: Vec<Entry>,
     pub(crate) listen: Vec<IpAddr>,
-    /// Whose devices listen for SMB Direct, where any do.
-    pub(crate) rdma: OnceLock<Arc<dyn Provider>>,
+    /// Where SMB Direct is listened for, if it is.
+    pub(crate) rdma: OnceLock<Devices>,
+}
+
+/// Devices of RDMA, and where they listen.
+#[derive(Debug)]
+pub(crate) struct Devices {
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) listen: Vec<IpAddr>,
+}
+
+impl Devices {
+    /// The addresses of devices that listen: some may be left out, for TCP to have their port.
+    fn addresses(&self) -> std::io::Result<Vec<IpAddr>> {
+        let all = self.provider.addresses()?.into_iter().map(|(ip, _)| ip);
+        Ok(interfaces::heard(all, &self.listen))
+    }
 }
 
 impl Shared {
@@ -76,12 +91,11 @@ impl Shared {
             listen,
             rdma,
         } = &self.reach;
-        let rdma = rdma.get().map_or(Ok(Vec::new()), |rdma| rdma.addresses());
+        let rdma = rdma.get().map_or(Ok(Vec::new()), Devices::addresses);
         let rdma = rdma.unwrap_or_else(|error| {
             warn!(%error, "the devices of RDMA are not known");
             Vec::new()
         });
-        let rdma: Vec<IpAddr> = rdma.into_iter().map(|(ip, _)| ip).collect();
         match interfaces::list(entries, listen, &rdma) {
             Ok(interfaces) => self.core.set_interfaces(&interfaces),
             Err(error) => warn!(%error, "the network interfaces are not known"),
