@@ -84,7 +84,8 @@ impl Devices {
 }
 
 impl Shared {
-    /// Looks which interfaces there are now, for clients that ask.
+    /// Looks which interfaces there are now, for clients that ask. It may take a while: devices are
+    /// asked.
     pub(crate) fn look_at_interfaces(&self) {
         let Reach {
             entries,
@@ -286,7 +287,9 @@ impl Worker {
     async fn keep_looking_at_interfaces(self: Rc<Self>) {
         loop {
             self.handle.sleep(LOOK_EVERY).await;
-            self.shared.look_at_interfaces();
+            let shared = Arc::clone(&self.shared);
+            let looking = self.handle.blocking(move || shared.look_at_interfaces());
+            looking.await;
         }
     }
 
