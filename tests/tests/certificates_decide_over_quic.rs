@@ -229,7 +229,10 @@ fn a_certificate_out_of_its_time_is_not_believed() -> Result<()> {
     let root = authority("Root")?;
     fs::write(stage.path("ca.pem"), root.pem())?;
     let believing = format!("--ca-file={}", stage.text("ca.pem"));
-    for (years, words) in [((2020, 2021), "expired on"), ((2089, 2090), "is not valid before")] {
+    for (years, words) in [
+        ((2020, 2021), "expired on"),
+        ((2089, 2090), "is not valid before"),
+    ] {
         stage.issue_for(&root, "server", "localhost", years)?;
         let (certificate, key) = (stage.text("server.pem"), stage.text("server.key"));
         stage.serve(&format!("certificate = \"{certificate}\"\nkey = \"{key}\""))?;
