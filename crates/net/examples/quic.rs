@@ -106,6 +106,7 @@ fn serve(arguments: &Arguments, mut count: usize) {
     let server = Server::new(
         arguments.settings.clone(),
         Box::new(move || Arc::clone(&tls)),
+        &[0; 32],
     );
     let server = server.expect("TLS 1.3");
     let socket = UdpSocket::bind(arguments.address).expect("a free port");

@@ -67,13 +67,18 @@ over_both_drivers!(
     each_side_has_its_own_settings,
     buffers_come_back_when_the_peer_has_acknowledged_them,
     a_peer_that_acknowledges_nothing_leaves_buffers_to_others,
+    a_server_that_was_killed_is_missed_when_the_next_one_runs,
 );
+
+fn server(settings: &Settings) -> Arc<Server> {
+    let tls = trust::server_config(smbeam_net::tls::ALPN);
+    let certificates = Box::new(move || Arc::clone(&tls));
+    Server::new(settings.clone(), certificates, &[7; 32]).expect("TLS 1.3")
+}
 
 /// Sockets of a port, each with a listener: one for each worker.
 fn listen(handle: &Handle, settings: &Settings, workers: u16) -> (Vec<Listener>, SocketAddr) {
-    let server = trust::server_config(smbeam_net::tls::ALPN);
-    let server = Server::new(settings.clone(), Box::new(move || Arc::clone(&server)));
-    let server = server.expect("TLS 1.3");
+    let server = server(settings);
     let mut address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut sockets = Vec::new();
     for _ in 0..workers {
@@ -501,4 +506,42 @@ async fn a_peer_that_acknowledges_nothing_leaves_buffers_to_others(handle: Handl
     let kept = handle.pool().buffers_out() * message.len();
     assert!(kept > 0 && kept <= POOL_BYTES / 2, "{kept}");
     drop((client, server, listeners));
+}
+
+async fn a_server_that_was_killed_is_missed_when_the_next_one_runs(handle: Handle) {
+    // Silence tells nobody anything here.
+    let settings = Settings {
+        idle_timeout: Duration::from_secs(3600),
+        keep_alive: None,
+        ..Settings::default()
+    };
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let next = socket.try_clone().expect("a descriptor");
+    let address = socket.local_addr().expect("bound");
+    let first = server(&settings);
+    let killed = std::thread::spawn(move || {
+        let runtime = Runtime::new(&Config::default()).expect("a driver");
+        let handle = runtime.handle();
+        runtime.block_on(async {
+            let listener = Listener::new(&handle, socket, &first, 0, 1);
+            let listener = listener.expect("a socket");
+            let stream = knock(&listener).await.accept().await.expect("accept");
+            assert_eq!(&*receive(&stream, 5).await, b"hello");
+            // Neither says goodbye.
+            std::mem::forget((listener, stream));
+        });
+        std::mem::forget((handle, runtime));
+    });
+    let client = client(&handle, address, &settings).await;
+    while !killed.is_finished() {
+        handle.sleep(Duration::from_millis(1)).await;
+    }
+    killed.join().expect("no panic");
+    let listener = Listener::new(&handle, next, &server(&settings), 0, 1).expect("a socket");
+    let (result, _) = client.send(vec![Part::Bytes(vec![1; 1000])]).await;
+    result.expect("nothing is known yet");
+    let end = handle.timeout(Duration::from_secs(60), client.recv());
+    let error = end.await.expect("it is told").expect_err("it is gone");
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    drop(listener);
 }

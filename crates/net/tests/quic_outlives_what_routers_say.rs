@@ -64,7 +64,11 @@ async fn scenario(handle: Handle) {
 async fn pair(handle: &Handle) -> (Stream, Stream) {
     let tls = trust::server_config(smbeam_net::tls::ALPN);
     let settings = Settings::default();
-    let server = Server::new(settings.clone(), Box::new(move || Arc::clone(&tls)));
+    let server = Server::new(
+        settings.clone(),
+        Box::new(move || Arc::clone(&tls)),
+        &[7; 32],
+    );
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = socket.local_addr().expect("bound");
     let listener = Listener::new(handle, socket, &server.expect("TLS 1.3"), 0, 1);

@@ -393,9 +393,10 @@ fn quic_server(
     tls: &Arc<tls::Server>,
     settings: net::quic::Settings,
 ) -> Result<Arc<net::quic::Server>, StartError> {
+    let reset_key = tls.reset_key();
     let tls = Arc::clone(tls);
     let certificates = Box::new(move || tls.config());
-    net::quic::Server::new(settings, certificates).map_err(StartError::Quic)
+    net::quic::Server::new(settings, certificates, &reset_key).map_err(StartError::Quic)
 }
 
 /// Binds without SO_REUSEPORT first: with it, two servers would share the port unnoticed.

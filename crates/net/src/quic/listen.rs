@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
+use aws_lc_rs::hmac;
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{ConnectionId, EndpointConfig, Incoming, ServerConfig};
 use ring::{Handle, Udp};
@@ -58,11 +59,17 @@ struct Current {
 }
 
 impl Server {
-    /// Listens with what `certificates` gives, which is asked for each connection.
+    /// Listens with what `certificates` gives, which is asked for each connection. `reset_key`: a
+    /// secret that stays the same when the server is started again, so that the clients of the one
+    /// before are believed to be told that it is gone. RFC 9000 10.3
     ///
     /// # Errors
     /// The certificates cannot be used with QUIC, which is TLS 1.3 only.
-    pub fn new(settings: Settings, certificates: Box<Certificates>) -> io::Result<Arc<Self>> {
+    pub fn new(
+        settings: Settings,
+        certificates: Box<Certificates>,
+        reset_key: &[u8; 32],
+    ) -> io::Result<Arc<Self>> {
         let tls = certificates();
         let mut config = ServerConfig::with_crypto(quic(&tls)?);
         config
@@ -71,7 +78,8 @@ impl Server {
             .max_incoming(KNOCKS_MAX)
             .incoming_buffer_size(EARLY_BYTES / 16)
             .incoming_buffer_size_total(EARLY_BYTES);
-        let mut endpoint = EndpointConfig::default();
+        let reset_key = hmac::Key::new(hmac::HMAC_SHA256, reset_key);
+        let mut endpoint = EndpointConfig::new(Arc::new(reset_key));
         endpoint
             .max_udp_payload_size(super::connect::DATAGRAM_MAX)
             .expect("within what the protocol allows");

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use aws_lc_rs::hmac;
 use rustls::InconsistentKeys;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -37,6 +38,7 @@ impl CertificateFiles {
         let chain = certificates(&self.certificate)?;
         warn_of_dates(&self.certificate, &chain);
         let key = key(&self.key)?;
+        warn_of_mode(&self.key);
         let key = CertifiedKey::from_der(chain, key, &provider());
         key.map(Arc::new).map_err(|error| match error {
             rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => Error::KeyMismatch {
@@ -45,6 +47,14 @@ impl CertificateFiles {
             },
             error => Error::BadKey(self.key.clone(), error.to_string()),
         })
+    }
+
+    /// A secret for one purpose that the key decides, and that does not show the key.
+    pub(super) fn derive(&self, purpose: &[u8]) -> Result<[u8; 32], Error> {
+        let key = key(&self.key)?;
+        let key = hmac::Key::new(hmac::HMAC_SHA256, key.secret_der());
+        let tag = hmac::sign(&key, purpose);
+        Ok(tag.as_ref().try_into().expect("SHA-256 has 32 bytes"))
     }
 }
 
@@ -64,10 +74,9 @@ pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
     Ok(found)
 }
 
-/// The first key of a file. Warns when others may read it.
+/// The first key of a file.
 fn key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
     let bytes = read(path)?;
-    warn_of_mode(path);
     PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| match error {
         pem::Error::NoItemsFound => Error::NoKey(path.to_owned()),
         error => not_pem(path, &error),

@@ -18,6 +18,8 @@ use super::{ALPN, AccessLists, CertificateFiles, Error, Fingerprint, clients, pr
 /// How often it is looked whether files changed: seldom enough to cost nothing, and soon enough
 /// for whoever renewed a certificate and wants to see it.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+/// What [`Server::reset_key`] is derived for.
+const RESET_KEY: &[u8] = b"smbeam: stateless resets of QUIC";
 
 /// What a server shows and wants.
 #[derive(Clone, Debug)]
@@ -95,6 +97,7 @@ impl ServerSettings {
 pub struct Server {
     files: CertificateFiles,
     is_self_signed: bool,
+    reset_key: [u8; 32],
     state: Mutex<State>,
     reader: mpsc::Sender<Reply>,
 }
@@ -176,6 +179,7 @@ impl Server {
         };
         let current = config(&files, clients)?;
         Ok(Arc::new(Self {
+            reset_key: files.derive(RESET_KEY)?,
             files,
             is_self_signed: matches!(certificate, CertificateSource::SelfSigned { .. }),
             state: Mutex::new(State {
@@ -201,6 +205,12 @@ impl Server {
     /// Looks now whether the files have changed, whoever asks for a configuration or not.
     pub fn reload(&self) {
         self.look(&mut self.lock());
+    }
+
+    /// A secret that is the same for every server that is started with this private key: by it, the
+    /// clients of one that ended believe the next that it is gone.
+    pub fn reset_key(&self) -> [u8; 32] {
+        self.reset_key
     }
 
     /// SHA-256 of the certificate.
