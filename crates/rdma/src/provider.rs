@@ -168,11 +168,11 @@ pub trait QueuePair: fmt::Debug {
     /// for whoever posts to find.
     fn post_write(&mut self, id: WorkId, pieces: Vec<Piece>, remote: &[Remote]);
 
-    /// Writes `length` bytes of a file, from `offset` on, into the peer's regions, which have as many
-    /// bytes or more: from where the page cache has them, without a buffer of ours, and before this
-    /// returns. Whether it did: not where the provider does no such thing, the file ends or the disk
-    /// would have to be waited for. Then the regions have any bytes, and who wants the data there
-    /// reads them and posts them.
+    /// Writes `length` bytes of a file, from `offset` on, into the peer's regions, which have as
+    /// many bytes or more: from where the page cache has them, without a buffer of ours, and before
+    /// this returns. Whether it did: not where the provider does no such thing, the file ends or
+    /// the disk would have to be waited for. Then the regions have any bytes, and who wants the
+    /// data there reads them and posts them.
     ///
     /// A device reads memory that was made known to it, and that is no file's: a registration of a
     /// mapping keeps its pages whatever becomes of the file, and one that is paged on demand ends

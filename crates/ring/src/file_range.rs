@@ -2,8 +2,8 @@
 //! process.
 //!
 //! The bytes go through a pipe of the stream, which holds references to pages of the page cache
-//! and no copies. The kernel would wait for the disk and for room in the socket, so a thread of the ring
-//! does it. A file system that cannot do that is read by plain calls.
+//! and no copies. The kernel would wait for the disk and for room in the socket, so a thread of
+//! the ring does it. A file system that cannot do that is read by plain calls.
 //!
 //! The other way, from the socket into a file, was tried as well: it saves one of two copies, but
 //! the one thread that receives then writes, too, and takes longer in all.

@@ -68,8 +68,8 @@ impl Region {
         }
     }
 
-    /// Gives it another length, if it has room for that: everything can be shorter, and pages of its
-    /// own can be as long again. Bytes that were there before are there again.
+    /// Gives it another length, if it has room for that: everything can be shorter, and pages of
+    /// its own can be as long again. Bytes that were there before are there again.
     pub fn set_len(&mut self, len: usize) -> bool {
         let room = match &self.owner {
             Owner::Pages(memory) => memory.bytes(),

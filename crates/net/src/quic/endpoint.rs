@@ -273,8 +273,8 @@ impl Endpoint {
     /// What the network says about datagrams that were sent. A client's socket is connected: where
     /// nobody listens, or somebody in between lets none through, waiting is of no use.
     ///
-    /// A server's goes on after a pause, whatever else it says: the system goes on sending a part of
-    /// the clients there.
+    /// A server's goes on after a pause, whatever else it says: the system goes on sending a part
+    /// of the clients there.
     fn heard(&self, error: io::Error) -> io::Result<()> {
         match error.kind() {
             io::ErrorKind::ConnectionRefused
