@@ -21,7 +21,7 @@ usage: cargo xtask bench-compare [OPTION]...
   --storage LIST       tmpfs, disk (tmpfs,disk)
   --disk DIR           a folder of the file system that `disk` means (/tmp)
   --seconds N          how long each smbtorture bench and each bench of a transport runs (4)
-  --congestion NAME    of QUIC, smbeam's and bare quinn's: cubic, bbr, newreno (cubic)
+  --congestion NAME    of QUIC, smbeam's and bare quinn's: bbr, cubic, newreno (bbr)
   --quinn-threads N    threads of tokio's at each end of bare quinn (2)
   --link-mbit N        Mbit/s of the bad link; 0: as fast as the machine forwards (0)
   --connections N      connections of the smbtorture benches (1)
@@ -122,7 +122,7 @@ impl Default for Options {
             large_bytes: 2 << 30,
             files: 10_000,
             idle_connections: 1000,
-            congestion: Congestion::Cubic,
+            congestion: Congestion::Bbr,
             quinn_threads: 2,
             link_mbit: 0,
         }

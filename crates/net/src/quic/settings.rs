@@ -25,10 +25,10 @@ const IDLE_MAX: Duration = Duration::from_secs(86_400);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Congestion {
     /// Takes loss for congestion. RFC 9438
-    #[default]
     Cubic,
     /// Measures bandwidth and round trip, and goes on where packets are lost on a path that is
     /// not full.
+    #[default]
     Bbr,
     /// Takes loss for congestion, and recovers slowly. RFC 9002 7
     NewReno,

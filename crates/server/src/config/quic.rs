@@ -112,9 +112,9 @@ pub enum TransportSecurity {
 #[serde(rename_all = "lowercase")]
 pub enum CongestionChoice {
     /// Loss. RFC 9438
-    #[default]
     Cubic,
-    /// A round trip that grows while the rate does not.
+    /// What the path has been seen to deliver.
+    #[default]
     Bbr,
     /// Loss, with a slow recovery. RFC 9002 7
     NewReno,
