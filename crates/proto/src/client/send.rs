@@ -34,6 +34,9 @@ pub(super) struct Envelope {
     pub(super) key: Option<Arc<SigningKey>>,
     pub(super) is_sealed: bool,
     pub(super) is_replay: bool,
+    /// Session.ChannelSequence, read once: other channels may be lost on other threads meanwhile,
+    /// and what the server says of a request depends on the one that it carries.
+    pub(super) sequence: u16,
     /// Where the driver has the data of a WRITE.
     pub(super) token: Option<PayloadToken>,
 }
@@ -134,7 +137,7 @@ impl Connection {
             deadline,
             bytes,
             is_cancelled: false,
-            sequence: self.sequence(),
+            sequence: envelope.sequence,
             retries,
             memory,
         };
@@ -171,6 +174,7 @@ impl Connection {
             tree,
             key: self.channel.clone().filter(|_| is_signed),
             is_sealed,
+            sequence: session.channel_sequence(),
             ..Envelope::default()
         }
     }
@@ -330,7 +334,7 @@ impl Connection {
         if envelope.is_replay && is_3 {
             flags |= Flags::REPLAY_OPERATION;
         }
-        let sequence = if is_3 { self.sequence() } else { 0 };
+        let sequence = if is_3 { envelope.sequence } else { 0 };
         Header {
             credit_charge: 0,
             status: Status(sequence.into()),
@@ -346,12 +350,6 @@ impl Connection {
             session_id: envelope.session_id,
             signature: [0; 16],
         }
-    }
-
-    /// Session.ChannelSequence.
-    fn sequence(&self) -> u16 {
-        let session = self.session.as_ref();
-        session.map_or(0, |session| session.channel_sequence())
     }
 
     /// Writes the header.
