@@ -372,6 +372,33 @@ fn heavy_loss_does_not_stall_it() {
 }
 
 #[test]
+fn a_line_that_was_bad_for_a_while_is_filled_soon() {
+    for bad in [300_000, 700_000, 900_000] {
+        let mut line = Line::new(1300 * MBIT, 20 * MS, 2_000_000, 10_000);
+        line.bbr();
+        line.run(MS * 1000);
+        line.loss += bad;
+        line.run(MS * 400);
+        line.loss -= bad;
+        line.run(MS * 500);
+        let share = line.share(MS * 1000);
+        assert!(share > 0.9, "{bad}: {share}");
+    }
+}
+
+/// Here the first hundred datagrams lose too many, before anything is known of the path.
+#[test]
+fn a_bad_start_is_made_up_for() {
+    let mut line = Line::new(1300 * MBIT, 20 * MS, 2_000_000, 300_000);
+    line.bbr();
+    line.run(MS * 200);
+    line.loss = 10_000;
+    line.run(MS * 500);
+    let share = line.share(MS * 1000);
+    assert!(share > 0.9, "{share}");
+}
+
+#[test]
 fn short_round_trips_do_not_stall_it() {
     for (rate, micros) in [
         (1_200_000_000, 50),

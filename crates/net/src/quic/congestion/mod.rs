@@ -53,6 +53,9 @@ const PROBE_ROUNDS: u32 = 2;
 /// datagrams at least.
 const LOSS_PARTS: u64 = 20;
 const LOSS_DATAGRAMS: u64 = 100;
+/// The ceiling over what may be under way rises by one of 32 parts in a round in which little is
+/// lost, and after as many rounds by twice as much.
+const CALM_ROUNDS: u32 = 2;
 /// Datagrams that may be under way at least, and those of a start. RFC 9002 7.2
 const WINDOW_LEAST: u64 = 10;
 const INITIAL_BYTES: u64 = 14_720;
@@ -75,7 +78,7 @@ pub(crate) struct Bbr {
     /// Bytes that may be under way, but for `probe` and `ceiling`.
     window: u64,
     /// Bytes that may be under way since more were lost.
-    ceiling: Option<u64>,
+    ceiling: Option<Ceiling>,
     delivery: Delivery,
     /// Bytes per second.
     rate: Most,
@@ -106,6 +109,14 @@ struct Round {
     delivered: u64,
     lost: u64,
     is_marked: bool,
+}
+
+/// Too much was lost with more under way than this.
+#[derive(Clone, Copy, Debug)]
+struct Ceiling {
+    bytes: u64,
+    /// Rounds since then in which little was lost: the more of them, the faster it rises.
+    calm_rounds: u32,
 }
 
 /// The rate is being found.
@@ -217,26 +228,44 @@ impl Bbr {
         self.burst.note(self.round.number, beyond, ROUNDS_KEPT);
     }
 
-    /// Looks at what was lost, where it is enough to tell.
+    /// Looks at what was lost. A few datagrams are not enough to tell that it is too much, but the
+    /// ceiling rises if it is not: else few would stay few.
     fn judge_loss(&mut self) {
         let all = self.round.delivered + self.round.lost;
-        if all < LOSS_DATAGRAMS * self.datagram && !self.round.is_marked {
+        let is_much = self.round.is_marked || self.round.lost * LOSS_PARTS > all;
+        let is_certain = self.round.is_marked || all >= LOSS_DATAGRAMS * self.datagram;
+        if is_much && is_certain {
+            self.lower();
+        } else if !is_much {
+            self.rise();
+        }
+        if is_certain {
+            self.round.delivered = 0;
+            self.round.lost = 0;
+            self.round.is_marked = false;
+        }
+    }
+
+    fn lower(&mut self) {
+        let most = self.ceiling.map_or(u64::MAX, |ceiling| ceiling.bytes);
+        let bytes = most.min(self.window) * 7 / 8;
+        self.ceiling = Some(Ceiling {
+            bytes: bytes.max(self.held(GAIN_LOSSY)).max(self.least()),
+            calm_rounds: 0,
+        });
+        self.startup = None;
+    }
+
+    /// As long as a loss is fresh the path may be full: slowly. After that it is doubled in a round.
+    fn rise(&mut self) {
+        let Some(ceiling) = &mut self.ceiling else {
             return;
-        }
-        if self.round.is_marked || self.round.lost * LOSS_PARTS > all {
-            let window = self
-                .ceiling
-                .map_or(self.window, |most| most.min(self.window));
-            let floor = self.held(GAIN_LOSSY);
-            self.ceiling = Some((window * 7 / 8).max(floor));
-            self.startup = None;
-        } else if let Some(ceiling) = self.ceiling {
-            let ceiling = ceiling + ceiling / 32;
-            self.ceiling = (ceiling < self.target()).then_some(ceiling);
-        }
-        self.round.delivered = 0;
-        self.round.lost = 0;
-        self.round.is_marked = false;
+        };
+        let steps = (ceiling.calm_rounds / CALM_ROUNDS).min(5);
+        ceiling.bytes += ceiling.bytes >> (5 - steps);
+        ceiling.calm_rounds += 1;
+        let ceiling = *ceiling;
+        self.ceiling = (ceiling.bytes < self.target()).then_some(ceiling);
     }
 
     fn judge_rate(&mut self, is_limited: bool) {
@@ -308,7 +337,8 @@ impl Bbr {
 
     fn allowed(&self) -> u64 {
         let probe = self.probe.as_ref().map(|_| self.held(GAIN_PROBE));
-        let most = self.ceiling.into_iter().chain(probe).min();
+        let ceiling = self.ceiling.map(|ceiling| ceiling.bytes);
+        let most = ceiling.into_iter().chain(probe).min();
         most.map_or(self.window, |most| most.min(self.window).max(self.least()))
     }
 }
