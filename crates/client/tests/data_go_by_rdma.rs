@@ -100,7 +100,7 @@ fn files_are_what_they_were() {
 
 #[test]
 fn files_are_what_they_were_where_both_ends_poll_on() {
-    let direct = Direct::with(|config| config.rdma.busy_poll = unplaced(2_000));
+    let direct = Direct::with(|config| config.rdma.busy_poll_us = unplaced(2_000));
     let options = Options {
         rdma_busy_poll: Duration::from_millis(2),
         ..direct.options()

@@ -10,9 +10,9 @@ use toml::Spanned;
 
 use super::{Check, Config, ConfigError, unplaced};
 
-/// Most microseconds of `busy_poll`: a hundredth of a second.
+/// Most microseconds of `busy_poll_us`: a hundredth of a second.
 const BUSY_POLL_MAX: u32 = 10_000;
-/// Most microseconds of `moderation`: what is waited for longer is felt.
+/// Most microseconds of `moderation_us`: what is waited for longer is felt.
 const MODERATION_MAX: u32 = 1_000;
 /// Completions that are told of at once at the latest, however short the time.
 const MODERATION_COUNT: u16 = 16;
@@ -26,9 +26,9 @@ pub struct RdmaSection {
     /// Where peers on this machine meet that emulate devices.
     pub directory: Option<PathBuf>,
     /// Microseconds that a worker asks a queue pair on after it had something.
-    pub busy_poll: Spanned<u32>,
+    pub busy_poll_us: Spanned<u32>,
     /// Microseconds that a completion may wait for others before a worker is told.
-    pub moderation: Spanned<u32>,
+    pub moderation_us: Spanned<u32>,
     /// Milliseconds of silence after which a client is asked whether it lives.
     pub keep_alive_interval_ms: Spanned<u64>,
     /// Milliseconds that it then has for an answer.
@@ -40,8 +40,8 @@ impl Default for RdmaSection {
         Self {
             provider: None,
             directory: None,
-            busy_poll: unplaced(0),
-            moderation: unplaced(8),
+            busy_poll_us: unplaced(0),
+            moderation_us: unplaced(8),
             keep_alive_interval_ms: unplaced(120_000),
             keep_alive_timeout_ms: unplaced(5_000),
         }
@@ -89,9 +89,9 @@ impl Config {
     pub(crate) fn smb_direct(&self) -> Settings {
         let micros = |time: &Spanned<u32>| Duration::from_micros((*time.get_ref()).into());
         let millis = |time: &Spanned<u64>| Duration::from_millis(*time.get_ref());
-        let moderation = micros(&self.rdma.moderation);
+        let moderation = micros(&self.rdma.moderation_us);
         Settings {
-            busy_poll: micros(&self.rdma.busy_poll),
+            busy_poll: micros(&self.rdma.busy_poll_us),
             moderation: (!moderation.is_zero()).then_some((MODERATION_COUNT, moderation)),
             credit_timeout: Some(Duration::from_millis(self.limits.credit_timeout_ms)),
             keep_alive_interval: Some(millis(&self.rdma.keep_alive_interval_ms)),
@@ -104,8 +104,8 @@ impl Config {
 impl Check<'_> {
     pub(super) fn rdma(&self, rdma: &RdmaSection) -> Result<(), ConfigError> {
         let times = [
-            ("busy_poll", &rdma.busy_poll, BUSY_POLL_MAX),
-            ("moderation", &rdma.moderation, MODERATION_MAX),
+            ("busy_poll_us", &rdma.busy_poll_us, BUSY_POLL_MAX),
+            ("moderation_us", &rdma.moderation_us, MODERATION_MAX),
         ];
         for (key, time, most) in times {
             if *time.get_ref() > most {
@@ -157,9 +157,9 @@ mod tests {
         };
         let micros = Duration::from_micros;
         assert_eq!(settings(""), (micros(0), Some((16, micros(8)))));
-        let text = "[rdma]\nbusy_poll = 50\nmoderation = 0\n";
+        let text = "[rdma]\nbusy_poll_us = 50\nmoderation_us = 0\n";
         assert_eq!(settings(text), (micros(50), None));
-        for (key, most) in [("busy_poll", 10_000), ("moderation", 1_000)] {
+        for (key, most) in [("busy_poll_us", 10_000), ("moderation_us", 1_000)] {
             let error = parse(&format!("[rdma]\n{key} = {}\n", most + 1)).expect_err("too long");
             let wanted = format!("smbeam.toml, line 2: rdma.{key}: {most} microseconds at most");
             assert_eq!(error, wanted);
