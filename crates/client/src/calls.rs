@@ -59,8 +59,8 @@ impl Entry {
 
 /// The requests of a channel.
 pub(crate) struct Calls {
-    /// Whether the transport sends from files.
-    takes_files: bool,
+    /// Whether the transport sends parts of files.
+    sends_files: bool,
     table: BTreeMap<RequestId, Entry>,
     /// Those whose outcome and memory are there.
     finished: Vec<RequestId>,
@@ -69,9 +69,9 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    pub(crate) fn new(takes_files: bool) -> Self {
+    pub(crate) fn new(sends_files: bool) -> Self {
         Self {
-            takes_files,
+            sends_files,
             table: BTreeMap::new(),
             finished: Vec::new(),
             lost: Vec::new(),
@@ -206,10 +206,10 @@ impl PayloadSource for Calls {
         {
             return Some(PayloadBytes::Small(source.to_vec()));
         }
-        let takes_files = self.takes_files;
+        let sends_files = self.sends_files;
         let bytes = match std::mem::take(&mut entry.call.memory) {
             Memory::Source(source) => PayloadBytes::Lent(source),
-            Memory::SourceFile(range) if takes_files => PayloadBytes::File(range),
+            Memory::SourceFile(range) if sends_files => PayloadBytes::File(range),
             Memory::SourceFile(range) => PayloadBytes::Lent(entry.load(range)),
             _ => return None,
         };

@@ -129,7 +129,7 @@ impl Channel {
             framing,
             outbox: Outbox::default(),
             held_back: Vec::new(),
-            calls: Calls::new(stream.takes_files()),
+            calls: Calls::new(target.transport.sends_files()),
             exposures: Exposures::default(),
             login,
             has_spoken: false,

@@ -197,10 +197,8 @@ impl Dispatch {
 
     fn choose(&self, cost: u64) -> Result<Arc<ChannelHandle>, Cause> {
         let channels = lock(&self.inner.channels);
-        let preferred = self.inner.preferred.get();
         let load = |channel: &&Arc<ChannelHandle>| {
-            let is_spare = preferred.is_some_and(|transport| *transport != channel.transport);
-            (is_spare, channel.load.load(Ordering::Relaxed))
+            (self.is_spare(channel), channel.load.load(Ordering::Relaxed))
         };
         let Some(channel) = channels.list.iter().min_by_key(load) else {
             let reason = channels.ended.clone();
@@ -210,6 +208,20 @@ impl Dispatch {
         };
         channel.load.fetch_add(cost, Ordering::Relaxed);
         Ok(Arc::clone(channel))
+    }
+
+    /// Whether a channel waits for those of a preferred transport to be lost.
+    fn is_spare(&self, channel: &ChannelHandle) -> bool {
+        let preferred = self.inner.preferred.get();
+        preferred.is_some_and(|transport| *transport != channel.transport)
+    }
+
+    /// Whether what is written is best given as parts of files: the channels that are used send
+    /// those.
+    pub(crate) fn sends_files(&self) -> bool {
+        let channels = lock(&self.inner.channels);
+        let mut used = (channels.list.iter()).filter(|channel| !self.is_spare(channel));
+        used.all(|channel| channel.transport.sends_files())
     }
 
     /// A channel was lost with this request on it.

@@ -110,6 +110,11 @@ impl File {
         self.inner.share.max_write() as usize
     }
 
+    /// Whether the connections send parts of files; see `Dispatch::sends_files`.
+    pub(crate) fn sends_files(&self) -> bool {
+        self.inner.share.session().dispatch().sends_files()
+    }
+
     /// Requests in flight of one operation.
     pub(crate) fn depth(&self) -> usize {
         self.inner

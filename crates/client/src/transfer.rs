@@ -33,9 +33,9 @@ pub trait Sink {
 
 /// Gives the bytes of an upload.
 pub trait Source {
-    /// The file that it is, if it is one: then pieces go from there straight to the connection, and
-    /// [`read_at`](Self::read_at) is not called. Asked before each piece; an error ends the
-    /// transfer.
+    /// The file that it is, if it is one: then pieces go from there straight to connections that
+    /// can, and [`read_at`](Self::read_at) is called for others only. Asked before each piece; an
+    /// error ends the transfer.
     fn file(&mut self) -> io::Result<Option<Arc<fs::File>>> {
         Ok(None)
     }
@@ -229,7 +229,11 @@ pub async fn upload<S: Source + ?Sized>(
             && window.len() < depth
             && let Some(piece) = pieces.next()
         {
-            let (count, memory) = match source.file().map_err(&failed)? {
+            let local = match file.sends_files() {
+                true => source.file().map_err(&failed)?,
+                false => None,
+            };
+            let (count, memory) = match local {
                 Some(file) => {
                     let end = file.metadata().map_err(&failed)?.len();
                     let left = end.saturating_sub(piece.offset);

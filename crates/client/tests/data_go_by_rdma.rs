@@ -4,9 +4,11 @@
 mod rig;
 
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
-use std::{env, fs};
+use std::{env, fs, io};
 
+use client::transfer::{LocalFile, Source, TransferOptions, upload};
 use client::{
     Channels, Client, File, OpenOptions, Options, Protection, RdmaChoice, Session, Transport, Wait,
 };
@@ -96,6 +98,36 @@ fn files_are_what_they_were() {
     let received = round_trips(&direct, direct.options());
     // They went another way.
     assert!(received < 1 << 20, "{received} bytes came in messages");
+}
+
+/// A file that is only read from.
+struct Pages(LocalFile);
+
+impl Source for Pages {
+    fn file(&mut self) -> io::Result<Option<Arc<fs::File>>> {
+        panic!("the device sends from memory that it knows, not from new memory for each piece")
+    }
+
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read_at(offset, buffer)
+    }
+}
+
+#[test]
+fn a_file_of_this_machine_is_read_into_memory_that_the_device_knows() {
+    let direct = Direct::new();
+    let session = direct.connect(direct.options());
+    let share = session.share(SHARE).wait().expect("a share");
+    let bytes = pattern(9_000_001, 3);
+    let local = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(local.path(), &bytes).expect("written");
+    let mut pages = Pages(fs::File::open(local.path()).expect("open").into());
+    let new = OpenOptions::new().write(true).create(true);
+    let file = share.open("file", &new).wait().expect("open");
+    let how = TransferOptions::default();
+    let sent = upload(&file, 0..u64::MAX, &mut pages, &how, &mut |_| ()).wait();
+    assert_eq!(sent.expect("sent"), bytes.len() as u64);
+    assert!(fs::read(direct.rig.path("file")).expect("on disk") == bytes);
 }
 
 #[test]

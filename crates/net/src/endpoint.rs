@@ -54,6 +54,11 @@ impl Transport {
         self.carrier().large_frames
     }
 
+    /// Whether parts of files are sent without a copy; elsewhere they must be read first.
+    pub const fn sends_files(self) -> bool {
+        matches!(self, Self::Tcp | Self::Nbt)
+    }
+
     fn named(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()

@@ -91,13 +91,8 @@ impl Stream {
         }
     }
 
-    /// Whether parts may be files.
-    #[must_use]
-    pub fn takes_files(&self) -> bool {
-        matches!(self, Self::Socket(_))
-    }
-
-    /// Sends all parts in order, and gives them back when the transport needs their memory no
+    /// Sends all parts in order, which are files only where the transport
+    /// [sends them](crate::Transport::sends_files), and gives them back when the transport needs their memory no
     /// more. One task at a time sends. Dropping the future midway ends the connection.
     pub async fn send(&self, parts: Vec<Part>) -> (io::Result<()>, Vec<Part>) {
         match self {
