@@ -111,7 +111,7 @@ pub trait Listener: Send + fmt::Debug {
     /// The next peer that wants to connect, without waiting; `None` if there is none now.
     ///
     /// # Errors
-    /// Nobody will come any more.
+    /// Nobody will come any more, unless the system has run out of something.
     fn accept(&self) -> io::Result<Option<Box<dyn Request>>>;
 
     /// Readable when `accept` may have something.

@@ -61,7 +61,7 @@ pub use config::{Config, Driver, Io, IoReport, PoolConfig, Stats};
 pub use fanotify::{Entry, Event, Fanotify, FileHandle, file_handle};
 pub use file::{File, Personality};
 pub use file_range::FileRange;
-pub use listener::Listener;
+pub use listener::{Listener, is_shortage};
 pub use mailbox::{Receiver, SendError, Sender, mailbox};
 pub use memory::Memory;
 pub use pool::{Buffer, HEAD_ROOM_BYTES, Pool};

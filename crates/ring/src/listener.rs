@@ -151,8 +151,9 @@ impl Listener {
     }
 }
 
-/// The system has run out of something; later it may have it again.
-fn is_shortage(error: &io::Error) -> bool {
+/// Whether the system has run out of something, which it may have again later.
+#[must_use]
+pub fn is_shortage(error: &io::Error) -> bool {
     let shortages = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
     error
         .raw_os_error()

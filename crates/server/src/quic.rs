@@ -64,7 +64,7 @@ impl Worker {
             match listener.arrival().await {
                 Arrival::Knock(knock) => self.knocked(door, knock),
                 Arrival::Again(worker, handover) => {
-                    self.tell(worker, Message::Again(door, handover));
+                    self.shared.tell(worker, Message::Again(door, handover));
                 }
             }
         }
@@ -96,7 +96,8 @@ impl Worker {
                     permit,
                     seat,
                 };
-                self.tell(worker, Message::Handed(door, Box::new(handed)));
+                self.shared
+                    .tell(worker, Message::Handed(door, Box::new(handed)));
             }
             Err(knock) => self.let_in(knock, permit, seat),
         }

@@ -159,8 +159,15 @@ impl Worker {
     async fn accept_until_lost(self: &Rc<Self>, listener: &dyn rdma::Listener) -> io::Result<()> {
         let readiness = Readiness::new(&self.handle, listener.descriptor())?;
         while readiness.ready(Interest::Readable).await.is_ok() {
-            if let Some(request) = listener.accept()? {
-                self.place_direct(request);
+            match listener.accept() {
+                Ok(request) => request
+                    .into_iter()
+                    .for_each(|request| self.place_direct(request)),
+                Err(error) if ring::is_shortage(&error) => {
+                    warn!(%error, "cannot accept for now");
+                    self.handle.sleep(LISTEN_AGAIN).await;
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -182,7 +189,7 @@ impl Worker {
         if worker == self.index {
             self.let_in_direct(knock);
         } else {
-            self.tell(worker, Message::Knocked(knock));
+            self.shared.tell(worker, Message::Knocked(knock));
         }
     }
 

@@ -178,6 +178,7 @@ impl Server {
             },
             started,
             mailboxes: std::sync::OnceLock::new(),
+            untold: 0.into(),
         });
         let count = worker_count(config);
         let Reserved {

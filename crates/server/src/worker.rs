@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -57,6 +58,8 @@ pub(crate) struct Shared {
     pub(crate) started: Instant,
     /// A way to each worker, once all are there.
     pub(crate) mailboxes: OnceLock<Vec<Sender<Message>>>,
+    /// Messages that a full mailbox did not take.
+    pub(crate) untold: AtomicU64,
 }
 
 /// Where clients are told that they can reach the server.
@@ -123,15 +126,26 @@ impl Shared {
     /// Tells a connection of any worker.
     fn notify(&self, connection: ConnectionId, notice: Notice) {
         let worker = (connection.0 >> CONNECTION_BITS) as usize;
-        let mailboxes = self.mailboxes();
         // Through the mailbox even to the caller's worker: a connection is never entered from
         // another's.
-        match mailboxes[worker].send(Message::Notice(connection, notice)) {
+        self.tell(worker, Message::Notice(connection, notice));
+    }
+
+    /// Hands a worker a notice, or a client, who does without it if the worker is far behind.
+    pub(crate) fn tell(&self, worker: usize, message: Message) {
+        match self.mailboxes()[worker].send(message) {
             Ok(()) => {}
-            Err(SendError::Full(_)) => warn!(worker, "a notice is lost: the worker is far behind"),
-            Err(SendError::Closed(_)) => {
-                debug!(worker, "a notice came after the worker had stopped");
+            Err(SendError::Full(_)) => {
+                let lost = self.untold.fetch_add(1, Ordering::Relaxed);
+                if lost.is_multiple_of(REFUSALS_PER_LINE) {
+                    let lost = lost + 1;
+                    warn!(
+                        worker,
+                        lost, "the worker is far behind: clients or notices are lost"
+                    );
+                }
             }
+            Err(SendError::Closed(_)) => debug!(worker, "a message came after the worker's end"),
         }
     }
 }
@@ -183,7 +197,7 @@ pub(crate) struct Arrival {
 pub(crate) struct Worker {
     pub(crate) handle: Handle,
     pub(crate) index: usize,
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     /// Its sockets of QUIC, in the order of the addresses.
     doors: RefCell<Vec<quic::Listener>>,
     connections: RefCell<BTreeMap<ConnectionId, Rc<Connection>>>,
@@ -324,18 +338,7 @@ impl Worker {
         if worker == self.index {
             self.admit(arrival);
         } else {
-            self.tell(worker, Message::Accepted(arrival));
-        }
-    }
-
-    /// Hands a client to another worker. Who it cannot be handed to does without it.
-    pub(crate) fn tell(&self, worker: usize, message: Message) {
-        match self.mailboxes()[worker].send(message) {
-            Ok(()) => {}
-            Err(SendError::Full(_)) => warn!(worker, "a client is lost: the worker is far behind"),
-            Err(SendError::Closed(_)) => {
-                debug!(worker, "a client came after the worker had stopped");
-            }
+            self.shared.tell(worker, Message::Accepted(arrival));
         }
     }
 
@@ -460,10 +463,6 @@ impl Worker {
 
     pub(crate) fn doors(&self) -> Vec<quic::Listener> {
         self.doors.borrow().clone()
-    }
-
-    pub(crate) fn mailboxes(&self) -> &[Sender<Message>] {
-        self.shared.mailboxes()
     }
 
     fn deliver(&self, connection: ConnectionId, notice: Notice) {
