@@ -12,7 +12,7 @@
 //! rest is zeros, and the range says so.
 
 use std::fs;
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
@@ -22,6 +22,7 @@ use io_uring::{opcode, squeue, types};
 
 use crate::epoll::Direction;
 use crate::op::Hold;
+use crate::send::{Part, Position};
 use crate::stream::Shared;
 use crate::sys;
 
@@ -34,7 +35,7 @@ const COPY_BYTES: usize = 128 << 10;
 /// A range of a file.
 #[derive(Debug)]
 pub struct FileRange {
-    /// The file, open for what is done with it.
+    /// The file, open for reading.
     pub file: Arc<fs::File>,
     /// Where it starts. Bytes.
     pub offset: u64,
@@ -137,13 +138,8 @@ impl Shared {
         let offset = range.offset + done as u64;
         let len = (range.len - done).min(PIPE_BYTES);
         if self.source.is_some() {
-            return sys::splice(
-                range.file.as_fd(),
-                Some(offset),
-                pipe.input.as_fd(),
-                None,
-                len,
-            );
+            let (file, input) = (range.file.as_fd(), pipe.input.as_fd());
+            return sys::splice(file, Some(offset), input, len);
         }
         let (from, to) = (range.file.as_raw_fd(), pipe.input.as_raw_fd());
         let offset = i64::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -177,7 +173,7 @@ impl Shared {
     /// The kernel would wait for room in the socket: a thread of the ring does it.
     async fn splice_out_once(&self, pipe: &Rc<Pipe>, len: usize) -> io::Result<usize> {
         if self.source.is_some() {
-            return sys::splice(pipe.output.as_fd(), None, self.socket.as_fd(), None, len);
+            return sys::splice(pipe.output.as_fd(), None, self.socket.as_fd(), len);
         }
         let (from, to) = (pipe.output.as_raw_fd(), self.socket.as_raw_fd());
         let entry = splice_entry(from, -1, to, len);
@@ -189,25 +185,12 @@ impl Shared {
 
     /// Sends what is left of a range behind its first `done` bytes.
     async fn send_copy(&self, range: &mut FileRange, mut done: usize) -> io::Result<()> {
-        let mut bytes = vec![0; COPY_BYTES.min(range.len - done)];
         while done < range.len {
-            let count = bytes.len().min(range.len - done);
-            range.load_at(done, &mut bytes[..count]);
-            let mut sent = 0;
-            while sent < count {
-                let slices = [IoSlice::new(&bytes[sent..count])];
-                let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-                match sys::send_slices(self.socket.as_fd(), &slices, flags) {
-                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                    Ok(count) => sent += count,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        self.wait_writable().await?;
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            done += count;
+            let mut bytes = vec![0; COPY_BYTES.min(range.len - done)];
+            range.load_at(done, &mut bytes);
+            done += bytes.len();
+            let parts = vec![Part::Bytes(bytes)];
+            self.send_memory(parts, &mut Position::default()).await.0?;
         }
         Ok(())
     }

@@ -85,7 +85,7 @@ pub(crate) struct Gather {
 
 /// How far a send has come: whole parts, then bytes of the next.
 #[derive(Clone, Copy, Default)]
-struct Position {
+pub(crate) struct Position {
     part: usize,
     bytes: usize,
 }
@@ -147,11 +147,27 @@ impl Shared {
                 position.advance(&parts, len);
                 continue;
             }
-            let mut result = self.send_now(&parts, position);
+            let result;
+            (result, parts) = self.send_memory(parts, &mut position).await;
+            if result.is_err() {
+                return (result, parts);
+            }
+        }
+        (Ok(()), parts)
+    }
+
+    /// Sends up to the next file.
+    pub(crate) async fn send_memory(
+        &self,
+        mut parts: Vec<Part>,
+        position: &mut Position,
+    ) -> (io::Result<()>, Vec<Part>) {
+        while (parts.get(position.part)).is_some_and(|part| !matches!(part, Part::File(_))) {
+            let mut result = self.send_now(&parts, *position);
             if is_would_block(&result) {
                 match self.source {
                     Some(_) => self.wait(Direction::Write).await,
-                    None => (result, parts) = self.send_in_ring(parts, position).await,
+                    None => (result, parts) = self.send_in_ring(parts, *position).await,
                 }
             }
             match result {

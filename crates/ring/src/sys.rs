@@ -69,26 +69,20 @@ pub(crate) fn set_pipe_bytes(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<()>
     check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) }).map(drop)
 }
 
-/// splice(2): at most `len` bytes from one to the other, one of which is a pipe. A file has an
-/// offset.
+/// splice(2): at most `len` bytes from one to the other, one of which is a pipe. `offset`: where in
+/// `from`, if that is a file.
 pub(crate) fn splice(
     from: BorrowedFd<'_>,
-    from_offset: Option<u64>,
+    offset: Option<u64>,
     to: BorrowedFd<'_>,
-    to_offset: Option<u64>,
     len: usize,
 ) -> io::Result<usize> {
     let too_far = |_| io::Error::from_raw_os_error(libc::EINVAL);
-    let mut from_offset = from_offset
-        .map(i64::try_from)
-        .transpose()
-        .map_err(too_far)?;
-    let mut to_offset = to_offset.map(i64::try_from).transpose().map_err(too_far)?;
-    let pointer = |offset: &mut Option<i64>| offset.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
-    let (from_pointer, to_pointer) = (pointer(&mut from_offset), pointer(&mut to_offset));
+    let mut offset = offset.map(i64::try_from).transpose().map_err(too_far)?;
+    let at = offset.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
     let (from, to) = (from.as_raw_fd(), to.as_raw_fd());
-    // SAFETY: the offsets are null or live locals; no other memory is passed.
-    check_size(unsafe { libc::splice(from, from_pointer, to, to_pointer, len, 0) })
+    // SAFETY: the offset is null or a live local; no other memory is passed.
+    check_size(unsafe { libc::splice(from, at, to, ptr::null_mut(), len, 0) })
 }
 
 /// read(2) into `into`.
