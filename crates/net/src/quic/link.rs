@@ -322,10 +322,9 @@ impl Link {
             state.stream = state.connection.streams().open(Dir::Bi);
             state.opener.take().into_iter().for_each(Waker::wake);
         }
-        let parameters = state.connection.crypto_session().transport_parameters();
-        if let Ok(Some(parameters)) = parameters
+        if self.spares_samba()
+            && let Ok(Some(parameters)) = state.connection.crypto_session().transport_parameters()
             && samba::is_samba(&parameters)
-            && self.spares_samba()
         {
             tracing::debug!(peer = %self.peer, "Samba's client with a QUIC library: small WRITEs");
             state.write_hint = Some(samba::WRITE_BYTES);
