@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::net::Shutdown;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +13,7 @@ use smbeam_tests::subject::rdma_folder;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::kinds::{Kind, kinds};
-use super::{Line, Shared, Way};
+use super::{Line, Shared, link};
 
 /// Bytes that are before what a SEND carries.
 const HEADER_BYTES: usize = 24;
@@ -35,7 +34,7 @@ pub(super) fn relay(server: u16, shared: Arc<Shared>) -> Result<u16> {
     let (listener, port) = listen()?;
     thread::spawn(move || {
         while let Ok((client, _)) = listener.accept() {
-            let _ = link(client, server, &shared);
+            let _ = meet(client, server, &shared);
         }
     });
     Ok(port)
@@ -63,23 +62,10 @@ fn listen() -> Result<(Socket, u16)> {
     }
 }
 
-fn link(client: Socket, server: u16, shared: &Arc<Shared>) -> io::Result<()> {
-    let to = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
-    to.connect(&SockAddr::unix(path(server))?)?;
-    let server = to;
-    let ends = [client.try_clone()?, server.try_clone()?];
-    let connection = shared.add(Box::new(move || hang_up(&ends)));
-    for (from, to, way) in [
-        (client.try_clone()?, server.try_clone()?, Way::There),
-        (server, client, Way::Back),
-    ] {
-        let shared = Arc::clone(shared);
-        thread::spawn(move || {
-            let _ = pass(&from, &to, (connection, way), &shared);
-            hang_up(&[from, to]);
-        });
-    }
-    Ok(())
+fn meet(client: Socket, port: u16, shared: &Arc<Shared>) -> io::Result<()> {
+    let server = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
+    server.connect(&SockAddr::unix(path(port))?)?;
+    link([client, server], pass, shared)
 }
 
 fn pass(mut from: &Socket, mut to: &Socket, line: Line, shared: &Shared) -> io::Result<()> {
@@ -135,11 +121,5 @@ impl Sends {
         self.remaining = remaining;
         let data = transfer.get(offset as usize..).unwrap_or_default();
         if is_first { kinds(data) } else { Vec::new() }
-    }
-}
-
-fn hang_up(ends: &[Socket; 2]) {
-    for socket in ends {
-        let _ = socket.shutdown(Shutdown::Both);
     }
 }

@@ -10,10 +10,14 @@ mod packets;
 mod streams;
 
 use std::collections::BTreeMap;
+use std::io;
+use std::net::Shutdown;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use anyhow::Result;
 use client::{Endpoint, Transport};
+use socket2::Socket;
 
 pub(crate) use kinds::Kind;
 
@@ -121,6 +125,31 @@ impl Drop for Proxy {
         if self.endpoint.transport == Transport::SmbDirect {
             messages::forget(self.endpoint.port);
         }
+    }
+}
+
+/// Passes on what comes from one end to the other, until there is no more.
+type Pass = fn(&Socket, &Socket, Line, &Shared) -> io::Result<()>;
+
+/// Relays between client and server until one of them hangs up.
+fn link(ends: [Socket; 2], pass: Pass, shared: &Arc<Shared>) -> io::Result<()> {
+    let clone = |ends: &[Socket; 2]| io::Result::Ok([ends[0].try_clone()?, ends[1].try_clone()?]);
+    let known = clone(&ends)?;
+    let connection = shared.add(Box::new(move || hang_up(&known)));
+    let [client, server] = clone(&ends)?;
+    for (ends, way) in [(ends, Way::There), ([server, client], Way::Back)] {
+        let shared = Arc::clone(shared);
+        thread::spawn(move || {
+            let _ = pass(&ends[0], &ends[1], (connection, way), &shared);
+            hang_up(&ends);
+        });
+    }
+    Ok(())
+}
+
+fn hang_up(ends: &[Socket; 2]) {
+    for socket in ends {
+        let _ = socket.shutdown(Shutdown::Both);
     }
 }
 

@@ -1,14 +1,15 @@
 //! Frames over TCP, with or without NetBIOS.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
 use anyhow::Result;
+use socket2::Socket;
 
 use super::kinds::kinds;
-use super::{Line, Shared, Way};
+use super::{Line, Shared, link};
 
 /// Relays to a port of loopback, from the port that it tells.
 pub(super) fn relay(server: u16, shared: Arc<Shared>) -> Result<u16> {
@@ -17,32 +18,20 @@ pub(super) fn relay(server: u16, shared: Arc<Shared>) -> Result<u16> {
     thread::spawn(move || {
         for client in listener.incoming().map_while(io::Result::ok) {
             // A server that is not there is one that hangs up.
-            let _ = link(client, server, &shared);
+            let _ = meet(client, server, &shared);
         }
     });
     Ok(port)
 }
 
-fn link(client: TcpStream, server: u16, shared: &Arc<Shared>) -> io::Result<()> {
+fn meet(client: TcpStream, server: u16, shared: &Arc<Shared>) -> io::Result<()> {
     let server = TcpStream::connect((Ipv4Addr::LOCALHOST, server))?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
-    let ends = [client.try_clone()?, server.try_clone()?];
-    let connection = shared.add(Box::new(move || hang_up(&ends)));
-    for (from, to, way) in [
-        (client.try_clone()?, server.try_clone()?, Way::There),
-        (server, client, Way::Back),
-    ] {
-        let shared = Arc::clone(shared);
-        thread::spawn(move || {
-            let _ = pass(&from, &to, (connection, way), &shared);
-            hang_up(&[from, to]);
-        });
-    }
-    Ok(())
+    link([client.into(), server.into()], pass, shared)
 }
 
-fn pass(mut from: &TcpStream, mut to: &TcpStream, line: Line, shared: &Shared) -> io::Result<()> {
+fn pass(mut from: &Socket, mut to: &Socket, line: Line, shared: &Shared) -> io::Result<()> {
     let mut passed = 0;
     let mut frame = Vec::new();
     loop {
@@ -58,11 +47,5 @@ fn pass(mut from: &TcpStream, mut to: &TcpStream, line: Line, shared: &Shared) -
         }
         to.write_all(&frame)?;
         passed += frame.len() as u64;
-    }
-}
-
-fn hang_up(ends: &[TcpStream; 2]) {
-    for stream in ends {
-        let _ = stream.shutdown(Shutdown::Both);
     }
 }
