@@ -96,14 +96,13 @@ pub(crate) struct ConnectArguments {
     /// Bytes of one request that reads or writes.
     #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = parse_io_size)]
     pub(crate) io_size: u32,
-    /// Requests in flight for one large file.
+    /// Requests in flight for one large file [default: 16, and 32 over QUIC].
     #[arg(
         long,
         value_name = "N",
-        default_value = "16",
         value_parser = clap::value_parser!(u64).range(1..=MAX_DEPTH)
     )]
-    pub(crate) depth: u64,
+    pub(crate) depth: Option<u64>,
     /// Seconds that a connection, a login (30 at most) or an answer may take; 0 waits for ever for
     /// answers.
     #[arg(long, value_name = "SECONDS", default_value = "60")]
@@ -156,7 +155,7 @@ impl ConnectArguments {
                 (false, false) => Protection::AsAsked,
             },
             io_size: self.io_size,
-            depth: self.depth as usize,
+            depth: self.depth.unwrap_or(0) as usize,
             allow_guest: self.login.is_without_password(),
             ..Options::default()
         };

@@ -23,6 +23,11 @@ use crate::thread::Message;
 /// Why nothing is done for a session that its owner has closed.
 const CLOSED: &str = "the session was closed";
 
+/// Requests in flight of an operation, unless somebody says how many.
+const DEPTH: usize = 16;
+/// The same over QUIC: with requests of a MiB as much as its windows let through.
+const DEPTH_QUIC: usize = 32;
+
 /// A channel of a session, by its number in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ChannelKey(pub(crate) u64);
@@ -214,6 +219,16 @@ impl Dispatch {
     fn is_spare(&self, channel: &ChannelHandle) -> bool {
         let preferred = self.inner.preferred.get();
         preferred.is_some_and(|transport| *transport != channel.transport)
+    }
+
+    /// Requests in flight of an operation for which nobody says how many.
+    pub(crate) fn depth(&self) -> usize {
+        let channels = lock(&self.inner.channels);
+        let mut used = (channels.list.iter()).filter(|channel| !self.is_spare(channel));
+        match used.any(|channel| channel.transport == Transport::Quic) {
+            true => DEPTH_QUIC,
+            false => DEPTH,
+        }
     }
 
     /// Whether what is written is best given as parts of files: the channels that are used send

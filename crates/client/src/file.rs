@@ -117,15 +117,11 @@ impl File {
 
     /// Requests in flight of one operation.
     pub(crate) fn depth(&self) -> usize {
-        self.inner
-            .share
-            .session()
-            .inner
-            .client
-            .inner
-            .options
-            .depth
-            .max(1)
+        let session = self.inner.share.session();
+        match session.inner.client.inner.options.depth {
+            0 => session.dispatch().depth(),
+            depth => depth,
+        }
     }
 
     /// Says what failed.

@@ -35,6 +35,9 @@ struct Setting {
     channels: Channels,
 }
 
+/// Operations in flight unless somebody says how many, over any transport.
+const DEPTH: usize = 16;
+
 /// Runs `smbeam bench`.
 pub(crate) fn run(arguments: &Arguments, said: &Said) {
     said.take(bench(arguments));
@@ -44,7 +47,7 @@ fn bench(arguments: &Arguments) -> Outcome {
     let connect = &arguments.connect;
     let setting = Setting {
         io_size: connect.io_size,
-        depth: usize::try_from(connect.depth).expect("a depth is small"),
+        depth: connect.depth.map_or(DEPTH, |depth| depth as usize),
         channels: connect.channels.clone(),
     };
     match (&arguments.compare, &arguments.url) {

@@ -53,7 +53,7 @@ impl TransferArguments {
             reconnect: Duration::from_secs(self.reconnect),
             jobs: self.jobs as usize,
             io_size: connect.io_size,
-            depth: connect.depth as usize,
+            depth: connect.depth.unwrap_or(0) as usize,
         }
     }
 }

@@ -16,6 +16,9 @@ use crate::exit::{Failure, Outcome, lock};
 use crate::location::shown;
 use crate::place::{Place, Remote};
 
+/// Threads that compare two files on servers, unless the depth is given.
+const WORKERS: u64 = 16;
+
 impl Transfer<'_> {
     /// Whether both files hold the same `size` bytes.
     pub(super) fn have_same_contents(
@@ -111,7 +114,11 @@ impl Transfer<'_> {
                 }
             }
         };
-        let workers = size.div_ceil(io_size).min(self.policy.depth as u64);
+        let most = match self.policy.depth {
+            0 => WORKERS,
+            depth => depth as u64,
+        };
+        let workers = size.div_ceil(io_size).min(most);
         thread::scope(|scope| {
             for _ in 1..workers {
                 // A thread too few is a slower comparison, not a failed one.

@@ -72,7 +72,7 @@ pub(crate) struct Policy {
     pub(crate) jobs: usize,
     /// Bytes of one request.
     pub(crate) io_size: u32,
-    /// Requests in flight for one large file.
+    /// Requests in flight for one large file; 0: as many as suit the transport.
     pub(crate) depth: usize,
 }
 
