@@ -23,6 +23,8 @@ usage: cargo xtask bench-compare [OPTION]...
   --seconds N          how long each smbtorture bench and each bench of a transport runs (4)
   --congestion NAME    of QUIC, smbeam's and bare quinn's: bbr, cubic, newreno (bbr)
   --quinn-threads N    threads of tokio's at each end of bare quinn (2)
+  --window-mb N        MiB of the windows of QUIC at both ends, and READs of smbeam's in flight
+                       (32, over the bad link 64)
   --link-mbit N        Mbit/s of the bad link; 0: as fast as the machine forwards (0)
   --connections N      connections of the smbtorture benches (1)
   --depth N            requests in flight for each of them (4)
@@ -100,6 +102,8 @@ pub(crate) struct Options {
     pub(crate) congestion: Congestion,
     /// Threads of tokio's at each end of bare quinn.
     pub(crate) quinn_threads: u32,
+    /// MiB that a receiver of QUIC lets the sender be ahead, and that a sender keeps.
+    window_mb: Option<u32>,
     /// Mbit/s of the bad link; 0: as fast as the machine forwards.
     pub(crate) link_mbit: u32,
 }
@@ -124,6 +128,7 @@ impl Default for Options {
             idle_connections: 1000,
             congestion: Congestion::Bbr,
             quinn_threads: 2,
+            window_mb: None,
             link_mbit: 0,
         }
     }
@@ -161,6 +166,11 @@ impl Options {
         2 * self.seconds
     }
 
+    /// MiB of the windows of QUIC: smbeam's, or what the bad link takes to be filled.
+    pub(crate) fn window_mb(&self, is_link: bool) -> u32 {
+        self.window_mb.unwrap_or(if is_link { 64 } else { 32 })
+    }
+
     fn hurry(&mut self) {
         self.rounds = 1;
         self.seconds = 1;
@@ -185,6 +195,7 @@ impl Options {
             "--depth" => self.depth = positive(value)?,
             "--congestion" => self.congestion = value.parse()?,
             "--quinn-threads" => self.quinn_threads = positive(value)?,
+            "--window-mb" => self.window_mb = Some(positive(value)?),
             "--link-mbit" => self.link_mbit = value.parse()?,
             "--json" => self.json = Some(std::path::absolute(value)?),
             _ => bail!("no such option\n{USAGE}"),

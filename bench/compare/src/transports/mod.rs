@@ -24,8 +24,6 @@ pub(crate) use quinn_bare::{CLIENT, Congestion, SERVER, client, serve};
 
 use crate::options::Options;
 
-/// Bytes that a receiver lets the sender be ahead, and that a sender keeps: those of smbeam.
-pub(crate) const WINDOW_BYTES: u32 = 16 << 20;
 /// Bytes of the largest datagram that is tried, without the headers of UDP and IP: that of smbeam.
 pub(crate) const DATAGRAM_BYTES_MAX: u16 = 8952;
 /// Bytes of a packet of the loopback of QUIC. quinn sends ten datagrams with one call whatever
@@ -63,7 +61,9 @@ pub(crate) fn facts(options: &Options) -> Vec<(String, String)> {
                 "datagrams of up to {DATAGRAM_BYTES_MAX} bytes (discovered; packets of \
                  {LOOPBACK_MTU} \
                  bytes on loopback, 1,500 on the link), \
-                 windows of {WINDOW_BYTES} bytes, socket buffers of {SOCKET_BYTES} bytes, {}",
+                 windows of {} MiB ({} on the link), socket buffers of {SOCKET_BYTES} bytes, {}",
+                options.window_mb(false),
+                options.window_mb(true),
                 options.congestion.name()
             ),
         ),

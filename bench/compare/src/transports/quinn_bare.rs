@@ -23,8 +23,9 @@ use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_socket_send_bu
 use serde_json::{Value, json};
 
 use super::place::Site;
+use super::smbeam::warm_up_bytes;
 use super::watch::Watch;
-use super::{DATAGRAM_BYTES_MAX, Figures, MESSAGE_BYTES, SOCKET_BYTES, WINDOW_BYTES, command_in};
+use super::{DATAGRAM_BYTES_MAX, Figures, MESSAGE_BYTES, SOCKET_BYTES, command_in};
 use crate::accounting;
 use crate::options::Options;
 
@@ -34,9 +35,6 @@ pub(crate) const SERVER: &str = "--be-quinn-server";
 pub(crate) const CLIENT: &str = "--be-quinn-client";
 const NAME: &str = "localhost";
 const CERTIFICATE: &str = "quinn.der";
-/// How long the client reads before it measures: windows and datagrams grow meanwhile.
-const WARM_UP: Duration = Duration::from_secs(1);
-
 /// Who says how fast quinn sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Congestion {
@@ -87,10 +85,11 @@ pub(super) fn run(site: &Site<'_>, options: &Options) -> Result<Figures> {
     };
     let congestion = options.congestion.name();
     let threads = options.quinn_threads.to_string();
+    let window = (options.window_mb(site.is_link) << 20).to_string();
     let address = SocketAddrV4::new(site.address, site.ports[1]).to_string();
     let folder = site.folder.to_str().context("a path in UTF-8")?;
     let server = command_in(site.server, &program)
-        .args([SERVER, folder, &address, congestion, &threads])
+        .args([SERVER, folder, &address, congestion, &threads, &window])
         .stdout(Stdio::piped())
         .spawn()
         .context("cannot start quinn's server")?;
@@ -100,6 +99,7 @@ pub(super) fn run(site: &Site<'_>, options: &Options) -> Result<Figures> {
     BufReader::new(output).read_line(&mut line)?;
     ensure!(line.trim() == "ready", "quinn's server does not start");
     let seconds_text = seconds.to_string();
+    let warm_up = warm_up_bytes(site.is_link).to_string();
     let client = command_in(site.client, &program)
         .args([
             CLIENT,
@@ -107,6 +107,8 @@ pub(super) fn run(site: &Site<'_>, options: &Options) -> Result<Figures> {
             &address,
             congestion,
             &threads,
+            &window,
+            &warm_up,
             &seconds_text,
         ])
         .stdout(Stdio::piped())
@@ -138,10 +140,10 @@ impl Drop for Killed {
     }
 }
 
-/// The server's process: `FOLDER ADDRESS CONGESTION THREADS`.
+/// The server's process: `FOLDER ADDRESS CONGESTION THREADS WINDOW`.
 pub(crate) fn serve(arguments: &[String]) -> Result<()> {
-    let [folder, address, congestion, threads] = arguments else {
-        bail!("the server takes four arguments");
+    let [folder, address, congestion, threads, window] = arguments else {
+        bail!("the server takes five arguments");
     };
     let made = rcgen::generate_simple_self_signed(vec![NAME.to_owned()])?;
     let certificate = made.cert.der().clone();
@@ -156,7 +158,7 @@ pub(crate) fn serve(arguments: &[String]) -> Result<()> {
     let crypto = QuicServerConfig::try_from(tls)?;
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
     let address: SocketAddr = address.parse()?;
-    config.transport_config(transport(congestion.parse()?));
+    config.transport_config(transport(congestion.parse()?, window.parse()?));
     runtime(threads)?.block_on(async {
         let endpoint = endpoint(address, Some(config))?;
         println!("ready");
@@ -183,10 +185,20 @@ async fn write(connection: &quinn::Connection) -> Result<()> {
     }
 }
 
-/// The client's process: `FOLDER ADDRESS CONGESTION THREADS SECONDS`. Prints one line of JSON.
+/// The client's process: `FOLDER ADDRESS CONGESTION THREADS WINDOW WARM-UP SECONDS`. Prints one line
+/// of JSON.
 pub(crate) fn client(arguments: &[String]) -> Result<()> {
-    let [folder, address, congestion, threads, seconds] = arguments else {
-        bail!("the client takes five arguments");
+    let [
+        folder,
+        address,
+        congestion,
+        threads,
+        window,
+        warm_up,
+        seconds,
+    ] = arguments
+    else {
+        bail!("the client takes seven arguments");
     };
     let mut roots = rustls::RootCertStore::empty();
     roots.add(fs::read(Path::new(folder).join(CERTIFICATE))?.into())?;
@@ -197,15 +209,18 @@ pub(crate) fn client(arguments: &[String]) -> Result<()> {
     tls.alpn_protocols = vec![NAME.into()];
     let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
     let address: SocketAddr = address.parse()?;
-    config.transport_config(transport(congestion.parse()?));
+    config.transport_config(transport(congestion.parse()?, window.parse()?));
     let time = Duration::from_secs(seconds.parse()?);
+    let warm_up: u64 = warm_up.parse()?;
     let figures = runtime(threads)?.block_on(async {
         let endpoint = endpoint((Ipv4Addr::UNSPECIFIED, 0).into(), None)?;
         let connection = endpoint.connect_with(config, address, NAME)?.await?;
         let (mut sender, mut receiver) = connection.open_bi().await?;
         sender.write_all(&[1]).await?;
         let mut message = vec![0; MESSAGE_BYTES];
-        read(&mut receiver, &mut message, WARM_UP).await?;
+        for _ in 0..warm_up / MESSAGE_BYTES as u64 {
+            receiver.read_exact(&mut message).await?;
+        }
         let before = own_cpu()?;
         let start = Instant::now();
         let bytes = read(&mut receiver, &mut message, time).await?;
@@ -272,14 +287,14 @@ fn endpoint(address: SocketAddr, server: Option<quinn::ServerConfig>) -> Result<
 }
 
 /// As smbeam's crates/net/src/quic/settings.rs has it.
-fn transport(congestion: Congestion) -> Arc<TransportConfig> {
+fn transport(congestion: Congestion, window: u32) -> Arc<TransportConfig> {
     let mut discovery = MtuDiscoveryConfig::default();
     discovery.upper_bound(DATAGRAM_BYTES_MAX);
     let mut config = TransportConfig::default();
     config
-        .receive_window(WINDOW_BYTES.into())
-        .stream_receive_window(WINDOW_BYTES.into())
-        .send_window(WINDOW_BYTES.into())
+        .receive_window(window.into())
+        .stream_receive_window(window.into())
+        .send_window(window.into())
         .mtu_discovery_config(Some(discovery))
         .congestion_controller_factory(congestion.factory());
     Arc::new(config)

@@ -17,9 +17,7 @@ use super::watch::Watch;
 use super::{Figures, MESSAGE_BYTES, command_in};
 use crate::options::Options;
 
-/// Requests in flight: the client's default, and as many bytes as the windows of QUIC let through.
-const DEPTH: u32 = 16;
-/// The file that is read on loopback. It is written over the transport before.
+/// The file that is read on loopback. It is written and read over the transport before.
 const FILE_BYTES: u64 = 256 << 20;
 /// The same where few bytes come through.
 const FILE_BYTES_LINK: u64 = 4 << 20;
@@ -103,10 +101,8 @@ pub(super) fn run(site: &Site<'_>, session: Session, options: &Options) -> Resul
         true => options.link_seconds(),
         false => options.seconds,
     };
-    let bytes = match is_link {
-        true => FILE_BYTES_LINK,
-        false => FILE_BYTES,
-    };
+    let bytes = warm_up_bytes(is_link);
+    let window_mb = options.window_mb(is_link);
     let [tcp, other] = site.ports;
     let port = match session.transport {
         "tcp" => tcp,
@@ -118,7 +114,9 @@ pub(super) fn run(site: &Site<'_>, session: Session, options: &Options) -> Resul
     command
         .args(["bench", "read", &url, "--json", "--time"])
         .arg(seconds.to_string())
-        .args(["--size", &bytes.to_string(), "--depth", &DEPTH.to_string()])
+        .args(["--size", &bytes.to_string()])
+        // As many bytes as the windows of QUIC let through.
+        .args(["--depth", &window_mb.to_string()])
         .args(["--io-size", &MESSAGE_BYTES.to_string()])
         .env("SMBEAM_PASSWORD", ALICE.password)
         .stdout(Stdio::piped())
@@ -136,7 +134,9 @@ pub(super) fn run(site: &Site<'_>, session: Session, options: &Options) -> Resul
             command
                 .arg("--ca-file")
                 .arg(certificate)
-                .arg("--allow-address");
+                .arg("--allow-address")
+                .arg("--quic")
+                .arg(format!("receive-window={}", window_mb << 10));
         }
         "smbdirect" => drop(command.args(["--rdma", &format!("emulated:{}", meeting(site)?)])),
         _ => {}
@@ -164,6 +164,14 @@ pub(super) fn run(site: &Site<'_>, session: Session, options: &Options) -> Resul
         client_cpu: number("client_cpu")?,
         server_cpu: watch.last(seconds),
     })
+}
+
+/// Bytes that are read before those that count.
+pub(super) fn warm_up_bytes(is_link: bool) -> u64 {
+    match is_link {
+        true => FILE_BYTES_LINK,
+        false => FILE_BYTES,
+    }
 }
 
 /// Where the two ends of emulated SMB Direct meet.
@@ -241,6 +249,10 @@ fn table(site: &Site<'_>, session: Session, options: &Options) -> Result<Table> 
     quic.insert("names".into(), vec![site.address.to_string()].into());
     quic.insert("transport_security".into(), "accept".into());
     quic.insert("congestion".into(), options.congestion.name().into());
+    quic.insert(
+        "send_window_kb".into(),
+        (options.window_mb(site.is_link) << 10).into(),
+    );
     let mut security = Table::new();
     let is_secret = session.seal != Seal::Nobody;
     security.insert("encryption_required".into(), is_secret.into());
