@@ -48,7 +48,7 @@ pub(crate) const SERVERS: [Bar; 5] = [
 ];
 
 /// Of the transports beside their yardsticks.
-pub(crate) const TRANSPORTS: [Bar; 6] = [
+pub(crate) const TRANSPORTS: [Bar; 5] = [
     Bar {
         title: "quic-read-1m ",
         metric: Metric::GbPerSecond,
@@ -71,11 +71,6 @@ pub(crate) const TRANSPORTS: [Bar; 6] = [
     },
     Bar {
         title: "smbdirect-disk-read-1m ",
-        metric: Metric::CpuSecondsPerGb,
-        bound: Bound::AtMost(0.5),
-    },
-    Bar {
-        title: "smbdirect-past-cache-read-1m ",
         metric: Metric::CpuSecondsPerGb,
         bound: Bound::AtMost(0.5),
     },
