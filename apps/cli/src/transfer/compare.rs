@@ -81,7 +81,7 @@ impl Transfer<'_> {
         )
         .wait();
         match compared {
-            Ok(_) => Ok(true),
+            Ok(bytes) => Ok(bytes == size),
             Err(_) if differs => Ok(false),
             Err(error) => Err(ended(&error, &Place::Local(local.to_owned()), remote)),
         }

@@ -121,6 +121,7 @@ impl Transfer<'_> {
         range: Range<u64>,
         local: &Part,
     ) -> Outcome {
+        let length = range.end - range.start;
         let fetched = transfer::download(
             remote,
             range,
@@ -135,8 +136,11 @@ impl Transfer<'_> {
             &mut |bytes| self.progress.moved(bytes),
         )
         .wait();
-        let target = Place::Local(local.target.clone());
-        fetched.map_or_else(|error| Err(ended(&error, &target, source)), |_| Ok(()))
+        match fetched {
+            Ok(bytes) if bytes == length => Ok(()),
+            Ok(_) => Err(Self::changed_meanwhile(&Place::Remote(source.clone()))),
+            Err(error) => Err(ended(&error, &Place::Local(local.target.clone()), source)),
+        }
     }
 
     /// Times and the right to write, at the end.
