@@ -31,6 +31,7 @@ tests_over_transports!(
         a_server_that_dies_is_told_and_the_transfer_continued,
         a_server_that_comes_back_is_waited_for,
         ctrl_c_ends_in_an_orderly_way,
+        ctrl_c_ends_a_put_as_well,
         protection_and_dialects_are_chosen,
     ],
     once: [manual_and_completions_are_written],
@@ -583,6 +584,24 @@ fn ctrl_c_ends_in_an_orderly_way(transport: &str) -> Result<()> {
     assert_same_file(&share.join("large"), &client.local("large"))?;
     ensure!(moved_bytes(&output)? < LARGE_BYTES);
     Ok(())
+}
+
+fn ctrl_c_ends_a_put_as_well(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &stage(transport, "interrupted put")?;
+    write_random(&client.local("large"), LARGE_BYTES, 1)?;
+    let arguments = [&["put", "large", "{}large"][..], &slowly(transport)].concat();
+    let mut child = client.spawn(&arguments)?;
+    wait_for_part(share, &mut child)?;
+    let pid = child.id().to_string();
+    let mut kill = Command::new("kill");
+    ensure!(kill.args(["-s", "INT", &pid]).status()?.success());
+    let status = wait::for_end(&mut child, PATIENCE)?;
+    let output = client.spawned(status.and_then(|status| status.code()))?;
+    ensure!(output.code == Some(130), "{output}");
+    ensure!(output.errors.contains("interrupted"), "{output}");
+    ensure!(!share.join("large").exists());
+    client.run(&["put", "--continue", "large", "{}large"])?;
+    assert_same_file(&client.local("large"), &share.join("large"))
 }
 
 fn protection_and_dialects_are_chosen(transport: &str) -> Result<()> {

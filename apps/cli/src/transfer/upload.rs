@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -176,7 +175,8 @@ impl transfer::Source for Input<'_> {
     }
 
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.file.read_at(buffer, offset)
+        self.transfer.check_io()?;
+        transfer::LocalFile(Arc::clone(self.file)).read_at(offset, buffer)
     }
 }
 
