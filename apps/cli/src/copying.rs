@@ -6,7 +6,7 @@ use crate::connect::{ConnectArguments, Connector};
 use crate::exit::{Failure, Outcome, Report};
 use crate::interrupt::Interrupt;
 use crate::location::Location;
-use crate::place::Place;
+use crate::place::{Kind, Place};
 use crate::progress::{OutputArguments, Progress};
 use crate::transfer::{Item, Transfer, TransferArguments};
 
@@ -98,6 +98,9 @@ fn item(
             source,
             "a folder: give -r to copy all in it",
         ));
+    }
+    if facts.kind == Kind::Other && !source.is_remote() {
+        return Err(Failure::usage(source, "neither a file nor a folder"));
     }
     let target = match is_folder {
         true => {
