@@ -44,6 +44,8 @@ struct Entry {
     file: Option<FileRange>,
     /// The memory is with a send or a receive.
     is_away: bool,
+    /// Data that came in the answer while the memory for them was still the server's.
+    early: Vec<u8>,
     outcome: Option<Outcome>,
 }
 
@@ -83,6 +85,7 @@ impl Calls {
             call,
             file: None,
             is_away: false,
+            early: Vec::new(),
             outcome: None,
         };
         self.table.insert(entry.call.id, entry);
@@ -149,15 +152,17 @@ impl Calls {
         self.come_home(id, Memory::Destination(destination));
     }
 
-    /// Copies data to their destination; tells how many.
+    /// Copies data to their destination, as soon as that is there; tells how many.
     pub(crate) fn copy_to_destination(&mut self, id: RequestId, bytes: &[u8]) -> u32 {
         let Some(entry) = self.table.get_mut(&id) else {
             return 0;
         };
-        let Memory::Destination(region) = &mut entry.call.memory else {
-            return 0;
-        };
-        region[..bytes.len()].copy_from_slice(bytes);
+        match &mut entry.call.memory {
+            Memory::Destination(region) => region[..bytes.len()].copy_from_slice(bytes),
+            // A server to which memory was named may answer with the data all the same.
+            _ if entry.is_away => entry.early = bytes.to_vec(),
+            _ => return 0,
+        }
         u32::try_from(bytes.len()).expect("a frame is shorter than 4 GiB")
     }
 
@@ -185,6 +190,10 @@ impl Calls {
         };
         entry.call.memory = memory;
         entry.is_away = false;
+        if let Memory::Destination(region) = &mut entry.call.memory {
+            let early = std::mem::take(&mut entry.early);
+            region[..early.len()].copy_from_slice(&early);
+        }
         if entry.outcome.is_some() {
             self.finished.push(id);
         }
@@ -223,5 +232,36 @@ impl PayloadSource for Calls {
 
     fn give_back(&mut self, token: PayloadToken, source: Source) {
         self.come_home(RequestId(token.0), Memory::Source(source));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::client::Step;
+
+    use super::*;
+    use crate::call::call;
+    use crate::dispatch::Dispatch;
+
+    #[test]
+    fn data_that_come_while_their_memory_is_away_wait_for_it() {
+        let memory = Memory::Destination(vec![0; 4].into());
+        let request = Request::new(None, vec![Step::Echo]);
+        let (call, _pending) = call(&Dispatch::new(), request, memory);
+        let id = call.id;
+        let mut calls = Calls::new(false);
+        calls.insert(call);
+        let Some(Exposed::ToWrite(region)) = calls.lend(id) else {
+            panic!("the memory is lent");
+        };
+        assert_eq!(calls.copy_to_destination(id, b"abc"), 3);
+        calls.settle(id, Outcome::Answer(Vec::new()));
+        assert!(calls.next_finished().is_none());
+        calls.come_home(id, Memory::Destination(region));
+        let (call, _) = calls.next_finished().expect("all is there");
+        let Memory::Destination(region) = &call.memory else {
+            panic!("the memory is back");
+        };
+        assert_eq!(region[..], *b"abc\0");
     }
 }
