@@ -88,6 +88,10 @@ impl Lanes {
     /// The lane of a file, which all its opens share.
     pub(crate) fn of(&self, key: FileKey) -> Arc<Lane> {
         let mut by_file = self.by_file.lock().unwrap_or_else(PoisonError::into_inner);
+        // What was still being written to when it was closed was not let go of.
+        if by_file.len() == by_file.capacity() {
+            by_file.retain(|_, lane| lane.strong_count() > 0);
+        }
         let known = by_file.entry(key).or_default();
         known.upgrade().unwrap_or_else(|| {
             let lane = Arc::new(Lane::default());
