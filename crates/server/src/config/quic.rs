@@ -241,7 +241,8 @@ impl Check<'_> {
             _ => {}
         }
         if let Err(error) = quic.settings().checked() {
-            return Err(self.error(&quic.idle_timeout_s, format!("quic: {error}")));
+            // Any of several keys, or two of them together.
+            return Err(self.error(&unplaced(()), format!("quic: {error}")));
         }
         self.entries("allow", &quic.allow)?;
         self.entries("deny", &quic.deny)?;
