@@ -110,9 +110,12 @@ impl File {
         self.inner.share.max_write() as usize
     }
 
-    /// Whether the connections send parts of files; see `Dispatch::sends_files`.
+    /// Whether parts of files go from there straight to the connections: those can, and nothing is
+    /// done to them on the way. What is signed or sealed is read first, by the thread that
+    /// transfers it: reading may wait for a disk, and the I/O thread has others to serve.
     pub(crate) fn sends_files(&self) -> bool {
-        self.inner.share.session().dispatch().sends_files()
+        let share = &self.inner.share;
+        !share.is_protected() && share.session().dispatch().sends_files()
     }
 
     /// Requests in flight of one operation.

@@ -297,6 +297,11 @@ impl Share {
         self.session().negotiated().max_write(self.inner.seal)
     }
 
+    /// Whether what is written here is signed or sealed.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.session().negotiated().is_protected(self.inner.seal)
+    }
+
     /// Reads a whole file. A small one takes one message.
     pub async fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
         self.read_expecting(path, SMALL_BYTES).await

@@ -34,8 +34,8 @@ pub trait Sink {
 /// Gives the bytes of an upload.
 pub trait Source {
     /// The file that it is, if it is one: then pieces go from there straight to connections that
-    /// can, and [`read_at`](Self::read_at) is called for others only. Asked before each piece; an
-    /// error ends the transfer.
+    /// can, and [`read_at`](Self::read_at) is called for others only. Asked before each piece where
+    /// connections can; an error ends the transfer.
     fn file(&mut self) -> io::Result<Option<Arc<fs::File>>> {
         Ok(None)
     }
@@ -68,8 +68,10 @@ impl Sink for LocalFile {
 }
 
 impl Source for LocalFile {
+    /// Devices and files that are made up as they are read do not say how long they are.
     fn file(&mut self) -> io::Result<Option<Arc<fs::File>>> {
-        Ok(Some(Arc::clone(&self.0)))
+        let is_file = self.0.metadata()?.len() > 0;
+        Ok(is_file.then(|| Arc::clone(&self.0)))
     }
 
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
@@ -255,11 +257,13 @@ pub async fn upload<S: Source + ?Sized>(
         let Some((len, done)) = window.next().await else {
             break;
         };
-        let (reply, memory) = done.only();
+        let (reply, mut memory) = done.only();
+        // Of both errors the one that is nearer to who can mend it.
+        if let Memory::SourceFile(range) = &mut memory {
+            range.error.take().map_or(Ok(()), Err).map_err(&failed)?;
+        }
         written(reply, len).map_err(|cause| file.failed("write", cause))?;
-        if let Memory::SourceFile(range) = memory {
-            range.error.map_or(Ok(()), Err).map_err(&failed)?;
-        } else {
+        if !matches!(memory, Memory::SourceFile(_)) {
             spare.give_back(region(memory));
         }
         total += len as u64;

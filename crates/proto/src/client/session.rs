@@ -123,7 +123,7 @@ impl Session {
     }
 
     /// Whether data are sealed or must be signed: then never by RDMA. \[MS-SMB2\] 3.2.4.6
-    pub(super) fn is_protected(&self, seal: bool) -> bool {
+    pub fn is_protected(&self, seal: bool) -> bool {
         self.encrypt || seal || self.signing_required
     }
 
