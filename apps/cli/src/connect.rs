@@ -96,7 +96,7 @@ pub(crate) struct ConnectArguments {
     /// Bytes of one request that reads or writes.
     #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = parse_io_size)]
     pub(crate) io_size: u32,
-    /// Requests in flight for one large file [default: 16, and 32 over QUIC].
+    /// Requests in flight for one large file [default: 16; transfers over QUIC: 32].
     #[arg(
         long,
         value_name = "N",
