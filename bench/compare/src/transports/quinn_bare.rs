@@ -185,8 +185,8 @@ async fn write(connection: &quinn::Connection) -> Result<()> {
     }
 }
 
-/// The client's process: `FOLDER ADDRESS CONGESTION THREADS WINDOW WARM-UP SECONDS`. Prints one line
-/// of JSON.
+/// The client's process: `FOLDER ADDRESS CONGESTION THREADS WINDOW WARM-UP SECONDS`. Prints one
+/// line of JSON.
 pub(crate) fn client(arguments: &[String]) -> Result<()> {
     let [
         folder,

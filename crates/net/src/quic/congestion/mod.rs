@@ -256,7 +256,7 @@ impl Bbr {
         self.startup = None;
     }
 
-    /// As long as a loss is fresh the path may be full: slowly. After that it is doubled in a round.
+    /// Slowly as long as a loss is fresh, for the path may be full; later it doubles in a round.
     fn rise(&mut self) {
         let Some(ceiling) = &mut self.ceiling else {
             return;
