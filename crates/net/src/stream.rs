@@ -92,8 +92,8 @@ impl Stream {
     }
 
     /// Sends all parts in order, and gives them back when the transport needs their memory no more.
-    /// They are files only where the transport [sends them](crate::Transport::sends_files). One task
-    /// at a time sends. Dropping the future midway ends the connection.
+    /// They are files only where the transport [sends them](crate::Transport::sends_files). One
+    /// task at a time sends. Dropping the future midway ends the connection.
     pub async fn send(&self, parts: Vec<Part>) -> (io::Result<()>, Vec<Part>) {
         match self {
             Self::Socket(stream) => stream.send(parts).await,

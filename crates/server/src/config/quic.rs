@@ -58,6 +58,10 @@ pub struct QuicSection {
     pub samba_writes: SambaWrites,
 }
 
+/// Half of what a side that connects allows: a stranger can make the server keep it, and more than
+/// as much again of what surrounds it, before anybody has logged in.
+const RECEIVE_WINDOW_KB: u32 = 16 << 10;
+
 impl Default for QuicSection {
     fn default() -> Self {
         let settings = Settings::default();
@@ -73,7 +77,7 @@ impl Default for QuicSection {
             deny: Vec::new(),
             transport_security: TransportSecurity::default(),
             congestion: CongestionChoice::default(),
-            receive_window_kb: settings.receive_window >> 10,
+            receive_window_kb: RECEIVE_WINDOW_KB,
             send_window_kb: settings.send_window >> 10,
             max_datagram: settings.max_datagram,
             idle_timeout_s: unplaced(seconds(settings.idle_timeout)),
@@ -334,10 +338,11 @@ mod tests {
 
     #[test]
     fn windows_and_times_are_those_of_the_file() {
-        assert_eq!(
-            parse("").expect("good").quic.settings(),
-            Settings::default()
-        );
+        let without = Settings {
+            receive_window: 16 << 20,
+            ..Settings::default()
+        };
+        assert_eq!(parse("").expect("good").quic.settings(), without);
         let text = "[quic]\nreceive_window_kb = 1024\nsend_window_kb = 2048\n\
                     max_datagram = 1452\nidle_timeout_s = 60\nkeep_alive_s = 0\n";
         let wanted = Settings {
