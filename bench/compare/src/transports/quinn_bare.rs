@@ -35,6 +35,7 @@ pub(crate) const SERVER: &str = "--be-quinn-server";
 pub(crate) const CLIENT: &str = "--be-quinn-client";
 const NAME: &str = "localhost";
 const CERTIFICATE: &str = "quinn.der";
+
 /// Who says how fast quinn sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Congestion {

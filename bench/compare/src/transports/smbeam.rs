@@ -17,6 +17,8 @@ use super::watch::Watch;
 use super::{Figures, MESSAGE_BYTES, command_in};
 use crate::options::Options;
 
+/// Requests in flight, but for QUIC: the client's default.
+const DEPTH: u32 = 16;
 /// The file that is read on loopback. It is written and read over the transport before.
 const FILE_BYTES: u64 = 256 << 20;
 /// The same where few bytes come through.
@@ -103,6 +105,11 @@ pub(super) fn run(site: &Site<'_>, session: Session, options: &Options) -> Resul
     };
     let bytes = warm_up_bytes(is_link);
     let window_mb = options.window_mb(is_link);
+    // As many bytes as the windows of QUIC let through, and over the link as many for all.
+    let depth = match session.transport == "quic" || is_link {
+        true => window_mb,
+        false => DEPTH,
+    };
     let [tcp, other] = site.ports;
     let port = match session.transport {
         "tcp" => tcp,
@@ -114,9 +121,7 @@ pub(super) fn run(site: &Site<'_>, session: Session, options: &Options) -> Resul
     command
         .args(["bench", "read", &url, "--json", "--time"])
         .arg(seconds.to_string())
-        .args(["--size", &bytes.to_string()])
-        // As many bytes as the windows of QUIC let through.
-        .args(["--depth", &window_mb.to_string()])
+        .args(["--size", &bytes.to_string(), "--depth", &depth.to_string()])
         .args(["--io-size", &MESSAGE_BYTES.to_string()])
         .env("SMBEAM_PASSWORD", ALICE.password)
         .stdout(Stdio::piped())
