@@ -68,10 +68,8 @@ impl Sink for LocalFile {
 }
 
 impl Source for LocalFile {
-    /// Devices and files that are made up as they are read do not say how long they are.
     fn file(&mut self) -> io::Result<Option<Arc<fs::File>>> {
-        let is_file = self.0.metadata()?.len() > 0;
-        Ok(is_file.then(|| Arc::clone(&self.0)))
+        Ok(Some(Arc::clone(&self.0)))
     }
 
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
@@ -231,16 +229,19 @@ pub async fn upload<S: Source + ?Sized>(
             && window.len() < depth
             && let Some(piece) = pieces.next()
         {
-            let local = match file.sends_files() {
-                true => source.file().map_err(&failed)?,
-                false => None,
-            };
+            let mut local = None;
+            if file.sends_files()
+                && let Some(source) = source.file().map_err(&failed)?
+            {
+                let end = source.metadata().map_err(&failed)?.len();
+                // Devices and files that are made up as they are read do not say how long they are.
+                local = (end > 0).then_some((source, end));
+            }
             let (count, memory) = match local {
-                Some(file) => {
-                    let end = file.metadata().map_err(&failed)?.len();
+                Some((source, end)) => {
                     let left = end.saturating_sub(piece.offset);
                     let count = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len);
-                    let range = FileRange::new(file, piece.offset, count);
+                    let range = FileRange::new(source, piece.offset, count);
                     (count, Memory::SourceFile(range))
                 }
                 None => {
