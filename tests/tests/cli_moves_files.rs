@@ -563,22 +563,24 @@ fn a_server_that_comes_back_is_waited_for(transport: &str) -> Result<()> {
     Ok(())
 }
 
+/// Presses Ctrl-C, and looks how the program ends.
+fn interrupt(client: &Client, child: &mut Child) -> Result<()> {
+    let pid = child.id().to_string();
+    let mut kill = Command::new("kill");
+    ensure!(kill.args(["-s", "INT", &pid]).status()?.success());
+    let status = wait::for_end(child, PATIENCE)?;
+    let output = client.spawned(status.and_then(|status| status.code()))?;
+    ensure!(output.code == Some(130), "{output}");
+    ensure!(output.errors.contains("interrupted"), "{output}");
+    Ok(())
+}
+
 fn ctrl_c_ends_in_an_orderly_way(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &stage(transport, "interrupted")?;
     write_random(&share.join("large"), LARGE_BYTES, 1)?;
     let mut child = client.spawn(&[&["get", "{}large"][..], &slowly(transport)].concat())?;
     let part = wait_for_part(&client.folder(), &mut child)?;
-    let pid = child.id().to_string();
-    ensure!(
-        Command::new("kill")
-            .args(["-s", "INT", &pid])
-            .status()?
-            .success()
-    );
-    let status = wait::for_end(&mut child, PATIENCE)?;
-    let output = client.spawned(status.and_then(|status| status.code()))?;
-    ensure!(output.code == Some(130), "{output}");
-    ensure!(output.errors.contains("interrupted"), "{output}");
+    interrupt(client, &mut child)?;
     ensure!(part.exists() && !client.local("large").exists());
     let output = client.run(&["get", "--continue", "--json", "{}large"])?;
     assert_same_file(&share.join("large"), &client.local("large"))?;
@@ -592,13 +594,7 @@ fn ctrl_c_ends_a_put_as_well(transport: &str) -> Result<()> {
     let arguments = [&["put", "large", "{}large"][..], &slowly(transport)].concat();
     let mut child = client.spawn(&arguments)?;
     wait_for_part(share, &mut child)?;
-    let pid = child.id().to_string();
-    let mut kill = Command::new("kill");
-    ensure!(kill.args(["-s", "INT", &pid]).status()?.success());
-    let status = wait::for_end(&mut child, PATIENCE)?;
-    let output = client.spawned(status.and_then(|status| status.code()))?;
-    ensure!(output.code == Some(130), "{output}");
-    ensure!(output.errors.contains("interrupted"), "{output}");
+    interrupt(client, &mut child)?;
     ensure!(!share.join("large").exists());
     client.run(&["put", "--continue", "large", "{}large"])?;
     assert_same_file(&client.local("large"), &share.join("large"))
