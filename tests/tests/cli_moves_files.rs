@@ -32,12 +32,14 @@ tests_over_transports!(
         a_server_that_comes_back_is_waited_for,
         ctrl_c_ends_in_an_orderly_way,
         ctrl_c_ends_a_put_as_well,
+        ctrl_c_ends_a_copy_through_us_as_well,
         protection_and_dialects_are_chosen,
     ],
     once: [manual_and_completions_are_written],
 );
 
-/// Larger than one stripe of what can be continued, which is 64 MiB, and no multiple of anything.
+/// Larger than what is transferred again when a transfer is continued, which is 64 MiB,
+/// and no multiple of anything.
 const LARGE_BYTES: u64 = 150 * 1024 * 1024 + 12_345;
 /// How long something that happens may take to be seen.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -406,9 +408,9 @@ fn slowly(transport: &str) -> [&'static str; 4] {
     ["--depth", "1", "--io-size", io_size]
 }
 
-/// Waits until what gathers in `folder` is past its first stripe.
+/// Waits until more has gathered in `folder` than is transferred again.
 fn wait_for_part(folder: &Path, child: &mut Child) -> Result<PathBuf> {
-    const STRIPE: u64 = 64 << 20;
+    const AGAIN: u64 = 64 << 20;
     let mut part = None;
     wait::until("a part of the file", PATIENCE, || {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -416,7 +418,7 @@ fn wait_for_part(folder: &Path, child: &mut Child) -> Result<PathBuf> {
             .map(|entry| entry.path())
             .find(|path| path.extension().is_some_and(|ending| ending == "part"));
         let length = part.as_ref().and_then(|path| path.metadata().ok());
-        let is_past = length.is_some_and(|metadata| metadata.len() > STRIPE + 1_000_000);
+        let is_past = length.is_some_and(|metadata| metadata.len() > AGAIN + (2 << 20));
         is_past || child.try_wait().ok().flatten().is_some()
     })?;
     ensure!(
@@ -598,6 +600,24 @@ fn ctrl_c_ends_a_put_as_well(transport: &str) -> Result<()> {
     ensure!(!share.join("large").exists());
     client.run(&["put", "--continue", "large", "{}large"])?;
     assert_same_file(&client.local("large"), &share.join("large"))
+}
+
+fn ctrl_c_ends_a_copy_through_us_as_well(transport: &str) -> Result<()> {
+    const LENGTH: u64 = LARGE_BYTES + (8 << 20);
+    let Stage { client, share, .. } = &stage(transport, "interrupted copy")?;
+    let large = share.join("large");
+    write_random(&large, LARGE_BYTES, 1)?;
+    // The server would fill the hole.
+    let file = File::options().write(true).open(&large)?;
+    file.set_len(LENGTH)?;
+    let copy = ["cp", "{}large", "{}copy"];
+    let mut child = client.spawn(&[&copy[..], &slowly(transport)].concat())?;
+    wait_for_part(share, &mut child)?;
+    interrupt(client, &mut child)?;
+    ensure!(!share.join("copy").exists());
+    let output = client.run(&[&copy[..], &["--continue", "--json"]].concat())?;
+    ensure!(moved_bytes(&output)? < LENGTH);
+    assert_same_file(&large, &share.join("copy"))
 }
 
 fn protection_and_dialects_are_chosen(transport: &str) -> Result<()> {

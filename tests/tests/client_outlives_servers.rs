@@ -28,7 +28,11 @@ fn options(peer: Peer) -> TransferOptions {
         Transport::Nbt => 64 << 10,
         _ => 256 << 10,
     };
-    TransferOptions { io_size, depth: 8 }
+    TransferOptions {
+        io_size,
+        depth: 8,
+        ..TransferOptions::default()
+    }
 }
 
 /// Does it on a thread of its own, so that what hangs fails.

@@ -44,6 +44,7 @@ const EARLY_BYTES: u64 = 200 << 10;
 const OPTIONS: TransferOptions = TransferOptions {
     io_size: 256 << 10,
     depth: 16,
+    span: 0,
 };
 
 fn rig(peer: Peer) -> Result<Rig> {

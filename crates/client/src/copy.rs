@@ -71,9 +71,10 @@ pub(crate) async fn copy_range(
         Ok(()) => Ok(done),
         // What was copied stays; the rest takes the long way.
         Err(cause) if cause.status().is_some_and(is_unable) => {
-            let rest = (from + done, to + done, len - done);
+            let rest = from + done..from.saturating_add(len);
+            let by = to.wrapping_sub(from).cast_signed();
             let options = TransferOptions::default();
-            relay(source, target, rest, &options, progress).await?;
+            relay(source, target, (rest, by), &options, progress).await?;
             Ok(len)
         }
         Err(cause) => Err(target.failed("copy to", cause)),

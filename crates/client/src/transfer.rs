@@ -23,6 +23,25 @@ pub struct TransferOptions {
     pub io_size: usize,
     /// Pieces in flight; 0 is the client's.
     pub depth: usize,
+    /// Bytes of the file among which the pieces in flight are; 0 is no limit. However a transfer
+    /// ends: of what comes before the last byte that arrived, all but so many have arrived.
+    pub span: u64,
+}
+
+/// What of a file is moved: a range, or several in ascending order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranges(Vec<Range<u64>>);
+
+impl From<Range<u64>> for Ranges {
+    fn from(range: Range<u64>) -> Self {
+        Self(std::iter::once(range).collect())
+    }
+}
+
+impl From<Vec<Range<u64>>> for Ranges {
+    fn from(ranges: Vec<Range<u64>>) -> Self {
+        Self(ranges)
+    }
 }
 
 /// Takes the bytes of a download, on the thread that waits for it.
@@ -115,20 +134,35 @@ struct Piece {
     len: usize,
 }
 
-/// Gives out the pieces of a range in order, and again what of them did not come.
+impl Piece {
+    fn end(&self) -> u64 {
+        self.offset.saturating_add(self.len as u64)
+    }
+}
+
+/// Gives out the pieces of ranges in order, and again what of them did not come.
 struct Pieces {
-    /// What was not given out; it ends where nothing came.
+    /// Ranges of which nothing was given out.
+    ranges: std::vec::IntoIter<Range<u64>>,
+    /// What was not given out of the range before those.
     range: Range<u64>,
+    /// Where nothing came.
+    end: u64,
     size: usize,
+    /// As in [`TransferOptions`].
+    span: u64,
     /// Rests of pieces that came short.
     again: Vec<Piece>,
 }
 
 impl Pieces {
-    fn of(range: Range<u64>, size: usize) -> Self {
+    fn of(ranges: Ranges, size: usize, span: u64) -> Self {
         Self {
-            range,
+            ranges: ranges.0.into_iter(),
+            range: 0..0,
+            end: u64::MAX,
             size,
+            span,
             again: Vec::new(),
         }
     }
@@ -137,7 +171,7 @@ impl Pieces {
     /// comes: that is the end of the file.
     fn came(&mut self, piece: Piece, count: usize) {
         if count == 0 {
-            self.range.end = self.range.end.min(piece.offset);
+            self.end = self.end.min(piece.offset);
         } else if count < piece.len {
             self.again.push(Piece {
                 offset: piece.offset + count as u64,
@@ -145,45 +179,59 @@ impl Pieces {
             });
         }
     }
-}
 
-impl Iterator for Pieces {
-    type Item = Piece;
-
-    fn next(&mut self) -> Option<Piece> {
+    /// The next piece that may be in flight while `first` is the lowest offset of one that is.
+    fn next(&mut self, first: Option<u64>) -> Option<Piece> {
+        // They lie within pieces that were in flight, and nothing new is begun before them.
         while let Some(piece) = self.again.pop() {
-            if piece.offset < self.range.end {
+            if piece.offset < self.end {
                 return Some(piece);
             }
         }
-        let left = self.range.end.saturating_sub(self.range.start);
+        while self.range.is_empty() {
+            self.range = self.ranges.next()?;
+        }
+        let left = self.range.end.min(self.end);
+        let left = left.saturating_sub(self.range.start);
         let len = usize::try_from(left).unwrap_or(usize::MAX).min(self.size);
         let offset = self.range.start;
+        let piece = Piece { offset, len };
+        let is_far = first.is_some_and(|first| piece.end().saturating_sub(first) > self.span);
+        if len == 0 || (self.span > 0 && is_far) {
+            return None;
+        }
         self.range.start += len as u64;
-        (len > 0).then_some(Piece { offset, len })
+        Some(piece)
     }
 }
 
-/// Reads a range of a file into the sink; tells how many bytes there were up to the file's end.
+/// The lowest offset in flight.
+fn first<const N: usize>(windows: [&Window<Piece>; N]) -> Option<u64> {
+    let pieces = windows.into_iter().flat_map(Window::keys);
+    pieces.map(|piece| piece.offset).min()
+}
+
+/// Reads ranges of a file, in ascending order, into the sink; tells how many bytes there were up to
+/// the file's end. `progress` is told of bytes as they arrive; an error of it ends the transfer.
 ///
 /// # Errors
 /// Of the server, or of the sink, which ends the transfer.
 pub async fn download<S: Sink + ?Sized>(
     file: &File,
-    range: Range<u64>,
+    ranges: impl Into<Ranges>,
     sink: &mut S,
     options: &TransferOptions,
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, Error> {
     let (size, depth) = plan(options, file.read_size(), file);
     let failed = |error| Error::local("write what was read of", file.path(), error);
-    let mut pieces = Pieces::of(range, size);
+    let mut pieces = Pieces::of(ranges.into(), size, options.span);
     let mut window: Window<Piece> = Window::default();
     let mut spare = Spare::default();
     let mut total = 0;
     loop {
         while window.len() < depth
-            && let Some(piece) = pieces.next()
+            && let Some(piece) = pieces.next(first([&window]))
         {
             let buffer = spare.take(piece.len);
             window.push(piece, file.start_read(buffer, piece.offset));
@@ -206,28 +254,29 @@ pub async fn download<S: Sink + ?Sized>(
     Ok(total)
 }
 
-/// Writes what the source has to a range of a file; tells how many bytes there were.
+/// Writes what the source has to ranges of a file, in ascending order; tells how many bytes there
+/// were. `progress` as for [`download`].
 ///
 /// # Errors
 /// Of the server, or of the source, which ends the transfer.
 pub async fn upload<S: Source + ?Sized>(
     file: &File,
-    range: Range<u64>,
+    ranges: impl Into<Ranges>,
     source: &mut S,
     options: &TransferOptions,
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, Error> {
     let (size, depth) = plan(options, file.write_size(), file);
     let failed = |error| Error::local("read what is written to", file.path(), error);
-    let mut pieces = Pieces::of(range, size);
-    let mut window: Window<usize> = Window::default();
+    let mut pieces = Pieces::of(ranges.into(), size, options.span);
+    let mut window: Window<Piece> = Window::default();
     let mut spare = Spare::default();
     let mut is_at_end = false;
     let mut total = 0;
     loop {
         while !is_at_end
             && window.len() < depth
-            && let Some(piece) = pieces.next()
+            && let Some(mut piece) = pieces.next(first([&window]))
         {
             let mut local = None;
             if file.sends_files()
@@ -251,11 +300,12 @@ pub async fn upload<S: Source + ?Sized>(
                 }
             };
             is_at_end = count < piece.len;
+            piece.len = count;
             if count > 0 {
-                window.push(count, file.start_write_from(memory, piece.offset));
+                window.push(piece, file.start_write_from(memory, piece.offset));
             }
         }
-        let Some((len, done)) = window.next().await else {
+        let Some((Piece { len, .. }, done)) = window.next().await else {
             break;
         };
         let (reply, mut memory) = done.only();
@@ -273,25 +323,26 @@ pub async fn upload<S: Source + ?Sized>(
     Ok(total)
 }
 
-/// Copies a range from one file to another through this machine, which may be of different
-/// servers. `range`: where from, where to, and how many bytes. Tells how many there were.
+/// Copies ranges of one file, in ascending order, to another through this machine, which may be of
+/// different servers; `by` is how much further back they go there. Tells how many bytes there were.
+/// `progress` as for [`download`].
 pub async fn relay(
     source: &File,
     target: &File,
-    (from, to, len): (u64, u64, u64),
+    (ranges, by): (impl Into<Ranges>, i64),
     options: &TransferOptions,
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, Error> {
     let most = source.read_size().min(target.write_size());
     let (size, depth) = plan(options, most, source);
-    let mut pieces = Pieces::of(from..from.saturating_add(len), size);
+    let mut pieces = Pieces::of(ranges.into(), size, options.span);
     let mut reads: Window<Piece> = Window::default();
-    let mut writes: Window<usize> = Window::default();
+    let mut writes: Window<Piece> = Window::default();
     let mut spare = Spare::default();
     let mut total = 0;
     loop {
         while reads.len() < depth
-            && let Some(piece) = pieces.next()
+            && let Some(piece) = pieces.next(first([&reads, &writes]))
         {
             let buffer = spare.take(piece.len);
             reads.push(piece, source.start_read(buffer, piece.offset));
@@ -302,25 +353,29 @@ pub async fn relay(
             let buffer = cut(region(memory), count);
             pieces.came(piece, count);
             if count > 0 {
-                let bytes = buffer.into();
-                let offset = to + (piece.offset - from);
-                writes.push(count, target.start_write(bytes, offset));
+                let piece = Piece {
+                    len: count,
+                    ..piece
+                };
+                let offset = piece.offset.wrapping_add_signed(by);
+                writes.push(piece, target.start_write(buffer.into(), offset));
             }
+        } else if writes.len() == 0 {
+            return Ok(total);
         }
         // As many pieces are being written as are being read at most: memory stays bounded.
-        while writes.len() > depth || (reads.len() == 0 && writes.len() > 0) {
-            let Some((len, done)) = writes.next().await else {
-                break;
-            };
+        let most = match reads.len() {
+            0 => depth.min(writes.len().saturating_sub(1)),
+            _ => depth,
+        };
+        while writes.len() > most
+            && let Some((Piece { len, .. }, done)) = writes.next().await
+        {
             let (reply, memory) = done.only();
             written(reply, len).map_err(|cause| target.failed("write", cause))?;
             total += len as u64;
             progress(len as u64);
             spare.give_back(region(memory));
-        }
-        let is_read = pieces.again.is_empty() && pieces.range.is_empty();
-        if is_read && reads.len() == 0 && writes.len() == 0 {
-            return Ok(total);
         }
     }
 }
@@ -410,33 +465,61 @@ mod tests {
         assert_eq!(small[..], [0; 100]);
     }
 
+    fn all(pieces: &mut Pieces) -> Vec<(u64, usize)> {
+        let given = std::iter::from_fn(|| pieces.next(None));
+        given.map(|piece| (piece.offset, piece.len)).collect()
+    }
+
+    fn piece(offset: u64, len: usize) -> Piece {
+        Piece { offset, len }
+    }
+
     #[test]
     fn what_came_short_is_asked_for_again_up_to_the_end() {
-        let mut pieces = Pieces::of(10..35, 10);
-        let given: Vec<_> = pieces
-            .by_ref()
-            .map(|piece| (piece.offset, piece.len))
-            .collect();
-        assert_eq!(given, [(10, 10), (20, 10), (30, 5)]);
-        pieces.came(
-            Piece {
-                offset: 10,
-                len: 10,
-            },
-            10,
-        );
-        assert!(pieces.next().is_none());
-        pieces.came(
-            Piece {
-                offset: 20,
-                len: 10,
-            },
-            4,
-        );
-        let rest = pieces.next().expect("a rest");
+        let mut pieces = Pieces::of((10..35).into(), 10, 0);
+        assert_eq!(all(&mut pieces), [(10, 10), (20, 10), (30, 5)]);
+        pieces.came(piece(10, 10), 10);
+        assert!(pieces.next(None).is_none());
+        pieces.came(piece(20, 10), 4);
+        let rest = pieces.next(None).expect("a rest");
         assert_eq!((rest.offset, rest.len), (24, 6));
-        pieces.came(Piece { offset: 30, len: 5 }, 1);
+        pieces.came(piece(30, 5), 1);
         pieces.came(rest, 0);
-        assert!(pieces.next().is_none(), "nothing is behind the end");
+        assert!(pieces.next(None).is_none(), "nothing is behind the end");
+    }
+
+    #[test]
+    fn ranges_follow_each_other_up_to_the_end() {
+        let ranges = vec![0..15, 20..20, 30..40, 50..60];
+        let mut pieces = Pieces::of(ranges.clone().into(), 10, 0);
+        let given = [(0, 10), (10, 5), (30, 10), (50, 10)];
+        assert_eq!(all(&mut pieces), given);
+        let mut pieces = Pieces::of(ranges.into(), 10, 0);
+        for _ in 0..3 {
+            assert!(pieces.next(None).is_some());
+        }
+        pieces.came(piece(30, 10), 0);
+        assert!(pieces.next(None).is_none(), "nothing is behind the end");
+        let mut pieces = Pieces::of(Ranges::default(), 10, 0);
+        assert!(pieces.next(None).is_none());
+    }
+
+    #[test]
+    fn nothing_is_in_flight_further_from_the_first_than_the_span() {
+        let mut pieces = Pieces::of(vec![0..30, 100..110].into(), 10, 25);
+        assert!(pieces.next(None).is_some());
+        assert!(pieces.next(Some(0)).is_some());
+        assert!(
+            pieces.next(Some(0)).is_none(),
+            "30 bytes would be in flight"
+        );
+        assert!(pieces.next(Some(10)).is_some());
+        assert!(pieces.next(Some(10)).is_none());
+        assert!(pieces.next(Some(85)).is_some(), "holes count as well");
+        // One that is larger than the span goes alone.
+        let mut pieces = Pieces::of((0..60).into(), 30, 25);
+        assert!(pieces.next(None).is_some());
+        assert!(pieces.next(Some(0)).is_none());
+        assert!(pieces.next(None).is_some());
     }
 }

@@ -28,6 +28,11 @@ impl<K> Window<K> {
         self.pending.len()
     }
 
+    /// What is known of those in flight.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &K> {
+        self.pending.iter().map(|(key, _)| key)
+    }
+
     /// The next answer, whichever it is; `None` where nothing is in flight.
     pub(crate) async fn next(&mut self) -> Option<(K, Done)>
     where

@@ -125,6 +125,7 @@ fn whole_files_move() {
     let options = TransferOptions {
         io_size: 300_000,
         depth: 5,
+        span: 0,
     };
     let mut told = 0;
     let mut progress = |count| told += count;

@@ -77,6 +77,7 @@ fn local_files(options: Options) {
     let transfer = TransferOptions {
         io_size: 400_000,
         depth: 4,
+        span: 1_300_000,
     };
     let bytes = pattern(3_000_001, 5);
     let up = tempfile::tempfile().expect("a file");

@@ -91,12 +91,8 @@ impl Transfer<'_> {
         };
         let local = Part::open(path, target, facts, self.policy.resume, is_special)?;
         self.progress.spared(local.from);
-        let ranges = holes::remote_ranges(&remote, facts);
-        for stripe in part::stripes(local.from, facts.size) {
-            for range in part::within(&ranges, &stripe) {
-                self.fetch(&remote, source, range, &local)?;
-            }
-        }
+        let ranges = part::left(&holes::remote_ranges(&remote, facts), local.from);
+        self.fetch(&remote, source, ranges, &local)?;
         let after = remote.metadata().wait().map_err(source.failed())?;
         if !is_same_state(facts, &place::facts_of(&after)) {
             return Err(Self::changed_meanwhile(&from));
@@ -113,18 +109,18 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// Brings a range. Its pieces come in any order.
+    /// Brings ranges. Their pieces come in any order.
     fn fetch(
         &self,
         remote: &client::File,
         source: &Remote,
-        range: Range<u64>,
+        ranges: Vec<Range<u64>>,
         local: &Part,
     ) -> Outcome {
-        let length = range.end - range.start;
+        let length = part::count(&ranges);
         let fetched = transfer::download(
             remote,
-            range,
+            ranges,
             &mut |offset: u64, bytes: &[u8]| {
                 self.check_io()?;
                 match local.has_holes {
@@ -183,7 +179,7 @@ impl Part {
             false => 0,
         };
         if !is_special {
-            // What a killed transfer left of its last stripe may have gaps.
+            // What a killed transfer left at the end may have gaps.
             file.set_len(from).map_err(failed(target))?;
             if !reserve(&file, from, facts) {
                 if from == 0 {

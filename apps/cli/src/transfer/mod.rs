@@ -16,10 +16,14 @@ mod remove;
 mod tree;
 mod upload;
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::sync::{Arc, Condvar, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
+use client::Wait as _;
 use client::transfer::TransferOptions;
 
 use crate::exit::{Failure, Outcome, Report, lock};
@@ -126,6 +130,7 @@ impl<'a> Transfer<'a> {
         TransferOptions {
             io_size: self.policy.io_size as usize,
             depth: self.policy.depth,
+            span: part::SPAN,
         }
     }
 
@@ -145,6 +150,17 @@ impl<'a> Transfer<'a> {
             return Err(Failure::interrupted(subject));
         }
         Ok(())
+    }
+
+    /// Waits for work that asks for no bytes here, unless somebody wants it to end: then there is
+    /// nothing.
+    fn until_over<T>(&self, moving: impl Future<Output = T>) -> Option<T> {
+        let mut moving = pin!(moving);
+        let work = poll_fn(|context| match self.interrupt.is_raised() {
+            true => Poll::Ready(None),
+            false => moving.as_mut().poll(context).map(Some),
+        });
+        work.wait()
     }
 
     /// For the callbacks of a transfer: an error that ends it.

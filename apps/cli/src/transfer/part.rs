@@ -5,8 +5,8 @@
 //! of last write. A source that has changed leads to another name, so that nothing is ever spliced
 //! of two states, and no record has to be kept beside the file.
 //!
-//! The pieces of a file arrive in any order, but one stripe after the other: all before the stripe
-//! that a file ends in is there, even if the transfer was killed.
+//! The pieces of a file arrive in any order, but only so far from each other: what comes before the
+//! last [`SPAN`] bytes of a file is there, even if the transfer was killed.
 
 use std::ops::Range;
 use std::time::UNIX_EPOCH;
@@ -14,8 +14,10 @@ use std::time::UNIX_EPOCH;
 use crate::names::MAX_LOCAL_BYTES;
 use crate::place::{Facts, Place};
 
-/// Bytes that are in flight together, at most; what a killed transfer does twice, at most.
-pub(super) const STRIPE: u64 = 64 << 20;
+/// Bytes among which all are that are in flight; what a killed transfer does twice, at most.
+pub(super) const SPAN: u64 = 64 << 20;
+/// What a transfer that goes on starts at a multiple of: pieces start with pages on both sides.
+const START: u64 = 1 << 20;
 /// What stands behind the name of a file that is not whole.
 const ENDING: &str = ".part";
 
@@ -45,16 +47,7 @@ pub(super) fn resume_point(length: u64, size: u64) -> u64 {
     if length > size {
         return 0;
     }
-    length.saturating_sub(1) / STRIPE * STRIPE
-}
-
-/// The stripes of what is left of a file.
-pub(super) fn stripes(from: u64, size: u64) -> impl Iterator<Item = Range<u64>> {
-    let mut start = from;
-    std::iter::from_fn(move || {
-        let end = (start / STRIPE + 1).saturating_mul(STRIPE).min(size);
-        (start < end).then(|| std::mem::replace(&mut start, end)..end)
-    })
+    length.saturating_sub(SPAN) / START * START
 }
 
 /// All of a file, as ranges.
@@ -62,13 +55,19 @@ pub(super) fn all(size: u64) -> Vec<Range<u64>> {
     std::iter::once(0..size).collect()
 }
 
-/// What of `ranges` lies in `stripe`. They are in ascending order.
-pub(super) fn within(ranges: &[Range<u64>], stripe: &Range<u64>) -> Vec<Range<u64>> {
+/// What of `ranges` is left of a file of which all before `start` is there. They are in ascending
+/// order.
+pub(super) fn left(ranges: &[Range<u64>], start: u64) -> Vec<Range<u64>> {
     ranges
         .iter()
-        .map(|range| range.start.max(stripe.start)..range.end.min(stripe.end))
-        .filter(|range| range.start < range.end)
+        .map(|range| range.start.max(start)..range.end)
+        .filter(|range| !range.is_empty())
         .collect()
+}
+
+/// Bytes of ranges.
+pub(super) fn count(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|range| range.end - range.start).sum()
 }
 
 /// Ranges as a peer told them, in order, without overlaps and within the file.
@@ -157,32 +156,19 @@ mod tests {
     }
 
     #[test]
-    fn a_stripe_that_was_begun_is_done_again() {
+    fn what_was_in_flight_is_done_again() {
         for (length, from) in [
             (0, 0),
             (1, 0),
-            (STRIPE, 0),
-            (STRIPE + 1, STRIPE),
-            (2 * STRIPE, STRIPE),
-            (5 * STRIPE + 7, 5 * STRIPE),
+            (SPAN, 0),
+            (SPAN + 1, 0),
+            (SPAN + START, START),
+            (SPAN + 2 * START - 1, START),
+            (6 * SPAN, 5 * SPAN),
         ] {
-            assert_eq!(resume_point(length, 6 * STRIPE), from);
+            assert_eq!(resume_point(length, 6 * SPAN), from);
         }
-        assert_eq!(resume_point(STRIPE * 2, STRIPE), 0);
-    }
-
-    #[test]
-    fn stripes_cover_what_is_left() {
-        let all: Vec<_> = stripes(0, 2 * STRIPE + 5).collect();
-        assert_eq!(
-            all,
-            [0..STRIPE, STRIPE..2 * STRIPE, 2 * STRIPE..2 * STRIPE + 5]
-        );
-        let rest: Vec<_> = stripes(STRIPE, STRIPE + 1).collect();
-        assert_eq!(rest, vec![STRIPE..STRIPE + 1]);
-        assert_eq!(stripes(5, 5).count(), 0);
-        assert_eq!(stripes(0, 0).count(), 0);
-        assert_eq!(stripes(u64::MAX - 3, u64::MAX).count(), 1);
+        assert_eq!(resume_point(SPAN * 3, SPAN), 0, "it is of something larger");
     }
 
     #[test]
@@ -196,6 +182,7 @@ mod tests {
             300..400,
         ];
         assert_eq!(tidied(told, 100), vec![0..20, 30..40, 90..100]);
-        assert_eq!(within(&[0..20, 30..40], &(10..35)), vec![10..20, 30..35]);
+        let left = left(&[0..20, 30..40, 50..60], 35);
+        assert_eq!((count(&left), left), (15, vec![35..40, 50..60]));
     }
 }

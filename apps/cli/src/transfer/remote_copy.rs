@@ -28,16 +28,15 @@ impl Transfer<'_> {
     /// Lets the server copy; the library reads and writes where it cannot.
     fn copy_by_server(&self, source: &Remote, facts: &Facts, target: &Remote) -> Outcome {
         let _permit = (!self.is_small(facts.size)).then(|| self.large.take());
-        let copied = source
-            .share
-            .copy(&source.path, &target.share, &target.path, &mut |bytes| {
-                self.progress.moved(bytes);
-            })
-            .wait();
-        match copied {
-            Ok(bytes) if bytes == facts.size => Ok(()),
-            Ok(_) => Err(Self::changed_meanwhile(&Place::Remote(source.clone()))),
-            Err(error) => Err(target.failure(&error)),
+        let from = Place::Remote(source.clone());
+        let mut progress = |bytes| self.progress.moved(bytes);
+        let (share, path) = (&target.share, &target.path);
+        let copying = source.share.copy(&source.path, share, path, &mut progress);
+        match self.until_over(copying) {
+            Some(Ok(bytes)) if bytes == facts.size => Ok(()),
+            Some(Ok(_)) => Err(Self::changed_meanwhile(&from)),
+            Some(Err(error)) => Err(target.failure(&error)),
+            None => Err(Failure::interrupted(&from)),
         }
     }
 
@@ -67,11 +66,8 @@ impl Transfer<'_> {
             // A server that cannot keep holes fills them with zeros, which is right as well.
             let _ = output.set_sparse(true).wait();
         }
-        for stripe in part::stripes(begin, facts.size) {
-            for range in part::within(&ranges, &stripe) {
-                self.relay((&input, source), (&output, target), range)?;
-            }
-        }
+        let left = part::left(&ranges, begin);
+        self.relay((&input, source), (&output, target), left)?;
         if has_holes {
             output.set_len(facts.size).wait().map_err(target.failed())?;
         }
@@ -94,28 +90,23 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// Moves a range.
+    /// Moves ranges.
     fn relay(
         &self,
         (input, source): (&File, &Remote),
         (output, target): (&File, &Remote),
-        range: Range<u64>,
+        ranges: Vec<Range<u64>>,
     ) -> Outcome {
         let from = Place::Remote(source.clone());
-        self.check(&from)?;
-        let length = range.end - range.start;
-        let moved = transfer::relay(
-            input,
-            output,
-            (range.start, range.start, length),
-            &self.options(),
-            &mut |bytes| self.progress.moved(bytes),
-        )
-        .wait();
-        match moved {
-            Ok(bytes) if bytes == length => Ok(()),
-            Ok(_) => Err(Self::changed_meanwhile(&from)),
-            Err(error) => Err(target.failure(&error)),
+        let length = part::count(&ranges);
+        let options = self.options();
+        let mut progress = |bytes| self.progress.moved(bytes);
+        let moving = transfer::relay(input, output, (ranges, 0), &options, &mut progress);
+        match self.until_over(moving) {
+            Some(Ok(bytes)) if bytes == length => Ok(()),
+            Some(Ok(_)) => Err(Self::changed_meanwhile(&from)),
+            Some(Err(error)) => Err(target.failure(&error)),
+            None => Err(Failure::interrupted(&from)),
         }
     }
 }

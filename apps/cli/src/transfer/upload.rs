@@ -79,11 +79,8 @@ impl Transfer<'_> {
             let _ = file.set_sparse(true).wait();
         }
         let ranges = ranges.unwrap_or_else(|| part::all(facts.size));
-        for stripe in part::stripes(begin, facts.size) {
-            for range in part::within(&ranges, &stripe) {
-                self.send(&local, source, range, &file, target)?;
-            }
-        }
+        let left = part::left(&ranges, begin);
+        self.send(&local, source, left, &file, target)?;
         if ranges.last().is_none_or(|last| last.end < facts.size) {
             file.set_len(facts.size).wait().map_err(target.failed())?;
         }
@@ -129,27 +126,27 @@ impl Transfer<'_> {
         let length = file.metadata().wait().map_err(target.failed())?.size;
         let begin = part::resume_point(length, facts.size);
         if begin != length {
-            // What a killed transfer left of its last stripe may have gaps.
+            // What a killed transfer left at the end may have gaps.
             file.set_len(begin).wait().map_err(target.failed())?;
         }
         Ok((file, begin))
     }
 
-    /// Sends a range.
+    /// Sends ranges.
     fn send(
         &self,
         local: &Arc<File>,
         source: &Path,
-        range: Range<u64>,
+        ranges: Vec<Range<u64>>,
         file: &client::File,
         target: &Remote,
     ) -> Outcome {
-        let length = range.end - range.start;
+        let length = part::count(&ranges);
         let mut input = Input {
             transfer: self,
             file: local,
         };
-        let sent = transfer::upload(file, range, &mut input, &self.options(), &mut |bytes| {
+        let sent = transfer::upload(file, ranges, &mut input, &self.options(), &mut |bytes| {
             self.progress.moved(bytes);
         })
         .wait();
