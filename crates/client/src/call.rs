@@ -28,6 +28,9 @@ pub(crate) enum Memory {
     Source(Source),
     /// What a READ fills.
     Destination(Region),
+    /// So many bytes for a READ to fill, of the channel that brings the answer. It takes them when
+    /// the data come, so the same few are used again and again while the cache has them.
+    Wanted(usize),
     /// What a WRITE sends, in a file of this machine.
     SourceFile(FileRange),
 }
@@ -39,6 +42,17 @@ impl Memory {
             Self::Destination(region) => Some(region),
             _ => None,
         }
+    }
+
+    /// The first bytes of what was filled.
+    pub(crate) fn filled(self, count: usize) -> Region {
+        let region = self.into_region();
+        let mut region = region.unwrap_or_else(|| Vec::new().into());
+        assert!(
+            region.set_len(count),
+            "no more came than there was room for"
+        );
+        region
     }
 
     /// What was sent.
@@ -54,6 +68,7 @@ impl Memory {
             Self::None => 0,
             Self::Source(source) => source.len(),
             Self::Destination(region) => region.len(),
+            Self::Wanted(len) => *len,
             Self::SourceFile(range) => range.len,
         }
     }

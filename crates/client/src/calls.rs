@@ -11,7 +11,7 @@ use net::{PayloadBytes, PayloadSource};
 use proto::client::request::Reply;
 use proto::client::{Fate, Request, RequestId};
 use proto::effect::PayloadToken;
-use ring::{FileRange, Region, Source};
+use ring::{FileRange, Pool, Region, Source};
 
 use crate::call::{Call, Done, Memory};
 use crate::error::Cause;
@@ -140,11 +140,28 @@ impl Calls {
     }
 
     /// Takes the destination of a READ to receive into it.
-    pub(crate) fn take_destination(&mut self, id: RequestId) -> Option<Region> {
+    pub(crate) fn take_destination(&mut self, id: RequestId, pool: &Pool) -> Option<Region> {
         let entry = self.table.get_mut(&id)?;
-        let region = std::mem::take(&mut entry.call.memory).into_region()?;
+        let region = match std::mem::take(&mut entry.call.memory) {
+            Memory::Wanted(len) => fresh(len, pool),
+            memory => memory.into_region()?,
+        };
         entry.is_away = true;
         Some(region)
+    }
+
+    /// Whether the data of an answer may stay in the frame that they came in, which is for the
+    /// request to keep; then its memory is away until it gets that.
+    pub(crate) fn keeps_frame(&mut self, id: RequestId) -> bool {
+        let Some(entry) = self.table.get_mut(&id) else {
+            return false;
+        };
+        let keeps = matches!(entry.call.memory, Memory::Wanted(_));
+        if keeps {
+            entry.call.memory = Memory::None;
+            entry.is_away = true;
+        }
+        keeps
     }
 
     /// Puts it back.
@@ -159,6 +176,7 @@ impl Calls {
         };
         match &mut entry.call.memory {
             Memory::Destination(region) => region[..bytes.len()].copy_from_slice(bytes),
+            memory @ Memory::Wanted(_) => *memory = Memory::Destination(bytes.to_vec().into()),
             // A server to which memory was named may answer with the data all the same.
             _ if entry.is_away => entry.early = bytes.to_vec(),
             _ => return 0,
@@ -168,7 +186,7 @@ impl Calls {
 
     /// Takes the memory of a request for the server to use it by RDMA. Not of one that is settled:
     /// its caller waits for it.
-    pub(crate) fn lend(&mut self, id: RequestId) -> Option<Exposed> {
+    pub(crate) fn lend(&mut self, id: RequestId, pool: &Pool) -> Option<Exposed> {
         let entry = self.table.get_mut(&id)?;
         if entry.outcome.is_some() {
             return None;
@@ -177,6 +195,7 @@ impl Calls {
             Memory::None => return None,
             Memory::Source(source) => Exposed::ToRead(source),
             Memory::Destination(region) => Exposed::ToWrite(region),
+            Memory::Wanted(len) => Exposed::ToWrite(fresh(len, pool)),
             Memory::SourceFile(range) => Exposed::ToRead(entry.load(range)),
         };
         entry.is_away = true;
@@ -235,23 +254,44 @@ impl PayloadSource for Calls {
     }
 }
 
+/// Memory of a channel, for as long as somebody needs it. Who keeps much of it leaves enough to the
+/// channel: what goes beyond comes from the system.
+fn fresh(len: usize, pool: &Pool) -> Region {
+    let buffer = pool.take(len).filter(|buffer| !buffer.is_scarce());
+    match buffer {
+        Some(buffer) => Region::of_buffer(buffer, 0..len),
+        None => Region::from(vec![0; len]),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proto::client::Step;
+    use ring::{Config, Runtime};
 
     use super::*;
     use crate::call::call;
     use crate::dispatch::Dispatch;
 
-    #[test]
-    fn data_that_come_while_their_memory_is_away_wait_for_it() {
-        let memory = Memory::Destination(vec![0; 4].into());
+    fn with_call(memory: Memory) -> (Calls, RequestId, crate::call::Pending) {
         let request = Request::new(None, vec![Step::Echo]);
-        let (call, _pending) = call(&Dispatch::new(), request, memory);
+        let (call, pending) = call(&Dispatch::new(), request, memory);
         let id = call.id;
         let mut calls = Calls::new(false);
         calls.insert(call);
-        let Some(Exposed::ToWrite(region)) = calls.lend(id) else {
+        (calls, id, pending)
+    }
+
+    fn runtime() -> Runtime {
+        Runtime::new(&Config::default()).expect("a runtime")
+    }
+
+    #[test]
+    fn data_that_come_while_their_memory_is_away_wait_for_it() {
+        let pool = runtime().handle().pool();
+        let memory = Memory::Destination(vec![0; 4].into());
+        let (mut calls, id, _pending) = with_call(memory);
+        let Some(Exposed::ToWrite(region)) = calls.lend(id, &pool) else {
             panic!("the memory is lent");
         };
         assert_eq!(calls.copy_to_destination(id, b"abc"), 3);
@@ -263,5 +303,49 @@ mod tests {
             panic!("the memory is back");
         };
         assert_eq!(region[..], *b"abc\0");
+    }
+
+    #[test]
+    fn memory_of_the_channel_is_taken_when_data_come() {
+        let runtime = runtime();
+        let pool = runtime.handle().pool();
+        let (mut calls, id, _pending) = with_call(Memory::Wanted(100_000));
+        assert_eq!(pool.buffers_out(), 0);
+        let region = calls.take_destination(id, &pool).expect("memory");
+        assert_eq!((region.len(), pool.buffers_out()), (100_000, 1));
+        let place = region.as_ptr();
+        calls.placed(id, region);
+        calls.settle(id, Outcome::Answer(Vec::new()));
+        drop(calls.next_finished().expect("it is done"));
+        assert_eq!(pool.buffers_out(), 0);
+        let (mut calls, id, _pending) = with_call(Memory::Wanted(90_000));
+        let region = calls.take_destination(id, &pool).expect("memory");
+        assert_eq!(region.as_ptr(), place, "the same again");
+    }
+
+    #[test]
+    fn who_keeps_much_leaves_the_channel_some() {
+        let mut config = Config::default();
+        config.buffers.total_bytes = 16 << 20;
+        let runtime = Runtime::new(&config).expect("a runtime");
+        let pool = runtime.handle().pool();
+        let kept: Vec<_> = (0..100).map(|_| fresh(1 << 20, &pool)).collect();
+        assert!(kept.iter().all(|region| region.len() == 1 << 20));
+        assert!(pool.buffers_out() <= 8, "{} are out", pool.buffers_out());
+        assert!(pool.take(1 << 20).is_some());
+    }
+
+    #[test]
+    fn data_stay_where_they_came_in_only_for_who_wants_any_memory() {
+        let (mut calls, id, _pending) = with_call(Memory::Destination(vec![0; 4].into()));
+        assert!(!calls.keeps_frame(id));
+        let (mut calls, id, _pending) = with_call(Memory::Wanted(4));
+        assert!(calls.keeps_frame(id));
+        assert!(!calls.keeps_frame(id), "one frame is enough");
+        calls.settle(id, Outcome::Answer(Vec::new()));
+        assert!(calls.next_finished().is_none());
+        calls.placed(id, vec![1, 2].into());
+        let (call, _) = calls.next_finished().expect("all is there");
+        assert!(matches!(&call.memory, Memory::Destination(region) if region[..] == [1, 2]));
     }
 }

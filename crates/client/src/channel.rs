@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::net::Shutdown;
+use std::ops::Range;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,12 +12,12 @@ use std::time::Duration;
 use auth::{Initiator, InitiatorStep};
 use net::{Framing, Outbox, Stream};
 use proto::client::effect::Leg;
-use proto::client::request::{ReadData, Reply};
-use proto::client::{Connection, Effect, Effects, Expect, Failure, RequestId, Role, Session};
+use proto::client::{Connection, Effect, Effects, Expect, RequestId, Role, Session};
 use proto::effect::{Inbound, Instant, Outbound};
-use ring::{Either, Handle, Part, Region, Signal, either};
+use ring::{Buffer, Either, Handle, Part, Region, Signal, either};
 use tracing::{debug, info, warn};
 
+use crate::answer::{Frame, answer};
 use crate::call::Call;
 use crate::calls::{Calls, Outcome};
 use crate::dispatch::{ChannelHandle, ChannelKey};
@@ -157,7 +158,7 @@ impl Channel {
         self.thread.enter(key, Rc::clone(&self));
         let _leave = Leave(&self);
         let sender = self.io().spawn(Rc::clone(&self).send());
-        self.with_core(None, Connection::start);
+        self.with_core(Connection::start);
         if let Err(error) = receive::frames(&self).await {
             debug!(peer = %self.handle.peer, %error, "connection lost");
             let mut state = self.state.borrow_mut();
@@ -167,7 +168,7 @@ impl Channel {
         }
         self.end();
         let _ = sender.await;
-        self.with_core(None, Connection::closed);
+        self.with_core(Connection::closed);
         self.exposures_home().await;
         self.settle();
     }
@@ -176,33 +177,55 @@ impl Channel {
         &self.thread.handle
     }
 
-    /// Calls the core and does what it asks for. `frame` is what came in, opened by the call.
+    /// Calls the core and does what it asks for.
     pub(crate) fn with_core(
         self: &Rc<Self>,
-        frame: Option<&[u8]>,
         call: impl FnOnce(&mut Connection, proto::effect::Now, &mut Effects),
     ) {
         let now = self.thread.now();
         let mut state = self.state.borrow_mut();
         let State { core, effects, .. } = &mut *state;
         call(core, now, effects);
-        self.perform(&mut state, frame);
+        self.perform(&mut state, None);
         drop(state);
         self.finish_calls();
         self.arm_timer();
     }
 
-    /// Gives a frame to the core.
+    /// Gives a frame to the core that shares its memory with others.
     pub(crate) fn frame(self: &Rc<Self>, bytes: &mut [u8]) {
-        let now = self.thread.now();
+        self.take_in(&mut self.state.borrow_mut(), bytes, false);
+        self.finish_calls();
+        self.arm_timer();
+    }
+
+    /// Gives a frame to the core that has a buffer of its own, of `len` bytes.
+    pub(crate) fn own_frame(self: &Rc<Self>, mut buffer: Buffer, len: usize) {
+        let may_stay = !buffer.is_scarce();
         let mut state = self.state.borrow_mut();
-        let State { core, effects, .. } = &mut *state;
-        let message = Inbound { bytes: &mut *bytes };
-        core.receive(now, message, effects);
-        self.perform(&mut state, Some(bytes));
+        if let Some((request, range)) = self.take_in(&mut state, &mut buffer[..len], may_stay) {
+            let data = Region::of_buffer(buffer, range);
+            state.calls.placed(request, data);
+        }
         drop(state);
         self.finish_calls();
         self.arm_timer();
+    }
+
+    /// Gives a frame to the core; tells what of it stays for which request.
+    fn take_in(
+        self: &Rc<Self>,
+        state: &mut State,
+        bytes: &mut [u8],
+        may_stay: bool,
+    ) -> Option<(RequestId, Range<usize>)> {
+        let now = self.thread.now();
+        let State { core, effects, .. } = state;
+        let message = Inbound { bytes: &mut *bytes };
+        core.receive(now, message, effects);
+        let mut frame = Frame::new(bytes, may_stay);
+        self.perform(state, Some(&mut frame));
+        frame.kept()
     }
 
     /// Gives a READ answer to the core whose data are in their destination.
@@ -236,7 +259,10 @@ impl Channel {
 
     /// Takes the memory that the data of an answer belong into.
     pub(crate) fn destination(&self, request: RequestId) -> Option<Region> {
-        self.state.borrow_mut().calls.take_destination(request)
+        self.state
+            .borrow_mut()
+            .calls
+            .take_destination(request, &self.io().pool())
     }
 
     /// Puts it back where the data did not come.
@@ -256,7 +282,7 @@ impl Channel {
             return dispatch.lost(call, proto::client::Fate::Unsent, &reason);
         }
         self.state.borrow_mut().calls.insert(call);
-        self.with_core(None, |core, now, effects| {
+        self.with_core(|core, now, effects| {
             core.request(now, id, request, effects);
         });
     }
@@ -264,7 +290,7 @@ impl Channel {
     /// Nobody waits for the answer any more.
     pub(crate) fn cancel(self: &Rc<Self>, id: RequestId) {
         if self.state.borrow().calls.has(id) && !self.ended.is_raised() {
-            self.with_core(None, |core, now, effects| core.cancel(now, id, effects));
+            self.with_core(|core, now, effects| core.cancel(now, id, effects));
         }
     }
 
@@ -278,19 +304,21 @@ impl Channel {
         };
         let _ = self.io().timeout(grace, idle).await;
         if !self.ended.is_raised() {
-            self.with_core(None, Connection::close);
+            self.with_core(Connection::close);
             self.end();
         }
     }
 
     /// Does what the core asks for, in order.
-    fn perform(self: &Rc<Self>, state: &mut State, frame: Option<&[u8]>) {
+    fn perform(self: &Rc<Self>, state: &mut State, mut frame: Option<&mut Frame<'_>>) {
         while let Some(effect) = state.effects.pop() {
             match effect {
                 Effect::Send(outbound) => self.push(state, outbound),
                 Effect::Authenticate(token) => self.authenticate(state, &token),
                 Effect::Ready(session) => self.ready(state, &session),
-                Effect::Answer(id, results) => answer(state, frame, id, results),
+                Effect::Answer(id, results) => {
+                    answer(&mut state.calls, frame.as_deref_mut(), id, results);
+                }
                 Effect::Expose {
                     request, length, ..
                 } => self.expose(state, request, length),
@@ -540,7 +568,7 @@ impl Channel {
                 state.timer = None;
             }
         }
-        self.with_core(None, Connection::timeout);
+        self.with_core(Connection::timeout);
     }
 }
 
@@ -571,31 +599,4 @@ fn leg(login: &mut Initiator, token: &[u8]) -> Leg {
             Leg::Failed
         }
     }
-}
-
-/// Keeps the answer to a request, with data that came in the frame where they belong.
-fn answer(
-    state: &mut State,
-    frame: Option<&[u8]>,
-    id: RequestId,
-    results: Vec<Result<Reply, Failure>>,
-) {
-    let place = |result: Result<Reply, Failure>| match result {
-        Ok(Reply::Read(ReadData::Inbound(range))) => {
-            let bytes = frame.and_then(|frame| frame.get(range));
-            let bytes = bytes.expect("the core names a part of the frame");
-            let len = state.calls.copy_to_destination(id, bytes);
-            Ok(Reply::Read(ReadData::Placed(len)))
-        }
-        // Its destination comes home before the call is told.
-        Ok(Reply::Read(ReadData::Remote(len))) => Ok(Reply::Read(ReadData::Placed(len))),
-        Ok(Reply::Read(ReadData::Held(bytes))) => {
-            let len = state.calls.copy_to_destination(id, &bytes);
-            Ok(Reply::Read(ReadData::Placed(len)))
-        }
-        Ok(reply) => Ok(reply),
-        Err(failure) => Err(Cause::from(failure)),
-    };
-    let results = results.into_iter().map(place).collect();
-    state.calls.settle(id, Outcome::Answer(results));
 }

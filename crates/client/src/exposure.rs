@@ -45,7 +45,7 @@ impl Channel {
         length: u32,
     ) -> Option<Vec<BufferDescriptorV1>> {
         let remote = self.stream.remote()?;
-        let memory = state.calls.lend(id)?;
+        let memory = state.calls.lend(id, &self.io().pool())?;
         match remote.expose(memory) {
             Ok(exposure) => {
                 let named = exposure.descriptor();
@@ -90,7 +90,7 @@ impl Channel {
     pub(crate) fn name_waiting(self: &Rc<Self>) {
         while let Some((id, length)) = self.next_waiting() {
             let pieces = self.name(&mut self.state.borrow_mut(), id, length);
-            self.with_core(None, |core, now, effects| {
+            self.with_core(|core, now, effects| {
                 core.exposed(now, id, pieces, effects);
             });
         }

@@ -186,6 +186,19 @@ impl File {
         (result, region.map_or_else(B::lost, B::from_region))
     }
 
+    /// Reads `len` bytes, or fewer where the file ends, into memory of the client. What one READ
+    /// brings is memory that is used again once the region is dropped: who has much in flight and
+    /// keeps little finds it in the cache.
+    pub async fn read(&self, len: usize, offset: u64) -> Result<Region, Error> {
+        if len == 0 || len > self.read_size() {
+            let (count, bytes) = self.read_at(Region::from(vec![0; len]), offset).await;
+            return Ok(Memory::Destination(bytes).filled(count?));
+        }
+        let (reply, memory) = self.start_read_wanted(len, offset).await.only();
+        let count = count(reply).map_err(|cause| self.failed("read", cause))?;
+        Ok(memory.filled(count))
+    }
+
     /// Writes all bytes from `offset` on, or fails. Tells how many.
     pub async fn write_at<B: IoSource>(&self, buffer: B, offset: u64) -> (Result<usize, Error>, B) {
         let (result, source) = self.write_source(buffer.into_source(), offset).await;
@@ -293,6 +306,17 @@ impl File {
         };
         let memory = Memory::Destination(region);
         self.inner.share.start(vec![step], memory)
+    }
+
+    /// The same, into memory of the channel.
+    pub(crate) fn start_read_wanted(&self, len: usize, offset: u64) -> Pending {
+        let step = Step::Read {
+            file: self.file(),
+            offset,
+            length: u32::try_from(len).expect("a piece is no longer than a READ"),
+            minimum: 0,
+        };
+        self.inner.share.start(vec![step], Memory::Wanted(len))
     }
 
     /// Sends a WRITE of one piece on its way.

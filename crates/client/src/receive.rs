@@ -2,7 +2,8 @@
 //!
 //! Small frames are handled where they were received. The data of a READ answer in the clear are
 //! received straight into the caller's memory, but for what was in the chunk with their head. The
-//! rest of any other large frame is received into a buffer of its own.
+//! rest of any other large frame is received into a buffer of its own, which a caller who wanted
+//! any memory may get.
 
 use std::io;
 use std::rc::Rc;
@@ -172,10 +173,10 @@ impl Receiver<'_> {
         let mut buffer: Buffer = pool.take_or_wait(len).await;
         buffer[..start.len()].copy_from_slice(&start);
         let receive = self.channel.stream.recv_into(buffer, start.len()..len);
-        let (result, mut buffer) = receive.await;
+        let (result, buffer) = receive.await;
         result?;
         self.channel.note_received(len - start.len());
-        self.channel.frame(&mut buffer[..len]);
+        self.channel.own_frame(buffer, len);
         Ok(!self.channel.ended.is_raised())
     }
 

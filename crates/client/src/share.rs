@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use proto::client::request::{Create, Created, FileRef, Reply};
 use proto::client::{Request, Step};
+use ring::Region;
 use wire::access::{AccessMask, FileAttributes};
 use wire::fscc::{
     FileDispositionInformation, FileFsAttributeInformation, FileFsFullSizeInformation,
@@ -21,6 +22,7 @@ use crate::metadata::{Changes, Metadata, Volume};
 use crate::open_options::OpenOptions;
 use crate::path;
 use crate::session::{Session, unexpected};
+use crate::transfer::{TransferOptions, download};
 
 /// Bytes of a volume's description that are asked for: the longest names fit.
 const VOLUME_LEN: u32 = 1024;
@@ -304,12 +306,13 @@ impl Share {
 
     /// Reads a whole file. A small one takes one message.
     pub async fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
-        self.read_expecting(path, SMALL_BYTES).await
+        let bytes = self.read_expecting(path, SMALL_BYTES).await?;
+        Ok(bytes.into_vec().unwrap_or_else(|bytes| bytes.to_vec()))
     }
 
     /// The same for a file that is known to have about so many bytes, up to a mebibyte of which
-    /// come in one message.
-    pub async fn read_expecting(&self, path: &str, expected: u32) -> Result<Vec<u8>, Error> {
+    /// come in one message; in memory as of [`File::read`].
+    pub async fn read_expecting(&self, path: &str, expected: u32) -> Result<Region, Error> {
         let failed = |cause: Cause| cause.of("read", path);
         let max_read = self.max_read();
         let length = expected.clamp(1, WHOLE_BYTES_MAX).min(max_read);
@@ -321,32 +324,36 @@ impl Share {
             minimum: 0,
         };
         let steps = self.compound(path, &options, vec![read])?;
-        let memory = Memory::Destination(vec![0; length as usize].into());
-        let Done { replies, memory } = self.start(steps, memory).await;
+        let wanted = Memory::Wanted(length as usize);
+        let Done { replies, memory } = self.start(steps, wanted).await;
         let mut replies = replies.map_err(failed)?.into_iter();
         let created = first_created(replies.next()).map_err(failed)?;
         let count = match replies.next() {
             Some(reply) => crate::file::count(reply).map_err(failed)?,
             None => return Err(failed(unexpected())),
         };
-        let mut bytes = memory
-            .into_region()
-            .and_then(|region| region.into_vec().ok())
-            .unwrap_or_default();
-        bytes.truncate(count);
         if count == length as usize && created.attributes.size > count as u64 {
             return self.read_large(path, &options).await;
         }
-        Ok(bytes)
+        Ok(memory.filled(count))
     }
 
-    async fn read_large(&self, path: &str, options: &OpenOptions) -> Result<Vec<u8>, Error> {
+    async fn read_large(&self, path: &str, options: &OpenOptions) -> Result<Region, Error> {
         let file = self.open(path, options).await?;
-        let size = usize::try_from(file.len().await?).unwrap_or(usize::MAX);
-        let (count, mut bytes) = file.read_at(vec![0; size], 0).await;
-        bytes.truncate(count?);
+        let end = file.len().await?;
+        let mut bytes = Vec::new();
+        // It grows as data come: what a server says of the length is not believed.
+        let mut sink = |offset: u64, piece: &[u8]| {
+            let start = offset as usize;
+            let range = start..start + piece.len();
+            bytes.resize(bytes.len().max(range.end), 0);
+            bytes[range].copy_from_slice(piece);
+            Ok(())
+        };
+        let options = TransferOptions::default();
+        download(&file, 0..end, &mut sink, &options, &mut |_| {}).await?;
         file.close().await?;
-        Ok(bytes)
+        Ok(bytes.into())
     }
 
     /// Writes a whole file; one that is there is emptied before. A small one takes one message.
@@ -384,7 +391,7 @@ impl Share {
             .map(|changes| set(FileInfoClass::BASIC.0, changes.encode()));
         let steps = write.into_iter().chain(change).collect();
         let steps = self.compound(path, &open, steps)?;
-        let memory = Memory::Source(ring::Region::from(bytes).into());
+        let memory = Memory::Source(Region::from(bytes).into());
         let (replies, _) = self.start(steps, memory).await.all();
         let replies = replies.map_err(|cause| cause.of("write", path))?;
         match replies.get(1) {

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
+use ring::Region;
+
 use crate::Wait;
 use crate::call::Pending;
 use crate::error::Error;
@@ -17,10 +19,9 @@ const WRITE_BEHIND: usize = 8;
 /// Reads a file from front to back, ahead of its caller. Made by [`File::reader`].
 pub struct FileReader {
     file: File,
-    /// What was read, from `start` on.
-    piece: Vec<u8>,
-    start: usize,
-    end: usize,
+    /// What was read, of which the caller has got so many bytes.
+    piece: Region,
+    taken: usize,
     /// Where the next byte for the caller is in the file.
     position: u64,
     /// READs under way, in the order of the file.
@@ -34,9 +35,8 @@ impl FileReader {
     pub(crate) fn new(file: File) -> Self {
         Self {
             file,
-            piece: Vec::new(),
-            start: 0,
-            end: 0,
+            piece: nothing(),
+            taken: 0,
             position: 0,
             ahead: VecDeque::new(),
             next: 0,
@@ -46,24 +46,18 @@ impl FileReader {
 
     fn refill(&mut self) -> Result<(), Error> {
         let size = self.file.read_size();
+        // Its memory is for what comes now.
+        self.piece = nothing();
         while self.ahead.len() < READ_AHEAD {
-            let buffer = match std::mem::take(&mut self.piece) {
-                piece if piece.len() == size => piece,
-                _ => vec![0; size],
-            };
-            let pending = self.file.start_read(buffer.into(), self.next);
+            let pending = self.file.start_read_wanted(size, self.next);
             self.ahead.push_back(pending);
             self.next += size as u64;
         }
         let first = self.ahead.pop_front().expect("at least one was started");
         let (reply, memory) = first.wait().only();
         let count = count(reply).map_err(|cause| self.file.failed("read", cause))?;
-        let region = memory.into_region();
-        self.piece = region
-            .and_then(|region| region.into_vec().ok())
-            .unwrap_or_default();
-        self.start = 0;
-        self.end = count;
+        self.piece = memory.filled(count);
+        self.taken = 0;
         if count < size {
             // The end, or a server that gives less than it was asked for: go on from here.
             self.ahead.clear();
@@ -75,22 +69,28 @@ impl FileReader {
 
     fn jump(&mut self, position: u64) {
         self.ahead.clear();
-        self.start = 0;
-        self.end = 0;
+        self.piece = nothing();
+        self.taken = 0;
         self.position = position;
         self.next = position;
         self.is_at_end = false;
     }
 }
 
+/// A piece without bytes.
+fn nothing() -> Region {
+    Region::from(Vec::new())
+}
+
 impl Read for FileReader {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
-        if self.start == self.end && !self.is_at_end && !target.is_empty() {
+        if self.taken == self.piece.len() && !self.is_at_end && !target.is_empty() {
             self.refill()?;
         }
-        let count = target.len().min(self.end - self.start);
-        target[..count].copy_from_slice(&self.piece[self.start..self.start + count]);
-        self.start += count;
+        let rest = &self.piece[self.taken..];
+        let count = target.len().min(rest.len());
+        target[..count].copy_from_slice(&rest[..count]);
+        self.taken += count;
         self.position += count as u64;
         Ok(count)
     }
@@ -145,7 +145,7 @@ impl FileWriter {
         let spare = self.settle(WRITE_BEHIND - 1)?;
         let piece = std::mem::replace(&mut self.piece, spare);
         let len = piece.len();
-        let source = ring::Region::from(piece).into();
+        let source = Region::from(piece).into();
         let pending = self.file.start_write(source, self.position);
         self.behind.push_back((pending, len));
         self.position += len as u64;

@@ -227,14 +227,12 @@ pub async fn download<S: Sink + ?Sized>(
     let failed = |error| Error::local("write what was read of", file.path(), error);
     let mut pieces = Pieces::of(ranges.into(), size, options.span);
     let mut window: Window<Piece> = Window::default();
-    let mut spare = Spare::default();
     let mut total = 0;
     loop {
         while window.len() < depth
             && let Some(piece) = pieces.next(first([&window]))
         {
-            let buffer = spare.take(piece.len);
-            window.push(piece, file.start_read(buffer, piece.offset));
+            window.push(piece, file.start_read_wanted(piece.len, piece.offset));
         }
         let Some((piece, done)) = window.next().await else {
             break;
@@ -242,14 +240,12 @@ pub async fn download<S: Sink + ?Sized>(
         let (reply, memory) = done.only();
         let count = count(reply).map_err(|cause| file.failed("read", cause))?;
         pieces.came(piece, count);
-        let buffer = region(memory);
         if count > 0 {
-            sink.write_at(piece.offset, &buffer[..count])
+            sink.write_at(piece.offset, &memory.filled(count))
                 .map_err(&failed)?;
             total += count as u64;
             progress(count as u64);
         }
-        spare.give_back(buffer);
     }
     Ok(total)
 }
@@ -338,19 +334,16 @@ pub async fn relay(
     let mut pieces = Pieces::of(ranges.into(), size, options.span);
     let mut reads: Window<Piece> = Window::default();
     let mut writes: Window<Piece> = Window::default();
-    let mut spare = Spare::default();
     let mut total = 0;
     loop {
         while reads.len() < depth
             && let Some(piece) = pieces.next(first([&reads, &writes]))
         {
-            let buffer = spare.take(piece.len);
-            reads.push(piece, source.start_read(buffer, piece.offset));
+            reads.push(piece, source.start_read_wanted(piece.len, piece.offset));
         }
         if let Some((piece, done)) = reads.next().await {
             let (reply, memory) = done.only();
             let count = count(reply).map_err(|cause| source.failed("read", cause))?;
-            let buffer = cut(region(memory), count);
             pieces.came(piece, count);
             if count > 0 {
                 let piece = Piece {
@@ -358,7 +351,8 @@ pub async fn relay(
                     ..piece
                 };
                 let offset = piece.offset.wrapping_add_signed(by);
-                writes.push(piece, target.start_write(buffer.into(), offset));
+                let bytes = memory.filled(count).into();
+                writes.push(piece, target.start_write(bytes, offset));
             }
         } else if writes.len() == 0 {
             return Ok(total);
@@ -371,11 +365,9 @@ pub async fn relay(
         while writes.len() > most
             && let Some((Piece { len, .. }, done)) = writes.next().await
         {
-            let (reply, memory) = done.only();
-            written(reply, len).map_err(|cause| target.failed("write", cause))?;
+            written(done.only().0, len).map_err(|cause| target.failed("write", cause))?;
             total += len as u64;
             progress(len as u64);
-            spare.give_back(region(memory));
         }
     }
 }
@@ -406,7 +398,7 @@ fn plan(options: &TransferOptions, most: usize, file: &File) -> (usize, usize) {
 /// Bytes from which on memory is in pages of its own, which adapters of RDMA are told of once.
 const PAGES_BYTES: usize = 64 << 10;
 
-/// Memory of a transfer that is used again for piece after piece.
+/// Memory of an upload that is used again for piece after piece.
 #[derive(Default)]
 struct Spare(Vec<Region>);
 
@@ -434,14 +426,12 @@ fn cut(mut region: Region, len: usize) -> Region {
     region
 }
 
-/// The memory that went along with a request.
+/// The memory that went along with a WRITE.
 fn region(memory: Memory) -> Region {
-    let region = match memory {
-        Memory::Destination(region) => Some(region),
-        Memory::Source(source) => source.into_region().ok(),
-        Memory::None | Memory::SourceFile(_) => None,
-    };
-    region.unwrap_or_else(|| Vec::new().into())
+    let region = memory.into_source().map(ring::Source::into_region);
+    region
+        .and_then(Result::ok)
+        .unwrap_or_else(|| Vec::new().into())
 }
 
 #[cfg(test)]

@@ -161,7 +161,7 @@ fn a_file_of_known_size_takes_one_message_and_gets_its_times() {
         for expected in [0, 1, 150_000, u32::MAX] {
             let read = share.read_expecting("known", expected).wait();
             assert!(
-                read.expect("read") == bytes,
+                read.expect("read")[..] == bytes,
                 "{expected} expected of {size}"
             );
         }

@@ -56,6 +56,18 @@ impl Region {
         })
     }
 
+    /// The part `range` of a buffer, which must lie inside; the buffer goes back to its pool with
+    /// it.
+    #[must_use]
+    pub fn of_buffer(mut buffer: Buffer, range: Range<usize>) -> Self {
+        let part = &mut buffer[range];
+        Self {
+            start: NonNull::from(&mut *part).cast(),
+            len: part.len(),
+            owner: Owner::Buffer(buffer),
+        }
+    }
+
     /// The memory that this is part of, where that is there for longer than an operation: a slab of
     /// the pool, or pages of its own.
     #[must_use]
@@ -163,12 +175,9 @@ impl From<Box<[u8]>> for Region {
 }
 
 impl From<Buffer> for Region {
-    fn from(mut buffer: Buffer) -> Self {
-        Self {
-            start: NonNull::from(&mut buffer[..]).cast(),
-            len: buffer.len(),
-            owner: Owner::Buffer(buffer),
-        }
+    fn from(buffer: Buffer) -> Self {
+        let whole = 0..buffer.len();
+        Self::of_buffer(buffer, whole)
     }
 }
 

@@ -203,7 +203,11 @@ impl Player<'_> {
 
     /// One operation after the other until the time is over.
     async fn hand(&self, hand: usize, places: &Places, record: &RefCell<Record>) -> Result<()> {
-        let mut buffer = Region::of_pages(self.setting.io_size as usize)?;
+        let len = match self.arguments.workload {
+            Workload::Write | Workload::Rw => self.setting.io_size as usize,
+            _ => 0,
+        };
+        let mut buffer = Region::of_pages(len)?;
         Pattern::of(hand as u64).fill(0, &mut buffer);
         let mut round = 0;
         while Instant::now() < self.deadline {
@@ -233,10 +237,10 @@ impl Player<'_> {
         };
         match self.arguments.workload {
             Workload::Read => self.read(place, buffer).await,
-            Workload::Write => self.write(place, buffer).await,
             Workload::Rw if places.percent() < self.arguments.reads => {
                 self.read(place, buffer).await
             }
+            Workload::Write => self.write(place, buffer).await,
             Workload::Rw => self.write(place, buffer).await,
             Workload::Meta => Ok((0, self.metadata(hand, round).await?, buffer)),
             Workload::Echo => Ok((0, self.echo().await?, buffer)),
@@ -245,15 +249,14 @@ impl Player<'_> {
     }
 
     async fn read(&self, place: Place, buffer: Region) -> Result<(u64, Duration, Region)> {
+        let len = self.setting.io_size as usize;
         let started = Instant::now();
-        let (result, buffer) = self.seat.files[place.file]
-            .read_at(buffer, place.offset)
-            .await;
+        let bytes = self.seat.files[place.file].read(len, place.offset).await?;
         let elapsed = started.elapsed();
-        let count = result?;
-        ensure!(count == buffer.len(), "a read stopped at {count} bytes");
+        let count = bytes.len();
+        ensure!(count == len, "a read stopped at {count} bytes");
         if self.arguments.verify {
-            self.pattern(place).check(place.offset, &buffer)?;
+            self.pattern(place).check(place.offset, &bytes)?;
         }
         Ok((count as u64, elapsed, buffer))
     }

@@ -54,7 +54,7 @@ impl Transfer<'_> {
                 .map_err(remote.failed())?;
             let mut own = vec![0; there.len()];
             return match here.read_exact_at(&mut own, 0) {
-                Ok(()) => Ok(own == there && there.len() as u64 == size),
+                Ok(()) => Ok(own == there[..] && there.len() as u64 == size),
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
                 Err(error) => Err(failed(error)),
             };
@@ -95,8 +95,8 @@ impl Transfer<'_> {
         let compare = |start: u64| -> Outcome<bool> {
             self.check(&Place::Remote(one.clone()))?;
             let piece = start..size.min(start + io_size);
-            let left = read_piece(&files.0, one, piece.clone(), Vec::new())?;
-            Ok(left == read_piece(&files.1, other, piece, Vec::new())?)
+            let left = read_piece(&files.0, one, piece.clone())?;
+            Ok(left[..] == read_piece(&files.1, other, piece)?[..])
         };
         let work = || {
             while !differs.load(Ordering::Relaxed) {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use client::{File, OpenOptions, Wait as _, transfer};
+use client::{File, OpenOptions, Region, Wait as _, transfer};
 
 use super::{Transfer, holes, is_same_state, part};
 use crate::connect::is_one_session;
@@ -111,31 +111,25 @@ impl Transfer<'_> {
     }
 }
 
-/// Reads all of a piece, into memory that may be given.
-pub(super) fn read_piece(
-    file: &File,
-    remote: &Remote,
-    piece: Range<u64>,
-    mut buffer: Vec<u8>,
-) -> Outcome<Vec<u8>> {
+/// Reads all of a piece.
+pub(super) fn read_piece(file: &File, remote: &Remote, piece: Range<u64>) -> Outcome<Region> {
     let length = (piece.end - piece.start) as usize;
-    buffer.resize(length, 0);
-    let (read, bytes) = file.read_at(buffer, piece.start).wait();
-    let mut whole = bytes;
-    let mut done = read.map_err(remote.failed())?;
-    while done < length {
-        let rest = vec![0; length - done];
-        let (read, more) = file.read_at(rest, piece.start + done as u64).wait();
-        let count = read.map_err(remote.failed())?;
-        if count == 0 {
-            return Err(Failure::new(
-                Exit::Differs,
-                remote,
-                "it became shorter while it was read",
-            ));
-        }
-        whole[done..done + count].copy_from_slice(&more[..count]);
-        done += count;
+    let read = |done: usize| {
+        let bytes = file.read(length - done, piece.start + done as u64).wait();
+        bytes.map_err(remote.failed())
+    };
+    let first = read(0)?;
+    if first.len() == length {
+        return Ok(first);
     }
-    Ok(whole)
+    let mut whole = first.to_vec();
+    while whole.len() < length {
+        let more = read(whole.len())?;
+        if more.is_empty() {
+            let reason = "it became shorter while it was read";
+            return Err(Failure::new(Exit::Differs, remote, reason));
+        }
+        whole.extend_from_slice(&more);
+    }
+    Ok(whole.into())
 }
