@@ -24,6 +24,12 @@ pub struct Stream {
     pub(crate) shared: Rc<Shared>,
 }
 
+/// Bytes that an accepted socket takes for a peer on this machine before whoever sends has to wait
+/// (the kernel counts twice as many, with what it needs itself): what waits there for long is out
+/// of the cache when it is received. See docs/data-path.md. A client does not gain by it: it sends
+/// little, or files that it splices.
+const WITHIN_MACHINE_BYTES: i32 = 512 << 10;
+
 pub(crate) struct Shared {
     pub(crate) handle: Handle,
     pub(crate) socket: Rc<TcpStream>,
@@ -43,7 +49,6 @@ impl Stream {
             return Self::connect_epoll(handle, address).await;
         }
         let socket = sys::tcp_socket(&address, 0)?;
-        sys::expect_no_congestion(socket.as_fd(), &address);
         let raw = Box::new(RawAddress::new(&address));
         let fd = types::Fd(socket.as_raw_fd());
         let entry = opcode::Connect::new(fd, raw.as_ptr(), raw.length()).build();
@@ -52,7 +57,9 @@ impl Stream {
         match operation.await {
             (result, Hold::Connect(socket, _raw)) => {
                 result?;
-                Self::new(handle, TcpStream::from(socket))
+                let stream = Self::of(handle, TcpStream::from(socket))?;
+                stream.expect_no_congestion();
+                Ok(stream)
             }
             _ => unreachable!("an operation gives back what it was given"),
         }
@@ -73,8 +80,27 @@ impl Stream {
         self.shared.socket.shutdown(how)
     }
 
-    /// Takes over a connected socket, whichever thread accepted it.
+    /// Takes over a socket that was accepted, by whichever thread.
     pub fn new(handle: &Handle, socket: TcpStream) -> io::Result<Self> {
+        let stream = Self::of(handle, socket)?;
+        if stream.expect_no_congestion() {
+            let (name, bytes) = (libc::SO_SNDBUF, WITHIN_MACHINE_BYTES);
+            // Where the kernel refuses it is slower.
+            let _ = sys::set_socket_option(stream.shared.socket.as_fd(), name, bytes);
+        }
+        Ok(stream)
+    }
+
+    /// Says whether the peer is on this machine.
+    fn expect_no_congestion(&self) -> bool {
+        let is_here = sys::has_peer_on_this_machine(&self.shared.socket);
+        if is_here {
+            sys::expect_no_congestion(self.shared.socket.as_fd());
+        }
+        is_here
+    }
+
+    fn of(handle: &Handle, socket: TcpStream) -> io::Result<Self> {
         let source = handle.inner().watch(socket.as_fd())?;
         let shared = Shared {
             handle: handle.clone(),
@@ -91,11 +117,13 @@ impl Stream {
 
     async fn connect_epoll(handle: &Handle, address: SocketAddr) -> io::Result<Self> {
         let socket = sys::tcp_socket(&address, libc::SOCK_NONBLOCK)?;
-        sys::expect_no_congestion(socket.as_fd(), &address);
         let result = sys::connect(socket.as_fd(), &address);
-        let stream = Self::new(handle, TcpStream::from(socket))?;
+        let stream = Self::of(handle, TcpStream::from(socket))?;
         match result {
-            Ok(()) => return Ok(stream),
+            Ok(()) => {
+                stream.expect_no_congestion();
+                return Ok(stream);
+            }
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
             Err(error) => return Err(error),
         }
@@ -104,7 +132,10 @@ impl Stream {
             stream.shared.wait(Direction::Write).await;
             match stream.shared.socket.take_error()? {
                 Some(error) => return Err(error),
-                None if stream.peer_addr().is_ok() => return Ok(stream),
+                None if stream.peer_addr().is_ok() => {
+                    stream.expect_no_congestion();
+                    return Ok(stream);
+                }
                 None => {}
             }
         }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::{self, MaybeUninit};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
@@ -307,24 +307,28 @@ pub(crate) fn tcp_socket(address: &SocketAddr, flags: i32) -> io::Result<OwnedFd
     check(unsafe { libc::socket(family, kind, 0) }).map(own)
 }
 
-/// Chooses the simplest congestion control where the peer is on this machine: nothing is congested
-/// there, and what paces its packets (bbr) spends a timer on each of them. Where the kernel
-/// refuses, the machine's own will do.
-pub(crate) fn expect_no_congestion(fd: BorrowedFd<'_>, peer: &SocketAddr) {
-    if peer.ip().is_loopback() {
-        let name = c"reno".to_bytes();
-        let (level, option) = (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
-        // SAFETY: the pointer and the length describe a live slice, which the kernel only reads.
-        let _ = check(unsafe {
-            libc::setsockopt(
-                fd.as_raw_fd(),
-                level,
-                option,
-                name.as_ptr().cast(),
-                name.len() as libc::socklen_t,
-            )
-        });
-    }
+/// Whether the peer of a connection is on this machine.
+pub(crate) fn has_peer_on_this_machine(socket: &TcpStream) -> bool {
+    let (own, peer) = (socket.local_addr(), socket.peer_addr());
+    matches!((own, peer), (Ok(own), Ok(peer)) if own.ip() == peer.ip())
+}
+
+/// Chooses the simplest congestion control: within a machine nothing is congested, and what paces
+/// its packets (bbr) spends a timer on each of them. Where the kernel refuses, the machine's own
+/// will do.
+pub(crate) fn expect_no_congestion(fd: BorrowedFd<'_>) {
+    let name = c"reno".to_bytes();
+    let (level, option) = (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
+    // SAFETY: the pointer and the length describe a live slice, which the kernel only reads.
+    let _ = check(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            option,
+            name.as_ptr().cast(),
+            name.len() as libc::socklen_t,
+        )
+    });
 }
 
 /// Sets an integer option of the SOL_SOCKET level.
