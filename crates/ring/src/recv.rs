@@ -5,6 +5,9 @@
 //! writes bulk data does so message after message, so a stream stays with single receives for the
 //! next [`SINGLE_RECEIVES`] calls of [`Stream::recv`] after each `recv_into`: then the
 //! alternation costs one submission for each part and nothing is ever cancelled.
+//!
+//! A receive that waits for much is woken when much is there (SO_RCVLOWAT), not by each packet:
+//! on a machine that is peer to itself, it is the sender who would pay for that.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -30,6 +33,13 @@ use crate::uring::Uring;
 /// Receives after a `recv_into` that are armed one by one. A stream that has read this many
 /// messages without bulk data is worth a multishot receive again.
 const SINGLE_RECEIVES: u8 = 16;
+
+/// Bytes that a receive of at least so many waits for before it is woken. More of them would leave
+/// the cache before they are received; with fewer there are more turns.
+const GATHERED_BYTES: usize = 512 << 10;
+
+/// Shorter receives are woken by what comes first: it may be all that they wait for.
+const GATHER_FROM: usize = 128 << 10;
 
 /// The receiving state of a stream.
 #[derive(Default)]
@@ -238,6 +248,7 @@ impl Shared {
         if self.uring().is_closed() {
             return Poll::Ready(Err(io::Error::from_raw_os_error(libc::ECANCELED)));
         }
+        self.wake_from(1)?;
         if receive.is_starved {
             ready!(self.handle.inner().chunks.poll_free(context));
             receive.is_starved = false;
@@ -284,6 +295,10 @@ impl Shared {
         if let Some(end) = end {
             return (Err(self.end(end)), region);
         }
+        let wait = match self.expect(range.len()) {
+            Ok(flags) => flags,
+            Err(error) => return (Err(error), region),
+        };
         if self.source.is_some() {
             let result = self.recv_ready(&mut region[range]).await;
             return (result, region);
@@ -292,7 +307,7 @@ impl Shared {
         let length = u32::try_from(range.len()).unwrap_or(u32::MAX);
         let fd = types::Fd(self.socket.as_raw_fd());
         let recv = opcode::Recv::new(fd, region.pointer(&range), length);
-        let entry = recv.flags(libc::MSG_WAITALL).build();
+        let entry = recv.flags(wait).build();
         let hold = Hold::Fill(Rc::clone(&self.socket), region);
         // SAFETY: the entry points into the region, whose memory does not move with the value;
         // the hold owns it and the socket.
@@ -302,10 +317,37 @@ impl Shared {
         }
     }
 
+    /// Prepares for a receive of `len` bytes; tells the flags that it takes.
+    ///
+    /// The mark never asks for more than the receive does, since the peer may wait for an answer to
+    /// just that. So it may not be passed with MSG_WAITALL, of which the kernel would wait for the
+    /// mark once more when little is missing.
+    fn expect(&self, len: usize) -> io::Result<libc::c_int> {
+        if len < GATHER_FROM {
+            self.wake_from(1)?;
+            return Ok(libc::MSG_WAITALL);
+        }
+        self.wake_from(len.min(GATHERED_BYTES))?;
+        Ok(0)
+    }
+
+    /// Has the kernel wake whoever waits for bytes once so many are there, the connection ends, or
+    /// no more find room.
+    fn wake_from(&self, bytes: usize) -> io::Result<()> {
+        if self.low_water.get() == bytes {
+            return Ok(());
+        }
+        let value = i32::try_from(bytes).expect("a mark is small");
+        sys::set_socket_option(self.socket.as_fd(), libc::SO_RCVLOWAT, value)?;
+        self.low_water.set(bytes);
+        Ok(())
+    }
+
     async fn recv_epoll(&self) -> io::Result<Chunk> {
         if let Some(result) = self.take_pending() {
             return result;
         }
+        self.wake_from(1)?;
         // Readiness first: a chunk is not held while the peer is silent.
         loop {
             let token = self.source.expect("only a watched socket is here");

@@ -36,6 +36,8 @@ pub(crate) struct Shared {
     /// The token of the socket (epoll).
     pub(crate) source: Option<usize>,
     pub(crate) receive: RefCell<Receive>,
+    /// Bytes from which on the kernel wakes whoever receives.
+    pub(crate) low_water: Cell<usize>,
     /// A send is under way, or was dropped before its end: no other may follow.
     pub(crate) is_sending: Cell<bool>,
     /// What files are sent through, once one was.
@@ -107,6 +109,7 @@ impl Stream {
             socket: Rc::new(socket),
             source,
             receive: RefCell::default(),
+            low_water: Cell::new(1),
             is_sending: Cell::new(false),
             pipe: OnceCell::new(),
         };

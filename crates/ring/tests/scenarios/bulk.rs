@@ -1,9 +1,11 @@
 //! Large transfers keep every byte and its order.
 
+use std::net::Shutdown;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use smbeam_ring::{Chunk, FileRange, Handle, Part, Stream};
+use smbeam_ring::{Chunk, FileRange, Handle, Part, Region, Stream};
 
 use crate::{Random, pair};
 
@@ -81,6 +83,59 @@ pub(crate) async fn chunks_and_buffers_interleave(handle: Handle) {
     assert!(received == bytes, "every byte arrives in its place");
 }
 
+/// The peer sends no more before it is answered: a receive that waited for more than it was asked
+/// for, or one whose mark outlived it, would wait for ever.
+pub(crate) async fn a_large_receive_waits_for_no_more_than_it_wants(handle: Handle) {
+    const SIZES: [usize; 7] = [
+        (128 << 10) - 1,
+        128 << 10,
+        (512 << 10) - 1,
+        (512 << 10) + 1,
+        700_000,
+        1 << 20,
+        3_000_000,
+    ];
+    let (client, server) = pair(&handle).await;
+    let clock = handle.clone();
+    handle.spawn(async move {
+        for size in SIZES.into_iter().flat_map(|size| [size, 5]) {
+            for slice in Random(11).bytes(size).chunks(size / 3 + 1) {
+                let parts = vec![Part::Bytes(slice.to_vec())];
+                client.send(parts).await.0.expect("send");
+                clock.sleep(Duration::from_millis(2)).await;
+            }
+            assert_eq!(&*client.recv().await.expect("recv"), b"go on");
+        }
+    });
+    for size in SIZES {
+        let region = Region::from(vec![0; size]);
+        let (result, region) = server.recv_into_region(region, 0..size).await;
+        result.expect("recv_into_region");
+        assert!(region[..] == Random(11).bytes(size)[..]);
+        let answer = || vec![Part::Bytes(b"go on".to_vec())];
+        server.send(answer()).await.0.expect("send");
+        let mut small = Vec::new();
+        while small.len() < 5 {
+            small.extend_from_slice(&server.recv().await.expect("recv"));
+        }
+        server.send(answer()).await.0.expect("send");
+    }
+}
+
+pub(crate) async fn a_large_receive_sees_the_end(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    handle.spawn(async move {
+        let (result, _) = client.send(vec![Part::Bytes(vec![1; 100_000])]).await;
+        result.expect("send");
+        client.shutdown(Shutdown::Write).expect("shutdown");
+    });
+    let (result, _) = server
+        .recv_into_region(Region::from(vec![0; 1 << 20]), 0..1 << 20)
+        .await;
+    let error = result.expect_err("most of it is missing");
+    assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
+}
+
 pub(crate) async fn many_parts_are_sent_in_order(handle: Handle) {
     let (client, server) = pair(&handle).await;
     let mut random = Random(6);
@@ -123,7 +178,7 @@ pub(crate) async fn held_chunks_stop_the_stream_until_one_returns(handle: Handle
         if handle.chunks_out() == 64 && held.len() > 60 {
             held.clear();
         }
-        let wait = std::time::Duration::from_millis(20);
+        let wait = Duration::from_millis(20);
         match handle.timeout(wait, server.recv()).await {
             Ok(chunk) => {
                 let mut chunk = chunk.expect("recv");
@@ -140,7 +195,7 @@ pub(crate) async fn held_chunks_stop_the_stream_until_one_returns(handle: Handle
 pub(crate) async fn a_silent_reader_leaves_chunks_to_others(handle: Handle) {
     let (flooding, silent) = pair(&handle).await;
     // The first receive arms the stream; then nobody reads, and the peer floods it.
-    let armed = std::time::Duration::from_millis(1);
+    let armed = Duration::from_millis(1);
     assert!(handle.timeout(armed, silent.recv()).await.is_err());
     let flood = Random(9).bytes(4 << 20);
     let flooder = handle.clone();
@@ -150,7 +205,7 @@ pub(crate) async fn a_silent_reader_leaves_chunks_to_others(handle: Handle) {
         flood.clone(),
         Random(10),
     ));
-    handle.sleep(std::time::Duration::from_millis(20)).await;
+    handle.sleep(Duration::from_millis(20)).await;
     let (client, server) = pair(&handle).await;
     client
         .send(vec![Part::Bytes(b"still here".to_vec())])
