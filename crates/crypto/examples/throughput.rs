@@ -32,7 +32,7 @@ fn main() {
             let mut nonce = [0; 12];
             nonce[..8].copy_from_slice(&count.to_le_bytes());
             let nonce = &nonce[..cipher.nonce_len()];
-            black_box(key.seal_parts(nonce, &[0; 32], &mut [head, payload]));
+            black_box(key.seal_parts(nonce, &[0; 32], &mut [head.into(), payload.into()]));
         });
     }
 }

@@ -7,7 +7,7 @@
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 
 use crate::cbc_mac::CbcMac;
-use crate::sealing::Mismatch;
+use crate::sealing::{Mismatch, Plaintext};
 use crate::sys::{AesKey, BLOCK, Counter};
 
 /// Bytes of the nonce. [MS-SMB2] 2.2.41
@@ -31,12 +31,25 @@ impl CcmKey {
         &self,
         nonce: &[u8; NONCE_LEN],
         associated: &[u8],
-        parts: &mut [&mut [u8]],
+        parts: &mut [Plaintext<'_>],
     ) -> [u8; 16] {
-        let (mut mac, mut counter, mask) = self.start(nonce, associated, total_len(parts));
-        for chunk in parts.iter_mut().flat_map(|part| part.chunks_mut(STRIDE)) {
+        let len = total_len(parts.iter().map(Plaintext::len));
+        let (mut mac, mut counter, mask) = self.start(nonce, associated, len);
+        let mut seal = |chunk: &mut [u8]| {
             mac.update(chunk);
             self.0.counter_mode(&mut counter, chunk);
+        };
+        for part in parts {
+            match part {
+                Plaintext::Here(bytes) => bytes.chunks_mut(STRIDE).for_each(&mut seal),
+                Plaintext::Into(from, to) => {
+                    assert_eq!(from.len(), to.len());
+                    for (from, to) in from.chunks(STRIDE).zip(to.chunks_mut(STRIDE)) {
+                        to.copy_from_slice(from);
+                        seal(to);
+                    }
+                }
+            }
         }
         finish(mac, mask)
     }
@@ -48,7 +61,8 @@ impl CcmKey {
         parts: &mut [&mut [u8]],
         tag: &[u8; 16],
     ) -> Result<(), Mismatch> {
-        let (mut mac, mut counter, mask) = self.start(nonce, associated, total_len(parts));
+        let len = total_len(parts.iter().map(|part| part.len()));
+        let (mut mac, mut counter, mask) = self.start(nonce, associated, len);
         for chunk in parts.iter_mut().flat_map(|part| part.chunks_mut(STRIDE)) {
             self.0.counter_mode(&mut counter, chunk);
             mac.update(chunk);
@@ -96,9 +110,8 @@ fn block(flags: u8, nonce: &[u8; NONCE_LEN], number: u32) -> [u8; BLOCK] {
     block
 }
 
-fn total_len(parts: &[&mut [u8]]) -> u32 {
-    let len: usize = parts.iter().map(|part| part.len()).sum();
-    u32::try_from(len).expect("a message of SMB is shorter than 16 MiB")
+fn total_len(parts: impl Iterator<Item = usize>) -> u32 {
+    u32::try_from(parts.sum::<usize>()).expect("a message of SMB is shorter than 16 MiB")
 }
 
 fn finish(mut mac: CbcMac<'_>, mut mask: [u8; BLOCK]) -> [u8; 16] {

@@ -27,7 +27,7 @@ mod sys;
 
 pub use algorithm::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm, TAG_LEN};
 pub use preauth::PreauthHash;
-pub use sealing::{Mismatch, SealingKey};
+pub use sealing::{Mismatch, Plaintext, SealingKey};
 pub use signing::{SigningKey, SigningNonce};
 
 /// Whether two byte strings are equal; takes as long whatever they hold.

@@ -23,6 +23,15 @@ enum Key {
     Gcm(GcmKey),
 }
 
+/// A run of a message that is to be sealed.
+#[derive(Debug)]
+pub enum Plaintext<'a> {
+    /// Sealed where it lies.
+    Here(&'a mut [u8]),
+    /// Stays as it is, and is sealed into memory of the same length.
+    Into(&'a [u8], &'a mut [u8]),
+}
+
 /// The tag does not belong to the message: it was changed, or sealed with another key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch;
@@ -53,17 +62,32 @@ impl SealingKey {
     /// # Panics
     /// When `nonce` does not have [`Cipher::nonce_len`] bytes.
     pub fn seal_in_place(&self, nonce: &[u8], aad: &[u8], data: &mut [u8]) -> [u8; TAG_LEN] {
-        self.seal_parts(nonce, aad, &mut [data])
+        self.seal_parts(nonce, aad, &mut [data.into()])
     }
 
-    /// Seals, in place, a message that lies in several buffers of any length.
+    /// Seals a message that lies in several buffers of any length.
     ///
     /// # Panics
-    /// When `nonce` does not have [`Cipher::nonce_len`] bytes.
-    pub fn seal_parts(&self, nonce: &[u8], aad: &[u8], parts: &mut [&mut [u8]]) -> [u8; TAG_LEN] {
+    /// When `nonce` does not have [`Cipher::nonce_len`] bytes, or the two runs of a
+    /// [`Plaintext::Into`] differ in length.
+    pub fn seal_parts(
+        &self,
+        nonce: &[u8],
+        aad: &[u8],
+        parts: &mut [Plaintext<'_>],
+    ) -> [u8; TAG_LEN] {
         match &self.key {
             Key::Ccm(key) => key.seal(sized(nonce), aad, parts),
-            Key::Gcm(key) => gcm(key, Direction::Seal, nonce, aad, parts).tag(),
+            Key::Gcm(key) => {
+                let mut message = gcm(key, Direction::Seal, nonce, aad);
+                for part in parts {
+                    match part {
+                        Plaintext::Here(bytes) => message.text(bytes),
+                        Plaintext::Into(from, to) => message.text_into(from, to),
+                    }
+                }
+                message.tag()
+            }
         }
     }
 
@@ -101,10 +125,15 @@ impl SealingKey {
     ) -> Result<(), Mismatch> {
         let result = match &self.key {
             Key::Ccm(key) => key.open(sized(nonce), aad, parts, tag),
-            Key::Gcm(key) => match gcm(key, Direction::Open, nonce, aad, parts).matches(tag) {
-                true => Ok(()),
-                false => Err(Mismatch),
-            },
+            Key::Gcm(key) => {
+                let mut message = gcm(key, Direction::Open, nonce, aad);
+                parts.iter_mut().for_each(|part| message.text(part));
+                if message.matches(tag) {
+                    Ok(())
+                } else {
+                    Err(Mismatch)
+                }
+            }
         };
         if result.is_err() {
             parts.iter_mut().for_each(|part| part.fill(0));
@@ -113,18 +142,31 @@ impl SealingKey {
     }
 }
 
-fn gcm(
-    key: &GcmKey,
-    direction: Direction,
-    nonce: &[u8],
-    aad: &[u8],
-    parts: &mut [&mut [u8]],
-) -> Gcm {
+impl Plaintext<'_> {
+    /// Bytes of it.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Here(bytes) => bytes.len(),
+            Self::Into(from, _) => from.len(),
+        }
+    }
+
+    /// There is nothing to seal.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<'a> From<&'a mut [u8]> for Plaintext<'a> {
+    fn from(bytes: &'a mut [u8]) -> Self {
+        Self::Here(bytes)
+    }
+}
+
+/// A message of which the associated data are known.
+fn gcm(key: &GcmKey, direction: Direction, nonce: &[u8], aad: &[u8]) -> Gcm {
     let mut message = key.start(direction, sized(nonce));
     message.associated(aad);
-    for part in parts {
-        message.text(part);
-    }
     message
 }
 

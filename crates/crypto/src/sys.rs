@@ -213,12 +213,21 @@ impl Gcm {
         }
     }
 
-    /// `input` is readable for `len` bytes; `output` is null or the same as `input` and writable.
+    /// Seals or opens the next piece of text into memory of its length.
+    pub(crate) fn text_into(&mut self, from: &[u8], to: &mut [u8]) {
+        assert_eq!(from.len(), to.len());
+        for (from, to) in from.chunks(UPDATE_MAX).zip(to.chunks_mut(UPDATE_MAX)) {
+            self.update(to.as_mut_ptr(), from.as_ptr(), from.len());
+        }
+    }
+
+    /// `input` is readable for `len` bytes; `output` is null, or writable for as many and either
+    /// the same as `input` or apart from it.
     fn update(&mut self, output: *mut u8, input: *const u8, len: usize) {
         let len = c_int::try_from(len).expect("chunks are at most UPDATE_MAX");
         let mut written = 0;
-        // SAFETY: `input` and `output` come from one slice that the caller borrows across this
-        // call, `len` is its length; the context is started and ours alone.
+        // SAFETY: `input` and `output` come from slices that the caller borrows across this call,
+        // `len` is their length; the context is started and ours alone.
         let ok =
             unsafe { EVP_CipherUpdate(self.0.0.as_ptr(), output, &raw mut written, input, len) };
         assert_eq!(ok, 1, "a message of GCM is shorter than 64 GiB");

@@ -5,7 +5,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use proptest::prelude::*;
 use smbeam_crypto::derive::{KeySchedule, session_keys};
 use smbeam_crypto::{
-    CIPHER_PREFERENCE, Cipher, Mismatch, PreauthHash, SIGNING_PREFERENCE, SealingKey,
+    CIPHER_PREFERENCE, Cipher, Mismatch, Plaintext, PreauthHash, SIGNING_PREFERENCE, SealingKey,
     SigningAlgorithm, SigningKey, SigningNonce,
 };
 
@@ -112,12 +112,28 @@ proptest! {
             let plain = sequence(len, 7, 3);
             let (mut whole, mut parts) = (plain.clone(), plain.clone());
             let tag = seal(cipher, &nonce, &mut whole);
-            let cut_tag = key(cipher).seal_parts(&nonce, &aad(), &mut cut(&mut parts, cuts));
+            let mut places = cut(&mut parts, cuts).map(Plaintext::Here);
+            let cut_tag = key(cipher).seal_parts(&nonce, &aad(), &mut places);
             prop_assert_eq!(cut_tag, tag);
             prop_assert_eq!(&parts, &whole);
             let opened = key(cipher).open_parts(&nonce, &aad(), &mut cut(&mut parts, cuts), &tag);
             prop_assert!(opened.is_ok());
             prop_assert_eq!(&parts, &plain);
+            let mut sealed = vec![0; len];
+            let [first, second, third, fourth] = cut(&mut sealed, cuts);
+            let [a, b, c] = cuts;
+            let (ours, theirs) = plain.split_at(b);
+            first.copy_from_slice(&plain[..a]);
+            fourth.copy_from_slice(&plain[c..]);
+            let mut places = [
+                Plaintext::Here(first),
+                Plaintext::Into(&ours[a..], second),
+                Plaintext::Into(&theirs[..c - b], third),
+                Plaintext::Here(fourth),
+            ];
+            let tag_elsewhere = key(cipher).seal_parts(&nonce, &aad(), &mut places);
+            prop_assert_eq!(tag_elsewhere, tag);
+            prop_assert_eq!(&sealed, &whole);
         }
         let message = [vec![0; 64], sequence(len, 7, 3)].concat();
         let [a, b, c] = cuts.map(|cut| cut + 64);

@@ -4,11 +4,12 @@
 //! of requests leave in one send. A large payload is sent from the buffer that it was read into.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::mem;
 use std::ops::Range;
 
 use crate::framing::Framing;
 use proto::effect::{OutMessage, Outbound, Payload, PayloadToken};
-use proto::seal::Seal;
+use proto::seal::{Plaintext, Seal};
 use ring::{Buffer, FileRange, Part, Pool, Source};
 
 /// Bytes of a transform header. \[MS-SMB2\] 2.2.41
@@ -194,7 +195,7 @@ impl Outbox {
             body.push(message, payloads, pool, seal.is_some());
         }
         assert_eq!(body.len, len, "a payload is as long as its driver said");
-        let transform = seal.map(|seal| body.seal(&seal));
+        let transform = seal.map(|seal| body.seal(&seal, payloads));
         self.queued += prefix.bytes().len() + sealed_len + body.len;
         let run = self.run();
         run.extend_from_slice(prefix.bytes());
@@ -206,6 +207,7 @@ impl Outbox {
                 Segment::Lent(token, source) => {
                     self.pieces.push_back(Piece::Lent(token, source));
                 }
+                Segment::Unsealed(..) => unreachable!("sealed above"),
                 Segment::File(token, range) => self.pieces.push_back(Piece::File(token, range)),
             }
         }
@@ -260,6 +262,8 @@ struct Body {
 enum Segment {
     Small(Range<usize>),
     Large(Buffer, usize),
+    /// In a frame that is sealed: until then, and where it is sealed to.
+    Unsealed(PayloadToken, Source, Buffer),
     /// Never in a frame that is sealed.
     Lent(PayloadToken, Source),
     /// Nor this.
@@ -267,7 +271,7 @@ enum Segment {
 }
 
 impl Body {
-    /// Signs a message and adds it. Where it will be sealed, nothing in it stays as it is lent.
+    /// Signs a message and adds it.
     fn push(
         &mut self,
         message: OutMessage,
@@ -304,8 +308,17 @@ impl Body {
             Some((_, PayloadBytes::Small(bytes))) => self.small(&bytes),
             Some((_, PayloadBytes::Large(buffer, len))) => self.large(buffer, len),
             Some((token, PayloadBytes::Lent(source))) if is_sealed => {
-                self.copy(&source, pool);
-                payloads.give_back(token, source);
+                match pool.take(source.len()) {
+                    Some(buffer) => {
+                        self.len += source.len();
+                        let segment = Segment::Unsealed(token, source, buffer);
+                        self.segments.push(segment);
+                    }
+                    None => {
+                        self.small(&source);
+                        payloads.give_back(token, source);
+                    }
+                }
             }
             Some((token, PayloadBytes::Lent(source))) => {
                 self.len += source.len();
@@ -324,17 +337,6 @@ impl Body {
         self.segments.push(Segment::Large(buffer, len));
     }
 
-    /// Copies bytes into memory of the pool, or of the frame where the pool has none.
-    fn copy(&mut self, bytes: &[u8], pool: &Pool) {
-        match pool.take(bytes.len()) {
-            Some(mut buffer) => {
-                buffer[..bytes.len()].copy_from_slice(bytes);
-                self.large(buffer, bytes.len());
-            }
-            None => self.small(bytes),
-        }
-    }
-
     fn small(&mut self, bytes: &[u8]) {
         let start = self.small.len();
         self.small.extend_from_slice(bytes);
@@ -345,23 +347,39 @@ impl Body {
         }
     }
 
-    /// Seals all segments in place.
-    fn seal(&mut self, seal: &Seal) -> Vec<u8> {
+    /// Seals all segments, and gives back what was lent.
+    fn seal(&mut self, seal: &Seal, payloads: &mut impl PayloadSource) -> Vec<u8> {
         let mut left: &mut [u8] = &mut self.small;
-        let mut parts: Vec<&mut [u8]> = Vec::with_capacity(self.segments.len());
+        let mut parts: Vec<Plaintext<'_>> = Vec::with_capacity(self.segments.len());
         for segment in &mut self.segments {
             match segment {
                 Segment::Small(range) => {
                     let (part, rest) = left.split_at_mut(range.len());
-                    parts.push(part);
+                    parts.push(part.into());
                     left = rest;
                 }
-                Segment::Large(buffer, len) => parts.push(&mut buffer[..*len]),
+                Segment::Large(buffer, len) => parts.push((&mut buffer[..*len]).into()),
+                Segment::Unsealed(_, source, buffer) => {
+                    parts.push(Plaintext::Into(source, &mut buffer[..source.len()]));
+                }
                 Segment::Lent(..) | Segment::File(..) => {
-                    unreachable!("what is sealed was copied before")
+                    unreachable!("what is sealed has a place where it is sealed to")
                 }
             }
         }
-        seal.apply(&mut parts).to_vec()
+        let transform = seal.apply(&mut parts).to_vec();
+        let sealed = |segment| match segment {
+            Segment::Unsealed(token, source, buffer) => {
+                let len = source.len();
+                payloads.give_back(token, source);
+                Segment::Large(buffer, len)
+            }
+            segment => segment,
+        };
+        self.segments = mem::take(&mut self.segments)
+            .into_iter()
+            .map(sealed)
+            .collect();
+        transform
     }
 }

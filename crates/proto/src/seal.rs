@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use core::fmt;
 
+pub use crypto::Plaintext;
 use crypto::{SealingKey, SigningKey, SigningNonce};
 use wire::SessionId;
 use wire::header::SIGNATURE;
@@ -45,14 +46,14 @@ impl Sign {
 }
 
 impl Seal {
-    /// Seals a frame in place: all its messages, each with payload and padding, in the order in
+    /// Seals a frame: all its messages, each with payload and padding, in the order in
     /// which they are sent. Returns the header to send in front. \[MS-SMB2\] 3.1.4.3
     ///
     /// # Panics
     /// When the frame is longer than a transform header can tell, 4 GiB.
     #[must_use]
-    pub fn apply(&self, parts: &mut [&mut [u8]]) -> [u8; TRANSFORM_LEN] {
-        let len: usize = parts.iter().map(|part| part.len()).sum();
+    pub fn apply(&self, parts: &mut [Plaintext<'_>]) -> [u8; TRANSFORM_LEN] {
+        let len: usize = parts.iter().map(Plaintext::len).sum();
         let mut transform = Transform {
             signature: [0; 16],
             nonce: self.nonce,

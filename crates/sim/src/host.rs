@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use auth::Realm;
+use crypto::Plaintext;
 use proto::carrier::Carrier;
 use proto::effect::{
     Authenticate, ConnectionId, Delivery, Effect, Effects, Inbound, Instant, Notice, Now, OpId,
@@ -375,7 +376,8 @@ pub(crate) fn assemble(
     }
     let mut frame = Vec::new();
     if let Some(seal) = &outbound.seal {
-        let mut slices: Vec<&mut [u8]> = parts.iter_mut().map(Vec::as_mut_slice).collect();
+        let slices = parts.iter_mut().map(Vec::as_mut_slice);
+        let mut slices: Vec<Plaintext<'_>> = slices.map(Plaintext::Here).collect();
         frame.extend(seal.apply(&mut slices));
     }
     frame.extend(parts.concat());

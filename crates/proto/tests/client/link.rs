@@ -222,7 +222,7 @@ impl Link {
         }
         match seal {
             Some(seal) => {
-                let head = seal.apply(&mut [&mut frame]);
+                let head = seal.apply(&mut [frame.as_mut_slice().into()]);
                 [head.as_slice(), &frame].concat()
             }
             None => frame,

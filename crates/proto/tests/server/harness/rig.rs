@@ -375,7 +375,7 @@ impl Rig {
         }
         match seal {
             Some(seal) => {
-                let head = seal.apply(&mut [&mut frame]);
+                let head = seal.apply(&mut [frame.as_mut_slice().into()]);
                 [head.as_slice(), &frame].concat()
             }
             None => frame,
