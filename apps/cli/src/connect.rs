@@ -93,10 +93,12 @@ pub(crate) struct ConnectArguments {
     /// Speak this dialect or an older one.
     #[arg(long, value_name = "DIALECT", value_parser = parse_dialect, conflicts_with = "dialect")]
     max_protocol: Option<Dialect>,
-    /// Bytes of one request that reads or writes.
-    #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = parse_io_size)]
-    pub(crate) io_size: u32,
-    /// Requests in flight for one large file [default: 16; transfers over QUIC: 32].
+    /// Bytes of one request that reads or writes [default: 1MiB; of large files over TCP up to
+    /// 4MiB].
+    #[arg(long, value_name = "BYTES", value_parser = parse_io_size)]
+    pub(crate) io_size: Option<u32>,
+    /// Requests in flight for one large file [default: 16; transfers over QUIC: 32; over TCP as
+    /// many as are 16MiB].
     #[arg(
         long,
         value_name = "N",
@@ -154,7 +156,7 @@ impl ConnectArguments {
                 (true, false) => Protection::Sign,
                 (false, false) => Protection::AsAsked,
             },
-            io_size: self.io_size,
+            io_size: self.io_size.unwrap_or(0),
             depth: self.depth.unwrap_or(0) as usize,
             allow_guest: self.login.is_without_password(),
             ..Options::default()

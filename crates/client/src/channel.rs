@@ -223,6 +223,7 @@ impl Channel {
         let State { core, effects, .. } = state;
         let message = Inbound { bytes: &mut *bytes };
         core.receive(now, message, effects);
+        self.note_credits(core);
         let mut frame = Frame::new(bytes, may_stay);
         self.perform(state, Some(&mut frame));
         frame.kept()
@@ -245,6 +246,7 @@ impl Channel {
             ..
         } = &mut *state;
         core.receive_split(now, head, &destination[..len], effects);
+        self.note_credits(core);
         calls.placed(request, destination);
         self.perform(&mut state, None);
         drop(state);
@@ -479,6 +481,11 @@ impl Channel {
         drop(state);
         self.name_waiting();
         self.finish_calls();
+    }
+
+    fn note_credits(&self, core: &Connection) {
+        let held = core.credits_held();
+        self.handle.credits.store(held, Ordering::Relaxed);
     }
 
     pub(crate) fn note_received(&self, bytes: usize) {

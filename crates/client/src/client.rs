@@ -182,9 +182,9 @@ impl Inner {
     fn config(&self, host: &str, first: Transport, credentials: &Credentials) -> Config {
         let options = &self.options;
         let max_io = if first.has_large_frames() {
-            options.io_size
+            options.most_bytes()
         } else {
-            options.io_size.min(SMALL_FRAME_IO)
+            options.most_bytes().min(SMALL_FRAME_IO)
         };
         Config {
             dialects: options.dialects.clone(),

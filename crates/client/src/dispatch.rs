@@ -6,7 +6,7 @@
 //! another one as far as the protocol allows; when the last is lost, everything fails.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use net::Transport;
@@ -24,7 +24,7 @@ use crate::thread::Message;
 const CLOSED: &str = "the session was closed";
 
 /// Requests in flight of an operation, unless somebody says how many.
-const DEPTH: usize = 16;
+pub(crate) const DEPTH: usize = 16;
 /// The same over QUIC: with requests of a MiB as much as its windows let through.
 const DEPTH_QUIC: usize = 32;
 
@@ -40,6 +40,15 @@ impl ChannelKey {
     }
 }
 
+/// Connections of TCP that are used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Links {
+    /// How many there are; at least one.
+    pub(crate) count: usize,
+    /// Credits of the one that has the fewest.
+    pub(crate) credits: u32,
+}
+
 /// What other threads know of a channel.
 pub(crate) struct ChannelHandle {
     pub(crate) key: ChannelKey,
@@ -50,6 +59,8 @@ pub(crate) struct ChannelHandle {
     pub(crate) transport: Transport,
     /// Bytes under way, with what a request costs anyway.
     load: AtomicU64,
+    /// Credits that the server has granted and that were not spent for good.
+    pub(crate) credits: AtomicU32,
     /// Bytes sent.
     pub(crate) sent: AtomicU64,
     /// Bytes received.
@@ -71,6 +82,7 @@ impl ChannelHandle {
             local,
             transport,
             load: AtomicU64::new(0),
+            credits: AtomicU32::new(0),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
         }
@@ -229,6 +241,28 @@ impl Dispatch {
             true => DEPTH_QUIC,
             false => DEPTH,
         }
+    }
+
+    /// The channels that are used, where all are of TCP.
+    pub(crate) fn links(&self) -> Option<Links> {
+        let channels = lock(&self.inner.channels);
+        let mut used = (channels.list.iter()).filter(|channel| !self.is_spare(channel));
+        let credits = |channel: &Arc<ChannelHandle>| channel.credits.load(Ordering::Relaxed);
+        let first = used
+            .next()
+            .filter(|first| first.transport == Transport::Tcp)?;
+        let mut links = Links {
+            count: 1,
+            credits: credits(first),
+        };
+        for channel in used {
+            if channel.transport != Transport::Tcp {
+                return None;
+            }
+            links.count += 1;
+            links.credits = links.credits.min(credits(channel));
+        }
+        Some(links)
     }
 
     /// Whether what is written is best given as parts of files: the channels that are used send

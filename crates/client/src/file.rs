@@ -17,9 +17,11 @@ use wire::{FileId, Status};
 use crate::Wait;
 use crate::buffer::{IoBuf, IoSource};
 use crate::call::{Memory, Pending};
+use crate::dispatch::Links;
 use crate::error::{Cause, Error};
 use crate::metadata::{Changes, Metadata};
 use crate::open_options::OpenOptions;
+use crate::options::Options;
 use crate::session::unexpected;
 use crate::share::Share;
 use crate::stream::{FileReader, FileWriter};
@@ -100,14 +102,35 @@ impl File {
         Metadata::from_attributes(&self.inner.opened, None)
     }
 
-    /// Bytes of one READ at most.
+    /// Bytes of one READ, where no transfer chooses another size.
     pub(crate) fn read_size(&self) -> usize {
+        self.most_read().min(self.options().usual_bytes() as usize)
+    }
+
+    /// Bytes of one WRITE, where no transfer chooses another size.
+    pub(crate) fn write_size(&self) -> usize {
+        self.most_write().min(self.options().usual_bytes() as usize)
+    }
+
+    /// Bytes of one READ at most.
+    pub(crate) fn most_read(&self) -> usize {
         self.inner.share.max_read() as usize
     }
 
     /// Bytes of one WRITE at most.
-    pub(crate) fn write_size(&self) -> usize {
+    pub(crate) fn most_write(&self) -> usize {
         self.inner.share.max_write() as usize
+    }
+
+    fn options(&self) -> &Options {
+        &self.inner.share.session().inner.client.inner.options
+    }
+
+    /// The connections, where requests may be cut as suits them.
+    pub(crate) fn links(&self) -> Option<Links> {
+        let options = self.options();
+        let is_free = options.io_size == 0 && options.depth == 0;
+        is_free.then(|| self.inner.share.session().dispatch().links())?
     }
 
     /// Whether parts of files go from there straight to the connections: those can, and nothing is
@@ -120,9 +143,8 @@ impl File {
 
     /// Requests in flight of one operation.
     pub(crate) fn depth(&self) -> usize {
-        let session = self.inner.share.session();
-        match session.inner.client.inner.options.depth {
-            0 => session.dispatch().depth(),
+        match self.options().depth {
+            0 => self.inner.share.session().dispatch().depth(),
             depth => depth,
         }
     }

@@ -106,6 +106,7 @@ mod metadata;
 mod open_options;
 mod options;
 mod path;
+mod plan;
 mod quic;
 mod read_dir;
 mod receive;

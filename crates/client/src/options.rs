@@ -11,6 +11,7 @@ pub use proto::client::config::Protection;
 use wire::dialect::Dialect;
 use zeroize::Zeroizing;
 
+use crate::plan::{LARGEST_BYTES, REQUEST_BYTES};
 use crate::transports::Transports;
 
 /// The most channels of a session.
@@ -69,10 +70,11 @@ pub struct Options {
     /// Whether it is good enough where the server makes a guest of us, whose messages nobody
     /// signs.
     pub allow_guest: bool,
-    /// Bytes of one READ or WRITE at most.
+    /// Bytes of one READ or WRITE at most; 0: 1 MiB, and up to 8 MiB where a
+    /// [transfer](crate::transfer) of a large file over TCP is left the choice.
     pub io_size: u32,
     /// Requests in flight of one operation on a file; 0: 16, and 32 over QUIC, whose paths are
-    /// long and lose packets.
+    /// long and lose packets; of transfers over TCP that choose their size, as many as are 16 MiB.
     pub depth: usize,
     /// Credits that are asked for until so many are held, on each channel.
     pub credits: u16,
@@ -114,7 +116,7 @@ impl Default for Options {
             ciphers: CIPHER_PREFERENCE.to_vec(),
             signing_algorithms: SIGNING_PREFERENCE.to_vec(),
             allow_guest: false,
-            io_size: 1 << 20,
+            io_size: 0,
             depth: 0,
             credits: 8192,
             connect_timeout: Duration::from_secs(10),
@@ -128,6 +130,22 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Bytes of a READ or WRITE of which no transfer chooses the size.
+    pub(crate) fn usual_bytes(&self) -> u32 {
+        match self.io_size {
+            0 => REQUEST_BYTES,
+            size => size,
+        }
+    }
+
+    /// Bytes of the largest READ or WRITE.
+    pub(crate) fn most_bytes(&self) -> u32 {
+        match self.io_size {
+            0 => LARGEST_BYTES,
+            size => size,
+        }
+    }
+
     pub(crate) fn threads(&self) -> usize {
         match self.threads {
             0 => std::thread::available_parallelism().map_or(1, |count| count.get().min(4)),

@@ -14,14 +14,15 @@ use ring::{FileRange, Region};
 use crate::call::Memory;
 use crate::error::Error;
 use crate::file::{File, count, written};
+use crate::plan::{Limits, Plan, READS, WRITES};
 use crate::window::Window;
 
 /// How a file is moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransferOptions {
-    /// Bytes of a piece; 0 is as many as client and server allow.
+    /// Bytes of a piece; 0 is the client's, and over TCP as many as suit, where neither says.
     pub io_size: usize,
-    /// Pieces in flight; 0 is the client's.
+    /// Pieces in flight; 0 is the client's, and over TCP as many as suit, where neither says.
     pub depth: usize,
     /// Bytes of the file among which the pieces in flight are; 0 is no limit. However a transfer
     /// ends: of what comes before the last byte that arrived, all but so many have arrived.
@@ -134,6 +135,17 @@ struct Piece {
     len: usize,
 }
 
+impl Ranges {
+    /// Bytes of them.
+    fn total(&self) -> u64 {
+        let lengths = self
+            .0
+            .iter()
+            .map(|range| range.end.saturating_sub(range.start));
+        lengths.fold(0, u64::saturating_add)
+    }
+}
+
 impl Piece {
     fn end(&self) -> u64 {
         self.offset.saturating_add(self.len as u64)
@@ -149,6 +161,8 @@ struct Pieces {
     /// Where nothing came.
     end: u64,
     size: usize,
+    /// Bytes of the piece that is given out first, until it is.
+    first: Option<usize>,
     /// As in [`TransferOptions`].
     span: u64,
     /// Rests of pieces that came short.
@@ -156,12 +170,13 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn of(ranges: Ranges, size: usize, span: u64) -> Self {
+    fn of(ranges: Ranges, plan: Plan, span: u64) -> Self {
         Self {
             ranges: ranges.0.into_iter(),
             range: 0..0,
             end: u64::MAX,
-            size,
+            size: plan.size,
+            first: Some(plan.first),
             span,
             again: Vec::new(),
         }
@@ -193,7 +208,8 @@ impl Pieces {
         }
         let left = self.range.end.min(self.end);
         let left = left.saturating_sub(self.range.start);
-        let len = usize::try_from(left).unwrap_or(usize::MAX).min(self.size);
+        let size = self.first.unwrap_or(self.size);
+        let len = usize::try_from(left).unwrap_or(usize::MAX).min(size);
         let offset = self.range.start;
         let piece = Piece { offset, len };
         let is_far = first.is_some_and(|first| piece.end().saturating_sub(first) > self.span);
@@ -201,6 +217,7 @@ impl Pieces {
             return None;
         }
         self.range.start += len as u64;
+        self.first = None;
         Some(piece)
     }
 }
@@ -223,13 +240,19 @@ pub async fn download<S: Sink + ?Sized>(
     options: &TransferOptions,
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, Error> {
-    let (size, depth) = plan(options, file.read_size(), file);
+    let ranges = ranges.into();
+    let limits = Limits {
+        usual: file.read_size(),
+        most: file.most_read(),
+        total: ranges.total(),
+    };
+    let plan = Plan::of(options, file, (limits, &READS)).with_large_first(limits);
     let failed = |error| Error::local("write what was read of", file.path(), error);
-    let mut pieces = Pieces::of(ranges.into(), size, options.span);
+    let mut pieces = Pieces::of(ranges, plan, options.span);
     let mut window: Window<Piece> = Window::default();
     let mut total = 0;
     loop {
-        while window.len() < depth
+        while window.len() < plan.depth
             && let Some(piece) = pieces.next(first([&window]))
         {
             window.push(piece, file.start_read_wanted(piece.len, piece.offset));
@@ -262,16 +285,22 @@ pub async fn upload<S: Source + ?Sized>(
     options: &TransferOptions,
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, Error> {
-    let (size, depth) = plan(options, file.write_size(), file);
+    let ranges = ranges.into();
+    let limits = Limits {
+        usual: file.write_size(),
+        most: file.most_write(),
+        total: ranges.total(),
+    };
+    let plan = Plan::of(options, file, (limits, &WRITES));
     let failed = |error| Error::local("read what is written to", file.path(), error);
-    let mut pieces = Pieces::of(ranges.into(), size, options.span);
+    let mut pieces = Pieces::of(ranges, plan, options.span);
     let mut window: Window<Piece> = Window::default();
     let mut spare = Spare::default();
     let mut is_at_end = false;
     let mut total = 0;
     loop {
         while !is_at_end
-            && window.len() < depth
+            && window.len() < plan.depth
             && let Some(mut piece) = pieces.next(first([&window]))
         {
             let mut local = None;
@@ -329,9 +358,15 @@ pub async fn relay(
     options: &TransferOptions,
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, Error> {
-    let most = source.read_size().min(target.write_size());
-    let (size, depth) = plan(options, most, source);
-    let mut pieces = Pieces::of(ranges.into(), size, options.span);
+    let ranges = ranges.into();
+    let limits = Limits {
+        usual: source.read_size().min(target.write_size()),
+        most: source.most_read().min(target.most_write()),
+        total: ranges.total(),
+    };
+    let plan = Plan::of(options, source, (limits, &READS)).with_large_first(limits);
+    let depth = plan.depth;
+    let mut pieces = Pieces::of(ranges, plan, options.span);
     let mut reads: Window<Piece> = Window::default();
     let mut writes: Window<Piece> = Window::default();
     let mut total = 0;
@@ -380,19 +415,6 @@ pub async fn copy_range(
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, Error> {
     crate::copy::copy_range(source, target, from, to, len, progress).await
-}
-
-/// Bytes of a piece, and how many are in flight.
-fn plan(options: &TransferOptions, most: usize, file: &File) -> (usize, usize) {
-    let size = match options.io_size {
-        0 => most,
-        size => size.min(most),
-    };
-    let depth = match options.depth {
-        0 => file.depth(),
-        depth => depth,
-    };
-    (size.max(1), depth)
 }
 
 /// Bytes from which on memory is in pages of its own, which adapters of RDMA are told of once.
@@ -466,7 +488,7 @@ mod tests {
 
     #[test]
     fn what_came_short_is_asked_for_again_up_to_the_end() {
-        let mut pieces = Pieces::of((10..35).into(), 10, 0);
+        let mut pieces = Pieces::of((10..35).into(), Plan::uniform(10, 1), 0);
         assert_eq!(all(&mut pieces), [(10, 10), (20, 10), (30, 5)]);
         pieces.came(piece(10, 10), 10);
         assert!(pieces.next(None).is_none());
@@ -481,22 +503,22 @@ mod tests {
     #[test]
     fn ranges_follow_each_other_up_to_the_end() {
         let ranges = vec![0..15, 20..20, 30..40, 50..60];
-        let mut pieces = Pieces::of(ranges.clone().into(), 10, 0);
+        let mut pieces = Pieces::of(ranges.clone().into(), Plan::uniform(10, 1), 0);
         let given = [(0, 10), (10, 5), (30, 10), (50, 10)];
         assert_eq!(all(&mut pieces), given);
-        let mut pieces = Pieces::of(ranges.into(), 10, 0);
+        let mut pieces = Pieces::of(ranges.into(), Plan::uniform(10, 1), 0);
         for _ in 0..3 {
             assert!(pieces.next(None).is_some());
         }
         pieces.came(piece(30, 10), 0);
         assert!(pieces.next(None).is_none(), "nothing is behind the end");
-        let mut pieces = Pieces::of(Ranges::default(), 10, 0);
+        let mut pieces = Pieces::of(Ranges::default(), Plan::uniform(10, 1), 0);
         assert!(pieces.next(None).is_none());
     }
 
     #[test]
     fn nothing_is_in_flight_further_from_the_first_than_the_span() {
-        let mut pieces = Pieces::of(vec![0..30, 100..110].into(), 10, 25);
+        let mut pieces = Pieces::of(vec![0..30, 100..110].into(), Plan::uniform(10, 1), 25);
         assert!(pieces.next(None).is_some());
         assert!(pieces.next(Some(0)).is_some());
         assert!(
@@ -507,7 +529,7 @@ mod tests {
         assert!(pieces.next(Some(10)).is_none());
         assert!(pieces.next(Some(85)).is_some(), "holes count as well");
         // One that is larger than the span goes alone.
-        let mut pieces = Pieces::of((0..60).into(), 30, 25);
+        let mut pieces = Pieces::of((0..60).into(), Plan::uniform(30, 1), 25);
         assert!(pieces.next(None).is_some());
         assert!(pieces.next(Some(0)).is_none());
         assert!(pieces.next(None).is_some());

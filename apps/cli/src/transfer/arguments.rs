@@ -52,7 +52,7 @@ impl TransferArguments {
             verify: self.verify,
             reconnect: Duration::from_secs(self.reconnect),
             jobs: self.jobs as usize,
-            io_size: connect.io_size,
+            io_size: connect.io_size.unwrap_or(0),
             depth: connect.depth.unwrap_or(0) as usize,
         }
     }

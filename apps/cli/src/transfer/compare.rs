@@ -89,7 +89,7 @@ impl Transfer<'_> {
 
     fn compare_remote(&self, one: &Remote, other: &Remote, size: u64) -> Outcome<bool> {
         let files = (open(one)?, open(other)?);
-        let io_size = u64::from(self.policy.io_size);
+        let io_size = self.policy.request_bytes();
         let next = AtomicU64::new(0);
         let (differs, broken) = (AtomicBool::new(false), Mutex::new(None));
         let compare = |start: u64| -> Outcome<bool> {

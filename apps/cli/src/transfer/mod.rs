@@ -74,10 +74,20 @@ pub(crate) struct Policy {
     pub(crate) reconnect: Duration,
     /// Files at once.
     pub(crate) jobs: usize,
-    /// Bytes of one request.
+    /// Bytes of one request; 0: as many as suit the file and the transport.
     pub(crate) io_size: u32,
     /// Requests in flight for one large file; 0: as many as suit the transport.
     pub(crate) depth: usize,
+}
+
+impl Policy {
+    /// Bytes that go in one request without further thought.
+    fn request_bytes(&self) -> u64 {
+        match self.io_size {
+            0 => 1 << 20,
+            size => u64::from(size),
+        }
+    }
 }
 
 /// A transfer under way.
@@ -136,7 +146,7 @@ impl<'a> Transfer<'a> {
 
     /// Whether a file goes in one request.
     fn is_small(&self, size: u64) -> bool {
-        size <= u64::from(self.policy.io_size)
+        size <= self.policy.request_bytes()
     }
 
     /// Whether to stop.

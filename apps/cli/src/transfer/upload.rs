@@ -26,7 +26,7 @@ impl Transfer<'_> {
         let mut file = File::open(source).map_err(failed(source))?;
         let mut bytes = Vec::with_capacity(facts.size as usize + 1);
         file.by_ref()
-            .take(u64::from(self.policy.io_size) + 1)
+            .take(self.policy.request_bytes() + 1)
             .read_to_end(&mut bytes)
             .map_err(failed(source))?;
         if !self.is_small(bytes.len() as u64) {

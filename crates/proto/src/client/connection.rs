@@ -205,6 +205,11 @@ impl Connection {
         self.credits.free()
     }
 
+    /// Credits that can be spent, or were spent on what is under way.
+    pub fn credits_held(&self) -> u32 {
+        self.credits.held()
+    }
+
     /// Requests that were sent and are not answered.
     pub fn requests_in_flight(&self) -> usize {
         self.flights.len()

@@ -41,6 +41,11 @@ impl Credits {
         self.free
     }
 
+    /// Credits that can be spent, or were and come back.
+    pub(super) fn held(&self) -> u32 {
+        self.free + self.spent
+    }
+
     /// Whether answers are on their way that bring credits.
     pub(super) fn is_waiting(&self) -> bool {
         self.spent > 0
@@ -79,8 +84,7 @@ impl Credits {
     /// Samba and smbeam what was spent, and what is asked for beyond one. Either way this leads to
     /// the target and stays there.
     pub(super) fn wanted(&self, charge: u16) -> u16 {
-        let held = self.free + self.spent;
-        let wanted = match self.target.saturating_sub(held) {
+        let wanted = match self.target.saturating_sub(self.held()) {
             0 => 1,
             missing => u32::from(charge.max(1)) + missing,
         };
@@ -95,7 +99,7 @@ impl Credits {
     /// Takes what an answer grants.
     pub(super) fn grant(&mut self, granted: u16) -> Result<(), Violation> {
         self.free += u32::from(granted);
-        if self.free + self.spent > HELD_MAX {
+        if self.held() > HELD_MAX {
             return Err(Violation::LimitReached("credits"));
         }
         Ok(())
