@@ -3,14 +3,17 @@
 
 mod rig;
 
+use std::fs;
+
 use anyhow::{Result, ensure};
-use client::transfer::{TransferOptions, download, upload};
+use client::transfer::{TransferOptions, download, relay, upload};
 use client::{OpenOptions, Options, Share, Wait};
 use rig::{Peer, Rig, SHARE, for_each_transport, pattern};
 use wire::dialect::Dialect;
 
 for_each_transport!(
     few_credits_are_enough,
+    a_copy_through_us_suits_both_servers,
     small_requests_are_enough,
     files_of_any_length_arrive,
 );
@@ -44,12 +47,33 @@ fn round_trip(share: &Share, rig: &Rig, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn few_credits_are_enough(peer: Peer) -> Result<()> {
-    let rig = Rig::with(peer, |plan| {
+fn sparing(peer: Peer) -> Result<Rig> {
+    Rig::with(peer, |plan| {
         plan.limits = vec![("credits".into(), FEW_CREDITS.into())];
         plan.samba_globals = vec![format!("smb2 max credits = {FEW_CREDITS}")];
-    })?;
+    })
+}
+
+fn few_credits_are_enough(peer: Peer) -> Result<()> {
+    let rig = sparing(peer)?;
     round_trip(&rig.share()?, &rig, &pattern(LARGE_BYTES, 1))
+}
+
+fn a_copy_through_us_suits_both_servers(peer: Peer) -> Result<()> {
+    let (generous, sparing) = (Rig::new(peer)?, sparing(peer)?);
+    let bytes = pattern(LARGE_BYTES, 3);
+    fs::write(generous.path("file"), &bytes)?;
+    let (from, to) = (generous.share()?, sparing.share()?);
+    let source = from.open("file", &OpenOptions::new().read(true)).wait()?;
+    let new = OpenOptions::new().write(true).create(true);
+    let target = to.open("file", &new).wait()?;
+    let total = 0..bytes.len() as u64;
+    let options = TransferOptions::default();
+    let ranges = (total.clone(), 0);
+    let copied = relay(&source, &target, ranges, &options, &mut |_| {}).wait()?;
+    ensure!(copied == total.end);
+    target.close().wait()?;
+    sparing.assert_holds("file", &bytes)
 }
 
 /// Without requests of several credits there are 64 KiB in each.

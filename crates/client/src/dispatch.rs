@@ -49,6 +49,16 @@ pub(crate) struct Links {
     pub(crate) credits: u32,
 }
 
+impl Links {
+    /// What suits both.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            count: self.count.max(other.count),
+            credits: self.credits.min(other.credits),
+        }
+    }
+}
+
 /// What other threads know of a channel.
 pub(crate) struct ChannelHandle {
     pub(crate) key: ChannelKey,

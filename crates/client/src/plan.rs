@@ -63,13 +63,16 @@ pub(crate) struct Limits {
 }
 
 impl Plan {
-    /// As the caller wants it, else as suits the connections.
-    pub(crate) fn of(
+    /// As the caller wants it, else as suits the connections. A copy through this machine has
+    /// two files, and requests that suit both.
+    pub(crate) fn of<const N: usize>(
         options: &TransferOptions,
-        file: &File,
+        files: [&File; N],
         (limits, suit): (Limits, &Suit),
     ) -> Self {
-        match (options.io_size, options.depth, file.links()) {
+        let links = files.map(File::links).into_iter();
+        let links = links.reduce(|one, other| Some(one?.and(other?))).flatten();
+        match (options.io_size, options.depth, links) {
             (0, 0, Some(links)) => Self::over(links, limits, suit),
             (size, depth, _) => {
                 let size = match size {
@@ -77,7 +80,7 @@ impl Plan {
                     size => size.min(limits.most),
                 };
                 let depth = match depth {
-                    0 => file.depth(),
+                    0 => files[0].depth(),
                     depth => depth,
                 };
                 Self::uniform(size, depth)

@@ -246,7 +246,7 @@ pub async fn download<S: Sink + ?Sized>(
         most: file.most_read(),
         total: ranges.total(),
     };
-    let plan = Plan::of(options, file, (limits, &READS)).with_large_first(limits);
+    let plan = Plan::of(options, [file], (limits, &READS)).with_large_first(limits);
     let failed = |error| Error::local("write what was read of", file.path(), error);
     let mut pieces = Pieces::of(ranges, plan, options.span);
     let mut window: Window<Piece> = Window::default();
@@ -291,7 +291,7 @@ pub async fn upload<S: Source + ?Sized>(
         most: file.most_write(),
         total: ranges.total(),
     };
-    let plan = Plan::of(options, file, (limits, &WRITES));
+    let plan = Plan::of(options, [file], (limits, &WRITES));
     let failed = |error| Error::local("read what is written to", file.path(), error);
     let mut pieces = Pieces::of(ranges, plan, options.span);
     let mut window: Window<Piece> = Window::default();
@@ -364,7 +364,7 @@ pub async fn relay(
         most: source.most_read().min(target.most_write()),
         total: ranges.total(),
     };
-    let plan = Plan::of(options, source, (limits, &READS)).with_large_first(limits);
+    let plan = Plan::of(options, [source, target], (limits, &READS)).with_large_first(limits);
     let depth = plan.depth;
     let mut pieces = Pieces::of(ranges, plan, options.span);
     let mut reads: Window<Piece> = Window::default();
