@@ -82,7 +82,8 @@ pub struct Options {
     pub connect_timeout: Duration,
     /// How long negotiation and login may take in all.
     pub login_timeout: Duration,
-    /// How long an answer may take; `None` waits for ever.
+    /// How long an answer may take, beside a second for each 128 KiB that are on their way before
+    /// it and with it; `None` waits for ever.
     pub request_timeout: Option<Duration>,
     /// An ECHO is sent where nothing came for so long; without an answer to it the connection is
     /// lost.

@@ -50,7 +50,8 @@ pub struct Config {
     pub credits: u16,
     /// Bytes of one READ, WRITE or listing at most, whatever the server allows.
     pub max_io: u32,
-    /// How long an answer may take, interim answers not counted; `None` waits for ever.
+    /// How long an answer may take, interim answers not counted, and not the time that the bytes
+    /// take which are on their way before it and with it; `None` waits for ever.
     pub request_timeout: Option<Duration>,
     /// How long NEGOTIATE and SESSION_SETUP may take in all.
     pub login_timeout: Duration,

@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use crypto::{SigningKey, SigningNonce};
 use wire::dialect::Dialect;
@@ -20,6 +21,10 @@ use crate::seal::{Seal, Sign};
 
 /// What stands in every request where a process id once was; cifs.ko and Windows send the same.
 const PROCESS_ID: u32 = 0xFEFF;
+
+/// Bytes a second of the slowest line on which requests have their time from when the last byte
+/// ahead of them has arrived, not from when they were sent.
+const SLOWEST_LINE: u64 = 128 << 10;
 
 /// Acknowledgements and such that wait for a credit. A server that breaks more oplocks than this
 /// while it grants nothing waits for the rest in vain.
@@ -128,7 +133,8 @@ impl Connection {
         self.longest_answer = self.longest_answer.max(answers);
         let seal = self.seal_if(envelope.is_sealed);
         let timeout = request.timeout.unwrap_or(self.config.request_timeout);
-        let deadline = timeout.map(|timeout| now.instant.after(timeout));
+        let transit = Duration::from_secs((self.flying + bytes) / SLOWEST_LINE);
+        let deadline = timeout.map(|timeout| now.instant.after(timeout + transit));
         self.deadlines.extend(deadline.map(|at| (at, id)));
         let flight = Flight {
             request,

@@ -297,6 +297,23 @@ fn a_request_that_takes_too_long_fails_and_its_answer_is_swallowed() {
     assert_eq!(link.client.credits_free(), free, "one came, the ECHO went");
 }
 
+/// What is on its way on a slow line is not late.
+#[test]
+fn a_request_behind_many_bytes_has_more_time() {
+    let (mut link, tree) = alone();
+    let (early, _) = asked(&mut link, tree, read(10));
+    let large: Vec<_> = (0..3)
+        .map(|_| asked(&mut link, tree, read(1 << 20)).0)
+        .collect();
+    pass(&mut link, Duration::from_secs(60));
+    assert_eq!(failure(&mut link, early), Failure::TimedOut);
+    for id in large {
+        assert!(!link.answers.contains_key(&id));
+        pass(&mut link, Duration::from_secs(8));
+        assert_eq!(failure(&mut link, id), Failure::TimedOut);
+    }
+}
+
 #[test]
 fn what_a_late_answer_opened_is_closed() {
     let mut rig = Rig::new(|_| {});
