@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::framing::Framing;
 use proto::effect::{OutMessage, Outbound, Payload, PayloadToken};
 use proto::seal::{Plaintext, Seal};
-use ring::{Buffer, FileRange, Part, Pool, Source};
+use ring::{Buffer, FileRange, Part, Pool, Source, View};
 
 /// Bytes of a transform header. \[MS-SMB2\] 2.2.41
 const TRANSFORM_LEN: usize = 52;
@@ -33,12 +33,16 @@ pub enum PayloadBytes {
     /// Many, in a file: what signs or seals them reads them into memory of the pool first, so that
     /// nobody changes them meanwhile.
     File(FileRange),
+    /// Many, in a file, and the kernel's to look at only: never of a message that is signed or
+    /// sealed. Only where the transport [sends files](crate::Transport::sends_files).
+    View(View),
 }
 
 impl PayloadBytes {
     fn len(&self) -> usize {
         match self {
             Self::File(range) => range.len,
+            Self::View(view) => view.len(),
             _ => self.bytes().len(),
         }
     }
@@ -48,7 +52,7 @@ impl PayloadBytes {
             Self::Small(bytes) => bytes,
             Self::Large(buffer, len) => &buffer[..*len],
             Self::Lent(source) => source,
-            Self::File(_) => unreachable!("what is signed was read before"),
+            Self::File(_) | Self::View(_) => unreachable!("what is signed was read before"),
         }
     }
 }
@@ -105,6 +109,7 @@ enum Piece {
     Large(Buffer, usize),
     Lent(PayloadToken, Source),
     File(PayloadToken, FileRange),
+    View(View),
 }
 
 /// What waits to be sent.
@@ -139,6 +144,7 @@ impl Outbox {
                 lent.push_back(token);
                 Part::File(range)
             }
+            Piece::View(view) => Part::View(view),
         };
         self.pieces.drain(..).map(part).collect()
     }
@@ -148,11 +154,11 @@ impl Outbox {
     pub fn recycle(&mut self, parts: Vec<Part>, payloads: &mut impl PayloadSource) {
         for part in parts {
             match part {
-                Part::Bytes(mut bytes) if self.spare.len() < SPARE_RUNS => {
+                Part::Bytes(mut bytes) if self.spare.len() < SPARE_RUNS && is_usual(&bytes) => {
                     bytes.clear();
                     self.spare.push(bytes);
                 }
-                Part::Bytes(_) | Part::Buffer(..) => {}
+                Part::Bytes(_) | Part::Buffer(..) | Part::View(_) => {}
                 Part::Source(source) => {
                     let token = self.lent.pop_front().expect("noted when it was taken");
                     payloads.give_back(token, source);
@@ -209,6 +215,7 @@ impl Outbox {
                 }
                 Segment::Unsealed(..) => unreachable!("sealed above"),
                 Segment::File(token, range) => self.pieces.push_back(Piece::File(token, range)),
+                Segment::View(view) => self.pieces.push_back(Piece::View(view)),
             }
         }
         true
@@ -226,6 +233,11 @@ impl Outbox {
             _ => unreachable!("a run was just made sure of"),
         }
     }
+}
+
+/// Whether a run is no larger than most: what was large once need not be kept for ever.
+fn is_usual(run: &Vec<u8>) -> bool {
+    run.capacity() <= 4 * RUN_BYTES
 }
 
 fn message_len(message: &OutMessage) -> usize {
@@ -268,6 +280,8 @@ enum Segment {
     Lent(PayloadToken, Source),
     /// Nor this.
     File(PayloadToken, FileRange),
+    /// Nor this.
+    View(View),
 }
 
 impl Body {
@@ -328,6 +342,10 @@ impl Body {
                 self.len += range.len;
                 self.segments.push(Segment::File(token, range));
             }
+            Some((_, PayloadBytes::View(view))) => {
+                self.len += view.len();
+                self.segments.push(Segment::View(view));
+            }
         }
         self.small(&PADDING[..usize::from(padding)]);
     }
@@ -362,7 +380,7 @@ impl Body {
                 Segment::Unsealed(_, source, buffer) => {
                     parts.push(Plaintext::Into(source, &mut buffer[..source.len()]));
                 }
-                Segment::Lent(..) | Segment::File(..) => {
+                Segment::Lent(..) | Segment::File(..) | Segment::View(_) => {
                     unreachable!("what is sealed has a place where it is sealed to")
                 }
             }

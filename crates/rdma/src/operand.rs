@@ -39,7 +39,7 @@ impl Piece {
             Self::Shared(part, _) => match &**part {
                 Part::Buffer(buffer, _) => Some(buffer.memory()),
                 Part::Source(source) => source.memory(),
-                Part::Bytes(_) | Part::File(_) => None,
+                Part::Bytes(_) | Part::File(_) | Part::View(_) => None,
             },
         }
     }

@@ -259,7 +259,7 @@ fn a_file_may_be_cut_while_it_is_written() {
 fn a_file_goes_nowhere_but_where_it_may() {
     let place = Place::new(Faults::default());
     let (mut client, mut server) = place.pair(8, 100);
-    let (file, _) = file(100_000);
+    let (file, _) = file(100_001);
     let remote = expose(&mut client, &mut server, region(100_000));
     let key = remote.key ^ 1;
     let wrong = Remote { key, ..remote };

@@ -63,7 +63,8 @@ impl FileRange {
         self.load_at(0, bytes);
     }
 
-    fn load_at(&mut self, done: usize, bytes: &mut [u8]) {
+    /// The same from behind the first `done` bytes of the range.
+    pub(crate) fn load_at(&mut self, done: usize, bytes: &mut [u8]) {
         if let Err((error, there)) = read_full(&self.file, bytes, self.offset + done as u64) {
             bytes[there..].fill(0);
             self.error.get_or_insert(error);

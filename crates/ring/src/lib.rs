@@ -20,6 +20,7 @@
 //! | [`Memory`] | what a device can be told of once |
 //! | [`Region`], [`Source`], [`lend`] | memory of others, received into and sent from |
 //! | [`FileRange`] | a part of a file, to be sent |
+//! | [`Views`], [`View`] | a part of a file that is in memory, for the kernel to read there |
 //! | [`File`] | positioned reads and writes, fsync |
 //! | [`Readiness`] | when any descriptor is readable or writable |
 //! | [`Fanotify`] | what others change in directories; needs no runtime |
@@ -55,6 +56,7 @@ mod time;
 mod turn;
 mod udp;
 mod uring;
+mod view;
 
 pub use chunk::Chunk;
 pub use config::{Config, Driver, Io, IoReport, PoolConfig, Stats};
@@ -74,3 +76,4 @@ pub use stream::Stream;
 pub use task::{JoinError, JoinHandle};
 pub use time::{Elapsed, Sleep};
 pub use udp::{DATAGRAMS_BYTES_MAX, Datagrams, Outgoing, Udp, UdpBuffers, steer};
+pub use view::{VIEW_BYTES_MIN, View, Views};

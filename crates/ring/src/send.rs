@@ -6,7 +6,8 @@
 //! reply that fits needs no box and no vector of iovecs.
 
 use std::fmt;
-use std::io::{self, IoSlice};
+use std::io;
+use std::mem;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 use std::rc::Rc;
@@ -21,10 +22,11 @@ use crate::region::Source;
 use crate::stream::{Shared, Stream};
 use crate::sys;
 use crate::turn::count;
+use crate::view::View;
 
-/// Slices in one inline call. Enough for a batch of small replies; a longer list takes more
-/// calls, and an array of this size is cheap on the stack.
-const SLICES_INLINE: usize = 64;
+/// Ranges of memory in one inline call. Enough for a batch of small replies; a longer list takes
+/// more calls, and an array of this size is cheap on the stack.
+const RANGES_INLINE: usize = 64;
 
 /// Something to send.
 pub enum Part {
@@ -36,20 +38,31 @@ pub enum Part {
     Source(Source),
     /// A range of a file. It comes back with what was wrong with it.
     File(FileRange),
+    /// A range of a file that is in memory. Bytes that the file has lost meanwhile are zeros.
+    View(View),
 }
 
 impl Part {
     /// The bytes to send.
     ///
     /// # Panics
-    /// For a file, which is not in memory.
+    /// For a file, which is not in memory, or not for us to look at.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::Buffer(buffer, range) => &buffer[range.clone()],
             Self::Source(source) => source,
-            Self::File(_) => panic!("the bytes of a file are not in memory"),
+            Self::File(_) | Self::View(_) => panic!("the bytes of a file are not in memory"),
+        }
+    }
+
+    /// What the kernel reads, where that is memory.
+    fn range(&self) -> Option<libc::iovec> {
+        match self {
+            Self::File(_) => None,
+            Self::View(view) => Some(view.range()),
+            _ => Some(to_iovec(self.bytes())),
         }
     }
 
@@ -59,6 +72,7 @@ impl Part {
     pub fn len(&self) -> usize {
         match self {
             Self::File(range) => range.len,
+            Self::View(view) => view.len(),
             _ => self.bytes().len(),
         }
     }
@@ -71,6 +85,7 @@ impl fmt::Debug for Part {
             Self::Buffer(..) => "Buffer",
             Self::Source(_) => "Source",
             Self::File(_) => "File",
+            Self::View(_) => "View",
         };
         write!(f, "Part::{name}({} bytes)", self.len())
     }
@@ -108,13 +123,44 @@ impl Position {
         assert_eq!(count, 0, "no more is sent than there is");
     }
 
+    /// Reads what is left of the next view, in which the kernel may have found nothing somewhere.
+    /// What the file does not have any more is zeros: the length was promised. `false`: there is no
+    /// view.
+    fn read_view(&mut self, parts: &mut [Part]) -> io::Result<bool> {
+        let left = parts.iter_mut().enumerate().skip(self.part);
+        let mut views = left.filter_map(|(index, part)| match part {
+            Part::View(view) => Some((index, view.file_range(), part)),
+            _ => None,
+        });
+        let Some((index, mut range, part)) = views.next() else {
+            return Ok(false);
+        };
+        let done = match index == self.part {
+            true => mem::take(&mut self.bytes),
+            false => 0,
+        };
+        let mut bytes = vec![0; range.len - done];
+        range.load_at(done, &mut bytes);
+        if let Some(error) = range.error
+            && error.kind() != io::ErrorKind::UnexpectedEof
+        {
+            return Err(error);
+        }
+        *part = Part::Bytes(bytes);
+        Ok(true)
+    }
+
     /// What is left to send, up to the next file.
-    fn rest<'a>(&self, parts: &'a [Part]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    fn rest<'a>(&self, parts: &'a [Part]) -> impl Iterator<Item = libc::iovec> + use<'a> {
         let skip = self.bytes;
-        let in_memory = |part: &&Part| !matches!(part, Part::File(_));
-        let rest = parts[self.part..].iter().take_while(in_memory);
-        let slices = rest.map(Part::bytes).enumerate();
-        slices.map(move |(index, bytes)| if index == 0 { &bytes[skip..] } else { bytes })
+        let ranges = parts[self.part..].iter().map_while(Part::range);
+        ranges.enumerate().map(move |(index, mut range)| {
+            if index == 0 {
+                range.iov_base = range.iov_base.wrapping_byte_add(skip);
+                range.iov_len -= skip;
+            }
+            range
+        })
     }
 }
 
@@ -149,6 +195,14 @@ impl Shared {
             }
             let result;
             (result, parts) = self.send_memory(parts, &mut position).await;
+            let is_hole = |error: &io::Error| error.raw_os_error() == Some(libc::EFAULT);
+            let result = match result {
+                Err(error) if is_hole(&error) => match position.read_view(&mut parts) {
+                    Ok(false) => Err(error),
+                    read => read.map(drop),
+                },
+                result => result,
+            };
             if result.is_err() {
                 return (result, parts);
             }
@@ -182,10 +236,10 @@ impl Shared {
 
     /// One try without waiting.
     fn send_now(&self, parts: &[Part], position: Position) -> io::Result<usize> {
-        let mut slices = [IoSlice::new(&[]); SLICES_INLINE];
+        let mut ranges = [to_iovec(&[]); RANGES_INLINE];
         let mut used = 0;
-        for (slot, bytes) in slices.iter_mut().zip(position.rest(parts)) {
-            *slot = IoSlice::new(bytes);
+        for (slot, range) in ranges.iter_mut().zip(position.rest(parts)) {
+            *slot = range;
             used += 1;
         }
         count(&self.handle.inner().stats, |stats| stats.inline_calls += 1);
@@ -193,7 +247,9 @@ impl Shared {
         let is_last = position.part + used == parts.len();
         let more = if is_last { 0 } else { libc::MSG_MORE };
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | more;
-        sys::send_slices(self.socket.as_fd(), &slices[..used], flags)
+        // SAFETY: the ranges are memory that the parts own, which are borrowed, and mappings of
+        // files.
+        unsafe { sys::send_ranges(self.socket.as_fd(), &ranges[..used], flags) }
     }
 
     /// Sends the rest with one operation that waits for room in the kernel.
@@ -210,8 +266,8 @@ impl Shared {
             .build();
         let hold = Hold::Send(Rc::clone(&self.socket), gather);
         // SAFETY: the entry points at the header in the box, that at the iovecs in their vector,
-        // those at memory of the parts (vectors, pool buffers and sources). None of it moves with
-        // the hold, which owns it all and is not looked into until it comes back.
+        // those at memory of the parts (vectors, pool buffers, sources and mappings). None of it
+        // moves with the hold, which owns it all and is not looked into until it comes back.
         match unsafe { self.handle.operate(entry, hold) }.await {
             (result, Hold::Send(_, gather)) => (result.map(|sent| sent as usize), gather.parts),
             _ => unreachable!("an operation gives back what it was given"),
@@ -221,7 +277,7 @@ impl Shared {
 
 fn gather(parts: Vec<Part>, position: Position) -> Box<Gather> {
     let rest = position.rest(&parts).take(sys::IOV_MAX);
-    let iovecs: Vec<_> = rest.map(to_iovec).collect();
+    let iovecs: Vec<_> = rest.collect();
     let message = sys::message(&iovecs);
     Box::new(Gather {
         parts,

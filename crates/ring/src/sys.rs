@@ -252,20 +252,43 @@ pub(crate) fn message(iovecs: &[libc::iovec]) -> libc::msghdr {
     message
 }
 
-/// sendmsg(2) of the gathered slices. `flags` as in send(2).
-pub(crate) fn send_slices(
+/// sendmsg(2). `flags` as in send(2).
+///
+/// # Safety
+/// Nobody writes what the ranges describe, but for pages of files, and nothing of it goes away
+/// before this returns.
+pub(crate) unsafe fn send_ranges(
     fd: BorrowedFd<'_>,
-    slices: &[io::IoSlice<'_>],
+    ranges: &[libc::iovec],
     flags: i32,
 ) -> io::Result<usize> {
-    // SAFETY: std guarantees that IoSlice has the layout of iovec on Unix; same length, and the
-    // borrow of `slices` outlives the view.
-    let iovecs =
-        unsafe { std::slice::from_raw_parts(slices.as_ptr().cast::<libc::iovec>(), slices.len()) };
-    let message = message(iovecs);
-    // SAFETY: `message` points at `iovecs`, which point at memory that `slices` borrows; the
-    // kernel only reads them, and only during the call.
+    let message = message(ranges);
+    // SAFETY: `message` points at `ranges`, which the caller answers for; the kernel only reads
+    // them, and only during the call.
     check_size(unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const message, flags) })
+}
+
+/// fstat(2)
+pub(crate) fn status(file: BorrowedFd<'_>) -> io::Result<libc::stat> {
+    // SAFETY: the structure is plain integers, for which zeros are valid.
+    let mut status: libc::stat = unsafe { mem::zeroed() };
+    // SAFETY: the pointer describes a live local.
+    check(unsafe { libc::fstat(file.as_raw_fd(), &raw mut status) })?;
+    Ok(status)
+}
+
+/// Whose rights this thread has.
+pub(crate) fn user() -> libc::uid_t {
+    // SAFETY: takes no memory.
+    unsafe { libc::geteuid() }
+}
+
+/// Whether this thread might open a file for writing. faccessat2(2)
+pub(crate) fn may_write(file: BorrowedFd<'_>) -> bool {
+    let flags = libc::AT_EMPTY_PATH | libc::AT_EACCESS;
+    // SAFETY: the path is a string constant that ends with a zero byte.
+    let result = unsafe { libc::faccessat(file.as_raw_fd(), c"".as_ptr(), libc::W_OK, flags) };
+    result == 0
 }
 
 /// preadv2(2) with RWF_NOWAIT: what can be had without waiting, or EAGAIN, or EOPNOTSUPP.

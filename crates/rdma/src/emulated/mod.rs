@@ -15,7 +15,6 @@ mod message;
 mod queue_pair;
 mod reach;
 mod sys;
-mod view;
 
 use std::fs;
 use std::io;

@@ -12,11 +12,12 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ring::{VIEW_BYTES_MIN, View, Views};
+
 use crate::emulated::faults::{Fate, Faults};
 use crate::emulated::message::{Announced, HEADER_BYTES, Header, Say, VERSION};
 use crate::emulated::reach::{Access, REGIONS_MAX, Reach};
 use crate::emulated::sys::{self, Arrived, BATCH, Far, Near};
-use crate::emulated::view::{View, Views};
 use crate::operand::{Exposed, Piece, Remote, Sink};
 use crate::provider::{Attributes, Event, Failure, Limits, QueuePair, Wait, WorkId};
 use crate::slots::Slot;
@@ -31,8 +32,6 @@ const SEND_BUFFER_BYTES: i32 = 4 << 20;
 const MESSAGES_PER_POLL: usize = 4 * BATCH;
 /// Receives of a peer that are counted.
 const RECEIVES_MAX: u32 = 1 << 20;
-/// Bytes of a file from which on finding them costs less than copying them.
-const VIEW_BYTES_MIN: usize = 64 << 10;
 /// Messages of our own that wait, but for SENDs: the peer makes us answer each withdrawal.
 const ANSWERS_MAX: usize = 2 * REGIONS_MAX;
 
@@ -516,15 +515,10 @@ impl EmulatedQueuePair {
 
     /// Whether all was written: it stops where the file is cut meanwhile, or where the peer does
     /// not have what it has announced, which the next one finds out.
-    fn write_view(
-        &mut self,
-        view: View<'_>,
-        bytes: usize,
-        remote: &[Remote],
-    ) -> Result<bool, Failure> {
-        let far = self.find(remote, bytes, Access::Write)?;
+    fn write_view(&mut self, view: &View, remote: &[Remote]) -> Result<bool, Failure> {
+        let far = self.find(remote, view.len(), Access::Write)?;
         let result = sys::write_far(self.process, Near::View(view), &far);
-        Ok(result.is_ok_and(|written| written == bytes))
+        Ok(result.is_ok_and(|written| written == view.len()))
     }
 
     fn read(&mut self, into: &mut [u8], remote: &[Remote]) -> Result<(), Failure> {
@@ -641,12 +635,10 @@ impl QueuePair for EmulatedQueuePair {
         if length < VIEW_BYTES_MIN {
             return false;
         }
-        let mut views = std::mem::take(&mut self.views);
-        let is_written = match views.find(file, offset, length) {
-            Some(view) if self.begin() => self.write_view(view, length, remote),
+        let is_written = match self.views.find(file, offset, length) {
+            Some(view) if self.begin() => self.write_view(&view, remote),
             _ => Ok(false),
         };
-        self.views = views;
         is_written.unwrap_or_else(|failure| {
             self.end(failure);
             false

@@ -8,8 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 
+use ring::View;
+
 use crate::emulated::message::HEADER_BYTES;
-use crate::emulated::view::View;
 use crate::operand::Piece;
 use crate::slots::Slot;
 
@@ -320,7 +321,7 @@ pub(crate) enum Near<'a> {
     /// The bytes of all pieces.
     Pieces(&'a [Piece]),
     /// What a file has.
-    View(View<'a>),
+    View(&'a View),
 }
 
 /// Writes into the memory of another process, or of this one. Bytes written; fewer where a range

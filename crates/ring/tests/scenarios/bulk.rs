@@ -1,11 +1,12 @@
 //! Large transfers keep every byte and its order.
 
 use std::net::Shutdown;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use smbeam_ring::{Chunk, FileRange, Handle, Part, Region, Stream};
+use smbeam_ring::{Chunk, FileRange, Handle, Part, Region, Stream, Views};
 
 use crate::{Random, pair};
 
@@ -280,6 +281,66 @@ pub(crate) async fn a_file_that_is_shorter_says_so(handle: Handle) {
     };
     let error = range.error.expect("told");
     assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
+}
+
+/// Parts of a file that are sent from where the kernel has them.
+pub(crate) async fn views_stand_for_memory(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let bytes = Random(8).bytes(TOTAL);
+    let source = file_of(&bytes);
+    let sender = handle.spawn(async move {
+        let (mut views, mut random, mut offset) = (Views::default(), Random(9), 0);
+        while offset < TOTAL {
+            let mut parts = Vec::new();
+            for _ in 0..random.size(3) {
+                let len = random.size(3_000_000).min(TOTAL - offset);
+                let view = views.find(source.as_fd(), offset as u64, len);
+                parts.push(Part::Bytes(vec![7; 11]));
+                parts.extend(view.map(Part::View));
+                offset += len;
+            }
+            let (result, _) = client.send(parts).await;
+            result.expect("send");
+        }
+    });
+    let received = rest(&server).await;
+    sender.await.expect("no panic");
+    let mut random = Random(9);
+    let (mut expected, mut offset) = (Vec::new(), 0);
+    while offset < TOTAL {
+        for _ in 0..random.size(3) {
+            let len = random.size(3_000_000).min(TOTAL - offset);
+            expected.extend_from_slice(&[7; 11]);
+            expected.extend_from_slice(&bytes[offset..offset + len]);
+            offset += len;
+        }
+    }
+    assert!(received == expected, "every byte arrives in its place");
+}
+
+/// Cut before it is sent, and while the socket is full of it.
+pub(crate) async fn a_view_of_a_file_that_is_cut_ends_in_zeros(handle: Handle) {
+    for (len, left) in [(100_000, 0), (1_000_000, 300_001), (40 << 20, 30 << 20)] {
+        let (client, server) = pair(&handle).await;
+        let file = file_of(&vec![1; len + 999]);
+        let mut views = Views::default();
+        let view = views.find(file.as_fd(), 999, len).expect("it was written");
+        let cut = move || file.set_len(999 + left as u64).expect("cut");
+        let parts = [Part::View(view), Part::Bytes(b"next".to_vec())];
+        if len < 2 << 20 {
+            cut();
+        }
+        let sender = handle.spawn(async move { client.send(parts.into()).await.0 });
+        if len > 2 << 20 {
+            handle.sleep(Duration::from_millis(20)).await;
+            cut();
+        }
+        let received = rest(&server).await;
+        sender.await.expect("no panic").expect("send");
+        assert!(received[..left].iter().all(|byte| *byte == 1));
+        assert!(received[left..len].iter().all(|byte| *byte == 0));
+        assert_eq!(&received[len..], b"next");
+    }
 }
 
 /// Everything up to the end of the stream.

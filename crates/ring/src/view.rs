@@ -7,24 +7,36 @@
 //! pages that are found one by one. A file that is mapped is in use: one that was removed keeps its
 //! blocks, and its file system stays mounted. So what nobody asks for is forgotten soon.
 
+use std::fmt;
+use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::file_range::FileRange;
+use crate::sys;
+
 /// Bytes of a window, which begins at a multiple of that. It costs addresses only, and a page of
-/// the kernel's for each 2 MiB that were read.
-const WINDOW_BYTES: usize = 1 << 30;
-/// Windows of one queue pair.
-const WINDOWS_MAX: usize = 8;
-/// How long windows are kept that nobody asks for; then the next message of the peer ends them.
+/// the kernel's for each 2 MiB that were read. To end it takes a quarter of a millisecond.
+const WINDOW_BYTES: usize = 64 << 20;
+/// Windows that are kept.
+const WINDOWS_MAX: usize = 64;
+/// Bytes of a range from which on finding it costs less than copying it.
+pub const VIEW_BYTES_MIN: usize = 64 << 10;
+/// Bytes of a file from which on it is mapped for a request that takes all of it: below that a
+/// mapping costs more than the copy.
+const MAPPED_BYTES_MIN: u64 = 512 << 10;
+/// How long windows are kept that nobody asks for.
 const KEEP: Duration = Duration::from_secs(1);
 
 /// Windows into files, by who they are: no other file has the number of one that is mapped.
 #[derive(Debug, Default)]
-pub(crate) struct Views {
+pub struct Views {
     /// The one that was used last comes last.
-    windows: Vec<Window>,
+    windows: Vec<Rc<Window>>,
     last_use: Option<Instant>,
 }
 
@@ -34,6 +46,7 @@ pub(crate) struct Views {
 struct Window {
     start: *mut libc::c_void,
     place: Place,
+    file: Arc<fs::File>,
 }
 
 /// Which part of which file.
@@ -46,28 +59,25 @@ struct Place {
 }
 
 /// A range of a window.
-#[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
-    window: &'a Window,
+#[derive(Clone)]
+pub struct View {
+    window: Rc<Window>,
     skip: usize,
     bytes: usize,
 }
 
 impl Views {
     /// A range of a file that has bytes, lies in the file as it is now, in one window, and in
-    /// memory: nobody waits for a disk.
-    pub(crate) fn find(
-        &mut self,
-        file: BorrowedFd<'_>,
-        offset: u64,
-        bytes: usize,
-    ) -> Option<View<'_>> {
+    /// memory: nobody waits for a disk. None of a small file that is all asked for.
+    pub fn find(&mut self, file: BorrowedFd<'_>, offset: u64, bytes: usize) -> Option<View> {
         let skip = offset % WINDOW_BYTES as u64;
         let (start, skip) = (offset - skip, skip as usize);
-        let status = status(file)?;
+        let status = sys::status(file).ok()?;
+        let size = u64::try_from(status.st_size).ok()?;
         let end = offset.checked_add(bytes as u64)?;
-        let is_there = end <= u64::try_from(status.st_size).ok()?;
-        if bytes == 0 || !is_there || bytes > WINDOW_BYTES - skip {
+        let is_there = bytes > 0 && end <= size;
+        let is_worth_it = size >= MAPPED_BYTES_MIN || size > bytes as u64;
+        if !is_there || !is_worth_it || bytes > WINDOW_BYTES - skip || !may_ask(file, &status) {
             return None;
         }
         let place = Place {
@@ -75,7 +85,7 @@ impl Views {
             inode: status.st_ino,
             offset: start,
         };
-        let window = self.window(file, place)?;
+        let window = Rc::clone(self.window(file, place)?);
         let view = View {
             window,
             skip,
@@ -84,7 +94,7 @@ impl Views {
         view.is_in_memory().then_some(view)
     }
 
-    fn window(&mut self, file: BorrowedFd<'_>, place: Place) -> Option<&Window> {
+    fn window(&mut self, file: BorrowedFd<'_>, place: Place) -> Option<&Rc<Window>> {
         self.last_use = Some(Instant::now());
         match self.windows.iter().position(|it| it.place == place) {
             Some(index) => self.windows[index..].rotate_left(1),
@@ -93,43 +103,75 @@ impl Views {
                 if self.windows.len() == WINDOWS_MAX {
                     self.windows.remove(0);
                 }
-                self.windows.push(window);
+                self.windows.push(Rc::new(window));
             }
         }
         self.windows.last()
     }
 
-    /// Ends all windows, when nobody has asked for one lately.
-    pub(crate) fn forget_unused(&mut self) {
+    /// Ends all windows, when nobody has asked for one lately. Tells whether there are any still.
+    pub fn forget_unused(&mut self) -> bool {
         if self.last_use.is_some_and(|last| last.elapsed() > KEEP) {
             self.last_use = None;
             self.windows.clear();
         }
+        self.last_use.is_some()
     }
 }
 
 impl Window {
     fn new(file: BorrowedFd<'_>, place: Place) -> io::Result<Self> {
         let offset = libc::off_t::try_from(place.offset).map_err(io::Error::other)?;
+        let owned = file.try_clone_to_owned()?;
         let (rights, kind, fd) = (libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd());
         // SAFETY: the kernel chooses an address where nothing is.
         let start = unsafe { libc::mmap(ptr::null_mut(), WINDOW_BYTES, rights, kind, fd, offset) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { start, place })
+        Ok(Self {
+            start,
+            place,
+            file: Arc::new(owned.into()),
+        })
     }
 }
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, unmapped once; what refers to it borrows it.
+        // SAFETY: mapped by `new`, unmapped once; what refers to it shares it.
         unsafe { libc::munmap(self.start, WINDOW_BYTES) };
     }
 }
 
-impl View<'_> {
-    /// Of files that this process may neither write nor own the kernel says so always. mincore(2)
+impl View {
+    /// Bytes of it.
+    #[expect(clippy::len_without_is_empty, reason = "it never is")]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// The range, for calls that have the kernel read it. Nobody else may: others change and cut
+    /// the file.
+    #[must_use]
+    pub fn range(&self) -> libc::iovec {
+        libc::iovec {
+            iov_base: self.window.start.wrapping_byte_add(self.skip),
+            iov_len: self.bytes,
+        }
+    }
+
+    /// The same bytes, to be read.
+    pub(crate) fn file_range(&self) -> FileRange {
+        let Window { file, place, .. } = &*self.window;
+        FileRange::new(
+            Arc::clone(file),
+            place.offset + self.skip as u64,
+            self.bytes,
+        )
+    }
+
     fn is_in_memory(&self) -> bool {
         let page = page_bytes();
         let start = self.skip - self.skip % page;
@@ -140,22 +182,18 @@ impl View<'_> {
         let result = unsafe { libc::mincore(address, bytes, pages.as_mut_ptr()) };
         result == 0 && pages.iter().all(|page| page & 1 != 0)
     }
+}
 
-    /// The range, for calls that have the kernel read it.
-    pub(crate) fn range(&self) -> libc::iovec {
-        libc::iovec {
-            iov_base: self.window.start.wrapping_byte_add(self.skip),
-            iov_len: self.bytes,
-        }
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "View({} bytes)", self.bytes)
     }
 }
 
-fn status(file: BorrowedFd<'_>) -> Option<libc::stat> {
-    // SAFETY: the structure is plain integers, for which zeros are valid.
-    let mut status: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer describes a live local.
-    let result = unsafe { libc::fstat(file.as_raw_fd(), &raw mut status) };
-    (result == 0).then_some(status)
+/// Whether the kernel tells what of a file is in memory. Of files that this process neither owns
+/// nor may write it says that all of it is. mincore(2)
+fn may_ask(file: BorrowedFd<'_>, status: &libc::stat) -> bool {
+    sys::user() == status.st_uid || sys::may_write(file)
 }
 
 fn page_bytes() -> usize {
@@ -167,10 +205,11 @@ fn page_bytes() -> usize {
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsFd as _;
+    use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
 
-    fn file(bytes: u64) -> std::fs::File {
+    fn file(bytes: u64) -> fs::File {
         let file = tempfile::tempfile().expect("a file");
         std::os::unix::fs::FileExt::write_all_at(&file, &[7; 5000], bytes - 5000).expect("room");
         file
@@ -189,13 +228,58 @@ mod tests {
         assert!(views.find(files[5].as_fd(), 0, 1).is_some());
         // Through another descriptor, too.
         let again = last.try_clone_to_owned().expect("a descriptor");
-        let view = views.find(again.as_fd(), 0, 5000).expect("it is there");
+        let view = views.find(again.as_fd(), 0, 4999).expect("it is there");
         assert_eq!(view.window.start, start);
         views.forget_unused();
         assert_eq!(views.windows.len(), WINDOWS_MAX);
         views.last_use = Instant::now().checked_sub(2 * KEEP);
         views.forget_unused();
         assert!(views.windows.is_empty());
+    }
+
+    /// Whoever is told of no page finds none.
+    #[test]
+    fn what_others_own_is_not_found() {
+        const NOBODY: libc::uid_t = 65_534;
+        if sys::user() != 0 {
+            return;
+        }
+        let file = file(5000);
+        let become_nobody = || {
+            // SAFETY: takes no memory; of this thread alone, which ends.
+            unsafe { libc::syscall(libc::SYS_setresuid, -1, NOBODY, -1) }
+        };
+        let is_found = || Views::default().find(file.as_fd(), 0, 4999).is_some();
+        assert!(is_found());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(become_nobody(), 0);
+                assert!(!is_found());
+            });
+        });
+        let permissions = fs::Permissions::from_mode(0o666);
+        file.set_permissions(permissions).expect("the owner may");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(become_nobody(), 0);
+                assert!(is_found());
+            });
+        });
+    }
+
+    #[test]
+    fn a_small_file_is_not_mapped_for_one_request() {
+        let is_found = |size: usize, bytes: usize| {
+            let file = file(size as u64);
+            Views::default().find(file.as_fd(), 0, bytes).is_some()
+        };
+        let least = MAPPED_BYTES_MIN as usize;
+        assert!(!is_found(5000, 5000) && is_found(5000, 4999));
+        assert!(!is_found(least, least + 1));
+        let whole = vec![7; least];
+        let file = tempfile::tempfile().expect("a file");
+        std::os::unix::fs::FileExt::write_all_at(&file, &whole, 0).expect("room");
+        assert!(Views::default().find(file.as_fd(), 0, least).is_some());
     }
 
     #[test]
