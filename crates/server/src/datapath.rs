@@ -10,15 +10,16 @@ mod remote;
 
 use std::io;
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use net::PayloadBytes;
 use proto::effect::{
-    Authenticate, Authenticated, CopyPlan, Delivery, Effect, FileOp, LocalOpen, OpId, Outbound,
-    Outcome, Payload, ReadPlan, WriteData, WritePlan,
+    Access, Authenticate, Authenticated, CopyPlan, Delivery, Effect, FileOp, LocalOpen, OpId,
+    Outbound, Outcome, Payload, ReadPlan, WriteData, WritePlan,
 };
-use ring::{Buffer, File, Personality};
+use ring::{Buffer, File, Personality, VIEW_BYTES_MIN, View};
 use tracing::warn;
 use vfs::{Attempt, Descriptor, Effort, FileSystem};
 use wire::Status;
@@ -133,7 +134,7 @@ impl Connection {
             file,
             offset,
             length,
-            access: _,
+            access,
             ref delivery,
         } = plan;
         if let Delivery::Remote(pieces) = delivery {
@@ -158,8 +159,17 @@ impl Connection {
             }
             return;
         }
+        let has_room = state.has_room_to_answer();
+        if access == Access::Opaque
+            && has_room
+            && let Some(view) = self.view(&file_system, file, offset, length as usize)
+        {
+            let whole = Ok(view.len());
+            let outcome = read_outcome(state, whole, |_| PayloadBytes::View(view));
+            return self.complete_now(state, op, outcome);
+        }
         // One client that asks for more than it takes in must not hold the buffers of all.
-        let buffer = match state.has_room_to_answer() {
+        let buffer = match has_room {
             true => self.handle().pool().take(length as usize),
             false => None,
         };
@@ -174,6 +184,22 @@ impl Connection {
             }
             Attempt::WouldBlock => self.read_later(file_system, plan, Some(buffer), None),
         }
+    }
+
+    /// What is sent from where the file has it in memory, which spares a copy. The kernel copies
+    /// it when it is sent: nobody may look at it before.
+    fn view(
+        &self,
+        file_system: &Arc<dyn FileSystem>,
+        file: LocalOpen,
+        offset: u64,
+        length: usize,
+    ) -> Option<View> {
+        if !self.transport.sends_files() || length < VIEW_BYTES_MIN {
+            return None;
+        }
+        let descriptor = file_system.descriptor(file)?;
+        self.worker.view(descriptor.fd.as_fd(), offset, length)
     }
 
     /// Reads on the ring where the file has a descriptor, on a thread where not.

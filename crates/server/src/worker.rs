@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -17,7 +18,7 @@ use proto::effect::{self, ConnectionId, Notice, Now};
 use proto::server;
 use proto::token::Token;
 use rdma::Provider;
-use ring::{Handle, Listener, Personality, Receiver, SendError, Sender, Signal};
+use ring::{Handle, Listener, Personality, Receiver, SendError, Sender, Signal, View, Views};
 use tracing::{debug, error, warn};
 use wire::Status;
 
@@ -40,6 +41,9 @@ pub(crate) const REFUSALS_PER_LINE: u64 = 100;
 const MAX_PERSONALITIES: usize = 256;
 /// How often the network interfaces are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// How often a worker looks whether files are mapped that nobody reads any more.
+const FORGET_EVERY: Duration = Duration::from_secs(1);
 
 /// What all workers share.
 pub(crate) struct Shared {
@@ -207,6 +211,9 @@ pub(crate) struct Worker {
     pub(crate) handshakes_failed: Cell<u64>,
     /// Credentials registered with the ring. A token that is there but has none: no ring.
     personalities: RefCell<BTreeMap<Arc<Token>, Option<Personality>>>,
+    /// Files that are sent from the memory where the kernel has them.
+    views: RefCell<Views>,
+    is_forgetting_views: Cell<bool>,
     /// The server stops.
     pub(crate) stopping: Signal,
     /// A connection ended.
@@ -225,6 +232,8 @@ impl Worker {
             refused: Cell::new(0),
             handshakes_failed: Cell::new(0),
             personalities: RefCell::default(),
+            views: RefCell::default(),
+            is_forgetting_views: Cell::default(),
             stopping: Signal::default(),
             left: Signal::default(),
         })
@@ -295,6 +304,35 @@ impl Worker {
         while !self.connections.borrow().is_empty() {
             self.left.lower();
             self.left.raised().await;
+        }
+    }
+
+    /// A range of a file, if the kernel has it in memory. That it says to those who might write
+    /// the file: to this process, if not to whom it acts for.
+    pub(crate) fn view(
+        self: &Rc<Self>,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        bytes: usize,
+    ) -> Option<View> {
+        if !self.is_forgetting_views.replace(true) {
+            self.handle.spawn(Rc::clone(self).forget_views());
+        }
+        let mut views = self.views.borrow_mut();
+        views.find(file, offset, bytes).or_else(|| {
+            vfs::identity::own().ok()?;
+            views.find(file, offset, bytes)
+        })
+    }
+
+    /// Lets go of files that nobody reads any more.
+    async fn forget_views(self: Rc<Self>) {
+        loop {
+            self.handle.sleep(FORGET_EVERY).await;
+            if !self.views.borrow_mut().forget_unused() {
+                self.is_forgetting_views.set(false);
+                return;
+            }
         }
     }
 
