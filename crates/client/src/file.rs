@@ -21,7 +21,7 @@ use crate::dispatch::Links;
 use crate::error::{Cause, Error};
 use crate::metadata::{Changes, Metadata};
 use crate::open_options::OpenOptions;
-use crate::options::Options;
+use crate::options::{Channels, Options};
 use crate::session::unexpected;
 use crate::share::Share;
 use crate::stream::{FileReader, FileWriter};
@@ -131,6 +131,14 @@ impl File {
         let options = self.options();
         let is_free = options.io_size == 0 && options.depth == 0;
         is_free.then(|| self.inner.share.session().dispatch().links())?
+    }
+
+    /// Whether a transfer may open it once more on another connection: there is one, of TCP, and
+    /// nobody has said how many there shall be or what goes over them.
+    pub(crate) fn may_be_opened_again(&self) -> bool {
+        let is_alone = self.links().is_some_and(|links| links.count == 1);
+        let is_free = self.options().channels == Channels::Auto;
+        is_alone && is_free && !self.inner.is_append && !self.inner.is_write_through
     }
 
     /// Whether parts of files go from there straight to the connections: those can, and nothing is

@@ -121,6 +121,7 @@ pub mod transfer;
 mod transports;
 mod wait;
 mod watch;
+mod ways;
 mod window;
 
 pub use buffer::{IoBuf, IoSource};

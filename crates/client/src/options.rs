@@ -23,7 +23,8 @@ pub(crate) const CHANNELS_AUTO: usize = 4;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Channels {
     /// As the server's network interfaces suggest: more than one where there are several, or one
-    /// that spreads over processors; else one.
+    /// that spreads over processors; else one, and with it for a [transfer](crate::transfer) of
+    /// 256 MiB or more over TCP another, of a session and client of its own.
     #[default]
     Auto,
     /// So many, from 1 to [`CHANNELS_MAX`]; fewer where the server refuses.

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use crypto::{Cipher, SigningAlgorithm};
 use net::Transport;
 use proto::client::request::Reply;
-use proto::client::{Request, Role, Step};
+use proto::client::{Config, Request, Role, Step};
 use wire::Guid;
 use wire::dialect::{Capabilities, Dialect};
 use wire::fsctl::{CtlCode, InterfaceCapability, NetworkInterface, SocketAddress};
@@ -184,6 +184,38 @@ impl Session {
         let fresh = client.connect(self.host(), *port, credentials).await?;
         // Whoever else asks meanwhile may have been faster.
         Ok(last.inner.successor.get_or_init(|| fresh).clone())
+    }
+
+    /// The same login once more, on one connection of its own and as another client.
+    pub(crate) async fn of_another_client(&self) -> Result<Session, Error> {
+        let Inner {
+            client,
+            host,
+            login,
+            target,
+            successor: _,
+        } = &*self.inner;
+        let config = Config {
+            client_guid: client.fresh_guid(),
+            ..(*target.config).clone()
+        };
+        let target = Target {
+            config: Arc::new(config),
+            dispatch: Dispatch::new(),
+            ..target.clone()
+        };
+        let opened = client.inner.open(target.clone(), Role::First).await;
+        opened.map_err(|cause| cause.of(host, target.address))?;
+        let inner = Inner {
+            client: client.clone(),
+            host: host.clone(),
+            login: login.clone(),
+            target,
+            successor: OnceLock::new(),
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
     }
 
     /// What was agreed on with the server, and the channels there are now.

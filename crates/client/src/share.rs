@@ -1,7 +1,7 @@
 //! A share: files by their paths.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use proto::client::request::{Create, Created, FileRef, Reply};
 use proto::client::{Request, Step};
@@ -22,6 +22,7 @@ use crate::metadata::{Changes, Metadata, Volume};
 use crate::open_options::OpenOptions;
 use crate::path;
 use crate::session::{Session, unexpected};
+use crate::slot::lock;
 use crate::transfer::{TransferOptions, download};
 
 /// Bytes of a volume's description that are asked for: the longest names fit.
@@ -51,6 +52,8 @@ pub(crate) struct Inner {
     maximal_access: AccessMask,
     /// The same share, on the session that came after its own, when that was lost.
     successor: OnceLock<Share>,
+    /// The same share, on a session of another client.
+    other: Mutex<Option<Share>>,
 }
 
 /// How a small file is written.
@@ -91,6 +94,7 @@ impl Share {
                     share_type,
                     maximal_access,
                     successor: OnceLock::new(),
+                    other: Mutex::default(),
                 }),
             }),
             _ => Err(unexpected().of(operation, name)),
@@ -124,6 +128,19 @@ impl Share {
         let fresh = session.share(self.name()).await?;
         // Whoever else asks meanwhile may have been faster.
         Ok(last.inner.successor.get_or_init(|| fresh).clone())
+    }
+
+    /// The same share on a session of its own, for a server that has a process for each client.
+    /// It is there for all who ask, as long as its connection is.
+    pub(crate) async fn of_another_client(&self) -> Result<Share, Error> {
+        let other = lock(&self.inner.other).clone();
+        if let Some(other) = other.filter(|other| !other.session().is_lost()) {
+            return Ok(other);
+        }
+        let session = self.session().of_another_client().await?;
+        let share = session.share(self.name()).await?;
+        *lock(&self.inner.other) = Some(share.clone());
+        Ok(share)
     }
 
     /// Files, pipes or a printer.

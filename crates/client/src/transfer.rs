@@ -1,7 +1,9 @@
 //! Whole files on their way: downloads, uploads and copies that keep every channel busy.
 //!
 //! Each fills a window of requests over all channels of the session and keeps to so much memory
-//! (`depth` pieces of `io_size` bytes). Pieces are taken in whatever order they come.
+//! (`depth` pieces of `io_size` bytes). Pieces are taken in whatever order they come. Large
+//! downloads and uploads that have one connection may open a second one: see
+//! [`Channels::Auto`](crate::Channels::Auto).
 
 use std::fs;
 use std::io;
@@ -15,6 +17,7 @@ use crate::call::Memory;
 use crate::error::Error;
 use crate::file::{File, count, written};
 use crate::plan::{Limits, Plan, READS, WRITES};
+use crate::ways::{Next, Use, Way, Ways};
 use crate::window::Window;
 
 /// How a file is moved.
@@ -133,6 +136,7 @@ fn fill(
 struct Piece {
     offset: u64,
     len: usize,
+    way: Way,
 }
 
 impl Ranges {
@@ -191,6 +195,7 @@ impl Pieces {
             self.again.push(Piece {
                 offset: piece.offset + count as u64,
                 len: piece.len - count,
+                ..piece
             });
         }
     }
@@ -211,7 +216,8 @@ impl Pieces {
         let size = self.first.unwrap_or(self.size);
         let len = usize::try_from(left).unwrap_or(usize::MAX).min(size);
         let offset = self.range.start;
-        let piece = Piece { offset, len };
+        let way = Way::default();
+        let piece = Piece { offset, len, way };
         let is_far = first.is_some_and(|first| piece.end().saturating_sub(first) > self.span);
         if len == 0 || (self.span > 0 && is_far) {
             return None;
@@ -226,6 +232,11 @@ impl Pieces {
 fn first<const N: usize>(windows: [&Window<Piece>; N]) -> Option<u64> {
     let pieces = windows.into_iter().flat_map(Window::keys);
     pieces.map(|piece| piece.offset).min()
+}
+
+/// By which ways pieces are in flight.
+fn taken(window: &Window<Piece>) -> impl Iterator<Item = Way> {
+    window.keys().map(|piece| piece.way)
 }
 
 /// Reads ranges of a file, in ascending order, into the sink; tells how many bytes there were up to
@@ -248,20 +259,35 @@ pub async fn download<S: Sink + ?Sized>(
     };
     let plan = Plan::of(options, [file], (limits, &READS)).with_large_first(limits);
     let failed = |error| Error::local("write what was read of", file.path(), error);
+    let mut ways = Ways::of(file, limits.total, Use::Read);
     let mut pieces = Pieces::of(ranges, plan, options.span);
     let mut window: Window<Piece> = Window::default();
     let mut total = 0;
     loop {
-        while window.len() < plan.depth
+        while let Some(way) = ways.free(taken(&window), plan.depth)
             && let Some(piece) = pieces.next(first([&window]))
         {
-            window.push(piece, file.start_read_wanted(piece.len, piece.offset));
+            let piece = Piece { way, ..piece };
+            let reading = ways.file(way).start_read_wanted(piece.len, piece.offset);
+            window.push(piece, reading);
         }
-        let Some((piece, done)) = window.next().await else {
-            break;
+        let (piece, done) = match ways.next(&mut window).await {
+            Next::Done(piece, done) => (piece, done),
+            Next::Way => {
+                pieces.first = Some(plan.first);
+                continue;
+            }
+            Next::Nothing => break,
         };
         let (reply, memory) = done.only();
-        let count = count(reply).map_err(|cause| file.failed("read", cause))?;
+        let count = match count(reply) {
+            Ok(count) => count,
+            Err(_) if ways.give_up(piece.way) => {
+                pieces.again.push(piece);
+                continue;
+            }
+            Err(cause) => return Err(file.failed("read", cause)),
+        };
         pieces.came(piece, count);
         if count > 0 {
             sink.write_at(piece.offset, &memory.filled(count))
@@ -270,6 +296,8 @@ pub async fn download<S: Sink + ?Sized>(
             progress(count as u64);
         }
     }
+    // All that was read is here, whatever becomes of that.
+    let _ = ways.close().await;
     Ok(total)
 }
 
@@ -293,6 +321,7 @@ pub async fn upload<S: Source + ?Sized>(
     };
     let plan = Plan::of(options, [file], (limits, &WRITES));
     let failed = |error| Error::local("read what is written to", file.path(), error);
+    let mut ways = Ways::of(file, limits.total, Use::Write);
     let mut pieces = Pieces::of(ranges, plan, options.span);
     let mut window: Window<Piece> = Window::default();
     let mut spare = Spare::default();
@@ -300,9 +329,11 @@ pub async fn upload<S: Source + ?Sized>(
     let mut total = 0;
     loop {
         while !is_at_end
-            && window.len() < plan.depth
+            && let Some(way) = ways.free(taken(&window), plan.depth)
             && let Some(mut piece) = pieces.next(first([&window]))
         {
+            piece.way = way;
+            let file = ways.file(way);
             let mut local = None;
             if file.sends_files()
                 && let Some(source) = source.file().map_err(&failed)?
@@ -330,21 +361,33 @@ pub async fn upload<S: Source + ?Sized>(
                 window.push(piece, file.start_write_from(memory, piece.offset));
             }
         }
-        let Some((Piece { len, .. }, done)) = window.next().await else {
-            break;
+        let (piece, done) = match ways.next(&mut window).await {
+            Next::Done(piece, done) => (piece, done),
+            Next::Way => continue,
+            Next::Nothing => break,
         };
         let (reply, mut memory) = done.only();
         // Of both errors the one that is nearer to who can mend it.
         if let Memory::SourceFile(range) = &mut memory {
             range.error.take().map_or(Ok(()), Err).map_err(&failed)?;
         }
-        written(reply, len).map_err(|cause| file.failed("write", cause))?;
-        if !matches!(memory, Memory::SourceFile(_)) {
+        let is_source_file = matches!(memory, Memory::SourceFile(_));
+        match written(reply, piece.len) {
+            Ok(_) => {}
+            Err(_) if ways.give_up(piece.way) => {
+                pieces.again.push(piece);
+                is_at_end = false;
+                continue;
+            }
+            Err(cause) => return Err(file.failed("write", cause)),
+        }
+        if !is_source_file {
             spare.give_back(region(memory));
         }
-        total += len as u64;
-        progress(len as u64);
+        total += piece.len as u64;
+        progress(piece.len as u64);
     }
+    ways.close().await?;
     Ok(total)
 }
 
@@ -483,7 +526,8 @@ mod tests {
     }
 
     fn piece(offset: u64, len: usize) -> Piece {
-        Piece { offset, len }
+        let way = Way::default();
+        Piece { offset, len, way }
     }
 
     #[test]

@@ -1,0 +1,149 @@
+//! The ways by which a transfer reaches its file: the caller's open, and for large ones another.
+//!
+//! Samba has a process for each client and does all for it on one thread: reading, signing and
+//! sealing for however many channels. Other servers have a thread or a core for each connection. So
+//! what goes over one connection of TCP has a second one, of another session and as another client:
+//! the same file, opened once more. It is opened while the transfer is under way already, and
+//! where that is refused, or the connection is lost, the transfer goes on without.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use crate::call::Done;
+use crate::error::Error;
+use crate::file::File;
+use crate::open_options::OpenOptions;
+use crate::window::Window;
+
+/// Bytes of a transfer from which on another login is worth its while: a tenth of a second on a
+/// fast network.
+const SPREAD_BYTES: u64 = 256 << 20;
+
+/// Who opens the file once more.
+type Opening = Pin<Box<dyn Future<Output = Option<File>> + Send>>;
+
+/// What is done with the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Use {
+    Read,
+    Write,
+}
+
+/// The ways of a transfer.
+pub(crate) struct Ways<'a> {
+    first: &'a File,
+    second: Option<File>,
+    opening: Option<Opening>,
+}
+
+/// Which of them: the second one or the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub(crate) is_second: bool,
+}
+
+/// What happened.
+pub(crate) enum Next<K> {
+    /// An answer came.
+    Done(K, Done),
+    /// There is another way.
+    Way,
+    /// Nothing is in flight.
+    Nothing,
+}
+
+impl<'a> Ways<'a> {
+    /// Those of a transfer of so many bytes.
+    pub(crate) fn of(first: &'a File, total: u64, purpose: Use) -> Self {
+        let is_worth_it = total >= SPREAD_BYTES && first.may_be_opened_again();
+        let opening = is_worth_it.then(|| Box::pin(open(first.clone(), purpose)) as Opening);
+        Self {
+            first,
+            second: None,
+            opening,
+        }
+    }
+
+    /// The one that is less busy, if one takes a further request; `depth` are as many as are in
+    /// flight in all.
+    pub(crate) fn free(&self, busy: impl Iterator<Item = Way>, depth: usize) -> Option<Way> {
+        let depth = match self.second {
+            Some(_) => depth.div_ceil(2),
+            None => depth,
+        };
+        let (mut first, mut second) = (0, 0);
+        busy.for_each(|way| match way.is_second {
+            true => second += 1,
+            false => first += 1,
+        });
+        let is_second = self.second.is_some() && second < first;
+        let least = if is_second { second } else { first };
+        (least < depth).then_some(Way { is_second })
+    }
+
+    /// The file, opened there.
+    pub(crate) fn file(&self, way: Way) -> &File {
+        let second = self.second.as_ref().filter(|_| way.is_second);
+        second.unwrap_or(self.first)
+    }
+
+    /// A request failed there: whether it may be made again, by the other way.
+    pub(crate) fn give_up(&mut self, way: Way) -> bool {
+        if way.is_second {
+            self.second = None;
+        }
+        way.is_second
+    }
+
+    /// Waits for what comes first.
+    pub(crate) async fn next<K: Unpin>(&mut self, window: &mut Window<K>) -> Next<K> {
+        let mut answer = pin!(window.next());
+        poll_fn(|context| {
+            if let Poll::Ready(answer) = answer.as_mut().poll(context) {
+                let done = |(key, done)| Next::Done(key, done);
+                return Poll::Ready(answer.map_or(Next::Nothing, done));
+            }
+            let opened = self.opening.as_mut().map(|it| it.as_mut().poll(context));
+            let Some(Poll::Ready(file)) = opened else {
+                return Poll::Pending;
+            };
+            self.opening = None;
+            self.second = file;
+            match self.second {
+                Some(_) => Poll::Ready(Next::Way),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Closes what was opened here: what others may do with the file is up to the caller's open
+    /// again.
+    pub(crate) async fn close(mut self) -> Result<(), Error> {
+        match self.second.take() {
+            Some(file) => file.close().await,
+            None => Ok(()),
+        }
+    }
+}
+
+async fn open(first: File, purpose: Use) -> Option<File> {
+    let (path, options) = (first.path(), OpenOptions::new());
+    let options = match purpose {
+        Use::Read => options.read(true),
+        Use::Write => options.write(true),
+    };
+    let opened = async {
+        let share = first.share().of_another_client().await?;
+        let file = share.open(path, &options).await?;
+        // Somebody may have put another file there.
+        let numbers = (first.metadata().await?, file.metadata().await?);
+        let (one, other) = (numbers.0.file_id, numbers.1.file_id);
+        Ok::<_, Error>((one.is_some() && one == other).then_some(file))
+    };
+    opened.await.unwrap_or_else(|error| {
+        tracing::debug!(path, %error, "no second way");
+        None
+    })
+}

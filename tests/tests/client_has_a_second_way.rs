@@ -1,0 +1,129 @@
+//! A large transfer over one connection of TCP opens another one, and does without where that
+//! fails.
+
+mod rig;
+
+use anyhow::{Result, ensure};
+use client::transfer::{TransferOptions, download, upload};
+use client::{Channels, OpenOptions, Options, Protection, Share, Transport, Wait};
+use rig::proxy::{Cut, Proxy, Way};
+use rig::{Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
+use smbeam_tests::subject::Subject;
+
+for_each_transport!(
+    large_files_go_both_ways,
+    who_wants_one_connection_has_one,
+    a_way_that_is_lost_is_not_missed,
+    a_login_that_fails_is_not_missed,
+);
+
+/// Enough for a second way, and not a whole number of requests.
+const LARGE_BYTES: usize = (256 << 20) + 54_321;
+/// Enough to be something, where nothing else is to be expected.
+const SMALL_BYTES: usize = 3_000_000;
+/// The connection of the second way.
+const SECOND: usize = 1;
+
+fn size(peer: Peer) -> usize {
+    peer.amount(LARGE_BYTES, SMALL_BYTES)
+}
+
+/// There and back; tells how many connections there were.
+fn round_trip(rig: &Rig, proxy: &Proxy, options: Options, size: usize) -> Result<usize> {
+    let bytes = pattern(size, 5);
+    let share = connect_through(proxy, options)?.share(SHARE).wait()?;
+    put(rig, &share, &bytes)?;
+    get(&share, &bytes)?;
+    Ok(proxy.connections())
+}
+
+fn put(rig: &Rig, share: &Share, bytes: &[u8]) -> Result<()> {
+    let new = OpenOptions::new().write(true).create(true).truncate(true);
+    let file = share.open("file", &new).wait()?;
+    let (options, mut told) = (TransferOptions::default(), 0);
+    let total = 0..bytes.len() as u64;
+    let mut source = bytes;
+    let mut progress = |bytes| told += bytes;
+    let sent = upload(&file, total.clone(), &mut source, &options, &mut progress).wait()?;
+    file.close().wait()?;
+    ensure!(sent == total.end && told == total.end);
+    rig.assert_holds("file", bytes)
+}
+
+fn get(share: &Share, bytes: &[u8]) -> Result<()> {
+    let file = share.open("file", &OpenOptions::new().read(true)).wait()?;
+    let mut back = vec![0; bytes.len()];
+    let mut sink = |offset: u64, piece: &[u8]| {
+        let offset = usize::try_from(offset).expect("it fits the file");
+        back[offset..offset + piece.len()].copy_from_slice(piece);
+        Ok(())
+    };
+    let total = 0..bytes.len() as u64;
+    let options = TransferOptions::default();
+    let received = download(&file, total.clone(), &mut sink, &options, &mut |_| {}).wait()?;
+    file.close().wait()?;
+    ensure!(received == total.end && back == bytes);
+    Ok(())
+}
+
+fn large_files_go_both_ways(peer: Peer) -> Result<()> {
+    let ways = peer.amount(2, 1);
+    for protection in [Protection::AsAsked, Protection::Seal] {
+        let rig = Rig::new(peer)?;
+        let proxy = Proxy::to(rig.endpoint())?;
+        let options = Options {
+            protection,
+            ..Options::default()
+        };
+        let connections = round_trip(&rig, &proxy, options, size(peer))?;
+        ensure!(connections == ways, "{connections} connections");
+    }
+    Ok(())
+}
+
+fn who_wants_one_connection_has_one(peer: Peer) -> Result<()> {
+    let one = Options {
+        channels: Channels::Exactly(1),
+        ..Options::default()
+    };
+    let small = Options {
+        io_size: 1 << 20,
+        ..Options::default()
+    };
+    for options in [one, small] {
+        let rig = Rig::new(peer)?;
+        let proxy = Proxy::to(rig.endpoint())?;
+        let connections = round_trip(&rig, &proxy, options, size(peer))?;
+        ensure!(connections == 1, "{connections} connections");
+    }
+    Ok(())
+}
+
+fn a_way_that_is_lost_is_not_missed(peer: Peer) -> Result<()> {
+    for (way, after) in [(Way::There, 30 << 20), (Way::Back, 30 << 20)] {
+        let rig = Rig::new(peer)?;
+        let connection = SECOND;
+        let cut = Cut {
+            connection,
+            way,
+            after,
+        };
+        let proxy = Proxy::with_cut(rig.endpoint(), Some(cut))?;
+        round_trip(&rig, &proxy, Options::default(), size(peer))?;
+        // smbd takes its time to answer at times, and then there is little left for a second way.
+        let is_sure = peer.subject == Subject::Smbeam && peer.transport == Transport::Tcp;
+        ensure!(proxy.was_cut() || !is_sure, "nothing was lost");
+    }
+    Ok(())
+}
+
+fn a_login_that_fails_is_not_missed(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
+    let cut = Cut {
+        connection: SECOND,
+        way: Way::Back,
+        after: 100,
+    };
+    let proxy = Proxy::with_cut(rig.endpoint(), Some(cut))?;
+    round_trip(&rig, &proxy, Options::default(), size(peer)).map(drop)
+}
