@@ -76,4 +76,4 @@ pub use stream::Stream;
 pub use task::{JoinError, JoinHandle};
 pub use time::{Elapsed, Sleep};
 pub use udp::{DATAGRAMS_BYTES_MAX, Datagrams, Outgoing, Udp, UdpBuffers, steer};
-pub use view::{VIEW_BYTES_MIN, View, Views};
+pub use view::{NoView, VIEW_BYTES_MIN, View, Views};

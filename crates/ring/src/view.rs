@@ -66,32 +66,52 @@ pub struct View {
     bytes: usize,
 }
 
+/// Why there is no view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoView {
+    /// It is not worth one, not in memory, or not in the file.
+    NotThere,
+    /// The kernel does not tell whoever this thread acts for.
+    NotTold,
+}
+
 impl Views {
     /// A range of a file that has bytes, lies in the file as it is now, in one window, and in
     /// memory: nobody waits for a disk. None of a small file that is all asked for.
-    pub fn find(&mut self, file: BorrowedFd<'_>, offset: u64, bytes: usize) -> Option<View> {
+    pub fn find(
+        &mut self,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        bytes: usize,
+    ) -> Result<View, NoView> {
         let skip = offset % WINDOW_BYTES as u64;
         let (start, skip) = (offset - skip, skip as usize);
-        let status = sys::status(file).ok()?;
-        let size = u64::try_from(status.st_size).ok()?;
-        let end = offset.checked_add(bytes as u64)?;
-        let is_there = bytes > 0 && end <= size;
+        let status = sys::status(file).map_err(|_| NoView::NotThere)?;
+        let size = u64::try_from(status.st_size).map_err(|_| NoView::NotThere)?;
+        let end = offset.checked_add(bytes as u64);
+        let is_there = bytes > 0 && end.is_some_and(|end| end <= size);
         let is_worth_it = size >= MAPPED_BYTES_MIN || size > bytes as u64;
-        if !is_there || !is_worth_it || bytes > WINDOW_BYTES - skip || !may_ask(file, &status) {
-            return None;
+        if !is_there || !is_worth_it || bytes > WINDOW_BYTES - skip {
+            return Err(NoView::NotThere);
+        }
+        if !may_ask(file, &status) {
+            return Err(NoView::NotTold);
         }
         let place = Place {
             device: status.st_dev,
             inode: status.st_ino,
             offset: start,
         };
-        let window = Rc::clone(self.window(file, place)?);
+        let window = self.window(file, place).ok_or(NoView::NotThere)?;
         let view = View {
-            window,
+            window: Rc::clone(window),
             skip,
             bytes,
         };
-        view.is_in_memory().then_some(view)
+        match view.is_in_memory(1) && view.is_in_memory(bytes) {
+            true => Ok(view),
+            false => Err(NoView::NotThere),
+        }
     }
 
     fn window(&mut self, file: BorrowedFd<'_>, place: Place) -> Option<&Rc<Window>> {
@@ -172,10 +192,11 @@ impl View {
         )
     }
 
-    fn is_in_memory(&self) -> bool {
+    /// Whether the first so many bytes are in memory.
+    fn is_in_memory(&self, bytes: usize) -> bool {
         let page = page_bytes();
         let start = self.skip - self.skip % page;
-        let bytes = (self.skip + self.bytes).next_multiple_of(page) - start;
+        let bytes = (self.skip + bytes).next_multiple_of(page) - start;
         let address = self.window.start.wrapping_byte_add(start);
         let mut pages = vec![0_u8; bytes / page];
         // SAFETY: the range is mapped, and there is a byte for each of its pages.
@@ -220,12 +241,12 @@ mod tests {
         let mut views = Views::default();
         let files: Vec<_> = (0..WINDOWS_MAX + 2).map(|_| file(5000)).collect();
         for file in files.iter().chain(&files[WINDOWS_MAX..]) {
-            assert!(views.find(file.as_fd(), 100, 4900).is_some());
+            assert!(views.find(file.as_fd(), 100, 4900).is_ok());
             assert!(views.windows.len() <= WINDOWS_MAX);
         }
         let last = files[WINDOWS_MAX + 1].as_fd();
         let start = views.windows.last().expect("some").start;
-        assert!(views.find(files[5].as_fd(), 0, 1).is_some());
+        assert!(views.find(files[5].as_fd(), 0, 1).is_ok());
         // Through another descriptor, too.
         let again = last.try_clone_to_owned().expect("a descriptor");
         let view = views.find(again.as_fd(), 0, 4999).expect("it is there");
@@ -249,7 +270,7 @@ mod tests {
             // SAFETY: takes no memory; of this thread alone, which ends.
             unsafe { libc::syscall(libc::SYS_setresuid, -1, NOBODY, -1) }
         };
-        let is_found = || Views::default().find(file.as_fd(), 0, 4999).is_some();
+        let is_found = || Views::default().find(file.as_fd(), 0, 4999).is_ok();
         assert!(is_found());
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -271,7 +292,7 @@ mod tests {
     fn a_small_file_is_not_mapped_for_one_request() {
         let is_found = |size: usize, bytes: usize| {
             let file = file(size as u64);
-            Views::default().find(file.as_fd(), 0, bytes).is_some()
+            Views::default().find(file.as_fd(), 0, bytes).is_ok()
         };
         let least = MAPPED_BYTES_MIN as usize;
         assert!(!is_found(5000, 5000) && is_found(5000, 4999));
@@ -279,7 +300,7 @@ mod tests {
         let whole = vec![7; least];
         let file = tempfile::tempfile().expect("a file");
         std::os::unix::fs::FileExt::write_all_at(&file, &whole, 0).expect("room");
-        assert!(Views::default().find(file.as_fd(), 0, least).is_some());
+        assert!(Views::default().find(file.as_fd(), 0, least).is_ok());
     }
 
     #[test]
@@ -287,7 +308,7 @@ mod tests {
         let mut views = Views::default();
         let border = WINDOW_BYTES as u64;
         let file = file(border + 2000);
-        let mut is_found = |offset, bytes| views.find(file.as_fd(), offset, bytes).is_some();
+        let mut is_found = |offset, bytes| views.find(file.as_fd(), offset, bytes).is_ok();
         assert!(is_found(border - 1000, 1000) && is_found(border, 2000));
         assert!(!is_found(border - 1000, 1001) && !is_found(border, 2001));
         assert!(!is_found(0, 0) && !is_found(u64::MAX, 1));

@@ -18,7 +18,8 @@ use proto::effect::{self, ConnectionId, Notice, Now};
 use proto::server;
 use proto::token::Token;
 use rdma::Provider;
-use ring::{Handle, Listener, Personality, Receiver, SendError, Sender, Signal, View, Views};
+use ring::{Handle, Listener, NoView, Personality, Receiver, SendError, Sender, Signal};
+use ring::{View, Views};
 use tracing::{debug, error, warn};
 use wire::Status;
 
@@ -319,10 +320,11 @@ impl Worker {
             self.handle.spawn(Rc::clone(self).forget_views());
         }
         let mut views = self.views.borrow_mut();
-        views.find(file, offset, bytes).or_else(|| {
-            vfs::identity::own().ok()?;
-            views.find(file, offset, bytes)
-        })
+        let mut found = views.find(file, offset, bytes);
+        if matches!(found, Err(NoView::NotTold)) && vfs::identity::own().is_ok() {
+            found = views.find(file, offset, bytes);
+        }
+        found.ok()
     }
 
     /// Lets go of files that nobody reads any more.

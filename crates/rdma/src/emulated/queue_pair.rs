@@ -636,7 +636,7 @@ impl QueuePair for EmulatedQueuePair {
             return false;
         }
         let is_written = match self.views.find(file, offset, length) {
-            Some(view) if self.begin() => self.write_view(&view, remote),
+            Ok(view) if self.begin() => self.write_view(&view, remote),
             _ => Ok(false),
         };
         is_written.unwrap_or_else(|failure| {

@@ -296,7 +296,7 @@ pub(crate) async fn views_stand_for_memory(handle: Handle) {
                 let len = random.size(3_000_000).min(TOTAL - offset);
                 let view = views.find(source.as_fd(), offset as u64, len);
                 parts.push(Part::Bytes(vec![7; 11]));
-                parts.extend(view.map(Part::View));
+                parts.extend(view.ok().map(Part::View));
                 offset += len;
             }
             let (result, _) = client.send(parts).await;
