@@ -131,6 +131,7 @@ pub use file::{File, LockKind};
 pub use metadata::{Changes, Metadata, Volume};
 pub use open_options::OpenOptions;
 pub use options::{CHANNELS_MAX, Channels, Credentials, Options, Protection};
+pub use plan::REQUEST_BYTES;
 pub use read_dir::{Blocking, Entry, ReadDir};
 pub use session::{ChannelInfo, Interface, Session, SessionInfo};
 pub use share::{Share, WriteOptions};

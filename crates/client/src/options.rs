@@ -7,11 +7,12 @@ use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
 use net::quic::Settings as QuicSettings;
 use net::tls::ClientSettings;
 use net::{Endpoint, TcpOptions};
+use proto::client::IO_MAX;
 pub use proto::client::config::Protection;
 use wire::dialect::Dialect;
 use zeroize::Zeroizing;
 
-use crate::plan::{LARGEST_BYTES, REQUEST_BYTES};
+use crate::plan::REQUEST_BYTES;
 use crate::transports::Transports;
 
 /// The most channels of a session.
@@ -143,7 +144,7 @@ impl Options {
     /// Bytes of the largest READ or WRITE.
     pub(crate) fn most_bytes(&self) -> u32 {
         match self.io_size {
-            0 => LARGEST_BYTES,
+            0 => IO_MAX,
             size => size,
         }
     }

@@ -4,17 +4,15 @@
 //! are as many bytes. Measured against Samba on one machine (docs/performance.md): a put of 4
 //! requests of 4 MiB takes eight tenths of the time of 16 of 1 MiB, a sealed get nine.
 
+use proto::client::BYTES_PER_CREDIT;
+
 use crate::dispatch::{DEPTH, Links};
 use crate::file::File;
 use crate::transfer::TransferOptions;
 
 /// Bytes of one request where nothing else is said: of reads and writes of callers, of small files
 /// and of links of which nothing better is known.
-pub(crate) const REQUEST_BYTES: u32 = 1 << 20;
-/// Bytes of the largest request that is made where nobody says how large.
-pub(crate) const LARGEST_BYTES: u32 = 8 << 20;
-/// Bytes that a credit pays for. \[MS-SMB2\] 3.1.5.2
-const CREDIT_BYTES: u64 = 64 << 10;
+pub const REQUEST_BYTES: u32 = 1 << 20;
 
 /// What suits connections of TCP.
 #[derive(Debug)]
@@ -23,12 +21,15 @@ pub(crate) struct Suit {
     largest: u64,
     /// Bytes in flight.
     window: u64,
+    /// Whether the first request is as large as may be, where the others are large.
+    has_large_first: bool,
 }
 
 /// What suits WRITEs.
 pub(crate) const WRITES: Suit = Suit {
     largest: 4 << 20,
     window: 16 << 20,
+    has_large_first: false,
 };
 
 /// What suits READs. Samba takes memory for each answer from malloc, and that of glibc returns
@@ -38,6 +39,7 @@ pub(crate) const WRITES: Suit = Suit {
 pub(crate) const READS: Suit = Suit {
     largest: 2 << 20,
     window: 12 << 20,
+    has_large_first: true,
 };
 
 /// The requests of a transfer.
@@ -60,6 +62,27 @@ pub(crate) struct Limits {
     pub(crate) most: usize,
     /// Bytes that are transferred.
     pub(crate) total: u64,
+}
+
+impl Limits {
+    pub(crate) fn of_reading(file: &File, total: u64) -> Self {
+        let (usual, most) = (file.read_size(), file.most_read());
+        Self { usual, most, total }
+    }
+
+    pub(crate) fn of_writing(file: &File, total: u64) -> Self {
+        let (usual, most) = (file.write_size(), file.most_write());
+        Self { usual, most, total }
+    }
+
+    /// What both allow.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            usual: self.usual.min(other.usual),
+            most: self.most.min(other.most),
+            total: self.total.min(other.total),
+        }
+    }
 }
 
 impl Plan {
@@ -101,22 +124,20 @@ impl Plan {
         // A file that is no more than the window still goes in several requests.
         let window = suit.window.min(limits.total / 4);
         // Each connection has credits of its own, which answers give back.
-        let credits = u64::from(links.credits) * CREDIT_BYTES;
+        let credits = u64::from(links.credits) * u64::from(BYTES_PER_CREDIT);
         let size = (window / links.count as u64).min(credits) / requests;
         let size = usize::try_from(size >> 20 << 20).unwrap_or(usize::MAX);
         let size = size.min(limits.most);
         if size <= limits.usual {
             return Self::uniform(limits.usual, DEPTH);
         }
-        Self::uniform(size, suit.window as usize / size)
-    }
-
-    /// The same with a first request as large as may be, if they are large. See [`READS`].
-    pub(crate) fn with_large_first(mut self, limits: Limits) -> Self {
-        if self.size > limits.usual {
-            self.first = limits.most;
-        }
-        self
+        let first = if suit.has_large_first {
+            limits.most
+        } else {
+            size
+        };
+        let depth = suit.window as usize / size;
+        Self { size, first, depth }
     }
 }
 
@@ -166,7 +187,8 @@ mod tests {
             count: 1,
             credits: 512,
         };
-        let plan = |limits| Plan::over(links, limits, &READS).with_large_first(limits);
+        assert_eq!(Plan::over(links, LIMITS, &WRITES).first, 4 * MIB);
+        let plan = |limits| Plan::over(links, limits, &READS);
         assert_eq!(plan(LIMITS).first, 8 * MIB);
         let small = Limits { total: 0, ..LIMITS };
         assert_eq!(plan(small), Plan::uniform(MIB, DEPTH));

@@ -252,12 +252,8 @@ pub async fn download<S: Sink + ?Sized>(
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, Error> {
     let ranges = ranges.into();
-    let limits = Limits {
-        usual: file.read_size(),
-        most: file.most_read(),
-        total: ranges.total(),
-    };
-    let plan = Plan::of(options, [file], (limits, &READS)).with_large_first(limits);
+    let limits = Limits::of_reading(file, ranges.total());
+    let plan = Plan::of(options, [file], (limits, &READS));
     let failed = |error| Error::local("write what was read of", file.path(), error);
     let mut ways = Ways::of(file, limits.total, Use::Read);
     let mut pieces = Pieces::of(ranges, plan, options.span);
@@ -314,11 +310,7 @@ pub async fn upload<S: Source + ?Sized>(
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, Error> {
     let ranges = ranges.into();
-    let limits = Limits {
-        usual: file.write_size(),
-        most: file.most_write(),
-        total: ranges.total(),
-    };
+    let limits = Limits::of_writing(file, ranges.total());
     let plan = Plan::of(options, [file], (limits, &WRITES));
     let failed = |error| Error::local("read what is written to", file.path(), error);
     let mut ways = Ways::of(file, limits.total, Use::Write);
@@ -402,12 +394,9 @@ pub async fn relay(
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, Error> {
     let ranges = ranges.into();
-    let limits = Limits {
-        usual: source.read_size().min(target.write_size()),
-        most: source.most_read().min(target.most_write()),
-        total: ranges.total(),
-    };
-    let plan = Plan::of(options, [source, target], (limits, &READS)).with_large_first(limits);
+    let total = ranges.total();
+    let limits = Limits::of_reading(source, total).and(Limits::of_writing(target, total));
+    let plan = Plan::of(options, [source, target], (limits, &READS));
     let depth = plan.depth;
     let mut pieces = Pieces::of(ranges, plan, options.span);
     let mut reads: Window<Piece> = Window::default();

@@ -35,8 +35,6 @@ struct Setting {
     channels: Channels,
 }
 
-/// Bytes of one operation unless somebody says how many.
-const IO_SIZE: u32 = 1 << 20;
 /// Operations in flight unless somebody says how many, over any transport.
 const DEPTH: usize = 16;
 
@@ -48,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments, said: &Said) {
 fn bench(arguments: &Arguments) -> Outcome {
     let connect = &arguments.connect;
     let setting = Setting {
-        io_size: connect.io_size.unwrap_or(IO_SIZE),
+        io_size: connect.io_size.unwrap_or(client::REQUEST_BYTES),
         depth: connect.depth.map_or(DEPTH, |depth| depth as usize),
         channels: connect.channels.clone(),
     };

@@ -84,7 +84,7 @@ impl Policy {
     /// Bytes that go in one request without further thought.
     fn request_bytes(&self) -> u64 {
         match self.io_size {
-            0 => 1 << 20,
+            0 => u64::from(client::REQUEST_BYTES),
             size => u64::from(size),
         }
     }

@@ -6,7 +6,7 @@ use wire::dialect::{Capabilities, Dialect};
 use super::effect::Violation;
 
 /// Bytes that a credit pays for. \[MS-SMB2\] 3.1.5.2
-pub(super) const BYTES_PER_CREDIT: u32 = 65_536;
+pub const BYTES_PER_CREDIT: u32 = 65_536;
 
 /// Most credits that are held: what a server can mean. The field of a header has 16 bits, and
 /// Samba's client takes no more either.

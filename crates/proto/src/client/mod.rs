@@ -38,6 +38,8 @@ mod validate;
 
 pub use config::Config;
 pub use connection::{Connection, Role};
+pub use credits::BYTES_PER_CREDIT;
 pub use effect::{Direction, Effect, Effects, Expect, Failure, Fate, RequestId, Violation};
+pub use negotiate::IO_MAX;
 pub use request::{Request, Step};
 pub use session::{Negotiated, Session};

@@ -28,7 +28,7 @@ use crate::carrier::Carrier;
 
 /// Bytes of one READ or WRITE at most, whatever configuration and server say: a request costs
 /// credits, and these are few.
-const IO_MAX: u32 = 8 * 1024 * 1024;
+pub const IO_MAX: u32 = 8 * 1024 * 1024;
 
 impl Connection {
     /// Says what we offer.
