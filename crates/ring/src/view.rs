@@ -22,8 +22,6 @@ use crate::sys;
 /// Bytes of a window, which begins at a multiple of that. It costs addresses only, and a page of
 /// the kernel's for each 2 MiB that were read. To end it takes a quarter of a millisecond.
 const WINDOW_BYTES: usize = 64 << 20;
-/// Windows that are kept.
-const WINDOWS_MAX: usize = 64;
 /// Bytes of a range from which on finding it costs less than copying it.
 pub const VIEW_BYTES_MIN: usize = 64 << 10;
 /// Bytes of a file from which on it is mapped for a request that takes all of it: below that a
@@ -33,10 +31,12 @@ const MAPPED_BYTES_MIN: u64 = 512 << 10;
 const KEEP: Duration = Duration::from_secs(1);
 
 /// Windows into files, by who they are: no other file has the number of one that is mapped.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Views {
     /// The one that was used last comes last.
     windows: Vec<Rc<Window>>,
+    /// Windows at most, with those that views refer to: a process has so many mappings and no more.
+    most: usize,
     last_use: Option<Instant>,
 }
 
@@ -76,6 +76,16 @@ pub enum NoView {
 }
 
 impl Views {
+    /// So many windows at most.
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        Self {
+            windows: Vec::new(),
+            most,
+            last_use: None,
+        }
+    }
+
     /// A range of a file that has bytes, lies in the file as it is now, in one window, and in
     /// memory: nobody waits for a disk. None of a small file that is all asked for.
     pub fn find(
@@ -119,24 +129,33 @@ impl Views {
         match self.windows.iter().position(|it| it.place == place) {
             Some(index) => self.windows[index..].rotate_left(1),
             None => {
-                let window = Window::new(file, place).ok()?;
-                if self.windows.len() == WINDOWS_MAX {
-                    self.windows.remove(0);
+                if self.windows.len() >= self.most {
+                    let unused = self.windows.iter().position(is_unused)?;
+                    self.windows.remove(unused);
                 }
+                let window = Window::new(file, place).ok()?;
                 self.windows.push(Rc::new(window));
             }
         }
         self.windows.last()
     }
 
-    /// Ends all windows, when nobody has asked for one lately. Tells whether there are any still.
+    /// Ends all windows that no view refers to, when nobody has asked for one lately. Tells
+    /// whether there are any still.
     pub fn forget_unused(&mut self) -> bool {
         if self.last_use.is_some_and(|last| last.elapsed() > KEEP) {
-            self.last_use = None;
-            self.windows.clear();
+            self.windows.retain(|window| !is_unused(window));
         }
-        self.last_use.is_some()
+        if self.windows.is_empty() {
+            self.last_use = None;
+        }
+        !self.windows.is_empty()
     }
+}
+
+/// Whether no view refers to it.
+fn is_unused(window: &Rc<Window>) -> bool {
+    Rc::strong_count(window) == 1
 }
 
 impl Window {
@@ -238,24 +257,41 @@ mod tests {
 
     #[test]
     fn windows_are_found_again_and_do_not_become_many() {
-        let mut views = Views::default();
-        let files: Vec<_> = (0..WINDOWS_MAX + 2).map(|_| file(5000)).collect();
-        for file in files.iter().chain(&files[WINDOWS_MAX..]) {
+        const MOST: usize = 8;
+        let mut views = Views::new(MOST);
+        let files: Vec<_> = (0..MOST + 2).map(|_| file(5000)).collect();
+        for file in files.iter().chain(&files[MOST..]) {
             assert!(views.find(file.as_fd(), 100, 4900).is_ok());
-            assert!(views.windows.len() <= WINDOWS_MAX);
+            assert!(views.windows.len() <= MOST);
         }
-        let last = files[WINDOWS_MAX + 1].as_fd();
+        let last = files[MOST + 1].as_fd();
         let start = views.windows.last().expect("some").start;
         assert!(views.find(files[5].as_fd(), 0, 1).is_ok());
         // Through another descriptor, too.
         let again = last.try_clone_to_owned().expect("a descriptor");
         let view = views.find(again.as_fd(), 0, 4999).expect("it is there");
         assert_eq!(view.window.start, start);
-        views.forget_unused();
-        assert_eq!(views.windows.len(), WINDOWS_MAX);
+        assert!(views.forget_unused());
+        assert_eq!(views.windows.len(), MOST);
         views.last_use = Instant::now().checked_sub(2 * KEEP);
-        views.forget_unused();
+        assert!(views.forget_unused(), "a view is left");
+        assert_eq!(views.windows.len(), 1);
+        drop(view);
+        assert!(!views.forget_unused());
         assert!(views.windows.is_empty());
+    }
+
+    #[test]
+    fn windows_in_use_make_room_for_no_others() {
+        let mut views = Views::new(2);
+        let files: Vec<_> = (0..3).map(|_| file(5000)).collect();
+        let find = |views: &mut Views, file: usize| views.find(files[file].as_fd(), 1, 4000);
+        let held = [find(&mut views, 0), find(&mut views, 1)];
+        assert!(held.iter().all(Result::is_ok));
+        assert_eq!(find(&mut views, 2).err(), Some(NoView::NotThere));
+        assert!(find(&mut views, 1).is_ok(), "it is there already");
+        drop(held);
+        assert!(find(&mut views, 2).is_ok());
     }
 
     /// Whoever is told of no page finds none.
@@ -270,7 +306,7 @@ mod tests {
             // SAFETY: takes no memory; of this thread alone, which ends.
             unsafe { libc::syscall(libc::SYS_setresuid, -1, NOBODY, -1) }
         };
-        let is_found = || Views::default().find(file.as_fd(), 0, 4999).is_ok();
+        let is_found = || Views::new(8).find(file.as_fd(), 0, 4999).is_ok();
         assert!(is_found());
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -292,7 +328,7 @@ mod tests {
     fn a_small_file_is_not_mapped_for_one_request() {
         let is_found = |size: usize, bytes: usize| {
             let file = file(size as u64);
-            Views::default().find(file.as_fd(), 0, bytes).is_ok()
+            Views::new(8).find(file.as_fd(), 0, bytes).is_ok()
         };
         let least = MAPPED_BYTES_MIN as usize;
         assert!(!is_found(5000, 5000) && is_found(5000, 4999));
@@ -300,12 +336,12 @@ mod tests {
         let whole = vec![7; least];
         let file = tempfile::tempfile().expect("a file");
         std::os::unix::fs::FileExt::write_all_at(&file, &whole, 0).expect("room");
-        assert!(Views::default().find(file.as_fd(), 0, least).is_ok());
+        assert!(Views::new(8).find(file.as_fd(), 0, least).is_ok());
     }
 
     #[test]
     fn a_range_over_the_border_of_windows_is_not_found() {
-        let mut views = Views::default();
+        let mut views = Views::new(8);
         let border = WINDOW_BYTES as u64;
         let file = file(border + 2000);
         let mut is_found = |offset, bytes| views.find(file.as_fd(), offset, bytes).is_ok();

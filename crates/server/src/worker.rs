@@ -43,6 +43,8 @@ const MAX_PERSONALITIES: usize = 256;
 /// How often the network interfaces are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
+/// Windows into files of one worker: 4 GiB of addresses, for which the kernel has tables of 8 MiB.
+const WINDOWS_MAX: usize = 64;
 /// How often a worker looks whether files are mapped that nobody reads any more.
 const FORGET_EVERY: Duration = Duration::from_secs(1);
 
@@ -233,7 +235,7 @@ impl Worker {
             refused: Cell::new(0),
             handshakes_failed: Cell::new(0),
             personalities: RefCell::default(),
-            views: RefCell::default(),
+            views: RefCell::new(Views::new(WINDOWS_MAX)),
             is_forgetting_views: Cell::default(),
             stopping: Signal::default(),
             left: Signal::default(),

@@ -30,6 +30,8 @@ const PIECES_MAX: u32 = 30;
 const SEND_BUFFER_BYTES: i32 = 4 << 20;
 /// Messages taken in by one poll: others of the thread get their turn.
 const MESSAGES_PER_POLL: usize = 4 * BATCH;
+/// Windows into files of one queue pair.
+const WINDOWS_MAX: usize = 16;
 /// Receives of a peer that are counted.
 const RECEIVES_MAX: u32 = 1 << 20;
 /// Messages of our own that wait, but for SENDs: the peer makes us answer each withdrawal.
@@ -136,7 +138,7 @@ impl EmulatedQueuePair {
             exposed: BTreeMap::new(),
             withdrawing: BTreeSet::new(),
             reach: Reach::default(),
-            views: Views::default(),
+            views: Views::new(WINDOWS_MAX),
             fate: Fate::new(faults, number),
             lost: Vec::new(),
             events: VecDeque::new(),

@@ -289,7 +289,7 @@ pub(crate) async fn views_stand_for_memory(handle: Handle) {
     let bytes = Random(8).bytes(TOTAL);
     let source = file_of(&bytes);
     let sender = handle.spawn(async move {
-        let (mut views, mut random, mut offset) = (Views::default(), Random(9), 0);
+        let (mut views, mut random, mut offset) = (Views::new(8), Random(9), 0);
         while offset < TOTAL {
             let mut parts = Vec::new();
             for _ in 0..random.size(3) {
@@ -323,7 +323,7 @@ pub(crate) async fn a_view_of_a_file_that_is_cut_ends_in_zeros(handle: Handle) {
     for (len, left) in [(100_000, 0), (1_000_000, 300_001), (40 << 20, 30 << 20)] {
         let (client, server) = pair(&handle).await;
         let file = file_of(&vec![1; len + 999]);
-        let mut views = Views::default();
+        let mut views = Views::new(8);
         let view = views.find(file.as_fd(), 999, len).expect("it was written");
         let cut = move || file.set_len(999 + left as u64).expect("cut");
         let parts = [Part::View(view), Part::Bytes(b"next".to_vec())];
