@@ -104,6 +104,7 @@ mod file;
 mod fork;
 mod metadata;
 mod open_options;
+mod opens;
 mod options;
 mod path;
 mod plan;
@@ -121,7 +122,6 @@ pub mod transfer;
 mod transports;
 mod wait;
 mod watch;
-mod ways;
 mod window;
 
 pub use buffer::{IoBuf, IoSource};

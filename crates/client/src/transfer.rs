@@ -16,8 +16,8 @@ use ring::{FileRange, Region};
 use crate::call::Memory;
 use crate::error::Error;
 use crate::file::{File, count, written};
+use crate::opens::{Next, Opens, Use, Which};
 use crate::plan::{Limits, Plan, READS, WRITES};
-use crate::ways::{Next, Use, Way, Ways};
 use crate::window::Window;
 
 /// How a file is moved.
@@ -136,7 +136,7 @@ fn fill(
 struct Piece {
     offset: u64,
     len: usize,
-    way: Way,
+    which: Which,
 }
 
 impl Ranges {
@@ -216,8 +216,8 @@ impl Pieces {
         let size = self.first.unwrap_or(self.size);
         let len = usize::try_from(left).unwrap_or(usize::MAX).min(size);
         let offset = self.range.start;
-        let way = Way::default();
-        let piece = Piece { offset, len, way };
+        let which = Which::default();
+        let piece = Piece { offset, len, which };
         let is_far = first.is_some_and(|first| piece.end().saturating_sub(first) > self.span);
         if len == 0 || (self.span > 0 && is_far) {
             return None;
@@ -234,9 +234,9 @@ fn first<const N: usize>(windows: [&Window<Piece>; N]) -> Option<u64> {
     pieces.map(|piece| piece.offset).min()
 }
 
-/// By which ways pieces are in flight.
-fn taken(window: &Window<Piece>) -> impl Iterator<Item = Way> {
-    window.keys().map(|piece| piece.way)
+/// By which opens pieces are in flight.
+fn taken(window: &Window<Piece>) -> impl Iterator<Item = Which> {
+    window.keys().map(|piece| piece.which)
 }
 
 /// Reads ranges of a file, in ascending order, into the sink; tells how many bytes there were up to
@@ -255,21 +255,21 @@ pub async fn download<S: Sink + ?Sized>(
     let limits = Limits::of_reading(file, ranges.total());
     let plan = Plan::of(options, [file], (limits, &READS));
     let failed = |error| Error::local("write what was read of", file.path(), error);
-    let mut ways = Ways::of(file, limits.total, Use::Read);
+    let mut opens = Opens::of(file, limits.total, Use::Read);
     let mut pieces = Pieces::of(ranges, plan, options.span);
     let mut window: Window<Piece> = Window::default();
     let mut total = 0;
     loop {
-        while let Some(way) = ways.free(taken(&window), plan.depth)
+        while let Some(which) = opens.free(taken(&window), plan.depth)
             && let Some(piece) = pieces.next(first([&window]))
         {
-            let piece = Piece { way, ..piece };
-            let reading = ways.file(way).start_read_wanted(piece.len, piece.offset);
+            let piece = Piece { which, ..piece };
+            let reading = opens.file(which).start_read_wanted(piece.len, piece.offset);
             window.push(piece, reading);
         }
-        let (piece, done) = match ways.next(&mut window).await {
+        let (piece, done) = match opens.next(&mut window).await {
             Next::Done(piece, done) => (piece, done),
-            Next::Way => {
+            Next::Opened => {
                 pieces.first = Some(plan.first);
                 continue;
             }
@@ -278,7 +278,7 @@ pub async fn download<S: Sink + ?Sized>(
         let (reply, memory) = done.only();
         let count = match count(reply) {
             Ok(count) => count,
-            Err(_) if ways.give_up(piece.way) => {
+            Err(_) if opens.give_up(piece.which) => {
                 pieces.again.push(piece);
                 continue;
             }
@@ -293,7 +293,7 @@ pub async fn download<S: Sink + ?Sized>(
         }
     }
     // All that was read is here, whatever becomes of that.
-    let _ = ways.close().await;
+    let _ = opens.close().await;
     Ok(total)
 }
 
@@ -313,7 +313,7 @@ pub async fn upload<S: Source + ?Sized>(
     let limits = Limits::of_writing(file, ranges.total());
     let plan = Plan::of(options, [file], (limits, &WRITES));
     let failed = |error| Error::local("read what is written to", file.path(), error);
-    let mut ways = Ways::of(file, limits.total, Use::Write);
+    let mut opens = Opens::of(file, limits.total, Use::Write);
     let mut pieces = Pieces::of(ranges, plan, options.span);
     let mut window: Window<Piece> = Window::default();
     let mut spare = Spare::default();
@@ -321,11 +321,11 @@ pub async fn upload<S: Source + ?Sized>(
     let mut total = 0;
     loop {
         while !is_at_end
-            && let Some(way) = ways.free(taken(&window), plan.depth)
+            && let Some(which) = opens.free(taken(&window), plan.depth)
             && let Some(mut piece) = pieces.next(first([&window]))
         {
-            piece.way = way;
-            let file = ways.file(way);
+            piece.which = which;
+            let file = opens.file(which);
             let mut local = None;
             if file.sends_files()
                 && let Some(source) = source.file().map_err(&failed)?
@@ -353,9 +353,9 @@ pub async fn upload<S: Source + ?Sized>(
                 window.push(piece, file.start_write_from(memory, piece.offset));
             }
         }
-        let (piece, done) = match ways.next(&mut window).await {
+        let (piece, done) = match opens.next(&mut window).await {
             Next::Done(piece, done) => (piece, done),
-            Next::Way => continue,
+            Next::Opened => continue,
             Next::Nothing => break,
         };
         let (reply, mut memory) = done.only();
@@ -366,7 +366,7 @@ pub async fn upload<S: Source + ?Sized>(
         let is_source_file = matches!(memory, Memory::SourceFile(_));
         match written(reply, piece.len) {
             Ok(_) => {}
-            Err(_) if ways.give_up(piece.way) => {
+            Err(_) if opens.give_up(piece.which) => {
                 pieces.again.push(piece);
                 is_at_end = false;
                 continue;
@@ -379,7 +379,7 @@ pub async fn upload<S: Source + ?Sized>(
         total += piece.len as u64;
         progress(piece.len as u64);
     }
-    ways.close().await?;
+    opens.close().await?;
     Ok(total)
 }
 
@@ -515,8 +515,8 @@ mod tests {
     }
 
     fn piece(offset: u64, len: usize) -> Piece {
-        let way = Way::default();
-        Piece { offset, len, way }
+        let which = Which::default();
+        Piece { offset, len, which }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The ways by which a transfer reaches its file: the caller's open, and for large ones another.
+//! The opens of a file by which a transfer reaches it: the caller's, and for large ones another.
 //!
 //! Samba has a process for each client and does all for it on one thread: reading, signing and
 //! sealing for however many channels. Other servers have a thread or a core for each connection. So
@@ -30,30 +30,32 @@ pub(crate) enum Use {
     Write,
 }
 
-/// The ways of a transfer.
-pub(crate) struct Ways<'a> {
+/// The opens of a transfer.
+pub(crate) struct Opens<'a> {
     first: &'a File,
     second: Option<File>,
     opening: Option<Opening>,
 }
 
-/// Which of them: the second one or the first.
+/// Which of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Way {
-    pub(crate) is_second: bool,
+pub(crate) enum Which {
+    #[default]
+    First,
+    Second,
 }
 
 /// What happened.
 pub(crate) enum Next<K> {
     /// An answer came.
     Done(K, Done),
-    /// There is another way.
-    Way,
+    /// There is a second open.
+    Opened,
     /// Nothing is in flight.
     Nothing,
 }
 
-impl<'a> Ways<'a> {
+impl<'a> Opens<'a> {
     /// Those of a transfer of so many bytes.
     pub(crate) fn of(first: &'a File, total: u64, purpose: Use) -> Self {
         let is_worth_it = total >= SPREAD_BYTES && first.may_be_opened_again();
@@ -67,33 +69,36 @@ impl<'a> Ways<'a> {
 
     /// The one that is less busy, if one takes a further request; `depth` are as many as are in
     /// flight in all.
-    pub(crate) fn free(&self, busy: impl Iterator<Item = Way>, depth: usize) -> Option<Way> {
+    pub(crate) fn free(&self, busy: impl Iterator<Item = Which>, depth: usize) -> Option<Which> {
         let depth = match self.second {
             Some(_) => depth.div_ceil(2),
             None => depth,
         };
         let (mut first, mut second) = (0, 0);
-        busy.for_each(|way| match way.is_second {
-            true => second += 1,
-            false => first += 1,
+        busy.for_each(|which| match which {
+            Which::First => first += 1,
+            Which::Second => second += 1,
         });
-        let is_second = self.second.is_some() && second < first;
-        let least = if is_second { second } else { first };
-        (least < depth).then_some(Way { is_second })
+        match self.second.is_some() && second < first {
+            true => (second < depth).then_some(Which::Second),
+            false => (first < depth).then_some(Which::First),
+        }
     }
 
-    /// The file, opened there.
-    pub(crate) fn file(&self, way: Way) -> &File {
-        let second = self.second.as_ref().filter(|_| way.is_second);
-        second.unwrap_or(self.first)
+    /// The file, opened so.
+    pub(crate) fn file(&self, which: Which) -> &File {
+        match (which, &self.second) {
+            (Which::Second, Some(second)) => second,
+            _ => self.first,
+        }
     }
 
-    /// A request failed there: whether it may be made again, by the other way.
-    pub(crate) fn give_up(&mut self, way: Way) -> bool {
-        if way.is_second {
+    /// A request failed there: whether it may be made again, by the other one.
+    pub(crate) fn give_up(&mut self, which: Which) -> bool {
+        if which == Which::Second {
             self.second = None;
         }
-        way.is_second
+        which == Which::Second
     }
 
     /// Waits for what comes first.
@@ -111,7 +116,7 @@ impl<'a> Ways<'a> {
             self.opening = None;
             self.second = file;
             match self.second {
-                Some(_) => Poll::Ready(Next::Way),
+                Some(_) => Poll::Ready(Next::Opened),
                 None => Poll::Pending,
             }
         })
@@ -143,7 +148,7 @@ async fn open(first: File, purpose: Use) -> Option<File> {
         Ok::<_, Error>((one.is_some() && one == other).then_some(file))
     };
     opened.await.unwrap_or_else(|error| {
-        tracing::debug!(path, %error, "no second way");
+        tracing::debug!(path, %error, "no second open");
         None
     })
 }

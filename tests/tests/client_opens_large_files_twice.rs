@@ -13,15 +13,15 @@ use smbeam_tests::subject::Subject;
 for_each_transport!(
     large_files_go_both_ways,
     who_wants_one_connection_has_one,
-    a_way_that_is_lost_is_not_missed,
+    a_connection_that_is_lost_is_not_missed,
     a_login_that_fails_is_not_missed,
 );
 
-/// Enough for a second way, and not a whole number of requests.
+/// Enough for a second open, and not a whole number of requests.
 const LARGE_BYTES: usize = (256 << 20) + 54_321;
 /// Enough to be something, where nothing else is to be expected.
 const SMALL_BYTES: usize = 3_000_000;
-/// The connection of the second way.
+/// The connection of the second open.
 const SECOND: usize = 1;
 
 fn size(peer: Peer) -> usize {
@@ -67,7 +67,7 @@ fn get(share: &Share, bytes: &[u8]) -> Result<()> {
 }
 
 fn large_files_go_both_ways(peer: Peer) -> Result<()> {
-    let ways = peer.amount(2, 1);
+    let wanted = peer.amount(2, 1);
     for protection in [Protection::AsAsked, Protection::Seal] {
         let rig = Rig::new(peer)?;
         let proxy = Proxy::to(rig.endpoint())?;
@@ -76,7 +76,7 @@ fn large_files_go_both_ways(peer: Peer) -> Result<()> {
             ..Options::default()
         };
         let connections = round_trip(&rig, &proxy, options, size(peer))?;
-        ensure!(connections == ways, "{connections} connections");
+        ensure!(connections == wanted, "{connections} connections");
     }
     Ok(())
 }
@@ -99,7 +99,7 @@ fn who_wants_one_connection_has_one(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-fn a_way_that_is_lost_is_not_missed(peer: Peer) -> Result<()> {
+fn a_connection_that_is_lost_is_not_missed(peer: Peer) -> Result<()> {
     for (way, after) in [(Way::There, 30 << 20), (Way::Back, 30 << 20)] {
         let rig = Rig::new(peer)?;
         let connection = SECOND;
@@ -110,7 +110,7 @@ fn a_way_that_is_lost_is_not_missed(peer: Peer) -> Result<()> {
         };
         let proxy = Proxy::with_cut(rig.endpoint(), Some(cut))?;
         round_trip(&rig, &proxy, Options::default(), size(peer))?;
-        // smbd takes its time to answer at times, and then there is little left for a second way.
+        // smbd takes its time to answer at times, and then there is little left for a second open.
         let is_sure = peer.subject == Subject::Smbeam && peer.transport == Transport::Tcp;
         ensure!(proxy.was_cut() || !is_sure, "nothing was lost");
     }
