@@ -15,31 +15,29 @@ use crate::transfer::TransferOptions;
 pub const REQUEST_BYTES: u32 = 1 << 20;
 
 /// What suits connections of TCP.
+///
+/// The first request is as large as may be. Samba takes memory for each from malloc, and that of
+/// glibc returns freed memory to the kernel beyond twice the largest block that it has seen: with
+/// requests of one size this is before all in flight have found room, and then pages are made anew
+/// for each. So what is in flight behind the first one is less than twice as much, or about that.
 #[derive(Debug)]
 pub(crate) struct Suit {
     /// Bytes of a request over one connection.
     largest: u64,
     /// Bytes in flight.
     window: u64,
-    /// Whether the first request is as large as may be, where the others are large.
-    has_large_first: bool,
 }
 
 /// What suits WRITEs.
 pub(crate) const WRITES: Suit = Suit {
     largest: 4 << 20,
     window: 16 << 20,
-    has_large_first: false,
 };
 
-/// What suits READs. Samba takes memory for each answer from malloc, and that of glibc returns
-/// freed memory to the kernel beyond twice the largest block that it has seen: with requests of one
-/// size this is before all in flight have found room, and then pages are made anew for each. So the
-/// first READ is as large as may be, and what is in flight is less than twice as much.
+/// What suits READs.
 pub(crate) const READS: Suit = Suit {
     largest: 2 << 20,
     window: 12 << 20,
-    has_large_first: true,
 };
 
 /// The requests of a transfer.
@@ -131,13 +129,11 @@ impl Plan {
         if size <= limits.usual {
             return Self::uniform(limits.usual, DEPTH);
         }
-        let first = if suit.has_large_first {
-            limits.most
-        } else {
-            size
-        };
-        let depth = suit.window as usize / size;
-        Self { size, first, depth }
+        Self {
+            size,
+            first: limits.most,
+            depth: suit.window as usize / size,
+        }
     }
 }
 
@@ -182,12 +178,11 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_of_large_reads_is_larger() {
+    fn only_the_first_of_large_requests_is_larger() {
         let links = Links {
             count: 1,
             credits: 512,
         };
-        assert_eq!(Plan::over(links, LIMITS, &WRITES).first, 4 * MIB);
         let plan = |limits| Plan::over(links, limits, &READS);
         assert_eq!(plan(LIMITS).first, 8 * MIB);
         let small = Limits { total: 0, ..LIMITS };
