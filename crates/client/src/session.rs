@@ -113,6 +113,13 @@ impl Session {
         login: Login,
         target: Target,
     ) -> Result<Self, Error> {
+        let session = Self::on(client, host, login, target);
+        session.open_channels().await;
+        Ok(session)
+    }
+
+    /// The session of a first channel that is there.
+    fn on(client: Client, host: &str, login: Login, target: Target) -> Self {
         let inner = Inner {
             client,
             host: host.to_owned(),
@@ -120,11 +127,9 @@ impl Session {
             target,
             successor: OnceLock::new(),
         };
-        let session = Self {
+        Self {
             inner: Arc::new(inner),
-        };
-        session.open_channels().await;
-        Ok(session)
+        }
     }
 
     /// Whether requests may be sent again on another channel, so that the server must know them
@@ -206,16 +211,7 @@ impl Session {
         };
         let opened = client.inner.open(target.clone(), Role::First).await;
         opened.map_err(|cause| cause.of(host, target.address))?;
-        let inner = Inner {
-            client: client.clone(),
-            host: host.clone(),
-            login: login.clone(),
-            target,
-            successor: OnceLock::new(),
-        };
-        Ok(Self {
-            inner: Arc::new(inner),
-        })
+        Ok(Self::on(client.clone(), host, login.clone(), target))
     }
 
     /// What was agreed on with the server, and the channels there are now.
