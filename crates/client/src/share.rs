@@ -133,14 +133,16 @@ impl Share {
     /// The same share on a session of its own, for a server that has a process for each client.
     /// It is there for all who ask, as long as its connection is.
     pub(crate) async fn of_another_client(&self) -> Result<Share, Error> {
-        let other = lock(&self.inner.other).clone();
-        if let Some(other) = other.filter(|other| !other.session().is_lost()) {
+        let is_there = |other: &Share| !other.session().is_lost();
+        if let Some(other) = lock(&self.inner.other).clone().filter(is_there) {
             return Ok(other);
         }
         let session = self.session().of_another_client().await?;
-        let share = session.share(self.name()).await?;
-        *lock(&self.inner.other) = Some(share.clone());
-        Ok(share)
+        let fresh = session.share(self.name()).await?;
+        // Whoever else asks meanwhile may have been faster.
+        let mut other = lock(&self.inner.other);
+        let kept = other.take().filter(is_there).unwrap_or(fresh);
+        Ok(other.insert(kept).clone())
     }
 
     /// Files, pipes or a printer.
