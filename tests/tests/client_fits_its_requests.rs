@@ -6,8 +6,8 @@ mod rig;
 use std::fs;
 
 use anyhow::{Result, ensure};
-use client::transfer::{TransferOptions, download, relay, upload};
-use client::{OpenOptions, Options, Share, Wait};
+use client::transfer::{TransferOptions, relay};
+use client::{OpenOptions, Options, Wait};
 use rig::{Peer, Rig, SHARE, for_each_transport, pattern};
 use wire::dialect::Dialect;
 
@@ -23,30 +23,6 @@ const LARGE_BYTES: usize = (66 << 20) + 12_345;
 /// Fewer than a request of 1 MiB and one more cost.
 const FEW_CREDITS: u16 = 20;
 
-/// There and back, each way as the transfer likes it.
-fn round_trip(share: &Share, rig: &Rig, bytes: &[u8]) -> Result<()> {
-    let options = TransferOptions::default();
-    let new = OpenOptions::new().write(true).create(true).truncate(true);
-    let file = share.open("file", &new).wait()?;
-    let total = 0..bytes.len() as u64;
-    let mut source = bytes;
-    let sent = upload(&file, total.clone(), &mut source, &options, &mut |_| {}).wait()?;
-    file.close().wait()?;
-    ensure!(sent == total.end);
-    rig.assert_holds("file", bytes)?;
-    let file = share.open("file", &OpenOptions::new().read(true)).wait()?;
-    let mut back = vec![0; bytes.len()];
-    let mut sink = |offset: u64, piece: &[u8]| {
-        let offset = usize::try_from(offset).expect("it fits the file");
-        back[offset..offset + piece.len()].copy_from_slice(piece);
-        Ok(())
-    };
-    let received = download(&file, total.clone(), &mut sink, &options, &mut |_| {}).wait()?;
-    file.close().wait()?;
-    ensure!(received == total.end && back == bytes);
-    Ok(())
-}
-
 fn sparing(peer: Peer) -> Result<Rig> {
     Rig::with(peer, |plan| {
         plan.limits = vec![("credits".into(), FEW_CREDITS.into())];
@@ -56,7 +32,7 @@ fn sparing(peer: Peer) -> Result<Rig> {
 
 fn few_credits_are_enough(peer: Peer) -> Result<()> {
     let rig = sparing(peer)?;
-    round_trip(&rig.share()?, &rig, &pattern(LARGE_BYTES, 1))
+    rig.round_trip(&rig.share()?, &pattern(LARGE_BYTES, 1))
 }
 
 fn a_copy_through_us_suits_both_servers(peer: Peer) -> Result<()> {
@@ -84,7 +60,7 @@ fn small_requests_are_enough(peer: Peer) -> Result<()> {
         ..Options::default()
     };
     let share = rig.connect(options)?.share(SHARE).wait()?;
-    round_trip(&share, &rig, &pattern(5_000_000, 2))
+    rig.round_trip(&share, &pattern(5_000_000, 2))
 }
 
 fn files_of_any_length_arrive(peer: Peer) -> Result<()> {
@@ -92,7 +68,7 @@ fn files_of_any_length_arrive(peer: Peer) -> Result<()> {
     let share = rig.share()?;
     let mib = 1 << 20;
     for len in [0, 1, mib, mib + 1, 8 * mib, 33 * mib + 7, LARGE_BYTES] {
-        round_trip(&share, &rig, &pattern(len, len as u64))?;
+        rig.round_trip(&share, &pattern(len, len as u64))?;
     }
     Ok(())
 }

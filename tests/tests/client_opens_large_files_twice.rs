@@ -4,8 +4,7 @@
 mod rig;
 
 use anyhow::{Result, ensure};
-use client::transfer::{TransferOptions, download, upload};
-use client::{Channels, OpenOptions, Options, Protection, Share, Transport, Wait};
+use client::{Channels, Options, Protection, Transport, Wait};
 use rig::proxy::{Cut, Proxy, Way};
 use rig::{Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
 use smbeam_tests::subject::Subject;
@@ -30,40 +29,9 @@ fn size(peer: Peer) -> usize {
 
 /// There and back; tells how many connections there were.
 fn round_trip(rig: &Rig, proxy: &Proxy, options: Options, size: usize) -> Result<usize> {
-    let bytes = pattern(size, 5);
     let share = connect_through(proxy, options)?.share(SHARE).wait()?;
-    put(rig, &share, &bytes)?;
-    get(&share, &bytes)?;
+    rig.round_trip(&share, &pattern(size, 5))?;
     Ok(proxy.connections())
-}
-
-fn put(rig: &Rig, share: &Share, bytes: &[u8]) -> Result<()> {
-    let new = OpenOptions::new().write(true).create(true).truncate(true);
-    let file = share.open("file", &new).wait()?;
-    let (options, mut told) = (TransferOptions::default(), 0);
-    let total = 0..bytes.len() as u64;
-    let mut source = bytes;
-    let mut progress = |bytes| told += bytes;
-    let sent = upload(&file, total.clone(), &mut source, &options, &mut progress).wait()?;
-    file.close().wait()?;
-    ensure!(sent == total.end && told == total.end);
-    rig.assert_holds("file", bytes)
-}
-
-fn get(share: &Share, bytes: &[u8]) -> Result<()> {
-    let file = share.open("file", &OpenOptions::new().read(true)).wait()?;
-    let mut back = vec![0; bytes.len()];
-    let mut sink = |offset: u64, piece: &[u8]| {
-        let offset = usize::try_from(offset).expect("it fits the file");
-        back[offset..offset + piece.len()].copy_from_slice(piece);
-        Ok(())
-    };
-    let total = 0..bytes.len() as u64;
-    let options = TransferOptions::default();
-    let received = download(&file, total.clone(), &mut sink, &options, &mut |_| {}).wait()?;
-    file.close().wait()?;
-    ensure!(received == total.end && back == bytes);
-    Ok(())
 }
 
 fn large_files_go_both_ways(peer: Peer) -> Result<()> {

@@ -20,9 +20,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use client::tls::Trust;
+use client::transfer::{TransferOptions, download, upload};
 use client::{
-    Client, Credentials, Endpoint, Error, Options, RdmaChoice, Session, Share, Status, Transport,
-    Wait,
+    Client, Credentials, Endpoint, Error, OpenOptions, Options, RdmaChoice, Session, Share, Status,
+    Transport, Wait,
 };
 use proxy::Proxy;
 use smbeam_tests::harness::{self, Test};
@@ -207,6 +208,31 @@ impl Rig {
             found.len(),
             bytes.len()
         );
+        Ok(())
+    }
+
+    /// Moves bytes to a file and back, each way as the transfer likes it.
+    pub(crate) fn round_trip(&self, share: &Share, bytes: &[u8]) -> Result<()> {
+        let options = TransferOptions::default();
+        let total = 0..bytes.len() as u64;
+        let new = OpenOptions::new().write(true).create(true).truncate(true);
+        let file = share.open("file", &new).wait()?;
+        let (mut source, mut told) = (bytes, 0);
+        let mut progress = |bytes| told += bytes;
+        let sent = upload(&file, total.clone(), &mut source, &options, &mut progress).wait()?;
+        file.close().wait()?;
+        ensure!(sent == total.end && told == total.end);
+        self.assert_holds("file", bytes)?;
+        let file = share.open("file", &OpenOptions::new().read(true)).wait()?;
+        let mut back = vec![0; bytes.len()];
+        let mut sink = |offset: u64, piece: &[u8]| {
+            let offset = usize::try_from(offset).expect("it fits the file");
+            back[offset..offset + piece.len()].copy_from_slice(piece);
+            Ok(())
+        };
+        let received = download(&file, total.clone(), &mut sink, &options, &mut |_| {}).wait()?;
+        file.close().wait()?;
+        ensure!(received == total.end && back == bytes);
         Ok(())
     }
 }
