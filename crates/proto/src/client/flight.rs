@@ -133,13 +133,20 @@ impl Queue {
             true => LOOK_AHEAD,
             false => 1,
         };
-        let index = self.waiting.iter().take(depth).position(may_go)?;
+        let mut first = self.waiting.iter().take(depth);
+        let index = first.position(|waiting| may_go(waiting) && !self.keeps_back(waiting))?;
         let overtakers = self.overtakers + 1;
         let taken = self.take_at(index);
         if index > 0 {
             self.overtakers = overtakers;
         }
         taken
+    }
+
+    /// Whether the one that it is behind waits as well.
+    fn keeps_back(&self, behind: &Waiting) -> bool {
+        let is_it = |id| self.waiting.iter().any(|waiting| waiting.id == id);
+        behind.request.behind.is_some_and(is_it)
     }
 
     /// Takes this one.

@@ -18,6 +18,8 @@ use wire::query_info::InfoType;
 use wire::tree_connect::{ShareCapabilities, ShareFlags, ShareType};
 use wire::{FileId, FileTime, Guid, TreeId};
 
+use super::effect::RequestId;
+
 /// One message or one compound.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -34,6 +36,9 @@ pub struct Request {
     pub resent: u8,
     /// Instead of the configuration's; `Some(None)` waits for ever.
     pub timeout: Option<Option<Duration>>,
+    /// Sent once that one is answered, if it is on this connection. It is ready by then: nobody has
+    /// to be woken first.
+    pub behind: Option<RequestId>,
 }
 
 /// The file that a step is about.
@@ -298,6 +303,7 @@ impl Request {
             is_replay: false,
             resent: 0,
             timeout: None,
+            behind: None,
         }
     }
 }

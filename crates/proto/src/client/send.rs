@@ -58,7 +58,15 @@ impl Connection {
             // Those whose memory is being named will want theirs.
             let exposing = self.exposing.values().map(|waiting| waiting.charge);
             let reserved: u32 = exposing.sum();
-            let may_go = |waiting: &Waiting| credits.allow(waiting.charge.saturating_add(reserved));
+            let (flights, exposing, put_off) = (&self.flights, &self.exposing, &self.put_off);
+            let is_under_way = |id: RequestId| {
+                let is_put_off = || put_off.keys().any(|(_, waiting)| *waiting == id);
+                flights.contains_key(&id) || exposing.contains_key(&id) || is_put_off()
+            };
+            let may_go = |waiting: &Waiting| {
+                let is_next = !waiting.request.behind.is_some_and(is_under_way);
+                is_next && credits.allow(waiting.charge.saturating_add(reserved))
+            };
             match self.queue.take(may_go) {
                 Some(waiting) => {
                     if let Some(waiting) = self.expose(waiting, effects) {

@@ -198,6 +198,9 @@ impl Peer {
         if intent.may_wait() {
             request.timeout = Some(None);
         }
+        if !data.is_empty() && self.script.choices.per_mille(300) {
+            request.behind = self.newest();
+        }
         if let Some(slot) = intent
             .slot()
             .and_then(|slot| self.script.slots.get_mut(&slot))

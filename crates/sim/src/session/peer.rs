@@ -99,6 +99,8 @@ pub(super) struct Call {
     data: Vec<u8>,
     cost: u64,
     channel: u64,
+    /// The request that it waits behind, where both are on one channel.
+    behind: Option<RequestId>,
     /// When it was asked for first.
     pub(super) start: u64,
     /// The connections on which it may have left without an answer.
@@ -304,6 +306,7 @@ impl Peer {
             cost: 512 + data.len() as u64,
             data,
             channel: 0,
+            behind: request.behind,
             start: around.books.tick(),
             links: BTreeSet::new(),
             was_resent: false,
@@ -458,12 +461,30 @@ impl Peer {
     }
 
     fn push(&mut self, link: u64, outbound: Outbound, around: &mut Around<'_>) -> Check {
+        let payloads = outbound.messages.iter().filter_map(|it| it.payload);
+        for payload in payloads {
+            self.check_turn(link, RequestId(payload.token.0))?;
+        }
         let frame = assemble(outbound, |payload| {
             let call = self.calls.get(&RequestId(payload.token.0));
             Ok(call.ok_or("a WRITE without a caller")?.data.clone())
         })?;
         around.orders.push(Order::Frame(link, frame));
         Ok(())
+    }
+
+    /// What a request waits behind is not under way where it goes out.
+    fn check_turn(&self, link: u64, id: RequestId) -> Check {
+        let behind = self.calls.get(&id).and_then(|call| call.behind);
+        let other = behind.and_then(|behind| self.calls.get(&behind));
+        ensure(other.is_none_or(|other| other.channel != link), || {
+            format!("{id:?} went out before {behind:?} was answered")
+        })
+    }
+
+    /// The request that was asked for last, if it is under way.
+    pub(super) fn newest(&self) -> Option<RequestId> {
+        self.calls.keys().next_back().copied()
     }
 
     /// A connection carries the session.
