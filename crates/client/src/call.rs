@@ -199,6 +199,13 @@ pub(crate) struct Pending {
     pickup: Pickup<Done>,
 }
 
+impl Pending {
+    /// The number of the request.
+    pub(crate) fn id(&self) -> RequestId {
+        self.id
+    }
+}
+
 impl Future for Pending {
     type Output = Done;
 

@@ -47,6 +47,8 @@ pub(crate) struct Links {
     pub(crate) count: usize,
     /// Credits of the one that has the fewest.
     pub(crate) credits: u32,
+    /// Whether all of them are within this machine.
+    pub(crate) are_local: bool,
 }
 
 impl Links {
@@ -55,6 +57,7 @@ impl Links {
         Self {
             count: self.count.max(other.count),
             credits: self.credits.min(other.credits),
+            are_local: self.are_local && other.are_local,
         }
     }
 }
@@ -96,6 +99,15 @@ impl ChannelHandle {
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
         }
+    }
+
+    /// What it is to a transfer, if it is of TCP.
+    fn link(&self) -> Option<Links> {
+        (self.transport == Transport::Tcp).then(|| Links {
+            count: 1,
+            credits: self.credits.load(Ordering::Relaxed),
+            are_local: self.peer.ip() == self.local.ip(),
+        })
     }
 
     /// A request is done.
@@ -257,20 +269,13 @@ impl Dispatch {
     pub(crate) fn links(&self) -> Option<Links> {
         let channels = lock(&self.inner.channels);
         let mut used = (channels.list.iter()).filter(|channel| !self.is_spare(channel));
-        let credits = |channel: &Arc<ChannelHandle>| channel.credits.load(Ordering::Relaxed);
-        let first = used
-            .next()
-            .filter(|first| first.transport == Transport::Tcp)?;
-        let mut links = Links {
-            count: 1,
-            credits: credits(first),
-        };
+        let mut links = used.next()?.link()?;
         for channel in used {
-            if channel.transport != Transport::Tcp {
-                return None;
-            }
-            links.count += 1;
-            links.credits = links.credits.min(credits(channel));
+            let count = links.count + 1;
+            links = Links {
+                count,
+                ..links.and(channel.link()?)
+            };
         }
         Some(links)
     }

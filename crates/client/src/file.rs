@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use proto::client::request::{Attributes, Created, FileRef, ReadData, Reply};
-use proto::client::{Request, Step};
+use proto::client::{Request, RequestId, Step};
 use ring::{Region, Source, lend, lend_mut};
 use wire::fscc::{FileEndOfFileInformation, FileInfoClass, FileStandardInformation, InfoType};
 use wire::fscc::{FileInternalInformation, FileNetworkOpenInformation};
@@ -351,18 +351,25 @@ impl File {
 
     /// Sends a WRITE of one piece on its way.
     pub(crate) fn start_write(&self, source: Source, offset: u64) -> Pending {
-        self.start_write_from(Memory::Source(source), offset)
+        self.start_write_from(Memory::Source(source), offset, None)
     }
 
-    /// The same, from wherever the bytes are.
-    pub(crate) fn start_write_from(&self, memory: Memory, offset: u64) -> Pending {
+    /// The same, from wherever the bytes are, and perhaps once another one is answered.
+    pub(crate) fn start_write_from(
+        &self,
+        memory: Memory,
+        offset: u64,
+        behind: Option<RequestId>,
+    ) -> Pending {
         let step = Step::Write {
             file: self.file(),
             offset,
             length: u32::try_from(memory.len()).expect("a piece is no longer than a WRITE"),
             through: self.inner.is_write_through,
         };
-        self.inner.share.start(vec![step], memory)
+        let mut request = Request::new(None, vec![step]);
+        request.behind = behind;
+        self.inner.share.start_request(request, memory)
     }
 
     async fn read_region(

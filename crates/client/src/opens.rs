@@ -70,10 +70,7 @@ impl<'a> Opens<'a> {
     /// The one that is less busy, if one takes a further request; `depth` are as many as are in
     /// flight in all.
     pub(crate) fn free(&self, busy: impl Iterator<Item = Which>, depth: usize) -> Option<Which> {
-        let depth = match self.second {
-            Some(_) => depth.div_ceil(2),
-            None => depth,
-        };
+        let depth = self.share(depth);
         let (mut first, mut second) = (0, 0);
         busy.for_each(|which| match which {
             Which::First => first += 1,
@@ -82,6 +79,14 @@ impl<'a> Opens<'a> {
         match self.second.is_some() && second < first {
             true => (second < depth).then_some(Which::Second),
             false => (first < depth).then_some(Which::First),
+        }
+    }
+
+    /// How many of so many requests each of them has.
+    pub(crate) fn share(&self, depth: usize) -> usize {
+        match self.second {
+            Some(_) => depth.div_ceil(2),
+            None => depth,
         }
     }
 

@@ -26,18 +26,30 @@ pub(crate) struct Suit {
     largest: u64,
     /// Bytes in flight.
     window: u64,
+    /// Bytes of a request where the server is on this machine and requests go in turn there.
+    in_turn: Option<u64>,
 }
 
-/// What suits WRITEs.
+/// Requests that go in turn: one in flight by each of two opens, and one behind each.
+const IN_TURN: u64 = 4;
+
+/// Sizes of large requests are so many bytes, or a multiple.
+const GRAIN: u64 = 512 << 10;
+
+/// What suits WRITEs. Threads that write to one file wait for each other, on a local file system of
+/// Linux by spinning: a server on this machine takes its processors from the client so. There one
+/// request is written by each of two servers, or two by one, while the next are read and wait.
 pub(crate) const WRITES: Suit = Suit {
     largest: 4 << 20,
     window: 16 << 20,
+    in_turn: Some(3 * GRAIN),
 };
 
 /// What suits READs.
 pub(crate) const READS: Suit = Suit {
     largest: 2 << 20,
     window: 12 << 20,
+    in_turn: None,
 };
 
 /// The requests of a transfer.
@@ -49,6 +61,8 @@ pub(crate) struct Plan {
     pub(crate) first: usize,
     /// Requests in flight.
     pub(crate) depth: usize,
+    /// Whether half of them wait behind the other half.
+    pub(crate) in_turn: bool,
 }
 
 /// What the server allows and the caller wants of reading or writing a file.
@@ -113,18 +127,29 @@ impl Plan {
     pub(crate) fn uniform(size: usize, depth: usize) -> Self {
         let size = size.max(1);
         let first = size;
-        Self { size, first, depth }
+        let in_turn = false;
+        Self {
+            size,
+            first,
+            depth,
+            in_turn,
+        }
     }
 
     /// What suits connections of TCP.
     fn over(links: Links, limits: Limits, suit: &Suit) -> Self {
-        let requests = suit.window / suit.largest;
+        let in_turn = suit.in_turn.filter(|_| links.are_local && links.count == 1);
+        let (largest, all) = match in_turn {
+            Some(largest) => (largest, largest * IN_TURN),
+            None => (suit.largest, suit.window),
+        };
+        let requests = all / largest;
         // A file that is no more than the window still goes in several requests.
-        let window = suit.window.min(limits.total / 4);
+        let window = all.min(limits.total / 4);
         // Each connection has credits of its own, which answers give back.
         let credits = u64::from(links.credits) * u64::from(BYTES_PER_CREDIT);
         let size = (window / links.count as u64).min(credits) / requests;
-        let size = usize::try_from(size >> 20 << 20).unwrap_or(usize::MAX);
+        let size = usize::try_from(size / GRAIN * GRAIN).unwrap_or(usize::MAX);
         let size = size.min(limits.most);
         if size <= limits.usual {
             return Self::uniform(limits.usual, DEPTH);
@@ -132,7 +157,8 @@ impl Plan {
         Self {
             size,
             first: limits.most,
-            depth: suit.window as usize / size,
+            depth: all as usize / size,
+            in_turn: in_turn.is_some(),
         }
     }
 }
@@ -151,7 +177,13 @@ mod tests {
 
     fn plan(suit: &Suit, count: usize, credits: u32, total: usize) -> (usize, usize) {
         let total = total as u64;
-        let plan = Plan::over(Links { count, credits }, Limits { total, ..LIMITS }, suit);
+        let links = Links {
+            count,
+            credits,
+            are_local: false,
+        };
+        let plan = Plan::over(links, Limits { total, ..LIMITS }, suit);
+        assert!(!plan.in_turn);
         (plan.size / MIB, plan.depth)
     }
 
@@ -178,10 +210,31 @@ mod tests {
     }
 
     #[test]
+    fn what_a_server_on_this_machine_writes_goes_in_turn() {
+        let plan = |suit, count, credits, total| {
+            let links = Links {
+                count,
+                credits,
+                are_local: true,
+            };
+            let limits = Limits { total, ..LIMITS };
+            let plan = Plan::over(links, limits, suit);
+            (plan.size as u64 / GRAIN, plan.depth, plan.in_turn)
+        };
+        assert_eq!(plan(&WRITES, 1, 8192, 1 << 40), (3, 4, true));
+        assert_eq!(plan(&WRITES, 1, 96, 1 << 40), (3, 4, true));
+        assert_eq!(plan(&WRITES, 1, 95, 1 << 40), (2, 16, false));
+        assert_eq!(plan(&WRITES, 1, 8192, 23 << 20), (2, 16, false));
+        assert_eq!(plan(&WRITES, 2, 8192, 1 << 40), (4, 8, false));
+        assert_eq!(plan(&READS, 1, 8192, 1 << 40), (4, 6, false));
+    }
+
+    #[test]
     fn only_the_first_of_large_requests_is_larger() {
         let links = Links {
             count: 1,
             credits: 512,
+            are_local: false,
         };
         let plan = |limits| Plan::over(links, limits, &READS);
         assert_eq!(plan(LIMITS).first, 8 * MIB);

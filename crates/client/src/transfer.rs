@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use proto::client::RequestId;
 use ring::{FileRange, Region};
 
 use crate::call::Memory;
@@ -239,6 +240,13 @@ fn taken(window: &Window<Piece>) -> impl Iterator<Item = Which> {
     window.keys().map(|piece| piece.which)
 }
 
+/// The request by the same open that another one waits behind, so that so many are in flight.
+fn behind(window: &Window<Piece>, which: Which, most: usize) -> Option<RequestId> {
+    let by_it = window.numbered().filter(|(piece, _)| piece.which == which);
+    let ids: Vec<_> = by_it.map(|(_, id)| id).collect();
+    ids.len().checked_sub(most).map(|index| ids[index])
+}
+
 /// Reads ranges of a file, in ascending order, into the sink; tells how many bytes there were up to
 /// the file's end. `progress` is told of bytes as they arrive; an error of it ends the transfer.
 ///
@@ -350,12 +358,18 @@ pub async fn upload<S: Source + ?Sized>(
             is_at_end = count < piece.len;
             piece.len = count;
             if count > 0 {
-                window.push(piece, file.start_write_from(memory, piece.offset));
+                let half = opens.share(plan.depth).div_ceil(2);
+                let behind = plan.in_turn.then(|| behind(&window, which, half)).flatten();
+                let writing = file.start_write_from(memory, piece.offset, behind);
+                window.push(piece, writing);
             }
         }
         let (piece, done) = match opens.next(&mut window).await {
             Next::Done(piece, done) => (piece, done),
-            Next::Opened => continue,
+            Next::Opened => {
+                pieces.first = Some(plan.first);
+                continue;
+            }
             Next::Nothing => break,
         };
         let (reply, mut memory) = done.only();

@@ -4,6 +4,8 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
+use proto::client::RequestId;
+
 use crate::call::{Done, Pending};
 
 /// Requests in flight, each with what the owner knows of it. Its owner keeps it small.
@@ -28,9 +30,15 @@ impl<K> Window<K> {
         self.pending.len()
     }
 
-    /// What is known of those in flight.
+    /// What is known of those in flight, in the order in which they were begun.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &K> {
         self.pending.iter().map(|(key, _)| key)
+    }
+
+    /// Their numbers as well.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (&K, RequestId)> {
+        let pending = self.pending.iter();
+        pending.map(|(key, pending)| (key, pending.id()))
     }
 
     /// The next answer, whichever it is; `None` where nothing is in flight.
