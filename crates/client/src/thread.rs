@@ -14,7 +14,7 @@ use net::quic::Settings as QuicSettings;
 use net::{TcpOptions, Transport};
 use proto::client::{Config, RequestId, Role};
 use proto::effect::{self, Now};
-use ring::{Handle, Io, Receiver, Runtime, Sender, Signal, mailbox};
+use ring::{Handle, Io, PoolConfig, Receiver, Runtime, Sender, Signal, mailbox};
 
 use crate::call::Call;
 use crate::channel::{self, Channel};
@@ -112,6 +112,12 @@ fn run(
 ) {
     let config = ring::Config {
         io,
+        // A thread has few channels, and reads no files.
+        buffers: PoolConfig {
+            registered: false,
+            chunks: 64,
+            ..PoolConfig::default()
+        },
         ..ring::Config::default()
     };
     let runtime = match Runtime::new(&config) {

@@ -42,6 +42,9 @@ impl Default for Config {
 pub struct PoolConfig {
     /// Most bytes that all [`Buffer`](crate::Buffer)s of the pool may take together.
     pub total_bytes: usize,
+    /// Whether the ring is told of the memory as soon as the pool takes it, for files that are read
+    /// and written through the ring. All its pages are made then: 2 MiB and more at a time.
+    pub registered: bool,
     /// How many receive chunks there are; a power of two, at most 32768.
     pub chunks: u16,
     /// Size of one receive chunk in bytes; a multiple of 4096.
@@ -53,6 +56,7 @@ impl Default for PoolConfig {
         Self {
             // Thirty requests of 8 MiB, or hundreds of 1 MiB, in flight on one worker.
             total_bytes: 256 << 20,
+            registered: true,
             // 4 MiB: 256 connections may each have one unread chunk.
             chunks: 256,
             // Holds any request without bulk data; 64 requests of 120 bytes in one completion.

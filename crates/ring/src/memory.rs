@@ -26,6 +26,18 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps at least `bytes` bytes. From 2 MiB on the kernel is asked for huge pages.
     pub(crate) fn new(bytes: usize) -> io::Result<Self> {
+        let mapping = Self::small(bytes)?;
+        if bytes >= HUGE_PAGE_BYTES {
+            let start = mapping.start.as_ptr().cast();
+            // SAFETY: the range is our own mapping; MADV_HUGEPAGE changes no content. A refusal
+            // costs speed only.
+            let _ = unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
+        }
+        Ok(mapping)
+    }
+
+    /// The same in pages of the usual size, each of which is made when it is touched.
+    pub(crate) fn small(bytes: usize) -> io::Result<Self> {
         assert!(bytes > 0, "a mapping holds something");
         let (protection, flags) = (
             libc::PROT_READ | libc::PROT_WRITE,
@@ -37,10 +49,10 @@ impl Mapping {
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let start = NonNull::new(start.cast()).expect("mmap does not return null");
-        let mapping = Self { start, bytes };
-        mapping.advise();
-        Ok(mapping)
+        let start: NonNull<u8> = NonNull::new(start.cast()).expect("mmap does not return null");
+        // SAFETY: the range is our own mapping; a child process has no use for this memory.
+        let _ = unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTFORK) };
+        Ok(Self { start, bytes })
     }
 
     /// First byte.
@@ -58,18 +70,6 @@ impl Mapping {
         assert!(offset < self.bytes, "an offset lies inside its mapping");
         // SAFETY: the result stays inside the one mapping, as asserted.
         unsafe { self.start.add(offset) }
-    }
-
-    fn advise(&self) {
-        if self.bytes >= HUGE_PAGE_BYTES {
-            let start = self.start.as_ptr().cast();
-            // SAFETY: the range is our own mapping; MADV_HUGEPAGE changes no content. A refusal
-            // costs speed only.
-            let _ = unsafe { libc::madvise(start, self.bytes, libc::MADV_HUGEPAGE) };
-        }
-        let start = self.start.as_ptr().cast();
-        // SAFETY: as above; a child process has no use for this memory.
-        let _ = unsafe { libc::madvise(start, self.bytes, libc::MADV_DONTFORK) };
     }
 }
 
@@ -97,6 +97,11 @@ impl Memory {
     /// The system has none.
     pub fn new(bytes: usize) -> io::Result<Self> {
         Mapping::new(bytes).map(Arc::new).map(Self)
+    }
+
+    /// The same in pages of the usual size, each of which is made when it is touched.
+    pub(crate) fn small(bytes: usize) -> io::Result<Self> {
+        Mapping::small(bytes).map(Arc::new).map(Self)
     }
 
     /// First byte. No other memory has this address while somebody holds this one.

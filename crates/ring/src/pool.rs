@@ -10,6 +10,7 @@ use std::task::{Poll, Waker};
 
 use slab::Slab;
 
+use crate::config::PoolConfig;
 use crate::memory::{Mapping, Memory};
 use crate::remote::lock;
 use crate::runtime::Handle;
@@ -110,6 +111,8 @@ pub(crate) struct Shared {
 
 struct State {
     limit_bytes: usize,
+    /// As in [`PoolConfig`].
+    registered: bool,
     used_bytes: usize,
     out: usize,
     /// Bytes of those that are out.
@@ -146,9 +149,10 @@ type Register<'a> = &'a dyn Fn(&Mapping) -> Option<u16>;
 type Unregister<'a> = &'a dyn Fn(u16);
 
 impl Shared {
-    pub(crate) fn new(limit_bytes: usize) -> Arc<Self> {
+    pub(crate) fn new(config: &PoolConfig) -> Arc<Self> {
         let state = State {
-            limit_bytes,
+            limit_bytes: config.total_bytes,
+            registered: config.registered,
             used_bytes: 0,
             out: 0,
             out_bytes: 0,
@@ -250,8 +254,9 @@ impl State {
         if let Some((key, _)) = self.slabs.iter().find(|(_, slab)| with_room(slab)) {
             return Some(key);
         }
-        let memory = map_slab(class).ok()?;
-        let slot = register(memory.mapping());
+        let memory = map_slab(class, self.registered).ok()?;
+        let slot = self.registered.then(|| register(memory.mapping()));
+        let slot = slot.flatten();
         Some(self.slabs.insert(SlabMemory {
             memory,
             class,
@@ -281,14 +286,15 @@ impl State {
     }
 }
 
-/// Registration pins whole slabs, so a large class has one buffer a slab and nothing beside it.
-fn map_slab(class: usize) -> io::Result<Memory> {
+/// Registration pins whole slabs, so a large class has one buffer a slab and nothing beside it. Of
+/// a slab that is not pinned only the buffers that are used get pages.
+fn map_slab(class: usize, registered: bool) -> io::Result<Memory> {
     let bytes = CLASSES[class];
-    Memory::new(if bytes * 2 > SLAB_BYTES {
-        bytes
-    } else {
-        SLAB_BYTES
-    })
+    match (bytes * 2 > SLAB_BYTES, registered) {
+        (true, _) => Memory::new(bytes),
+        (false, true) => Memory::new(SLAB_BYTES),
+        (false, false) => Memory::small(SLAB_BYTES),
+    }
 }
 
 /// Memory from the [`Pool`], exclusively owned; dereferences to `[u8]` of its whole size, which

@@ -52,7 +52,7 @@ impl Inner {
             timers: Timers::default(),
             backend,
             chunks,
-            buffers: pool::Shared::new(config.buffers.total_bytes),
+            buffers: pool::Shared::new(&config.buffers),
             blocking: Blocking::new(config.blocking_threads),
             stats,
             report,

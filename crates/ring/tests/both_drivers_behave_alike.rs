@@ -6,10 +6,17 @@ use smbeam_ring::{Config, Handle, Io, Listener, PoolConfig, Runtime, Stream};
 
 mod scenarios;
 
-/// Runs a scenario over a driver and checks that nothing is left when the runtime ends.
+/// Runs a scenario over a driver, whether the ring knows its memory or not.
 fn run<F: AsyncFn(Handle)>(io: Io, scenario: F) {
+    run_with(io, true, &scenario);
+    run_with(io, false, &scenario);
+}
+
+/// Checks that nothing is left when the runtime ends.
+fn run_with<F: AsyncFn(Handle)>(io: Io, registered: bool, scenario: &F) {
     let buffers = PoolConfig {
         total_bytes: 24 << 20,
+        registered,
         chunks: 64,
         chunk_bytes: 4096,
     };

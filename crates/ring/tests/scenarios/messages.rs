@@ -49,6 +49,7 @@ pub(crate) async fn runtimes_send_to_each_other(handle: Handle) {
     let (back, mut replies) = mailbox::<u64>(None);
     let buffers = PoolConfig {
         total_bytes: 1 << 20,
+        registered: false,
         chunks: 4,
         chunk_bytes: 4096,
     };
