@@ -98,7 +98,7 @@ pub(crate) struct ConnectArguments {
     #[arg(long, value_name = "BYTES", value_parser = parse_io_size)]
     pub(crate) io_size: Option<u32>,
     /// Requests in flight for one large file [default: 16; transfers over QUIC: 32; over TCP as
-    /// many as are 16MiB].
+    /// many as are 16MiB, fewer where a server on this machine writes].
     #[arg(
         long,
         value_name = "N",

@@ -76,7 +76,8 @@ pub struct Options {
     /// [transfer](crate::transfer) of a large file over TCP is left the choice.
     pub io_size: u32,
     /// Requests in flight of one operation on a file; 0: 16, and 32 over QUIC, whose paths are
-    /// long and lose packets; of transfers over TCP that choose their size, as many as are 16 MiB.
+    /// long and lose packets; of transfers over TCP that choose their size, as many as are 16 MiB,
+    /// and few where a server on this machine writes.
     pub depth: usize,
     /// Credits that are asked for until so many are held, on each channel.
     pub credits: u16,
