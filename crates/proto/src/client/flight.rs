@@ -122,31 +122,41 @@ impl Queue {
         self.bytes
     }
 
-    /// The first one.
-    pub(super) fn first(&self) -> Option<&Waiting> {
-        self.waiting.front()
+    /// Those whose turn it is: what they are behind is neither under way nor waits here.
+    fn in_turn(
+        &self,
+        is_under_way: impl Fn(RequestId) -> bool,
+    ) -> impl Iterator<Item = (usize, &Waiting)> {
+        let waits = |id| self.waiting.iter().any(|waiting| waiting.id == id);
+        let is_open = move |id| is_under_way(id) || waits(id);
+        let waiting = self.waiting.iter().enumerate();
+        waiting.filter(move |(_, waiting)| !waiting.request.behind.is_some_and(&is_open))
     }
 
-    /// Takes the first one that `may_go`.
-    pub(super) fn take(&mut self, may_go: impl Fn(&Waiting) -> bool) -> Option<Waiting> {
+    /// The first one whose turn it is.
+    pub(super) fn first(&self, is_under_way: impl Fn(RequestId) -> bool) -> Option<&Waiting> {
+        self.in_turn(is_under_way).next().map(|(_, first)| first)
+    }
+
+    /// Takes the first one whose turn it is and that `may_go`.
+    pub(super) fn take(
+        &mut self,
+        is_under_way: impl Fn(RequestId) -> bool,
+        may_go: impl Fn(&Waiting) -> bool,
+    ) -> Option<Waiting> {
         let depth = match self.overtakers < OVERTAKERS_MAX {
             true => LOOK_AHEAD,
             false => 1,
         };
-        let mut first = self.waiting.iter().take(depth);
-        let index = first.position(|waiting| may_go(waiting) && !self.keeps_back(waiting))?;
+        let mut first = self.in_turn(is_under_way).take(depth);
+        let (index, _) = first.find(|(_, waiting)| may_go(waiting))?;
+        drop(first);
         let overtakers = self.overtakers + 1;
         let taken = self.take_at(index);
         if index > 0 {
             self.overtakers = overtakers;
         }
         taken
-    }
-
-    /// Whether the one that it is behind waits as well.
-    fn keeps_back(&self, behind: &Waiting) -> bool {
-        let is_it = |id| self.waiting.iter().any(|waiting| waiting.id == id);
-        behind.request.behind.is_some_and(is_it)
     }
 
     /// Takes this one.
@@ -167,5 +177,50 @@ impl Queue {
             self.overtakers = 0;
         }
         Some(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::super::request::Step;
+    use super::*;
+
+    fn waiting(id: u64, behind: Option<u64>) -> Waiting {
+        let mut request = Request::new(None, vec![Step::Echo]);
+        request.behind = behind.map(RequestId);
+        Waiting {
+            id: RequestId(id),
+            request,
+            charge: 1,
+            bytes: 0,
+            retries: 0,
+            place: Place::Unknown,
+        }
+    }
+
+    fn take(queue: &mut Queue, under_way: u64, may_go: fn(&Waiting) -> bool) -> Option<u64> {
+        let taken = queue.take(|id| id.0 == under_way, may_go);
+        taken.map(|waiting| waiting.id.0)
+    }
+
+    /// Not for ever is the first one overtaken, but what it is behind may always go.
+    #[test]
+    fn one_that_is_behind_a_later_one_blocks_nobody() {
+        let mut queue = Queue::default();
+        queue.push(waiting(0, Some(1000)));
+        for id in 1..=u64::from(OVERTAKERS_MAX) {
+            queue.push(waiting(id, None));
+            assert_eq!(take(&mut queue, 0, |waiting| waiting.id.0 > 0), Some(id));
+        }
+        queue.push(waiting(1000, None));
+        queue.push(waiting(1001, None));
+        assert_eq!(queue.first(|_| false).map(|first| first.id.0), Some(1000));
+        assert_eq!(take(&mut queue, 0, |waiting| waiting.id.0 != 1000), None);
+        assert_eq!(take(&mut queue, 0, |_| true), Some(1000));
+        assert_eq!(take(&mut queue, 1000, |_| true), Some(1001));
+        assert_eq!(take(&mut queue, 1000, |_| true), None);
+        assert_eq!(take(&mut queue, 0, |_| true), Some(0));
     }
 }

@@ -1,5 +1,6 @@
 //! Requests on their way out: credits, header, padding, signature, seal. \[MS-SMB2\] 3.2.4.1
 
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,7 +17,7 @@ use super::effect::{Effect, Effects, RequestId};
 use super::encode::{self, Body};
 use super::flight::{Flight, Owner, Pending, Waiting};
 use super::request::{Request, Step};
-use crate::effect::{Now, OutMessage, Outbound, Payload, PayloadToken};
+use crate::effect::{Instant, Now, OutMessage, Outbound, Payload, PayloadToken};
 use crate::seal::{Seal, Sign};
 
 /// What stands in every request where a process id once was; cifs.ko and Windows send the same.
@@ -46,6 +47,18 @@ pub(super) struct Envelope {
     pub(super) token: Option<PayloadToken>,
 }
 
+/// Tells whether a request was begun and is not answered.
+fn under_way<'a>(
+    flights: &'a BTreeMap<RequestId, Flight>,
+    exposing: &'a BTreeMap<RequestId, Waiting>,
+    put_off: &'a BTreeMap<(Instant, RequestId), Waiting>,
+) -> impl Fn(RequestId) -> bool + use<'a> {
+    move |id| {
+        let is_put_off = || put_off.keys().any(|(_, waiting)| *waiting == id);
+        flights.contains_key(&id) || exposing.contains_key(&id) || is_put_off()
+    }
+}
+
 impl Connection {
     /// Sends what waits, as far as the credits go.
     pub(super) fn pump(&mut self, now: Now, effects: &mut Effects) {
@@ -58,16 +71,9 @@ impl Connection {
             // Those whose memory is being named will want theirs.
             let exposing = self.exposing.values().map(|waiting| waiting.charge);
             let reserved: u32 = exposing.sum();
-            let (flights, exposing, put_off) = (&self.flights, &self.exposing, &self.put_off);
-            let is_under_way = |id: RequestId| {
-                let is_put_off = || put_off.keys().any(|(_, waiting)| *waiting == id);
-                flights.contains_key(&id) || exposing.contains_key(&id) || is_put_off()
-            };
-            let may_go = |waiting: &Waiting| {
-                let is_next = !waiting.request.behind.is_some_and(is_under_way);
-                is_next && credits.allow(waiting.charge.saturating_add(reserved))
-            };
-            match self.queue.take(may_go) {
+            let may_go = |waiting: &Waiting| credits.allow(waiting.charge.saturating_add(reserved));
+            let is_under_way = under_way(&self.flights, &self.exposing, &self.put_off);
+            match self.queue.take(is_under_way, may_go) {
                 Some(waiting) => {
                     if let Some(waiting) = self.expose(waiting, effects) {
                         self.launch(now, waiting, effects);
@@ -82,9 +88,11 @@ impl Connection {
     /// Whether the first that waits can never be sent and was answered: nothing is under way that
     /// would bring credits, and an ECHO that asked for as many as it costs brought none.
     fn is_stuck(&mut self, effects: &mut Effects) -> bool {
-        let Some(first) = self.queue.first() else {
+        let is_under_way = under_way(&self.flights, &self.exposing, &self.put_off);
+        let Some(first) = self.queue.first(is_under_way) else {
             return false;
         };
+        let id = first.id;
         if !self.exposing.is_empty() {
             return false;
         }
@@ -98,10 +106,8 @@ impl Connection {
             return false;
         }
         self.begged = None;
-        let waiting = self.queue.pop().expect("there is a first");
-        let Waiting {
-            id, request, place, ..
-        } = waiting;
+        let waiting = self.queue.remove(id).expect("it is the first");
+        let Waiting { request, place, .. } = waiting;
         Self::withdraw(id, place.into_memory(), effects);
         self.refuse(id, &request, "more credits than the server grants", effects);
         true
