@@ -135,6 +135,33 @@ impl Region {
         (0..total).step_by(len).map(piece).collect()
     }
 
+    /// The parts `ranges`, which must lie inside, one behind the other. What is between them is
+    /// kept as long as any of them.
+    ///
+    /// # Panics
+    /// When a range does not lie inside, or begins before the one ahead of it ends.
+    #[must_use]
+    pub fn into_parts(self, ranges: &[Range<usize>]) -> Vec<Self> {
+        let (start, total) = (self.start, self.len);
+        let whole = Arc::new(self);
+        let mut free = 0;
+        let part = |range: &Range<usize>| {
+            assert!(
+                free <= range.start && range.start <= range.end && range.end <= total,
+                "parts lie inside, one behind the other"
+            );
+            free = range.end;
+            Self {
+                // SAFETY: the offset is `total` at most, which is the length of the allocation's
+                // part that `whole` owns; and no part begins before the last one ends.
+                start: unsafe { start.add(range.start) },
+                len: range.len(),
+                owner: Owner::Piece(Arc::clone(&whole)),
+            }
+        };
+        ranges.iter().map(part).collect()
+    }
+
     /// Makes one again of all pieces that [`into_pieces`](Self::into_pieces) made, in any order.
     /// `None` while another piece is elsewhere; those given are dropped then.
     #[must_use]
@@ -357,6 +384,28 @@ fn lend_pointer<R>(bytes: NonNull<[u8]>, is_shared: bool, body: impl FnOnce(Regi
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_are_where_they_were_in_the_whole() {
+        let region = Region::from((0..10).collect::<Vec<u8>>());
+        let mut parts = region.into_parts(&[1..3, 3..3, 5..10]);
+        parts[0].fill(7);
+        let bytes: Vec<_> = parts.iter().map(|part| part.to_vec()).collect();
+        assert_eq!(bytes, [vec![7, 7], vec![], vec![5, 6, 7, 8, 9]]);
+        assert!(Region::from(vec![1]).into_parts(&[]).is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "one behind the other")]
+    fn parts_do_not_overlap() {
+        drop(Region::from(vec![0; 10]).into_parts(&[0..5, 4..6]));
+    }
+
+    #[test]
+    #[should_panic(expected = "one behind the other")]
+    fn parts_lie_inside() {
+        drop(Region::from(vec![0; 10]).into_parts(&[1..2, 5..11]));
+    }
 
     #[test]
     fn pieces_become_what_they_were() {
