@@ -43,7 +43,9 @@ impl Connection {
         if task.sealed.is_none() {
             self.check_signature(request, rules.as_ref(), message)?;
         }
-        if let (true, RelatedOpen::Failed(status)) = (is_related, task.chain.open) {
+        // One that opens a file itself depends on none. [MS-SMB2] 3.3.5.2.7.2
+        let has_open = request.header.command != Command::CREATE;
+        if let (true, true, RelatedOpen::Failed(status)) = (is_related, has_open, task.chain.open) {
             return Err(status);
         }
         match rules {

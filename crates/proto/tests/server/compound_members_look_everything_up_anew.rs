@@ -101,6 +101,28 @@ fn what_depends_on_a_failed_create_fails_alike() {
 }
 
 #[test]
+fn a_create_behind_a_failed_one_opens_its_own_file() {
+    let (mut rig, mut client) = rig_and_client();
+    let open = CreateDisposition::OPEN;
+    let messages = vec![
+        client.create_with("none", open, CreateOptions::NONE),
+        as_before(client.read_message(FileId::RELATED, 1)),
+        as_before(client.create_message("a")),
+        as_before(client.write_message(FileId::RELATED, b"words")),
+        as_before(client.close_message(FileId::RELATED)),
+        as_before(client.create_message("b")),
+        as_before(client.write_message(FileId::RELATED, b"more")),
+        as_before(client.close_message(FileId::RELATED)),
+    ];
+    let answers = client.ask_all(&mut rig, messages);
+    let not_found = Status::OBJECT_NAME_NOT_FOUND;
+    let done = Status::SUCCESS;
+    let expected = [not_found, not_found, done, done, done, done, done, done];
+    assert_eq!(statuses(&answers), expected);
+    assert!(rig.disk.opens.is_empty());
+}
+
+#[test]
 fn a_member_that_closes_leaves_nothing_to_the_next() {
     // smb2.compound.related2
     let (mut rig, mut client) = rig_and_client();
