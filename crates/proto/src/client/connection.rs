@@ -153,13 +153,13 @@ impl Connection {
     /// Asks for something. It goes out when the login is done and the server's credits allow it.
     ///
     /// # Panics
-    /// When the request has no steps, or more than one READ or WRITE, or its number is that of
-    /// another one that is unanswered.
+    /// When the request has no steps, or more than one WRITE, or its number is that of another one
+    /// that is unanswered.
     pub fn request(&mut self, now: Now, id: RequestId, request: Request, effects: &mut Effects) {
         assert!(!request.steps.is_empty(), "a request asks for something");
-        let is = |what: fn(&Step) -> bool| request.steps.iter().filter(|step| what(step)).count();
-        assert!(is(|step| matches!(step, Step::Read { .. })) <= 1);
-        assert!(is(|step| matches!(step, Step::Write { .. })) <= 1);
+        let is_write = |step: &&Step| matches!(step, Step::Write { .. });
+        let writes = request.steps.iter().filter(is_write).count();
+        assert!(writes <= 1, "a request has one payload");
         let is_known = self.flights.contains_key(&id) || self.exposing.contains_key(&id);
         assert!(!is_known, "a request has its own number");
         if self.phase == Phase::Over {

@@ -17,7 +17,8 @@ impl Connection {
     /// it at least, where it has so many.
     ///
     /// Only the answer to a READ in the clear, alone in its frame, with no more data than were
-    /// asked for and nothing behind them, is worth the trouble; and no other is safe.
+    /// asked for and nothing behind them, is worth the trouble; and no other is safe. A request
+    /// with many READs has no destination for each.
     pub fn expect(&self, start: &[u8], frame_len: usize) -> Expect {
         self.split(start, frame_len).unwrap_or(Expect::Frame)
     }
@@ -52,6 +53,10 @@ impl Connection {
         let Step::Read { length, .. } = step else {
             return None;
         };
+        let is_read = |step: &&Step| matches!(step, Step::Read { .. });
+        if flight.request.steps.iter().filter(is_read).count() > 1 {
+            return None;
+        }
         let (head, len) = read::Response::extent(start).ok()?;
         let is_exact = head >= usize::from(DATA_OFFSET) && head + len as usize == frame_len;
         (is_exact && len > 0 && len <= *length).then_some(Expect::Split { head, request, len })

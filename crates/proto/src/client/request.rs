@@ -27,8 +27,8 @@ pub struct Request {
     pub tree: Option<TreeId>,
     /// Whether the share asks for sealing. \[MS-SMB2\] 3.2.4.1.8
     pub seal: bool,
-    /// At least one. At most one READ and one WRITE: the driver keeps one destination and one
-    /// source for a request.
+    /// At least one. At most one WRITE: the driver keeps one source for a request. Of many READs
+    /// the data come in the frame.
     pub steps: Vec<Step>,
     /// SMB2_FLAGS_REPLAY_OPERATION. The ChannelSequence is the session's.
     pub is_replay: bool,

@@ -3,7 +3,7 @@
 use proto::client::request::Step;
 use proto::client::{Config, Failure, Request, RequestId};
 use wire::header::{HEADER_LEN, Target};
-use wire::{AsyncId, Flags, Header, Status, TreeId, error_response};
+use wire::{AsyncId, FileId, Flags, Header, Status, TreeId, create, error_response, read};
 
 use crate::harness::Rig;
 use crate::link::{Link, config};
@@ -87,4 +87,38 @@ pub(crate) fn failure(link: &mut Link, id: RequestId) -> Failure {
     let results = link.answers.remove(&id);
     let mut results = results.unwrap_or_else(|| panic!("no answer, {:?}", link.ended));
     results.remove(0).expect_err("it fails")
+}
+
+/// The body of a good answer to a READ.
+pub(crate) fn read_answer(data_offset: u8, length: u32, data: &[u8]) -> impl FnOnce(&mut Vec<u8>) {
+    move |bytes: &mut Vec<u8>| {
+        let response = read::Response {
+            data_offset,
+            data_remaining: 0,
+            flags: read::ResponseFlags::NONE,
+        };
+        response.encode_head(length, bytes);
+        bytes.extend_from_slice(data);
+    }
+}
+
+/// A good answer to a CREATE.
+pub(crate) fn created(contexts: Vec<wire::create_context::RawContext<'_>>) -> create::Response<'_> {
+    create::Response {
+        oplock_level: wire::access::OplockLevel::NONE,
+        flags: create::ResponseFlags::NONE,
+        create_action: create::CreateAction::OPENED,
+        creation_time: wire::FileTime(0),
+        last_access_time: wire::FileTime(0),
+        last_write_time: wire::FileTime(0),
+        change_time: wire::FileTime(0),
+        allocation_size: 0,
+        end_of_file: 0,
+        file_attributes: wire::access::FileAttributes::NORMAL,
+        file_id: FileId {
+            persistent: 1,
+            volatile: 2,
+        },
+        contexts,
+    }
 }

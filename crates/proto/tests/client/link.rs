@@ -47,6 +47,8 @@ pub(crate) struct Link {
     pub(crate) ended: Option<Violation>,
     pub(crate) sources: BTreeMap<RequestId, Vec<u8>>,
     pub(crate) destinations: BTreeMap<RequestId, Vec<u8>>,
+    /// What each READ of an answer brought in its frame, or held from an earlier one.
+    pub(crate) parts: BTreeMap<RequestId, Vec<Vec<u8>>>,
     /// Answers that were placed without a copy.
     pub(crate) placed: usize,
     /// Requests whose memory is to be named.
@@ -88,6 +90,7 @@ impl Link {
             ended: None,
             sources: BTreeMap::new(),
             destinations: BTreeMap::new(),
+            parts: BTreeMap::new(),
             placed: 0,
             exposing: VecDeque::new(),
             has_memory: true,
@@ -191,6 +194,7 @@ impl Link {
                     self.destinations[&id][..*len as usize].to_vec()
                 }
             };
+            self.parts.entry(id).or_default().push(bytes.clone());
             self.destinations.insert(id, bytes);
         }
         let before = self.answers.insert(id, results);

@@ -21,6 +21,7 @@ mod data_go_through_named_memory;
 mod files_are_written_and_read_in_every_dialect;
 mod login_is_believed_only_with_proof;
 mod lost_requests_are_sent_again_where_that_is_safe;
+mod many_files_are_read_by_one_message;
 mod oplocks_are_given_back_when_asked;
 mod requests_go_in_turn;
 mod server_that_lies_is_found_out;

@@ -7,10 +7,11 @@ use wire::change_notify::CompletionFilter;
 use wire::fsctl::CtlCode;
 use wire::query_info::InfoType;
 use wire::{Command, DecodeError, FileId, Flags, Guid, MessageId, SessionId, Status, TreeId};
-use wire::{create, query_info, read, tree_connect, write};
+use wire::{query_info, tree_connect, write};
 
 use crate::forge::{
-    alone, asked, asked_all, asynchronous, error, failure, header, message, plain_error,
+    alone, asked, asked_all, asynchronous, created, error, failure, header, message, plain_error,
+    read_answer,
 };
 use crate::link::{Link, create as open};
 
@@ -25,18 +26,6 @@ fn read_step(length: u32) -> Step {
         offset: 0,
         length,
         minimum: 0,
-    }
-}
-
-fn read_answer(data_offset: u8, length: u32, data: &[u8]) -> impl FnOnce(&mut Vec<u8>) {
-    move |bytes: &mut Vec<u8>| {
-        let response = read::Response {
-            data_offset,
-            data_remaining: 0,
-            flags: read::ResponseFlags::NONE,
-        };
-        response.encode_head(length, bytes);
-        bytes.extend_from_slice(data);
     }
 }
 
@@ -174,26 +163,6 @@ fn a_longer_output_than_was_asked_for_fails_the_ioctl() {
     };
     link.hear(message(&answer, |bytes| response.encode(bytes)));
     assert!(matches!(failure(&mut link, id), Failure::Excess(_)));
-}
-
-fn created(contexts: Vec<wire::create_context::RawContext<'_>>) -> create::Response<'_> {
-    create::Response {
-        oplock_level: wire::access::OplockLevel::NONE,
-        flags: create::ResponseFlags::NONE,
-        create_action: create::CreateAction::OPENED,
-        creation_time: wire::FileTime(0),
-        last_access_time: wire::FileTime(0),
-        last_write_time: wire::FileTime(0),
-        change_time: wire::FileTime(0),
-        allocation_size: 0,
-        end_of_file: 0,
-        file_attributes: wire::access::FileAttributes::NORMAL,
-        file_id: FileId {
-            persistent: 1,
-            volatile: 2,
-        },
-        contexts,
-    }
 }
 
 #[test]

@@ -27,6 +27,8 @@ const FEW: u64 = 6;
 const MANY: u32 = 140;
 /// Opens that a session has, at most.
 const SLOTS_MAX: usize = 12;
+/// Files that are read by one compound, at most.
+const PEEKS_MAX: u64 = 3;
 /// WriteOffset of a WRITE that appends.
 const AT_THE_END: u64 = u64::MAX;
 
@@ -285,20 +287,24 @@ impl Peer {
         self.ask_for(step, Vec::new(), intent, around)
     }
 
-    /// Opens, reads and closes in one.
+    /// Opens, reads and closes in one; often so one file behind the other.
     fn peek(&mut self, around: &mut Around<'_>) -> Check {
-        let key = self.script.choices.below(CONTENTS);
-        let cells = self.some_cells();
-        let mut create = self.create(&content_name(key), CreateDisposition::OPEN);
-        create.create_guid = None;
-        let file = FileRef::Previous;
-        let steps = vec![
-            Step::Create(create),
-            read(file, &cells),
-            Step::Close { file, query: false },
-        ];
+        let count = 1 + self.script.choices.below(PEEKS_MAX);
+        let mut steps = Vec::new();
+        let mut peeks = Vec::new();
+        for _ in 0..count {
+            let key = self.script.choices.below(CONTENTS);
+            let cells = self.some_cells();
+            let mut create = self.create(&content_name(key), CreateDisposition::OPEN);
+            create.create_guid = None;
+            let file = FileRef::Previous;
+            steps.push(Step::Create(create));
+            steps.push(read(file, &cells));
+            steps.push(Step::Close { file, query: false });
+            peeks.push((key, cells));
+        }
         let request = Request::new(self.tree, steps);
-        self.submit(request, Vec::new(), Intent::Peek { key, cells }, around)
+        self.submit(request, Vec::new(), Intent::Peek(peeks), around)
     }
 
     /// Copies cells from an open whose key is known, or asks for a key.

@@ -36,8 +36,8 @@ impl Peer {
         {
             slot.busy = slot.busy.saturating_sub(1);
         }
-        if let Intent::Peek { key, cells } = &call.intent {
-            return peeked(*key, cells.clone(), call, &end, around);
+        if let Intent::Peek(peeks) = &call.intent {
+            return peeked(peeks, call, &end, around);
         }
         let (came, bytes) = came(end)?;
         match &call.intent {
@@ -89,7 +89,7 @@ impl Peer {
                 around.orders.push(Order::Think);
                 Ok(())
             }
-            Intent::Peek { .. } => unreachable!("it has several steps"),
+            Intent::Peek(_) => unreachable!("it has several steps"),
         }
     }
 
@@ -339,12 +339,13 @@ impl Peer {
 }
 
 fn came(end: End) -> Check<(Came, Vec<u8>)> {
-    let (mut results, bytes) = match end {
+    let (mut results, mut bytes) = match end {
         End::GivenUp(Fate::Unsent) => return Ok((Came::NotDone, Vec::new())),
         End::GivenUp(Fate::Sent) => return Ok((Came::Unknown, Vec::new())),
         End::Answer(results, bytes) => (results, bytes),
     };
     let result = results.pop().ok_or("an answer without a result")?;
+    let bytes = bytes.pop().unwrap_or_default();
     let came = match result {
         Ok(reply) => Came::Well(reply),
         Err(Failure::Status(status) | Failure::StatusWith(status, _)) => Came::Failed(status),
@@ -355,9 +356,9 @@ fn came(end: End) -> Check<(Came, Vec<u8>)> {
     Ok((came, bytes))
 }
 
+/// What stands in a request for one file is as good as if it were alone.
 fn peeked(
-    key: u64,
-    cells: std::ops::Range<u32>,
+    peeks: &[(u64, std::ops::Range<u32>)],
     call: &Call,
     end: &End,
     around: &mut Around<'_>,
@@ -365,30 +366,34 @@ fn peeked(
     let End::Answer(results, bytes) = end else {
         return Ok(());
     };
-    let [opened, read, closed] = &results[..] else {
-        return Err(format!("three steps were asked for: {results:?}"));
-    };
+    ensure(results.len() == 3 * peeks.len(), || {
+        format!("three steps were asked for of each: {results:?}")
+    })?;
     let fine = [
         Status::IO_DEVICE_ERROR,
         Status::OBJECT_NAME_NOT_FOUND,
         Status::END_OF_FILE,
     ];
-    for result in [opened, read, closed] {
-        let is_fine = match result {
-            Ok(_) | Err(Failure::TimedOut) => true,
-            Err(Failure::Status(status)) => fine.contains(status),
-            Err(_) => false,
-        };
-        ensure(is_fine, || {
-            format!("to look into {key} failed: {results:?}")
-        })?;
+    let each = results.chunks(3).zip(bytes.chunks(3)).zip(peeks);
+    for ((results, bytes), (key, cells)) in each {
+        for result in results {
+            let is_fine = match result {
+                Ok(_) | Err(Failure::TimedOut) => true,
+                Err(Failure::Status(status)) => fine.contains(status),
+                Err(_) => false,
+            };
+            ensure(is_fine, || {
+                format!("to look into {key} failed: {results:?}")
+            })?;
+        }
+        let (opened, read) = (&results[0], &results[1]);
+        let is_eof = matches!(read, Err(Failure::Status(Status::END_OF_FILE)));
+        let is_seen = opened.is_ok() && (read.is_ok() || is_eof);
+        if is_seen {
+            saw(*key, cells.clone(), call, &bytes[1], around)?;
+        }
     }
-    let is_eof = matches!(read, Err(Failure::Status(Status::END_OF_FILE)));
-    match (opened, read) {
-        (Ok(_), Ok(_)) => saw(key, cells, call, bytes, around),
-        (Ok(_), Err(_)) if is_eof => saw(key, cells, call, &[], around),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Cells were read; those behind the end of the file are zeros.

@@ -114,8 +114,8 @@ pub(super) struct Call {
 
 /// How a request ended.
 pub(super) enum End {
-    /// It was answered: one result for each step, the bytes of its READ.
-    Answer(Vec<Result<Reply, Failure>>, Vec<u8>),
+    /// It was answered: for each step a result, and bytes where it is a READ.
+    Answer(Vec<Result<Reply, Failure>>, Vec<Vec<u8>>),
     /// It was given up on. It left or not.
     GivenUp(Fate),
 }
@@ -701,17 +701,17 @@ fn leg(channel: &mut Channel, token: &[u8], now: Now, choices: &mut Choices) -> 
     }
 }
 
-/// Takes the bytes of a READ out of its frame, or out of the memory that was named.
+/// Takes the bytes of each READ out of its frame, or out of the memory that was named.
 fn answer(results: Vec<Result<Reply, Failure>>, frame: &[u8], memory: &[u8]) -> End {
-    let mut bytes = Vec::new();
-    for result in &results {
-        match result {
-            Ok(Reply::Read(ReadData::Placed(len))) => bytes = frame[..*len as usize].to_vec(),
-            Ok(Reply::Read(ReadData::Inbound(range))) => bytes = frame[range.clone()].to_vec(),
-            Ok(Reply::Read(ReadData::Remote(len))) => bytes = memory[..*len as usize].to_vec(),
-            Ok(Reply::Read(ReadData::Held(held))) => bytes.clone_from(held),
-            _ => {}
-        }
-    }
+    let bytes = results.iter().map(|result| match result {
+        Ok(Reply::Read(data)) => match data {
+            ReadData::Placed(len) => frame[..*len as usize].to_vec(),
+            ReadData::Inbound(range) => frame[range.clone()].to_vec(),
+            ReadData::Remote(len) => memory[..*len as usize].to_vec(),
+            ReadData::Held(held) => held.clone(),
+        },
+        _ => Vec::new(),
+    });
+    let bytes = bytes.collect();
     End::Answer(results, bytes)
 }

@@ -83,11 +83,8 @@ pub(super) enum Intent {
         key: u64,
         cells: Range<u32>,
     },
-    /// Open, read and close in one.
-    Peek {
-        key: u64,
-        cells: Range<u32>,
-    },
+    /// Open, read and close in one, one file or several: which cells of which.
+    Peek(Vec<(u64, Range<u32>)>),
     Append {
         slot: u64,
         file: u64,
@@ -145,7 +142,7 @@ impl Intent {
             | Self::Key { slot }
             | Self::Copy { slot, .. }
             | Self::Ask { slot } => Some(*slot),
-            Self::Enter | Self::Peek { .. } | Self::Leave => None,
+            Self::Enter | Self::Peek(_) | Self::Leave => None,
         }
     }
 }
