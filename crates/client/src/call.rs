@@ -31,6 +31,10 @@ pub(crate) enum Memory {
     /// So many bytes for a READ to fill, of the channel that brings the answer. It takes them when
     /// the data come, so the same few are used again and again while the cache has them.
     Wanted(usize),
+    /// The same for many READs in one message, so many bytes in all.
+    WantedEach(usize),
+    /// What those have brought, one part for each that succeeded, in their order.
+    Parts(Vec<Region>),
     /// What a WRITE sends, in a file of this machine.
     SourceFile(FileRange),
 }
@@ -55,6 +59,15 @@ impl Memory {
         region
     }
 
+    /// What was brought.
+    pub(crate) fn into_parts(self) -> Vec<Region> {
+        match self {
+            Self::Parts(parts) => parts,
+            Self::Destination(region) => vec![region],
+            _ => Vec::new(),
+        }
+    }
+
     /// What was sent.
     pub(crate) fn into_source(self) -> Option<Source> {
         match self {
@@ -68,7 +81,8 @@ impl Memory {
             Self::None => 0,
             Self::Source(source) => source.len(),
             Self::Destination(region) => region.len(),
-            Self::Wanted(len) => *len,
+            Self::Wanted(len) | Self::WantedEach(len) => *len,
+            Self::Parts(parts) => parts.iter().map(|part| part.len()).sum(),
             Self::SourceFile(range) => range.len,
         }
     }

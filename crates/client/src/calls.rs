@@ -156,7 +156,7 @@ impl Calls {
         let Some(entry) = self.table.get_mut(&id) else {
             return false;
         };
-        let keeps = matches!(entry.call.memory, Memory::Wanted(_));
+        let keeps = matches!(entry.call.memory, Memory::Wanted(_) | Memory::WantedEach(_));
         if keeps {
             entry.call.memory = Memory::None;
             entry.is_away = true;
@@ -167,6 +167,17 @@ impl Calls {
     /// Puts it back.
     pub(crate) fn placed(&mut self, id: RequestId, destination: Region) {
         self.come_home(id, Memory::Destination(destination));
+    }
+
+    /// Whether a request has many READs.
+    pub(crate) fn wants_each(&self, id: RequestId) -> bool {
+        let entry = self.table.get(&id);
+        entry.is_some_and(|entry| matches!(entry.call.memory, Memory::WantedEach(_)))
+    }
+
+    /// Brings the data of each of many READs.
+    pub(crate) fn bring_each(&mut self, id: RequestId, parts: Vec<Region>) {
+        self.come_home(id, Memory::Parts(parts));
     }
 
     /// Copies data to their destination, as soon as that is there; tells how many.
@@ -192,7 +203,10 @@ impl Calls {
             return None;
         }
         let memory = match std::mem::take(&mut entry.call.memory) {
-            Memory::None => return None,
+            memory @ (Memory::None | Memory::WantedEach(_) | Memory::Parts(_)) => {
+                entry.call.memory = memory;
+                return None;
+            }
             Memory::Source(source) => Exposed::ToRead(source),
             Memory::Destination(region) => Exposed::ToWrite(region),
             Memory::Wanted(len) => Exposed::ToWrite(fresh(len, pool)),

@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::net::Shutdown;
-use std::ops::Range;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use proto::effect::{Inbound, Instant, Outbound};
 use ring::{Buffer, Either, Handle, Part, Region, Signal, either};
 use tracing::{debug, info, warn};
 
-use crate::answer::{Frame, answer};
+use crate::answer::{Frame, Kept, answer};
 use crate::call::Call;
 use crate::calls::{Calls, Outcome};
 use crate::dispatch::{ChannelHandle, ChannelKey};
@@ -203,9 +202,16 @@ impl Channel {
     pub(crate) fn own_frame(self: &Rc<Self>, mut buffer: Buffer, len: usize) {
         let may_stay = !buffer.is_scarce();
         let mut state = self.state.borrow_mut();
-        if let Some((request, range)) = self.take_in(&mut state, &mut buffer[..len], may_stay) {
-            let data = Region::of_buffer(buffer, range);
-            state.calls.placed(request, data);
+        match self.take_in(&mut state, &mut buffer[..len], may_stay) {
+            Some(Kept::One(request, range)) => {
+                let data = Region::of_buffer(buffer, range);
+                state.calls.placed(request, data);
+            }
+            Some(Kept::Each(request, ranges)) => {
+                let parts = Region::from(buffer).into_parts(&ranges);
+                state.calls.bring_each(request, parts);
+            }
+            None => {}
         }
         drop(state);
         self.finish_calls();
@@ -218,7 +224,7 @@ impl Channel {
         state: &mut State,
         bytes: &mut [u8],
         may_stay: bool,
-    ) -> Option<(RequestId, Range<usize>)> {
+    ) -> Option<Kept> {
         let now = self.thread.now();
         let State { core, effects, .. } = state;
         let message = Inbound { bytes: &mut *bytes };

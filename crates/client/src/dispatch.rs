@@ -280,6 +280,13 @@ impl Dispatch {
         Some(links)
     }
 
+    /// Whether an answer may be a frame of a MiB and more on the channels that are used.
+    pub(crate) fn takes_long_frames(&self) -> bool {
+        let channels = lock(&self.inner.channels);
+        let mut used = (channels.list.iter()).filter(|channel| !self.is_spare(channel));
+        used.all(|channel| matches!(channel.transport, Transport::Tcp | Transport::Quic))
+    }
+
     /// Whether what is written is best given as parts of files: the channels that are used send
     /// those.
     pub(crate) fn sends_files(&self) -> bool {

@@ -324,6 +324,11 @@ impl Cause {
         }
     }
 
+    /// Whether it would be the same for whatever else is asked.
+    pub(crate) fn is_of_connection(&self) -> bool {
+        matches!(self, Self::Cancelled | Self::Lost(_) | Self::Forked)
+    }
+
     /// The server's word.
     pub(crate) fn status(&self) -> Option<Status> {
         match self {

@@ -110,6 +110,7 @@ mod path;
 mod plan;
 mod quic;
 mod read_dir;
+mod read_each;
 mod receive;
 mod session;
 mod share;

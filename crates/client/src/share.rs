@@ -1,6 +1,7 @@
 //! A share: files by their paths.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use proto::client::request::{Create, Created, FileRef, Reply};
@@ -15,7 +16,7 @@ use wire::fscc::{
 use wire::tree_connect::{ShareFlags, ShareType};
 use wire::{Status, TreeId, Utf16};
 
-use crate::call::{Done, Memory, Pending};
+use crate::call::{Memory, Pending};
 use crate::error::{Cause, Error};
 use crate::file::File;
 use crate::metadata::{Changes, Metadata, Volume};
@@ -32,7 +33,7 @@ const VOLUME_LEN: u32 = 1024;
 const SMALL_BYTES: u32 = 64 << 10;
 /// Bytes that are read or written in one message with opening and closing, at most: what makes a
 /// further round trip cheap beside the bytes themselves.
-const WHOLE_BYTES_MAX: u32 = 1 << 20;
+pub(crate) const WHOLE_BYTES_MAX: u32 = 1 << 20;
 
 /// A share of a server. Cheap to clone; the last clone to go disconnects it.
 ///
@@ -54,6 +55,8 @@ pub(crate) struct Inner {
     successor: OnceLock<Share>,
     /// The same share, on a session of another client.
     other: Mutex<Option<Share>>,
+    /// Whether the server opens one file in a message only.
+    pub(crate) opens_one: AtomicBool,
 }
 
 /// How a small file is written.
@@ -95,6 +98,7 @@ impl Share {
                     maximal_access,
                     successor: OnceLock::new(),
                     other: Mutex::default(),
+                    opens_one: AtomicBool::new(false),
                 }),
             }),
             _ => Err(unexpected().of(operation, name)),
@@ -126,6 +130,8 @@ impl Share {
         }
         let session = last.session().reconnected().await?;
         let fresh = session.share(self.name()).await?;
+        let opens_one = last.inner.opens_one.load(Ordering::Relaxed);
+        fresh.inner.opens_one.store(opens_one, Ordering::Relaxed);
         // Whoever else asks meanwhile may have been faster.
         Ok(last.inner.successor.get_or_init(|| fresh).clone())
     }
@@ -329,35 +335,11 @@ impl Share {
         Ok(bytes.into_vec().unwrap_or_else(|bytes| bytes.to_vec()))
     }
 
-    /// The same for a file that is known to have about so many bytes, up to a mebibyte of which
-    /// come in one message; in memory as of [`File::read`].
-    pub async fn read_expecting(&self, path: &str, expected: u32) -> Result<Region, Error> {
-        let failed = |cause: Cause| cause.of("read", path);
-        let max_read = self.max_read();
-        let length = expected.clamp(1, WHOLE_BYTES_MAX).min(max_read);
-        let options = OpenOptions::new().read(true).directory(false);
-        let read = Step::Read {
-            file: FileRef::Previous,
-            offset: 0,
-            length,
-            minimum: 0,
-        };
-        let steps = self.compound(path, &options, vec![read])?;
-        let wanted = Memory::Wanted(length as usize);
-        let Done { replies, memory } = self.start(steps, wanted).await;
-        let mut replies = replies.map_err(failed)?.into_iter();
-        let created = first_created(replies.next()).map_err(failed)?;
-        let count = match replies.next() {
-            Some(reply) => crate::file::count(reply).map_err(failed)?,
-            None => return Err(failed(unexpected())),
-        };
-        if count == length as usize && created.attributes.size > count as u64 {
-            return self.read_large(path, &options).await;
-        }
-        Ok(memory.filled(count))
-    }
-
-    async fn read_large(&self, path: &str, options: &OpenOptions) -> Result<Region, Error> {
+    pub(crate) async fn read_large(
+        &self,
+        path: &str,
+        options: &OpenOptions,
+    ) -> Result<Region, Error> {
         let file = self.open(path, options).await?;
         let end = file.len().await?;
         let mut bytes = Vec::new();
@@ -451,7 +433,7 @@ impl Share {
         replies.map_err(|cause| cause.of(operation, path))
     }
 
-    fn compound(
+    pub(crate) fn compound(
         &self,
         path: &str,
         options: &OpenOptions,

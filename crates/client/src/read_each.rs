@@ -1,0 +1,274 @@
+//! Small files, whole, many of them in one message.
+//!
+//! A related compound may open one file behind the other: CREATE, READ, CLOSE, and again. Each READ
+//! is of the file that was opened last. \[MS-SMB2\] 3.2.4.1.4, 3.3.5.2.7.2 For both ends a message
+//! costs more than what it says: files of 150 kB, as many as make a mebibyte together, take less
+//! than nine tenths of the time (docs/performance.md).
+//!
+//! What failed within such a message is asked for again alone. A server may let one failure fail
+//! what is behind it, or take no second CREATE at all; where it looks like that, every further file
+//! has a message of its own.
+
+use std::sync::atomic::Ordering;
+use std::vec;
+
+use proto::client::Step;
+use proto::client::request::{FileRef, Reply};
+use ring::Region;
+
+use crate::call::{Done, Memory, Pending};
+use crate::error::{Cause, Error};
+use crate::open_options::OpenOptions;
+use crate::session::unexpected;
+use crate::share::{Share, WHOLE_BYTES_MAX, first_created};
+
+/// Files in one message at most.
+const FILES_MAX: usize = 8;
+/// So many files that can be read, and of one message no other than the first could: the server
+/// opens one in a message.
+const PROOF: usize = 2;
+/// Messages for one file.
+const STEPS: usize = 3;
+
+/// What READs have brought, one part for each that succeeded.
+type Parts = vec::IntoIter<Region>;
+/// Results of steps.
+type Replies = vec::IntoIter<Result<Reply, Cause>>;
+
+impl Share {
+    /// Reads a whole file that is known to have about so many bytes, up to a mebibyte of which come
+    /// in one message; in memory as of [`File::read`](crate::File::read).
+    pub async fn read_expecting(&self, path: &str, expected: u32) -> Result<Region, Error> {
+        self.take_one(path, self.ask(&[(path, expected)])).await
+    }
+
+    /// The same for many files, with a result for each. Those that have no more than a mebibyte
+    /// together come in one message.
+    pub async fn read_each(&self, files: &[(&str, u32)]) -> Vec<Result<Region, Error>> {
+        let mut asked = Vec::new();
+        let mut left = files;
+        while !left.is_empty() {
+            let (files, rest) = left.split_at(self.fitting(left));
+            asked.push((files, self.ask(files)));
+            left = rest;
+        }
+        let mut results = Vec::with_capacity(files.len());
+        for (files, answer) in asked {
+            match files {
+                [(path, _)] => results.push(self.take_one(path, answer).await),
+                _ => self.take_each(files, answer, &mut results).await,
+            }
+        }
+        results
+    }
+
+    /// How many files fit into one message; one at least.
+    fn fitting(&self, files: &[(&str, u32)]) -> usize {
+        let takes_more = self.session().dispatch().takes_long_frames()
+            && !self.inner.opens_one.load(Ordering::Relaxed);
+        let mut free = WHOLE_BYTES_MAX.min(self.max_read());
+        let mut fits = |expected: u32| {
+            let rest = free.checked_sub(self.asked_of(expected));
+            free = rest.unwrap_or(free);
+            rest.is_some()
+        };
+        match takes_more {
+            true => {
+                let files = files.iter().take(FILES_MAX);
+                files
+                    .take_while(|(_, expected)| fits(*expected))
+                    .count()
+                    .max(1)
+            }
+            false => 1,
+        }
+    }
+
+    /// Bytes that are asked for of a file that should have so many.
+    fn asked_of(&self, expected: u32) -> u32 {
+        expected.clamp(1, WHOLE_BYTES_MAX).min(self.max_read())
+    }
+
+    /// Asks for files by one message.
+    fn ask(&self, files: &[(&str, u32)]) -> Result<Pending, Error> {
+        let mut steps = Vec::with_capacity(files.len() * STEPS);
+        let mut total = 0;
+        for &(path, expected) in files {
+            let length = self.asked_of(expected);
+            let read = Step::Read {
+                file: FileRef::Previous,
+                offset: 0,
+                length,
+                minimum: 0,
+            };
+            steps.extend(self.compound(path, &how(), vec![read])?);
+            total += length as usize;
+        }
+        let memory = match files {
+            [_] => Memory::Wanted(total),
+            _ => Memory::WantedEach(total),
+        };
+        Ok(self.start(steps, memory))
+    }
+
+    /// Takes what came of a message for one file.
+    async fn take_one(&self, path: &str, answer: Result<Pending, Error>) -> Result<Region, Error> {
+        let failed = |cause: Cause| cause.of("read", path);
+        let Done { replies, memory } = answer?.await;
+        let mut parts = memory.into_parts().into_iter();
+        let mut replies = replies.map_err(failed)?.into_iter();
+        match take(&mut replies, &mut parts).map_err(failed)? {
+            Some(bytes) => Ok(bytes),
+            None => self.read_large(path, &how()).await,
+        }
+    }
+
+    /// The same for many files.
+    async fn take_each(
+        &self,
+        files: &[(&str, u32)],
+        answer: Result<Pending, Error>,
+        results: &mut Vec<Result<Region, Error>>,
+    ) {
+        let Came {
+            mut replies,
+            mut parts,
+            is_refused,
+            mut is_proof,
+        } = match came(answer).await {
+            Ok(came) => came,
+            Err(cause) => {
+                // Perhaps for want of a server that can bear it.
+                self.inner.opens_one.store(true, Ordering::Relaxed);
+                let failed = |(path, _): &(&str, u32)| Err(cause.clone().of("read", path));
+                return results.extend(files.iter().map(failed));
+            }
+        };
+        let (mut together, mut alone) = (0, 0);
+        for (index, &(path, expected)) in files.iter().enumerate() {
+            let taken = take(&mut replies, &mut parts);
+            let was_taken = taken.is_ok();
+            let result = match taken {
+                Ok(Some(bytes)) => Ok(bytes),
+                Ok(None) => self.read_large(path, &how()).await,
+                Err(_) => self.read_expecting(path, expected).await,
+            };
+            if index == 0 {
+                is_proof &= was_taken || is_refused;
+            } else {
+                together += usize::from(was_taken);
+                alone += usize::from(!was_taken && result.is_ok());
+            }
+            results.push(result);
+        }
+        if is_proof && together == 0 && alone >= PROOF {
+            self.inner.opens_one.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What came of a message for many files.
+struct Came {
+    replies: Replies,
+    parts: Parts,
+    /// Whether it was refused as a whole.
+    is_refused: bool,
+    /// Whether it tells something of the server.
+    is_proof: bool,
+}
+
+/// Waits for the answer to a message for many files.
+///
+/// # Errors
+/// None of them can be asked for alone either.
+async fn came(answer: Result<Pending, Error>) -> Result<Came, Cause> {
+    let Ok(pending) = answer else {
+        // One of them has a name that no file has.
+        return Ok(Came {
+            replies: Replies::default(),
+            parts: Parts::default(),
+            is_refused: false,
+            is_proof: false,
+        });
+    };
+    let Done { replies, memory } = pending.await;
+    let replies = match replies {
+        Err(cause) if cause.is_of_connection() => return Err(cause),
+        replies => replies.unwrap_or_default(),
+    };
+    // A file that waits for somebody to let go of it holds up the others.
+    let is_late = |reply: &Result<Reply, Cause>| matches!(reply, Err(Cause::TimedOut));
+    Ok(Came {
+        is_refused: replies.is_empty(),
+        is_proof: !replies.iter().any(is_late),
+        replies: replies.into_iter(),
+        parts: memory.into_parts().into_iter(),
+    })
+}
+
+/// Takes the results of one file; `None` if it has more bytes than came.
+fn take(replies: &mut Replies, parts: &mut Parts) -> Result<Option<Region>, Cause> {
+    let (created, read, _closed) = (replies.next(), replies.next(), replies.next());
+    let part = match &read {
+        Some(Ok(Reply::Read(_))) => parts.next(),
+        _ => None,
+    };
+    let created = first_created(created)?;
+    let count = crate::file::count(read.ok_or_else(unexpected)?)?;
+    if created.attributes.size > count as u64 {
+        return Ok(None);
+    }
+    let mut bytes = part.unwrap_or_else(|| Vec::new().into());
+    assert!(bytes.set_len(count), "no more came than there was room for");
+    Ok(Some(bytes))
+}
+
+/// How a file is opened to be read.
+fn how() -> OpenOptions {
+    OpenOptions::new().read(true).directory(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::client::request::{Attributes, Created, ReadData};
+    use wire::access::OplockLevel;
+    use wire::{FileId, Status};
+
+    use super::*;
+
+    fn taken(size: u64, read: Result<u32, Status>) -> Result<Option<usize>, Cause> {
+        let created = Created {
+            file_id: FileId::default(),
+            oplock: OplockLevel::NONE,
+            lease_state: None,
+            action: 1,
+            attributes: Attributes {
+                size,
+                ..Attributes::default()
+            },
+            maximal_access: None,
+        };
+        let parts = read.map_or(Vec::new(), |count| vec![vec![0; count as usize].into()]);
+        let read = match read {
+            Ok(count) => Ok(Reply::Read(ReadData::Placed(count))),
+            Err(status) => Err(Cause::Status(status)),
+        };
+        let replies = vec![Ok(Reply::Created(created)), read, Ok(Reply::Closed(None))];
+        let bytes = take(&mut replies.into_iter(), &mut parts.into_iter());
+        bytes.map(|bytes| bytes.map(|bytes| bytes.len()))
+    }
+
+    #[test]
+    fn a_file_is_whole_or_read_again() {
+        assert_eq!(taken(10, Ok(10)).expect("it is read"), Some(10));
+        assert_eq!(taken(0, Err(Status::END_OF_FILE)).expect("empty"), Some(0));
+        // The server has read less than it could, or the file has grown or was emptied meanwhile.
+        assert_eq!(taken(10, Ok(9)).expect("there is more"), None);
+        assert_eq!(
+            taken(10, Err(Status::END_OF_FILE)).expect("so it says"),
+            None
+        );
+        assert_eq!(taken(8, Ok(10)).expect("it is longer by now"), Some(10));
+        assert!(taken(10, Err(Status::ACCESS_DENIED)).is_err());
+    }
+}
