@@ -32,7 +32,7 @@ pub(crate) struct TransferArguments {
     /// goes on where it was. 0 gives up at once.
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     reconnect: u64,
-    /// Files at once.
+    /// Files at once. Of small files on a server this is messages that bring several of them.
     #[arg(short, long, default_value = "16", value_name = "N", value_parser = 1..=256)]
     jobs: i64,
 }

@@ -10,6 +10,7 @@ use client::{OpenOptions, Wait as _, transfer};
 use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 use rustix::io::Errno;
 
+use super::queued::Read;
 use super::{Transfer, ended, holes, is_same_state, part};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::location::shown;
@@ -22,6 +23,7 @@ impl Transfer<'_> {
         facts: &Facts,
         target: &Path,
         old: Option<&Facts>,
+        read: Option<Read>,
     ) -> Outcome {
         // What a link leads to is replaced, not the link.
         let resolved = match old {
@@ -30,18 +32,24 @@ impl Transfer<'_> {
         };
         let is_special = old.is_some_and(|old| old.kind == Kind::Other);
         if self.is_small(facts.size) && !is_special {
-            return self.download_small(source, facts, &resolved);
+            return self.download_small(source, facts, &resolved, read);
         }
         self.download_large(source, facts, &resolved, is_special)
     }
 
-    /// In one request.
-    fn download_small(&self, source: &Remote, facts: &Facts, target: &Path) -> Outcome {
-        let bytes = source
-            .share
-            .read_expecting(&source.path, facts.size as u32)
-            .wait()
-            .map_err(source.failed())?;
+    /// In one request, if it was not read yet.
+    fn download_small(
+        &self,
+        source: &Remote,
+        facts: &Facts,
+        target: &Path,
+        read: Option<Read>,
+    ) -> Outcome {
+        let read = read.unwrap_or_else(|| {
+            let expected = facts.size as u32;
+            source.share.read_expecting(&source.path, expected).wait()
+        });
+        let bytes = read.map_err(source.failed())?;
         let whole = Place::Local(target.to_owned());
         let part = match self.policy.atomic {
             true => self.part_of(&Place::Remote(source.clone()), facts, &whole),

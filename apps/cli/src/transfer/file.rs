@@ -1,18 +1,24 @@
 //! One file, by the way that fits.
 
-use super::{Compare, Transfer, part};
+use super::queued::Read;
+use super::{Compare, Item, Transfer, part};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::place::{Facts, Kind, Place};
 
 impl Transfer<'_> {
-    /// Makes `target` what `source` is. `old` is what stands there now.
-    pub(crate) fn copy_file(
+    /// Makes the target what the source is. `old` is what stands there now; `read` is what was read
+    /// of the source, if that was done.
+    pub(super) fn copy_file(
         &self,
-        source: &Place,
-        facts: &Facts,
-        target: &Place,
+        item: &Item,
         old: Option<&Facts>,
+        read: Option<Read>,
     ) -> Outcome {
+        let Item {
+            source,
+            facts,
+            target,
+        } = item;
         self.check(source)?;
         if old.is_some_and(Facts::is_folder) {
             return Err(Failure::new(
@@ -23,7 +29,7 @@ impl Transfer<'_> {
         }
         match (source, target) {
             (Place::Remote(source), Place::Local(target)) => {
-                self.download(source, facts, target, old)
+                self.download(source, facts, target, old, read)
             }
             (Place::Local(source), Place::Remote(target)) => self.upload(source, facts, target),
             (Place::Remote(source), Place::Remote(target)) => {

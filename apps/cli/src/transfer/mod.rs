@@ -10,6 +10,7 @@ mod file;
 mod holes;
 mod part;
 pub(crate) mod pool;
+mod queued;
 mod recover;
 mod remote_copy;
 mod remove;

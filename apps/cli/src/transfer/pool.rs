@@ -4,6 +4,9 @@
 //! that the queue stays short, and the folder found last comes before the others, so that few are
 //! known at a time. A job that finds the queue full does a file itself: memory is bounded and
 //! nobody waits for anybody.
+//!
+//! Files that can be done together are given to a thread together, as long as enough are left for
+//! the others.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,6 +17,9 @@ const MAX_WAITING_FILES: usize = 4096;
 
 /// Jobs that wait, and who works.
 pub(crate) struct Queue<J> {
+    workers: usize,
+    /// Whether a file can be done together with those that were chosen before it.
+    goes_with: fn(&J, &[J]) -> bool,
     state: Mutex<State<J>>,
     changed: Condvar,
 }
@@ -43,14 +49,14 @@ impl<J: Send> Queue<J> {
         self.changed.notify_one();
     }
 
-    /// The next job; none when all is done.
-    fn next(&self) -> Option<J> {
+    /// The next jobs to be done together; none when all is done.
+    fn next(&self) -> Option<Vec<J>> {
         let mut state = self.lock();
         loop {
-            let job = state.files.pop_front().or_else(|| state.folders.pop());
-            if job.is_some() {
+            let jobs = self.take(&mut state);
+            if !jobs.is_empty() {
                 state.running += 1;
-                return job;
+                return Some(jobs);
             }
             if state.running == 0 {
                 self.changed.notify_all();
@@ -61,6 +67,22 @@ impl<J: Send> Queue<J> {
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// A share of the files that wait, as far as they go together; or a folder.
+    fn take(&self, state: &mut State<J>) -> Vec<J> {
+        let share = (state.files.len() / self.workers).max(1);
+        let mut jobs = Vec::new();
+        while jobs.len() < share
+            && let Some(job) = state.files.front()
+            && (jobs.is_empty() || (self.goes_with)(job, &jobs))
+        {
+            jobs.extend(state.files.pop_front());
+        }
+        if jobs.is_empty() {
+            jobs.extend(state.folders.pop());
+        }
+        jobs
     }
 
     fn lock(&self) -> MutexGuard<'_, State<J>> {
@@ -84,7 +106,22 @@ impl<J: Send> Drop for Running<'_, J> {
 
 /// Does `first` and everything that comes of it with so many threads.
 pub(crate) fn run<J: Send>(workers: usize, first: Vec<J>, work: &(dyn Fn(J, &Queue<J>) + Sync)) {
+    let work_all =
+        |jobs: Vec<J>, queue: &Queue<J>| jobs.into_iter().for_each(|job| work(job, queue));
+    run_together(workers, first, |_, _| false, &work_all);
+}
+
+/// The same where a thread gets files that go together at once.
+pub(crate) fn run_together<J: Send>(
+    workers: usize,
+    first: Vec<J>,
+    goes_with: fn(&J, &[J]) -> bool,
+    work: &(dyn Fn(Vec<J>, &Queue<J>) + Sync),
+) {
+    let workers = workers.max(1);
     let queue = Queue {
+        workers,
+        goes_with,
         state: Mutex::new(State {
             files: VecDeque::new(),
             folders: first,
@@ -93,13 +130,13 @@ pub(crate) fn run<J: Send>(workers: usize, first: Vec<J>, work: &(dyn Fn(J, &Que
         changed: Condvar::new(),
     };
     let worker = || {
-        while let Some(job) = queue.next() {
+        while let Some(jobs) = queue.next() {
             let _running = Running(&queue);
-            work(job, &queue);
+            work(jobs, &queue);
         }
     };
     thread::scope(|scope| {
-        for _ in 1..workers.max(1) {
+        for _ in 1..workers {
             // A thread too few is a slower transfer, not a failed one.
             let _ = thread::Builder::new().spawn_scoped(scope, worker);
         }
@@ -119,47 +156,67 @@ mod tests {
         File,
     }
 
-    fn count(workers: usize, levels: u32, files: u64) -> (u64, u64) {
-        let (folders_seen, files_seen) = (AtomicU64::new(0), AtomicU64::new(0));
-        run(
-            workers,
-            vec![Job::Folder(levels)],
-            &|job, queue| match job {
-                Job::File => {
+    struct Count {
+        folders: u64,
+        files: u64,
+        most_at_once: u64,
+    }
+
+    fn count(workers: usize, levels: u32, files: u64) -> Count {
+        let [folders_seen, files_seen, most] = [const { AtomicU64::new(0) }; 3];
+        let three = |_: &Job, others: &[Job]| others.len() < 3;
+        let first = vec![Job::Folder(levels)];
+        run_together(workers, first, three, &|jobs, queue| {
+            most.fetch_max(jobs.len() as u64, Ordering::Relaxed);
+            for job in jobs {
+                let Job::Folder(level) = job else {
                     files_seen.fetch_add(1, Ordering::Relaxed);
-                }
-                Job::Folder(level) => {
-                    folders_seen.fetch_add(1, Ordering::Relaxed);
-                    for _ in 0..files {
-                        if queue.push_file(Job::File).is_some() {
-                            files_seen.fetch_add(1, Ordering::Relaxed);
-                        }
-                    }
-                    if level > 0 {
-                        queue.push_folder(Job::Folder(level - 1));
-                        queue.push_folder(Job::Folder(level - 1));
+                    continue;
+                };
+                folders_seen.fetch_add(1, Ordering::Relaxed);
+                for _ in 0..files {
+                    if queue.push_file(Job::File).is_some() {
+                        files_seen.fetch_add(1, Ordering::Relaxed);
                     }
                 }
-            },
-        );
-        (folders_seen.into_inner(), files_seen.into_inner())
+                if level > 0 {
+                    queue.push_folder(Job::Folder(level - 1));
+                    queue.push_folder(Job::Folder(level - 1));
+                }
+            }
+        });
+        Count {
+            folders: folders_seen.into_inner(),
+            files: files_seen.into_inner(),
+            most_at_once: most.into_inner(),
+        }
     }
 
     #[test]
     fn every_job_is_done_once() {
         for workers in [1, 2, 16] {
-            assert_eq!(count(workers, 6, 5), (127, 635));
+            let count = count(workers, 6, 5);
+            assert_eq!((count.folders, count.files), (127, 635));
         }
     }
 
     #[test]
     fn a_full_queue_stops_nobody() {
-        assert_eq!(count(1, 0, 10_000), (1, 10_000));
-        assert_eq!(count(4, 2, 10_000), (7, 70_000));
+        let count_1 = count(1, 0, 10_000);
+        assert_eq!((count_1.folders, count_1.files), (1, 10_000));
+        let count_4 = count(4, 2, 10_000);
+        assert_eq!((count_4.folders, count_4.files), (7, 70_000));
+    }
+
+    #[test]
+    fn files_go_together_as_long_as_there_are_enough() {
+        assert_eq!(count(1, 0, 100).most_at_once, 3);
+        assert_eq!(count(1, 0, 2).most_at_once, 2);
+        assert_eq!(count(2, 0, 3).most_at_once, 1);
     }
 
     #[test]
     fn no_jobs_are_done_at_once() {
-        run(4, Vec::<u32>::new(), &|_, _| panic!("no job"));
+        run(4, Vec::<Job>::new(), &|_, _| panic!("no job"));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use super::pool::{self, Queue};
+use super::queued::{Old, Queued};
 use super::{Compare, Transfer};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::names;
@@ -12,10 +13,6 @@ use crate::place::{Entry, Facts, Kind, Place};
 
 /// Folders within folders. A server can pretend to have any number.
 const MAX_DEPTH: u32 = 512;
-
-/// How often the connection may be lost in the midst of one file. A file that is lost with every
-/// connection is not worth more of them.
-const RECONNECTS_MAX: usize = 4;
 
 /// Something to transfer.
 pub(crate) struct Item {
@@ -43,9 +40,7 @@ struct FolderJob {
 }
 
 struct FileJob {
-    item: Item,
-    /// What stands there now.
-    old: Option<Facts>,
+    file: Queued,
     /// The folder that it is in. When nobody holds it any more, all in it is done.
     _within: Option<Arc<Folder>>,
 }
@@ -54,6 +49,22 @@ struct RemoveJob {
     place: Place,
     facts: Facts,
     _within: Option<Arc<Folder>>,
+}
+
+impl Job {
+    fn file(&self) -> Option<&Queued> {
+        match self {
+            Self::File(job) => Some(&job.file),
+            _ => None,
+        }
+    }
+
+    /// Whether it can be done together with others.
+    fn goes_with(&self, others: &[Self]) -> bool {
+        let files = || others.iter().filter_map(Self::file);
+        let is_with_files = files().count() == others.len();
+        is_with_files && self.file().is_some_and(|file| file.goes_with(files()))
+    }
 }
 
 /// A folder that is being filled. Its times are set when that is over.
@@ -71,10 +82,8 @@ impl Transfer<'_> {
     /// Transfers all of it, many files at once. What fails is told, and the rest goes on.
     pub(crate) fn run(&self, items: Vec<Item>) {
         let jobs = items.into_iter().map(|item| self.first_job(item)).collect();
-        pool::run(self.policy.jobs, jobs, &|job, queue| {
-            if !self.is_over() {
-                self.work(job, queue);
-            }
+        pool::run_together(self.policy.jobs, jobs, Job::goes_with, &|jobs, queue| {
+            self.work_all(jobs, queue);
         });
         if self.interrupt.is_raised() {
             self.report.failed(&Failure::interrupted("transfer"));
@@ -95,17 +104,32 @@ impl Transfer<'_> {
         }
         self.progress.found(item.facts.size);
         Job::File(FileJob {
-            item,
-            old: None,
+            file: self.queued(item, Old::Unknown),
             _within: None,
         })
+    }
+
+    fn work_all(&self, mut jobs: Vec<Job>, queue: &Queue<Job>) {
+        if jobs.len() > 1 && !self.is_over() {
+            let files = jobs.iter_mut().filter_map(|job| match job {
+                Job::File(job) => Some(&mut job.file),
+                _ => None,
+            });
+            self.read_together(files.collect());
+        }
+        for job in jobs {
+            if self.is_over() {
+                return;
+            }
+            self.work(job, queue);
+        }
     }
 
     fn work(&self, job: Job, queue: &Queue<Job>) {
         let within = match job {
             Job::Folder(job) => self.folder(job, queue),
             Job::File(mut job) => {
-                self.report.take(self.persist(&mut job));
+                self.report.take(self.persist(&mut job.file));
                 job._within
             }
             Job::Remove(job) => {
@@ -114,48 +138,6 @@ impl Transfer<'_> {
             }
         };
         self.leave(within);
-    }
-
-    /// Does a file, also where the connection is lost meanwhile.
-    fn persist(&self, job: &mut FileJob) -> Outcome {
-        let mut outcome = self.first_or_listed(job);
-        for _ in 0..RECONNECTS_MAX {
-            match &outcome {
-                Err(failure) if failure.exit == Exit::Lost && !self.is_over() => {}
-                _ => break,
-            }
-            let item = &mut job.item;
-            if !self.reconnect([&mut item.source, &mut item.target])? {
-                break;
-            }
-            outcome = self.resumed().first_or_listed(job);
-        }
-        outcome
-    }
-
-    /// A file that a command named was not compared yet.
-    fn first_or_listed(&self, job: &mut FileJob) -> Outcome {
-        let item = &job.item;
-        if job.old.is_none() {
-            job.old = item.target.look(true)?;
-        }
-        if let Some(old) = &job.old
-            && self.is_up_to_date(&item.source, &item.facts, &item.target, old)?
-        {
-            self.progress.unchanged();
-            return Ok(());
-        }
-        self.copy_or_say(item, job.old.as_ref())
-    }
-
-    fn copy_or_say(&self, item: &Item, old: Option<&Facts>) -> Outcome {
-        if self.policy.dry_run {
-            let word = if old.is_some() { "update" } else { "copy" };
-            self.progress
-                .say(&format_args!("would {word} {}", item.target));
-            return Ok(());
-        }
-        self.copy_file(&item.source, &item.facts, &item.target, old)
     }
 
     /// Does a folder: makes it, transfers or queues what is in it, and removes what should not be.
@@ -204,7 +186,12 @@ impl Transfer<'_> {
         source.list(self.policy.follow, &mut |entry| {
             match entry {
                 Ok(entry) => {
-                    let old = self.take_present(&mut present, folder, &entry.name);
+                    let old = match self.take_present(&mut present, folder, &entry.name) {
+                        Some(old) => Old::Known(Some(old)),
+                        None if is_new => Old::Known(None),
+                        // A file system may take another name for the same.
+                        None => Old::Unknown,
+                    };
                     let found = self.found(source, folder, &entry, old, depth, &mut seen, queue);
                     if let Err(failure) = found {
                         self.report.failed(&failure);
@@ -242,10 +229,14 @@ impl Transfer<'_> {
         Ok(is_new)
     }
 
-    /// What stands in a target folder. It is not asked for where everything is written anyway.
+    /// Whether it is asked what stands in a target folder: not where everything is written anyway.
+    fn is_present_known(&self) -> bool {
+        self.policy.compare != Compare::Never || self.policy.delete
+    }
+
     fn present(&self, target: &Place) -> Outcome<Present> {
         let mut present = Present::new();
-        if self.policy.compare == Compare::Never && !self.policy.delete {
+        if !self.is_present_known() {
             return Ok(present);
         }
         target.list(false, &mut |entry| {
@@ -260,8 +251,9 @@ impl Transfer<'_> {
         Ok(present)
     }
 
-    fn take_present(&self, present: &mut Present, folder: &Folder, name: &str) -> Option<Entry> {
-        present.remove(&key(&folder.target, name))
+    fn take_present(&self, present: &mut Present, folder: &Folder, name: &str) -> Option<Facts> {
+        let entry = present.remove(&key(&folder.target, name));
+        entry.map(|entry| entry.facts)
     }
 
     #[expect(
@@ -273,7 +265,7 @@ impl Transfer<'_> {
         source: &Place,
         folder: &Arc<Folder>,
         entry: &Entry,
-        old: Option<Entry>,
+        mut old: Old,
         depth: u32,
         seen: &mut HashSet<String>,
         queue: &Queue<Job>,
@@ -292,12 +284,11 @@ impl Transfer<'_> {
                 "another name in this folder differs from it in case only, which SMB takes for one",
             ));
         }
-        let mut old = old.map(|old| old.facts);
-        if let Some(facts) = old
+        if let Old::Known(Some(facts)) = old
             && facts.is_folder() != entry.facts.is_folder()
         {
             self.replace(&target, &facts)?;
-            old = None;
+            old = Old::Known(None);
         }
         match entry.facts.kind {
             Kind::Folder => queue.push_folder(Job::Folder(FolderJob {
@@ -318,18 +309,18 @@ impl Transfer<'_> {
         source: Place,
         facts: Facts,
         target: Place,
-        old: Option<Facts>,
+        old: Old,
         folder: &Arc<Folder>,
         queue: &Queue<Job>,
     ) {
         self.progress.found(facts.size);
+        let item = Item {
+            source,
+            facts,
+            target,
+        };
         let job = Job::File(FileJob {
-            item: Item {
-                source,
-                facts,
-                target,
-            },
-            old,
+            file: self.queued(item, old),
             _within: Some(Arc::clone(folder)),
         });
         if let Some(job) = queue.push_file(job) {
