@@ -7,10 +7,12 @@
 //!
 //! Files that can be done together are given to a thread together, as long as enough are left for
 //! the others.
+//!
+//! There are as many threads as have been needed at once, and one that waits.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, Scope};
 
 /// Files that wait at most.
 const MAX_WAITING_FILES: usize = 4096;
@@ -28,6 +30,10 @@ struct State<J> {
     files: VecDeque<J>,
     folders: Vec<J>,
     running: usize,
+    /// Threads that wait for a job.
+    idle: usize,
+    /// All threads.
+    threads: usize,
 }
 
 impl<J: Send> Queue<J> {
@@ -62,11 +68,21 @@ impl<J: Send> Queue<J> {
                 self.changed.notify_all();
                 return None;
             }
+            state.idle += 1;
             state = self
                 .changed
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
         }
+    }
+
+    /// Whether there is to be one thread more: none waits for the next job.
+    fn wants_another(&self) -> bool {
+        let mut state = self.lock();
+        let wants = state.idle == 0 && state.threads < self.workers;
+        state.threads += usize::from(wants);
+        wants
     }
 
     /// A share of the files that wait, as far as they go together; or a folder.
@@ -118,34 +134,43 @@ pub(crate) fn run_together<J: Send>(
     goes_with: fn(&J, &[J]) -> bool,
     work: &(dyn Fn(Vec<J>, &Queue<J>) + Sync),
 ) {
-    let workers = workers.max(1);
     let queue = Queue {
-        workers,
+        workers: workers.max(1),
         goes_with,
         state: Mutex::new(State {
             files: VecDeque::new(),
             folders: first,
             running: 0,
+            idle: 0,
+            threads: 1,
         }),
         changed: Condvar::new(),
     };
-    let worker = || {
-        while let Some(jobs) = queue.next() {
-            let _running = Running(&queue);
-            work(jobs, &queue);
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 1..workers {
+    thread::scope(|scope| serve(scope, &queue, work));
+}
+
+/// Does jobs until there are no more.
+fn serve<'scope, J: Send>(
+    scope: &'scope Scope<'scope, '_>,
+    queue: &'scope Queue<J>,
+    work: &'scope (dyn Fn(Vec<J>, &Queue<J>) + Sync),
+) {
+    while let Some(jobs) = queue.next() {
+        let _running = Running(queue);
+        if queue.wants_another() {
             // A thread too few is a slower transfer, not a failed one.
-            let _ = thread::Builder::new().spawn_scoped(scope, worker);
+            let other = move || serve(scope, queue, work);
+            if thread::Builder::new().spawn_scoped(scope, other).is_err() {
+                queue.lock().threads -= 1;
+            }
         }
-        worker();
-    });
+        work(jobs, queue);
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
@@ -213,6 +238,19 @@ mod tests {
         assert_eq!(count(1, 0, 100).most_at_once, 3);
         assert_eq!(count(1, 0, 2).most_at_once, 2);
         assert_eq!(count(2, 0, 3).most_at_once, 1);
+    }
+
+    #[test]
+    fn as_many_are_done_at_once_as_there_may_be() {
+        let all = Barrier::new(5);
+        run(5, vec![Job::Folder(0)], &|job, queue| match job {
+            Job::File => drop(all.wait()),
+            Job::Folder(_) => {
+                for _ in 0..10 {
+                    assert!(queue.push_file(Job::File).is_none());
+                }
+            }
+        });
     }
 
     #[test]
