@@ -221,7 +221,11 @@ fn read(length: u32, is_remote: bool, message: &Message<'_>) -> Result<Reply, Fa
     if is_remote && data.is_empty() {
         return Ok(Reply::Read(ReadData::Remote(response.data_remaining)));
     }
-    if !data.is_empty() && response.data_offset < read::DATA_OFFSET {
+    if data.is_empty() {
+        // Wherever it says that they are.
+        return Ok(Reply::Read(ReadData::Inbound(message.start..message.start)));
+    }
+    if response.data_offset < read::DATA_OFFSET {
         return Err(Failure::Malformed(DecodeError::Invalid {
             field: "DataOffset",
             value: response.data_offset.into(),

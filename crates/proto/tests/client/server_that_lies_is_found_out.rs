@@ -66,6 +66,18 @@ fn data_outside_of_the_message_fail_the_read() {
 }
 
 #[test]
+fn no_data_are_nowhere_else_than_in_the_frame() {
+    for offset in [0, 79, 80, 81, 115, 255] {
+        let (mut link, tree) = alone();
+        let (id, asked) = asked(&mut link, tree, read_step(10));
+        let answer = header(&asked, Status::SUCCESS);
+        link.hear(message(&answer, read_answer(offset, 0, &[])));
+        assert!(link.answers.remove(&id).unwrap()[0].is_ok());
+        assert!(link.destinations[&id].is_empty(), "{offset}");
+    }
+}
+
+#[test]
 fn data_with_something_behind_them_are_not_placed() {
     let (mut link, tree) = alone();
     let (id, asked) = asked(&mut link, tree, read_step(10));
