@@ -175,25 +175,13 @@ fn a_lease_is_acknowledged_where_that_is_asked_for() {
             v2: None,
         };
         let data = lease.encode();
+        let contexts = vec![wire::create_context::RawContext {
+            name: wire::create_context::name::LEASE,
+            data: &data,
+        }];
         let response = wire::create::Response {
             oplock_level: OplockLevel::LEASE,
-            flags: wire::create::ResponseFlags::NONE,
-            create_action: wire::create::CreateAction::OPENED,
-            creation_time: wire::FileTime(0),
-            last_access_time: wire::FileTime(0),
-            last_write_time: wire::FileTime(0),
-            change_time: wire::FileTime(0),
-            allocation_size: 0,
-            end_of_file: 0,
-            file_attributes: wire::access::FileAttributes::NORMAL,
-            file_id: FileId {
-                persistent: 5,
-                volatile: 6,
-            },
-            contexts: vec![wire::create_context::RawContext {
-                name: wire::create_context::name::LEASE,
-                data: &data,
-            }],
+            ..crate::forge::created(contexts)
         };
         let answer = crate::forge::header(&asked[0], Status::SUCCESS);
         link.hear(message(&answer, |bytes| response.encode(bytes)));
