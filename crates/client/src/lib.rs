@@ -134,6 +134,7 @@ pub use open_options::OpenOptions;
 pub use options::{CHANNELS_MAX, Channels, Credentials, Options, Protection};
 pub use plan::REQUEST_BYTES;
 pub use read_dir::{Blocking, Entry, ReadDir};
+pub use read_each::FILES_TOGETHER;
 pub use session::{ChannelInfo, Interface, Session, SessionInfo};
 pub use share::{Share, WriteOptions};
 pub use shares::ShareInfo;

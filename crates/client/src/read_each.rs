@@ -22,8 +22,8 @@ use crate::open_options::OpenOptions;
 use crate::session::unexpected;
 use crate::share::{Share, WHOLE_BYTES_MAX, first_created};
 
-/// Files in one message at most.
-const FILES_MAX: usize = 8;
+/// Files that are read by one message at most.
+pub const FILES_TOGETHER: usize = 8;
 /// So many files that can be read, and of one message no other than the first could: the server
 /// opens one in a message.
 const PROOF: usize = 2;
@@ -74,7 +74,7 @@ impl Share {
         };
         match takes_more {
             true => {
-                let files = files.iter().take(FILES_MAX);
+                let files = files.iter().take(FILES_TOGETHER);
                 files
                     .take_while(|(_, expected)| fits(*expected))
                     .count()

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use client::{Error, Region};
+use client::{Error, FILES_TOGETHER, Region};
 
 use super::{Compare, Item, Transfer};
 use crate::exit::{Exit, Outcome};
@@ -12,9 +12,6 @@ use crate::place::{Facts, Place, Remote};
 /// How often the connection may be lost in the midst of one file. A file that is lost with every
 /// connection is not worth more of them.
 const RECONNECTS_MAX: usize = 4;
-
-/// Files that are read together at most.
-const TOGETHER_MAX: usize = 8;
 
 /// A file that waits.
 pub(super) struct Queued {
@@ -61,7 +58,7 @@ impl Queued {
             count += 1;
             bytes += other.item.facts.size;
         }
-        count <= TOGETHER_MAX && bytes <= self.room
+        count <= FILES_TOGETHER && bytes <= self.room
     }
 }
 
