@@ -2,7 +2,7 @@
 
 mod rig;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 
 use anyhow::{Result, ensure};
@@ -12,6 +12,7 @@ use rig::{Peer, Rig, for_each_transport};
 for_each_transport!(
     every_entry_is_listed_once,
     patterns_select,
+    numbers_are_told_to_who_asks,
     an_empty_folder_is_empty
 );
 
@@ -74,6 +75,27 @@ fn patterns_select(peer: Peer) -> Result<()> {
             names.len()
         );
     }
+    Ok(())
+}
+
+fn numbers_are_told_to_who_asks(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
+    for number in 0..2000 {
+        File::create(rig.path(&name(number)))?.set_len(number % SIZES)?;
+    }
+    let share = rig.share()?;
+    let whole = share.read_dir("", "*").wait()?.blocking();
+    let mut whole = whole.collect::<Result<Vec<_>, _>>()?;
+    let numbers: BTreeSet<_> = whole.iter().map(|entry| entry.metadata.file_id).collect();
+    ensure!(numbers.len() == 2000, "{} numbers", numbers.len());
+    ensure!(!numbers.contains(&None), "a file has no number");
+
+    let brief = share.read_dir_without_ids("", "*").wait()?.blocking();
+    let brief = brief.collect::<Result<Vec<_>, _>>()?;
+    for entry in &mut whole {
+        entry.metadata.file_id = None;
+    }
+    ensure!(brief == whole, "the listings differ");
     Ok(())
 }
 

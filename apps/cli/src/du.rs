@@ -12,7 +12,7 @@ use crate::exit::{Exit, Failure, Outcome, Report};
 use crate::format;
 use crate::location::Url;
 use crate::output;
-use crate::place::Place;
+use crate::place::{Detail, Place};
 use crate::transfer::pool::{self, Queue};
 
 /// Folders that are listed at once.
@@ -118,7 +118,7 @@ fn measure(
         let reason = "too many folders within folders";
         return Err(Failure::new(Exit::Failed, &folder.place, reason));
     }
-    folder.place.list(false, &mut |entry| {
+    folder.place.list(Detail::Brief, &mut |entry| {
         let measured = entry.and_then(|entry| {
             if !entry.facts.is_folder() {
                 let facts = &entry.facts;

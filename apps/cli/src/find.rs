@@ -12,7 +12,7 @@ use crate::exit::{Exit, Failure, Outcome, Report, lock};
 use crate::format::{parse_size, parse_time};
 use crate::location::{Url, encode};
 use crate::output::Lines;
-use crate::place::{Entry, Facts, Kind, Place};
+use crate::place::{Detail, Entry, Facts, Kind, Place};
 use crate::transfer::pool::{self, Queue};
 
 /// Folders that are listed at once.
@@ -150,7 +150,7 @@ fn search(
         let reason = "too many folders within folders";
         return Err(Failure::new(Exit::Failed, &job.folder, reason));
     }
-    job.folder.list(false, &mut |entry| {
+    job.folder.list(Detail::of(arguments.json), &mut |entry| {
         let done = entry.and_then(|entry| look_at(arguments, job, &entry, queue, lines));
         if let Err(failure) = done {
             report.failed(&failure);

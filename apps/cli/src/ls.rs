@@ -7,7 +7,7 @@ use crate::describe::{Described, long_line, short_line};
 use crate::exit::{Outcome, Report};
 use crate::location::Url;
 use crate::output::Lines;
-use crate::place::{Entry, Facts, Place};
+use crate::place::{Detail, Entry, Facts, Place};
 
 /// Entries that are kept to be sorted. A folder with more is listed in the server's order.
 const MAX_SORTED: usize = 1 << 20;
@@ -90,7 +90,7 @@ impl Listing<'_> {
         let mut folders = Vec::new();
         let mut sorted = Vec::new();
         let mut keeps = !self.arguments.unsorted;
-        place.list(false, &mut |entry| {
+        place.list(Detail::of(self.arguments.json), &mut |entry| {
             match entry {
                 Ok(entry) => {
                     if self.arguments.recursive && entry.facts.is_folder() {

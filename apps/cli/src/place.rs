@@ -61,6 +61,17 @@ pub(crate) struct Facts {
     pub(crate) file_id: Option<u64>,
 }
 
+/// How much a listing tells of each file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// All but [`Facts::file_id`], for which a server may have to work more.
+    Brief,
+    /// The same, with local links followed.
+    Followed,
+    /// All.
+    Whole,
+}
+
 /// An entry of a folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
@@ -189,12 +200,12 @@ impl Place {
     /// of is a failure of its own.
     pub(crate) fn list(
         &self,
-        follow: bool,
+        detail: Detail,
         each: &mut dyn FnMut(Outcome<Entry>) -> bool,
     ) -> Outcome {
         match self {
-            Self::Local(path) => local::list(path, follow, each),
-            Self::Remote(remote) => remote.list(each),
+            Self::Local(path) => local::list(path, detail, each),
+            Self::Remote(remote) => remote.list(detail, each),
         }
     }
 
@@ -240,6 +251,16 @@ impl Place {
         match self {
             Self::Local(path) => local::set_facts(path, facts, source_is_remote),
             Self::Remote(remote) => remote.set_facts(facts, source_is_remote),
+        }
+    }
+}
+
+impl Detail {
+    /// What [`crate::describe::Described`] has, or what other listings show.
+    pub(crate) fn of(is_described: bool) -> Self {
+        match is_described {
+            true => Self::Whole,
+            false => Self::Brief,
         }
     }
 }

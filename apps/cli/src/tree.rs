@@ -8,7 +8,7 @@ use crate::exit::{Failure, Outcome, Report};
 use crate::format;
 use crate::location::Url;
 use crate::output::Lines;
-use crate::place::{Entry, Place};
+use crate::place::{Detail, Entry, Place};
 
 /// Folders within folders. A server can pretend to have any number.
 const MAX_DEPTH: u32 = 512;
@@ -73,7 +73,7 @@ impl Drawing<'_> {
         }
         let mut entries = Vec::new();
         let only_folders = self.arguments.directories;
-        place.list(false, &mut |entry| {
+        place.list(Detail::Brief, &mut |entry| {
             match entry {
                 Ok(entry) if only_folders && !entry.facts.is_folder() => {}
                 Ok(entry) => entries.push(entry),

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use client::FileAttributes;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 
-use super::{Entry, Facts, Kind};
+use super::{Detail, Entry, Facts, Kind};
 use crate::exit::{Failure, Outcome};
 use crate::location::shown;
 use crate::names::NameError;
@@ -78,9 +78,10 @@ pub(super) fn look(path: &Path, follow: bool) -> Outcome<Option<Facts>> {
 
 pub(super) fn list(
     path: &Path,
-    follow: bool,
+    detail: Detail,
     each: &mut dyn FnMut(Outcome<Entry>) -> bool,
 ) -> Outcome {
+    let follow = detail == Detail::Followed;
     for entry in fs::read_dir(path).map_err(failed(path))? {
         let entry = entry.map_err(failed(path))?;
         if !each(entry_of(&entry, follow)) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use client::{Changes, Error, FileAttributes, Metadata, Share, Wait as _};
 use wire::Status;
 
-use super::{Entry, Facts, Kind};
+use super::{Detail, Entry, Facts, Kind};
 use crate::connect::{failure_of, is_one_session};
 use crate::exit::{Failure, Outcome};
 use crate::location::Url;
@@ -54,7 +54,7 @@ impl Remote {
             None => "",
         };
         let failed = |error: Error| self.failure(&error);
-        let entries = self.share.read_dir(folder, pattern).wait();
+        let entries = self.share.read_dir_without_ids(folder, pattern).wait();
         let mut names = Vec::new();
         for entry in entries.map_err(failed)?.blocking() {
             let name = entry.map_err(failed)?.name;
@@ -110,13 +110,18 @@ impl Remote {
         }
     }
 
-    pub(super) fn list(&self, each: &mut dyn FnMut(Outcome<Entry>) -> bool) -> Outcome {
-        let entries = self
-            .share
-            .read_dir(&self.path, "*")
-            .wait()
-            .map_err(self.failed())?;
-        let mut entries = entries.blocking();
+    pub(super) fn list(
+        &self,
+        detail: Detail,
+        each: &mut dyn FnMut(Outcome<Entry>) -> bool,
+    ) -> Outcome {
+        let entries = match detail {
+            Detail::Whole => self.share.read_dir(&self.path, "*").wait(),
+            Detail::Brief | Detail::Followed => {
+                self.share.read_dir_without_ids(&self.path, "*").wait()
+            }
+        };
+        let mut entries = entries.map_err(self.failed())?.blocking();
         for entry in entries.by_ref() {
             let entry = entry.map_err(self.failed())?;
             if matches!(entry.name.as_str(), "." | "..") {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::pool::{self, Queue};
 use crate::exit::{Failure, Outcome, Report};
 use crate::interrupt::Interrupt;
-use crate::place::{Facts, Kind, Place};
+use crate::place::{Detail, Facts, Kind, Place};
 
 /// Folders within folders. A server can pretend to have any number.
 const MAX_DEPTH: usize = 512;
@@ -80,7 +80,7 @@ fn queue_entries(
             "too many folders within folders",
         ));
     }
-    folder.place.list(false, &mut |entry| {
+    folder.place.list(Detail::Brief, &mut |entry| {
         let job = entry.and_then(|entry| {
             let place = folder.place.listed(&entry.name);
             Ok(Job {
@@ -158,7 +158,7 @@ pub(super) fn remove_tree(
 const MAX_WAITING: usize = 1 << 20;
 
 fn push_entries(folder: &Place, stack: &mut Vec<(Place, Kind, bool)>, report: &Report) -> Outcome {
-    folder.list(false, &mut |entry| {
+    folder.list(Detail::Brief, &mut |entry| {
         let entry = entry.and_then(|entry| {
             let place = folder.listed(&entry.name);
             let place = place.map_err(|error| Failure::name(folder, error))?;

@@ -9,7 +9,7 @@ use super::queued::{Old, Queued};
 use super::{Compare, Transfer};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::names;
-use crate::place::{Entry, Facts, Kind, Place};
+use crate::place::{Detail, Entry, Facts, Kind, Place};
 
 /// Folders within folders. A server can pretend to have any number.
 const MAX_DEPTH: u32 = 512;
@@ -183,7 +183,11 @@ impl Transfer<'_> {
         };
         let mut seen = HashSet::new();
         let mut is_whole = true;
-        source.list(self.policy.follow, &mut |entry| {
+        let detail = match self.policy.follow {
+            true => Detail::Followed,
+            false => Detail::Brief,
+        };
+        source.list(detail, &mut |entry| {
             match entry {
                 Ok(entry) => {
                     let old = match self.take_present(&mut present, folder, &entry.name) {
@@ -239,7 +243,7 @@ impl Transfer<'_> {
         if !self.is_present_known() {
             return Ok(present);
         }
-        target.list(false, &mut |entry| {
+        target.list(Detail::Brief, &mut |entry| {
             match entry {
                 Ok(entry) => {
                     present.insert(key(target, &entry.name), entry);
