@@ -195,24 +195,30 @@ impl<'a> Smbclient<'a> {
 
     fn command(&self) -> Command {
         let mut command = self.lab.command_under(self.holder, "smbclient");
+        command.current_dir(&self.folder).args(self.arguments());
         command
-            .current_dir(&self.folder)
-            .arg(format!("//{}/{}", self.host(), self.share));
+    }
+
+    /// What smbclient is called with, apart from what it shall do.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec![format!("//{}/{}", self.host(), self.share)];
         match self.framing {
-            Framing::Tcp => command.args(["-p", &self.server.tcp.port().to_string()]),
+            Framing::Tcp => {
+                arguments.extend(["-p".into(), self.server.tcp.port().to_string()]);
+            }
             Framing::Nbt => {
-                let transports = format!("client smb transports=nbt:{}", self.server.nbt.port());
-                command
-                    .arg(format!("--option={transports}"))
-                    .arg("--option=disable netbios=no")
+                let port = self.server.nbt.port();
+                arguments.push(format!("--option=client smb transports=nbt:{port}"));
+                arguments.push("--option=disable netbios=no".into());
             }
             Framing::Quic(_) => {
                 let port = self.server.address("quic").port();
-                command.arg(format!("--option=client smb transports=quic:{port}"))
+                arguments.push(format!("--option=client smb transports=quic:{port}"));
             }
-        };
-        command.args(["-U", &self.user]).args(&self.arguments);
-        command
+        }
+        arguments.extend(["-U".into(), self.user.clone()]);
+        arguments.extend_from_slice(&self.arguments);
+        arguments
     }
 }
 

@@ -1,7 +1,10 @@
 //! The first bars: what the design must show. They are reported; time never fails a run.
 
 use crate::report::Record;
-use crate::sample::Metric;
+use crate::sample::Metric::{
+    self, ClientCpuSecondsPerGb, CpuSecondsPerGb, GbPerSecond, OpsPerSecond, PssKibPerConnection,
+};
+use Bound::{AtLeast, AtMost};
 
 /// What a line of a result should be.
 pub(crate) struct Bar {
@@ -20,61 +23,47 @@ enum Bound {
 
 /// Of smbeam beside smbd.
 pub(crate) const SERVERS: [Bar; 5] = [
-    Bar {
-        title: "read-1m ",
-        metric: Metric::GbPerSecond,
-        bound: Bound::AtLeast(1.0),
-    },
-    Bar {
-        title: "read-64k ",
-        metric: Metric::GbPerSecond,
-        bound: Bound::AtLeast(1.0),
-    },
-    Bar {
-        title: "read-4k ",
-        metric: Metric::OpsPerSecond,
-        bound: Bound::AtLeast(1.5),
-    },
-    Bar {
-        title: "create+close, depth 1 ",
-        metric: Metric::OpsPerSecond,
-        bound: Bound::AtLeast(10.0),
-    },
-    Bar {
-        title: "idle connection",
-        metric: Metric::PssKibPerConnection,
-        bound: Bound::AtMost(0.1),
-    },
+    bar("read-1m ", GbPerSecond, AtLeast(1.0)),
+    bar("read-64k ", GbPerSecond, AtLeast(1.0)),
+    bar("read-4k ", OpsPerSecond, AtLeast(1.5)),
+    bar("create+close, depth 1 ", OpsPerSecond, AtLeast(10.0)),
+    bar("idle connection", PssKibPerConnection, AtMost(0.1)),
+];
+
+/// Of smbeam's commands beside smbclient.
+pub(crate) const CLIENTS: [Bar; 14] = [
+    bar("client-get-plain ", GbPerSecond, AtLeast(1.8)),
+    bar("client-get-signed ", GbPerSecond, AtLeast(1.8)),
+    bar("client-get-sealed ", GbPerSecond, AtLeast(2.0)),
+    bar("client-get-plain ", ClientCpuSecondsPerGb, AtMost(1.0)),
+    bar("client-get-signed ", ClientCpuSecondsPerGb, AtMost(1.0)),
+    bar("client-get-sealed ", ClientCpuSecondsPerGb, AtMost(1.0)),
+    bar("client-get-file-plain ", GbPerSecond, AtLeast(1.8)),
+    bar("client-get-file-signed ", GbPerSecond, AtLeast(1.8)),
+    bar("client-get-file-sealed ", GbPerSecond, AtLeast(2.0)),
+    bar("client-put-plain ", GbPerSecond, AtLeast(1.5)),
+    bar("client-put-signed ", GbPerSecond, AtLeast(1.5)),
+    bar("client-put-sealed ", GbPerSecond, AtLeast(2.0)),
+    bar("client-get-many ", OpsPerSecond, AtLeast(5.0)),
+    bar("client-list ", OpsPerSecond, AtLeast(0.67)),
 ];
 
 /// Of the transports beside their yardsticks.
 pub(crate) const TRANSPORTS: [Bar; 5] = [
-    Bar {
-        title: "quic-read-1m ",
-        metric: Metric::GbPerSecond,
-        bound: Bound::AtLeast(0.85),
-    },
-    Bar {
-        title: "quic-link-read-1m ",
-        metric: Metric::GbPerSecond,
-        bound: Bound::AtLeast(0.9),
-    },
-    Bar {
-        title: "quic-link-tcp-read-1m ",
-        metric: Metric::GbPerSecond,
-        bound: Bound::AtLeast(1.0),
-    },
-    Bar {
-        title: "smbdirect-read-1m ",
-        metric: Metric::CpuSecondsPerGb,
-        bound: Bound::AtMost(0.5),
-    },
-    Bar {
-        title: "smbdirect-disk-read-1m ",
-        metric: Metric::CpuSecondsPerGb,
-        bound: Bound::AtMost(0.5),
-    },
+    bar("quic-read-1m ", GbPerSecond, AtLeast(0.85)),
+    bar("quic-link-read-1m ", GbPerSecond, AtLeast(0.9)),
+    bar("quic-link-tcp-read-1m ", GbPerSecond, AtLeast(1.0)),
+    bar("smbdirect-read-1m ", CpuSecondsPerGb, AtMost(0.5)),
+    bar("smbdirect-disk-read-1m ", CpuSecondsPerGb, AtMost(0.5)),
 ];
+
+const fn bar(title: &'static str, metric: Metric, bound: Bound) -> Bar {
+    Bar {
+        title,
+        metric,
+        bound,
+    }
+}
 
 /// Which of `bars` are met, line by line.
 pub(crate) fn report(record: &Record, bars: &[Bar]) -> String {
@@ -86,8 +75,8 @@ pub(crate) fn report(record: &Record, bars: &[Bar]) -> String {
     } in bars
     {
         let (is_met, wanted): (fn(f64, f64) -> bool, _) = match *bound {
-            Bound::AtLeast(value) => (|ratio, value| ratio >= value, ("at least", value)),
-            Bound::AtMost(value) => (|ratio, value| ratio <= value, ("at most", value)),
+            AtLeast(value) => (|ratio, value| ratio >= value, ("at least", value)),
+            AtMost(value) => (|ratio, value| ratio <= value, ("at most", value)),
         };
         let (word, value) = wanted;
         let mut lines = record.find(title, *metric).peekable();

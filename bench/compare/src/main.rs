@@ -4,13 +4,14 @@
 //! A *bench* ([`bench`]) is one thing that a client does to a fresh server process; it yields one
 //! or more *rows* of metrics ([`sample`]). Every bench runs on A, then on B, as often as there are
 //! rounds; the two runs of a round are neighbours in time, and only they are divided by each other
-//! ([`report`]). The same server on both sides shows the noise. Transports are set beside
-//! yardsticks of their own, in turns as well ([`transports`]).
+//! ([`report`]). The same server on both sides shows the noise. Clients take turns at the same
+//! server ([`clients`]), and transports are set beside yardsticks of their own ([`transports`]).
 #![forbid(unsafe_code)]
 
 mod accounting;
 mod bars;
 mod bench;
+mod clients;
 mod enclosure;
 mod options;
 mod raw;
@@ -27,6 +28,7 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 
 use crate::bench::Bench;
+use crate::clients::Errand;
 use crate::options::{Options, Wish};
 use crate::report::Record;
 use crate::stage::{Stage, Storage};
@@ -61,18 +63,21 @@ fn fulfil(wish: Wish) -> Result<ExitCode> {
                 return Err(enclosure::enter(&options.disk));
             }
             let programme = bench::programme(&options);
+            let errands: Vec<Errand> = Errand::chosen(&options).collect();
             let duels: Vec<Duel> = Duel::chosen(&options).collect();
             ensure!(
-                !programme.is_empty() || !duels.is_empty(),
+                !programme.is_empty() || !errands.is_empty() || !duels.is_empty(),
                 "--rows names nothing that --list has"
             );
             let mut records = Vec::new();
             if !programme.is_empty() {
                 records.push(compare(&options, &programme)?);
             }
+            if !errands.is_empty() {
+                records.push(compare_clients(&options, &errands, &records)?);
+            }
             if !duels.is_empty() {
-                let before = records.first();
-                records.push(compare_transports(&options, &duels, before)?);
+                records.push(compare_transports(&options, &duels, &records)?);
             }
         }
     }
@@ -82,6 +87,9 @@ fn fulfil(wish: Wish) -> Result<ExitCode> {
 fn list() {
     for bench in &Bench::ALL {
         println!("{:22} {}", bench.name, bench.about);
+    }
+    for errand in &Errand::ALL {
+        println!("{:22} {}", errand.name, errand.about);
     }
     for duel in &Duel::ALL {
         println!("{:22} {}", duel.name, duel.about);
@@ -111,11 +119,29 @@ fn compare(options: &Options, programme: &[(Bench, Storage)]) -> Result<Record> 
 }
 
 /// `before`: what was measured already, to be written along.
-fn compare_transports(
-    options: &Options,
-    duels: &[Duel],
-    before: Option<&Record>,
-) -> Result<Record> {
+fn compare_clients(options: &Options, errands: &[Errand], before: &[Record]) -> Result<Record> {
+    let place = clients::Place::set(options)?;
+    let names = options.subjects.clone().map(|side| side.client_name());
+    let mut record = Record::new(names, options, stage::hardware());
+    for errand in errands {
+        for round in 0..options.rounds {
+            for (side, client) in options.subjects.iter().enumerate() {
+                match errand.run(&place, client) {
+                    Ok(rows) => record.add(side, round, rows),
+                    Err(error) => record.fail(side, errand.name, &error),
+                }
+            }
+        }
+        record.print_progress();
+        write_json(options, &also(before, &record))?;
+    }
+    println!("\n{}", record.table());
+    println!("{}", bars::report(&record, &bars::CLIENTS));
+    Ok(record)
+}
+
+/// `before`: what was measured already, to be written along.
+fn compare_transports(options: &Options, duels: &[Duel], before: &[Record]) -> Result<Record> {
     let networks: Vec<_> = duels.iter().map(|duel| duel.network).collect();
     let place = Place::set(options, &networks)?;
     let facts = stage::hardware().into_iter();
@@ -132,8 +158,7 @@ fn compare_transports(
             }
         }
         record.print_progress();
-        let records: Vec<&Record> = before.into_iter().chain([&record]).collect();
-        write_json(options, &records)?;
+        write_json(options, &also(before, &record))?;
     }
     if let Some(report) = place.link_report() {
         println!("{report}");
@@ -141,6 +166,10 @@ fn compare_transports(
     println!("\n{}", record.table());
     println!("{}", bars::report(&record, &bars::TRANSPORTS));
     Ok(record)
+}
+
+fn also<'a>(before: &'a [Record], record: &'a Record) -> Vec<&'a Record> {
+    before.iter().chain([record]).collect()
 }
 
 fn write_json(options: &Options, records: &[&Record]) -> Result<()> {

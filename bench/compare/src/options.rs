@@ -15,8 +15,9 @@ usage: cargo xtask bench-compare [OPTION]...
 
   --rounds N           how often A and B take turns (3)
   --subjects A,B       samba, smbeam or the path of another smbeam; A is what B is divided by
-                       (samba,smbeam); samba,samba shows the noise
-  --rows LIST          the benches to run, by name or the start of it (all), as in quic,smbdirect;
+                       (samba,smbeam); samba,samba shows the noise. Of the rows `client-...`
+                       these are the clients, and smbd is the server of both
+  --rows LIST          the benches to run, by name or the start of it (all), as in client-get,quic;
                        see --list
   --storage LIST       tmpfs, disk (tmpfs,disk)
   --disk DIR           a folder of the file system that `disk` means (/tmp)
@@ -42,7 +43,7 @@ pub(crate) enum Wish {
     Compare(Options),
 }
 
-/// A server that takes part.
+/// A server or a client that takes part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Contender {
     /// Which one it is.
@@ -56,6 +57,14 @@ impl Contender {
     pub(crate) fn name(&self) -> &'static str {
         match self.subject {
             Subject::Samba => "samba",
+            Subject::Smbeam => "smbeam",
+        }
+    }
+
+    /// What they call it where it is the client.
+    pub(crate) fn client_name(&self) -> &'static str {
+        match self.subject {
+            Subject::Samba => "smbclient",
             Subject::Smbeam => "smbeam",
         }
     }

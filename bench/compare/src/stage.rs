@@ -197,12 +197,7 @@ impl Running<'_> {
 /// Puts a tmpfs and a folder of the chosen disk where both servers will find them.
 fn mount(scratch: &Scratch, options: &Options) -> Result<Disk> {
     let tmpfs = scratch.open_folder(Storage::Tmpfs.name())?;
-    let bytes = 2 * options.large_bytes + TMPFS_SPARE_BYTES;
-    let size = format!("size={bytes},mode=777");
-    let mut command = Command::new("mount");
-    run(command
-        .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
-        .arg(&tmpfs))?;
+    mount_tmpfs(&tmpfs, 2 * options.large_bytes + TMPFS_SPARE_BYTES)?;
     let target = scratch.open_folder(Storage::Disk.name())?;
     let folder = Scratch::below(&options.disk, "disk")?;
     let source = folder.open_folder("share")?;
@@ -217,9 +212,17 @@ fn mount(scratch: &Scratch, options: &Options) -> Result<Disk> {
     })
 }
 
+/// Makes `folder` a tmpfs of so many bytes that everybody may write to.
+pub(crate) fn mount_tmpfs(folder: &Path, bytes: u64) -> Result<()> {
+    let size = format!("size={bytes},mode=777");
+    let mut command = Command::new("mount");
+    let command = command.args(["-t", "tmpfs", "-o", &size, "tmpfs"]);
+    run(command.arg(folder))
+}
+
 /// smbd looks its own host name up at every login. The answer of a name server, or its silence, is
 /// no part of what is measured: let the lab find the name in a file.
-fn keep_off_the_network(scratch: &Scratch, lab: &Lab) -> Result<()> {
+pub(crate) fn keep_off_the_network(scratch: &Scratch, lab: &Lab) -> Result<()> {
     let host = fs::read_to_string("/proc/sys/kernel/hostname")?;
     let hosts = scratch.path().join("hosts");
     fs::write(&hosts, format!("127.0.0.1 localhost {}\n", host.trim()))?;

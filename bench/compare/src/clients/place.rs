@@ -1,0 +1,187 @@
+//! Where the errands take place: a tmpfs, the server on it, and what the clients work with.
+
+use std::fs::{self, File, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use smbeam_tests::files::{give_tree_to, write_random};
+use smbeam_tests::lab::Lab;
+use smbeam_tests::scratch::Scratch;
+use smbeam_tests::subject::{ALICE, Plan, Server, Share, Subject};
+
+use super::{ENTRIES, SMALL_FILE_BYTES, SMALL_FILES};
+use crate::accounting::Accounting;
+use crate::options::Options;
+use crate::stage;
+
+/// The share that the clients use, and the name of its tmpfs.
+pub(super) const SHARE: &str = "tmpfs";
+/// The large file, in the share and here.
+pub(super) const LARGE_FILE: &str = "large.bin";
+/// What becomes of it.
+pub(super) const COPY: &str = "copy.bin";
+/// The folder of small files, in the share and here.
+pub(super) const SMALL: &str = "small";
+/// Where they go.
+pub(super) const SMALL_COPY: &str = "small-copy";
+/// The folder that is listed.
+pub(super) const LISTED: &str = "listed";
+
+/// Room on the tmpfs besides large files.
+const SPARE_BYTES: u64 = 2 << 30;
+const CHUNK_BYTES: usize = 4 << 20;
+/// Time for a server's process to end when its client has.
+const SETTLE: Duration = Duration::from_millis(50);
+
+/// Folders, files and the server. The mount ends with the namespace of this program.
+pub(crate) struct Place {
+    // The server ends before its folders go.
+    server: Server,
+    accounting: Accounting,
+    lab: Lab,
+    large_bytes: u64,
+    scratch: Scratch,
+}
+
+impl Place {
+    /// Makes the files and starts the server.
+    pub(crate) fn set(options: &Options) -> Result<Place> {
+        let lab = Lab::find()?;
+        let scratch = Scratch::new("clients")?;
+        let tmpfs = scratch.open_folder(SHARE)?;
+        // The two that stay, the one that a run makes, and what is written before it.
+        let bytes = 4 * options.large_bytes + SPARE_BYTES;
+        stage::mount_tmpfs(&tmpfs, bytes)?;
+        stage::keep_off_the_network(&scratch, &lab)?;
+        let (shared, local) = (tmpfs.join("shared"), tmpfs.join("local"));
+        for side in [&shared, &local] {
+            open_folder(side)?;
+            open_folder(&side.join(SMALL))?;
+            println!("writing {}", side.display());
+            write_random(&side.join(LARGE_FILE), options.large_bytes, 1)?;
+            for number in 0..SMALL_FILES {
+                let path = side.join(SMALL).join(format!("file-{number:04}.bin"));
+                write_random(&path, SMALL_FILE_BYTES, number.into())?;
+            }
+        }
+        open_folder(&shared.join(LISTED))?;
+        for number in 0..ENTRIES {
+            let path = shared.join(LISTED).join(format!("entry-{number:06}.txt"));
+            File::create(path)?.set_len(number.into())?;
+        }
+        // A user's own files, as in most shares: smbd looks at what others' files let a user do.
+        give_tree_to(&shared, ALICE.id)?;
+        let plan = Plan {
+            shares: vec![Share::new(SHARE, &shared)],
+            samba_globals: vec!["log level = 0".into()],
+            ..Plan::default()
+        };
+        let accounting = Accounting::new("clients");
+        let server =
+            accounting.around(|| Server::start_as(Subject::Samba, Some(&lab), None, plan))?;
+        Ok(Place {
+            server,
+            accounting,
+            lab,
+            large_bytes: options.large_bytes,
+            scratch,
+        })
+    }
+
+    /// The server.
+    pub(super) fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// The lab that smbclient comes from.
+    pub(super) fn lab(&self) -> &Lab {
+        &self.lab
+    }
+
+    /// Bytes of the large file.
+    pub(super) fn large_bytes(&self) -> u64 {
+        self.large_bytes
+    }
+
+    /// Something of what is shared.
+    pub(super) fn shared(&self, name: &str) -> PathBuf {
+        self.tmpfs().join("shared").join(name)
+    }
+
+    /// Something of the client's.
+    pub(super) fn local(&self, name: &str) -> PathBuf {
+        self.tmpfs().join("local").join(name)
+    }
+
+    /// Where a client prints to.
+    pub(super) fn output(&self) -> PathBuf {
+        self.scratch.path().join("output")
+    }
+
+    /// A folder of no user's, with no configuration in it.
+    pub(super) fn home(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// Removes what the last run made, and makes room as it was for that one.
+    ///
+    /// Memory that was free for a while may have been given back to the host of a virtual machine,
+    /// and who asks for it next waits. So as much as a run takes is taken and freed before it.
+    pub(super) fn clear(&self) -> Result<()> {
+        for path in [self.shared(COPY), self.local(COPY)] {
+            if path.exists() {
+                fs::remove_file(path)?;
+            }
+        }
+        for path in [self.shared(SMALL_COPY), self.local(SMALL_COPY)] {
+            if path.exists() {
+                fs::remove_dir_all(&path)?;
+            }
+            open_folder(&path)?;
+        }
+        let path = self.local("room");
+        let mut file = File::create(&path)?;
+        let chunk = vec![0; CHUNK_BYTES];
+        for _ in 0..self.large_bytes.div_ceil(CHUNK_BYTES as u64) {
+            file.write_all(&chunk)?;
+        }
+        fs::remove_file(path)?;
+        Ok(())
+    }
+
+    /// CPU seconds of the server so far.
+    pub(super) fn server_cpu(&self) -> Result<f64> {
+        thread::sleep(SETTLE);
+        self.accounting.cpu_seconds(self.server.pid())
+    }
+
+    fn tmpfs(&self) -> PathBuf {
+        self.scratch.path().join(SHARE)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = self.server.stop().or_else(|_| self.server.kill());
+        let _ = Command::new("umount").arg("-l").arg(self.tmpfs()).status();
+    }
+}
+
+/// A new folder that everybody may write to.
+fn open_folder(path: &Path) -> Result<()> {
+    fs::create_dir(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o777))?;
+    Ok(())
+}
+
+/// Fails unless `path` has so many bytes.
+pub(super) fn check_length(path: &Path, bytes: u64) -> Result<()> {
+    let length = fs::metadata(path)?.len();
+    ensure!(length == bytes, "{length} of {bytes} bytes arrived");
+    Ok(())
+}
