@@ -14,6 +14,7 @@ for_each_transport!(
     files_of_any_size_arrive,
     one_that_fails_leaves_the_others_alone,
     few_credits_are_enough,
+    more_than_are_in_flight_arrive,
     a_message_brings_many,
 );
 
@@ -94,6 +95,13 @@ fn files_of_any_size_arrive(peer: Peer) -> Result<()> {
         read(&share, &lengths, |_| 0)?;
     }
     Ok(())
+}
+
+fn more_than_are_in_flight_arrive(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
+    let lengths: Vec<_> = (0..500).map(|index| index * 10).collect();
+    fill(&rig, &lengths)?;
+    read(&rig.share()?, &lengths, |length| length)
 }
 
 fn one_that_fails_leaves_the_others_alone(peer: Peer) -> Result<()> {

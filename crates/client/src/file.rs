@@ -151,10 +151,7 @@ impl File {
 
     /// Requests in flight of one operation.
     pub(crate) fn depth(&self) -> usize {
-        match self.options().depth {
-            0 => self.inner.share.session().dispatch().depth(),
-            depth => depth,
-        }
+        self.inner.share.session().depth()
     }
 
     /// Says what failed.

@@ -9,6 +9,7 @@
 //! what is behind it, or take no second CREATE at all; where it looks like that, every further file
 //! has a message of its own.
 
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::vec;
 
@@ -43,23 +44,24 @@ impl Share {
     }
 
     /// The same for many files, with a result for each. Those that have no more than a mebibyte
-    /// together come in one message.
+    /// together come in one message, and as many messages are in flight as the client's options
+    /// say.
     pub async fn read_each(&self, files: &[(&str, u32)]) -> Vec<Result<Region, Error>> {
-        let mut asked = Vec::new();
+        let mut asked = VecDeque::new();
         let mut left = files;
-        while !left.is_empty() {
-            let (files, rest) = left.split_at(self.fitting(left));
-            asked.push((files, self.ask(files)));
-            left = rest;
-        }
         let mut results = Vec::with_capacity(files.len());
-        for (files, answer) in asked {
-            match files {
-                [(path, _)] => results.push(self.take_one(path, answer).await),
-                _ => self.take_each(files, answer, &mut results).await,
+        loop {
+            while !left.is_empty() && asked.len() < self.session().depth() {
+                let (files, rest) = left.split_at(self.fitting(left));
+                asked.push_back((files, self.ask(files)));
+                left = rest;
+            }
+            match asked.pop_front() {
+                Some(([(path, _)], answer)) => results.push(self.take_one(path, answer).await),
+                Some((files, answer)) => self.take_each(files, answer, &mut results).await,
+                None => return results,
             }
         }
-        results
     }
 
     /// How many files fit into one message; one at least.

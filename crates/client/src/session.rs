@@ -145,6 +145,14 @@ impl Session {
         self.may_replay().then(|| self.inner.client.fresh_guid())
     }
 
+    /// Requests in flight of one operation.
+    pub(crate) fn depth(&self) -> usize {
+        match self.inner.client.inner.options.depth {
+            0 => self.dispatch().depth(),
+            depth => depth,
+        }
+    }
+
     pub(crate) fn dispatch(&self) -> &Arc<Dispatch> {
         &self.inner.target.dispatch
     }

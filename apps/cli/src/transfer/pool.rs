@@ -55,14 +55,17 @@ impl<J: Send> Queue<J> {
         self.changed.notify_one();
     }
 
-    /// The next jobs to be done together; none when all is done.
-    fn next(&self) -> Option<Vec<J>> {
+    /// The next jobs to be done together, and whether there is to be one thread more: none waits
+    /// for those after them. None when all is done.
+    fn next(&self) -> Option<(Vec<J>, bool)> {
         let mut state = self.lock();
         loop {
             let jobs = self.take(&mut state);
             if !jobs.is_empty() {
                 state.running += 1;
-                return Some(jobs);
+                let wants_another = state.idle == 0 && state.threads < self.workers;
+                state.threads += usize::from(wants_another);
+                return Some((jobs, wants_another));
             }
             if state.running == 0 {
                 self.changed.notify_all();
@@ -75,14 +78,6 @@ impl<J: Send> Queue<J> {
                 .unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
         }
-    }
-
-    /// Whether there is to be one thread more: none waits for the next job.
-    fn wants_another(&self) -> bool {
-        let mut state = self.lock();
-        let wants = state.idle == 0 && state.threads < self.workers;
-        state.threads += usize::from(wants);
-        wants
     }
 
     /// A share of the files that wait, as far as they go together; or a folder.
@@ -155,9 +150,9 @@ fn serve<'scope, J: Send>(
     queue: &'scope Queue<J>,
     work: &'scope (dyn Fn(Vec<J>, &Queue<J>) + Sync),
 ) {
-    while let Some(jobs) = queue.next() {
+    while let Some((jobs, wants_another)) = queue.next() {
         let _running = Running(queue);
-        if queue.wants_another() {
+        if wants_another {
             // A thread too few is a slower transfer, not a failed one.
             let other = move || serve(scope, queue, work);
             if thread::Builder::new().spawn_scoped(scope, other).is_err() {
