@@ -35,6 +35,8 @@ pub(super) const LISTED: &str = "listed";
 /// Room on the tmpfs besides large files.
 const SPARE_BYTES: u64 = 2 << 30;
 const CHUNK_BYTES: usize = 4 << 20;
+/// Free memory is reported to the host two seconds after some became free. mm/page_reporting.c
+const REPORTING: Duration = Duration::from_millis(2500);
 /// Time for a server's process to end when its client has.
 const SETTLE: Duration = Duration::from_millis(50);
 
@@ -130,8 +132,9 @@ impl Place {
 
     /// Removes what the last run made, and makes room as it was for that one.
     ///
-    /// Memory that was free for a while may have been given back to the host of a virtual machine,
-    /// and who asks for it next waits. So as much as a run takes is taken and freed before it.
+    /// Memory that is free may be given back to the host of a virtual machine, and who asks for it
+    /// next waits: writing a file of tmpfs takes five times as long. So as much as a run takes is
+    /// held until the kernel has looked for free memory, and freed just before the run.
     pub(super) fn clear(&self) -> Result<()> {
         for path in [self.shared(COPY), self.local(COPY)] {
             if path.exists() {
@@ -150,6 +153,7 @@ impl Place {
         for _ in 0..self.large_bytes.div_ceil(CHUNK_BYTES as u64) {
             file.write_all(&chunk)?;
         }
+        thread::sleep(REPORTING);
         fs::remove_file(path)?;
         Ok(())
     }
