@@ -29,6 +29,8 @@ usage: cargo xtask bench-compare [OPTION]...
   --link-mbit N        Mbit/s of the bad link; 0: as fast as the machine forwards (0)
   --connections N      connections of the smbtorture benches (1)
   --depth N            requests in flight for each of them (4)
+  --smb-conf LINE      a line more for the global section of smbd's configuration; may be repeated,
+                       as in --smb-conf 'use sendfile = yes'
   --quick              one round of one second each, small files, tmpfs only
   --json FILE          write everything that was measured
   --list               print the benches and end";
@@ -115,6 +117,8 @@ pub(crate) struct Options {
     window_mb: Option<u32>,
     /// Mbit/s of the bad link; 0: as fast as the machine forwards.
     pub(crate) link_mbit: u32,
+    /// Lines of the global section of smbd's configuration.
+    pub(crate) smb_conf: Vec<String>,
 }
 
 impl Default for Options {
@@ -139,6 +143,8 @@ impl Default for Options {
             quinn_threads: 2,
             window_mb: None,
             link_mbit: 0,
+            // As without a configuration; the tests ask for more.
+            smb_conf: vec!["log level = 0".into()],
         }
     }
 }
@@ -206,6 +212,13 @@ impl Options {
             "--quinn-threads" => self.quinn_threads = positive(value)?,
             "--window-mb" => self.window_mb = Some(positive(value)?),
             "--link-mbit" => self.link_mbit = value.parse()?,
+            "--smb-conf" => {
+                ensure!(
+                    !value.contains(['\n', '[']),
+                    "one line of the global section"
+                );
+                self.smb_conf.push(value.into());
+            }
             "--json" => self.json = Some(std::path::absolute(value)?),
             _ => bail!("no such option\n{USAGE}"),
         }
@@ -246,9 +259,12 @@ mod tests {
         assert_eq!(options.storages, [Storage::Disk]);
         let options = parse("--subjects smbeam,/usr/bin/smbeam").expect("ok");
         assert_eq!(options.subjects[1].subject, Subject::Smbeam);
+        let options = parse("--smb-conf a=b --smb-conf c=d").expect("ok");
+        assert_eq!(options.smb_conf[1..], ["a=b", "c=d"]);
         for line in [
             "--rounds 0",
             "--rounds",
+            "--smb-conf [share]",
             "--subjects samba",
             "--storage floppy",
             "--x 1",

@@ -69,6 +69,7 @@ impl Record {
             "idle_connections": options.idle_connections,
             "link_seconds": options.link_seconds(),
             "link_mbit": options.link_mbit,
+            "smb_conf": options.smb_conf,
             "quinn_threads": options.quinn_threads,
             "congestion": options.congestion.name(),
         });

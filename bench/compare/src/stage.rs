@@ -12,7 +12,7 @@ use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{Plan, Server, Share};
 
 use crate::accounting::{Accounting, Memory};
-use crate::options::{Contender, Options};
+use crate::options::Options;
 use crate::sample::Work;
 
 /// The large file in every share.
@@ -80,11 +80,10 @@ impl Stage {
             write_random(&large, options.large_bytes, 1)?;
             File::open(&large)?.sync_all()?;
         }
-        let [a, b] = &options.subjects;
         Ok(Stage {
             sides: [
-                Side::prepare(a, "a", &lab, &scratch)?,
-                Side::prepare(b, "b", &lab, &scratch)?,
+                Side::prepare(0, options, &lab, &scratch)?,
+                Side::prepare(1, options, &lab, &scratch)?,
             ],
             lab,
             scratch,
@@ -151,19 +150,20 @@ pub(crate) fn hardware() -> Vec<(String, String)> {
 }
 
 impl Side {
-    fn prepare(contender: &Contender, name: &str, lab: &Lab, scratch: &Scratch) -> Result<Side> {
+    /// The server of one of the contenders.
+    fn prepare(side: usize, options: &Options, lab: &Lab, scratch: &Scratch) -> Result<Side> {
+        let contender = &options.subjects[side];
         let share =
             |storage: Storage| Share::new(storage.name(), &scratch.path().join(storage.name()));
         let plan = Plan {
             shares: vec![share(Storage::Tmpfs), share(Storage::Disk)],
-            // As without a configuration; the tests ask for more.
-            samba_globals: vec!["log level = 0".into()],
+            samba_globals: options.smb_conf.clone(),
             binary: contender.binary.clone(),
             ..Plan::default()
         };
         let mut server = Server::start_as(contender.subject, Some(lab), None, plan)?;
         server.stop().or_else(|_| server.kill())?;
-        let accounting = Accounting::new(name);
+        let accounting = Accounting::new(["a", "b"][side]);
         Ok(Side { server, accounting })
     }
 }

@@ -80,7 +80,7 @@ impl Place {
         give_tree_to(&shared, ALICE.id)?;
         let plan = Plan {
             shares: vec![Share::new(SHARE, &shared)],
-            samba_globals: vec!["log level = 0".into()],
+            samba_globals: options.smb_conf.clone(),
             ..Plan::default()
         };
         let accounting = Accounting::new("clients");
