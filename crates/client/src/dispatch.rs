@@ -255,10 +255,16 @@ impl Dispatch {
         preferred.is_some_and(|transport| *transport != channel.transport)
     }
 
+    /// The channels that are no spares.
+    fn used<'a>(&self, channels: &'a Channels) -> impl Iterator<Item = &'a Arc<ChannelHandle>> {
+        let channels = channels.list.iter();
+        channels.filter(|channel| !self.is_spare(channel))
+    }
+
     /// Requests in flight of an operation for which nobody says how many.
     pub(crate) fn depth(&self) -> usize {
         let channels = lock(&self.inner.channels);
-        let mut used = (channels.list.iter()).filter(|channel| !self.is_spare(channel));
+        let mut used = self.used(&channels);
         match used.any(|channel| channel.transport == Transport::Quic) {
             true => DEPTH_QUIC,
             false => DEPTH,
@@ -268,7 +274,7 @@ impl Dispatch {
     /// The channels that are used, where all are of TCP.
     pub(crate) fn links(&self) -> Option<Links> {
         let channels = lock(&self.inner.channels);
-        let mut used = (channels.list.iter()).filter(|channel| !self.is_spare(channel));
+        let mut used = self.used(&channels);
         let mut links = used.next()?.link()?;
         for channel in used {
             let count = links.count + 1;
@@ -283,7 +289,7 @@ impl Dispatch {
     /// Whether an answer may be a frame of a MiB and more on the channels that are used.
     pub(crate) fn takes_long_frames(&self) -> bool {
         let channels = lock(&self.inner.channels);
-        let mut used = (channels.list.iter()).filter(|channel| !self.is_spare(channel));
+        let mut used = self.used(&channels);
         used.all(|channel| matches!(channel.transport, Transport::Tcp | Transport::Quic))
     }
 
@@ -291,7 +297,7 @@ impl Dispatch {
     /// those.
     pub(crate) fn sends_files(&self) -> bool {
         let channels = lock(&self.inner.channels);
-        let mut used = (channels.list.iter()).filter(|channel| !self.is_spare(channel));
+        let mut used = self.used(&channels);
         used.all(|channel| channel.transport.sends_files())
     }
 
