@@ -47,11 +47,12 @@ impl Share {
     /// together come in one message, and as many messages are in flight as the client's options
     /// say.
     pub async fn read_each(&self, files: &[(&str, u32)]) -> Vec<Result<Region, Error>> {
+        let depth = self.session().depth();
         let mut asked = VecDeque::new();
         let mut left = files;
         let mut results = Vec::with_capacity(files.len());
         loop {
-            while !left.is_empty() && asked.len() < self.session().depth() {
+            while !left.is_empty() && asked.len() < depth {
                 let (files, rest) = left.split_at(self.fitting(left));
                 asked.push_back((files, self.ask(files)));
                 left = rest;
