@@ -13,6 +13,7 @@ mod bars;
 mod bench;
 mod clients;
 mod enclosure;
+mod mount;
 mod options;
 mod raw;
 mod report;

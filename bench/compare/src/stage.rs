@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use smbeam_tests::files::write_random;
 use smbeam_tests::lab::Lab;
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{Plan, Server, Share};
 
 use crate::accounting::{Accounting, Memory};
+use crate::mount::Mount;
 use crate::options::Options;
 use crate::sample::Work;
 
@@ -46,18 +47,21 @@ impl Storage {
     }
 }
 
-/// Folders, files and servers. The mounts end with the namespace of this program.
+/// Folders, files and servers.
 pub(crate) struct Stage {
     // The servers end before their folders go.
     sides: [Side; 2],
     lab: Lab,
-    scratch: Scratch,
+    _hosts: Vec<Mount>,
     disk: Disk,
+    _tmpfs: Mount,
+    scratch: Scratch,
 }
 
 /// A folder on the disk that was asked for, and what file system that is.
 struct Disk {
     kind: String,
+    _mount: Mount,
     _folder: Scratch,
 }
 
@@ -71,8 +75,10 @@ impl Stage {
     pub(crate) fn set(options: &Options) -> Result<Stage> {
         let lab = Lab::find()?;
         let scratch = Scratch::new("compare")?;
-        let disk = mount(&scratch, options)?;
-        keep_off_the_network(&scratch, &lab)?;
+        let tmpfs = scratch.open_folder(Storage::Tmpfs.name())?;
+        let tmpfs = Mount::tmpfs(&tmpfs, 2 * options.large_bytes + TMPFS_SPARE_BYTES)?;
+        let disk = Disk::shown_in(&scratch, options)?;
+        let hosts = keep_off_the_network(&scratch, &lab)?;
         for storage in &options.storages {
             let path = scratch.path().join(storage.name());
             let large = path.join(LARGE_FILE);
@@ -86,8 +92,10 @@ impl Stage {
                 Side::prepare(1, options, &lab, &scratch)?,
             ],
             lab,
-            scratch,
+            _hosts: hosts,
             disk,
+            _tmpfs: tmpfs,
+            scratch,
         })
     }
 
@@ -194,48 +202,39 @@ impl Running<'_> {
     }
 }
 
-/// Puts a tmpfs and a folder of the chosen disk where both servers will find them.
-fn mount(scratch: &Scratch, options: &Options) -> Result<Disk> {
-    let tmpfs = scratch.open_folder(Storage::Tmpfs.name())?;
-    mount_tmpfs(&tmpfs, 2 * options.large_bytes + TMPFS_SPARE_BYTES)?;
-    let target = scratch.open_folder(Storage::Disk.name())?;
-    let folder = Scratch::below(&options.disk, "disk")?;
-    let source = folder.open_folder("share")?;
-    run(Command::new("mount")
-        .arg("--bind")
-        .arg(&source)
-        .arg(&target))?;
-    let kind = kind_of(&source)?;
-    Ok(Disk {
-        kind,
-        _folder: folder,
-    })
-}
-
-/// Makes `folder` a tmpfs of so many bytes that everybody may write to.
-pub(crate) fn mount_tmpfs(folder: &Path, bytes: u64) -> Result<()> {
-    let size = format!("size={bytes},mode=777");
-    let mut command = Command::new("mount");
-    let command = command.args(["-t", "tmpfs", "-o", &size, "tmpfs"]);
-    run(command.arg(folder))
+impl Disk {
+    /// Puts a folder of the chosen disk where both servers will find it.
+    fn shown_in(scratch: &Scratch, options: &Options) -> Result<Disk> {
+        let target = scratch.open_folder(Storage::Disk.name())?;
+        let folder = Scratch::below(&options.disk, "disk")?;
+        let source = folder.open_folder("share")?;
+        let mount = Mount::bind(&source, &target)?;
+        let kind = kind_of(&source)?;
+        Ok(Disk {
+            kind,
+            _mount: mount,
+            _folder: folder,
+        })
+    }
 }
 
 /// smbd looks its own host name up at every login. The answer of a name server, or its silence, is
-/// no part of what is measured: let the lab find the name in a file.
-pub(crate) fn keep_off_the_network(scratch: &Scratch, lab: &Lab) -> Result<()> {
+/// no part of what is measured: let the lab find the name in a file, as long as the mounts live.
+pub(crate) fn keep_off_the_network(scratch: &Scratch, lab: &Lab) -> Result<Vec<Mount>> {
     let host = fs::read_to_string("/proc/sys/kernel/hostname")?;
     let hosts = scratch.path().join("hosts");
     fs::write(&hosts, format!("127.0.0.1 localhost {}\n", host.trim()))?;
+    let mut mounts = Vec::new();
     for (source, name) in [
         (hosts.as_path(), "hosts"),
         (Path::new("/dev/null"), "resolv.conf"),
     ] {
         let target = lab.root().join("etc").join(name);
         if target.exists() {
-            run(Command::new("mount").arg("--bind").arg(source).arg(&target))?;
+            mounts.push(Mount::bind(source, &target)?);
         }
     }
-    Ok(())
+    Ok(mounts)
 }
 
 /// The type of the file system that `path` lies on.
@@ -246,21 +245,4 @@ fn kind_of(path: &Path) -> Result<String> {
         .arg(path)
         .output()?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        // The servers are stopped; nothing is in use any more.
-        for storage in [Storage::Tmpfs, Storage::Disk] {
-            let _ = run(Command::new("umount").arg("-l").arg(self.folder(storage)));
-        }
-    }
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    let status = command.status().context("cannot run mount")?;
-    if !status.success() {
-        bail!("{command:?} ended with {status}");
-    }
-    Ok(())
 }

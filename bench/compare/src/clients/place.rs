@@ -4,7 +4,6 @@ use std::fs::{self, File, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use smbeam_tests::subject::{ALICE, Plan, Server, Share, Subject};
 
 use super::{ENTRIES, SMALL_FILE_BYTES, SMALL_FILES};
 use crate::accounting::Accounting;
+use crate::mount::Mount;
 use crate::options::Options;
 use crate::stage;
 
@@ -40,13 +40,15 @@ const REPORTING: Duration = Duration::from_millis(2500);
 /// Time for a server's process to end when its client has.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// Folders, files and the server. The mount ends with the namespace of this program.
+/// Folders, files and the server.
 pub(crate) struct Place {
     // The server ends before its folders go.
     server: Server,
     accounting: Accounting,
     lab: Lab,
     large_bytes: u64,
+    _hosts: Vec<Mount>,
+    _tmpfs: Mount,
     scratch: Scratch,
 }
 
@@ -58,8 +60,8 @@ impl Place {
         let tmpfs = scratch.open_folder(SHARE)?;
         // The two that stay, the one that a run makes, and what is written before it.
         let bytes = 4 * options.large_bytes + SPARE_BYTES;
-        stage::mount_tmpfs(&tmpfs, bytes)?;
-        stage::keep_off_the_network(&scratch, &lab)?;
+        let mount = Mount::tmpfs(&tmpfs, bytes)?;
+        let hosts = stage::keep_off_the_network(&scratch, &lab)?;
         let (shared, local) = (tmpfs.join("shared"), tmpfs.join("local"));
         for side in [&shared, &local] {
             open_folder(side)?;
@@ -91,6 +93,8 @@ impl Place {
             accounting,
             lab,
             large_bytes: options.large_bytes,
+            _hosts: hosts,
+            _tmpfs: mount,
             scratch,
         })
     }
@@ -172,7 +176,6 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = self.server.stop().or_else(|_| self.server.kill());
-        let _ = Command::new("umount").arg("-l").arg(self.tmpfs()).status();
     }
 }
 

@@ -10,7 +10,8 @@ use anyhow::{Context as _, Result};
 use smbeam_tests::scratch::Scratch;
 
 use super::link::End;
-use super::{LOOPBACK_MTU, Link, free_port, run};
+use super::{LOOPBACK_MTU, Link, free_port};
+use crate::mount::Mount;
 use crate::options::Options;
 
 /// Room for the working sets of a client.
@@ -27,8 +28,9 @@ pub(crate) enum Network {
     Link,
 }
 
-/// Folders and the bad link. The mounts end with the namespace of this program.
+/// Folders and the bad link.
 pub(crate) struct Place {
+    _tmpfs: Mount,
     scratch: Scratch,
     disk: PathBuf,
     link: Option<Link>,
@@ -60,9 +62,7 @@ impl Place {
     pub(crate) fn set(options: &Options, needs: &[Network]) -> Result<Place> {
         let scratch = Scratch::new("transports")?;
         let tmpfs = scratch.open_folder("tmpfs")?;
-        let size = format!("size={TMPFS_BYTES},mode=777");
-        let target = tmpfs.to_str().context("a path in UTF-8")?;
-        run("mount", &["-t", "tmpfs", "-o", &size, "tmpfs", target])?;
+        let tmpfs = Mount::tmpfs(&tmpfs, TMPFS_BYTES)?;
         let disk = disk_folder()?;
         let link = match needs.contains(&Network::Link) {
             true => Some(Link::new(options.link_mbit)?),
@@ -73,6 +73,7 @@ impl Place {
             false => None,
         };
         Ok(Place {
+            _tmpfs: tmpfs,
             scratch,
             disk,
             link,
@@ -123,9 +124,6 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let tmpfs = self.scratch.path().join("tmpfs");
-        let _ = run("umount", &["-l", &tmpfs.display().to_string()]);
-        let _ = fs::remove_dir(tmpfs);
         let _ = fs::remove_dir_all(&self.disk);
     }
 }
