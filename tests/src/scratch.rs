@@ -43,10 +43,16 @@ impl Scratch {
     /// A new folder in it that every user may write to.
     pub fn open_folder(&self, name: &str) -> Result<PathBuf> {
         let path = self.path.join(name);
-        fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
-        fs::set_permissions(&path, Permissions::from_mode(0o777))?;
+        open_folder(&path)?;
         Ok(path)
     }
+}
+
+/// Makes a folder that every user may write to.
+pub fn open_folder(path: &Path) -> Result<()> {
+    fs::create_dir(path).with_context(|| format!("cannot make {}", path.display()))?;
+    fs::set_permissions(path, Permissions::from_mode(0o777))?;
+    Ok(())
 }
 
 impl Drop for Scratch {

@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::net::Ipv4Addr;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process;
 
 use anyhow::{Context as _, Result};
-use smbeam_tests::scratch::Scratch;
+use smbeam_tests::scratch::{Scratch, open_folder};
 
 use super::link::End;
 use super::{LOOPBACK_MTU, Link, free_port};
@@ -131,7 +130,6 @@ impl Drop for Place {
 /// A folder for everybody where files survive a restart: most likely on a disk.
 fn disk_folder() -> Result<PathBuf> {
     let path = PathBuf::from(format!("/var/tmp/smbeam-transports-{}", process::id()));
-    fs::create_dir(&path)?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o777))?;
+    open_folder(&path)?;
     Ok(path)
 }
