@@ -28,10 +28,12 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 
+use crate::bars::Bar;
 use crate::bench::Bench;
 use crate::clients::Errand;
 use crate::options::{Options, Wish};
 use crate::report::Record;
+use crate::sample::Row;
 use crate::stage::{Stage, Storage};
 use crate::transports::{Duel, Place};
 
@@ -86,14 +88,13 @@ fn fulfil(wish: Wish) -> Result<ExitCode> {
 }
 
 fn list() {
-    for bench in &Bench::ALL {
-        println!("{:22} {}", bench.name, bench.about);
-    }
-    for errand in &Errand::ALL {
-        println!("{:22} {}", errand.name, errand.about);
-    }
-    for duel in &Duel::ALL {
-        println!("{:22} {}", duel.name, duel.about);
+    let benches = Bench::ALL.iter().map(|bench| (bench.name, bench.about));
+    let errands = Errand::ALL
+        .iter()
+        .map(|errand| (errand.name, errand.about()));
+    let duels = Duel::ALL.iter().map(|duel| (duel.name, duel.about));
+    for (name, about) in benches.chain(errands).chain(duels) {
+        println!("{name:22} {about}");
     }
 }
 
@@ -102,20 +103,11 @@ fn compare(options: &Options, programme: &[(Bench, Storage)]) -> Result<Record> 
     let names = options.subjects.clone().map(|side| side.name());
     let mut record = Record::new(names, options, stage.machine());
     for (bench, storage) in programme {
-        for round in 0..options.rounds {
-            for side in 0..2 {
-                match bench.run(&mut stage, side, *storage, options) {
-                    Ok(rows) => record.add(side, round, rows),
-                    Err(error) => record.fail(side, &bench.title(*storage), &error),
-                }
-            }
-        }
-        record.print_progress();
-        // After every bench: a run that is stopped leaves what it has.
-        write_json(options, &[&record])?;
+        let title = bench.title(*storage);
+        let run = |side| bench.run(&mut stage, side, *storage, options);
+        take_turns(options, &[], &mut record, &title, run)?;
     }
-    println!("\n{}", record.table());
-    println!("{}", bars::report(&record, &bars::SERVERS));
+    conclude(&record, &bars::SERVERS);
     Ok(record)
 }
 
@@ -125,19 +117,10 @@ fn compare_clients(options: &Options, errands: &[Errand], before: &[Record]) -> 
     let names = options.subjects.clone().map(|side| side.client_name());
     let mut record = Record::new(names, options, stage::hardware());
     for errand in errands {
-        for round in 0..options.rounds {
-            for (side, client) in options.subjects.iter().enumerate() {
-                match errand.run(&place, client) {
-                    Ok(rows) => record.add(side, round, rows),
-                    Err(error) => record.fail(side, errand.name, &error),
-                }
-            }
-        }
-        record.print_progress();
-        write_json(options, &also(before, &record))?;
+        let run = |side: usize| errand.run(&place, &options.subjects[side]);
+        take_turns(options, before, &mut record, errand.name, run)?;
     }
-    println!("\n{}", record.table());
-    println!("{}", bars::report(&record, &bars::CLIENTS));
+    conclude(&record, &bars::CLIENTS);
     Ok(record)
 }
 
@@ -150,27 +133,41 @@ fn compare_transports(options: &Options, duels: &[Duel], before: &[Record]) -> R
     let mut record = Record::new(["yardstick", "smbeam"], options, facts);
     for duel in duels {
         println!("{}: {}", duel.name, duel.about);
-        for round in 0..options.rounds {
-            for side in 0..2 {
-                match duel.run(side, &place, options) {
-                    Ok(rows) => record.add(side, round, rows),
-                    Err(error) => record.fail(side, duel.name, &error),
-                }
-            }
-        }
-        record.print_progress();
-        write_json(options, &also(before, &record))?;
+        let run = |side| duel.run(side, &place, options);
+        take_turns(options, before, &mut record, duel.name, run)?;
     }
     if let Some(report) = place.link_report() {
         println!("{report}");
     }
-    println!("\n{}", record.table());
-    println!("{}", bars::report(&record, &bars::TRANSPORTS));
+    conclude(&record, &bars::TRANSPORTS);
     Ok(record)
 }
 
-fn also<'a>(before: &'a [Record], record: &'a Record) -> Vec<&'a Record> {
-    before.iter().chain([record]).collect()
+/// Lets both sides `run` what `title` says, A B A B, and writes what came of it.
+fn take_turns(
+    options: &Options,
+    before: &[Record],
+    record: &mut Record,
+    title: &str,
+    mut run: impl FnMut(usize) -> Result<Vec<Row>>,
+) -> Result<()> {
+    for round in 0..options.rounds {
+        for side in 0..2 {
+            match run(side) {
+                Ok(rows) => record.add(side, round, rows),
+                Err(error) => record.fail(side, title, &error),
+            }
+        }
+    }
+    record.print_progress();
+    // After every bench: a run that is stopped leaves what it has.
+    let records: Vec<&Record> = before.iter().chain([&*record]).collect();
+    write_json(options, &records)
+}
+
+fn conclude(record: &Record, bars: &[Bar]) {
+    println!("\n{}", record.table());
+    println!("{}", bars::report(record, bars));
 }
 
 fn write_json(options: &Options, records: &[&Record]) -> Result<()> {

@@ -1,15 +1,17 @@
 //! smbclient moves a large file, plain, signed or sealed.
 
 use std::fs;
+use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use smbeam_tests::smbclient::{Protection, Smbclient};
 use smbeam_tests::subject::Server;
 
 use crate::sample::Work;
 use crate::stage::{LARGE_FILE, Stage, Storage};
 
-const COPY: &str = "copy.bin";
+/// What becomes of the large file.
+pub(crate) const COPY: &str = "copy.bin";
 
 /// Which way the file goes.
 #[derive(Clone, Copy, Debug)]
@@ -40,9 +42,9 @@ pub(crate) fn run(
     let bytes = fs::metadata(stage.folder(storage).join(LARGE_FILE))?.len();
     if let Transfer::Put = transfer {
         let copy = stage.folder(storage).join(COPY);
-        let length = fs::metadata(&copy)?.len();
+        let arrived = check_length(&copy, bytes);
         fs::remove_file(&copy)?;
-        anyhow::ensure!(length == bytes, "{length} of {bytes} bytes arrived");
+        arrived?;
     }
     let speed = parse(&text).with_context(|| format!("smbclient tells no speed:\n{text}"))?;
     Ok(Work {
@@ -51,6 +53,13 @@ pub(crate) fn run(
         seconds: bytes as f64 / speed,
         cpu_seconds: 0.0,
     })
+}
+
+/// Fails unless `path` has so many bytes.
+pub(crate) fn check_length(path: &Path, bytes: u64) -> Result<()> {
+    let length = fs::metadata(path)?.len();
+    ensure!(length == bytes, "{length} of {bytes} bytes arrived");
+    Ok(())
 }
 
 /// Bytes in a second, out of "... (205764.5 KiloBytes/sec) (average ...)", where a kilobyte has

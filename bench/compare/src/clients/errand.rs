@@ -10,18 +10,18 @@ use smbeam_tests::smbclient::{Protection, Smbclient};
 use smbeam_tests::subject::{ALICE, Subject, program};
 
 use super::gate::{self, Cost, GATE};
-use super::place::{COPY, LARGE_FILE, LISTED, SHARE, SMALL, SMALL_COPY, check_length};
+use super::place::{LISTED, SHARE, SMALL, SMALL_COPY};
 use super::{ENTRIES, Place, SMALL_FILE_BYTES, SMALL_FILES};
 use crate::options::{Contender, Options};
 use crate::sample::{Metric, Row, Work};
+use crate::smbclient::{COPY, check_length};
+use crate::stage::LARGE_FILE;
 
 /// Something that both clients do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Errand {
     /// Its name on the command line, and the start of its row's title.
     pub(crate) name: &'static str,
-    /// What it is, for people.
-    pub(crate) about: &'static str,
     task: Task,
     protection: Protection,
 }
@@ -45,34 +45,35 @@ enum Task {
 impl Errand {
     /// Every errand.
     pub(crate) const ALL: [Errand; 12] = [
-        get("client-get-plain", Protection::Off),
-        get("client-get-signed", Protection::Sign),
-        get("client-get-sealed", Protection::Encrypt),
-        get_to_file("client-get-file-plain", Protection::Off),
-        get_to_file("client-get-file-signed", Protection::Sign),
-        get_to_file("client-get-file-sealed", Protection::Encrypt),
-        put("client-put-plain", Protection::Off),
-        put("client-put-signed", Protection::Sign),
-        put("client-put-sealed", Protection::Encrypt),
-        Errand {
-            name: "client-get-many",
-            about: "1,000 files of 150 kB: get -r beside mget",
-            task: Task::GetMany,
-            protection: Protection::Off,
-        },
-        Errand {
-            name: "client-put-many",
-            about: "1,000 files of 150 kB: put -r beside mput",
-            task: Task::PutMany,
-            protection: Protection::Off,
-        },
-        Errand {
-            name: "client-list",
-            about: "100,000 entries: ls -l beside ls",
-            task: Task::List,
-            protection: Protection::Off,
-        },
+        errand("client-get-plain", Task::Get, Protection::Off),
+        errand("client-get-signed", Task::Get, Protection::Sign),
+        errand("client-get-sealed", Task::Get, Protection::Encrypt),
+        errand("client-get-file-plain", Task::GetToFile, Protection::Off),
+        errand("client-get-file-signed", Task::GetToFile, Protection::Sign),
+        errand(
+            "client-get-file-sealed",
+            Task::GetToFile,
+            Protection::Encrypt,
+        ),
+        errand("client-put-plain", Task::Put, Protection::Off),
+        errand("client-put-signed", Task::Put, Protection::Sign),
+        errand("client-put-sealed", Task::Put, Protection::Encrypt),
+        errand("client-get-many", Task::GetMany, Protection::Off),
+        errand("client-put-many", Task::PutMany, Protection::Off),
+        errand("client-list", Task::List, Protection::Off),
     ];
+
+    /// What it is, for people.
+    pub(crate) fn about(&self) -> &'static str {
+        match self.task {
+            Task::Get => "a large file from smbd to /dev/null",
+            Task::GetToFile => "a large file from smbd to a file",
+            Task::Put => "a large file to smbd",
+            Task::GetMany => "1,000 files of 150 kB: get -r beside mget",
+            Task::PutMany => "1,000 files of 150 kB: put -r beside mput",
+            Task::List => "100,000 entries: ls -l beside ls",
+        }
+    }
 
     /// Those that `options` choose.
     pub(crate) fn chosen(options: &Options) -> impl Iterator<Item = Errand> + '_ {
@@ -210,29 +211,10 @@ fn check_small(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-const fn get(name: &'static str, protection: Protection) -> Errand {
+const fn errand(name: &'static str, task: Task, protection: Protection) -> Errand {
     Errand {
         name,
-        about: "a large file from smbd to /dev/null",
-        task: Task::Get,
-        protection,
-    }
-}
-
-const fn get_to_file(name: &'static str, protection: Protection) -> Errand {
-    Errand {
-        name,
-        about: "a large file from smbd to a file",
-        task: Task::GetToFile,
-        protection,
-    }
-}
-
-const fn put(name: &'static str, protection: Protection) -> Errand {
-    Errand {
-        name,
-        about: "a large file to smbd",
-        task: Task::Put,
+        task,
         protection,
     }
 }

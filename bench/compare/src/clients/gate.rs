@@ -44,7 +44,7 @@ pub(super) fn run(
     let pid = pid.context("a process has a number")?;
     let gate = child.stdin.take().zip(child.stdout.take());
     let (mut gate, mut ready) = gate.context("both were piped")?;
-    let is_ready = ready.read_exact(&mut [0; 6]);
+    let is_ready = ready.read_exact(&mut [0; "ready\n".len()]);
     is_ready.with_context(|| format!("{command:?} does not start"))?;
     act()?;
     let cpu_before = cpu_of(pid)?;

@@ -1,30 +1,26 @@
 //! Where the errands take place: a tmpfs, the server on it, and what the clients work with.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use smbeam_tests::files::{give_tree_to, write_random};
 use smbeam_tests::lab::Lab;
-use smbeam_tests::scratch::Scratch;
+use smbeam_tests::scratch::{Scratch, open_folder};
 use smbeam_tests::subject::{ALICE, Plan, Server, Share, Subject};
 
 use super::{ENTRIES, SMALL_FILE_BYTES, SMALL_FILES};
 use crate::accounting::Accounting;
 use crate::mount::Mount;
 use crate::options::Options;
-use crate::stage;
+use crate::smbclient::COPY;
+use crate::stage::{self, LARGE_FILE};
 
 /// The share that the clients use, and the name of its tmpfs.
 pub(super) const SHARE: &str = "tmpfs";
-/// The large file, in the share and here.
-pub(super) const LARGE_FILE: &str = "large.bin";
-/// What becomes of it.
-pub(super) const COPY: &str = "copy.bin";
 /// The folder of small files, in the share and here.
 pub(super) const SMALL: &str = "small";
 /// Where they go.
@@ -177,18 +173,4 @@ impl Drop for Place {
     fn drop(&mut self) {
         let _ = self.server.stop().or_else(|_| self.server.kill());
     }
-}
-
-/// A new folder that everybody may write to.
-fn open_folder(path: &Path) -> Result<()> {
-    fs::create_dir(path)?;
-    fs::set_permissions(path, Permissions::from_mode(0o777))?;
-    Ok(())
-}
-
-/// Fails unless `path` has so many bytes.
-pub(super) fn check_length(path: &Path, bytes: u64) -> Result<()> {
-    let length = fs::metadata(path)?.len();
-    ensure!(length == bytes, "{length} of {bytes} bytes arrived");
-    Ok(())
 }
