@@ -534,11 +534,14 @@ fn a_port_has_one_listener_and_a_dead_one_is_replaced() {
     let directory = tempfile::tempdir().expect("a directory");
     let provider = Emulated::new(directory.path(), Faults::default()).expect("a provider");
     let address: SocketAddr = "127.0.0.1:5445".parse().expect("an address");
-    let nobody = provider.connect(address, &Attributes::default());
-    assert_eq!(
-        nobody.expect_err("nobody listens").kind(),
-        std::io::ErrorKind::ConnectionRefused
-    );
+    let socket = directory.path().join("5445.sock");
+    let refuses = || {
+        let nobody = provider.connect(address, &Attributes::default());
+        let refused = nobody.expect_err("nobody listens");
+        assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+        assert_eq!(refused.to_string(), socket.display().to_string());
+    };
+    refuses();
     let listener = provider.listen(address).expect("a free port");
     let taken = provider.listen(address).expect_err("it is taken");
     assert_eq!(taken.kind(), std::io::ErrorKind::AddrInUse);
@@ -547,9 +550,10 @@ fn a_port_has_one_listener_and_a_dead_one_is_replaced() {
     drop(request);
     // A process that is killed leaves its socket behind.
     let kept = directory.path().join("kept");
-    std::fs::hard_link(directory.path().join("5445.sock"), &kept).expect("a link");
+    std::fs::hard_link(&socket, &kept).expect("a link");
     drop(listener);
-    std::fs::rename(&kept, directory.path().join("5445.sock")).expect("a rename");
+    std::fs::rename(&kept, &socket).expect("a rename");
+    refuses();
     let listener = provider
         .listen(address)
         .expect("nobody listens there any more");

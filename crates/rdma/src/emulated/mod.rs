@@ -112,8 +112,10 @@ impl Provider for Emulated {
         let own = take_port(&socket)?;
         let path = self.path(address.port());
         sys::connect(socket.as_fd(), &path).map_err(|error| match error.kind() {
-            // There is no socket, or too many wait to be accepted.
-            io::ErrorKind::NotFound | io::ErrorKind::WouldBlock => {
+            // There is no socket, nobody listens on it any more, or too many wait to be accepted.
+            io::ErrorKind::NotFound
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::WouldBlock => {
                 io::Error::new(io::ErrorKind::ConnectionRefused, path.display().to_string())
             }
             _ => error,
