@@ -2,6 +2,7 @@
 //!
 //! It knows nothing of the crates under test: what it sends must not depend on them.
 
+pub mod port;
 pub mod site;
 pub mod smb;
 

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::direct::port;
 use crate::lab::Lab;
 use crate::namespace::{HOST_ADDRESS, Namespace};
 use crate::scratch::Scratch;
@@ -419,7 +420,8 @@ fn spawn(subject: Subject, site: &Site<'_>, holder: Option<u32>) -> Result<Child
         .context("cannot start the server")
 }
 
-/// A port for each transport that was free a moment ago on loopback.
+/// A port for each transport that was free a moment ago on loopback. The kernel knows nothing of
+/// emulated RDMA: another test's server may have a port of it that is free for TCP.
 fn free_ports() -> Result<[u16; TRANSPORTS.len()]> {
     let mut ports = [0; TRANSPORTS.len()];
     let (mut listeners, mut sockets) = (Vec::new(), Vec::new());
@@ -428,7 +430,9 @@ fn free_ports() -> Result<[u16; TRANSPORTS.len()]> {
             let socket = UdpSocket::bind("127.0.0.1:0")?;
             *port = socket.local_addr()?.port();
             sockets.push(socket);
-        } else {
+            continue;
+        }
+        while *port == 0 || (name == "smbdirect" && port::path(*port).exists()) {
             let listener = TcpListener::bind("127.0.0.1:0")?;
             *port = listener.local_addr()?.port();
             listeners.push(listener);

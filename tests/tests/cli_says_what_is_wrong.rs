@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use smbeam_tests::client::Client;
+use smbeam_tests::direct::port;
 use smbeam_tests::lab::Lab;
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::session::{ACCESS_READ, Connection, Request};
-use smbeam_tests::subject::{ALICE, Plan, Server, Share, Subject, rdma_folder};
+use smbeam_tests::subject::{ALICE, Plan, Server, Share, Subject};
 use smbeam_tests::tests_over_transports;
-use socket2::{Domain, SockAddr, Socket, Type};
 
 tests_over_transports!(
     each: [
@@ -91,16 +91,11 @@ fn a_port_that_refuses(transport: &str) -> Result<()> {
     let client = Client::at(transport, &address.to_string())?;
     let words = match transport {
         // Where it would be. The other port of SMB Direct is tried as well.
-        "smbdirect" => rdma_socket(address.port()).display().to_string(),
+        "smbdirect" => port::path(address.port()).display().to_string(),
         _ => format!("cannot connect to {address}: Connection refused"),
     };
     client.fail(&["get", "{}file"], 3, &["smbeam: get: ", &words])?;
     Ok(())
-}
-
-/// Where a port of emulated RDMA is.
-fn rdma_socket(port: u16) -> PathBuf {
-    rdma_folder().join(format!("{port}.sock"))
 }
 
 /// It hangs up long before the time is up in which a client that is told nothing wants its login
@@ -113,17 +108,17 @@ fn a_server_that_says_nothing(transport: &str) -> Result<()> {
     );
     let port = match transport {
         "quic" => udp.local_addr()?.port(),
-        _ => tcp.local_addr()?.port(),
+        "smbdirect" => {
+            let (socket, port) = port::listen()?;
+            thread::spawn(move || hang_up(socket.accept(), PATIENCE));
+            port
+        }
+        _ => {
+            let port = tcp.local_addr()?.port();
+            thread::spawn(move || hang_up(tcp.accept(), PATIENCE));
+            port
+        }
     };
-    if transport == "smbdirect" {
-        fs::create_dir_all(rdma_folder())?;
-        let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
-        socket.bind(&SockAddr::unix(rdma_socket(port))?)?;
-        socket.listen(1)?;
-        thread::spawn(move || hang_up(socket.accept(), PATIENCE));
-    } else if transport != "quic" {
-        thread::spawn(move || hang_up(tcp.accept(), PATIENCE));
-    }
     let client = Client::at(transport, &format!("127.0.0.1:{port}"))?;
     let (code, said) = match transport {
         "tcp" => (9, "the server does not answer in time"),
@@ -132,7 +127,7 @@ fn a_server_that_says_nothing(transport: &str) -> Result<()> {
     };
     let answer = client.fail(&["ls", "--timeout=2", "{}"], code, &[said]);
     if transport == "smbdirect" {
-        fs::remove_file(rdma_socket(port))?;
+        fs::remove_file(port::path(port))?;
     }
     answer.map(drop)
 }

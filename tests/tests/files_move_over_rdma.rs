@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use smbeam_tests::client::Client;
+use smbeam_tests::direct::port;
 use smbeam_tests::harness::{self, Test};
 use smbeam_tests::random::Random;
 use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{Plan, Server, Subject, rdma_folder};
+use smbeam_tests::subject::{Plan, Server, Subject};
 use smbeam_tests::wait;
 use socket2::{Domain, SockAddr, Socket, Type};
 
@@ -54,9 +55,8 @@ impl Rig {
     /// Connects as the provider of a client would, and says nothing.
     fn knock(&self) -> Result<Socket> {
         let port = self.server.address("smbdirect").port();
-        let path = rdma_folder().join(format!("{port}.sock"));
         let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
-        socket.connect(&SockAddr::unix(path)?)?;
+        socket.connect(&SockAddr::unix(port::path(port))?)?;
         socket.set_read_timeout(Some(Duration::from_secs(20)))?;
         Ok(socket)
     }

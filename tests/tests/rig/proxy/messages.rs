@@ -3,13 +3,11 @@
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use anyhow::Result;
-use smbeam_tests::subject::rdma_folder;
+use smbeam_tests::direct::port;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::kinds::{Kind, kinds};
@@ -21,17 +19,10 @@ const HEADER_BYTES: usize = 24;
 const SENDS: [u8; 2] = [3, 4];
 /// More than any SEND has.
 const MESSAGE_BYTES: usize = 1 << 20;
-/// Connections that may wait.
-const BACKLOG: i32 = 64;
-
-fn path(port: u16) -> PathBuf {
-    rdma_folder().join(format!("{port}.sock"))
-}
 
 /// Relays to a port of emulated RDMA, from the port that it tells.
 pub(super) fn relay(server: u16, shared: Arc<Shared>) -> Result<u16> {
-    fs::create_dir_all(rdma_folder())?;
-    let (listener, port) = listen()?;
+    let (listener, port) = port::listen()?;
     thread::spawn(move || {
         while let Ok((client, _)) = listener.accept() {
             let _ = meet(client, server, &shared);
@@ -42,29 +33,12 @@ pub(super) fn relay(server: u16, shared: Arc<Shared>) -> Result<u16> {
 
 /// Takes the name of a port away: nobody connects any more.
 pub(super) fn forget(port: u16) {
-    let _ = fs::remove_file(path(port));
-}
-
-/// On a port that is nobody's. Servers of tests have theirs from the kernel, which are higher.
-fn listen() -> Result<(Socket, u16)> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = (std::process::id().wrapping_mul(131) + number) % 20_000 + 10_000;
-        let port = u16::try_from(port)?;
-        let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
-        match socket.bind(&SockAddr::unix(path(port))?) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => continue,
-            result => result?,
-        }
-        socket.listen(BACKLOG)?;
-        return Ok((socket, port));
-    }
+    let _ = fs::remove_file(port::path(port));
 }
 
 fn meet(client: Socket, port: u16, shared: &Arc<Shared>) -> io::Result<()> {
     let server = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
-    server.connect(&SockAddr::unix(path(port))?)?;
+    server.connect(&SockAddr::unix(port::path(port))?)?;
     link([client, server], pass, shared)
 }
 
