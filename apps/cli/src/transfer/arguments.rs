@@ -33,8 +33,9 @@ pub(crate) struct TransferArguments {
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     reconnect: u64,
     /// Files at once. Of small files on a server this is messages that bring several of them.
-    #[arg(short, long, default_value = "16", value_name = "N", value_parser = 1..=256)]
-    jobs: i64,
+    /// [default: 16; with a server on this machine two for each processor, from 4 to 16]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: Option<u16>,
 }
 
 impl TransferArguments {
@@ -51,7 +52,7 @@ impl TransferArguments {
             in_place: self.in_place,
             verify: self.verify,
             reconnect: Duration::from_secs(self.reconnect),
-            jobs: self.jobs as usize,
+            jobs: self.jobs.unwrap_or(0).into(),
             io_size: connect.io_size.unwrap_or(0),
             depth: connect.depth.unwrap_or(0) as usize,
         }

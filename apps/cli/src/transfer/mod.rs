@@ -8,6 +8,7 @@ mod compare;
 mod download;
 mod file;
 mod holes;
+mod jobs;
 mod part;
 pub(crate) mod pool;
 mod queued;
@@ -73,7 +74,7 @@ pub(crate) struct Policy {
     pub(crate) verify: bool,
     /// How long to try to connect anew after the last connection was lost.
     pub(crate) reconnect: Duration,
-    /// Files at once.
+    /// Files at once; 0: as many as suit both sides.
     pub(crate) jobs: usize,
     /// Bytes of one request; 0: as many as suit the file and the transport.
     pub(crate) io_size: u32,

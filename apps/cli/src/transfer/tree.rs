@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::pool::{self, Queue};
 use super::queued::{Old, Queued};
-use super::{Compare, Transfer};
+use super::{Compare, Transfer, jobs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::names;
 use crate::place::{Detail, Entry, Facts, Kind, Place};
@@ -81,8 +81,12 @@ type Present = BTreeMap<String, Entry>;
 impl Transfer<'_> {
     /// Transfers all of it, many files at once. What fails is told, and the rest goes on.
     pub(crate) fn run(&self, items: Vec<Item>) {
-        let jobs = items.into_iter().map(|item| self.first_job(item)).collect();
-        pool::run_together(self.policy.jobs, jobs, Job::goes_with, &|jobs, queue| {
+        let at_once = match self.policy.jobs {
+            0 => jobs::suitable(&items),
+            jobs => jobs,
+        };
+        let first = items.into_iter().map(|item| self.first_job(item)).collect();
+        pool::run_together(at_once, first, Job::goes_with, &|jobs, queue| {
             self.work_all(jobs, queue);
         });
         if self.interrupt.is_raised() {
