@@ -286,6 +286,15 @@ impl Dispatch {
         Some(links)
     }
 
+    /// Bytes under way on the channels that are used.
+    pub(crate) fn load(&self) -> u64 {
+        let channels = lock(&self.inner.channels);
+        let loads = self.used(&channels);
+        loads
+            .map(|channel| channel.load.load(Ordering::Relaxed))
+            .sum()
+    }
+
     /// Whether an answer may be a frame of a MiB and more on the channels that are used.
     pub(crate) fn takes_long_frames(&self) -> bool {
         let channels = lock(&self.inner.channels);

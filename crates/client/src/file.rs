@@ -17,11 +17,9 @@ use wire::{FileId, Status};
 use crate::Wait;
 use crate::buffer::{IoBuf, IoSource};
 use crate::call::{Memory, Pending};
-use crate::dispatch::Links;
 use crate::error::{Cause, Error};
 use crate::metadata::{Changes, Metadata};
 use crate::open_options::OpenOptions;
-use crate::options::{Channels, Options};
 use crate::session::unexpected;
 use crate::share::Share;
 use crate::stream::{FileReader, FileWriter};
@@ -104,12 +102,14 @@ impl File {
 
     /// Bytes of one READ, where no transfer chooses another size.
     pub(crate) fn read_size(&self) -> usize {
-        self.most_read().min(self.options().usual_bytes() as usize)
+        self.most_read()
+            .min(self.share().session().options().usual_bytes() as usize)
     }
 
     /// Bytes of one WRITE, where no transfer chooses another size.
     pub(crate) fn write_size(&self) -> usize {
-        self.most_write().min(self.options().usual_bytes() as usize)
+        self.most_write()
+            .min(self.share().session().options().usual_bytes() as usize)
     }
 
     /// Bytes of one READ at most.
@@ -122,23 +122,10 @@ impl File {
         self.inner.share.max_write() as usize
     }
 
-    fn options(&self) -> &Options {
-        &self.inner.share.session().inner.client.inner.options
-    }
-
-    /// The connections, where requests may be cut as suits them.
-    pub(crate) fn links(&self) -> Option<Links> {
-        let options = self.options();
-        let is_free = options.io_size == 0 && options.depth == 0;
-        is_free.then(|| self.inner.share.session().dispatch().links())?
-    }
-
-    /// Whether a transfer may open it once more on another connection: there is one, of TCP, and
-    /// nobody has said how many there shall be or what goes over them.
+    /// Whether a transfer may open it once more on another connection.
     pub(crate) fn may_be_opened_again(&self) -> bool {
-        let is_alone = self.links().is_some_and(|links| links.count == 1);
-        let is_free = self.options().channels == Channels::Auto;
-        is_alone && is_free && !self.inner.is_append && !self.inner.is_write_through
+        let is_plain = !self.inner.is_append && !self.inner.is_write_through;
+        is_plain && self.inner.share.may_have_another()
     }
 
     /// Whether parts of files go from there straight to the connections: those can, and nothing is

@@ -89,6 +89,7 @@
 //! Displayed, it is a line for a user.
 #![forbid(unsafe_code)]
 
+mod another;
 mod answer;
 mod buffer;
 mod call;

@@ -1,10 +1,8 @@
 //! The opens of a file by which a transfer reaches it: the caller's, and for large ones another.
 //!
-//! Samba has a process for each client and does all for it on one thread: reading, signing and
-//! sealing for however many channels. Other servers have a thread or a core for each connection. So
-//! what goes over one connection of TCP has a second one, of another session and as another client:
-//! the same file, opened once more. It is opened while the transfer is under way already, and
-//! where that is refused, or the connection is lost, the transfer goes on without.
+//! The other one is of another session ([`another`](crate::another) says why): the same file,
+//! opened once more. It is opened while the transfer is under way already, and where that is
+//! refused, or the connection is lost, the transfer goes on without.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};

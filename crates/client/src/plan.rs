@@ -105,7 +105,7 @@ impl Plan {
         files: [&File; N],
         (limits, suit): (Limits, &Suit),
     ) -> Self {
-        let links = files.map(File::links).into_iter();
+        let links = files.map(|file| file.share().links()).into_iter();
         let links = links.reduce(|one, other| Some(one?.and(other?))).flatten();
         match (options.io_size, options.depth, links) {
             (0, 0, Some(links)) => Self::over(links, limits, suit),

@@ -10,6 +10,7 @@
 //! has a message of its own.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::vec;
 
@@ -45,8 +46,13 @@ impl Share {
 
     /// The same for many files, with a result for each. Those that have no more than a mebibyte
     /// together come in one message, and as many messages are in flight as the client's options
-    /// say.
+    /// say. Where many files were [announced](Share::announce), a second session takes its part.
     pub async fn read_each(&self, files: &[(&str, u32)]) -> Vec<Result<Region, Error>> {
+        if !self.session().dispatch().is_here() {
+            let failed = |(path, _): &(&str, u32)| Err(Cause::Forked.of("read", path));
+            return files.iter().map(failed).collect();
+        }
+        self.ask_for(files.len());
         let depth = self.session().depth();
         let mut asked = VecDeque::new();
         let mut left = files;
@@ -54,13 +60,30 @@ impl Share {
         loop {
             while !left.is_empty() && asked.len() < depth {
                 let (files, rest) = left.split_at(self.fitting(left));
-                asked.push_back((files, self.ask(files)));
+                let by = self.less_busy();
+                let answer = by.ask(files);
+                asked.push_back((files, by, answer));
                 left = rest;
             }
-            match asked.pop_front() {
-                Some(([(path, _)], answer)) => results.push(self.take_one(path, answer).await),
-                Some((files, answer)) => self.take_each(files, answer, &mut results).await,
-                None => return results,
+            let Some((files, by, answer)) = asked.pop_front() else {
+                return results;
+            };
+            let first = results.len();
+            match files {
+                [(path, _)] => results.push(by.take_one(path, answer).await),
+                files => by.take_each(files, answer, &mut results).await,
+            }
+            if !Arc::ptr_eq(&by.inner, &self.inner) {
+                self.make_good(files, &mut results[first..]).await;
+            }
+        }
+    }
+
+    /// Asks again for what another session has not brought since it was lost.
+    async fn make_good(&self, files: &[(&str, u32)], results: &mut [Result<Region, Error>]) {
+        for ((path, expected), result) in files.iter().zip(results) {
+            if matches!(result, Err(error) if error.is_lost()) {
+                *result = self.read_expecting(path, *expected).await;
             }
         }
     }
@@ -97,7 +120,10 @@ impl Share {
         let mut steps = Vec::with_capacity(files.len() * STEPS);
         let mut total = 0;
         for &(path, expected) in files {
-            let length = self.asked_of(expected);
+            let length = self.asked_of(match self.inner.is_fresh.swap(false, Ordering::Relaxed) {
+                true => WHOLE_BYTES_MAX,
+                false => expected,
+            });
             let read = Step::Read {
                 file: FileRef::Previous,
                 offset: 0,

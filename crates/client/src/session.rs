@@ -17,7 +17,7 @@ use crate::call::{Memory, Pending};
 use crate::client::{Client, with_way};
 use crate::dispatch::Dispatch;
 use crate::error::{ConnectCause, Error};
-use crate::options::{Channels, Credentials};
+use crate::options::{Channels, Credentials, Options};
 use crate::share::Share;
 use crate::thread::Target;
 use crate::transports::{Way, rdma_addresses, suggest};
@@ -145,9 +145,13 @@ impl Session {
         self.may_replay().then(|| self.inner.client.fresh_guid())
     }
 
+    pub(crate) fn options(&self) -> &Options {
+        &self.inner.client.inner.options
+    }
+
     /// Requests in flight of one operation.
     pub(crate) fn depth(&self) -> usize {
-        match self.inner.client.inner.options.depth {
+        match self.options().depth {
             0 => self.dispatch().depth(),
             depth => depth,
         }
@@ -292,7 +296,7 @@ impl Session {
 
     /// Opens further channels as the options say. That there are fewer is no failure.
     async fn open_channels(&self) {
-        let options = &self.inner.client.inner.options;
+        let options = self.options();
         let first = (self.inner.target.address, self.inner.target.transport);
         let named = options.further_channels(first);
         if named.is_empty() && !options.asks_for_interfaces() {

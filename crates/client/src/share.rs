@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use proto::client::request::{Create, Created, FileRef, Reply};
 use proto::client::{Request, Step};
@@ -16,14 +16,15 @@ use wire::fscc::{
 use wire::tree_connect::{ShareFlags, ShareType};
 use wire::{Status, TreeId, Utf16};
 
+use crate::another::Another;
 use crate::call::{Memory, Pending};
+use crate::dispatch::Links;
 use crate::error::{Cause, Error};
 use crate::file::File;
 use crate::metadata::{Changes, Metadata, Volume};
 use crate::open_options::OpenOptions;
 use crate::path;
 use crate::session::{Session, unexpected};
-use crate::slot::lock;
 use crate::transfer::{TransferOptions, download};
 
 /// Bytes of a volume's description that are asked for: the longest names fit.
@@ -54,7 +55,10 @@ pub(crate) struct Inner {
     /// The same share, on the session that came after its own, when that was lost.
     successor: OnceLock<Share>,
     /// The same share, on a session of another client.
-    other: Mutex<Option<Share>>,
+    pub(crate) another: Another,
+    /// Whether the first READ is to ask for more than it needs. After that smbd's malloc keeps as
+    /// much for those that follow, where it would give it back to the kernel after each.
+    pub(crate) is_fresh: AtomicBool,
     /// Whether the server opens one file in a message only.
     pub(crate) opens_one: AtomicBool,
 }
@@ -97,7 +101,8 @@ impl Share {
                     share_type,
                     maximal_access,
                     successor: OnceLock::new(),
-                    other: Mutex::default(),
+                    another: Another::default(),
+                    is_fresh: AtomicBool::new(false),
                     opens_one: AtomicBool::new(false),
                 }),
             }),
@@ -134,21 +139,6 @@ impl Share {
         fresh.inner.opens_one.store(opens_one, Ordering::Relaxed);
         // Whoever else asks meanwhile may have been faster.
         Ok(last.inner.successor.get_or_init(|| fresh).clone())
-    }
-
-    /// The same share on a session of its own, for a server that has a process for each client.
-    /// It is there for all who ask, as long as its connection is.
-    pub(crate) async fn of_another_client(&self) -> Result<Share, Error> {
-        let is_there = |other: &Share| !other.session().is_lost();
-        if let Some(other) = lock(&self.inner.other).clone().filter(is_there) {
-            return Ok(other);
-        }
-        let session = self.session().of_another_client().await?;
-        let fresh = session.share(self.name()).await?;
-        // Whoever else asks meanwhile may have been faster.
-        let mut other = lock(&self.inner.other);
-        let kept = other.take().filter(is_there).unwrap_or(fresh);
-        Ok(other.insert(kept).clone())
     }
 
     /// Files, pipes or a printer.
@@ -312,6 +302,13 @@ impl Share {
         self.alone("change the attributes of", path, &options, vec![step])
             .await
             .map(drop)
+    }
+
+    /// The connections, where requests may be cut as suits them.
+    pub(crate) fn links(&self) -> Option<Links> {
+        let options = self.session().options();
+        let is_free = options.io_size == 0 && options.depth == 0;
+        is_free.then(|| self.session().dispatch().links())?
     }
 
     /// Bytes of one READ at most.

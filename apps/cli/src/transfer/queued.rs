@@ -71,12 +71,17 @@ impl Transfer<'_> {
             true => self.policy.request_bytes(),
             false => 0,
         };
-        Queued {
+        let queued = Queued {
             item,
             old,
             room,
             read: None,
+        };
+        let is_due = self.policy.compare == Compare::Never || matches!(old, Old::Known(None));
+        if let Some(remote) = queued.read_from().filter(|_| is_due) {
+            remote.share.announce(1);
         }
+        queued
     }
 
     /// Reads those that are to be transferred of files that go together.
