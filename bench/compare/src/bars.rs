@@ -49,7 +49,8 @@ pub(crate) const CLIENTS: [Bar; 14] = [
 ];
 
 /// Of the transports beside their yardsticks.
-pub(crate) const TRANSPORTS: [Bar; 5] = [
+pub(crate) const TRANSPORTS: [Bar; 6] = [
+    bar("tcp-four-read-1m ", GbPerSecond, AtLeast(0.85)),
     bar("quic-read-1m ", GbPerSecond, AtLeast(0.85)),
     bar("quic-link-read-1m ", GbPerSecond, AtLeast(0.9)),
     bar("quic-link-tcp-read-1m ", GbPerSecond, AtLeast(1.0)),

@@ -39,10 +39,10 @@ use crate::transports::{Duel, Place};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let result = match arguments.split_first() {
-        Some((name, rest)) if name == transports::SERVER => transports::serve(rest).map(done),
-        Some((name, rest)) if name == transports::CLIENT => transports::client(rest).map(done),
-        _ => Options::parse(&arguments).and_then(fulfil),
+    let (first, rest) = arguments.split_first().unzip();
+    let result = match first.and_then(|name| transports::end(name)) {
+        Some(end) => end(rest.unwrap_or_default()).map(done),
+        None => Options::parse(&arguments).and_then(fulfil),
     };
     match result {
         Ok(code) => code,

@@ -42,7 +42,7 @@ pub(crate) enum Wish {
     /// Print what can be run.
     List,
     /// Run.
-    Compare(Options),
+    Compare(Box<Options>),
 }
 
 /// A server or a client that takes part.
@@ -167,7 +167,7 @@ impl Options {
                 }
             }
         }
-        Ok(Wish::Compare(options))
+        Ok(Wish::Compare(Box::new(options)))
     }
 
     /// Whether `--rows` names the bench, or nothing.
@@ -244,7 +244,7 @@ mod tests {
     fn parse(line: &str) -> Result<Options> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         match Options::parse(&words)? {
-            Wish::Compare(options) => Ok(options),
+            Wish::Compare(options) => Ok(*options),
             Wish::Help | Wish::List => bail!("not a comparison"),
         }
     }

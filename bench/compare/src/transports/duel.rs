@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::smbeam::{Seal, Session, Share};
-use super::{Figures, Network, Place, quinn_bare, smbeam};
+use super::{Figures, Network, Place, quinn_bare, smbeam, tcp_bare};
 use crate::options::Options;
 use crate::sample::{Metric, Row};
 
@@ -23,6 +23,8 @@ pub(crate) struct Duel {
 /// One of the two.
 #[derive(Clone, Copy, Debug)]
 enum Side {
+    /// A file that is read and sent over so many connections, and nothing else.
+    BareTcp(usize),
     /// Messages on a stream of quinn's, and nothing else.
     BareQuinn,
     /// Both ends of smbeam.
@@ -35,6 +37,7 @@ const TCP: Session = Session {
     seal: Seal::Nobody,
     share: Share::Tmpfs,
 };
+const FOUR_TCP: Session = Session { channels: 4, ..TCP };
 const QUIC: Session = Session {
     transport: "quic",
     seal: Seal::Tls,
@@ -68,7 +71,19 @@ const SMB_DIRECT_PAST_CACHE: Session = Session {
 
 impl Duel {
     /// Every duel.
-    pub(crate) const ALL: [Duel; 8] = [
+    pub(crate) const ALL: [Duel; 10] = [
+        Duel {
+            name: "tcp-read-1m",
+            about: "READ 1 MiB over one channel of TCP / bare pread and send; loopback",
+            network: Network::Loopback,
+            sides: [Side::BareTcp(1), Side::Smbeam(TCP)],
+        },
+        Duel {
+            name: "tcp-four-read-1m",
+            about: "the same over four channels / over four connections; loopback",
+            network: Network::Loopback,
+            sides: [Side::BareTcp(4), Side::Smbeam(FOUR_TCP)],
+        },
         Duel {
             name: "quic-read-1m",
             about: "READ 1 MiB over QUIC, sealed by TLS alone / bare quinn; loopback",
@@ -130,6 +145,7 @@ impl Duel {
     pub(crate) fn run(&self, side: usize, place: &Place, options: &Options) -> Result<Vec<Row>> {
         let place = place.over(self.network)?;
         let figures = match self.sides[side] {
+            Side::BareTcp(connections) => tcp_bare::run(&place, connections, options)?,
             Side::BareQuinn => quinn_bare::run(&place, options)?,
             Side::Smbeam(session) => smbeam::run(&place, session, options)?,
         };

@@ -1,15 +1,17 @@
-//! The transports, each beside a yardstick: QUIC beside bare quinn and beside TCP, four channels
-//! beside one, SMB Direct beside TCP.
+//! The transports, each beside a yardstick: TCP beside a bare read and send, QUIC beside bare quinn
+//! and beside TCP, four channels beside one, SMB Direct beside TCP.
 //!
 //! A *duel* has two sides that take turns, A B A B, as servers do in the other benches; A is the
 //! yardstick. Both ends of smbeam are measured: `smbeam bench read` asks, `smbeam serve` answers.
 //! What a server costs is read from /proc around the time that the client says it measured.
 
+mod bare;
 mod duel;
 mod link;
 mod place;
 mod quinn_bare;
 mod smbeam;
+mod tcp_bare;
 mod watch;
 
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
@@ -20,7 +22,7 @@ use anyhow::{Context as _, Result, ensure};
 pub(crate) use duel::Duel;
 pub(crate) use link::Link;
 pub(crate) use place::{Network, Place};
-pub(crate) use quinn_bare::{CLIENT, Congestion, SERVER, client, serve};
+pub(crate) use quinn_bare::Congestion;
 
 use crate::options::Options;
 
@@ -33,6 +35,20 @@ pub(crate) const LOOPBACK_MTU: u16 = 6528;
 pub(crate) const SOCKET_BYTES: usize = 8 << 20;
 /// Bytes of a message and of a READ.
 pub(crate) const MESSAGE_BYTES: usize = 1 << 20;
+
+/// One end of a yardstick, given its arguments.
+type End = fn(&[String]) -> Result<()>;
+
+/// The end of a yardstick that a process is whose first argument is `name`.
+pub(crate) fn end(name: &str) -> Option<End> {
+    match name {
+        tcp_bare::SERVER => Some(tcp_bare::serve),
+        tcp_bare::CLIENT => Some(tcp_bare::client),
+        quinn_bare::SERVER => Some(quinn_bare::serve),
+        quinn_bare::CLIENT => Some(quinn_bare::client),
+        _ => None,
+    }
+}
 
 /// What a run yielded.
 #[derive(Clone, Copy, Debug, PartialEq)]

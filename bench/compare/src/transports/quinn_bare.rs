@@ -1,38 +1,33 @@
 //! Bare quinn: a server that writes messages to one stream as fast as it can, and a client that
 //! reads them. The yardstick of QUIC.
 //!
-//! Each end is this program, started again: their CPU time can be told apart, and each can live in
-//! a network of its own. The server copies nothing into the stream, it gives the same memory again
+//! The server copies nothing into the stream, it gives the same memory again
 //! and again; the client copies what comes into its buffer.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::path::Path;
-use std::process::{self, Child, Stdio};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::rustls;
 use quinn::{Endpoint, EndpointConfig, MtuDiscoveryConfig, TransportConfig};
 use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_socket_send_buffer_size_force};
-use serde_json::{Value, json};
 
+use super::bare::{self, own_cpu};
 use super::place::Site;
 use super::smbeam::warm_up_bytes;
-use super::watch::Watch;
-use super::{DATAGRAM_BYTES_MAX, Figures, MESSAGE_BYTES, SOCKET_BYTES, command_in};
-use crate::accounting;
+use super::{DATAGRAM_BYTES_MAX, Figures, MESSAGE_BYTES, SOCKET_BYTES};
 use crate::options::Options;
 
 /// The first argument of the server's process.
-pub(crate) const SERVER: &str = "--be-quinn-server";
+pub(super) const SERVER: &str = "--be-quinn-server";
 /// The first argument of the client's process.
-pub(crate) const CLIENT: &str = "--be-quinn-client";
+pub(super) const CLIENT: &str = "--be-quinn-client";
 const NAME: &str = "localhost";
 const CERTIFICATE: &str = "quinn.der";
 
@@ -79,7 +74,6 @@ impl FromStr for Congestion {
 
 /// Starts both ends, measures, ends them.
 pub(super) fn run(site: &Site<'_>, options: &Options) -> Result<Figures> {
-    let program = std::env::current_exe()?;
     let seconds = match site.is_link {
         true => options.link_seconds(),
         false => options.seconds,
@@ -89,20 +83,12 @@ pub(super) fn run(site: &Site<'_>, options: &Options) -> Result<Figures> {
     let window = (options.window_mb(site.is_link) << 20).to_string();
     let address = SocketAddrV4::new(site.address, site.ports[1]).to_string();
     let folder = site.folder.to_str().context("a path in UTF-8")?;
-    let server = command_in(site.server, &program)
-        .args([SERVER, folder, &address, congestion, &threads, &window])
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("cannot start quinn's server")?;
-    let mut server = Killed(server);
-    let output = server.0.stdout.take().context("the output was piped")?;
-    let mut line = String::new();
-    BufReader::new(output).read_line(&mut line)?;
-    ensure!(line.trim() == "ready", "quinn's server does not start");
-    let seconds_text = seconds.to_string();
     let warm_up = warm_up_bytes(site.is_link).to_string();
-    let client = command_in(site.client, &program)
-        .args([
+    let seconds_text = seconds.to_string();
+    bare::run(
+        site,
+        &[SERVER, folder, &address, congestion, &threads, &window],
+        &[
             CLIENT,
             folder,
             &address,
@@ -111,38 +97,13 @@ pub(super) fn run(site: &Site<'_>, options: &Options) -> Result<Figures> {
             &window,
             &warm_up,
             &seconds_text,
-        ])
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("cannot start quinn's client")?;
-    let mut client = Killed(client);
-    let watch = Watch::over(&mut client.0, server.0.id(), f64::from(seconds))?;
-    let mut text = String::new();
-    let output = client.0.stdout.as_mut().context("the output was piped")?;
-    output.read_to_string(&mut text)?;
-    let line: Value = serde_json::from_str(&text).context("quinn's client fails")?;
-    let number = |name: &str| line[name].as_f64().with_context(|| format!("no {name}"));
-    let seconds = number("seconds")?;
-    Ok(Figures {
-        bytes: line["bytes"].as_u64().context("no bytes")?,
+        ],
         seconds,
-        client_cpu: number("client_cpu")?,
-        server_cpu: watch.last(seconds),
-    })
-}
-
-/// A process that ends with the value.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    )
 }
 
 /// The server's process: `FOLDER ADDRESS CONGESTION THREADS WINDOW`.
-pub(crate) fn serve(arguments: &[String]) -> Result<()> {
+pub(super) fn serve(arguments: &[String]) -> Result<()> {
     let [folder, address, congestion, threads, window] = arguments else {
         bail!("the server takes five arguments");
     };
@@ -162,7 +123,7 @@ pub(crate) fn serve(arguments: &[String]) -> Result<()> {
     config.transport_config(transport(congestion.parse()?, window.parse()?));
     runtime(threads)?.block_on(async {
         let endpoint = endpoint(address, Some(config))?;
-        println!("ready");
+        bare::be_ready();
         while let Some(incoming) = endpoint.accept().await {
             let connection = incoming.await?;
             tokio::spawn(async move {
@@ -188,7 +149,7 @@ async fn write(connection: &quinn::Connection) -> Result<()> {
 
 /// The client's process: `FOLDER ADDRESS CONGESTION THREADS WINDOW WARM-UP SECONDS`. Prints one
 /// line of JSON.
-pub(crate) fn client(arguments: &[String]) -> Result<()> {
+pub(super) fn client(arguments: &[String]) -> Result<()> {
     let [
         folder,
         address,
@@ -226,17 +187,10 @@ pub(crate) fn client(arguments: &[String]) -> Result<()> {
         let start = Instant::now();
         let bytes = read(&mut receiver, &mut message, time).await?;
         let (seconds, client_cpu) = (start.elapsed().as_secs_f64(), own_cpu()? - before);
-        let stats = connection.stats().path;
-        anyhow::Ok(json!({
-            "bytes": bytes,
-            "seconds": seconds,
-            "client_cpu": client_cpu,
-            "datagram_bytes": stats.current_mtu,
-        }))
+        anyhow::Ok((bytes, seconds, client_cpu))
     })?;
-    println!("{figures}");
-    // Nobody waits for a peer that is about to be killed.
-    process::exit(0);
+    let (bytes, seconds, client_cpu) = figures;
+    bare::tell(bytes, seconds, client_cpu)
 }
 
 /// Reads for `time`; how many bytes came.
@@ -253,10 +207,6 @@ async fn read(stream: &mut quinn::RecvStream, message: &mut [u8], time: Duration
         bytes += filled as u64;
     }
     Ok(bytes)
-}
-
-fn own_cpu() -> Result<f64> {
-    accounting::cpu_of(process::id()).context("no CPU time in /proc")
 }
 
 fn runtime(threads: &str) -> Result<tokio::runtime::Runtime> {

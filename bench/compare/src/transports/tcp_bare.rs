@@ -1,0 +1,113 @@
+//! Bare TCP: a server that reads a file, piece by piece, and sends it as fast as it can, and a
+//! client that receives that. The yardstick of the copying data path, a thread for each connection
+//! at each end.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddrV4, TcpListener, TcpStream};
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use rustix::net::sockopt::set_tcp_congestion;
+
+use super::bare::{self, own_cpu};
+use super::place::Site;
+use super::smbeam::warm_up_bytes;
+use super::{Figures, MESSAGE_BYTES};
+use crate::options::Options;
+
+/// The first argument of the server's process.
+pub(super) const SERVER: &str = "--be-tcp-server";
+/// The first argument of the client's process.
+pub(super) const CLIENT: &str = "--be-tcp-client";
+/// What smbeam takes for connections within a machine: others pace, which nothing here needs.
+const CONGESTION: &str = "reno";
+/// The file that is sent.
+const FILE: &str = "bare";
+
+/// Starts both ends, measures, ends them.
+pub(super) fn run(site: &Site<'_>, connections: usize, options: &Options) -> Result<Figures> {
+    let path = site.tmpfs.join(FILE);
+    let content: Vec<u8> = (0..MESSAGE_BYTES).map(|index| index as u8).collect();
+    let mut file = File::create(&path)?;
+    for _ in 0..warm_up_bytes(site.is_link) / MESSAGE_BYTES as u64 {
+        file.write_all(&content)?;
+    }
+    drop(file);
+    let address = SocketAddrV4::new(site.address, site.ports[1]).to_string();
+    let name = path.to_str().context("a path in UTF-8")?;
+    let (count, seconds) = (connections.to_string(), options.seconds.to_string());
+    let figures = bare::run(
+        site,
+        &[SERVER, name, &address],
+        &[CLIENT, &address, &count, &seconds],
+        options.seconds,
+    );
+    std::fs::remove_file(&path)?;
+    figures
+}
+
+/// The server's process: `FILE ADDRESS`.
+pub(super) fn serve(arguments: &[String]) -> Result<()> {
+    let [file, address] = arguments else {
+        bail!("the server takes two arguments");
+    };
+    let file = File::open(file)?;
+    let listener = TcpListener::bind(address)?;
+    // Its connections have it from the beginning: one that began to pace goes on with that.
+    set_tcp_congestion(&listener, CONGESTION)?;
+    bare::be_ready();
+    thread::scope(|scope| {
+        loop {
+            let (stream, _) = listener.accept()?;
+            // It ends with the client, which says so by an error.
+            scope.spawn(|| send(&file, stream));
+        }
+    })
+}
+
+/// Sends a file again and again.
+fn send(file: &File, mut stream: TcpStream) -> Result<()> {
+    let bytes = file.metadata()?.len();
+    let mut message = vec![0; MESSAGE_BYTES];
+    let mut offset = 0;
+    loop {
+        file.read_exact_at(&mut message, offset)?;
+        stream.write_all(&message)?;
+        offset = (offset + MESSAGE_BYTES as u64) % bytes;
+    }
+}
+
+/// The client's process: `ADDRESS CONNECTIONS SECONDS`. Prints one line of JSON.
+pub(super) fn client(arguments: &[String]) -> Result<()> {
+    let [address, connections, seconds] = arguments else {
+        bail!("the client takes three arguments");
+    };
+    let time = Duration::from_secs(seconds.parse()?);
+    let (received, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for _ in 0..connections.parse::<usize>()? {
+            let mut stream = TcpStream::connect(address)?;
+            let (received, is_over) = (&received, &is_over);
+            scope.spawn(move || {
+                let mut message = vec![0; MESSAGE_BYTES];
+                while !is_over.load(Ordering::Relaxed) && stream.read_exact(&mut message).is_ok() {
+                    received.fetch_add(MESSAGE_BYTES as u64, Ordering::Relaxed);
+                }
+            });
+        }
+        while received.load(Ordering::Relaxed) < warm_up_bytes(false) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let (before, cpu, start) = (received.load(Ordering::Relaxed), own_cpu()?, Instant::now());
+        thread::sleep(time);
+        let seconds = start.elapsed().as_secs_f64();
+        let bytes = received.load(Ordering::Relaxed) - before;
+        let cpu = own_cpu()? - cpu;
+        is_over.store(true, Ordering::Relaxed);
+        bare::tell(bytes, seconds, cpu)
+    })
+}
