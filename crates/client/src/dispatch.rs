@@ -101,12 +101,17 @@ impl ChannelHandle {
         }
     }
 
+    /// Whether both ends are on this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        self.peer.ip() == self.local.ip()
+    }
+
     /// What it is to a transfer, if it is of TCP.
     fn link(&self) -> Option<Links> {
         (self.transport == Transport::Tcp).then(|| Links {
             count: 1,
             credits: self.credits.load(Ordering::Relaxed),
-            are_local: self.peer.ip() == self.local.ip(),
+            are_local: self.is_local(),
         })
     }
 

@@ -82,6 +82,8 @@ pub struct ChannelInfo {
     pub peer: SocketAddr,
     /// Our end.
     pub local: SocketAddr,
+    /// Whether both ends are on this machine.
+    pub is_local: bool,
     /// How frames move.
     pub transport: Transport,
     /// Bytes sent.
@@ -234,6 +236,7 @@ impl Session {
         let info = |channel: &Arc<crate::dispatch::ChannelHandle>| ChannelInfo {
             peer: channel.peer,
             local: channel.local,
+            is_local: channel.is_local(),
             transport: channel.transport,
             sent: channel.sent.load(Ordering::Relaxed),
             received: channel.received.load(Ordering::Relaxed),

@@ -35,9 +35,7 @@ fn is_on_this_machine(place: &Place) -> bool {
         return false;
     };
     let channels = remote.share.session().info().channels;
-    channels
-        .iter()
-        .any(|channel| channel.peer.ip() == channel.local.ip())
+    channels.iter().any(|channel| channel.is_local)
 }
 
 #[cfg(test)]
