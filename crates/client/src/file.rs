@@ -102,14 +102,16 @@ impl File {
 
     /// Bytes of one READ, where no transfer chooses another size.
     pub(crate) fn read_size(&self) -> usize {
-        self.most_read()
-            .min(self.share().session().options().usual_bytes() as usize)
+        self.most_read().min(self.usual_size())
     }
 
     /// Bytes of one WRITE, where no transfer chooses another size.
     pub(crate) fn write_size(&self) -> usize {
-        self.most_write()
-            .min(self.share().session().options().usual_bytes() as usize)
+        self.most_write().min(self.usual_size())
+    }
+
+    fn usual_size(&self) -> usize {
+        self.inner.share.session().options().usual_bytes() as usize
     }
 
     /// Bytes of one READ at most.
