@@ -176,7 +176,7 @@ impl Direct {
     pub fn knock_at(folder: &Path, target: u16) -> Result<Self> {
         let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
         let port = take_port(&socket)?;
-        socket.connect(&SockAddr::unix(folder.join(format!("{target}.sock")))?)?;
+        socket.connect(&SockAddr::unix(port::path_in(folder, target))?)?;
         Ok(Self::on(socket, port))
     }
 

@@ -7,7 +7,7 @@ use std::thread;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use smbeam_tests::client::Client;
-use smbeam_tests::direct::{Direct, Header, Heard, PATIENCE, RECEIVES, Transfer, kind};
+use smbeam_tests::direct::{Direct, Header, Heard, PATIENCE, RECEIVES, Transfer, kind, port};
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::tests;
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -80,7 +80,7 @@ fn run(script: &'static Script, arguments: &[&str]) -> Result<smbeam_tests::clie
 
 fn listen(folder: &Path) -> Result<Socket> {
     let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
-    socket.bind(&SockAddr::unix(folder.join(format!("{PORT}.sock")))?)?;
+    socket.bind(&SockAddr::unix(port::path_in(folder, PORT))?)?;
     socket.listen(5)?;
     Ok(socket)
 }

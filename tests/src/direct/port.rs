@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -19,7 +19,12 @@ const BACKLOG: i32 = 64;
 
 /// The file of a port.
 pub fn path(port: u16) -> PathBuf {
-    rdma_folder().join(format!("{port}.sock"))
+    path_in(&rdma_folder(), port)
+}
+
+/// The same in a folder of one's own.
+pub fn path_in(folder: &Path, port: u16) -> PathBuf {
+    folder.join(format!("{port}.sock"))
 }
 
 /// Listens on a port of which there is no file. Servers that are killed leave theirs behind.
