@@ -22,40 +22,35 @@ pub(super) fn run(
     client: &[&str],
     seconds: u32,
 ) -> Result<Figures> {
-    let program = std::env::current_exe()?;
-    let server = command_in(site.server, &program)
-        .args(server)
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("cannot start the bare server")?;
-    let mut server = Killed(server);
+    let mut server = Killed::start(site.server, server)?;
     let output = server.0.stdout.take().context("the output was piped")?;
     let mut line = String::new();
     BufReader::new(output).read_line(&mut line)?;
     ensure!(line.trim() == READY, "the bare server does not start");
-    let client = command_in(site.client, &program)
-        .args(client)
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("cannot start the bare client")?;
-    let mut client = Killed(client);
+    let mut client = Killed::start(site.client, client)?;
     let watch = Watch::over(&mut client.0, server.0.id(), f64::from(seconds))?;
     let mut text = String::new();
     let output = client.0.stdout.as_mut().context("the output was piped")?;
     output.read_to_string(&mut text)?;
     let line: Value = serde_json::from_str(&text).context("the bare client fails")?;
-    let number = |name: &str| line[name].as_f64().with_context(|| format!("no {name}"));
-    let seconds = number("seconds")?;
-    Ok(Figures {
-        bytes: line["bytes"].as_u64().context("no bytes")?,
-        seconds,
-        client_cpu: number("client_cpu")?,
-        server_cpu: watch.last(seconds),
-    })
+    Figures::told(&line, &watch)
 }
 
 /// A process that ends with the value.
 struct Killed(Child);
+
+impl Killed {
+    /// One end, in the network of `holder`.
+    fn start(holder: Option<u32>, arguments: &[&str]) -> Result<Killed> {
+        let program = std::env::current_exe()?;
+        let child = command_in(holder, &program)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {arguments:?}"))?;
+        Ok(Killed(child))
+    }
+}
 
 impl Drop for Killed {
     fn drop(&mut self) {

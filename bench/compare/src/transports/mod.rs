@@ -24,7 +24,10 @@ pub(crate) use link::Link;
 pub(crate) use place::{Network, Place};
 pub(crate) use quinn_bare::Congestion;
 
+use serde_json::Value;
+
 use crate::options::Options;
+use watch::Watch;
 
 /// Bytes of the largest datagram that is tried, without the headers of UDP and IP: that of smbeam.
 pub(crate) const DATAGRAM_BYTES_MAX: u16 = 8952;
@@ -61,6 +64,20 @@ pub(crate) struct Figures {
     pub(crate) client_cpu: f64,
     /// CPU seconds of the server, user and system, in that time.
     pub(crate) server_cpu: f64,
+}
+
+impl Figures {
+    /// What a client told as JSON, and what the server cost meanwhile.
+    fn told(line: &Value, watch: &Watch) -> Result<Figures> {
+        let number = |name: &str| line[name].as_f64().with_context(|| format!("no {name}"));
+        let seconds = number("seconds")?;
+        Ok(Figures {
+            bytes: line["bytes"].as_u64().context("no bytes")?,
+            seconds,
+            client_cpu: number("client_cpu")?,
+            server_cpu: watch.last(seconds),
+        })
+    }
 }
 
 /// The facts that both sides of the duels of QUIC share, for the report.

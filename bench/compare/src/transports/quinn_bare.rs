@@ -1,8 +1,8 @@
 //! Bare quinn: a server that writes messages to one stream as fast as it can, and a client that
 //! reads them. The yardstick of QUIC.
 //!
-//! The server copies nothing into the stream, it gives the same memory again
-//! and again; the client copies what comes into its buffer.
+//! The server copies nothing into the stream, it gives the same memory again and again; the client
+//! copies what comes into its buffer.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
@@ -174,7 +174,7 @@ pub(super) fn client(arguments: &[String]) -> Result<()> {
     config.transport_config(transport(congestion.parse()?, window.parse()?));
     let time = Duration::from_secs(seconds.parse()?);
     let warm_up: u64 = warm_up.parse()?;
-    let figures = runtime(threads)?.block_on(async {
+    let (bytes, seconds, client_cpu) = runtime(threads)?.block_on(async {
         let endpoint = endpoint((Ipv4Addr::UNSPECIFIED, 0).into(), None)?;
         let connection = endpoint.connect_with(config, address, NAME)?.await?;
         let (mut sender, mut receiver) = connection.open_bi().await?;
@@ -189,7 +189,6 @@ pub(super) fn client(arguments: &[String]) -> Result<()> {
         let (seconds, client_cpu) = (start.elapsed().as_secs_f64(), own_cpu()? - before);
         anyhow::Ok((bytes, seconds, client_cpu))
     })?;
-    let (bytes, seconds, client_cpu) = figures;
     bare::tell(bytes, seconds, client_cpu)
 }
 

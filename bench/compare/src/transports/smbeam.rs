@@ -161,14 +161,7 @@ pub(super) fn run(site: &Site<'_>, session: Session, options: &Options) -> Resul
         String::from_utf8_lossy(&output.stderr).trim()
     );
     let line: Value = serde_json::from_slice(&output.stdout).context("smbeam bench's JSON")?;
-    let number = |name: &str| line[name].as_f64().with_context(|| format!("no {name}"));
-    let seconds = number("seconds")?;
-    Ok(Figures {
-        bytes: line["bytes"].as_u64().context("no bytes")?,
-        seconds,
-        client_cpu: number("client_cpu")?,
-        server_cpu: watch.last(seconds),
-    })
+    Figures::told(&line, &watch)
 }
 
 /// Bytes that are read before those that count.

@@ -6,12 +6,13 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::os::unix::fs::FileExt as _;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use rustix::net::sockopt::set_tcp_congestion;
+use smbeam_tests::files::write_random;
 
 use super::bare::{self, own_cpu};
 use super::place::Site;
@@ -31,12 +32,7 @@ const FILE: &str = "bare";
 /// Starts both ends, measures, ends them.
 pub(super) fn run(site: &Site<'_>, connections: usize, options: &Options) -> Result<Figures> {
     let path = site.tmpfs.join(FILE);
-    let content: Vec<u8> = (0..MESSAGE_BYTES).map(|index| index as u8).collect();
-    let mut file = File::create(&path)?;
-    for _ in 0..warm_up_bytes(site.is_link) / MESSAGE_BYTES as u64 {
-        file.write_all(&content)?;
-    }
-    drop(file);
+    write_random(&path, warm_up_bytes(site.is_link), 1)?;
     let address = SocketAddrV4::new(site.address, site.ports[1]).to_string();
     let name = path.to_str().context("a path in UTF-8")?;
     let (count, seconds) = (connections.to_string(), options.seconds.to_string());
@@ -87,14 +83,14 @@ pub(super) fn client(arguments: &[String]) -> Result<()> {
         bail!("the client takes three arguments");
     };
     let time = Duration::from_secs(seconds.parse()?);
-    let (received, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let received = AtomicU64::new(0);
     thread::scope(|scope| {
         for _ in 0..connections.parse::<usize>()? {
             let mut stream = TcpStream::connect(address)?;
-            let (received, is_over) = (&received, &is_over);
+            let received = &received;
             scope.spawn(move || {
                 let mut message = vec![0; MESSAGE_BYTES];
-                while !is_over.load(Ordering::Relaxed) && stream.read_exact(&mut message).is_ok() {
+                while stream.read_exact(&mut message).is_ok() {
                     received.fetch_add(MESSAGE_BYTES as u64, Ordering::Relaxed);
                 }
             });
@@ -106,8 +102,6 @@ pub(super) fn client(arguments: &[String]) -> Result<()> {
         thread::sleep(time);
         let seconds = start.elapsed().as_secs_f64();
         let bytes = received.load(Ordering::Relaxed) - before;
-        let cpu = own_cpu()? - cpu;
-        is_over.store(true, Ordering::Relaxed);
-        bare::tell(bytes, seconds, cpu)
+        bare::tell(bytes, seconds, own_cpu()? - cpu)
     })
 }
