@@ -5,7 +5,7 @@ mod certificates;
 mod transports;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Duration;
 
 use clap::Args;
@@ -177,12 +177,28 @@ impl ConnectArguments {
     }
 }
 
-/// Opens sessions and shares, each once.
-pub(crate) struct Connector {
-    arguments: ConnectArguments,
+/// What this process has opened. It is held until the process ends: then all sessions are logged
+/// off at once, and threads and memory are the kernel's to take back.
+static OPENED: LazyLock<Opened> = LazyLock::new(Opened::default);
+
+#[derive(Default)]
+struct Opened {
     client: OnceLock<Client>,
     sessions: Mutex<HashMap<SessionKey, Session>>,
     shares: Mutex<HashMap<(SessionKey, String), Share>>,
+}
+
+/// Logs off everywhere: the last that a command does.
+pub(crate) fn log_off() {
+    if let Some(client) = OPENED.client.get() {
+        client.log_off().wait();
+    }
+}
+
+/// Opens sessions and shares, each once.
+pub(crate) struct Connector {
+    arguments: ConnectArguments,
+    opened: &'static Opened,
 }
 
 /// What a session is for.
@@ -215,25 +231,23 @@ impl Connector {
     pub(crate) fn new(arguments: &ConnectArguments) -> Self {
         Self {
             arguments: arguments.clone(),
-            client: OnceLock::new(),
-            sessions: Mutex::default(),
-            shares: Mutex::default(),
+            opened: &OPENED,
         }
     }
 
     fn client(&self, url: &Url) -> Outcome<Client> {
-        if let Some(client) = self.client.get() {
+        if let Some(client) = self.opened.client.get() {
             return Ok(client.clone());
         }
         let client =
             Client::new(self.arguments.options()).map_err(|error| failure_of(url, &error))?;
-        Ok(self.client.get_or_init(|| client).clone())
+        Ok(self.opened.client.get_or_init(|| client).clone())
     }
 
     /// The session with the server of `url`.
     pub(crate) fn session(&self, url: &Url) -> Outcome<Session> {
         let key = SessionKey::of(url);
-        let mut sessions = lock(&self.sessions);
+        let mut sessions = lock(&self.opened.sessions);
         if let Some(session) = sessions.get(&key) {
             return Ok(session.clone());
         }
@@ -256,7 +270,7 @@ impl Connector {
             ));
         };
         let key = (SessionKey::of(url), name.to_lowercase());
-        if let Some(share) = lock(&self.shares).get(&key) {
+        if let Some(share) = lock(&self.opened.shares).get(&key) {
             return Ok(share.clone());
         }
         let session = self.session(url)?;
@@ -264,7 +278,7 @@ impl Connector {
             .share(name)
             .wait()
             .map_err(|error| failure_of(&url.with_path(""), &error))?;
-        lock(&self.shares).insert(key, share.clone());
+        lock(&self.opened.shares).insert(key, share.clone());
         Ok(share)
     }
 

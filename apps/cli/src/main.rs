@@ -173,5 +173,6 @@ fn main() -> ExitCode {
 fn client(name: &'static str, run: impl FnOnce(&Report)) -> ExitCode {
     let report = Report::new(name);
     run(&report);
+    connect::log_off();
     report.exit().into()
 }

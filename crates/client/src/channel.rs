@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use auth::{Initiator, InitiatorStep};
-use net::{Framing, Outbox, Stream};
+use net::{Framing, Outbox, Stream, Transport};
 use proto::client::effect::Leg;
 use proto::client::{Connection, Effect, Effects, Expect, RequestId, Role, Session};
 use proto::effect::{Inbound, Instant, Outbound};
@@ -302,15 +302,22 @@ impl Channel {
         }
     }
 
+    /// Whether the kernel ends the connection in good order when the process ends.
+    pub(crate) fn ends_with_process(&self) -> bool {
+        matches!(self.target.transport, Transport::Tcp | Transport::Nbt)
+    }
+
+    /// Waits until no request is under way.
+    pub(crate) async fn idle(&self) {
+        while !self.state.borrow().calls.is_empty() && !self.ended.is_raised() {
+            self.idle.lower();
+            self.idle.raised().await;
+        }
+    }
+
     /// Ends the channel once what is under way is done, or after a while.
     pub(crate) async fn close(self: Rc<Self>, grace: Duration) {
-        let idle = async {
-            while !self.state.borrow().calls.is_empty() && !self.ended.is_raised() {
-                self.idle.lower();
-                self.idle.raised().await;
-            }
-        };
-        let _ = self.io().timeout(grace, idle).await;
+        let _ = self.io().timeout(grace, self.idle()).await;
         if !self.ended.is_raised() {
             self.with_core(Connection::close);
             self.end();

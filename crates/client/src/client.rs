@@ -1,8 +1,8 @@
 //! The threads of a client, and how a session begins.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
 use net::{Endpoint, Transport};
 use proto::client::{Config, Role};
@@ -15,7 +15,7 @@ use crate::fork::Bound;
 use crate::options::{Credentials, Options};
 use crate::quic::Tls;
 use crate::session::{self, Session};
-use crate::slot::slot;
+use crate::slot::{lock, slot};
 use crate::smbdirect::Rdma;
 use crate::thread::{IoThread, Message, Open, Target};
 use crate::transports::Way;
@@ -40,6 +40,8 @@ pub(crate) struct Inner {
     next: AtomicUsize,
     /// GUIDs so far.
     guids: AtomicU64,
+    /// Those that are still held by somebody.
+    sessions: Mutex<Vec<Weak<session::Inner>>>,
 }
 
 impl Client {
@@ -61,10 +63,35 @@ impl Client {
             threads: Bound::new(threads.map_err(failed)?),
             next: AtomicUsize::new(0),
             guids: AtomicU64::new(0),
+            sessions: Mutex::default(),
         };
         Ok(Self {
             inner: Arc::new(inner),
         })
+    }
+
+    /// Logs off from all servers at once and waits for their answers, some seconds at most. Nothing
+    /// can be done with the sessions any more. \[MS-SMB2\] 3.2.4.23
+    ///
+    /// For a program that is about to end, and does not drop what it holds: its connections of TCP
+    /// stay as they are and are closed by the kernel when it has ended, others are closed. What a
+    /// server does when a client is gone it does then, and not beside the program's last steps.
+    pub async fn log_off(&self) {
+        if !self.inner.threads.is_here() {
+            return;
+        }
+        let sessions = std::mem::take(&mut *lock(&self.inner.sessions));
+        let sessions: Vec<_> = sessions.iter().filter_map(Weak::upgrade).collect();
+        sessions.iter().for_each(|session| session.log_off());
+        let told = self.inner.threads.iter().map(|thread| {
+            let (filler, pickup) = slot();
+            // Where the thread is gone, so is the other end of the slot.
+            let _ = thread.sender.send(Message::Settle(filler));
+            pickup
+        });
+        for settled in told.collect::<Vec<_>>() {
+            let _ = settled.await;
+        }
     }
 
     /// A GUID that nobody else has: half of it is as random as the client's own.
@@ -177,6 +204,13 @@ impl Inner {
         opened
             .await
             .unwrap_or_else(|_| Err(ConnectCause::Io(Arc::new(gone()))))
+    }
+
+    /// Keeps in mind who is to log off.
+    pub(crate) fn remember(&self, session: &Arc<session::Inner>) {
+        let mut sessions = lock(&self.sessions);
+        sessions.retain(|session| session.strong_count() > 0);
+        sessions.push(Arc::downgrade(session));
     }
 
     fn config(&self, host: &str, first: Transport, credentials: &Credentials) -> Config {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use net::Transport;
 use proto::client::replay;
-use proto::client::{Fate, Request, RequestId, Session};
+use proto::client::{Fate, Request, RequestId, Session, Step};
 use ring::{SendError, Sender};
 
 use crate::call::{Call, Memory, Pending, call};
@@ -331,6 +331,14 @@ impl Dispatch {
         for channel in self.channels() {
             // A thread that is gone has nothing to cancel.
             let _ = channel.sender.send(Message::Cancel(channel.key, id));
+        }
+    }
+
+    /// Logs off; nobody waits for the answer. Nothing is sent behind that: servers hang up on it.
+    pub(crate) fn log_off(self: &Arc<Self>) {
+        if self.is_here() {
+            drop(self.start(Request::new(None, vec![Step::Logoff]), Memory::None));
+            lock(&self.inner.channels).is_closing = true;
         }
     }
 

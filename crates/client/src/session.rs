@@ -122,16 +122,15 @@ impl Session {
 
     /// The session of a first channel that is there.
     fn on(client: Client, host: &str, login: Login, target: Target) -> Self {
-        let inner = Inner {
+        let inner = Arc::new(Inner {
             client,
             host: host.to_owned(),
             login,
             target,
             successor: OnceLock::new(),
-        };
-        Self {
-            inner: Arc::new(inner),
-        }
+        });
+        inner.client.inner.remember(&inner);
+        Self { inner }
     }
 
     /// Whether requests may be sent again on another channel, so that the server must know them
@@ -418,13 +417,17 @@ pub(crate) fn unexpected() -> crate::error::Cause {
     crate::error::Cause::Malformed("an answer to something else".to_owned())
 }
 
+impl Inner {
+    /// Logs off; nobody waits for the answer.
+    pub(crate) fn log_off(&self) {
+        self.target.dispatch.log_off();
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
-        let dispatch = &self.target.dispatch;
-        if dispatch.is_here() {
-            drop(dispatch.start(Request::new(None, vec![Step::Logoff]), Memory::None));
-            dispatch.close();
-        }
+        self.log_off();
+        self.target.dispatch.close();
     }
 }
 

@@ -37,6 +37,9 @@ pub(crate) enum Message {
     Cancel(ChannelKey, RequestId),
     /// End a channel once what is under way is done.
     Close(ChannelKey),
+    /// Say when nothing is under way any more. The process is about to end: end the channels that
+    /// the kernel would not.
+    Settle(Filler<()>),
     /// End all channels, and the thread.
     Stop,
 }
@@ -165,25 +168,49 @@ impl Thread {
                         self.handle.spawn(channel.close(GRACE));
                     }
                 }
+                Message::Settle(settled) => {
+                    self.handle.spawn(Rc::clone(&self).settle(settled));
+                }
                 Message::Stop => break,
             }
         }
-        let channels: Vec<_> = self.channels.borrow().values().cloned().collect();
-        for channel in channels {
+        self.end_all(|_| true).await;
+    }
+
+    /// Waits until nothing is under way, and ends what has to be ended from here.
+    async fn settle(self: Rc<Self>, settled: Filler<()>) {
+        let idle = async {
+            for channel in self.chosen(Channel::ends_with_process) {
+                channel.idle().await;
+            }
+        };
+        let _ = self.handle.timeout(GRACE, idle).await;
+        self.end_all(|channel| !channel.ends_with_process()).await;
+        // Nobody waits any more, then.
+        let _ = settled.fill(());
+    }
+
+    /// Ends channels once what is under way is done, and waits until they are gone.
+    async fn end_all(&self, of: fn(&Channel) -> bool) {
+        for channel in self.chosen(of) {
             self.handle.spawn(channel.close(GRACE));
         }
-        let emptied = self.handle.timeout(2 * GRACE, self.emptied());
-        if emptied.await.is_err() {
-            let left = self.channels.borrow().len();
+        let gone = async {
+            while !self.chosen(of).is_empty() {
+                self.left.lower();
+                self.left.raised().await;
+            }
+        };
+        if self.handle.timeout(2 * GRACE, gone).await.is_err() {
+            let left = self.chosen(of).len();
             tracing::warn!(left, "channels did not end in time");
         }
     }
 
-    async fn emptied(&self) {
-        while !self.channels.borrow().is_empty() {
-            self.left.lower();
-            self.left.raised().await;
-        }
+    fn chosen(&self, of: fn(&Channel) -> bool) -> Vec<Rc<Channel>> {
+        let channels = self.channels.borrow();
+        let chosen = channels.values().filter(|channel| of(channel));
+        chosen.cloned().collect()
     }
 
     /// Opens a channel after a while.

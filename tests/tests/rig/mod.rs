@@ -244,7 +244,7 @@ pub(crate) fn connect_through(proxy: &Proxy, options: Options) -> Result<Session
 
 /// The options of a session at that endpoint. Nobody tells of the end of a connection of QUIC: who
 /// does not want to wait for half a minute has to ask.
-fn by(endpoint: Endpoint, mut options: Options) -> Options {
+pub(crate) fn by(endpoint: Endpoint, mut options: Options) -> Options {
     options.transports = endpoint.into();
     if endpoint.transport == Transport::Quic {
         options.echo_interval = QUIC_SILENCE;
@@ -254,16 +254,22 @@ fn by(endpoint: Endpoint, mut options: Options) -> Options {
 
 /// Logs a user in on loopback, as the options say, whatever certificate the server has: who is
 /// believed is tested elsewhere.
-pub(crate) fn log_in(
-    mut options: Options,
-    port: Option<u16>,
-    user: User,
-) -> Result<Session, Error> {
+pub(crate) fn log_in(options: Options, port: Option<u16>, user: User) -> Result<Session, Error> {
+    let client = loopback_client(options)?;
+    log_in_by(&client, port, user)
+}
+
+/// A client for [`log_in_by`].
+pub(crate) fn loopback_client(mut options: Options) -> Result<Client, Error> {
     options.tls.trust = Trust::Anything;
     options.rdma = RdmaChoice::Emulated(rdma_folder());
+    Client::new(options)
+}
+
+/// As [`log_in`], by a client that is there.
+pub(crate) fn log_in_by(client: &Client, port: Option<u16>, user: User) -> Result<Session, Error> {
     let credentials = Credentials::new(None, user.name, user.password);
     let host = Ipv4Addr::LOCALHOST.to_string();
-    let client = Client::new(options)?;
     client.connect(&host, port, &credentials).wait()
 }
 
