@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, ensure};
@@ -13,16 +14,20 @@ const BINARY: &str = "SMBEAM_BIN";
 /// Builds the lab and the server, then builds and runs the comparison with `arguments`.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     lab::build()?;
-    let manifest = test::workspace().join("bench/compare/Cargo.toml");
     let status = Command::new("cargo")
         .args(["run", "--quiet", "--release", "--manifest-path"])
-        .arg(manifest)
+        .arg(folder().join("Cargo.toml"))
         .arg("--")
         .args(arguments)
         .env(BINARY, server()?)
         .status()
         .context("cannot run cargo")?;
     Ok(ExitCode::from(u8::from(!status.success())))
+}
+
+/// The folder of the crate.
+pub(crate) fn folder() -> PathBuf {
+    test::workspace().join("bench/compare")
 }
 
 /// The server that is compared: the one that `SMBEAM_BIN` names, or the workspace's, optimized.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use smbeam_tests::lab::Part;
 
-use crate::{host, lab, table};
+use crate::{bench, host, lab, table};
 use tally::Tally;
 
 /// The server that the interop tests start; see `smbeam_tests::subject`.
@@ -50,9 +50,16 @@ const STEPS: &[(&str, Step)] = &[
             "--no-fail-fast",
         ]),
     ),
+    ("compare", Step::Compare),
     ("lab", Step::Lab),
     ("interop", Step::Interop),
     (RDMA, Step::Rdma),
+];
+
+/// What passes or fails of the comparisons.
+const COMPARE_CHECKS: &[&[&str]] = &[
+    &["fmt", "--check"],
+    &["clippy", "--all-targets", "--", "-D", "warnings"],
 ];
 
 /// The step that is run only when it is asked for: it takes a kernel of its own and minutes.
@@ -65,6 +72,8 @@ enum Step {
     Check(&'static [&'static str]),
     /// A cargo command that runs tests.
     Tests(&'static [&'static str]),
+    /// Everything of the above for the comparisons, which are a workspace of their own.
+    Compare,
     /// Building the lab. A lab that cannot be built fails nothing; the tests that need it say so.
     Lab,
     /// The tests against the lab's peers.
@@ -115,8 +124,9 @@ fn run_step(name: &'static str, step: Step) -> Result<Outcome> {
     println!("\n=== {name}");
     let start = Instant::now();
     let (tally, note) = match step {
-        Step::Check(arguments) => (check(arguments)?, String::new()),
+        Step::Check(arguments) => (check(&mut cargo(arguments))?, String::new()),
         Step::Tests(arguments) => (tests(&mut cargo(arguments))?, String::new()),
+        Step::Compare => (compare()?, String::new()),
         Step::Lab => (Tally::default(), build_lab()),
         Step::Interop => (interop()?, String::new()),
         Step::Rdma => rdma()?,
@@ -140,8 +150,9 @@ fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-fn check(arguments: &[&str]) -> Result<Tally> {
-    let status = cargo(arguments).status().context("cannot run cargo")?;
+/// Runs a cargo command that passes or fails.
+fn check(command: &mut Command) -> Result<Tally> {
+    let status = command.status().context("cannot run cargo")?;
     Ok(Tally::of_check(status.success()))
 }
 
@@ -165,6 +176,23 @@ fn tests(command: &mut Command) -> Result<Tally> {
         tally.failed = 1;
     }
     Ok(tally)
+}
+
+/// What both workspaces depend on is built once.
+fn compare() -> Result<Tally> {
+    let command = |arguments: &[&str]| {
+        let mut command = cargo(arguments);
+        command
+            .current_dir(bench::folder())
+            .env("CARGO_TARGET_DIR", target());
+        command
+    };
+    let mut sum = Tally::default();
+    for arguments in COMPARE_CHECKS {
+        sum.add(check(&mut command(arguments))?);
+    }
+    sum.add(tests(&mut command(&["test", "--no-fail-fast"]))?);
+    Ok(sum)
 }
 
 fn build_lab() -> String {
@@ -198,7 +226,7 @@ fn missing_parts() -> &'static [(Part, String)] {
 }
 
 fn interop() -> Result<Tally> {
-    let built = check(&["build", "--package", "smbeam"])?;
+    let built = check(&mut cargo(&["build", "--package", "smbeam"]))?;
     if built.failed > 0 {
         return Ok(built);
     }
@@ -226,7 +254,7 @@ fn rdma() -> Result<(Tally, String)> {
     }
     // The rates that the tests tell are an optimized program's where one is named.
     if env::var_os(BINARY).is_none() {
-        let built = check(&["build", "--package", "smbeam"])?;
+        let built = check(&mut cargo(&["build", "--package", "smbeam"]))?;
         if built.failed > 0 {
             return Ok((built, note));
         }
