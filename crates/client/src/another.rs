@@ -99,7 +99,7 @@ impl Share {
         let are_many = before.saturating_add(files) >= MANY_FILES;
         // What takes a lock is asked once the rest is known, and never after the login.
         let is_due = are_many && !another.was_begun.load(Ordering::Relaxed);
-        if !is_due || !self.session().dispatch().is_here() || !self.may_have_another() {
+        if !is_due || !self.may_have_another() {
             return;
         }
         let was_begun = another.was_begun.swap(true, Ordering::Relaxed);

@@ -22,6 +22,8 @@ use crate::thread::Message;
 
 /// Why nothing is done for a session that its owner has closed.
 const CLOSED: &str = "the session was closed";
+/// Why it is lost in a child of the process that connected.
+const FORKED: &str = "the process forked";
 
 /// Requests in flight of an operation, unless somebody says how many.
 pub(crate) const DEPTH: usize = 16;
@@ -194,19 +196,30 @@ impl Dispatch {
         !channels.is_closing && !channels.list.is_empty()
     }
 
+    /// Looks at the channels. A child has none, and touches no lock of its parent's.
+    fn seen<T>(&self, of: impl FnOnce(&Channels) -> T) -> T {
+        match self.is_here() {
+            true => of(&lock(&self.inner.channels)),
+            false => of(&Channels {
+                ended: Some(FORKED.into()),
+                ..Channels::default()
+            }),
+        }
+    }
+
     /// The channels there are.
     pub(crate) fn channels(&self) -> Vec<Arc<ChannelHandle>> {
-        lock(&self.inner.channels).list.clone()
+        self.seen(|channels| channels.list.clone())
     }
 
     /// Whether there was a channel, and is none any more.
     pub(crate) fn is_lost(&self) -> bool {
-        lock(&self.inner.channels).ended.is_some()
+        self.seen(|channels| channels.ended.is_some())
     }
 
     /// Whether the session was closed: servers hang up on what comes after LOGOFF.
     fn is_closing(&self) -> bool {
-        lock(&self.inner.channels).is_closing
+        self.seen(|channels| channels.is_closing)
     }
 
     /// Sends a request on its way.
@@ -268,9 +281,8 @@ impl Dispatch {
 
     /// Requests in flight of an operation for which nobody says how many.
     pub(crate) fn depth(&self) -> usize {
-        let channels = lock(&self.inner.channels);
-        let mut used = self.used(&channels);
-        match used.any(|channel| channel.transport == Transport::Quic) {
+        let is_quic = |channel: &Arc<ChannelHandle>| channel.transport == Transport::Quic;
+        match self.seen(|channels| self.used(channels).any(is_quic)) {
             true => DEPTH_QUIC,
             false => DEPTH,
         }
@@ -278,41 +290,39 @@ impl Dispatch {
 
     /// The channels that are used, where all are of TCP.
     pub(crate) fn links(&self) -> Option<Links> {
-        let channels = lock(&self.inner.channels);
-        let mut used = self.used(&channels);
-        let mut links = used.next()?.link()?;
-        for channel in used {
-            let count = links.count + 1;
-            links = Links {
-                count,
-                ..links.and(channel.link()?)
-            };
-        }
-        Some(links)
+        self.seen(|channels| {
+            let mut used = self.used(channels);
+            let mut links = used.next()?.link()?;
+            for channel in used {
+                let count = links.count + 1;
+                links = Links {
+                    count,
+                    ..links.and(channel.link()?)
+                };
+            }
+            Some(links)
+        })
     }
 
     /// Bytes under way on the channels that are used.
     pub(crate) fn load(&self) -> u64 {
-        let channels = lock(&self.inner.channels);
-        let loads = self.used(&channels);
-        loads
-            .map(|channel| channel.load.load(Ordering::Relaxed))
-            .sum()
+        let load = |channel: &Arc<ChannelHandle>| channel.load.load(Ordering::Relaxed);
+        self.seen(|channels| self.used(channels).map(load).sum())
     }
 
     /// Whether an answer may be a frame of a MiB and more on the channels that are used.
     pub(crate) fn takes_long_frames(&self) -> bool {
-        let channels = lock(&self.inner.channels);
-        let mut used = self.used(&channels);
-        used.all(|channel| matches!(channel.transport, Transport::Tcp | Transport::Quic))
+        let is_one = |channel: &Arc<ChannelHandle>| {
+            matches!(channel.transport, Transport::Tcp | Transport::Quic)
+        };
+        self.seen(|channels| self.used(channels).all(is_one))
     }
 
     /// Whether what is written is best given as parts of files: the channels that are used send
     /// those.
     pub(crate) fn sends_files(&self) -> bool {
-        let channels = lock(&self.inner.channels);
-        let mut used = self.used(&channels);
-        used.all(|channel| channel.transport.sends_files())
+        let is_one = |channel: &Arc<ChannelHandle>| channel.transport.sends_files();
+        self.seen(|channels| self.used(channels).all(is_one))
     }
 
     /// A channel was lost with this request on it.
@@ -352,5 +362,31 @@ impl Dispatch {
         for channel in &channels.list {
             let _ = channel.sender.send(Message::Close(channel.key));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_finds_no_channels_and_takes_no_lock() {
+        let dispatch = Arc::new(Dispatch {
+            inner: Bound::inherited(Inner::default()),
+        });
+        // As a thread of the parent had it when the process forked.
+        let _held = lock(&dispatch.inner.channels);
+        assert!(dispatch.is_lost() && dispatch.channels().is_empty());
+        assert!(dispatch.links().is_none());
+        assert_eq!(dispatch.load(), 0);
+        assert_eq!(dispatch.depth(), DEPTH);
+        // Nobody is told anything.
+        dispatch.takes_long_frames();
+        dispatch.sends_files();
+        dispatch.close();
+        dispatch.cancel(RequestId(1));
+        dispatch.log_off();
+        let request = Request::new(None, vec![Step::Echo]);
+        drop(dispatch.start(request, Memory::None));
     }
 }

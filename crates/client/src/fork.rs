@@ -23,6 +23,15 @@ impl<T> Bound<T> {
         }
     }
 
+    /// What a child has that its parent made.
+    #[cfg(test)]
+    pub(crate) fn inherited(value: T) -> Self {
+        Self {
+            process: std::process::id() + 1,
+            value: Some(value),
+        }
+    }
+
     /// Whether this is the process that made it.
     pub(crate) fn is_here(&self) -> bool {
         self.process == std::process::id()
