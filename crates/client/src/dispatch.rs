@@ -5,7 +5,7 @@
 //! When a channel is lost, what it had not finished goes to
 //! another one as far as the protocol allows; when the last is lost, everything fails.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -105,7 +105,7 @@ impl ChannelHandle {
 
     /// Whether both ends are on this machine.
     pub(crate) fn is_local(&self) -> bool {
-        self.peer.ip() == self.local.ip()
+        is_one_machine(self.peer.ip(), self.local.ip())
     }
 
     /// What it is to a transfer, if it is of TCP.
@@ -121,6 +121,12 @@ impl ChannelHandle {
     pub(crate) fn relieve(&self, cost: u64) {
         self.load.fetch_sub(cost, Ordering::Relaxed);
     }
+}
+
+/// Whether two ends of a connection are on one machine: it talks to an address of its own, or to
+/// another one of loopback.
+fn is_one_machine(peer: IpAddr, local: IpAddr) -> bool {
+    peer == local || peer.to_canonical().is_loopback()
 }
 
 /// The channels of a session.
@@ -368,6 +374,18 @@ impl Dispatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_knows_its_own_addresses() {
+        let is_one = |peer: &str, local: &str| {
+            let parsed = |text: &str| text.parse().expect("an address");
+            is_one_machine(parsed(peer), parsed(local))
+        };
+        assert!(is_one("192.0.2.1", "192.0.2.1"));
+        assert!(is_one("127.0.0.2", "127.0.0.1"));
+        assert!(is_one("::ffff:127.0.0.2", "::ffff:127.0.0.1"));
+        assert!(!is_one("192.0.2.1", "192.0.2.2"));
+    }
 
     #[test]
     fn a_child_finds_no_channels_and_takes_no_lock() {

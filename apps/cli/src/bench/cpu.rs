@@ -31,6 +31,8 @@ pub(crate) struct Ends {
     pub(crate) local: SocketAddr,
     /// The server's end.
     pub(crate) peer: SocketAddr,
+    /// Whether both are on this machine.
+    pub(crate) is_local: bool,
 }
 
 impl Server {
@@ -108,8 +110,7 @@ fn inode_of(line: &str, wanted: &BTreeSet<(String, String)>) -> Option<u64> {
 /// to the server's address or to any, connected to nobody. Whoever speaks to an address of its own
 /// host does so from there; of another host there is no such socket here.
 fn bound(ends: &Ends) -> Vec<(String, String)> {
-    let is_here = ends.peer.ip().is_loopback() || ends.local.ip() == ends.peer.ip();
-    if !is_here {
+    if !ends.is_local {
         return Vec::new();
     }
     let any = [
@@ -216,6 +217,7 @@ mod tests {
             transport: Transport::Tcp,
             local: ours.local_addr().expect("given"),
             peer: ours.peer_addr().expect("given"),
+            is_local: true,
         };
         (ours, theirs, ends)
     }
@@ -245,12 +247,18 @@ mod tests {
                 transport: Transport::Quic,
                 local: "127.0.0.1:1".parse().expect("given"),
                 peer: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+                is_local: true,
             };
             let found = Server::of(&[ends], &RdmaChoice::Verbs).expect(address);
             assert!(found.processes.contains(&std::process::id()));
             // The same port of another host.
             let peer = SocketAddr::from(([192, 0, 2, 1], port));
-            let elsewhere = Ends { peer, ..ends };
+            let is_local = false;
+            let elsewhere = Ends {
+                peer,
+                is_local,
+                ..ends
+            };
             assert_eq!(Server::of(&[elsewhere], &RdmaChoice::Verbs), None);
         }
     }
@@ -264,6 +272,7 @@ mod tests {
             transport: Transport::SmbDirect,
             local: "127.0.0.1:1".parse().expect("given"),
             peer: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            is_local: true,
         };
         let rdma = RdmaChoice::Emulated(folder.clone());
         let found = Server::of(&[ends(5445)], &rdma).expect("it listens");

@@ -92,6 +92,7 @@ impl Stage {
             transport: channel.transport,
             local: channel.local,
             peer: channel.peer,
+            is_local: channel.is_local,
         });
         ends.collect()
     }
