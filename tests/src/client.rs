@@ -178,7 +178,8 @@ impl Client {
         })
     }
 
-    fn spawn_into(&self, arguments: &[&str], out: &Path, errors: &Path) -> Result<Child> {
+    /// The same with what it prints in these files.
+    pub fn spawn_into(&self, arguments: &[&str], out: &Path, errors: &Path) -> Result<Child> {
         let root = self.url("");
         let rdma = format!("emulated:{}", subject::rdma_folder().display());
         let mut command = Command::new(&self.program);

@@ -17,7 +17,7 @@ use smbeam_tests::lab::Lab;
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::session::{ACCESS_READ, Connection, Request};
 use smbeam_tests::subject::{ALICE, Plan, Server, Share, Subject};
-use smbeam_tests::tests_over_transports;
+use smbeam_tests::{tests_over_transports, wait};
 
 tests_over_transports!(
     each: [
@@ -41,6 +41,7 @@ tests_over_transports!(
         a_password_where_others_see_it,
         no_password_and_nobody_to_ask,
         a_url_that_is_none,
+        what_cannot_be_told_ends_with_its_code,
     ],
 );
 
@@ -81,6 +82,17 @@ fn an_unknown_host() -> Result<()> {
             "cannot find the host no-such-host.invalid",
         ],
     )?;
+    Ok(())
+}
+
+/// A full disk under standard error is no reason to end otherwise than with what is wrong.
+fn what_cannot_be_told_ends_with_its_code() -> Result<()> {
+    let client = Client::of("no-such-host.invalid")?;
+    let (out, errors) = (Path::new("/dev/null"), Path::new("/dev/full"));
+    let mut child = client.spawn_into(&["ls", "{}"], out, errors)?;
+    let status = wait::for_end(&mut child, Duration::from_secs(60))?;
+    let code = status.and_then(|status| status.code());
+    ensure!(code == Some(3), "it ends with {code:?}");
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use wire::Status;
 
 use crate::location::LocationError;
 use crate::names::NameError;
+use crate::output::note;
 
 /// The exit codes. docs/cli.md has the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -311,7 +312,7 @@ impl Report {
 fn print_with(state: &State, line: &str) {
     match &state.print {
         Some(print) => print(line),
-        None => eprintln!("{line}"),
+        None => note(&line),
     }
 }
 

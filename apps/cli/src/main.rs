@@ -1,5 +1,7 @@
 //! An SMB 3.1.1 server and client for Linux in user space.
 #![forbid(unsafe_code)]
+// Standard error is written by `output::note`: whole lines, and no panic where it is full.
+#![deny(clippy::print_stderr)]
 
 mod bench;
 mod cat;
@@ -163,7 +165,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("smbeam: {error:#}");
+            output::note(&format_args!("smbeam: {error:#}"));
             ExitCode::FAILURE
         }
     }

@@ -40,11 +40,22 @@ pub(crate) fn line(line: &dyn Display) {
     check(writeln!(io::stdout(), "{line}"));
 }
 
+/// Writes one line now to standard error, whole: whoever reads along, or writes to the same file,
+/// meets no part of it. What cannot be told there can be told nowhere.
+pub(crate) fn note(line: &dyn Display) {
+    note_text(&format!("{line}\n"));
+}
+
+/// The same for text that has its line ends, or is a line that the next one overwrites.
+pub(crate) fn note_text(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
 /// Ends the program if nobody reads what it writes.
 pub(crate) fn check(written: io::Result<()>) {
     if let Err(error) = written {
         if error.kind() != io::ErrorKind::BrokenPipe {
-            eprintln!("smbeam: standard output: {error}");
+            note(&format_args!("smbeam: standard output: {error}"));
             std::process::exit(1);
         }
         std::process::exit(PIPE_CLOSED);

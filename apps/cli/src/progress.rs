@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::exit::Report;
 use crate::format;
+use crate::output::note;
 
 /// How often the bar is drawn.
 const TICK: Duration = Duration::from_millis(100);
@@ -72,7 +73,7 @@ impl Progress {
         if let Some(bar) = &bar {
             let through = bar.clone();
             report.print_through(Some(Box::new(move |line| {
-                through.suspend(|| eprintln!("{line}"));
+                through.suspend(|| note(&line));
             })));
         }
         Self {
@@ -150,8 +151,8 @@ impl Progress {
     /// Writes a line about what is done, not about what went wrong.
     pub(crate) fn say(&self, text: &dyn std::fmt::Display) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{text}")),
-            None => eprintln!("{text}"),
+            Some(bar) => bar.suspend(|| note(text)),
+            None => note(text),
         }
     }
 
@@ -169,7 +170,7 @@ impl Progress {
                 Err(error) => report.note(&error.to_string()),
             }
         } else if !self.output.quiet {
-            eprintln!("{}", summary.line(time));
+            note(&summary.line(time));
         }
     }
 

@@ -14,6 +14,7 @@ use server::control::{self, ControlSocket};
 use server::{Listening, Realms, Server, Shown};
 use tracing::info;
 
+use crate::output::note;
 use crate::stop::Stop;
 
 /// The port of a quick share that is not root's to have.
@@ -214,7 +215,7 @@ fn serve(
     let socket = control_socket(config)?;
     let server = Server::start(config, realms)?;
     for Listening { address, transport } in server.listening() {
-        eprintln!("listening on {address} ({transport})");
+        note(&format_args!("listening on {address} ({transport})"));
     }
     if let Some(shown) = server.certificate() {
         let Shown {
@@ -222,7 +223,7 @@ fn serve(
             is_self_signed,
         } = shown;
         let by_whom = if is_self_signed { ", self-signed" } else { "" };
-        eprintln!("certificate SHA-256 {fingerprint}{by_whom}");
+        note(&format_args!("certificate SHA-256 {fingerprint}{by_whom}"));
     }
     let serve_socket = |socket: ControlSocket| socket.serve(server.observer(), file);
     let control = socket.map(serve_socket).transpose()?;

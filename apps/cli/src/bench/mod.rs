@@ -20,6 +20,7 @@ use client::Channels;
 use crate::connect::ConnectArguments;
 use crate::exit::{Exit, Failure, Outcome, Report as Said};
 use crate::location::Url;
+use crate::output::note_text;
 use dial::Dial;
 pub(crate) use options::Arguments;
 use report::Report;
@@ -113,7 +114,7 @@ fn run_two(
     }
     let table = compare::table(&rounds);
     if arguments.json || arguments.csv {
-        eprint!("{table}");
+        note_text(&table);
     } else {
         print!("{table}");
     }

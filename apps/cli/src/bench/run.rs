@@ -1,7 +1,7 @@
 //! One run: every session on a thread of its own, so many operations in flight on each.
 
 use std::cell::RefCell;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,6 +19,7 @@ use super::places::{Place, Places};
 use super::record::{Progress, Record};
 use super::report::{Latency, Report};
 use super::stage::{Seat, Stage, drop_caches, pattern_number};
+use crate::output::note_text;
 
 /// How often the line that shows the progress is written anew.
 const LIVE: Duration = Duration::from_secs(1);
@@ -162,11 +163,10 @@ fn live(progress: &Progress, is_over: &AtomicBool) {
         let seconds = elapsed.as_secs_f64();
         let rate = (ops - last.1.0) as f64 / seconds;
         let gb = (bytes - last.1.1) as f64 / 1e9 / seconds;
-        eprint!("\r{gb:9.3} GB/s {rate:12.0} ops/s ");
-        let _ = std::io::stderr().flush();
+        note_text(&format!("\r{gb:9.3} GB/s {rate:12.0} ops/s "));
         last = (Instant::now(), (ops, bytes));
     }
-    eprint!("\r{:40}\r", "");
+    note_text(&format!("\r{:40}\r", ""));
 }
 
 /// One session at work.

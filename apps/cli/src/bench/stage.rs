@@ -11,6 +11,7 @@ use super::cpu::Ends;
 use super::dial::Dial;
 use super::options::Arguments;
 use super::pattern::Pattern;
+use crate::output::note;
 
 /// Writes in flight while the files are made.
 const FILL_DEPTH: usize = 8;
@@ -125,7 +126,10 @@ impl Drop for Stage {
             }
         }
         if let Err(error) = empty(&share, &self.folder) {
-            eprintln!("smbeam: bench: {} stays behind: {error:#}", self.folder);
+            note(&format_args!(
+                "smbeam: bench: {} stays behind: {error:#}",
+                self.folder
+            ));
         }
     }
 }

@@ -6,6 +6,7 @@ use clap::Args;
 use client::tls::{CertificateFiles, ClientSettings, Error, Fingerprint, Trust};
 
 use crate::exit::Exit;
+use crate::output::note;
 
 /// Certificates. Only transports with TLS have them.
 #[derive(Clone, Debug, Default, Args)]
@@ -37,9 +38,9 @@ impl CertificateArguments {
     /// For the library. Warns, each time, where nobody is verified.
     pub(super) fn settings(&self) -> ClientSettings {
         if self.insecure {
-            eprintln!(
-                "smbeam: WARNING: --insecure: whoever answers is taken for the server, and may \
-                 read and change everything"
+            note(
+                &"smbeam: WARNING: --insecure: whoever answers is taken for the server, and may \
+                  read and change everything",
             );
         }
         let identity = |certificate: &PathBuf| CertificateFiles {
