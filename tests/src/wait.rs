@@ -5,9 +5,12 @@ use std::process::{Child, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 const PAUSE: Duration = Duration::from_millis(10);
+
+/// A log may come well after what it tells of.
+const LOG_LIMIT: Duration = Duration::from_secs(30);
 
 /// Waits until `child` ends by itself; kills it after `limit`. None: it was killed.
 pub fn for_end(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
@@ -35,4 +38,20 @@ pub fn until(what: &str, limit: Duration, mut condition: impl FnMut() -> bool) -
         thread::sleep(PAUSE);
     }
     Ok(())
+}
+
+/// Waits until a line of `log` has all these words; gives it. A line is one when its end is there.
+pub fn for_line(log: impl Fn() -> String, words: &[&str]) -> Result<String> {
+    let mut found = None;
+    let told = until("a line of the log", LOG_LIMIT, || {
+        let text = log();
+        let whole = text
+            .split_inclusive('\n')
+            .filter_map(|line| line.strip_suffix('\n'));
+        let mut lines = whole.filter(|line| words.iter().all(|word| line.contains(word)));
+        found = lines.next().map(str::to_owned);
+        found.is_some()
+    });
+    told.with_context(|| format!("no line with {words:?} in\n{}", log()))?;
+    found.context("no line")
 }

@@ -32,7 +32,6 @@ tests!(
     smbclient_needs_a_certificate_where_it_is_wanted,
 );
 
-const START_LIMIT: Duration = Duration::from_secs(20);
 /// Files are looked at every two seconds.
 const RELOAD_LIMIT: Duration = Duration::from_secs(20);
 
@@ -132,9 +131,7 @@ impl Stage {
             .stderr(log)
             .spawn()?;
         self.child = Some(child);
-        wait::until("the server says its certificate", START_LIMIT, || {
-            self.log().contains("certificate SHA-256 ")
-        })?;
+        self.line(&["certificate SHA-256 "])?;
         let log = self.log();
         let listening = log.split_once("listening on 127.0.0.1:");
         let port = listening.and_then(|(_, rest)| rest.split_once(' '));
@@ -168,12 +165,17 @@ impl Stage {
         fs::read_to_string(self.path("log")).unwrap_or_default()
     }
 
+    /// The line of the log with these words, which may be yet to come.
+    fn line(&self, words: &[&str]) -> Result<String> {
+        wait::for_line(|| self.log(), words)
+    }
+
     /// The fingerprint that the server printed.
     fn fingerprint(&self) -> Result<String> {
-        let log = self.log();
-        let line = log.split_once("certificate SHA-256 ").context("no line")?.1;
-        let end = line.find([',', '\n']).context("no end")?;
-        Ok(line[..end].to_owned())
+        let line = self.line(&["certificate SHA-256 "])?;
+        let shown = line.split_once("SHA-256 ").context("no fingerprint")?.1;
+        let whole = shown.split(',').next().context("no fingerprint")?;
+        Ok(whole.to_owned())
     }
 
     /// The command line of smbeam.
@@ -248,7 +250,7 @@ fn a_pin_is_printed_at_every_start() -> Result<()> {
     let quic = format!("state_folder = \"{}\"", stage.text("state"));
     stage.serve(&quic)?;
     let first = stage.fingerprint()?;
-    ensure!(stage.log().contains(", self-signed"), "{}", stage.log());
+    stage.line(&["certificate SHA-256 ", ", self-signed"])?;
     stage.stop();
     stage.serve(&quic)?;
     ensure!(
@@ -306,13 +308,8 @@ fn clients_need_a_certificate_that_is_allowed() -> Result<()> {
     }
     let [certificate, key] = with("laptop");
     client.run(&["ls", &certificate, &key, "{}"])?;
-    let log = stage.log();
-    let refused = |words: [&str; 2]| {
-        log.lines()
-            .any(|line| line.contains("is refused") && words.iter().all(|word| line.contains(word)))
-    };
-    ensure!(refused(["subject=CN=lost", "dns:lost.example"]), "{log}");
-    ensure!(refused(["subject=CN=stranger", "issuer=CN=Other"]), "{log}");
+    stage.line(&["is refused", "subject=CN=lost", "dns:lost.example"])?;
+    stage.line(&["is refused", "subject=CN=stranger", "issuer=CN=Other"])?;
     Ok(())
 }
 
@@ -374,6 +371,6 @@ fn smbclient_needs_a_certificate_where_it_is_wanted() -> Result<()> {
     ))?;
     let output = stage.smbclient(&lab, &stage.path("ca.pem"), &["-c", "ls"])?;
     ensure!(output.code != Some(0), "{output}");
-    ensure!(stage.log().contains("no certificates"), "{}", stage.log());
+    stage.line(&["no certificates"])?;
     Ok(())
 }

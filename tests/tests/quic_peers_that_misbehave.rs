@@ -112,15 +112,11 @@ impl Site {
         self.raw()?.negotiate().context("no new connection by QUIC")
     }
 
-    /// The log has a line with that address and all of these words.
+    /// The log has, or gets, a line with that address and all of these words.
     fn check_log(&self, peer: &Peer, words: &[&str]) -> Result<()> {
         let address = format!("peer={}", peer.address()?);
-        let is_it =
-            |line: &str| line.contains(&address) && words.iter().all(|word| line.contains(word));
-        let told = wait::until("a line of the log", LOG_LIMIT, || {
-            self.server.log().lines().any(is_it)
-        });
-        told.with_context(|| format!("{address} {words:?} in\n{}", self.server.log()))
+        let words = [&[&address[..]], words].concat();
+        wait::for_line(|| self.server.log(), &words).map(drop)
     }
 
     /// Bytes of memory that the server has.

@@ -4,14 +4,14 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use smbeam_tests::certificates::{Authority, Files};
 use smbeam_tests::files::{assert_same_file, assert_same_tree, write_random};
 use smbeam_tests::lab::Lab;
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::smbclient::{Framing, Protection, Smbclient};
 use smbeam_tests::subject::{Plan, Server};
-use smbeam_tests::tests;
+use smbeam_tests::{tests, wait};
 
 tests!(
     a_large_file_comes_whole,
@@ -147,11 +147,7 @@ fn a_client_without_a_certificate_is_refused_where_one_is_required() -> Result<(
         plan.quic.insert("client_ca".into(), file.into());
     })?;
     site.is_refused(&site.authority.file)?;
-    let log = site.server.log();
-    ensure!(
-        log.contains("certificate"),
-        "the log does not say why:\n{log}"
-    );
+    wait::for_line(|| site.server.log(), &["certificate"]).context("why it is refused")?;
     // Over TCP there are no certificates.
     Smbclient::new(&site.lab, &site.server).run("ls").map(drop)
 }

@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::client::Client;
+use crate::direct::kind;
 use crate::direct::smb::{Named, SMB_3_0_2, Session};
-use crate::direct::{PATIENCE, kind};
 use crate::scratch::Scratch;
 use crate::subject::{Plan, Server, Subject};
 use crate::wait;
@@ -80,13 +80,7 @@ impl Site {
 
     /// Waits until the log has one line with all these words.
     pub fn told(&self, words: &[&str]) -> Result<()> {
-        let is_told = || {
-            let log = self.server.log();
-            log.lines()
-                .any(|line| words.iter().all(|word| line.contains(word)))
-        };
-        let told = wait::until("a line of the log", PATIENCE, is_told);
-        told.with_context(|| format!("no line with {words:?} in\n{}", self.server.log()))
+        wait::for_line(|| self.server.log(), words).map(drop)
     }
 
     /// Waits until nobody is connected but those who were there before.
