@@ -137,7 +137,7 @@ fn folders_are_listed(transport: &str) -> Result<()> {
     let plain = client.run(&["ls", "{}", "{}one"])?.text;
     ensure!(plain.contains("one/\ntop\n"), "{plain}");
     ensure!(plain.contains("two/\n\u{e4}\u{1f600} name\n"), "{plain}");
-    let long = client.run(&["ls", "-lRH", "{}"])?.text;
+    let long = client.run(&["ls", "-lRh", "{}"])?.text;
     ensure!(
         long.contains(" 68 KiB ") && long.contains("data/one/two:"),
         "{long}"
@@ -161,6 +161,10 @@ fn folders_are_listed(transport: &str) -> Result<()> {
         .filter_map(|line| line.split_whitespace().next())
         .collect();
     ensure!(sums == ["5000", "75000"], "{du}");
+    let du = client.run(&["du", "-sh", "{}one"])?.text;
+    ensure!(du.trim_start().starts_with("73 KiB "), "{du}");
+    let df = client.run(&["df", "-h", "{}"])?.text;
+    ensure!(df.matches("iB ").count() >= 3, "{df}");
     let du = json(&client.run(&["du", "-s", "--json", "{}"])?)?;
     ensure!(
         du.len() == 1 && du[0]["bytes"] == 75_001 && du[0]["files"] == 3,

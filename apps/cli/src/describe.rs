@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::format;
+use crate::format::{self, SizeArguments};
 use crate::place::{Facts, Kind};
 
 /// A file in JSON. Times are of UTC, sizes in bytes.
@@ -50,11 +50,10 @@ pub(crate) fn json(value: &impl Serialize) -> String {
 }
 
 /// A line of a long listing.
-pub(crate) fn long_line(name: &str, facts: &Facts, human: bool) -> String {
-    let size = match (facts.kind, human) {
-        (Kind::Folder, _) => "-".to_owned(),
-        (_, true) => format::size(facts.size),
-        (_, false) => facts.size.to_string(),
+pub(crate) fn long_line(name: &str, facts: &Facts, sizes: &SizeArguments) -> String {
+    let size = match facts.kind {
+        Kind::Folder => "-".to_owned(),
+        _ => sizes.shown(facts.size),
     };
     format!(
         "{}  {size:>12}  {}  {}",

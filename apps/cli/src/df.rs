@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::connect::{ConnectArguments, Connector};
 use crate::describe::json;
 use crate::exit::{Outcome, Report};
-use crate::format;
+use crate::format::SizeArguments;
 use crate::location::Url;
 use crate::output;
 
@@ -17,9 +17,8 @@ pub(crate) struct Arguments {
     /// The shares.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
-    /// Sizes in KiB, MiB, GiB.
-    #[arg(short = 'H', long)]
-    human: bool,
+    #[command(flatten)]
+    sizes: SizeArguments,
     /// An object of JSON in each line.
     #[arg(long, conflicts_with = "human")]
     json: bool,
@@ -70,22 +69,18 @@ fn df(arguments: &Arguments, connector: &Connector, url: &Url) -> Outcome {
     };
     match arguments.json {
         true => output::line(&json(&row)),
-        false => output::line(&text(&row, arguments.human)),
+        false => output::line(&text(&row, &arguments.sizes)),
     }
     Ok(())
 }
 
-fn text(row: &Row, human: bool) -> String {
-    let size = |bytes: u64| match human {
-        true => format::size(bytes),
-        false => bytes.to_string(),
-    };
+fn text(row: &Row, sizes: &SizeArguments) -> String {
     let percent = (u128::from(row.used) * 100).div_ceil(u128::from(row.total.max(1)));
     format!(
         "{:>18} {:>18} {:>18} {percent:>3}%  {}",
-        size(row.total),
-        size(row.used),
-        size(row.available),
+        sizes.shown(row.total),
+        sizes.shown(row.used),
+        sizes.shown(row.available),
         row.share
     )
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::connect::{ConnectArguments, Connector};
 use crate::describe::json;
 use crate::exit::{Exit, Failure, Outcome, Report};
-use crate::format;
+use crate::format::SizeArguments;
 use crate::location::Url;
 use crate::output;
 use crate::place::{Detail, Place};
@@ -35,11 +35,10 @@ pub(crate) struct Arguments {
     /// Bytes on disk instead of the sizes of files.
     #[arg(long)]
     allocated: bool,
-    /// Sizes in KiB, MiB, GiB.
-    #[arg(short = 'H', long, conflicts_with = "json")]
-    human: bool,
+    #[command(flatten)]
+    sizes: SizeArguments,
     /// An object of JSON in each line.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "human")]
     json: bool,
     #[command(flatten)]
     connect: ConnectArguments,
@@ -173,9 +172,6 @@ fn tell(arguments: &Arguments, place: &Place, bytes: u64, files: u64) {
         let path = place.to_string();
         return output::line(&json(&Row { path, bytes, files }));
     }
-    let size = match arguments.human {
-        true => format::size(bytes),
-        false => bytes.to_string(),
-    };
+    let size = arguments.sizes.shown(bytes);
     output::line(&format_args!("{size:>16}  {place}"));
 }

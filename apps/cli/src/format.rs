@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use clap::{ArgAction, Args};
 use client::FileAttributes;
 use jiff::{Timestamp, tz::TimeZone};
 
@@ -19,6 +20,28 @@ const ATTRIBUTE_LETTERS: [(FileAttributes, char); 11] = [
     (FileAttributes::OFFLINE, 'o'),
     (FileAttributes::TEMPORARY, 't'),
 ];
+
+/// How sizes are shown. `-h` says so, as in ls, du and df elsewhere; help is `--help`.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct SizeArguments {
+    /// Sizes in KiB, MiB, GiB.
+    #[arg(short, long, alias = "human-readable")]
+    human: bool,
+    /// Print help.
+    #[arg(long, action = ArgAction::Help, display_order = 100)]
+    help: Option<bool>,
+}
+
+impl SizeArguments {
+    /// Bytes as they are wanted.
+    pub(crate) fn shown(&self, bytes: u64) -> String {
+        match self.human {
+            true => size(bytes),
+            false => bytes.to_string(),
+        }
+    }
+}
 
 /// A size in powers of 1,024 with at most four digits: `512`, `1.5 KiB`, `20 GiB`.
 pub(crate) fn size(bytes: u64) -> String {

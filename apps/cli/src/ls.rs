@@ -5,6 +5,7 @@ use clap::Args;
 use crate::connect::{ConnectArguments, Connector};
 use crate::describe::{Described, long_line, short_line};
 use crate::exit::{Outcome, Report};
+use crate::format::SizeArguments;
 use crate::location::Url;
 use crate::output::Lines;
 use crate::place::{Detail, Entry, Facts, Place};
@@ -26,9 +27,8 @@ pub(crate) struct Arguments {
     /// Folders in folders as well.
     #[arg(short = 'R', long)]
     recursive: bool,
-    /// Sizes in KiB, MiB, GiB.
-    #[arg(short = 'H', long)]
-    human: bool,
+    #[command(flatten)]
+    sizes: SizeArguments,
     /// In the server's order, as entries come.
     #[arg(long)]
     unsorted: bool,
@@ -158,7 +158,7 @@ impl Listing<'_> {
         match self.arguments.long {
             true => self
                 .lines
-                .line(&long_line(name, facts, self.arguments.human)),
+                .line(&long_line(name, facts, &self.arguments.sizes)),
             false => self.lines.line(&short_line(name, facts)),
         }
     }
