@@ -211,6 +211,9 @@ fn names_come_and_go(transport: &str) -> Result<()> {
     ensure!(fs::metadata(share.join("a/file"))?.modified()? > before);
     client.run(&["touch", "-c", "{}a/none"])?;
     ensure!(!share.join("a/none").exists());
+    let words = ["a folder cannot be moved into itself"];
+    client.fail(&["mv", "{}a", "{}a/b"], 2, &words)?;
+    client.fail(&["mv", "{}a", "{}A/new"], 2, &words)?;
     client.run(&["mv", "{}a/file", "{}a/b"])?;
     client.run(&["mv", "{}a/b/file", "{}renamed"])?;
     fs::write(share.join("other"), "other")?;

@@ -67,8 +67,17 @@ fn rename(source: &Remote, target: &Remote, into_folder: bool, replace: bool) ->
     }
     // The same name with other letters large or small names the folder itself.
     if !into_folder || source.is_same_file(target) {
-        return source.rename(target, replace);
+        return move_to(source, target, replace);
     }
     let name = source.path.rsplit('/').next().unwrap_or_default();
-    source.rename(&target.below(name), replace)
+    move_to(source, &target.below(name), replace)
+}
+
+/// Servers have different words for what cannot be; Samba says that somebody has it open.
+fn move_to(source: &Remote, target: &Remote, replace: bool) -> Outcome {
+    if source.holds(target) && !source.is_same_file(target) {
+        let reason = "a folder cannot be moved into itself";
+        return Err(Failure::usage(target, reason));
+    }
+    source.rename(target, replace)
 }
