@@ -171,3 +171,21 @@ fn only_the_rooms_that_say_so_are_unsafe() {
     }
     assert_none("code that forgoes the compiler's help", &found);
 }
+
+/// Cargo's own harness finds no test in such a file, and is content.
+#[test]
+fn tests_with_our_harness_are_run_by_it() {
+    let manifest = fs::read_to_string(root().join("tests/Cargo.toml")).expect("a manifest");
+    let uses_it = |(file, text): &(String, String)| {
+        let name = file.strip_prefix("tests/tests/")?.strip_suffix(".rs")?;
+        let has_tests = ["\ntests!(", "\ntests_over_transports!("];
+        let is_ours = has_tests.iter().any(|start| text.contains(start));
+        (is_ours && !name.contains('/')).then(|| name.to_owned())
+    };
+    let ours: Vec<_> = texts().iter().filter_map(uses_it).collect();
+    assert!(ours.len() > 20, "{} files only", ours.len());
+    let is_missing =
+        |name: &String| !manifest.contains(&format!("name = \"{name}\"\nharness = false\n"));
+    let missing: Vec<_> = ours.into_iter().filter(is_missing).collect();
+    assert_none("not in tests/Cargo.toml with `harness = false`", &missing);
+}
