@@ -178,8 +178,17 @@ impl Client {
         })
     }
 
-    /// The same with what it prints in these files.
-    pub fn spawn_into(&self, arguments: &[&str], out: &Path, errors: &Path) -> Result<Child> {
+    fn spawn_into(&self, arguments: &[&str], out: &Path, errors: &Path) -> Result<Child> {
+        self.command(arguments)
+            .stdin(Stdio::null())
+            .stdout(File::create(out)?)
+            .stderr(File::create(errors)?)
+            .spawn()
+            .context("cannot run smbeam")
+    }
+
+    /// A command yet to be run, for who wants to give it something or to see what it says.
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let root = self.url("");
         let rdma = format!("emulated:{}", subject::rdma_folder().display());
         let mut command = Command::new(&self.program);
@@ -194,17 +203,14 @@ impl Client {
                     .iter()
                     .map(|argument| argument.replace("{}", &root)),
             )
-            .args(&self.arguments)
-            .stdin(Stdio::null())
-            .stdout(File::create(out)?)
-            .stderr(File::create(errors)?);
+            .args(&self.arguments);
         for (name, value) in &self.environment {
             match value {
                 Some(value) => command.env(name, value),
                 None => command.env_remove(name),
             };
         }
-        command.spawn().context("cannot run smbeam")
+        command
     }
 }
 

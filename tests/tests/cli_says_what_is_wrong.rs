@@ -1,7 +1,7 @@
 //! Whatever is wrong, the client says what, on which path, with the server's word for it, and ends
 //! with the code that docs/cli.md promises.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -17,7 +17,7 @@ use smbeam_tests::lab::Lab;
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::session::{ACCESS_READ, Connection, Request};
 use smbeam_tests::subject::{ALICE, Plan, Server, Share, Subject};
-use smbeam_tests::{tests_over_transports, wait};
+use smbeam_tests::tests_over_transports;
 
 tests_over_transports!(
     each: [
@@ -88,11 +88,9 @@ fn an_unknown_host() -> Result<()> {
 /// A full disk under standard error is no reason to end otherwise than with what is wrong.
 fn what_cannot_be_told_ends_with_its_code() -> Result<()> {
     let client = Client::of("no-such-host.invalid")?;
-    let (out, errors) = (Path::new("/dev/null"), Path::new("/dev/full"));
-    let mut child = client.spawn_into(&["ls", "{}"], out, errors)?;
-    let status = wait::for_end(&mut child, Duration::from_secs(60))?;
-    let code = status.and_then(|status| status.code());
-    ensure!(code == Some(3), "it ends with {code:?}");
+    let full = File::options().write(true).open("/dev/full")?;
+    let status = client.command(&["ls", "{}"]).stderr(full).status()?;
+    ensure!(status.code() == Some(3), "it ends with {status}");
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 use client::{OpenOptions, Wait as _};
 
 use crate::connect::{ConnectArguments, Connector};
-use crate::exit::{Failure, Outcome, Report};
+use crate::exit::{Outcome, Report};
 use crate::location::Url;
 use crate::output;
 use crate::place::Remote;
@@ -32,7 +32,8 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     }
 }
 
-fn cat(remote: &Remote) -> Outcome {
+/// Writes a file to standard output.
+pub(crate) fn cat(remote: &Remote) -> Outcome {
     let file = remote
         .share
         .open(&remote.path, &OpenOptions::new().read(true))
@@ -46,14 +47,6 @@ fn cat(remote: &Remote) -> Outcome {
             output::check(Err(error));
             Ok(())
         }
-        Err(error) => Err(of_reader(remote, error)),
-    }
-}
-
-/// What the library said, where the error is one of the library.
-fn of_reader(remote: &Remote, error: io::Error) -> Failure {
-    match error.downcast::<client::Error>() {
-        Ok(error) => remote.failure(&error),
-        Err(error) => Failure::local(remote, &error),
+        Err(error) => Err(remote.stream_failure(error)),
     }
 }

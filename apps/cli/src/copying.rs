@@ -2,11 +2,12 @@
 
 use clap::Args;
 
+use crate::cat::cat;
 use crate::connect::{ConnectArguments, Connector};
 use crate::exit::{Failure, Outcome, Report};
 use crate::interrupt::Interrupt;
 use crate::location::Location;
-use crate::place::{Kind, Place};
+use crate::place::{Kind, Place, Remote};
 use crate::progress::{OutputArguments, Progress};
 use crate::transfer::{Item, Transfer, TransferArguments};
 
@@ -41,6 +42,71 @@ pub(crate) fn run(
         Ok(_) => return,
         Err(failure) => return report.failed(&failure),
     };
+    transfer(arguments, report, |transfer| transfer.run(items));
+}
+
+/// Writes standard input to a file on a server.
+pub(crate) fn from_standard_input(arguments: &CopyArguments, target: &Location, report: &Report) {
+    let connector = Connector::new(&arguments.connect);
+    match stream_target(arguments, &connector, target) {
+        Ok(target) => transfer(arguments, report, |transfer| {
+            transfer.take_standard_input(&target);
+        }),
+        Err(failure) => report.failed(&failure),
+    }
+}
+
+/// Writes files on servers to standard output.
+pub(crate) fn to_standard_output(arguments: &CopyArguments, sources: &[Location], report: &Report) {
+    let connector = Connector::new(&arguments.connect);
+    for source in sources {
+        let written = arguments.check_stream("standard output").and_then(|()| {
+            let found = connector.expand_location(source)?;
+            found.iter().try_for_each(|place| match place {
+                Place::Remote(remote) => cat(remote),
+                Place::Local(_) => Ok(()),
+            })
+        });
+        report.take(written);
+        if report.is_over() {
+            break;
+        }
+    }
+}
+
+impl CopyArguments {
+    /// Refuses what cannot be done with bytes that come once.
+    fn check_stream(&self, name: &str) -> Outcome {
+        let wants_more = self.preserve || self.transfer.wants_to_return();
+        match wants_more {
+            true => Err(Failure::usage(
+                name,
+                "has no times and comes once: no --preserve, --continue or --verify",
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+fn stream_target(
+    arguments: &CopyArguments,
+    connector: &Connector,
+    target: &Location,
+) -> Outcome<Remote> {
+    arguments.check_stream("standard input")?;
+    let Place::Remote(remote) = connector.place(target)? else {
+        return Err(Failure::usage(target, "not on a server"));
+    };
+    let facts = Place::Remote(remote.clone()).look(true)?;
+    if target.names_a_folder() || facts.is_some_and(|facts| facts.is_folder()) {
+        let reason = "a folder: say what standard input is to be called in it";
+        return Err(Failure::usage(target, reason));
+    }
+    Ok(remote)
+}
+
+/// Has a transfer do its work, and tells the sum.
+fn transfer(arguments: &CopyArguments, report: &Report, work: impl FnOnce(&Transfer<'_>)) {
     let interrupt = match Interrupt::catch() {
         Ok(interrupt) => interrupt,
         Err(error) => return report.failed(&Failure::local("signals", &error)),
@@ -49,7 +115,7 @@ pub(crate) fn run(
         .transfer
         .policy(arguments.preserve, &arguments.connect);
     let progress = Progress::start(arguments.output, report);
-    Transfer::new(policy, report, &progress, &interrupt).run(items);
+    work(&Transfer::new(policy, report, &progress, &interrupt));
     progress.finish(report);
 }
 

@@ -13,7 +13,7 @@ use crate::location::Location;
 pub(crate) struct Arguments {
     /// Files or folders on servers, and behind them where they go: a folder, or a new name for
     /// one; the current folder if left out. `*` and `?` in the last component of a URL stand for
-    /// any characters, or one.
+    /// any characters, or one. `-` is standard output.
     #[arg(required = true, value_name = "URL... [PATH]")]
     locations: Vec<Location>,
     #[command(flatten)]
@@ -31,6 +31,9 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     if let Some(local) = sources.iter().find(is_local) {
         let reason = "not on a server: get brings files from a server, put the other way";
         return report.failed(&Failure::usage(local, reason));
+    }
+    if target.is_stream() {
+        return copying::to_standard_output(&arguments.copy, sources, report);
     }
     copying::run(&arguments.copy, sources, target, report);
 }

@@ -89,6 +89,11 @@ impl Location {
 }
 
 impl Location {
+    /// Whether it is `-`: standard input or output. A file of this name is `./-`.
+    pub(crate) fn is_stream(&self) -> bool {
+        matches!(self, Self::Local(path) if path.as_os_str() == "-")
+    }
+
     /// Whether a `/` stands at its end: what is meant is a folder.
     pub(crate) fn names_a_folder(&self) -> bool {
         match self {

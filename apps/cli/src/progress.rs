@@ -109,6 +109,15 @@ impl Progress {
         }
     }
 
+    /// Bytes have arrived of which nobody knew.
+    pub(crate) fn arrived(&self, bytes: u64) {
+        let total = add(&self.counts.bytes_found, bytes);
+        if let Some(bar) = &self.bar {
+            bar.set_length(total);
+        }
+        self.moved(bytes);
+    }
+
     /// Bytes that are there already, from a transfer that broke, or as holes.
     pub(crate) fn spared(&self, bytes: u64) {
         if let Some(bar) = &self.bar {

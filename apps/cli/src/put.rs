@@ -10,7 +10,7 @@ use crate::location::Location;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Files or folders of this machine, and where on a server they go: a folder, or a new name
-    /// for one.
+    /// for one. `-` is standard input, which goes alone and into a file.
     #[arg(required = true, num_args = 2.., value_name = "PATH... URL")]
     locations: Vec<Location>,
     #[command(flatten)]
@@ -31,5 +31,10 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
         let reason = "not on a server: want smb://[user@]host/share/path at the end";
         return report.failed(&Failure::usage(target, reason));
     }
-    copying::run(&arguments.copy, sources, target, report);
+    match sources {
+        [input] if input.is_stream() => {
+            copying::from_standard_input(&arguments.copy, target, report);
+        }
+        _ => copying::run(&arguments.copy, sources, target, report),
+    }
 }

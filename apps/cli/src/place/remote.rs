@@ -1,6 +1,7 @@
 //! Files on a server.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
 use client::{Changes, Error, FileAttributes, Metadata, Share, Wait as _};
@@ -95,6 +96,14 @@ impl Remote {
     /// What the library says of this path.
     pub(crate) fn failure(&self, error: &Error) -> Failure {
         failure_of(self, error)
+    }
+
+    /// What the library said, where an error of a reader or a writer is one of the library.
+    pub(crate) fn stream_failure(&self, error: io::Error) -> Failure {
+        match error.downcast::<Error>() {
+            Ok(error) => self.failure(&error),
+            Err(error) => Failure::local(self, &error),
+        }
     }
 
     /// Makes failures of this path out of the library's.

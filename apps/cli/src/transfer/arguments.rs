@@ -39,6 +39,11 @@ pub(crate) struct TransferArguments {
 }
 
 impl TransferArguments {
+    /// Whether what is transferred has to be read more than once.
+    pub(crate) fn wants_to_return(&self) -> bool {
+        self.resume || self.verify
+    }
+
     /// The policy of a plain copy.
     pub(crate) fn policy(&self, preserve: bool, connect: &ConnectArguments) -> Policy {
         Policy {

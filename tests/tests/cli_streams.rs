@@ -1,0 +1,172 @@
+//! `-` is standard input for put and standard output for get: pipelines end and begin on a server.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use smbeam_tests::client::Client;
+use smbeam_tests::files::{assert_same_file, write_random};
+use smbeam_tests::lab::Lab;
+use smbeam_tests::scratch::Scratch;
+use smbeam_tests::subject::{Plan, Server};
+use smbeam_tests::{tests_over_transports, wait};
+
+tests_over_transports!(
+    each: [
+        a_stream_goes_there_and_comes_back,
+        a_stream_that_is_broken_off_leaves_nothing,
+        a_server_that_dies_ends_a_stream,
+        what_a_stream_cannot_is_refused,
+    ],
+    once: [],
+);
+
+/// More than is in flight at once, and no multiple of anything.
+const LARGE_BYTES: u64 = 33 * 1024 * 1024 + 7;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Stage {
+    server: Server,
+    client: Client,
+    share: PathBuf,
+    _scratch: Scratch,
+}
+
+impl Stage {
+    fn new(transport: &str, name: &str) -> Result<Stage> {
+        let scratch = Scratch::new(name)?;
+        let share = scratch.open_folder("share")?;
+        let server = Server::start(&Lab::find()?, Plan::sharing(&share))?;
+        let client = Client::over(transport, &server)?;
+        Ok(Stage {
+            server,
+            client,
+            share,
+            _scratch: scratch,
+        })
+    }
+
+    /// The names in the share, sorted.
+    fn names(&self) -> Result<Vec<String>> {
+        let entries = fs::read_dir(&self.share)?.flatten();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// Starts to put a stream, of which some bytes are there and no end.
+    fn begin(&self) -> Result<Child> {
+        let mut command = self.client.command(&["put", "-", "{}begun"]);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut input = child.stdin.take().context("no standard input")?;
+        input.write_all(&vec![7; 3 << 20])?;
+        let has_some = || {
+            let files = fs::read_dir(&self.share).into_iter().flatten().flatten();
+            let mut sizes = files.filter_map(|file| file.metadata().ok());
+            sizes.any(|file| file.len() > 0)
+        };
+        wait::until("some of the stream", PATIENCE, has_some)?;
+        let names = self.names()?;
+        ensure!(
+            names.len() == 1 && names[0].ends_with(".part"),
+            "it gathers in {names:?}"
+        );
+        child.stdin = Some(input);
+        Ok(child)
+    }
+}
+
+/// The exit code and what was said. The stream has no end meanwhile.
+fn end(mut child: Child) -> Result<(Option<i32>, String)> {
+    let input = child.stdin.take();
+    let output = child.wait_with_output()?;
+    drop(input);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    Ok((output.status.code(), errors))
+}
+
+fn a_stream_goes_there_and_comes_back(transport: &str) -> Result<()> {
+    let stage = Stage::new(transport, "streams")?;
+    let client = &stage.client;
+    let (local, back) = (client.local("here"), client.local("back"));
+    // Each replaces the one before.
+    for length in [LARGE_BYTES, 5, 0, 1_048_576] {
+        write_random(&local, length, length)?;
+        let mut cat = Command::new("cat")
+            .arg(&local)
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let pipe = cat.stdout.take().context("no pipe")?;
+        let status = client
+            .command(&["put", "--quiet", "-", "{}there"])
+            .stdin(pipe)
+            .stderr(Stdio::null())
+            .status()?;
+        ensure!(status.success() && cat.wait()?.success(), "{status}");
+        assert_same_file(&local, &stage.share.join("there"))?;
+        let mut get = client.command(&["get", "{}there", "-"]);
+        get.stdout(File::create(&back)?).stderr(Stdio::null());
+        ensure!(get.status()?.success());
+        assert_same_file(&local, &back)?;
+    }
+    let mut put = client.command(&["put", "--in-place", "-", "{}there"]);
+    put.stdin(File::open(&local)?).stderr(Stdio::null());
+    ensure!(put.status()?.success());
+    assert_same_file(&local, &stage.share.join("there"))?;
+    ensure!(stage.names()? == ["there"], "{:?}", stage.names()?);
+    // A file of that name is no stream.
+    fs::write(client.local("-"), "a file")?;
+    client.run(&["put", "./-", "{}"])?;
+    ensure!(stage.names()? == ["-", "there"], "{:?}", stage.names()?);
+    Ok(())
+}
+
+fn a_stream_that_is_broken_off_leaves_nothing(transport: &str) -> Result<()> {
+    let stage = Stage::new(transport, "stream-broken")?;
+    let child = stage.begin()?;
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-s", "INT", &pid]).status()?;
+    ensure!(sent.success(), "no signal was sent");
+    let (code, errors) = end(child)?;
+    ensure!(code == Some(130), "{code:?}: {errors}");
+    ensure!(errors.contains("standard input: interrupted"), "{errors}");
+    ensure!(stage.names()?.is_empty(), "{:?}", stage.names()?);
+    Ok(())
+}
+
+/// It cannot be read again: there is no other connection on which it could go on.
+fn a_server_that_dies_ends_a_stream(transport: &str) -> Result<()> {
+    let mut stage = Stage::new(transport, "stream-server")?;
+    let mut child = stage.begin()?;
+    stage.server.kill()?;
+    let mut input = child.stdin.take().context("no standard input")?;
+    // Until nobody reads any more.
+    while input.write_all(&[7; 1 << 16]).is_ok() {}
+    let (code, errors) = end(child)?;
+    ensure!(code == Some(9), "{code:?}: {errors}");
+    ensure!(errors.contains("smbeam: put: "), "{errors}");
+    Ok(())
+}
+
+fn what_a_stream_cannot_is_refused(transport: &str) -> Result<()> {
+    let stage = Stage::new(transport, "stream-refused")?;
+    fs::write(stage.share.join("file"), "text")?;
+    for option in ["--preserve", "--continue", "--verify"] {
+        for command in [["put", "-", "{}file"], ["get", "{}file", "-"]] {
+            let arguments = [&command[..], &[option]].concat();
+            stage.client.fail(&arguments, 2, &["comes once"])?;
+        }
+    }
+    stage.client.fail(&["put", "-", "{}"], 2, &["a folder"])?;
+    stage.client.fail(&["get", "{}none", "-"], 5, &["none: "])?;
+    ensure!(fs::read(stage.share.join("file"))? == b"text");
+    Ok(())
+}
