@@ -38,7 +38,8 @@ pub(crate) struct Arguments {
     /// At most so large.
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     max_size: Option<u64>,
-    /// Written to at this time or later: 2026-01-31, 2026-01-31T12:00:00, with Z, or @seconds.
+    /// Written to at this time or later: 2026-01-31, 2026-01-31T12:00:00, with Z, @seconds, or
+    /// `7d ago`.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     newer: Option<SystemTime>,
     /// Last written to before this time.

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{ArgAction, Args};
 use client::FileAttributes;
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{Span, Timestamp, Zoned, tz::TimeZone};
 
 /// The letters of the attributes, in the order in which Windows shows them.
 const ATTRIBUTE_LETTERS: [(FileAttributes, char); 11] = [
@@ -86,7 +86,8 @@ fn timestamp(time: SystemTime) -> Option<Timestamp> {
     Timestamp::try_from(time).ok()
 }
 
-/// Reads a point in time: RFC 3339, a date and time of this machine's zone, or `@seconds`.
+/// Reads a point in time: RFC 3339, a date and time of this machine's zone, `@seconds`, or how long
+/// ago it was: `2h ago`, `7 days ago`.
 pub(crate) fn parse_time(text: &str) -> Result<SystemTime, String> {
     if let Some(seconds) = text.strip_prefix('@') {
         let seconds: u64 = seconds
@@ -99,9 +100,16 @@ pub(crate) fn parse_time(text: &str) -> Result<SystemTime, String> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time.into());
     }
-    let civil: jiff::civil::DateTime = text
-        .parse()
-        .map_err(|_| "want 2026-01-31, 2026-01-31T12:00:00, the same with Z, or @seconds")?;
+    if text.ends_with(" ago")
+        && let Ok(span) = text.parse::<Span>()
+    {
+        let then = Zoned::now().checked_add(span);
+        let then = then.map_err(|error| error.to_string())?;
+        return Ok(then.timestamp().into());
+    }
+    let civil: jiff::civil::DateTime = text.parse().map_err(
+        |_| "want 2026-01-31, 2026-01-31T12:00:00, the same with Z, @seconds or `7d ago`",
+    )?;
     civil
         .to_zoned(TimeZone::system())
         .map(|zoned| zoned.timestamp().into())
@@ -227,7 +235,19 @@ mod tests {
         let time = parse_time("2026-01-31T12:00:00").expect("a time");
         assert_eq!(local_time(time), "2026-01-31 12:00:00");
         assert!(parse_time("2026-01-31").is_ok());
-        assert!(parse_time("yesterday").is_err());
+        // A day on which the clocks change has an hour more or less.
+        for (text, hours, tolerance) in [
+            ("2h ago", 2, 60),
+            ("1 hour 60 minutes ago", 2, 60),
+            ("7d ago", 168, 3660),
+        ] {
+            let ago = parse_time(text).expect("a time").elapsed();
+            let distance = ago.expect("the past").as_secs().abs_diff(hours * 3600);
+            assert!(distance <= tolerance, "{text}: {distance} s off");
+        }
+        for text in ["yesterday", "7d", " ago", "-7d ago", "99999999y ago"] {
+            assert!(parse_time(text).is_err(), "{text}");
+        }
         assert!(parse_time("@-1").is_err());
     }
 

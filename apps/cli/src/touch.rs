@@ -17,7 +17,8 @@ pub(crate) struct Arguments {
     /// Files or folders; a file that is not there is made.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
-    /// This time instead of now: 2026-01-31, 2026-01-31T12:00:00, the same with Z, or @seconds.
+    /// This time instead of now: 2026-01-31, 2026-01-31T12:00:00, the same with Z,
+    /// @seconds, or `2h ago`.
     #[arg(short, long, value_name = "TIME", value_parser = parse_time)]
     date: Option<SystemTime>,
     /// Make no files.
