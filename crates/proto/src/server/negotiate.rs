@@ -70,7 +70,7 @@ impl Connection {
         let dialect =
             best_dialect(&self.server.config, &request.dialects).ok_or(Status::NOT_SUPPORTED)?;
         let offer = match dialect {
-            Dialect::SMB_3_1_1 => Some(read_contexts(&request.contexts)?),
+            Dialect::SMB_3_1_1 => Some(read_contexts(&request)?),
             _ => None,
         };
         let negotiated = self.agree(dialect, &request, offer.as_ref());
@@ -302,9 +302,14 @@ pub(super) fn best_dialect(config: &Config, offered: &[Dialect]) -> Option<Diale
 
 /// \[MS-SMB2\] 3.3.5.4: each of the types that we know comes once at most, PREAUTH_INTEGRITY
 /// exactly once; a type that we do not know is passed over, and so is NETNAME.
-fn read_contexts(contexts: &[RawContext<'_>]) -> Result<Offer, Status> {
+///
+/// Who does not say that it can seal may have no ciphers. The specification refuses an empty list
+/// from anybody, but smb-rs sends one where sealing is switched off, and Samba 4.25 does not look
+/// at the list of such a client.
+fn read_contexts(request: &Request<'_>) -> Result<Offer, Status> {
     let mut offer = Offer::default();
-    for RawContext { context_type, data } in contexts {
+    let can_seal = request.capabilities.contains(Capabilities::ENCRYPTION);
+    for RawContext { context_type, data } in &request.contexts {
         match *context_type {
             ContextType::PREAUTH_INTEGRITY_CAPABILITIES => {
                 let decoded = PreauthIntegrity::decode(data).map(|found| found.hash_algorithms);
@@ -312,7 +317,9 @@ fn read_contexts(contexts: &[RawContext<'_>]) -> Result<Offer, Status> {
             }
             ContextType::ENCRYPTION_CAPABILITIES => {
                 let decoded = Encryption::decode(data).map(|found| found.ciphers);
-                set_once(&mut offer.ciphers, decoded)?;
+                if can_seal || !decoded.as_ref().is_ok_and(Vec::is_empty) {
+                    set_once(&mut offer.ciphers, decoded)?;
+                }
             }
             ContextType::SIGNING_CAPABILITIES => {
                 let decoded = Signing::decode(data).map(|found| found.algorithms);

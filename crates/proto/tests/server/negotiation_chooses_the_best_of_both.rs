@@ -101,6 +101,13 @@ fn a_transport_with_little_room_gets_64_kib() {
 }
 
 fn negotiate_with(contexts: &[(ContextType, Vec<u8>)]) -> Status {
+    negotiate_with_capabilities(Capabilities::NONE, contexts)
+}
+
+fn negotiate_with_capabilities(
+    capabilities: Capabilities,
+    contexts: &[(ContextType, Vec<u8>)],
+) -> Status {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::new(&mut rig, Options::default());
     let contexts = (contexts.iter())
@@ -111,7 +118,7 @@ fn negotiate_with(contexts: &[(ContextType, Vec<u8>)]) -> Status {
         .collect();
     let request = Request {
         security_mode: SecurityMode::SIGNING_ENABLED,
-        capabilities: Capabilities::NONE,
+        capabilities,
         client_guid: Guid([1; 16]),
         dialects: vec![Dialect::SMB_3_1_1],
         contexts,
@@ -144,7 +151,11 @@ fn contexts_are_checked() {
     let twice = [good.clone(), ciphers.clone(), ciphers.clone()];
     assert_eq!(negotiate_with(&twice), refused);
     let none = (ContextType::ENCRYPTION_CAPABILITIES, vec![0, 0]);
-    assert_eq!(negotiate_with(&[good.clone(), none]), refused);
+    let without = [good.clone(), none];
+    let sealing = Capabilities::ENCRYPTION;
+    assert_eq!(negotiate_with_capabilities(sealing, &without), refused);
+    // Who cannot seal may say so by an empty list.
+    assert_eq!(negotiate_with(&without), Status::SUCCESS);
     let cut = (ContextType::SIGNING_CAPABILITIES, vec![2, 0, 1, 0]);
     assert_eq!(negotiate_with(&[good.clone(), cut]), refused);
     let unknown = (ContextType(0x7777), vec![1, 2, 3]);
