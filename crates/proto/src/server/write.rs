@@ -2,7 +2,6 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::Ordering;
 
 use wire::Status;
 use wire::access::AccessMask;
@@ -38,8 +37,6 @@ pub(crate) enum Step {
     Writing {
         /// To which open.
         open: Arc<Open>,
-        /// Where; `None` for the end of the file.
-        offset: Option<u64>,
     },
     /// The time of the last write that the client has set is being restored.
     Restoring {
@@ -109,7 +106,7 @@ fn write(
         data,
         through,
     }));
-    let step = Step::Writing { open, offset };
+    let step = Step::Writing { open };
     Progress::Wait(op, context::Step::Write(step))
 }
 
@@ -206,9 +203,7 @@ impl Step {
             (Self::Writing { .. }, Outcome::RemoteFailed) => {
                 Ok(Progress::End(Violation::RemoteMemory))
             }
-            (Self::Writing { open, offset }, Outcome::Written(count)) => {
-                Ok(written(context, &open, offset, count))
-            }
+            (Self::Writing { open }, Outcome::Written(count)) => Ok(written(context, &open, count)),
             (Self::Writing { .. } | Self::FindingEnd { .. }, Outcome::Failed(status)) => {
                 Err(status)
             }
@@ -219,11 +214,8 @@ impl Step {
     }
 }
 
-fn written(context: &mut Context<'_>, open: &Open, offset: Option<u64>, count: u32) -> Progress {
-    if let Some(offset) = offset {
-        let position = offset.saturating_add(u64::from(count));
-        open.position.store(position, Ordering::Relaxed);
-    }
+/// A WRITE moves no position: that is so with Windows and Samba, and smb-rs looks at it.
+fn written(context: &mut Context<'_>, open: &Open, count: u32) -> Progress {
     match report(context, open) {
         None => done(count),
         Some(restore) => {

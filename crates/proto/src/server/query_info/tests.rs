@@ -1,3 +1,4 @@
+use alloc::vec;
 use alloc::vec::Vec;
 
 use wire::access::{AccessMask, FileAttributes};
@@ -229,4 +230,25 @@ fn a_descriptor_is_told_whole_or_how_long_it_is() {
     let owner = SecurityDescriptor::decode(&output).expect("a descriptor");
     assert!(owner.owner.is_some() && owner.group.is_none() && owner.dacl.is_none());
     assert_eq!(ask(8, 4096), Err(Status::ACCESS_DENIED));
+}
+
+/// As Windows and Samba have it; smb-rs looks.
+#[test]
+fn a_write_moves_no_position() {
+    const POSITION: u8 = 14;
+    let mut world = world();
+    let id = world.open(LONG, ALL);
+    let request = wire::write::Request {
+        offset: 3,
+        file_id: id,
+        channel: wire::read::Channel::NONE,
+        remaining_bytes: 0,
+        channel_info: &[],
+        flags: wire::write::WriteFlags::NONE,
+        data_offset: 0,
+        data: &[1, 2, 3],
+    };
+    let reply = world.run(crate::server::write::start, |out| request.encode(out));
+    assert_eq!(reply.map(|reply| reply.status), Ok(Status::SUCCESS));
+    assert_eq!(query(&mut world, id, POSITION, 8), Ok(vec![0; 8]));
 }
