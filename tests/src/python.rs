@@ -11,9 +11,14 @@ use crate::lab::{self, Missing};
 
 /// What is installed. The name of the environment tells what it holds: another version makes
 /// another one.
-const PACKAGES: [&str; 3] = ["smbprotocol==1.17.0", "impacket==0.13.1", "aioquic==1.7.2"];
+const PACKAGES: [&str; 4] = [
+    "smbprotocol==1.17.0",
+    "impacket==0.13.1",
+    "aioquic==1.7.2",
+    "pysmb==1.2.15",
+];
 /// The environment's folder in that of the lab.
-const NAME: &str = "python-smbprotocol-1.17.0-impacket-0.13.1-aioquic-1.7.2";
+const NAME: &str = "python-smbprotocol-1.17.0-impacket-0.13.1-aioquic-1.7.2-pysmb-1.2.15";
 /// Seconds that the package index may be silent, and how often it is asked again.
 const PATIENCE: [&str; 4] = ["--timeout", "15", "--retries", "1"];
 
@@ -35,13 +40,19 @@ impl Python {
 
     /// Runs a program text to its end; what it says is the error when it fails.
     pub fn run(&self, program: &str, arguments: &[&str]) -> Result<()> {
-        let output = Command::new(self.folder.join("bin/python"))
-            .args(["-W", "ignore", "-c", program])
-            .args(arguments)
-            .output()
-            .context("cannot run Python")?;
+        let output = self.command(program, arguments).output();
+        let output = output.context("cannot run Python")?;
         ensure!(output.status.success(), "{}", said(&output));
         Ok(())
+    }
+
+    /// The same yet to be run.
+    pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.folder.join("bin/python"));
+        command
+            .args(["-W", "ignore", "-c", program])
+            .args(arguments);
+        command
     }
 }
 

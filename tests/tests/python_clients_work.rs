@@ -1,6 +1,6 @@
-//! smbprotocol and impacket list, put, get, rename and delete in every dialect that they speak,
-//! with and without signatures and sealing. Both open files with FILE_WRITE_DATA only, both look
-//! at statuses that smbclient does not look at.
+//! smbprotocol, impacket and pysmb list, put, get, rename and delete in every dialect that they
+//! speak, with and without signatures and sealing. The first two open files with FILE_WRITE_DATA
+//! only, and look at statuses that smbclient does not look at.
 
 use std::path::Path;
 
@@ -11,10 +11,11 @@ use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{ALICE, Plan, Server, Share};
 use smbeam_tests::tests;
 
-tests!(smbprotocol_works, impacket_works);
+tests!(smbprotocol_works, impacket_works, pysmb_works);
 
 const SMBPROTOCOL: &str = include_str!("../src/python/smbprotocol_works.py");
 const IMPACKET: &str = include_str!("../src/python/impacket_works.py");
+const PYSMB: &str = include_str!("../src/python/pysmb_works.py");
 /// What the server requires.
 const PROTECTIONS: [&str; 3] = ["none", "sign", "seal"];
 
@@ -39,6 +40,24 @@ fn impacket_works() -> Result<()> {
             _ => &["2.0.2", "2.1", "3.0", "3.1.1"],
         };
         work(IMPACKET, protection, dialects, &[])?;
+    }
+    Ok(())
+}
+
+/// Which speaks 2.0.2 and 2.1 and chooses by itself.
+fn pysmb_works() -> Result<()> {
+    for is_signed in [false, true] {
+        let scratch = Scratch::new("pysmb")?;
+        let mut plan = Plan::sharing(&scratch.open_folder("share")?);
+        plan.signing_required = is_signed;
+        let server = Server::start(&Lab::find()?, plan)?;
+        for transport in ["tcp", "nbt"] {
+            let port = server.address(transport).port().to_string();
+            let arguments = [&*port, "data", ALICE.name, ALICE.password, transport];
+            Python::find()?
+                .run(PYSMB, &arguments)
+                .with_context(|| format!("{transport}, signed: {is_signed}"))?;
+        }
     }
     Ok(())
 }
