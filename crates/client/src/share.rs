@@ -14,7 +14,7 @@ use wire::fscc::{
     FsInfoClass, InfoType,
 };
 use wire::tree_connect::{ShareFlags, ShareType};
-use wire::{Status, TreeId, Utf16};
+use wire::{TreeId, Utf16};
 
 use crate::another::Another;
 use crate::call::{Memory, Pending};
@@ -225,7 +225,9 @@ impl Share {
             .attributes(FileAttributes::DIRECTORY)
             .directory(true)
             .create(true);
-        // Mostly the one above is there: from the longest path down, then up again.
+        // Mostly the one above is there: from the longest path down, then up again. Servers do not
+        // agree on the word for one that is not (impacket's says ACCESS_DENIED); on the way up the
+        // same word is told.
         let ends: Vec<_> = (0..wire.len())
             .filter(|at| wire.as_bytes()[*at] == b'\\')
             .chain([wire.len()])
@@ -243,13 +245,7 @@ impl Share {
                     is_climbing = false;
                     depth += 1;
                 }
-                Err(error)
-                    if is_climbing
-                        && depth > 1
-                        && error.status() == Some(Status::OBJECT_PATH_NOT_FOUND) =>
-                {
-                    depth -= 1;
-                }
+                Err(error) if is_climbing && depth > 1 && error.status().is_some() => depth -= 1,
                 Err(error) => return Err(error),
             }
         }

@@ -1,0 +1,17 @@
+"""Shares a folder by impacket's server: PORT SHARE FOLDER USER PASSWORD."""
+
+import sys
+
+from impacket.ntlm import compute_lmhash, compute_nthash
+from impacket.smbserver import SimpleSMBServer
+
+
+def main(port, share, folder, user, password):
+    server = SimpleSMBServer(listenAddress="127.0.0.1", listenPort=int(port))
+    server.addShare(share, folder)
+    server.setSMB2Support(True)
+    server.addCredential(user, 0, compute_lmhash(password), compute_nthash(password))
+    server.start()
+
+
+main(*sys.argv[1:])
