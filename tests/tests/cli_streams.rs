@@ -11,12 +11,13 @@ use smbeam_tests::client::Client;
 use smbeam_tests::files::{assert_same_file, write_random};
 use smbeam_tests::lab::Lab;
 use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{Plan, Server};
+use smbeam_tests::subject::{ALICE, Plan, Server};
 use smbeam_tests::{tests_over_transports, wait};
 
 tests_over_transports!(
     each: [
         a_stream_goes_there_and_comes_back,
+        a_password_comes_before_a_stream,
         a_stream_that_is_broken_off_leaves_nothing,
         a_server_that_dies_ends_a_stream,
         what_a_stream_cannot_is_refused,
@@ -126,6 +127,27 @@ fn a_stream_goes_there_and_comes_back(transport: &str) -> Result<()> {
     fs::write(client.local("-"), "a file")?;
     client.run(&["put", "./-", "{}"])?;
     ensure!(stage.names()? == ["-", "there"], "{:?}", stage.names()?);
+    Ok(())
+}
+
+/// The first line is the password, and not a byte behind it is.
+fn a_password_comes_before_a_stream(transport: &str) -> Result<()> {
+    let stage = Stage::new(transport, "stream-password")?;
+    let data = [&[0, 0xff, b'\n'][..], &[7; 10_000]].concat();
+    let mut child = stage
+        .client
+        .command(&["put", "--password-file", "-", "-", "{}there"])
+        .env_remove("SMBEAM_PASSWORD")
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut input = child.stdin.take().context("no standard input")?;
+    let line = format!("{}\r\n", ALICE.password);
+    input.write_all(&[line.as_bytes(), &data].concat())?;
+    drop(input);
+    let (code, errors) = end(child)?;
+    ensure!(code == Some(0), "{code:?}: {errors}");
+    ensure!(fs::read(stage.share.join("there"))? == data, "it differs");
     Ok(())
 }
 

@@ -5,20 +5,21 @@ mod file;
 
 use std::env;
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Read as _};
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use client::Credentials;
 
 use crate::exit::{Failure, Outcome};
+use crate::input;
 use crate::location::{Url, shown};
 use file::{CredentialsFile, Login};
 
 /// The variable that holds a password.
 const PASSWORD_VARIABLE: &str = "SMBEAM_PASSWORD";
 /// Bytes of a file that holds a password.
-const MAX_PASSWORD_BYTES: u64 = 4096;
+const MAX_PASSWORD_BYTES: usize = 4096;
 
 /// Who logs in.
 #[derive(Clone, Debug, Default, Args)]
@@ -117,7 +118,8 @@ impl LoginArguments {
             }) => return read_password(&path),
             _ => {}
         }
-        if !io::stdin().is_terminal() {
+        // Who pipes something into us sits at the terminal all the same.
+        if !io::stdin().is_terminal() && !io::stderr().is_terminal() {
             return Err(Failure::usage(
                 url,
                 format!(
@@ -134,18 +136,13 @@ impl LoginArguments {
 /// The first line of a file.
 fn read_password(path: &Path) -> Outcome<String> {
     let failed = |error: io::Error| Failure::local(&shown(path), &error);
-    let mut text = String::new();
-    if path.as_os_str() == "-" {
-        io::stdin()
-            .take(MAX_PASSWORD_BYTES)
-            .read_to_string(&mut text)
-            .map_err(failed)?;
-    } else {
-        File::open(path)
-            .and_then(|file| file.take(MAX_PASSWORD_BYTES).read_to_string(&mut text))
-            .map_err(failed)?;
-    }
-    Ok(text.lines().next().unwrap_or_default().to_owned())
+    let file = match path.as_os_str() == "-" {
+        // What is behind it may be the data of a put.
+        true => input::open(),
+        false => File::open(path),
+    };
+    file.and_then(|file| input::line(file, MAX_PASSWORD_BYTES))
+        .map_err(failed)
 }
 
 fn default_file() -> Option<PathBuf> {

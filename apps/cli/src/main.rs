@@ -18,6 +18,7 @@ mod exit;
 mod find;
 mod format;
 mod get;
+mod input;
 mod interrupt;
 mod location;
 mod ls;

@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsFd as _;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -12,6 +11,7 @@ use client::{FileAttributes, OpenOptions, Wait as _};
 
 use super::{Transfer, part};
 use crate::exit::{Failure, Outcome};
+use crate::input;
 use crate::place::{Facts, Kind, Place, Remote};
 
 /// Bytes of one piece at most. A pipe has 64 KiB at a time.
@@ -103,7 +103,7 @@ impl Transfer<'_> {
 
 /// Reads on a thread of its own, which nobody waits for: it may be waiting for a terminal.
 fn read_ahead() -> io::Result<Receiver<Piece>> {
-    let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let input = input::open()?;
     let (sender, receiver) = sync_channel(WAITING);
     let read = move || read_all(input, &sender);
     thread::Builder::new().name("input".into()).spawn(read)?;

@@ -1,0 +1,56 @@
+//! Standard input without a buffer: who reads a line of it leaves what is behind it to whoever
+//! reads next.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd as _;
+
+/// Standard input.
+pub(crate) fn open() -> io::Result<File> {
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+/// The next line, of `most` bytes at most, without its end; nothing is behind the last one.
+#[expect(
+    clippy::unbuffered_bytes,
+    reason = "a buffer would take what is behind the line"
+)]
+pub(crate) fn line(input: impl Read, most: usize) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    for byte in input.bytes() {
+        match byte? {
+            b'\n' => break,
+            _ if bytes.len() == most => return Err(invalid("the line is too long")),
+            byte => bytes.push(byte),
+        }
+    }
+    if bytes.ends_with(b"\r") {
+        bytes.pop();
+    }
+    String::from_utf8(bytes).map_err(|_| invalid("the line is no UTF-8"))
+}
+
+fn invalid(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_taken_and_no_more() {
+        let mut input = &b"first\r\n\nlast"[..];
+        assert_eq!(line(&mut input, 6).expect("a line"), "first");
+        assert_eq!(line(&mut input, 6).expect("a line"), "");
+        assert_eq!(input, b"last");
+        assert_eq!(line(&mut input, 4).expect("a line"), "last");
+        assert_eq!(line(&mut input, 4).expect("nothing"), "");
+    }
+
+    #[test]
+    fn what_is_no_line_is_refused() {
+        assert!(line(&b"12345\n"[..], 4).is_err());
+        assert!(line(&b"\xff\n"[..], 4).is_err());
+    }
+}
