@@ -17,6 +17,8 @@ use crate::output::note;
 const TICK: Duration = Duration::from_millis(100);
 const TEMPLATE: &str = "{bar:24} {percent:>3}% {bytes}/{total_bytes} {binary_bytes_per_sec} \
      {eta} left  {msg}";
+/// The same where there is no end to be seen.
+const ENDLESS: &str = "{bytes} {binary_bytes_per_sec} {elapsed}";
 
 /// What is told of a transfer.
 #[derive(Clone, Copy, Debug, Default, Args)]
@@ -109,13 +111,13 @@ impl Progress {
         }
     }
 
-    /// Bytes have arrived of which nobody knew.
-    pub(crate) fn arrived(&self, bytes: u64) {
-        let total = add(&self.counts.bytes_found, bytes);
+    /// A file is to be transferred whose end nobody knows: there is no time left to tell.
+    pub(crate) fn found_endless(&self) {
+        self.found(0);
         if let Some(bar) = &self.bar {
-            bar.set_length(total);
+            bar.unset_length();
+            set_form(bar, ENDLESS);
         }
-        self.moved(bytes);
     }
 
     /// Bytes that are there already, from a transfer that broke, or as holes.
@@ -226,11 +228,15 @@ fn add(counter: &AtomicU64, more: u64) -> u64 {
 
 fn new_bar() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
-        bar.set_style(style);
-    }
+    set_form(&bar, TEMPLATE);
     bar.enable_steady_tick(TICK);
     bar
+}
+
+fn set_form(bar: &ProgressBar, template: &str) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
 }
 
 #[cfg(test)]
@@ -257,6 +263,8 @@ mod tests {
 
     #[test]
     fn the_bar_has_a_form() {
-        assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
+        for template in [TEMPLATE, ENDLESS] {
+            assert!(ProgressStyle::with_template(template).is_ok());
+        }
     }
 }

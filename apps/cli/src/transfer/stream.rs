@@ -30,7 +30,7 @@ impl Transfer<'_> {
     /// Writes all that standard input has. The file has its name when it is whole, unless it is
     /// written in place; what is there before an end by failure is removed.
     pub(crate) fn take_standard_input(&self, target: &Remote) {
-        self.progress.found(0);
+        self.progress.found_endless();
         let whole = Place::Remote(target.clone());
         let taken = self.gather(target, &whole);
         if taken.is_ok() {
@@ -77,7 +77,7 @@ impl Transfer<'_> {
         while let Some(piece) = self.next_piece(input)? {
             let written = writer.write_all(&piece);
             written.map_err(|error| target.stream_failure(error))?;
-            self.progress.arrived(piece.len() as u64);
+            self.progress.moved(piece.len() as u64);
         }
         writer.flush().map_err(|error| target.stream_failure(error))
     }
