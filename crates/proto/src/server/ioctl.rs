@@ -1,9 +1,9 @@
 //! IOCTL. \[MS-SMB2\] 3.3.5.15
 //!
 //! Served are VALIDATE_NEGOTIATE_INFO, the network interfaces, copies on the server, holes in
-//! files, the object id and the compression of a file, which has none. Everything else is refused
-//! with the status that Samba gives for what it does not do: FS_DRIVER_REQUIRED on IPC$,
-//! INVALID_DEVICE_REQUEST elsewhere.
+//! files, the object id, the compression of a file, which has none, and that it is no reparse
+//! point. Everything else is refused with the status that Samba gives for what it does not do:
+//! FS_DRIVER_REQUIRED on IPC$, INVALID_DEVICE_REQUEST elsewhere.
 
 mod allocated_ranges;
 mod compression;
@@ -11,6 +11,7 @@ mod copychunk;
 mod ending;
 mod network_interface;
 mod object_id;
+mod reparse_point;
 mod resume_key;
 mod sparse;
 mod zero_data;
@@ -36,6 +37,7 @@ pub(crate) enum Step {
     AllocatedRanges(allocated_ranges::Step),
     CopyChunk(Box<copychunk::Step>),
     Ending(ending::Ending),
+    ReparsePoint,
     Sparse(sparse::Step),
     ZeroData(zero_data::Step),
 }
@@ -78,6 +80,7 @@ impl Step {
             Self::AllocatedRanges(step) => step.resume(outcome),
             Self::CopyChunk(step) => step.resume(context, &outcome),
             Self::Ending(ending) => ending.resume(context, &outcome),
+            Self::ReparsePoint => reparse_point::resume(&outcome),
             Self::Sparse(step) => step.resume(context, &outcome),
             Self::ZeroData(step) => step.resume(context, &outcome),
         }
@@ -143,6 +146,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         CtlCode::CREATE_OR_GET_OBJECT_ID if is_disk => object_id::start(context, &request),
         CtlCode::GET_COMPRESSION if is_disk => compression::get(context, &request),
         CtlCode::SET_COMPRESSION if is_disk => compression::set(context, &request),
+        CtlCode::GET_REPARSE_POINT if is_disk => reparse_point::get(context, &request),
         CtlCode::SRV_REQUEST_RESUME_KEY if is_disk => resume_key::start(context, &request),
         CtlCode::SRV_COPYCHUNK | CtlCode::SRV_COPYCHUNK_WRITE if is_disk => {
             copychunk::start(context, &request)

@@ -35,6 +35,7 @@ fn functions_of_ioctl() {
     let file = client.create(&mut rig, "a");
     let no_driver = Status::FS_DRIVER_REQUIRED;
     let no_request = Status::INVALID_DEVICE_REQUEST;
+    let no_link = Status::NOT_A_REPARSE_POINT;
     let unknown = CtlCode(0x0009_0999);
     for (ctl_code, open, expected) in [
         (CtlCode::DFS_GET_REFERRALS, FileId::RELATED, no_driver),
@@ -48,6 +49,7 @@ fn functions_of_ioctl() {
         (unknown, file, no_request),
         (CtlCode::DUPLICATE_EXTENTS_TO_FILE, file, no_request),
         (CtlCode::FILE_LEVEL_TRIM, file, no_request),
+        (CtlCode::GET_REPARSE_POINT, file, no_link),
         (unknown, NO_OPEN, Status::FILE_CLOSED),
         (CtlCode::SET_SPARSE, NO_OPEN, Status::FILE_CLOSED),
     ] {
