@@ -78,7 +78,7 @@ pub(crate) struct Context<'a> {
     pub(crate) effects: &'a mut Effects,
 }
 
-/// What FileId ffff... stands for within a compound. \[MS-SMB2\] 3.3.5.2.7.2
+/// What related requests of a compound mean. \[MS-SMB2\] 3.3.5.2.7.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum RelatedOpen {
     /// No member before had an open.
@@ -289,13 +289,14 @@ impl Context<'_> {
         Sizes::new(&self.server.config, &self.carrier, self.has_large_mtu)
     }
 
-    /// The open that a request names. It becomes the open of the compound.
-    /// \[MS-SMB2\] 3.3.5.2.7.2
+    /// The open that a request names. It becomes the open of the compound: a related request
+    /// means that one, whatever it names itself. \[MS-SMB2\] 3.3.5.2.7.2. Mostly it names ffff...;
+    /// smbprotocol leaves what its open was called before.
     pub(crate) fn open(&mut self, id: FileId) -> Result<Arc<Open>, Status> {
-        let id = match (id, *self.related_open) {
-            (FileId::RELATED, RelatedOpen::Open(id)) => id,
-            (FileId::RELATED, RelatedOpen::Failed(status)) => return Err(status),
-            (id, _) => id,
+        let id = match *self.related_open {
+            RelatedOpen::Open(id) => id,
+            RelatedOpen::Failed(status) => return Err(status),
+            RelatedOpen::None => id,
         };
         let open = self.session.opens.lock().get(&id.volatile).cloned();
         let open = open.filter(|open| open.id == id && open.tree == self.tree.id);

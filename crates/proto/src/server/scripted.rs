@@ -57,7 +57,7 @@ pub(crate) struct World {
     pub(crate) server: Arc<Server>,
     pub(crate) session: Arc<Session>,
     pub(crate) tree: Arc<TreeConnect>,
-    pub(crate) related: RelatedOpen,
+    related: RelatedOpen,
     pub(crate) dialect: Dialect,
     pub(crate) disk: Disk,
     /// Where the message of the next request stands in its frame.
@@ -149,6 +149,8 @@ impl World {
         let mut effects = Effects::new();
         self.counted = None;
         self.invalidate = None;
+        // No request here is related to the one before.
+        self.related = RelatedOpen::None;
         let mut progress = start(&mut self.context(&mut effects), message);
         loop {
             let waited = match &progress {

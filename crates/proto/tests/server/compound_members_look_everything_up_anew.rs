@@ -77,6 +77,39 @@ fn a_file_is_made_written_read_and_closed_in_one_frame() {
     }
 }
 
+/// Of the first member, or of what it made: the id of a related one says nothing.
+#[test]
+fn related_requests_mean_the_open_before_them() {
+    let (mut rig, mut client) = rig_and_client();
+    let other = client.create(&mut rig, "other");
+    let closed = client.create(&mut rig, "closed");
+    let close = client.close_message(closed);
+    client.ask(&mut rig, close);
+    for id in [other, closed, FileId::RELATED] {
+        let messages = vec![
+            client.create_message("a"),
+            related(client.write_message(id, b"words")),
+            related(client.read_message(id, 100)),
+            related(client.close_message(id)),
+        ];
+        client.say(&mut rig, messages);
+        let answers = client.hear(&mut rig).unwrap();
+        assert_eq!(statuses(&answers), [Status::SUCCESS; 4], "{id:?}");
+        assert_eq!(data(&answers[2]), b"words");
+    }
+    assert_eq!(rig.disk.opens.len(), 1);
+    // One that is not related means what it says.
+    let messages = vec![
+        client.create_message("a"),
+        client.read_message(closed, 100),
+        client.close_message(other),
+    ];
+    client.say(&mut rig, messages);
+    let answers = client.hear(&mut rig).unwrap();
+    let expected = [Status::SUCCESS, Status::FILE_CLOSED, Status::SUCCESS];
+    assert_eq!(statuses(&answers), expected);
+}
+
 #[test]
 fn what_depends_on_a_failed_create_fails_alike() {
     let (mut rig, mut client) = rig_and_client();
