@@ -1,5 +1,5 @@
 //! Clients written in Python, from the package index, in an environment of their own that lies in
-//! the lab's folder and is made once.
+//! the lab's folder and is made once. With them the tests that one of them was made with.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,17 @@ use crate::lab::{self, Missing};
 
 /// What is installed. The name of the environment tells what it holds: another version makes
 /// another one.
-const PACKAGES: [&str; 4] = [
-    "smbprotocol==1.17.0",
+const PACKAGES: [&str; 6] = [
+    SMBPROTOCOL,
     "impacket==0.13.1",
     "aioquic==1.7.2",
     "pysmb==1.2.15",
+    "pytest==9.2.0",
+    "pytest-mock==3.17.0",
 ];
-/// The environment's folder in that of the lab.
-const NAME: &str = "python-smbprotocol-1.17.0-impacket-0.13.1-aioquic-1.7.2-pysmb-1.2.15";
+const SMBPROTOCOL: &str = "smbprotocol==1.17.0";
+/// The folder of what is unpacked of the sources, in that of the environment.
+const SOURCES: &str = "sources";
 /// Seconds that the package index may be silent, and how often it is asked again.
 const PATIENCE: [&str; 4] = ["--timeout", "15", "--retries", "1"];
 
@@ -31,7 +34,8 @@ pub struct Python {
 impl Python {
     /// The environment, made if there is none yet.
     pub fn find() -> Result<Python> {
-        let folder = lab::folder().join(NAME);
+        let held = PACKAGES.join("-").replace("==", "-");
+        let folder = lab::folder().join(format!("python-{held}"));
         if !folder.exists() {
             make(&folder)?;
         }
@@ -48,11 +52,22 @@ impl Python {
 
     /// The same yet to be run.
     pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
-        let mut command = Command::new(self.folder.join("bin/python"));
+        let mut command = self.interpreter();
         command
             .args(["-W", "ignore", "-c", program])
             .args(arguments);
         command
+    }
+
+    /// Python yet to be run.
+    pub fn interpreter(&self) -> Command {
+        Command::new(self.folder.join("bin/python"))
+    }
+
+    /// The folder of the tests that come with smbprotocol.
+    pub fn tests_of_smbprotocol(&self) -> PathBuf {
+        let name = SMBPROTOCOL.replace("==", "-");
+        self.folder.join(SOURCES).join(name).join("tests")
     }
 }
 
@@ -73,12 +88,26 @@ fn make(folder: &Path) -> Result<()> {
 
 fn install(draft: &Path) -> Result<(), Missing> {
     attempt(Command::new("python3").args(["-m", "venv"]).arg(draft))?;
-    attempt(
-        Command::new(draft.join("bin/python"))
-            .args(["-m", "pip", "install", "--quiet"])
+    let pip = |action: &str| {
+        let mut command = Command::new(draft.join("bin/python"));
+        command
+            .args(["-m", "pip", action, "--quiet"])
             .args(["--disable-pip-version-check", "--no-input"])
-            .args(PATIENCE)
-            .args(PACKAGES),
+            .args(PATIENCE);
+        command
+    };
+    attempt(pip("install").args(PACKAGES))?;
+    let sources = draft.join(SOURCES);
+    attempt(
+        pip("download")
+            .args(["--no-deps", "--no-binary", ":all:", SMBPROTOCOL, "--dest"])
+            .arg(&sources),
+    )?;
+    let archive = format!("{}.tar.gz", SMBPROTOCOL.replace("==", "-"));
+    attempt(
+        Command::new("tar")
+            .current_dir(&sources)
+            .args(["-xzf", &archive]),
     )
 }
 
