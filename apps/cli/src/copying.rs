@@ -58,10 +58,12 @@ pub(crate) fn from_standard_input(arguments: &CopyArguments, target: &Location, 
 
 /// Writes files on servers to standard output.
 pub(crate) fn to_standard_output(arguments: &CopyArguments, sources: &[Location], report: &Report) {
+    if let Err(failure) = arguments.check_stream("standard output") {
+        return report.failed(&failure);
+    }
     let connector = Connector::new(&arguments.connect);
     for source in sources {
-        let written = arguments.check_stream("standard output").and_then(|()| {
-            let found = connector.expand_location(source)?;
+        let written = connector.expand_location(source).and_then(|found| {
             found.iter().try_for_each(|place| match place {
                 Place::Remote(remote) => cat(remote),
                 Place::Local(_) => Ok(()),
