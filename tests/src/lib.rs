@@ -24,6 +24,7 @@ pub mod rdma;
 pub mod scratch;
 pub mod session;
 pub mod smbclient;
+pub mod stage;
 pub mod subject;
 pub mod torture;
 pub mod wait;

@@ -5,9 +5,7 @@ use std::fs;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use smbeam_tests::client::Client;
-use smbeam_tests::lab::Lab;
-use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{Plan, Server};
+use smbeam_tests::stage::Stage;
 use smbeam_tests::tests_over_transports;
 
 tests_over_transports!(
@@ -23,35 +21,23 @@ tests_over_transports!(
     once: [],
 );
 
-struct Stage {
-    server: Server,
-    client: Client,
-    scratch: Scratch,
-}
+struct Bench(Stage);
 
-impl Stage {
-    fn set(transport: &str) -> Result<Stage> {
-        let scratch = Scratch::new("bench")?;
-        let plan = Plan::sharing(&scratch.open_folder("share")?);
-        let server = Server::start(&Lab::find()?, plan)?;
-        let client = Client::over(transport, &server)?;
-        Ok(Stage {
-            server,
-            client,
-            scratch,
-        })
+impl Bench {
+    fn new(transport: &str) -> Result<Bench> {
+        Ok(Bench(Stage::new(transport, "bench")?))
     }
 
-    fn bench(&self, arguments: &[&str]) -> Result<String> {
+    fn run(&self, arguments: &[&str]) -> Result<String> {
         let arguments = [&["bench"], arguments].concat();
-        let text = self.client.run(&arguments)?.text;
-        let left = fs::read_dir(self.scratch.path().join("share"))?.count();
+        let text = self.0.client.run(&arguments)?.text;
+        let left = fs::read_dir(&self.0.share)?.count();
         ensure!(left == 0, "{left} entries stay behind");
         Ok(text)
     }
 
     fn json(&self, arguments: &[&str]) -> Result<Value> {
-        let text = self.bench(&[arguments, &["--json"]].concat())?;
+        let text = self.run(&[arguments, &["--json"]].concat())?;
         serde_json::from_str(&text).context("one line of JSON")
     }
 }
@@ -62,9 +48,9 @@ fn number(report: &Value, key: &str) -> Result<f64> {
 }
 
 fn every_workload_is_measured(transport: &str) -> Result<()> {
-    let stage = Stage::set(transport)?;
+    let bench = Bench::new(transport)?;
     for workload in ["read", "write", "rw", "meta", "echo", "connect"] {
-        let report = stage.json(&[
+        let report = bench.json(&[
             workload,
             "{}",
             "--size=8M",
@@ -92,17 +78,17 @@ fn every_workload_is_measured(transport: &str) -> Result<()> {
 }
 
 fn the_transport_of_each_channel_is_told(transport: &str) -> Result<()> {
-    let stage = Stage::set(transport)?;
+    let bench = Bench::new(transport)?;
     let common = ["echo", "{}", "--time=0.1", "--channels=2"];
-    let report = stage.json(&common)?;
+    let report = bench.json(&common)?;
     let both = serde_json::json!([transport, transport]);
     ensure!(report["transports"] == both, "{report}");
     let counted = format!("over 2 x {transport}");
     let session = report["session"].as_str().unwrap_or_default();
     ensure!(session.ends_with(&counted), "{report}");
-    let table = stage.bench(&common)?;
+    let table = bench.run(&common)?;
     ensure!(table.contains(&counted), "{table}");
-    let lines = stage.bench(&[&common[..], &["--csv"]].concat())?;
+    let lines = bench.run(&[&common[..], &["--csv"]].concat())?;
     let named = format!(",2,{transport}+{transport},");
     let [names, values] = lines.lines().collect::<Vec<_>>()[..] else {
         anyhow::bail!("{lines}");
@@ -112,9 +98,9 @@ fn the_transport_of_each_channel_is_told(transport: &str) -> Result<()> {
         "{lines}"
     );
     // One session over several.
-    let [tcp, quic] = ["tcp", "quic"].map(|name| stage.server.address(name).port());
+    let [tcp, quic] = ["tcp", "quic"].map(|name| bench.0.server.address(name).port());
     let mixed = format!("--channels=tcp:{tcp},quic:{quic}");
-    let client = Client::of(&stage.server.tcp.to_string())?.argument("--insecure");
+    let client = Client::of(&bench.0.server.tcp.to_string())?.argument("--insecure");
     let text = client
         .run(&["bench", "echo", "{}", "--time=0.1", "--json", &mixed])?
         .text;
@@ -125,7 +111,7 @@ fn the_transport_of_each_channel_is_told(transport: &str) -> Result<()> {
 }
 
 fn what_is_read_is_verified(transport: &str) -> Result<()> {
-    let stage = Stage::set(transport)?;
+    let bench = Bench::new(transport)?;
     let arguments = [
         "rw",
         "{}",
@@ -135,15 +121,15 @@ fn what_is_read_is_verified(transport: &str) -> Result<()> {
         "--verify",
     ];
     for order in [&[][..], &["--random"]] {
-        let report = stage.json(&[&arguments[..], order].concat())?;
+        let report = bench.json(&[&arguments[..], order].concat())?;
         ensure!(number(&report, "ops")? > 0.0, "{report}");
     }
     Ok(())
 }
 
 fn the_bench_of_smbtorture_is_repeated(transport: &str) -> Result<()> {
-    let stage = Stage::set(transport)?;
-    let report = stage.json(&[
+    let bench = Bench::new(transport)?;
+    let report = bench.json(&[
         "read",
         "{}",
         "--torture",
@@ -158,9 +144,9 @@ fn the_bench_of_smbtorture_is_repeated(transport: &str) -> Result<()> {
 }
 
 fn two_servers_are_compared(transport: &str) -> Result<()> {
-    let stage = Stage::set(transport)?;
-    let url = stage.client.url("");
-    let text = stage.bench(&["echo", "--compare", &url, &url, "--rounds=2", "--time=0.2"])?;
+    let bench = Bench::new(transport)?;
+    let url = bench.0.client.url("");
+    let text = bench.run(&["echo", "--compare", &url, &url, "--rounds=2", "--time=0.2"])?;
     let row = text.lines().find(|line| line.starts_with("operations/s"));
     let row = row.with_context(|| format!("no rate in {text}"))?;
     ensure!(row.split_whitespace().count() == 7, "{row}");
@@ -168,22 +154,22 @@ fn two_servers_are_compared(transport: &str) -> Result<()> {
 }
 
 fn depths_and_channels_are_drawn(transport: &str) -> Result<()> {
-    let stage = Stage::set(transport)?;
+    let bench = Bench::new(transport)?;
     let arguments = ["--size=4M", "--depth=4", "--channels=2", "--time=0.1"];
-    let text =
-        stage.bench(&[&["read", "{}", "--csv", "--plot=out.svg"], &arguments[..]].concat())?;
+    let text = bench.run(&[&["read", "{}", "--csv", "--plot=out.svg"], &arguments[..]].concat())?;
     // One line of names, and one for each of three depths with each of two numbers of channels.
     ensure!(text.lines().count() == 7, "{text}");
-    let drawing = fs::read_to_string(stage.client.local("out.svg"))?;
+    let drawing = fs::read_to_string(bench.0.client.local("out.svg"))?;
     ensure!(drawing.contains("2 channels") && drawing.contains("GB/s"));
     Ok(())
 }
 
 fn what_cannot_be_is_told(transport: &str) -> Result<()> {
-    let stage = Stage::set(transport)?;
+    let bench = Bench::new(transport)?;
     for (path, code) in [("nowhere/at/all", 5), ("", 0)] {
-        let url = stage.client.url(path);
-        let output = stage
+        let url = bench.0.client.url(path);
+        let output = bench
+            .0
             .client
             .try_run(&["bench", "echo", &url, "--time=0.1"])?;
         ensure!(output.code == Some(code), "{path}: {output}");
@@ -194,7 +180,7 @@ fn what_cannot_be_is_told(transport: &str) -> Result<()> {
         &["read", "{}", "--time=nan"],
         &["dance", "{}"],
     ] {
-        let output = stage.client.try_run(&[&["bench"], arguments].concat())?;
+        let output = bench.0.client.try_run(&[&["bench"], arguments].concat())?;
         ensure!(output.code == Some(2), "{arguments:?}: {output}");
     }
     Ok(())

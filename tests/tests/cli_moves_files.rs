@@ -10,9 +10,8 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use smbeam_tests::client::{Client, Output};
 use smbeam_tests::files::{assert_same_file, assert_same_tree, make_tree, write_random};
-use smbeam_tests::lab::Lab;
-use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{ALICE, BOB, Plan, Server, Share};
+use smbeam_tests::stage::Stage;
+use smbeam_tests::subject::{ALICE, BOB};
 use smbeam_tests::{tests_over_transports, wait};
 
 tests_over_transports!(
@@ -44,30 +43,6 @@ const LARGE_BYTES: u64 = 150 * 1024 * 1024 + 12_345;
 /// How long something that happens may take to be seen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Stage {
-    server: Server,
-    client: Client,
-    share: PathBuf,
-    _scratch: Scratch,
-}
-
-fn stage(transport: &str, name: &str) -> Result<Stage> {
-    let lab = Lab::find()?;
-    let scratch = Scratch::new(name)?;
-    let share = scratch.open_folder("share")?;
-    let mut plan = Plan::sharing(&share);
-    plan.shares
-        .push(Share::new("second", &scratch.open_folder("second")?));
-    let server = Server::start(&lab, plan)?;
-    let client = Client::over(transport, &server)?;
-    Ok(Stage {
-        server,
-        client,
-        share,
-        _scratch: scratch,
-    })
-}
-
 fn set_time(path: &Path, seconds: u64, nanoseconds: u32) -> Result<()> {
     let time = UNIX_EPOCH + Duration::new(seconds, nanoseconds);
     let file = File::options().read(true).open(path)?;
@@ -81,7 +56,7 @@ fn json(output: &Output) -> Result<Vec<Value>> {
 }
 
 fn a_file_goes_there_and_comes_back(transport: &str) -> Result<()> {
-    let Stage { client, share, .. } = &stage(transport, "file")?;
+    let Stage { client, share, .. } = &Stage::new(transport, "file")?;
     for (name, length) in [
         ("empty", 0),
         ("odd", 12_345),
@@ -129,7 +104,7 @@ fn a_file_goes_there_and_comes_back(transport: &str) -> Result<()> {
 }
 
 fn folders_are_listed(transport: &str) -> Result<()> {
-    let Stage { client, share, .. } = &stage(transport, "listed")?;
+    let Stage { client, share, .. } = &Stage::new(transport, "listed")?;
     fs::create_dir_all(share.join("one/two"))?;
     fs::write(share.join("one/two/file"), vec![0; 5000])?;
     fs::write(share.join("one/\u{e4}\u{1f600} name"), vec![0; 70_000])?;
@@ -196,7 +171,7 @@ fn folders_are_listed(transport: &str) -> Result<()> {
 }
 
 fn names_come_and_go(transport: &str) -> Result<()> {
-    let Stage { client, share, .. } = &stage(transport, "names")?;
+    let Stage { client, share, .. } = &Stage::with_second(transport, "names")?;
     client.run(&["mkdir", "-p", "{}a/b/c", "{}a/b"])?;
     client.fail(&["mkdir", "{}a"], 10, &["(STATUS_OBJECT_NAME_COLLISION)"])?;
     client.run(&["touch", "-d", "@1000000000", "{}a/file", "{}a/b"])?;
@@ -243,7 +218,7 @@ fn names_come_and_go(transport: &str) -> Result<()> {
 }
 
 fn trees_go_there_and_come_back_with_their_times(transport: &str) -> Result<()> {
-    let Stage { client, share, .. } = &stage(transport, "trees")?;
+    let Stage { client, share, .. } = &Stage::new(transport, "trees")?;
     make_tree(&client.local("tree"), 6)?;
     let old = client.local("tree/folder 1/below");
     set_time(&old.join("note.txt"), 900_000_000, 0)?;
@@ -274,7 +249,7 @@ fn trees_go_there_and_come_back_with_their_times(transport: &str) -> Result<()> 
 }
 
 fn servers_copy_by_themselves_and_through_us(transport: &str) -> Result<()> {
-    let stage = stage(transport, "copies")?;
+    let stage = Stage::with_second(transport, "copies")?;
     let (client, share) = (&stage.client, &stage.share);
     write_random(&share.join("file"), 5_000_001, 1)?;
     fs::create_dir(share.join("folder"))?;
@@ -319,7 +294,7 @@ fn servers_copy_by_themselves_and_through_us(transport: &str) -> Result<()> {
 
 fn holes_stay_holes(transport: &str) -> Result<()> {
     const LENGTH: u64 = 100 << 20;
-    let Stage { client, share, .. } = &stage(transport, "holes")?;
+    let Stage { client, share, .. } = &Stage::new(transport, "holes")?;
     let local = client.local("sparse");
     let file = File::create(&local)?;
     for (offset, text) in [(0, "start"), (50 << 20, "middle"), ((70 << 20) + 3, "more")] {
@@ -348,7 +323,7 @@ fn holes_stay_holes(transport: &str) -> Result<()> {
 }
 
 fn patterns_stand_for_files(transport: &str) -> Result<()> {
-    let Stage { client, share, .. } = &stage(transport, "patterns")?;
+    let Stage { client, share, .. } = &Stage::new(transport, "patterns")?;
     for name in ["a.txt", "b.txt", "c.bin"] {
         fs::write(share.join(name), name)?;
         std::os::unix::fs::chown(share.join(name), Some(ALICE.id), Some(ALICE.id))?;
@@ -365,7 +340,7 @@ fn patterns_stand_for_files(transport: &str) -> Result<()> {
 }
 
 fn what_happens_is_told(transport: &str) -> Result<()> {
-    let Stage { client, .. } = &stage(transport, "watched")?;
+    let Stage { client, .. } = &Stage::new(transport, "watched")?;
     client.run(&["mkdir", "{}seen"])?;
     let mut watch = client.spawn(&["watch", "-r", "--json", "{}seen"])?;
     // When the watch is on is not told: changes are made until one is.
@@ -393,7 +368,7 @@ fn what_happens_is_told(transport: &str) -> Result<()> {
 }
 
 fn shares_are_listed(transport: &str) -> Result<()> {
-    let Stage { client, .. } = &stage(transport, "shares")?;
+    let Stage { client, .. } = &Stage::with_second(transport, "shares")?;
     let url = client.url("").replace("/data/", "");
     let shares = client.run(&["shares", &url])?.text;
     ensure!(
@@ -440,7 +415,7 @@ fn moved_bytes(output: &Output) -> Result<u64> {
 }
 
 fn a_killed_download_is_continued(transport: &str) -> Result<()> {
-    let Stage { client, share, .. } = &stage(transport, "download")?;
+    let Stage { client, share, .. } = &Stage::new(transport, "download")?;
     write_random(&share.join("large"), LARGE_BYTES, 1)?;
     let arguments = [&["get", "{}large"][..], &slowly(transport)].concat();
     let mut child = client.spawn(&arguments)?;
@@ -472,7 +447,7 @@ fn a_killed_download_is_continued(transport: &str) -> Result<()> {
 }
 
 fn a_killed_upload_is_continued(transport: &str) -> Result<()> {
-    let Stage { client, share, .. } = &stage(transport, "upload")?;
+    let Stage { client, share, .. } = &Stage::new(transport, "upload")?;
     let local = client.local("large");
     write_random(&local, LARGE_BYTES, 1)?;
     let arguments = [&["put", "large", "{}"][..], &slowly(transport)].concat();
@@ -509,7 +484,7 @@ fn begin(transport: &str) -> usize {
 }
 
 fn a_server_that_dies_is_told_and_the_transfer_continued(transport: &str) -> Result<()> {
-    let mut stage = stage(transport, "dies")?;
+    let mut stage = Stage::new(transport, "dies")?;
     let local = stage.client.local("up");
     write_random(&local, LARGE_BYTES, 1)?;
     write_random(&stage.share.join("down"), LARGE_BYTES, 2)?;
@@ -544,7 +519,7 @@ fn a_server_that_dies_is_told_and_the_transfer_continued(transport: &str) -> Res
 }
 
 fn a_server_that_comes_back_is_waited_for(transport: &str) -> Result<()> {
-    let mut stage = stage(transport, "comes-back")?;
+    let mut stage = Stage::new(transport, "comes-back")?;
     let local = stage.client.local("up");
     write_random(&local, LARGE_BYTES, 1)?;
     write_random(&stage.share.join("down"), LARGE_BYTES, 2)?;
@@ -585,7 +560,7 @@ fn interrupt(client: &Client, child: &mut Child) -> Result<()> {
 }
 
 fn ctrl_c_ends_in_an_orderly_way(transport: &str) -> Result<()> {
-    let Stage { client, share, .. } = &stage(transport, "interrupted")?;
+    let Stage { client, share, .. } = &Stage::new(transport, "interrupted")?;
     write_random(&share.join("large"), LARGE_BYTES, 1)?;
     let mut child = client.spawn(&[&["get", "{}large"][..], &slowly(transport)].concat())?;
     let part = wait_for_part(&client.folder(), &mut child)?;
@@ -598,7 +573,7 @@ fn ctrl_c_ends_in_an_orderly_way(transport: &str) -> Result<()> {
 }
 
 fn ctrl_c_ends_a_put_as_well(transport: &str) -> Result<()> {
-    let Stage { client, share, .. } = &stage(transport, "interrupted put")?;
+    let Stage { client, share, .. } = &Stage::new(transport, "interrupted put")?;
     write_random(&client.local("large"), LARGE_BYTES, 1)?;
     let arguments = [&["put", "large", "{}large"][..], &slowly(transport)].concat();
     let mut child = client.spawn(&arguments)?;
@@ -611,7 +586,7 @@ fn ctrl_c_ends_a_put_as_well(transport: &str) -> Result<()> {
 
 fn ctrl_c_ends_a_copy_through_us_as_well(transport: &str) -> Result<()> {
     const LENGTH: u64 = LARGE_BYTES + (8 << 20);
-    let Stage { client, share, .. } = &stage(transport, "interrupted copy")?;
+    let Stage { client, share, .. } = &Stage::new(transport, "interrupted copy")?;
     let large = share.join("large");
     write_random(&large, LARGE_BYTES, 1)?;
     // The server would fill the hole.
@@ -628,7 +603,7 @@ fn ctrl_c_ends_a_copy_through_us_as_well(transport: &str) -> Result<()> {
 }
 
 fn protection_and_dialects_are_chosen(transport: &str) -> Result<()> {
-    let Stage { client, share, .. } = &stage(transport, "protected")?;
+    let Stage { client, share, .. } = &Stage::new(transport, "protected")?;
     write_random(&share.join("file"), 3_000_001, 1)?;
     for arguments in [
         &["--sign"][..],

@@ -16,7 +16,8 @@ use smbeam_tests::direct::port;
 use smbeam_tests::lab::Lab;
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::session::{ACCESS_READ, Connection, Request};
-use smbeam_tests::subject::{ALICE, Plan, Server, Share, Subject};
+use smbeam_tests::stage::Stage;
+use smbeam_tests::subject::{ALICE, Plan, Server, Subject};
 use smbeam_tests::tests_over_transports;
 
 tests_over_transports!(
@@ -45,30 +46,16 @@ tests_over_transports!(
     ],
 );
 
-struct Stage {
-    server: Server,
-    client: Client,
-    share: PathBuf,
-    _scratch: Scratch,
-}
-
 fn stage(transport: &str, name: &str) -> Result<Stage> {
-    let lab = Lab::find()?;
-    let scratch = Scratch::new(name)?;
-    let share = scratch.open_folder("share")?;
-    let mut plan = Plan::sharing(&share);
-    let mut locked = Share::new("readonly", &share);
-    locked.read_only = true;
-    let mut bobs = Share::new("bobs", &share);
-    bobs.users = vec!["bob".into()];
-    plan.shares.extend([locked, bobs]);
-    let server = Server::start(&lab, plan)?;
-    let client = Client::over(transport, &server)?;
-    Ok(Stage {
-        server,
-        client,
-        share,
-        _scratch: scratch,
+    Stage::with(transport, name, |plan, _| {
+        let mut locked = plan.shares[0].clone();
+        locked.name = "readonly".into();
+        locked.read_only = true;
+        let mut bobs = plan.shares[0].clone();
+        bobs.name = "bobs".into();
+        bobs.users = vec!["bob".into()];
+        plan.shares.extend([locked, bobs]);
+        Ok(())
     })
 }
 

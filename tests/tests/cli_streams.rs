@@ -2,16 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use smbeam_tests::client::Client;
 use smbeam_tests::files::{assert_same_file, write_random};
-use smbeam_tests::lab::Lab;
-use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{ALICE, Plan, Server};
+use smbeam_tests::stage::Stage;
+use smbeam_tests::subject::ALICE;
 use smbeam_tests::{tests_over_transports, wait};
 
 tests_over_transports!(
@@ -29,62 +26,39 @@ tests_over_transports!(
 const LARGE_BYTES: u64 = 33 * 1024 * 1024 + 7;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Stage {
-    server: Server,
-    client: Client,
-    share: PathBuf,
-    _scratch: Scratch,
+/// The names in the share, sorted.
+fn names(stage: &Stage) -> Result<Vec<String>> {
+    let entries = fs::read_dir(&stage.share)?.flatten();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    Ok(names)
 }
 
-impl Stage {
-    fn new(transport: &str, name: &str) -> Result<Stage> {
-        let scratch = Scratch::new(name)?;
-        let share = scratch.open_folder("share")?;
-        let server = Server::start(&Lab::find()?, Plan::sharing(&share))?;
-        let client = Client::over(transport, &server)?;
-        Ok(Stage {
-            server,
-            client,
-            share,
-            _scratch: scratch,
-        })
-    }
-
-    /// The names in the share, sorted.
-    fn names(&self) -> Result<Vec<String>> {
-        let entries = fs::read_dir(&self.share)?.flatten();
-        let mut names: Vec<_> = entries
-            .map(|entry| entry.file_name().to_string_lossy().into_owned())
-            .collect();
-        names.sort();
-        Ok(names)
-    }
-
-    /// Starts to put a stream, of which some bytes are there and no end.
-    fn begin(&self) -> Result<Child> {
-        let mut command = self.client.command(&["put", "-", "{}begun"]);
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let mut input = child.stdin.take().context("no standard input")?;
-        input.write_all(&vec![7; 3 << 20])?;
-        let has_some = || {
-            let files = fs::read_dir(&self.share).into_iter().flatten().flatten();
-            let mut sizes = files.filter_map(|file| file.metadata().ok());
-            sizes.any(|file| file.len() > 0)
-        };
-        wait::until("some of the stream", PATIENCE, has_some)?;
-        let names = self.names()?;
-        ensure!(
-            names.len() == 1 && names[0].ends_with(".part"),
-            "it gathers in {names:?}"
-        );
-        child.stdin = Some(input);
-        Ok(child)
-    }
+/// Starts to put a stream, of which some bytes are there and no end.
+fn begin(stage: &Stage) -> Result<Child> {
+    let mut command = stage.client.command(&["put", "-", "{}begun"]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut input = child.stdin.take().context("no standard input")?;
+    input.write_all(&vec![7; 3 << 20])?;
+    let has_some = || {
+        let files = fs::read_dir(&stage.share).into_iter().flatten().flatten();
+        let mut sizes = files.filter_map(|file| file.metadata().ok());
+        sizes.any(|file| file.len() > 0)
+    };
+    wait::until("some of the stream", PATIENCE, has_some)?;
+    let names = names(stage)?;
+    ensure!(
+        names.len() == 1 && names[0].ends_with(".part"),
+        "it gathers in {names:?}"
+    );
+    child.stdin = Some(input);
+    Ok(child)
 }
-
 /// The exit code and what was said. The stream has no end meanwhile.
 fn end(mut child: Child) -> Result<(Option<i32>, String)> {
     let input = child.stdin.take();
@@ -122,11 +96,11 @@ fn a_stream_goes_there_and_comes_back(transport: &str) -> Result<()> {
     put.stdin(File::open(&local)?).stderr(Stdio::null());
     ensure!(put.status()?.success());
     assert_same_file(&local, &stage.share.join("there"))?;
-    ensure!(stage.names()? == ["there"], "{:?}", stage.names()?);
+    ensure!(names(&stage)? == ["there"], "{:?}", names(&stage)?);
     // A file of that name is no stream.
     fs::write(client.local("-"), "a file")?;
     client.run(&["put", "./-", "{}"])?;
-    ensure!(stage.names()? == ["-", "there"], "{:?}", stage.names()?);
+    ensure!(names(&stage)? == ["-", "there"], "{:?}", names(&stage)?);
     Ok(())
 }
 
@@ -153,21 +127,21 @@ fn a_password_comes_before_a_stream(transport: &str) -> Result<()> {
 
 fn a_stream_that_is_broken_off_leaves_nothing(transport: &str) -> Result<()> {
     let stage = Stage::new(transport, "stream-broken")?;
-    let child = stage.begin()?;
+    let child = begin(&stage)?;
     let pid = child.id().to_string();
     let sent = Command::new("kill").args(["-s", "INT", &pid]).status()?;
     ensure!(sent.success(), "no signal was sent");
     let (code, errors) = end(child)?;
     ensure!(code == Some(130), "{code:?}: {errors}");
     ensure!(errors.contains("standard input: interrupted"), "{errors}");
-    ensure!(stage.names()?.is_empty(), "{:?}", stage.names()?);
+    ensure!(names(&stage)?.is_empty(), "{:?}", names(&stage)?);
     Ok(())
 }
 
 /// It cannot be read again: there is no other connection on which it could go on.
 fn a_server_that_dies_ends_a_stream(transport: &str) -> Result<()> {
     let mut stage = Stage::new(transport, "stream-server")?;
-    let mut child = stage.begin()?;
+    let mut child = begin(&stage)?;
     stage.server.kill()?;
     let mut input = child.stdin.take().context("no standard input")?;
     // Until nobody reads any more.

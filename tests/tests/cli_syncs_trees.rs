@@ -1,16 +1,14 @@
 //! `smbeam sync` makes trees the same, bit for bit and with their times, and does nothing twice.
 
 use std::fs::{self, File, FileTimes};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use smbeam_tests::client::Client;
 use smbeam_tests::files::{assert_same_file, assert_same_tree, paths, write_random};
-use smbeam_tests::lab::Lab;
-use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{Plan, Server, Share};
+use smbeam_tests::stage::Stage;
 use smbeam_tests::tests_over_transports;
 
 tests_over_transports!(
@@ -23,30 +21,6 @@ tests_over_transports!(
     ],
     once: [],
 );
-
-struct Stage {
-    _server: Server,
-    client: Client,
-    share: PathBuf,
-    _scratch: Scratch,
-}
-
-fn stage(transport: &str, name: &str) -> Result<Stage> {
-    let lab = Lab::find()?;
-    let scratch = Scratch::new(name)?;
-    let share = scratch.open_folder("share")?;
-    let mut plan = Plan::sharing(&share);
-    plan.shares
-        .push(Share::new("second", &scratch.open_folder("second")?));
-    let server = Server::start(&lab, plan)?;
-    let client = Client::over(transport, &server)?;
-    Ok(Stage {
-        _server: server,
-        client,
-        share,
-        _scratch: scratch,
-    })
-}
 
 /// Files in folders, each with a time of its own.
 fn make_files(root: &Path, folders: u64, files: u64) -> Result<()> {
@@ -101,7 +75,7 @@ fn sync<const N: usize>(client: &Client, more: &[&str], keys: [&str; N]) -> Resu
 }
 
 fn thousands_of_files_go_there_and_come_back(transport: &str) -> Result<()> {
-    let Stage { client, share, .. } = &stage(transport, "thousands")?;
+    let Stage { client, share, .. } = &Stage::new(transport, "thousands")?;
     let tree = client.local("tree");
     let folders = if transport == "tcp" { 100 } else { 10 };
     let all = folders * 100;
@@ -122,7 +96,7 @@ fn thousands_of_files_go_there_and_come_back(transport: &str) -> Result<()> {
 }
 
 fn only_what_differs_is_moved(transport: &str) -> Result<()> {
-    let Stage { client, share, .. } = &stage(transport, "differs")?;
+    let Stage { client, share, .. } = &Stage::new(transport, "differs")?;
     let tree = client.local("tree");
     make_files(&tree, 3, 10)?;
     sync(client, &["tree", "{}tree"], [])?;
@@ -157,7 +131,7 @@ fn only_what_differs_is_moved(transport: &str) -> Result<()> {
 }
 
 fn what_is_gone_is_removed_where_asked(transport: &str) -> Result<()> {
-    let Stage { client, share, .. } = &stage(transport, "gone")?;
+    let Stage { client, share, .. } = &Stage::new(transport, "gone")?;
     let tree = client.local("tree");
     make_files(&tree, 3, 10)?;
     sync(client, &["tree", "{}tree"], [])?;
@@ -189,7 +163,7 @@ fn what_is_gone_is_removed_where_asked(transport: &str) -> Result<()> {
 }
 
 fn nothing_is_done_in_a_dry_run(transport: &str) -> Result<()> {
-    let Stage { client, share, .. } = &stage(transport, "dry")?;
+    let Stage { client, share, .. } = &Stage::new(transport, "dry")?;
     make_files(&client.local("tree"), 2, 3)?;
     fs::create_dir(share.join("tree"))?;
     fs::write(share.join("tree/extra"), "x")?;
@@ -214,7 +188,7 @@ fn nothing_is_done_in_a_dry_run(transport: &str) -> Result<()> {
 }
 
 fn servers_are_made_the_same(transport: &str) -> Result<()> {
-    let Stage { client, share, .. } = &stage(transport, "servers")?;
+    let Stage { client, share, .. } = &Stage::with_second(transport, "servers")?;
     make_files(&client.local("tree"), 10, 20)?;
     sync(client, &["tree", "{}tree"], [])?;
     let target = client.url_in("second", "copy");

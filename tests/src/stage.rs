@@ -1,0 +1,58 @@
+//! A server with one share, and `smbeam` as its client: what most tests of the commands begin with.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::client::Client;
+use crate::lab::Lab;
+use crate::scratch::Scratch;
+use crate::subject::{Plan, Server, Share};
+
+/// What ends, with all that it wrote, when it is dropped.
+pub struct Stage {
+    /// The server under test.
+    pub server: Server,
+    /// Its client, logged in as alice.
+    pub client: Client,
+    /// The folder that the server shares as `data`.
+    pub share: PathBuf,
+    _scratch: Scratch,
+}
+
+impl Stage {
+    /// One share that everybody who is known may write.
+    pub fn new(transport: &str, name: &str) -> Result<Stage> {
+        Stage::with(transport, name, |_, _| Ok(()))
+    }
+
+    /// The same with another folder shared as `second`.
+    pub fn with_second(transport: &str, name: &str) -> Result<Stage> {
+        Stage::with(transport, name, |plan, scratch| {
+            let folder = scratch.open_folder("second")?;
+            plan.shares.push(Share::new("second", &folder));
+            Ok(())
+        })
+    }
+
+    /// One share, and what else `change` plans for the server.
+    pub fn with(
+        transport: &str,
+        name: &str,
+        change: impl FnOnce(&mut Plan, &Scratch) -> Result<()>,
+    ) -> Result<Stage> {
+        let lab = Lab::find()?;
+        let scratch = Scratch::new(name)?;
+        let share = scratch.open_folder("share")?;
+        let mut plan = Plan::sharing(&share);
+        change(&mut plan, &scratch)?;
+        let server = Server::start(&lab, plan)?;
+        let client = Client::over(transport, &server)?;
+        Ok(Stage {
+            server,
+            client,
+            share,
+            _scratch: scratch,
+        })
+    }
+}
