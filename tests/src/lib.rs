@@ -6,6 +6,7 @@
 //! about smbeam.
 #![forbid(unsafe_code)]
 
+pub mod background;
 pub mod certificates;
 pub mod client;
 pub mod direct;

@@ -1,9 +1,11 @@
 //! A network of its own for a test: a loopback and a tap device whose other end is a guest.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
+
+use crate::background::Background;
 
 /// The host's address on the tap device.
 pub const HOST_ADDRESS: &str = "10.77.0.1";
@@ -16,7 +18,7 @@ pub const TAP: &str = "labtap0";
 /// process.
 #[derive(Debug)]
 pub struct Namespace {
-    holder: Child,
+    holder: Background,
 }
 
 impl Namespace {
@@ -26,13 +28,13 @@ impl Namespace {
             "set -e; ip link set lo up; ip tuntap add dev {TAP} mode tap; \
              ip addr add {HOST_ADDRESS}/24 dev {TAP}; ip link set {TAP} up; echo ready; exec cat"
         );
-        let mut holder = Command::new("unshare")
+        let mut command = Command::new("unshare");
+        command
             .args(["--net", "--", "/bin/sh", "-c", &script])
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot run unshare")?;
-        let output = holder.stdout.take().context("the output was piped")?;
+            .stdout(Stdio::piped());
+        let mut holder = Background::start(&mut command).context("cannot run unshare")?;
+        let output = holder.0.stdout.take().context("the output was piped")?;
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line)?;
         ensure!(
@@ -44,13 +46,6 @@ impl Namespace {
 
     /// The process whose network namespace it is.
     pub fn holder(&self) -> u32 {
-        self.holder.id()
-    }
-}
-
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        let _ = self.holder.kill();
-        let _ = self.holder.wait();
+        self.holder.0.id()
     }
 }

@@ -5,7 +5,7 @@ use std::fs::{self, File, Permissions};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -13,6 +13,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, date_time_ymd,
 };
+use smbeam_tests::background::Background;
 use smbeam_tests::client::Client;
 use smbeam_tests::lab::{Lab, is_root};
 use smbeam_tests::scratch::Scratch;
@@ -46,15 +47,9 @@ fn authority(name: &str) -> Result<Authority> {
 
 /// A server that speaks QUIC, and the folder with all certificates of a test.
 struct Stage {
+    server: Option<Background>,
     scratch: Scratch,
-    child: Option<Child>,
     port: u16,
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        self.stop();
-    }
 }
 
 impl Stage {
@@ -64,7 +59,7 @@ impl Stage {
         fs::write(scratch.path().join("share/there.txt"), "there\n")?;
         Ok(Stage {
             scratch,
-            child: None,
+            server: None,
             port: 0,
         })
     }
@@ -125,12 +120,12 @@ impl Stage {
             self.add_user()?;
         }
         let log = File::create(self.path("log"))?;
-        let child = Command::new(subject::program()?)
+        let mut command = Command::new(subject::program()?);
+        command
             .args(["serve", "--config", &self.text("smbeam.toml")])
             .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()?;
-        self.child = Some(child);
+            .stderr(log);
+        self.server = Some(Background::start(&mut command)?);
         self.line(&["certificate SHA-256 "])?;
         let log = self.log();
         let listening = log.split_once("listening on 127.0.0.1:");
@@ -155,10 +150,7 @@ impl Stage {
     }
 
     fn stop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.server = None;
     }
 
     fn log(&self) -> String {

@@ -6,7 +6,7 @@ use std::env;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -14,6 +14,7 @@ use std::thread;
 use anyhow::{Context as _, Result, ensure};
 use client::Transport;
 use rig::{PATIENCE, Peer, Rig, SHARE, for_each_transport, pattern};
+use smbeam_tests::background::Background;
 use smbeam_tests::files::{assert_same_file, assert_same_tree, make_tree, write_random};
 use smbeam_tests::subject::{ALICE, rdma_folder};
 use smbeam_tests::wait;
@@ -125,30 +126,23 @@ fn copy_tree_copies(peer: Peer) -> Result<()> {
 
 /// A program that runs until the value goes, and the lines that it prints.
 struct Running {
-    child: Child,
+    program: Background,
     lines: Receiver<String>,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 fn watch_watches(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     fs::create_dir(rig.path("folder"))?;
     let mut command = example(&rig, "watch", &["folder"])?;
-    let mut child = command.stdout(Stdio::piped()).spawn()?;
-    let output = child.stdout.take().context("the output was piped")?;
+    let mut program = Background::start(command.stdout(Stdio::piped()))?;
+    let output = program.0.stdout.take().context("the output was piped")?;
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             let _ = sender.send(line);
         }
     });
-    let mut running = Running { child, lines };
+    let mut running = Running { program, lines };
     // Nobody tells when it has begun: something happens until it says so.
     let mut number = 0;
     let mut seen = String::new();
@@ -157,7 +151,8 @@ fn watch_watches(peer: Peer) -> Result<()> {
         let _ = fs::write(rig.path(&format!("folder/file-{number}")), "x");
         seen.extend(running.lines.try_iter().map(|line| line + "\n"));
         let has_ended = running
-            .child
+            .program
+            .0
             .try_wait()
             .is_ok_and(|status| status.is_some());
         has_ended || seen.contains("file-")

@@ -3,10 +3,11 @@
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use smbeam_tests::background::Background;
 use smbeam_tests::client::Client;
 use smbeam_tests::files::{assert_same_file, assert_same_tree, make_tree, write_random};
 use smbeam_tests::python::Python;
@@ -29,7 +30,7 @@ const LARGE_BYTES: u64 = 5_000_003;
 /// impacket's server, which speaks 2.0.2 and 2.1, has one thread for each connection, no file
 /// numbers, no interfaces, and answers some queries wrongly.
 struct Stage {
-    server: Child,
+    _server: Background,
     client: Client,
     share: PathBuf,
     _scratch: Scratch,
@@ -44,13 +45,10 @@ impl Stage {
         drop(listener);
         let (port, folder) = (address.port().to_string(), share.display().to_string());
         let arguments = [&*port, "data", &folder, ALICE.name, ALICE.password];
-        let server = Python::find()?
-            .command(IMPACKET, &arguments)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
+        let mut server = Python::find()?.command(IMPACKET, &arguments);
+        server.stdout(Stdio::null()).stderr(Stdio::null());
         let stage = Stage {
-            server,
+            _server: Background::start(&mut server)?,
             client: Client::of(&address.to_string())?,
             share,
             _scratch: scratch,
@@ -59,13 +57,6 @@ impl Stage {
             TcpStream::connect(address).is_ok()
         })?;
         Ok(stage)
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
     }
 }
 

@@ -4,9 +4,10 @@
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
+use smbeam_tests::background::Background;
 use smbeam_tests::lab::{Missing, is_root};
 use smbeam_tests::python::Python;
 use smbeam_tests::scratch::Scratch;
@@ -46,11 +47,8 @@ fn smbprotocols_own_tests_pass() -> Result<()> {
     TcpListener::bind((ADDRESS, 445)).map_err(|error| missing(&error.to_string()))?;
     let python = Python::find()?;
     let scratch = Scratch::new("smbprotocol")?;
-    let mut server = serve(&scratch)?;
-    let passed = run(&python, scratch.path());
-    let _ = server.kill();
-    let _ = server.wait();
-    passed
+    let _server = serve(&scratch)?;
+    run(&python, scratch.path())
 }
 
 fn run(python: &Python, folder: &Path) -> Result<()> {
@@ -88,7 +86,7 @@ fn run(python: &Python, folder: &Path) -> Result<()> {
 }
 
 /// A server with the two shares that its tests know.
-fn serve(scratch: &Scratch) -> Result<Child> {
+fn serve(scratch: &Scratch) -> Result<Background> {
     let path = |name: &str| scratch.path().join(name).display().to_string();
     let (share, sealed) = (
         scratch.open_folder("share")?,
@@ -110,10 +108,11 @@ fn serve(scratch: &Scratch) -> Result<Child> {
         .stdin(fs::File::open(path("password"))?)
         .status()?;
     ensure!(added.success(), "no user was added");
-    let server = Command::new(subject::program()?)
+    let mut command = Command::new(subject::program()?);
+    command
         .args(["serve", "--config", &path("smbeam.toml")])
-        .stderr(fs::File::create(path("log"))?)
-        .spawn()?;
+        .stderr(fs::File::create(path("log"))?);
+    let server = Background::start(&mut command)?;
     let log = || fs::read_to_string(path("log")).unwrap_or_default();
     wait::for_line(log, &["listening on"])?;
     Ok(server)

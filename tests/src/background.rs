@@ -1,0 +1,22 @@
+//! Processes that end with what holds them.
+
+use std::io;
+use std::process::{Child, Command};
+
+/// A process that is killed when this is dropped, whichever way a test ends.
+#[derive(Debug)]
+pub struct Background(pub Child);
+
+impl Background {
+    /// Starts it.
+    pub fn start(command: &mut Command) -> io::Result<Background> {
+        command.spawn().map(Background)
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
