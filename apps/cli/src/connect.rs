@@ -19,7 +19,7 @@ use crate::credentials::LoginArguments;
 use crate::exit::{Exit, Failure, Outcome, exit_of_status, lock, plain_reason, told};
 use crate::format::parse_size;
 use crate::location::{Location, Url};
-use crate::place::{Place, Remote};
+use crate::place::{Detail, Found, Place, Remote};
 use certificates::CertificateArguments;
 
 /// Bytes of one READ or WRITE: what a message can carry. \[MS-SMB2\] 2.1
@@ -297,23 +297,23 @@ impl Connector {
     }
 
     /// What a URL names; more than one place where its last component has `*` or `?`.
-    pub(crate) fn expand(&self, url: &Url) -> Outcome<Vec<Place>> {
+    pub(crate) fn expand(&self, url: &Url, detail: Detail) -> Outcome<Vec<Found>> {
         let remote = self.remote(url)?;
         if !url.name().contains(['*', '?']) {
-            return Ok(vec![Place::Remote(remote)]);
+            return Ok(vec![Found::named(Place::Remote(remote))]);
         }
-        let found = remote.matching(url.name())?;
+        let found = remote.matching(url.name(), detail)?;
         if found.is_empty() {
             return Err(Failure::new(Exit::NotFound, url, "nothing matches"));
         }
-        Ok(found.into_iter().map(Place::Remote).collect())
+        Ok(found)
     }
 
     /// The same for any location: patterns of this machine are its shell's.
-    pub(crate) fn expand_location(&self, location: &Location) -> Outcome<Vec<Place>> {
+    pub(crate) fn expand_location(&self, location: &Location) -> Outcome<Vec<Found>> {
         match location {
-            Location::Local(path) => Ok(vec![Place::Local(path.clone())]),
-            Location::Remote(url) => self.expand(url),
+            Location::Local(path) => Ok(vec![Found::named(Place::Local(path.clone()))]),
+            Location::Remote(url) => self.expand(url, Detail::Brief),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::connect::{ConnectArguments, Connector};
 use crate::exit::{Failure, Outcome, Report};
 use crate::interrupt::Interrupt;
 use crate::location::Location;
-use crate::place::{Kind, Place, Remote};
+use crate::place::{Found, Kind, Place, Remote};
 use crate::progress::{OutputArguments, Progress};
 use crate::transfer::{Item, Transfer, TransferArguments};
 
@@ -64,7 +64,7 @@ pub(crate) fn to_standard_output(arguments: &CopyArguments, sources: &[Location]
     let connector = Connector::new(&arguments.connect);
     for source in sources {
         let written = connector.expand_location(source).and_then(|found| {
-            found.iter().try_for_each(|place| match place {
+            found.iter().try_for_each(|found| match &found.place {
                 Place::Remote(remote) => cat(remote),
                 Place::Local(_) => Ok(()),
             })
@@ -154,13 +154,9 @@ fn items(
     Ok(items)
 }
 
-fn item(
-    arguments: &CopyArguments,
-    source: Place,
-    target: &Place,
-    is_folder: bool,
-) -> Outcome<Item> {
-    let facts = source.facts(true)?;
+fn item(arguments: &CopyArguments, found: Found, target: &Place, is_folder: bool) -> Outcome<Item> {
+    let facts = found.facts()?;
+    let source = found.place;
     if facts.is_folder() && !arguments.recursive {
         return Err(Failure::usage(
             source,

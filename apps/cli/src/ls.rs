@@ -8,7 +8,7 @@ use crate::exit::{Outcome, Report};
 use crate::format::SizeArguments;
 use crate::location::Url;
 use crate::output::Lines;
-use crate::place::{Detail, Entry, Facts, Place};
+use crate::place::{Detail, Entry, Facts, Found, Place};
 
 /// Entries that are kept to be sorted. A folder with more is listed in the server's order.
 const MAX_SORTED: usize = 1 << 20;
@@ -52,11 +52,11 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     };
     let has_titles = arguments.recursive || arguments.urls.len() > 1;
     for url in &arguments.urls {
-        let listed = connector.expand(url).and_then(|places| {
-            let has_titles = has_titles || places.len() > 1;
-            places
-                .into_iter()
-                .try_for_each(|place| listing.list(&place, has_titles))
+        let detail = Detail::of(arguments.json);
+        let listed = connector.expand(url, detail).and_then(|found| {
+            let has_titles = has_titles || found.len() > 1;
+            let mut found = found.iter();
+            found.try_for_each(|found| listing.list(found, has_titles))
         });
         report.take(listed);
         if report.is_over() {
@@ -72,8 +72,9 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    fn list(&mut self, place: &Place, has_titles: bool) -> Outcome {
-        let facts = place.facts(true)?;
+    fn list(&mut self, found: &Found, has_titles: bool) -> Outcome {
+        let facts = found.facts()?;
+        let place = &found.place;
         if facts.is_folder() && !self.arguments.directory {
             return self.folder(place, has_titles, 0);
         }

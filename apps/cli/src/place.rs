@@ -1,5 +1,6 @@
 //! A file or folder, here or on a server, and what both sides can do with one.
 
+mod found;
 mod local;
 mod remote;
 
@@ -9,6 +10,7 @@ use std::time::SystemTime;
 
 use client::FileAttributes;
 
+pub(crate) use found::Found;
 pub(crate) use local::facts_of as local_facts;
 pub(crate) use remote::{Remote, changes, facts_of};
 

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Failure, Outcome, Report};
 use crate::interrupt::Interrupt;
 use crate::location::Url;
 use crate::output;
-use crate::place::{Facts, Place};
+use crate::place::{Detail, Facts, Place};
 use crate::transfer::remove_trees;
 
 /// What to remove.
@@ -68,8 +68,9 @@ fn found(arguments: &Arguments, connector: &Connector, url: &Url) -> Outcome<Vec
         return Err(Failure::usage(url, "a share itself cannot be removed"));
     }
     let mut trees = Vec::new();
-    for place in connector.expand(url)? {
-        let facts = place.facts(true)?;
+    for found in connector.expand(url, Detail::Brief)? {
+        let facts = found.facts()?;
+        let place = found.place;
         if facts.is_folder() && !arguments.recursive {
             return Err(Failure::usage(
                 place,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use client::{Changes, Error, FileAttributes, Metadata, Share, Wait as _};
 use wire::Status;
 
-use super::{Detail, Entry, Facts, Kind};
+use super::{Detail, Entry, Facts, Found, Kind, Place};
 use crate::connect::{failure_of, is_one_session};
 use crate::exit::{Failure, Outcome};
 use crate::location::Url;
@@ -49,24 +49,23 @@ impl Remote {
     }
 
     /// What matches a pattern beside it, sorted.
-    pub(crate) fn matching(&self, pattern: &str) -> Outcome<Vec<Self>> {
+    pub(crate) fn matching(&self, pattern: &str, detail: Detail) -> Outcome<Vec<Found>> {
         let folder = match self.path.rsplit_once('/') {
             Some((folder, _)) => folder,
             None => "",
         };
-        let failed = |error: Error| self.failure(&error);
-        let entries = self.share.read_dir_without_ids(folder, pattern).wait();
-        let mut names = Vec::new();
-        for entry in entries.map_err(failed)?.blocking() {
-            let name = entry.map_err(failed)?.name;
-            if matches!(name.as_str(), "." | "..") {
-                continue;
-            }
-            from_server(&name).map_err(|error| Failure::name(self, error))?;
-            names.push(name);
-        }
-        names.sort();
-        Ok(names.iter().map(|name| self.sibling(name)).collect())
+        let mut entries = Vec::new();
+        self.entries(folder, pattern, detail, &mut |entry| {
+            entries.push(entry);
+            true
+        })?;
+        entries.sort_by(|one, other| one.name.cmp(&other.name));
+        let found = |entry: &Entry| {
+            from_server(&entry.name).map_err(|error| Failure::name(self, error))?;
+            let place = Place::Remote(self.sibling(&entry.name));
+            Ok(Found::listed(place, entry.facts))
+        };
+        entries.iter().map(found).collect()
     }
 
     /// Whether another place is this folder or in it, as far as names tell.
@@ -124,10 +123,20 @@ impl Remote {
         detail: Detail,
         each: &mut dyn FnMut(Outcome<Entry>) -> bool,
     ) -> Outcome {
+        self.entries(&self.path, "*", detail, &mut |entry| each(Ok(entry)))
+    }
+
+    fn entries(
+        &self,
+        folder: &str,
+        pattern: &str,
+        detail: Detail,
+        each: &mut dyn FnMut(Entry) -> bool,
+    ) -> Outcome {
         let entries = match detail {
-            Detail::Whole => self.share.read_dir(&self.path, "*").wait(),
+            Detail::Whole => self.share.read_dir(folder, pattern).wait(),
             Detail::Brief | Detail::Followed => {
-                self.share.read_dir_without_ids(&self.path, "*").wait()
+                self.share.read_dir_without_ids(folder, pattern).wait()
             }
         };
         let mut entries = entries.map_err(self.failed())?.blocking();
@@ -140,7 +149,7 @@ impl Remote {
                 facts: facts_of(&entry.metadata),
                 name: entry.name,
             };
-            if !each(Ok(entry)) {
+            if !each(entry) {
                 break;
             }
         }

@@ -101,6 +101,14 @@ impl<J: Send> Queue<J> {
     }
 }
 
+/// Jobs to begin with.
+pub(crate) struct First<J> {
+    /// Those that find no others.
+    pub(crate) files: Vec<J>,
+    /// Those that may find others.
+    pub(crate) folders: Vec<J>,
+}
+
 /// A job that runs; it has ended when this is dropped, even by a panic.
 struct Running<'a, J: Send>(&'a Queue<J>);
 
@@ -115,8 +123,12 @@ impl<J: Send> Drop for Running<'_, J> {
     }
 }
 
-/// Does `first` and everything that comes of it with so many threads.
-pub(crate) fn run<J: Send>(workers: usize, first: Vec<J>, work: &(dyn Fn(J, &Queue<J>) + Sync)) {
+/// Does `folders` and everything that comes of them with so many threads.
+pub(crate) fn run<J: Send>(workers: usize, folders: Vec<J>, work: &(dyn Fn(J, &Queue<J>) + Sync)) {
+    let first = First {
+        files: Vec::new(),
+        folders,
+    };
     let work_all =
         |jobs: Vec<J>, queue: &Queue<J>| jobs.into_iter().for_each(|job| work(job, queue));
     run_together(workers, first, |_, _| false, &work_all);
@@ -125,7 +137,7 @@ pub(crate) fn run<J: Send>(workers: usize, first: Vec<J>, work: &(dyn Fn(J, &Que
 /// The same where a thread gets files that go together at once.
 pub(crate) fn run_together<J: Send>(
     workers: usize,
-    first: Vec<J>,
+    first: First<J>,
     goes_with: fn(&J, &[J]) -> bool,
     work: &(dyn Fn(Vec<J>, &Queue<J>) + Sync),
 ) {
@@ -133,8 +145,8 @@ pub(crate) fn run_together<J: Send>(
         workers: workers.max(1),
         goes_with,
         state: Mutex::new(State {
-            files: VecDeque::new(),
-            folders: first,
+            files: first.files.into(),
+            folders: first.folders,
             running: 0,
             idle: 0,
             threads: 1,
@@ -185,7 +197,10 @@ mod tests {
     fn count(workers: usize, levels: u32, files: u64) -> Count {
         let [folders_seen, files_seen, most] = [const { AtomicU64::new(0) }; 3];
         let three = |_: &Job, others: &[Job]| others.len() < 3;
-        let first = vec![Job::Folder(levels)];
+        let first = First {
+            files: Vec::new(),
+            folders: vec![Job::Folder(levels)],
+        };
         run_together(workers, first, three, &|jobs, queue| {
             most.fetch_max(jobs.len() as u64, Ordering::Relaxed);
             for job in jobs {
@@ -233,6 +248,20 @@ mod tests {
         assert_eq!(count(1, 0, 100).most_at_once, 3);
         assert_eq!(count(1, 0, 2).most_at_once, 2);
         assert_eq!(count(2, 0, 3).most_at_once, 1);
+    }
+
+    #[test]
+    fn files_to_begin_with_go_together_too() {
+        let (seen, most) = (AtomicU64::new(0), AtomicU64::new(0));
+        let first = First {
+            files: (0..100).map(|_| Job::File).collect(),
+            folders: vec![Job::Folder(0)],
+        };
+        run_together(2, first, |_, others| others.len() < 3, &|jobs, _| {
+            seen.fetch_add(jobs.len() as u64, Ordering::Relaxed);
+            most.fetch_max(jobs.len() as u64, Ordering::Relaxed);
+        });
+        assert_eq!((seen.into_inner(), most.into_inner()), (101, 3));
     }
 
     #[test]

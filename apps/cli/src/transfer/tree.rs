@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use super::pool::{self, Queue};
+use super::pool::{self, First, Queue};
 use super::queued::{Old, Queued};
 use super::{Compare, Transfer, jobs};
 use crate::exit::{Exit, Failure, Outcome};
@@ -85,7 +85,13 @@ impl Transfer<'_> {
             0 => jobs::suitable(&items),
             jobs => jobs,
         };
-        let first = items.into_iter().map(|item| self.first_job(item)).collect();
+        let (folders, files): (Vec<_>, Vec<_>) =
+            items.into_iter().partition(|item| item.facts.is_folder());
+        let first = |items: Vec<Item>| items.into_iter().map(|item| self.first_job(item)).collect();
+        let first = First {
+            files: first(files),
+            folders: first(folders),
+        };
         pool::run_together(at_once, first, Job::goes_with, &|jobs, queue| {
             self.work_all(jobs, queue);
         });

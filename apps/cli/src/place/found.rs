@@ -1,0 +1,32 @@
+//! What a command was given, once it is known what that names.
+
+use super::{Facts, Kind, Place};
+use crate::exit::Outcome;
+
+/// A place that was named, or that matches a pattern.
+pub(crate) struct Found {
+    /// Where it is.
+    pub(crate) place: Place,
+    seen: Option<Facts>,
+}
+
+impl Found {
+    /// What was named.
+    pub(crate) fn named(place: Place) -> Self {
+        Self { place, seen: None }
+    }
+
+    /// What a listing has shown. Of a link that says nothing of what it leads to.
+    pub(super) fn listed(place: Place, facts: Facts) -> Self {
+        let seen = (facts.kind != Kind::Link).then_some(facts);
+        Self { place, seen }
+    }
+
+    /// What is known of it, with links followed; it must be there.
+    pub(crate) fn facts(&self) -> Outcome<Facts> {
+        match self.seen {
+            Some(facts) => Ok(facts),
+            None => self.place.facts(true),
+        }
+    }
+}
