@@ -35,6 +35,7 @@ tests_over_transports!(
         a_file_of_credentials_that_others_may_read,
         names_that_the_other_side_does_not_know,
         one_failure_among_many_files,
+        a_folder_in_the_way_of_a_file,
     ],
     once: [
         an_unknown_host,
@@ -417,6 +418,26 @@ fn one_failure_among_many_files(transport: &str) -> Result<()> {
     // All for the same reason: its own code.
     let words = ["/data/none: Object name", "/data/tree/none: Object name"];
     client.fail(&["rm", "{}none", "{}tree/none"], 5, &words)?;
+    Ok(())
+}
+
+fn a_folder_in_the_way_of_a_file(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &stage(transport, "way")?;
+    for (name, length) in [("small", 10), ("large", 33 << 20)] {
+        let folders = [share.join("to").join(name), client.local("to").join(name)];
+        for folder in &folders {
+            fs::create_dir_all(folder)?;
+        }
+        for file in [share.join(name), client.local(name)] {
+            File::create(file)?.set_len(length)?;
+        }
+        let (url, word) = (format!("{{}}{name}"), "there is a folder of this name");
+        client.fail(&["put", name, "{}to"], 10, &[&format!("to/{name}: {word}")])?;
+        client.fail(&["get", &url, "to"], 10, &[&format!("to/{name}: {word}")])?;
+        for folder in folders {
+            ensure!(folder.is_dir(), "{}", folder.display());
+        }
+    }
     Ok(())
 }
 

@@ -21,11 +21,7 @@ impl Transfer<'_> {
         } = item;
         self.check(source)?;
         if old.is_some_and(Facts::is_folder) {
-            return Err(Failure::new(
-                Exit::Exists,
-                target,
-                "there is a folder of this name",
-            ));
+            return Err(is_folder(target));
         }
         match (source, target) {
             (Place::Remote(source), Place::Local(target)) => {
@@ -97,4 +93,9 @@ impl Transfer<'_> {
     pub(super) fn changed_meanwhile(source: &Place) -> Failure {
         Failure::new(Exit::Differs, source, "it was changed while it was copied")
     }
+}
+
+/// A file cannot take the place of a folder.
+pub(super) fn is_folder(target: &Place) -> Failure {
+    Failure::new(Exit::Exists, target, "there is a folder of this name")
 }

@@ -153,9 +153,20 @@ impl Transfer<'_> {
         self.copy_file(item, old, file.read.take())
     }
 
+    /// Whether what stands there now makes no difference but to the server, which says so: one
+    /// request less where the file itself takes one.
+    fn is_told_by_target(&self, item: &Item) -> bool {
+        let is_put = !item.source.is_remote() && item.target.is_remote();
+        let is_whatever = self.policy.compare == Compare::Never && !self.policy.dry_run;
+        is_put && is_whatever && !self.policy.atomic && self.is_small(item.facts.size)
+    }
+
     /// Looks at what stands there now, and says whether that is to be replaced.
     fn is_due(&self, file: &mut Queued) -> Outcome<bool> {
         let item = &file.item;
+        if matches!(file.old, Old::Unknown) && self.is_told_by_target(item) {
+            return Ok(true);
+        }
         let old = match file.old {
             Old::Known(old) => old,
             Old::Unknown => item.target.look(true)?,

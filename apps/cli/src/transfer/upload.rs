@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use client::{OpenOptions, Wait as _, WriteOptions, transfer};
+use wire::Status;
 
+use super::file::is_folder;
 use super::{Transfer, ended, holes, is_same_state, part};
 use crate::exit::{Failure, Outcome};
 use crate::location::shown;
@@ -50,7 +52,10 @@ impl Transfer<'_> {
             .share
             .write(&remote.path, bytes, &options)
             .wait()
-            .map_err(remote.failed())?;
+            .map_err(|error| match error.status() {
+                Some(Status::FILE_IS_A_DIRECTORY) => is_folder(&whole),
+                _ => remote.failed()(error),
+            })?;
         self.progress.moved(length);
         if self.policy.atomic {
             part.rename_over(&whole)?;
