@@ -128,7 +128,10 @@ fn an_upload_is_resumed(peer: Peer) -> Result<()> {
     let bytes = pattern(FILE_BYTES, 2);
     let new = OpenOptions::new().write(true).create_new(true);
     let file = rig.share()?.open("file", &new).wait()?;
-    let options = options(peer);
+    let mut options = options(peer);
+    // Requests are done in any order, by two connections where there can be two: what is before
+    // all that were under way is certain only because they keep so near to each other.
+    options.span = (options.io_size * (options.depth + 1)) as u64;
     let (tell, told) = mpsc::channel();
     let (go, gone) = mpsc::channel::<()>();
     let source = bytes.clone();
@@ -159,9 +162,7 @@ fn an_upload_is_resumed(peer: Peer) -> Result<()> {
     rig.server.restart()?;
     let share = rig.share()?;
     let file = share.open("file", &OpenOptions::new().write(true)).wait()?;
-    // Requests were done in any order: only what is before all that were under way is certain.
-    let window = (options.io_size * (options.depth + 1)) as u64;
-    let from = KILL_BYTES - window;
+    let from = KILL_BYTES - options.span;
     let mut rest = &bytes[..];
     upload(&file, from..u64::MAX, &mut rest, &options, &mut |_| ()).wait()?;
     file.close().wait()?;

@@ -202,9 +202,13 @@ impl Rig {
     /// Fails unless the file of the share has these bytes on disk.
     pub(crate) fn assert_holds(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let found = fs::read(self.path(name))?;
+        let differs = found
+            .iter()
+            .zip(bytes)
+            .position(|(one, other)| one != other);
         ensure!(
-            found == bytes,
-            "`{name}` has {} other bytes on disk than the {} that were sent",
+            found.len() == bytes.len() && differs.is_none(),
+            "`{name}` has {} bytes on disk and {} were sent; they differ at {differs:?}",
             found.len(),
             bytes.len()
         );
