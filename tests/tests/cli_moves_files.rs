@@ -333,9 +333,17 @@ fn patterns_stand_for_files(transport: &str) -> Result<()> {
     client.run(&["get", "{}*.txt", "."])?;
     ensure!(client.local("a.txt").exists() && client.local("b.txt").exists());
     ensure!(!client.local("c.bin").exists());
-    client.run(&["rm", "{}*.txt"])?;
-    ensure!(fs::read_dir(share)?.count() == 1);
+    client.fail(&["mv", "{}*.txt", "{}c.bin"], 2, &["not a folder"])?;
+    client.run(&["mkdir", "{}t"])?;
+    // The folder matches as well, and stays where it is.
+    client.run(&["mv", "{}*t", "{}t"])?;
+    client.run(&["mv", "{}t/a*", "{}t/d.txt"])?;
+    ensure!(fs::read_to_string(share.join("t/d.txt"))? == "a.txt");
+    ensure!(fs::read_to_string(share.join("t/b.txt"))? == "b.txt");
+    client.run(&["rm", "{}t/*.txt"])?;
+    ensure!(fs::read_dir(share.join("t"))?.count() == 0);
     client.fail(&["get", "{}*.txt"], 5, &["nothing matches"])?;
+    client.fail(&["mv", "{}*.txt", "{}t"], 5, &["nothing matches"])?;
     Ok(())
 }
 

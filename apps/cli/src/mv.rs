@@ -6,12 +6,13 @@ use crate::connect::{ConnectArguments, Connector, is_one_session};
 use crate::exit::{Failure, Outcome, Report};
 use crate::location::Url;
 use crate::names::folded;
-use crate::place::{Place, Remote};
+use crate::place::{Detail, Place, Remote};
 
 /// What to rename.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Files or folders, and where they go: a new name for one, or a folder for any number.
+    /// Files or folders, and where they go: a new name for one, or a folder for any number. `*` and
+    /// `?` in the last component stand for any characters, or one.
     #[arg(required = true, num_args = 2.., value_name = "URL")]
     urls: Vec<Url>,
     /// Leave a file alone that has the name already.
@@ -31,15 +32,31 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
         Ok(target) => target,
         Err(failure) => return report.failed(&failure),
     };
+    let mut found = Vec::new();
     for source in sources {
-        let moved = connector
-            .remote(source)
-            .and_then(|source| rename(&source, &target, is_folder, !arguments.no_clobber));
-        report.take(moved);
+        match connector.expand(source, Detail::Brief) {
+            Ok(more) => found.extend(more),
+            Err(failure) => report.failed(&failure),
+        }
+        if report.is_over() {
+            return;
+        }
+    }
+    if !is_folder && found.len() > 1 {
+        return report.failed(&not_a_folder(target));
+    }
+    for source in found {
+        if let Place::Remote(source) = source.place {
+            report.take(rename(&source, &target, is_folder, !arguments.no_clobber));
+        }
         if report.is_over() {
             break;
         }
     }
+}
+
+fn not_a_folder(target: impl ToString) -> Failure {
+    Failure::usage(target, "not a folder")
 }
 
 fn target_of(connector: &Connector, url: &Url, sources: &[Url]) -> Outcome<(Remote, bool)> {
@@ -53,7 +70,7 @@ fn target_of(connector: &Connector, url: &Url, sources: &[Url]) -> Outcome<(Remo
     let facts = Place::Remote(remote.clone()).look(true)?;
     let is_folder = facts.is_some_and(|facts| facts.is_folder());
     if !is_folder && (sources.len() > 1 || url.is_folder) {
-        return Err(Failure::usage(url, "not a folder"));
+        return Err(not_a_folder(url));
     }
     Ok((remote, is_folder))
 }
