@@ -344,6 +344,8 @@ fn patterns_stand_for_files(transport: &str) -> Result<()> {
     ensure!(fs::read_dir(share.join("t"))?.count() == 0);
     client.fail(&["get", "{}*.txt"], 5, &["nothing matches"])?;
     client.fail(&["mv", "{}*.txt", "{}t"], 5, &["nothing matches"])?;
+    client.fail(&["rm", "{}*"], 1, &["/t: a folder: give -r"])?;
+    ensure!(fs::read_dir(share)?.count() == 1, "files go all the same");
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Failure, Outcome, Report};
 use crate::interrupt::Interrupt;
 use crate::location::Url;
 use crate::output;
-use crate::place::{Detail, Facts, Place};
+use crate::place::{Detail, Facts, Found, Place};
 use crate::transfer::remove_trees;
 
 /// What to remove.
@@ -37,10 +37,15 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     let connector = Connector::new(&arguments.connect);
     let mut trees = Vec::new();
     for url in &arguments.urls {
-        match found(arguments, &connector, url) {
-            Ok(more) => trees.extend(more),
-            Err(failure) if arguments.force && failure.exit == Exit::NotFound => {}
-            Err(failure) => report.failed(&failure),
+        let mut add = |tree| match tree {
+            Ok(tree) => trees.push(tree),
+            Err(failure) => take(arguments, report, &failure),
+        };
+        match found(&connector, url) {
+            Ok(found) => found
+                .into_iter()
+                .for_each(|found| add(tree_of(arguments, found))),
+            Err(failure) => add(Err(failure)),
         }
         if report.is_over() {
             return;
@@ -63,21 +68,25 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     );
 }
 
-fn found(arguments: &Arguments, connector: &Connector, url: &Url) -> Outcome<Vec<(Place, Facts)>> {
-    if url.path.is_empty() {
-        return Err(Failure::usage(url, "a share itself cannot be removed"));
+/// Reports a failure, unless it is none.
+fn take(arguments: &Arguments, report: &Report, failure: &Failure) {
+    if !(arguments.force && failure.exit == Exit::NotFound) {
+        report.failed(failure);
     }
-    let mut trees = Vec::new();
-    for found in connector.expand(url, Detail::Brief)? {
-        let facts = found.facts()?;
-        let place = found.place;
-        if facts.is_folder() && !arguments.recursive {
-            return Err(Failure::usage(
-                place,
-                "a folder: give -r to remove all in it",
-            ));
-        }
-        trees.push((place, facts));
+}
+
+fn found(connector: &Connector, url: &Url) -> Outcome<Vec<Found>> {
+    match url.path.is_empty() {
+        true => Err(Failure::usage(url, "a share itself cannot be removed")),
+        false => connector.expand(url, Detail::Brief),
     }
-    Ok(trees)
+}
+
+fn tree_of(arguments: &Arguments, found: Found) -> Outcome<(Place, Facts)> {
+    let facts = found.facts()?;
+    if facts.is_folder() && !arguments.recursive {
+        let reason = "a folder: give -r to remove all in it";
+        return Err(Failure::usage(found.place, reason));
+    }
+    Ok((found.place, facts))
 }
