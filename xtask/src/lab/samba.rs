@@ -1,4 +1,5 @@
-//! The Samba part: the root file system with smbclient, smbtorture and smbd.
+//! The Samba part: the root file system with smbclient, smbtorture and smbd, and libsmb2 as another
+//! client.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -18,6 +19,7 @@ const PACKAGES: &[&str] = &[
     "smbclient",
     "samba-vfs-modules",
     "python3-samba",
+    "libsmb2-6",
     "cifs-utils",
     "attr",
     "acl",
