@@ -305,14 +305,25 @@ pub(crate) fn read_nowait(fd: BorrowedFd<'_>, into: &mut [u8], offset: u64) -> i
 
 /// Whether `fd` lives on a file system that is only memory (tmpfs, ramfs).
 pub(crate) fn is_in_memory(fd: BorrowedFd<'_>) -> bool {
+    let memory = [libc::TMPFS_MAGIC, RAMFS_MAGIC];
+    file_system(fd).is_some_and(|kind| memory.contains(&kind))
+}
+
+/// Whether `fd` lives on overlayfs. Of a file there that nobody has written to yet a mapping shows
+/// the lower layer's, and goes on to do so when the first write has put a copy in its place.
+pub(crate) fn is_layered(fd: BorrowedFd<'_>) -> bool {
+    file_system(fd) == Some(libc::OVERLAYFS_SUPER_MAGIC)
+}
+
+/// The type of the file system where `fd` lives. statfs(2)
+fn file_system(fd: BorrowedFd<'_>) -> Option<libc::__fsword_t> {
     let mut stat = MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: the kernel fills the struct that the pointer designates; it is exclusively ours.
     if unsafe { libc::fstatfs(fd.as_raw_fd(), stat.as_mut_ptr()) } != 0 {
-        return false;
+        return None;
     }
     // SAFETY: fstatfs returned 0, so it has filled the struct.
-    let stat = unsafe { stat.assume_init() };
-    [libc::TMPFS_MAGIC, RAMFS_MAGIC].contains(&stat.f_type)
+    Some(unsafe { stat.assume_init() }.f_type)
 }
 
 /// The f_type of ramfs. linux/magic.h; libc has no name for it.

@@ -7,6 +7,7 @@
 //! pages that are found one by one. A file that is mapped is in use: one that was removed keeps its
 //! blocks, and its file system stays mounted. So what nobody asks for is forgotten soon.
 
+use std::cell::Cell;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -30,14 +31,15 @@ const MAPPED_BYTES_MIN: u64 = 512 << 10;
 /// How long windows are kept that nobody asks for.
 const KEEP: Duration = Duration::from_secs(1);
 
-/// Windows into files, by who they are: no other file has the number of one that is mapped.
+/// Windows into files, by who they are: no other file has the number of one that is mapped. There
+/// are none of file systems in layers, where a file that is written to becomes another one under
+/// its number.
 #[derive(Debug)]
 pub struct Views {
     /// The one that was used last comes last.
     windows: Vec<Rc<Window>>,
     /// Windows at most, with those that views refer to: a process has so many mappings and no more.
     most: usize,
-    last_use: Option<Instant>,
 }
 
 /// A mapping of a part of a file, or of what the file may have there one day. It ends with the
@@ -47,6 +49,7 @@ struct Window {
     start: *mut libc::c_void,
     place: Place,
     file: Arc<fs::File>,
+    last_use: Cell<Instant>,
 }
 
 /// Which part of which file.
@@ -82,7 +85,6 @@ impl Views {
         Self {
             windows: Vec::new(),
             most,
-            last_use: None,
         }
     }
 
@@ -125,7 +127,6 @@ impl Views {
     }
 
     fn window(&mut self, file: BorrowedFd<'_>, place: Place) -> Option<&Rc<Window>> {
-        self.last_use = Some(Instant::now());
         match self.windows.iter().position(|it| it.place == place) {
             Some(index) => self.windows[index..].rotate_left(1),
             None => {
@@ -133,22 +134,23 @@ impl Views {
                     let unused = self.windows.iter().position(is_unused)?;
                     self.windows.remove(unused);
                 }
+                if sys::is_layered(file) {
+                    return None;
+                }
                 let window = Window::new(file, place).ok()?;
                 self.windows.push(Rc::new(window));
             }
         }
-        self.windows.last()
+        let window = self.windows.last()?;
+        window.last_use.set(Instant::now());
+        Some(window)
     }
 
-    /// Ends all windows that no view refers to, when nobody has asked for one lately. Tells
-    /// whether there are any still.
+    /// Ends the windows that no view refers to and nobody has asked for lately. Tells whether there
+    /// are any still.
     pub fn forget_unused(&mut self) -> bool {
-        if self.last_use.is_some_and(|last| last.elapsed() > KEEP) {
-            self.windows.retain(|window| !is_unused(window));
-        }
-        if self.windows.is_empty() {
-            self.last_use = None;
-        }
+        let is_fresh = |window: &Window| window.last_use.get().elapsed() <= KEEP;
+        (self.windows).retain(|window| !is_unused(window) || is_fresh(window));
         !self.windows.is_empty()
     }
 }
@@ -172,6 +174,7 @@ impl Window {
             start,
             place,
             file: Arc::new(owned.into()),
+            last_use: Cell::new(Instant::now()),
         })
     }
 }
@@ -249,6 +252,16 @@ mod tests {
 
     use super::*;
 
+    /// As if nobody had asked for any of them for a while.
+    fn age(views: &Views) {
+        for window in &views.windows {
+            let past = Instant::now().checked_sub(2 * KEEP);
+            window
+                .last_use
+                .set(past.expect("the clock has run for longer"));
+        }
+    }
+
     fn file(bytes: u64) -> fs::File {
         let file = tempfile::tempfile().expect("a file");
         std::os::unix::fs::FileExt::write_all_at(&file, &[7; 5000], bytes - 5000).expect("room");
@@ -273,12 +286,24 @@ mod tests {
         assert_eq!(view.window.start, start);
         assert!(views.forget_unused());
         assert_eq!(views.windows.len(), MOST);
-        views.last_use = Instant::now().checked_sub(2 * KEEP);
+        age(&views);
         assert!(views.forget_unused(), "a view is left");
         assert_eq!(views.windows.len(), 1);
         drop(view);
         assert!(!views.forget_unused());
         assert!(views.windows.is_empty());
+    }
+
+    #[test]
+    fn a_window_goes_though_others_are_asked_for() {
+        let mut views = Views::new(8);
+        let [removed, read] = [file(5000), file(5000)];
+        assert!(views.find(removed.as_fd(), 0, 4999).is_ok());
+        assert!(views.find(read.as_fd(), 0, 4999).is_ok());
+        age(&views);
+        assert!(views.find(read.as_fd(), 0, 4999).is_ok());
+        assert!(views.forget_unused());
+        assert_eq!(views.windows.len(), 1);
     }
 
     #[test]
@@ -322,6 +347,66 @@ mod tests {
                 assert!(is_found());
             });
         });
+    }
+
+    /// A file that is written to for the first time becomes another one there, and a mapping of it
+    /// does not.
+    #[test]
+    fn a_file_in_layers_is_not_mapped() {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let root = scratch.path();
+        let lay_out = || -> io::Result<()> {
+            mount("tmpfs", root, "")?;
+            for folder in ["lower", "upper", "work", "merged"] {
+                fs::create_dir(root.join(folder))?;
+            }
+            fs::write(root.join("lower/file"), vec![7; MAPPED_BYTES_MIN as usize])?;
+            let layer = |name: &str| format!("{name}dir={}/{name}", root.display());
+            let layers = ["lower", "upper", "work"].map(layer).join(",");
+            mount("overlay", &root.join("merged"), &layers)
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // Who may not mount, or has no overlayfs, cannot try it.
+                if !has_own_mounts() || lay_out().is_err() {
+                    return;
+                }
+                let file = fs::File::open(root.join("merged/file")).expect("it is in the lower");
+                let found = Views::new(8).find(file.as_fd(), 0, 5000);
+                assert_eq!(found.err(), Some(NoView::NotThere));
+            });
+        });
+    }
+
+    /// Gives this thread mounts of its own, which end with it.
+    fn has_own_mounts() -> bool {
+        let flags = libc::MS_REC | libc::MS_PRIVATE;
+        // SAFETY: takes no memory, and is of this thread alone.
+        let is_apart = unsafe { libc::unshare(libc::CLONE_NEWNS) } == 0;
+        // SAFETY: the path is a string with its end, and nothing else is looked at.
+        is_apart
+            && unsafe { libc::mount(ptr::null(), c"/".as_ptr(), ptr::null(), flags, ptr::null()) }
+                == 0
+    }
+
+    fn mount(kind: &str, target: &std::path::Path, data: &str) -> io::Result<()> {
+        let text = |text: &str| std::ffi::CString::new(text).map_err(io::Error::other);
+        let target = text(&target.display().to_string())?;
+        let (kind, data) = (text(kind)?, text(data)?);
+        // SAFETY: all of them are strings with their ends, which outlive the call.
+        let result = unsafe {
+            libc::mount(
+                kind.as_ptr(),
+                target.as_ptr(),
+                kind.as_ptr(),
+                0,
+                data.as_ptr().cast(),
+            )
+        };
+        match result {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 
     #[test]
