@@ -178,25 +178,20 @@ impl Receiver<'_> {
     /// were gathered.
     async fn direct(&mut self, len: usize, chunk: Chunk) -> io::Result<bool> {
         let pool = self.connection.handle().pool();
-        // A frame is gathered, or it starts with the chunk.
-        let gathered = std::mem::take(&mut self.gathered);
-        let (first, second) = match gathered.is_empty() {
-            true => (&chunk[..], &[][..]),
-            false => (&gathered[..], &chunk[..]),
-        };
-        let first = (first.get(PREFIX_LEN..)).expect("a frame is known by its prefix");
+        // Others receive by the chunk while this one waits for memory.
+        let mut gathered = std::mem::take(&mut self.gathered);
+        gathered.extend_from_slice(&chunk);
+        drop(chunk);
+        let first = (gathered.get(PREFIX_LEN..)).expect("a frame is known by its prefix");
         let start = match self.connection.worker.shares().is_any_direct {
             true => direct::frame_start(first, len, pool.largest()),
             false => 0,
         };
         let end = start + len;
         let mut buffer: Buffer = self.in_time(pool.take_or_wait(end)).await?;
-        let mut filled = start;
-        for bytes in [first, second] {
-            buffer[filled..filled + bytes.len()].copy_from_slice(bytes);
-            filled += bytes.len();
-        }
-        drop((gathered, chunk));
+        let filled = start + first.len();
+        buffer[start..filled].copy_from_slice(first);
+        drop(gathered);
         let receive = self.connection.stream.recv_into(buffer, filled..end);
         let (result, buffer) = self.in_time(receive).await?;
         result?;
