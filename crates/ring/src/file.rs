@@ -1,11 +1,13 @@
 //! Positioned reads and writes of files, and syncs.
 
+use std::fmt;
 use std::fs;
 use std::future::poll_fn;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -17,9 +19,30 @@ use crate::pool::Buffer;
 use crate::runtime::Handle;
 use crate::sys;
 
-/// Credentials registered with the ring of one runtime. Meaningless to any other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Personality(u16);
+/// Credentials registered with the ring of one runtime. Meaningless to any other. The ring has them
+/// for as long as somebody holds this or a clone of it.
+#[derive(Clone, Debug)]
+pub struct Personality(Rc<Registered>);
+
+struct Registered {
+    id: u16,
+    handle: Handle,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        if let Some(uring) = self.handle.inner().uring() {
+            // A ring that does not know it has forgotten it.
+            let _ = uring.unregister_personality(self.id);
+        }
+    }
+}
+
+impl fmt::Debug for Registered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.id)
+    }
+}
 
 /// How reads of a file are tried before they go to the driver.
 const UNKNOWN: u8 = 0;
@@ -168,13 +191,9 @@ impl Handle {
     /// Fails with `Unsupported` with epoll: there, switch inside a `blocking` closure.
     pub fn register_personality(&self) -> io::Result<Personality> {
         let uring = self.inner().uring().ok_or(io::ErrorKind::Unsupported)?;
-        uring.register_personality().map(Personality)
-    }
-
-    /// Forgets credentials. Operations under way keep theirs.
-    pub fn unregister_personality(&self, personality: Personality) -> io::Result<()> {
-        let uring = self.inner().uring().ok_or(io::ErrorKind::Unsupported)?;
-        uring.unregister_personality(personality.0)
+        let id = uring.register_personality()?;
+        let handle = self.clone();
+        Ok(Personality(Rc::new(Registered { id, handle })))
     }
 
     async fn transfer(
@@ -197,7 +216,7 @@ impl Handle {
             let result;
             let position = offset + done as u64;
             (result, buffer) = self
-                .step(way, file, buffer, rest, position, personality)
+                .step(way, file, buffer, rest, position, personality.as_ref())
                 .await;
             match result {
                 Ok(0) => break,
@@ -217,7 +236,7 @@ impl Handle {
         mut buffer: Buffer,
         range: Range<usize>,
         offset: u64,
-        personality: Option<Personality>,
+        personality: Option<&Personality>,
     ) -> Outcome<usize> {
         if let Way::Read = way
             && let Some(count) = file.read_inline(&mut buffer[range.clone()], offset)
@@ -233,7 +252,7 @@ impl Handle {
         }
         let slot = buffer.slot(&self.inner().buffers);
         let entry = entry(way, file, &mut buffer, &range, offset, slot);
-        let entry = entry.personality(personality.map_or(0, |personality| personality.0));
+        let entry = entry.personality(personality.map_or(0, |personality| personality.0.id));
         // SAFETY: the entry points into the buffer, whose memory does not move with the value;
         // the hold owns it and the file.
         let operation = unsafe { self.operate(entry, Hold::File(file.clone(), buffer)) };

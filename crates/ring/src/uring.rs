@@ -242,8 +242,10 @@ impl Uring {
         self.ring.borrow().submitter().register_personality()
     }
 
-    /// Forgets credentials.
+    /// Forgets credentials. The kernel looks them up when it takes an operation, so what waits to
+    /// be submitted goes first.
     pub(crate) fn unregister_personality(&self, id: u16) -> io::Result<()> {
+        self.enter(Wait::No)?;
         self.ring.borrow().submitter().unregister_personality(id)
     }
 

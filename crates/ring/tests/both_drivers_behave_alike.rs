@@ -113,7 +113,8 @@ over_both_drivers! {
     memory: an_empty_pool_says_so, a_returned_buffer_ends_the_wait,
         idle_memory_moves_between_classes, a_buffer_may_be_dropped_on_any_thread;
     files: what_is_written_is_read, reads_end_at_end_of_file, errors_come_back_with_the_buffer,
-        a_full_file_system_is_an_error, large_files_use_offsets;
+        a_full_file_system_is_an_error, large_files_use_offsets,
+        credentials_last_until_the_last_operation;
     executor: sleeps_end_in_order, timeout_drops_the_future, a_busy_task_does_not_starve_io,
         a_panic_ends_one_task, abort_drops_the_future, blocking_runs_elsewhere,
         blocking_panics_continue_here;

@@ -404,7 +404,7 @@ impl Connection {
             let at = offset + written as u64;
             let write = self
                 .handle()
-                .write_at(&file, buffer, left, at, Some(personality));
+                .write_at(&file, buffer, left, at, Some(personality.clone()));
             let (result, returned) = write.await;
             buffer = returned;
             match result.map_err(|error| data_status(&error))? {

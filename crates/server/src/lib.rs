@@ -18,6 +18,7 @@ pub mod log;
 mod login;
 mod netlink;
 mod observer;
+mod personalities;
 mod placement;
 mod quic;
 mod receive;

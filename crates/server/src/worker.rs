@@ -27,6 +27,7 @@ use crate::connection::Connection;
 use crate::gate::{Gate, Permit};
 use crate::interfaces::{self, Entry};
 use crate::login::Realms;
+use crate::personalities::Personalities;
 use crate::placement::{Placement, Seat};
 use crate::quic::Handed;
 use crate::share::Shares;
@@ -37,9 +38,6 @@ use crate::status::ConnectionStatus;
 const CONNECTION_BITS: u32 = 48;
 /// Refused connections between two lines of the log that say so.
 pub(crate) const REFUSALS_PER_LINE: u64 = 100;
-/// Tokens for which a worker keeps credentials registered with its ring: the users that write
-/// large requests at one time.
-const MAX_PERSONALITIES: usize = 256;
 /// How often the network interfaces are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
@@ -212,8 +210,7 @@ pub(crate) struct Worker {
     refused: Cell<u64>,
     /// Clients of QUIC that did not get as far as to be served.
     pub(crate) handshakes_failed: Cell<u64>,
-    /// Credentials registered with the ring. A token that is there but has none: no ring.
-    personalities: RefCell<BTreeMap<Arc<Token>, Option<Personality>>>,
+    personalities: RefCell<Personalities>,
     /// Files that are sent from the memory where the kernel has them.
     views: RefCell<Views>,
     is_forgetting_views: Cell<bool>,
@@ -518,19 +515,10 @@ impl Worker {
     /// The credentials under which the ring writes for a token; `None` where writes have to go
     /// to a thread.
     pub(crate) fn personality(&self, token: &Arc<Token>) -> Result<Option<Personality>, Status> {
-        let mut personalities = self.personalities.borrow_mut();
-        if let Some(known) = personalities.get(token) {
-            return Ok(*known);
-        }
-        if personalities.len() >= MAX_PERSONALITIES
-            && let Some((_, Some(oldest))) = personalities.pop_first()
-        {
-            // Writes under way keep theirs; a ring that does not know it has forgotten it.
-            let _ = self.handle.unregister_personality(oldest);
-        }
-        vfs::identity::assume(token)?;
-        let personality = self.handle.register_personality().ok();
-        personalities.insert(Arc::clone(token), personality);
-        Ok(personality)
+        let register = || {
+            vfs::identity::assume(token)?;
+            Ok(self.handle.register_personality().ok())
+        };
+        self.personalities.borrow_mut().of(token, register)
     }
 }

@@ -1,7 +1,9 @@
 //! Files keep what is written, and say what goes wrong.
 
 use std::fs;
+use std::future::poll_fn;
 use std::os::fd::OwnedFd;
+use std::task::Poll;
 
 use smbeam_ring::{Driver, File, Handle};
 
@@ -87,16 +89,41 @@ pub(crate) async fn large_files_use_offsets(handle: Handle) {
     let mut buffer = handle.pool().take_or_wait(100).await;
     buffer[..4].copy_from_slice(b"here");
     let far = 5 << 32;
-    let (result, buffer) = handle.write_at(&file, buffer, 0..4, far, identity).await;
+    let who = identity.clone();
+    let (result, buffer) = handle.write_at(&file, buffer, 0..4, far, who).await;
     assert_eq!(result.expect("write"), 4);
     let (result, buffer) = handle
         .read_at(&file, buffer, 50..60, far - 1, identity)
         .await;
     assert_eq!(result.expect("read"), 5);
     assert_eq!(&buffer[50..55], b"\0here");
-    identity.into_iter().for_each(|identity| {
-        handle
-            .unregister_personality(identity)
-            .expect("registered above");
-    });
+}
+
+/// Whoever lets go of credentials lets go of them for later operations.
+pub(crate) async fn credentials_last_until_the_last_operation(handle: Handle) {
+    let file = File::from(scratch());
+    let pool = handle.pool();
+    let Ok(identity) = handle.register_personality() else {
+        return assert_eq!(handle.io().driver, Driver::Epoll);
+    };
+    let mut writes = Vec::new();
+    for place in 0..3 {
+        let buffer = pool.take_or_wait(4096).await;
+        let (writer, file, who) = (handle.clone(), file.clone(), Some(identity.clone()));
+        let mut write = Box::pin(async move {
+            let written = writer.write_at(&file, buffer, 0..4096, place << 12, who);
+            written.await.0
+        });
+        // It is on its way, and the kernel does not know yet.
+        poll_fn(|context| {
+            assert!(write.as_mut().poll(context).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        writes.push(write);
+    }
+    drop(identity);
+    for write in writes {
+        assert_eq!(write.await.expect("under its own credentials"), 4096);
+    }
 }
