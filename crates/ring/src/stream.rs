@@ -84,6 +84,10 @@ impl Stream {
 
     /// Takes over a socket that was accepted, by whichever thread.
     pub fn new(handle: &Handle, socket: TcpStream) -> io::Result<Self> {
+        // With epoll a file is spliced to it by this thread, which must not wait for the peer.
+        if handle.inner().epoll().is_some() {
+            socket.set_nonblocking(true)?;
+        }
         let stream = Self::of(handle, socket)?;
         if stream.expect_no_congestion() {
             let (name, bytes) = (libc::SO_SNDBUF, WITHIN_MACHINE_BYTES);

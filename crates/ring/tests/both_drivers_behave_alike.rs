@@ -99,6 +99,7 @@ over_both_drivers! {
         end_of_stream_is_an_empty_chunk;
     bulk: segments_of_any_size_arrive_whole, chunks_and_buffers_interleave,
         files_stand_for_memory, a_file_that_is_shorter_says_so,
+        a_file_for_a_peer_that_is_silent_stops_nobody,
         views_stand_for_memory, a_view_of_a_file_that_is_cut_ends_in_zeros,
         a_large_receive_waits_for_no_more_than_it_wants, a_large_receive_sees_the_end,
         many_parts_are_sent_in_order, held_chunks_stop_the_stream_until_one_returns,

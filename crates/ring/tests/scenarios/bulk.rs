@@ -261,6 +261,24 @@ pub(crate) async fn files_stand_for_memory(handle: Handle) {
     assert!(received == expected, "every byte arrives in its place");
 }
 
+/// Who sends a file to a peer that does not read lets others go on meanwhile.
+pub(crate) async fn a_file_for_a_peer_that_is_silent_stops_nobody(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let bytes = Random(9).bytes(TOTAL);
+    let range = FileRange::new(file_of(&bytes), 0, TOTAL);
+    let sender = handle.spawn(async move {
+        let (result, _) = server.send(vec![Part::File(range)]).await;
+        result.expect("send");
+    });
+    for _ in 0..3 {
+        handle.sleep(Duration::from_millis(1)).await;
+    }
+    assert!(!sender.is_finished(), "more than the sockets hold");
+    let received = rest(&client).await;
+    sender.await.expect("no panic");
+    assert!(received == bytes, "every byte arrives");
+}
+
 /// The peer was promised a length: it gets zeros for what is gone, and the next frame after them.
 pub(crate) async fn a_file_that_is_shorter_says_so(handle: Handle) {
     let (client, server) = pair(&handle).await;
