@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use io_uring::IoUring;
 
 use crate::config::PoolConfig;
-use crate::memory::Mapping;
+use crate::memory::{Child, Mapping};
 use crate::op::Completion;
 use crate::provided::{ENTRIES_MAX, Provided};
 
@@ -46,7 +46,7 @@ impl Chunks {
         );
         assert!(chunk_bytes > 0, "a chunk holds something");
         assert_eq!(chunk_bytes % 4096, 0, "a chunk is made of whole pages");
-        let memory = Mapping::new(usize::from(count) * chunk_bytes)?;
+        let memory = Mapping::new(usize::from(count) * chunk_bytes, Child::HasNothing)?;
         let entries = match ring {
             // SAFETY: the driver, which owns a reference to the chunks, unregisters the group
             // before it lets go (uring.rs).

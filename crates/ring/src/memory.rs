@@ -2,19 +2,30 @@
 
 use std::fmt;
 use std::io;
+use std::process;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 /// Alignment that lets the kernel back a mapping with huge pages.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Anonymous, zeroed, page-aligned memory; unmapped on drop.
+/// What a child process has of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Child {
+    /// Nothing: it is for operations only, and a fork need not copy what is pinned.
+    HasNothing,
+    /// Its own copy of the bytes. Pages that a device has pinned are copied at once. (Linux 5.12)
+    HasBytes,
+}
+
+/// Anonymous, zeroed, page-aligned memory; unmapped on drop, by the process that made it.
 ///
 /// It hands out raw pointers only. Who makes references of them proves that they do not alias.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
+    process: u32,
 }
 
 // SAFETY: the mapping is plain memory without ties to a thread; `Mapping` only hands out raw
@@ -25,8 +36,8 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps at least `bytes` bytes. From 2 MiB on the kernel is asked for huge pages.
-    pub(crate) fn new(bytes: usize) -> io::Result<Self> {
-        let mapping = Self::small(bytes)?;
+    pub(crate) fn new(bytes: usize, child: Child) -> io::Result<Self> {
+        let mapping = Self::small(bytes, child)?;
         if bytes >= HUGE_PAGE_BYTES {
             let start = mapping.start.as_ptr().cast();
             // SAFETY: the range is our own mapping; MADV_HUGEPAGE changes no content. A refusal
@@ -37,7 +48,7 @@ impl Mapping {
     }
 
     /// The same in pages of the usual size, each of which is made when it is touched.
-    pub(crate) fn small(bytes: usize) -> io::Result<Self> {
+    pub(crate) fn small(bytes: usize, child: Child) -> io::Result<Self> {
         assert!(bytes > 0, "a mapping holds something");
         let (protection, flags) = (
             libc::PROT_READ | libc::PROT_WRITE,
@@ -50,9 +61,16 @@ impl Mapping {
             return Err(io::Error::last_os_error());
         }
         let start: NonNull<u8> = NonNull::new(start.cast()).expect("mmap does not return null");
-        // SAFETY: the range is our own mapping; a child process has no use for this memory.
-        let _ = unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTFORK) };
-        Ok(Self { start, bytes })
+        if child == Child::HasNothing {
+            // SAFETY: the range is our own mapping, and stays as it is in this process.
+            let _ = unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTFORK) };
+        }
+        let process = process::id();
+        Ok(Self {
+            start,
+            bytes,
+            process,
+        })
     }
 
     /// First byte.
@@ -75,6 +93,10 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        // In a child there may be something else by now where it was not copied to.
+        if self.process != process::id() {
+            return;
+        }
         // SAFETY: mapped by `new` with this length and unmapped only here; every user of the
         // memory keeps the mapping alive (see chunk.rs, pool.rs).
         let result = unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
@@ -91,17 +113,22 @@ impl Drop for Mapping {
 pub struct Memory(Arc<Mapping>);
 
 impl Memory {
-    /// Takes at least `bytes` bytes from the system.
+    /// Takes at least `bytes` bytes from the system. A child process does not have them.
     ///
     /// # Errors
     /// The system has none.
     pub fn new(bytes: usize) -> io::Result<Self> {
-        Mapping::new(bytes).map(Arc::new).map(Self)
+        Self::for_child(bytes, Child::HasNothing)
+    }
+
+    /// The same, with what a child process has of it.
+    pub(crate) fn for_child(bytes: usize, child: Child) -> io::Result<Self> {
+        Mapping::new(bytes, child).map(Arc::new).map(Self)
     }
 
     /// The same in pages of the usual size, each of which is made when it is touched.
-    pub(crate) fn small(bytes: usize) -> io::Result<Self> {
-        Mapping::small(bytes).map(Arc::new).map(Self)
+    pub(crate) fn small(bytes: usize, child: Child) -> io::Result<Self> {
+        Mapping::small(bytes, child).map(Arc::new).map(Self)
     }
 
     /// First byte. No other memory has this address while somebody holds this one.

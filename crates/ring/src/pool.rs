@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::ops::{Deref, DerefMut, Range};
+use std::process;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
@@ -11,7 +12,7 @@ use std::task::{Poll, Waker};
 use slab::Slab;
 
 use crate::config::PoolConfig;
-use crate::memory::{Mapping, Memory};
+use crate::memory::{Child, Mapping, Memory};
 use crate::remote::lock;
 use crate::runtime::Handle;
 
@@ -107,6 +108,8 @@ impl Pool {
 /// come from others.
 pub(crate) struct Shared {
     state: Mutex<State>,
+    /// The process that made it, where a child may have its buffers.
+    process: Option<u32>,
 }
 
 struct State {
@@ -162,6 +165,7 @@ impl Shared {
         };
         Arc::new(Self {
             state: Mutex::new(state),
+            process: (!config.registered).then(process::id),
         })
     }
 
@@ -201,6 +205,10 @@ impl Shared {
     }
 
     fn give_back(&self, place: Place) {
+        // Of a child nobody takes any, and the lock is as it was when the process forked.
+        if self.process.is_some_and(|it| it != process::id()) {
+            return;
+        }
         let mut state = lock(&self.state);
         state.out -= 1;
         let slab = &mut state.slabs[place.slab];
@@ -290,10 +298,14 @@ impl State {
 /// a slab that is not pinned only the buffers that are used get pages.
 fn map_slab(class: usize, registered: bool) -> io::Result<Memory> {
     let bytes = CLASSES[class];
+    let child = match registered {
+        true => Child::HasNothing,
+        false => Child::HasBytes,
+    };
     match (bytes * 2 > SLAB_BYTES, registered) {
-        (true, _) => Memory::new(bytes),
-        (false, true) => Memory::new(SLAB_BYTES),
-        (false, false) => Memory::small(SLAB_BYTES),
+        (true, _) => Memory::for_child(bytes, child),
+        (false, true) => Memory::for_child(SLAB_BYTES, child),
+        (false, false) => Memory::small(SLAB_BYTES, child),
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
 
-use crate::memory::Mapping;
+use crate::memory::{Child, Mapping};
 
 /// Most entries of a ring of provided buffers. io_uring_register_buf_ring(3).
 pub(crate) const ENTRIES_MAX: u16 = 1 << 15;
@@ -28,7 +28,10 @@ impl Provided {
     /// The group is unregistered before the result is dropped.
     pub(crate) unsafe fn register(ring: &IoUring, count: u16, group: u16) -> io::Result<Self> {
         assert!(count.is_power_of_two() && count <= ENTRIES_MAX);
-        let entries = Mapping::new(usize::from(count) * size_of::<BufRingEntry>())?;
+        let entries = Mapping::new(
+            usize::from(count) * size_of::<BufRingEntry>(),
+            Child::HasNothing,
+        )?;
         let address = entries.start().as_ptr() as u64;
         let submitter = ring.submitter();
         // SAFETY: the mapping holds `count` zeroed entries, and the caller vouches that it

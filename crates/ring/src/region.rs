@@ -11,7 +11,7 @@ use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 use std::sync::{Arc, Condvar, Mutex};
 
-use crate::memory::Memory;
+use crate::memory::{Child, Memory};
 use crate::pool::Buffer;
 use crate::remote::lock;
 
@@ -48,7 +48,7 @@ impl Region {
     /// # Errors
     /// The system has no memory.
     pub fn of_pages(len: usize) -> io::Result<Self> {
-        let memory = Memory::new(len.max(1))?;
+        let memory = Memory::for_child(len.max(1), Child::HasBytes)?;
         Ok(Self {
             start: memory.start(),
             len,

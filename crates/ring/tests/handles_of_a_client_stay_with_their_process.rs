@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use auth::{Account, Users};
-use client::{Client, Credentials, Error, OpenOptions, Options, Session, Wait};
+use client::{Client, Credentials, Error, OpenOptions, Options, Region, Session, Wait};
 use server::config::{Config, ServerSection, ShareSection};
 use server::{Realms, Server};
 
@@ -99,6 +99,33 @@ fn a_child_fails_at_once_and_connects_anew() {
     let (count, bytes) = file.read_at(vec![0; 5], 0).wait();
     assert_eq!((count.expect("read"), &bytes[..]), (5, &b"hello"[..]));
     file.close().wait().expect("closed");
+    drop((share, session));
+    server.stop();
+}
+
+#[test]
+fn what_was_read_stays_with_a_child_too() {
+    const PAGES: usize = 2 << 20;
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("file"), vec![7; PAGES]).expect("a file");
+    let server = start(folder.path());
+    let session = connect(server.listening()[0].address.port()).expect("a session");
+    let share = session.share("data").wait().expect("a share");
+    let file = share.open("file", &OpenOptions::new().read(true)).wait();
+    let read = file.expect("open").read(0, 1 << 20).wait().expect("read");
+    let pages = Region::of_pages(PAGES).expect("memory");
+    let code = forked(move || {
+        let is_there = read.iter().all(|byte| *byte == 7) && pages.iter().all(|byte| *byte == 0);
+        // Where nothing was copied to, the kernel puts what comes next.
+        let mut own: Vec<_> = (0..8).map(|_| vec![1_u8; PAGES]).collect();
+        drop((read, pages));
+        own.iter_mut().for_each(|own| own.fill(2));
+        i32::from(!is_there || own.iter().flatten().any(|byte| *byte != 2))
+    });
+    assert_eq!(
+        code, 0,
+        "the bytes are there, and nothing else goes with them"
+    );
     drop((share, session));
     server.stop();
 }
