@@ -133,14 +133,11 @@ impl Receiver<'_> {
                     let there = here.len();
                     let Some(message) = here.get_mut(PREFIX_LEN..PREFIX_LEN + len) else {
                         let is_long = PREFIX_LEN + len - there >= DIRECT_BYTES;
-                        return (
-                            used,
-                            if is_long {
-                                Rest::Direct(len)
-                            } else {
-                                Rest::More
-                            },
-                        );
+                        let rest = match is_long && self.is_logged_in() {
+                            true => Rest::Direct(len),
+                            false => Rest::More,
+                        };
+                        return (used, rest);
                     };
                     self.connection.frame(&mut Frame::Borrowed(message));
                     used += PREFIX_LEN + len;
@@ -153,6 +150,12 @@ impl Receiver<'_> {
             Rest::More
         };
         (used, rest)
+    }
+
+    /// Whether there is anybody to keep memory for before it is needed: strangers could have all
+    /// of it by a few bytes of a large frame each.
+    fn is_logged_in(&self) -> bool {
+        self.connection.state.borrow().core.is_logged_in()
     }
 
     fn next(&self, bytes: &[u8]) -> Result<Next, FrameError> {

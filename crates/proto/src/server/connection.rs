@@ -248,10 +248,15 @@ impl Connection {
             .min()
     }
 
+    /// Whether anybody has logged in on it and not off.
+    pub fn is_logged_in(&self) -> bool {
+        !self.sessions.is_empty()
+    }
+
     /// Bytes of the largest frame that may come now, without its length prefix.
     pub fn max_frame(&self) -> usize {
         let config = &self.server.config;
-        if self.sessions.is_empty() {
+        if !self.is_logged_in() {
             return config.limits.frame_before_login;
         }
         let largest = config.max_write.max(config.max_transact) as usize;
