@@ -181,7 +181,7 @@ impl Place {
     pub(crate) fn look(&self, follow: bool) -> Outcome<Option<Facts>> {
         match self {
             Self::Local(path) => local::look(path, follow),
-            Self::Remote(remote) => remote.look(),
+            Self::Remote(remote) => remote.look(follow),
         }
     }
 

@@ -83,7 +83,7 @@ fn found(connector: &Connector, url: &Url) -> Outcome<Vec<Found>> {
 }
 
 fn tree_of(arguments: &Arguments, found: Found) -> Outcome<(Place, Facts)> {
-    let facts = found.facts()?;
+    let facts = found.own_facts()?;
     if facts.is_folder() && !arguments.recursive {
         let reason = "a folder: give -r to remove all in it";
         return Err(Failure::usage(found.place, reason));

@@ -181,9 +181,23 @@ impl Share {
         }
     }
 
-    /// What is known of a file.
+    /// What is known of a file; of a link, of what it leads to.
     pub async fn metadata(&self, path: &str) -> Result<Metadata, Error> {
-        let options = OpenOptions::new().access(AccessMask::FILE_READ_ATTRIBUTES);
+        self.look(path, true).await
+    }
+
+    /// The same without following a link.
+    ///
+    /// # Errors
+    /// As of [`Share::metadata`].
+    pub async fn symlink_metadata(&self, path: &str) -> Result<Metadata, Error> {
+        self.look(path, false).await
+    }
+
+    async fn look(&self, path: &str, follow: bool) -> Result<Metadata, Error> {
+        let options = OpenOptions::new()
+            .access(AccessMask::FILE_READ_ATTRIBUTES)
+            .follow(follow);
         let number = query(
             InfoType::FILE,
             FileInfoClass::INTERNAL.0,

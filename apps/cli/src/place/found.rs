@@ -29,4 +29,13 @@ impl Found {
             None => self.place.facts(true),
         }
     }
+
+    /// What is known of itself, with no link followed; it must be there. A server may list a link
+    /// as what it leads to.
+    pub(crate) fn own_facts(&self) -> Outcome<Facts> {
+        match self.seen {
+            Some(facts) if !facts.is_folder() => Ok(facts),
+            _ => self.place.facts(false),
+        }
+    }
 }

@@ -110,8 +110,12 @@ impl Remote {
         move |error| self.failure(&error)
     }
 
-    pub(super) fn look(&self) -> Outcome<Option<Facts>> {
-        match self.share.metadata(&self.path).wait() {
+    pub(super) fn look(&self, follow: bool) -> Outcome<Option<Facts>> {
+        let metadata = match follow {
+            true => self.share.metadata(&self.path).wait(),
+            false => self.share.symlink_metadata(&self.path).wait(),
+        };
+        match metadata {
             Ok(metadata) => Ok(Some(facts_of(&metadata))),
             Err(error) if is_missing(&error) => Ok(None),
             Err(error) => Err(self.failure(&error)),
@@ -161,7 +165,7 @@ impl Remote {
         match self.share.create_dir(&self.path).wait() {
             Ok(()) => Ok(true),
             Err(error) if error.status() == Some(Status::OBJECT_NAME_COLLISION) => {
-                match self.look()? {
+                match self.look(true)? {
                     Some(facts) if facts.is_folder() => Ok(false),
                     _ => Err(self.failure(&error)),
                 }
@@ -181,11 +185,18 @@ impl Remote {
     }
 
     pub(super) fn remove(&self, kind: Kind) -> Outcome {
-        match kind {
-            Kind::Folder => self.share.remove_dir(&self.path).wait(),
-            _ => self.share.remove_file(&self.path).wait(),
-        }
-        .map_err(self.failed())
+        let file = || self.share.remove_file(&self.path).wait();
+        let folder = || self.share.remove_dir(&self.path).wait();
+        let removed = match kind {
+            Kind::Folder => folder(),
+            // Windows knows links to folders from links to files.
+            Kind::Link => file().or_else(|error| match error.status() {
+                Some(Status::FILE_IS_A_DIRECTORY) => folder(),
+                _ => Err(error),
+            }),
+            Kind::File | Kind::Other => file(),
+        };
+        removed.map_err(self.failed())
     }
 
     /// Whether both are one file, as far as names tell.

@@ -12,6 +12,7 @@ const MAX_DEPTH: usize = 512;
 
 struct Job {
     place: Place,
+    /// What it is by a listing, or looked at itself at depth 0.
     kind: Kind,
     depth: usize,
     within: Option<Arc<Folder>>,
@@ -52,9 +53,20 @@ pub(crate) fn remove_trees(
 }
 
 fn work(job: Job, queue: &Queue<Job>, report: &Report, each: &(dyn Fn(&Place) + Sync)) {
-    if job.kind != Kind::Folder {
-        remove(&job.place, job.kind, report, each);
-        return leave(job.within, report, each);
+    let kind = match job.depth {
+        0 => Ok(job.kind),
+        _ => own_kind(&job.place, job.kind),
+    };
+    match kind {
+        Ok(Kind::Folder) => {}
+        Ok(kind) => {
+            remove(&job.place, kind, report, each);
+            return leave(job.within, report, each);
+        }
+        Err(failure) => {
+            report.failed(&failure);
+            return leave(job.within, report, each);
+        }
     }
     let folder = Arc::new(Folder {
         place: job.place,
@@ -64,6 +76,14 @@ fn work(job: Job, queue: &Queue<Job>, report: &Report, each: &(dyn Fn(&Place) + 
         report.failed(&failure);
     }
     leave(Some(folder), report, each);
+}
+
+/// What it is itself: servers list a link as what it leads to, and what that holds must stay.
+fn own_kind(place: &Place, listed: Kind) -> Outcome<Kind> {
+    match place.is_remote() && listed == Kind::Folder {
+        true => place.facts(false).map(|facts| facts.kind),
+        false => Ok(listed),
+    }
 }
 
 fn queue_entries(
@@ -134,6 +154,17 @@ pub(super) fn remove_tree(
 ) {
     let mut stack = vec![(place.clone(), facts.kind, false)];
     while let Some((place, kind, is_empty)) = stack.pop() {
+        let kind = match is_empty {
+            true => Ok(kind),
+            false => own_kind(&place, kind),
+        };
+        let kind = match kind {
+            Ok(kind) => kind,
+            Err(failure) => {
+                report.failed(&failure);
+                continue;
+            }
+        };
         if kind != Kind::Folder || is_empty {
             match place.remove(kind) {
                 Ok(()) if each(&place) => {}

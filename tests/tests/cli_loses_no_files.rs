@@ -1,0 +1,92 @@
+//! What nobody asked to remove or to replace is there after every command of `smbeam`.
+
+use std::fs;
+use std::os::unix::fs::{chown, lchown, symlink};
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use smbeam_tests::stage::Stage;
+use smbeam_tests::subject::ALICE;
+use smbeam_tests::tests_over_transports;
+
+tests_over_transports!(
+    each: [
+        removing_a_link_leaves_what_it_leads_to,
+        removing_a_tree_leaves_what_its_links_lead_to,
+    ],
+    once: [],
+);
+
+/// A file of alice's with its name as its text, and the folders above it.
+fn make(root: &Path, path: &str) -> Result<()> {
+    let mut folder = root.to_owned();
+    if let Some((parents, _)) = path.rsplit_once('/') {
+        for name in parents.split('/') {
+            folder.push(name);
+            if !folder.exists() {
+                fs::create_dir(&folder)?;
+                chown(&folder, Some(ALICE.id), Some(ALICE.id))?;
+            }
+        }
+    }
+    fs::write(root.join(path), path)?;
+    chown(root.join(path), Some(ALICE.id), Some(ALICE.id))?;
+    Ok(())
+}
+
+fn link(to: &str, path: &Path) -> Result<()> {
+    symlink(to, path)?;
+    lchown(path, Some(ALICE.id), Some(ALICE.id))?;
+    Ok(())
+}
+
+/// Fails unless a file is what [`make`] has made.
+fn assert_kept(root: &Path, path: &str) -> Result<()> {
+    let text = fs::read_to_string(root.join(path)).unwrap_or_default();
+    ensure!(text == path, "{path} is lost: {text:?}");
+    Ok(())
+}
+
+fn removing_a_link_leaves_what_it_leads_to(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &Stage::new(transport, "links")?;
+    make(share, "important/file")?;
+    make(share, "other")?;
+    for arguments in [&["rm", "-r"][..], &["rm"]] {
+        for (to, name) in [
+            ("important", "old-link"),
+            ("other", "old-other"),
+            ("nothing", "old-dangling"),
+        ] {
+            let path = share.join(name);
+            link(to, &path)?;
+            client.run(&[arguments, &[&format!("{{}}{name}")]].concat())?;
+            ensure!(!path.is_symlink(), "{name} is there still");
+            link(to, &path)?;
+        }
+        // Samba lists no link that leads nowhere.
+        fs::remove_file(share.join("old-dangling"))?;
+        client.run(&[arguments, &["{}old*"]].concat())?;
+        ensure!(fs::read_dir(share)?.count() == 2, "a link is there still");
+        assert_kept(share, "important/file")?;
+        assert_kept(share, "other")?;
+    }
+    Ok(())
+}
+
+fn removing_a_tree_leaves_what_its_links_lead_to(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &Stage::new(transport, "links in trees")?;
+    make(share, "important/file")?;
+    make(share, "tree/below/file")?;
+    link("../important", &share.join("tree/link"))?;
+    link("../../important", &share.join("tree/below/link"))?;
+    client.run(&["rm", "-r", "{}tree"])?;
+    ensure!(!share.join("tree").exists(), "the tree is there still");
+    assert_kept(share, "important/file")?;
+    make(share, "copy/below/file")?;
+    link("../important", &share.join("copy/link"))?;
+    link("../../important", &share.join("copy/below/link"))?;
+    fs::create_dir(client.local("source"))?;
+    client.run(&["sync", "--delete", "source", "{}copy"])?;
+    ensure!(fs::read_dir(share.join("copy"))?.count() == 0);
+    assert_kept(share, "important/file")
+}
