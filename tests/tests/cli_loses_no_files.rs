@@ -13,6 +13,7 @@ tests_over_transports!(
     each: [
         removing_a_link_leaves_what_it_leads_to,
         removing_a_tree_leaves_what_its_links_lead_to,
+        a_link_that_is_skipped_replaces_nothing,
     ],
     once: [],
 );
@@ -89,4 +90,18 @@ fn removing_a_tree_leaves_what_its_links_lead_to(transport: &str) -> Result<()> 
     client.run(&["sync", "--delete", "source", "{}copy"])?;
     ensure!(fs::read_dir(share.join("copy"))?.count() == 0);
     assert_kept(share, "important/file")
+}
+
+fn a_link_that_is_skipped_replaces_nothing(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &Stage::new(transport, "skipped")?;
+    let source = client.local("source");
+    fs::create_dir(&source)?;
+    symlink("/nowhere", source.join("folder"))?;
+    symlink("/nowhere", source.join("file"))?;
+    make(share, "copy/folder/file")?;
+    make(share, "copy/file")?;
+    let output = client.run(&["sync", "--delete", "source", "{}copy"])?;
+    ensure!(output.errors.matches("is skipped").count() == 2, "{output}");
+    assert_kept(share, "copy/folder/file")?;
+    assert_kept(share, "copy/file")
 }

@@ -298,22 +298,26 @@ impl Transfer<'_> {
                 "another name in this folder differs from it in case only, which SMB takes for one",
             ));
         }
+        // What is not copied replaces nothing.
+        if matches!(entry.facts.kind, Kind::Link | Kind::Other) {
+            self.skip(&place, entry.facts.kind);
+            return Ok(());
+        }
         if let Old::Known(Some(facts)) = old
             && facts.is_folder() != entry.facts.is_folder()
         {
             self.replace(&target, &facts)?;
             old = Old::Known(None);
         }
-        match entry.facts.kind {
-            Kind::Folder => queue.push_folder(Job::Folder(FolderJob {
+        match entry.facts.is_folder() {
+            true => queue.push_folder(Job::Folder(FolderJob {
                 source: place,
                 facts: entry.facts,
                 target,
                 within: Some(Arc::clone(folder)),
                 depth: depth + 1,
             })),
-            Kind::File => self.queue_file(place, entry.facts, target, old, folder, queue),
-            Kind::Link | Kind::Other => self.skip(&place, entry.facts.kind),
+            false => self.queue_file(place, entry.facts, target, old, folder, queue),
         }
         Ok(())
     }
