@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use smbeam_tests::stage::Stage;
-use smbeam_tests::subject::ALICE;
+use smbeam_tests::subject::{ALICE, Share};
 use smbeam_tests::tests_over_transports;
 
 tests_over_transports!(
@@ -14,6 +14,7 @@ tests_over_transports!(
         removing_a_link_leaves_what_it_leads_to,
         removing_a_tree_leaves_what_its_links_lead_to,
         a_link_that_is_skipped_replaces_nothing,
+        a_file_is_not_copied_onto_itself,
     ],
     once: [],
 );
@@ -104,4 +105,31 @@ fn a_link_that_is_skipped_replaces_nothing(transport: &str) -> Result<()> {
     ensure!(output.errors.matches("is skipped").count() == 2, "{output}");
     assert_kept(share, "copy/folder/file")?;
     assert_kept(share, "copy/file")
+}
+
+fn a_file_is_not_copied_onto_itself(transport: &str) -> Result<()> {
+    let stage = &Stage::with(transport, "itself", |plan, _| {
+        let again = Share::new("again", &plan.shares[0].path);
+        plan.shares.push(again);
+        Ok(())
+    })?;
+    let Stage { client, share, .. } = stage;
+    make(share, "tree/file")?;
+    fs::hard_link(share.join("tree/file"), share.join("hard"))?;
+    link("tree/file", &share.join("soft"))?;
+    let again = client.url_in("again", "");
+    let elsewhere = client.url("tree/file").replace("127.0.0.1", "localhost");
+    let file = format!("{again}tree/file");
+    let mut targets = vec!["{}hard", "{}soft", &file];
+    if transport == "tcp" {
+        targets.push(&elsewhere);
+    }
+    for target in targets {
+        for more in ["-q", "--in-place", "--atomic"] {
+            client.fail(&["cp", more, "{}tree/file", target], 2, &["one file"])?;
+            assert_kept(share, "tree/file")?;
+        }
+    }
+    client.fail(&["cp", "-r", "{}tree", &again], 1, &["one file"])?;
+    assert_kept(share, "tree/file")
 }

@@ -201,9 +201,12 @@ impl Remote {
 
     /// Whether both are one file, as far as names tell.
     pub(crate) fn is_same_file(&self, other: &Self) -> bool {
-        is_one_session(&self.root, &other.root)
-            && self.is_same_share(other)
-            && folded(&self.path) == folded(&other.path)
+        self.is_beside(other) && folded(&self.path) == folded(&other.path)
+    }
+
+    /// Whether both are in one share, as far as names tell.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        is_one_session(&self.root, &other.root) && self.is_same_share(other)
     }
 
     /// Gives it another name in the same share.

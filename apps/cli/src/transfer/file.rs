@@ -29,7 +29,7 @@ impl Transfer<'_> {
             }
             (Place::Local(source), Place::Remote(target)) => self.upload(source, facts, target),
             (Place::Remote(source), Place::Remote(target)) => {
-                self.copy_between(source, facts, target)
+                self.copy_between(source, facts, target, old)
             }
             (Place::Local(_), Place::Local(_)) => Err(Failure::usage(
                 target,

@@ -15,6 +15,7 @@ mod queued;
 mod recover;
 mod remote_copy;
 mod remove;
+mod same_file;
 mod stream;
 mod tree;
 mod upload;

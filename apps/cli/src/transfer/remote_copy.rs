@@ -4,16 +4,20 @@ use std::ops::Range;
 
 use client::{File, OpenOptions, Region, Wait as _, transfer};
 
-use super::{Transfer, holes, is_same_state, part};
+use super::{Transfer, holes, is_same_state, part, same_file};
 use crate::connect::is_one_session;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::place::{self, Facts, Place, Remote, changes};
 
 impl Transfer<'_> {
-    pub(super) fn copy_between(&self, source: &Remote, facts: &Facts, target: &Remote) -> Outcome {
-        if source.is_same_file(target) {
-            return Err(Failure::usage(target, "source and target are one file"));
-        }
+    pub(super) fn copy_between(
+        &self,
+        source: &Remote,
+        facts: &Facts,
+        target: &Remote,
+        old: Option<&Facts>,
+    ) -> Outcome {
+        same_file::refuse(source, target, old)?;
         // The server would fill the holes.
         if facts.may_have_holes() || !is_one_session(&source.root, &target.root) {
             return self.copy_through_us(source, facts, target);
