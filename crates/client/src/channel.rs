@@ -11,7 +11,7 @@ use std::time::Duration;
 use auth::{Initiator, InitiatorStep};
 use net::{Framing, Outbox, Stream, Transport};
 use proto::client::effect::Leg;
-use proto::client::{Connection, Effect, Effects, Expect, RequestId, Role, Session};
+use proto::client::{Connection, Effect, Effects, Expect, Fate, RequestId, Role, Session};
 use proto::effect::{Inbound, Instant, Outbound};
 use ring::{Buffer, Either, Handle, Part, Region, Signal, either};
 use tracing::{debug, info, warn};
@@ -284,10 +284,11 @@ impl Channel {
         let request = call.request.take().expect("a call brings its request");
         let id = call.id;
         if self.ended.is_raised() {
-            call.request = Some(request);
-            let reason = self.reason();
-            let dispatch = Arc::clone(&call.dispatch);
-            return dispatch.lost(call, proto::client::Fate::Unsent, &reason);
+            // Not elsewhere before the channel has left: it would come back here for ever, and
+            // the thread would never get to what lets the channel leave.
+            let lost = Outcome::Lost(request, Fate::Unsent);
+            self.state.borrow_mut().calls.keep_lost(call, lost);
+            return;
         }
         self.state.borrow_mut().calls.insert(call);
         self.with_core(|core, now, effects| {

@@ -4,13 +4,17 @@ mod rig;
 
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use client::{
-    Channels, Client, Credentials, Error, OpenOptions, Options, Protection, Status, Wait,
+    Channels, Client, Credentials, Error, OpenOptions, Options, Protection, Session, Status, Wait,
 };
+use rig::meddler::{command, meddler};
 use rig::{Rig, SHARE, connect, options, pattern};
+use wire::Command;
 
 /// A relay that can be cut.
 struct Proxy {
@@ -90,6 +94,59 @@ fn a_cut_fails_what_is_under_way_and_what_comes_after() {
         let error = share.metadata("file").wait().expect_err("lost");
         assert!(error.is_lost(), "{error}");
     }
+}
+
+/// Asks once more as soon as there is an answer, on the thread that brings it.
+struct Again(Session);
+
+impl Wake for Again {
+    fn wake(self: Arc<Self>) {
+        let mut context = Context::from_waker(Waker::noop());
+        let _ = pin!(self.0.echo()).poll(&mut context);
+    }
+}
+
+/// A request that finds its channel ended, but not yet gone, keeps nobody from taking that out. It
+/// takes a while to go: the server reads no more, and there is much that it has to read.
+#[test]
+fn what_is_asked_while_a_channel_ends_is_told_of() {
+    let rig = Rig::new();
+    let (reads_no_more, may_answer) = mpsc::channel();
+    let (hold, held) = mpsc::channel::<()>();
+    let to_server = move |frame: Vec<u8>| {
+        if command(&frame) == Some(Command::WRITE) {
+            let _ = reads_no_more.send(());
+            let _ = held.recv();
+        }
+        vec![frame]
+    };
+    let to_client = move |frame: Vec<u8>| match command(&frame) {
+        Some(Command::ECHO) => {
+            let _ = may_answer.recv();
+            vec![frame, b"no answer".to_vec()]
+        }
+        _ => vec![frame],
+    };
+    let port = meddler(rig.port(), Box::new(to_server), Box::new(to_client));
+    let session = connect(port, options()).expect("a session");
+    let share = session.share(SHARE).wait().expect("a share");
+    let open = OpenOptions::new().write(true).create(true);
+    let file = share.open("file", &open).wait().expect("open");
+    let waker = Waker::from(Arc::new(Again(session.clone())));
+    let mut echo = pin!(session.echo());
+    let polled = echo.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    let (told, errors) = mpsc::channel();
+    std::thread::spawn(move || {
+        let (result, _) = file.write_at(vec![1; 64 << 20], 0).wait();
+        let _ = told.send(result.expect_err("nobody reads it"));
+    });
+    // A thread that hangs cannot be joined: the test has to end by itself.
+    let error = errors.recv_timeout(Duration::from_secs(60));
+    let error = error.expect("the channel goes");
+    assert!(error.is_lost(), "{error}");
+    echo.wait().expect("it was answered");
+    drop(hold);
 }
 
 #[test]

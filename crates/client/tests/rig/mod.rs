@@ -1,6 +1,8 @@
 //! A server in this process, and a client of it.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
+pub(crate) mod meddler;
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
