@@ -32,6 +32,7 @@ tests_over_transports!(
         ctrl_c_ends_in_an_orderly_way,
         ctrl_c_ends_a_put_as_well,
         ctrl_c_ends_a_copy_through_us_as_well,
+        a_copy_by_the_server_is_whole_or_not_at_all,
         protection_and_dialects_are_chosen,
     ],
     once: [manual_and_completions_are_written],
@@ -610,6 +611,30 @@ fn ctrl_c_ends_a_copy_through_us_as_well(transport: &str) -> Result<()> {
     let output = client.run(&[&copy[..], &["--continue", "--json"]].concat())?;
     ensure!(moved_bytes(&output)? < LENGTH);
     assert_same_file(&large, &share.join("copy"))
+}
+
+fn a_copy_by_the_server_is_whole_or_not_at_all(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &Stage::new(transport, "whole copy")?;
+    write_random(&share.join("new"), 3_000_001, 1)?;
+    write_random(&share.join("small"), 1000, 2)?;
+    fs::copy(share.join("small"), share.join("copy"))?;
+    std::os::unix::fs::chown(share.join("copy"), Some(ALICE.id), Some(ALICE.id))?;
+    let number = || fs::metadata(share.join("copy")).map(|metadata| metadata.ino());
+    // What has the name when the copy is done is another file, which nobody has seen half of.
+    for (arguments, is_another) in [
+        (&["{}new"][..], true),
+        (&["--in-place", "{}new"], false),
+        (&["{}small"], false),
+        (&["--atomic", "{}small"], true),
+    ] {
+        let before = number()?;
+        client.run(&[&["cp"], arguments, &["{}copy"]].concat())?;
+        ensure!((number()? != before) == is_another, "{arguments:?}");
+        let name = arguments[arguments.len() - 1].replace("{}", "");
+        assert_same_file(&share.join(name), &share.join("copy"))?;
+    }
+    ensure!(fs::read_dir(share)?.count() == 3, "a part is left");
+    Ok(())
 }
 
 fn protection_and_dialects_are_chosen(transport: &str) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use client::{File, OpenOptions, Region, Wait as _, transfer};
+use client::{Error, File, OpenOptions, Region, Wait as _, transfer};
 
 use super::{Transfer, holes, is_same_state, part, same_file};
 use crate::connect::is_one_session;
@@ -18,35 +18,8 @@ impl Transfer<'_> {
         old: Option<&Facts>,
     ) -> Outcome {
         same_file::refuse(source, target, old)?;
-        // The server would fill the holes.
-        if facts.may_have_holes() || !is_one_session(&source.root, &target.root) {
-            return self.copy_through_us(source, facts, target);
-        }
-        self.copy_by_server(source, facts, target)?;
-        if self.policy.preserve {
-            Place::Remote(target.clone()).set_facts(facts, true)?;
-        }
-        Ok(())
-    }
-
-    /// Lets the server copy; the library reads and writes where it cannot.
-    fn copy_by_server(&self, source: &Remote, facts: &Facts, target: &Remote) -> Outcome {
-        let _permit = (!self.is_small(facts.size)).then(|| self.large.take());
-        let from = Place::Remote(source.clone());
-        let mut progress = |bytes| self.progress.moved(bytes);
-        let (share, path) = (&target.share, &target.path);
-        let copying = source.share.copy(&source.path, share, path, &mut progress);
-        match self.until_over(copying) {
-            Some(Ok(bytes)) if bytes == facts.size => Ok(()),
-            Some(Ok(_)) => Err(Self::changed_meanwhile(&from)),
-            Some(Err(error)) => Err(target.failure(&error)),
-            None => Err(Failure::interrupted(&from)),
-        }
-    }
-
-    /// Reads here and writes there.
-    fn copy_through_us(&self, source: &Remote, facts: &Facts, target: &Remote) -> Outcome {
-        let _permit = self.large.take();
+        let is_small = self.is_small(facts.size) && !self.policy.atomic;
+        let _permit = (!is_small).then(|| self.large.take());
         let from = Place::Remote(source.clone());
         let whole = Place::Remote(target.clone());
         let input = source
@@ -54,7 +27,6 @@ impl Transfer<'_> {
             .open(&source.path, &OpenOptions::new().read(true))
             .wait()
             .map_err(source.failed())?;
-        let is_small = self.is_small(facts.size) && !self.policy.atomic;
         let part = match is_small {
             true => whole.clone(),
             false => self.part_of(&from, facts, &whole),
@@ -64,17 +36,7 @@ impl Transfer<'_> {
         };
         let (output, begin) = self.open_part(remote, target, facts)?;
         self.progress.spared(begin);
-        let ranges = holes::remote_ranges(&input, facts);
-        let has_holes = ranges != part::all(facts.size);
-        if has_holes {
-            // A server that cannot keep holes fills them with zeros, which is right as well.
-            let _ = output.set_sparse(true).wait();
-        }
-        let left = part::left(&ranges, begin);
-        self.relay((&input, source), (&output, target), left)?;
-        if has_holes {
-            output.set_len(facts.size).wait().map_err(target.failed())?;
-        }
+        let has_holes = self.copy_rest((&input, source), (&output, target), facts, begin)?;
         let after = input.metadata().wait().map_err(source.failed())?;
         if !is_same_state(facts, &place::facts_of(&after)) {
             return Err(Self::changed_meanwhile(&from));
@@ -94,6 +56,51 @@ impl Transfer<'_> {
         Ok(())
     }
 
+    /// Copies what is behind `begin`. Says whether there are holes that stayed some.
+    fn copy_rest(
+        &self,
+        (input, source): (&File, &Remote),
+        (output, target): (&File, &Remote),
+        facts: &Facts,
+        begin: u64,
+    ) -> Outcome<bool> {
+        // The server would fill the holes.
+        if !facts.may_have_holes() && is_one_session(&source.root, &target.root) {
+            self.copy_by_server((input, source), (output, target), begin..facts.size)?;
+            return Ok(false);
+        }
+        let ranges = holes::remote_ranges(input, facts);
+        let has_holes = ranges != part::all(facts.size);
+        if has_holes {
+            // A server that cannot keep holes fills them with zeros, which is right as well.
+            let _ = output.set_sparse(true).wait();
+        }
+        let left = part::left(&ranges, begin);
+        self.relay((input, source), (output, target), left)?;
+        if has_holes {
+            output.set_len(facts.size).wait().map_err(target.failed())?;
+        }
+        Ok(has_holes)
+    }
+
+    /// Lets the server copy; the library reads and writes where it cannot, and then pieces may come
+    /// in any order: only so much at once, that what broke off can be continued.
+    fn copy_by_server(
+        &self,
+        (input, source): (&File, &Remote),
+        (output, target): (&File, &Remote),
+        range: Range<u64>,
+    ) -> Outcome {
+        let mut progress = |bytes| self.progress.moved(bytes);
+        for start in range.clone().step_by(part::SPAN as usize) {
+            let length = part::SPAN.min(range.end - start);
+            let copying =
+                transfer::copy_range(input, output, (start, start, length), &mut progress);
+            self.take_moved(self.until_over(copying), length, (source, target))?;
+        }
+        Ok(())
+    }
+
     /// Moves ranges.
     fn relay(
         &self,
@@ -101,12 +108,22 @@ impl Transfer<'_> {
         (output, target): (&File, &Remote),
         ranges: Vec<Range<u64>>,
     ) -> Outcome {
-        let from = Place::Remote(source.clone());
         let length = part::count(&ranges);
         let options = self.options();
         let mut progress = |bytes| self.progress.moved(bytes);
         let moving = transfer::relay(input, output, (ranges, 0), &options, &mut progress);
-        match self.until_over(moving) {
+        self.take_moved(self.until_over(moving), length, (source, target))
+    }
+
+    /// What came of moving `length` bytes.
+    fn take_moved(
+        &self,
+        moved: Option<Result<u64, Error>>,
+        length: u64,
+        (source, target): (&Remote, &Remote),
+    ) -> Outcome {
+        let from = Place::Remote(source.clone());
+        match moved {
             Some(Ok(bytes)) if bytes == length => Ok(()),
             Some(Ok(_)) => Err(Self::changed_meanwhile(&from)),
             Some(Err(error)) => Err(target.failure(&error)),
