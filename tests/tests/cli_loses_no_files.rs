@@ -15,6 +15,7 @@ tests_over_transports!(
         removing_a_tree_leaves_what_its_links_lead_to,
         a_link_that_is_skipped_replaces_nothing,
         a_file_is_not_copied_onto_itself,
+        of_two_sources_for_one_name_the_first_one_goes,
     ],
     once: [],
 );
@@ -132,4 +133,27 @@ fn a_file_is_not_copied_onto_itself(transport: &str) -> Result<()> {
     }
     client.fail(&["cp", "-r", "{}tree", &again], 1, &["one file"])?;
     assert_kept(share, "tree/file")
+}
+
+fn of_two_sources_for_one_name_the_first_one_goes(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &Stage::new(transport, "one name")?;
+    for path in ["a/x", "b/x", "b/y", "c/z"] {
+        make(share, path)?;
+    }
+    let words = ["b/x: another source has the same target"];
+    client.fail(&["get", "{}a/x", "{}b/x", "{}b/y", "."], 1, &words)?;
+    ensure!(fs::read_to_string(client.local("x"))? == "a/x");
+    ensure!(fs::read_to_string(client.local("y"))? == "b/y");
+    client.fail(&["cp", "{}a/x", "{}b/x", "{}c"], 1, &words)?;
+    ensure!(fs::read_to_string(share.join("c/x"))? == "a/x");
+    client.fail(&["mv", "{}a/x", "{}b/x", "{}b/y", "{}c"], 1, &words)?;
+    ensure!(fs::read_to_string(share.join("c/x"))? == "a/x");
+    ensure!(fs::read_to_string(share.join("c/y"))? == "b/y");
+    assert_kept(share, "b/x")?;
+    for name in ["README", "readme"] {
+        fs::write(client.local(name), name)?;
+    }
+    client.fail(&["put", "README", "readme", "{}c"], 1, &["readme: another"])?;
+    ensure!(fs::read_to_string(share.join("c/README"))? == "README");
+    Ok(())
 }

@@ -1,10 +1,12 @@
 //! What get, put and cp do alike: files and folders go into a folder, or one gets a new name.
 
+use std::collections::HashSet;
+
 use clap::Args;
 
 use crate::cat::cat;
 use crate::connect::{ConnectArguments, Connector};
-use crate::exit::{Failure, Outcome, Report};
+use crate::exit::{Exit, Failure, Outcome, Report};
 use crate::interrupt::Interrupt;
 use crate::location::Location;
 use crate::place::{Found, Kind, Place, Remote};
@@ -145,13 +147,22 @@ fn items(
         return Err(Failure::usage(place, "not a folder"));
     }
     let mut items = Vec::new();
+    let mut taken = HashSet::new();
     for source in found {
         match item(arguments, source, &place, is_folder) {
+            Ok(item) if !taken.insert(item.target.key()) => report.failed(&is_taken(&item.source)),
             Ok(item) => items.push(item),
             Err(failure) => report.failed(&failure),
         }
     }
     Ok(items)
+}
+
+/// Of two sources for one target the second would replace the first, or both would be written at
+/// once.
+pub(crate) fn is_taken(source: &impl ToString) -> Failure {
+    let reason = "another source has the same target: the first one goes there";
+    Failure::new(Exit::Exists, source.to_string(), reason)
 }
 
 fn item(arguments: &CopyArguments, found: Found, target: &Place, is_folder: bool) -> Outcome<Item> {

@@ -1,8 +1,11 @@
 //! `smbeam mv`: another name in the same share.
 
+use std::collections::HashSet;
+
 use clap::Args;
 
 use crate::connect::{ConnectArguments, Connector, is_one_session};
+use crate::copying::is_taken;
 use crate::exit::{Failure, Outcome, Report};
 use crate::location::Url;
 use crate::names::folded;
@@ -45,9 +48,15 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     if !is_folder && found.len() > 1 {
         return report.failed(&not_a_folder(target));
     }
+    let mut taken = HashSet::new();
     for source in found {
         if let Place::Remote(source) = source.place {
-            report.take(rename(&source, &target, is_folder, !arguments.no_clobber));
+            let target = target_for(&source, &target, is_folder);
+            let renamed = match taken.insert(folded(&target.path)) {
+                true => move_to(&source, &target, !arguments.no_clobber),
+                false => Err(is_taken(&source)),
+            };
+            report.take(renamed);
         }
         if report.is_over() {
             break;
@@ -75,23 +84,21 @@ fn target_of(connector: &Connector, url: &Url, sources: &[Url]) -> Outcome<(Remo
     Ok((remote, is_folder))
 }
 
-fn rename(source: &Remote, target: &Remote, into_folder: bool, replace: bool) -> Outcome {
-    if source.path.is_empty() {
-        return Err(Failure::usage(
-            source,
-            "the root of a share cannot be moved",
-        ));
-    }
+fn target_for(source: &Remote, target: &Remote, into_folder: bool) -> Remote {
     // The same name with other letters large or small names the folder itself.
     if !into_folder || source.is_same_file(target) {
-        return move_to(source, target, replace);
+        return target.clone();
     }
     let name = source.path.rsplit('/').next().unwrap_or_default();
-    move_to(source, &target.below(name), replace)
+    target.below(name)
 }
 
 /// Servers have different words for what cannot be; Samba says that somebody has it open.
 fn move_to(source: &Remote, target: &Remote, replace: bool) -> Outcome {
+    if source.path.is_empty() {
+        let reason = "the root of a share cannot be moved";
+        return Err(Failure::usage(source, reason));
+    }
     if source.holds(target) && !source.is_same_file(target) {
         let reason = "a folder cannot be moved into itself";
         return Err(Failure::usage(target, reason));

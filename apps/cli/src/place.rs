@@ -169,6 +169,14 @@ impl Place {
         }
     }
 
+    /// What it is told from others by: SMB does not care for case.
+    pub(crate) fn key(&self) -> String {
+        match self {
+            Self::Local(path) => path.to_string_lossy().into_owned(),
+            Self::Remote(remote) => names::folded(&remote.path),
+        }
+    }
+
     /// The same with something behind its name.
     pub(crate) fn sibling(&self, name: &str) -> Self {
         match self {
