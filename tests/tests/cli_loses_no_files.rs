@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::os::unix::fs::{chown, lchown, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use smbeam_tests::files::{assert_same_file, write_random};
 use smbeam_tests::stage::Stage;
 use smbeam_tests::subject::{ALICE, Share};
-use smbeam_tests::tests_over_transports;
+use smbeam_tests::{tests_over_transports, wait};
 
 tests_over_transports!(
     each: [
@@ -16,9 +19,33 @@ tests_over_transports!(
         a_link_that_is_skipped_replaces_nothing,
         a_file_is_not_copied_onto_itself,
         of_two_sources_for_one_name_the_first_one_goes,
+        what_is_not_whole_yet_is_no_stranger,
+        nothing_is_left_of_a_source_that_changes,
     ],
     once: [],
 );
+
+/// Enough to be caught in the middle with [`SLOWLY`].
+const LARGE_BYTES: u64 = 20 << 20;
+const SLOWLY: [&str; 4] = ["--depth", "1", "--io-size", "4KiB"];
+/// How long something that happens may take to be seen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The parts in a folder.
+fn parts(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_part = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "part");
+    entries.map(|entry| entry.path()).filter(is_part).collect()
+}
+
+/// Waits for a part of a file.
+fn wait_for_part(folder: &Path, child: &mut Child) -> Result<()> {
+    wait::until("a part of the file", PATIENCE, || {
+        !parts(folder).is_empty() || child.try_wait().ok().flatten().is_some()
+    })?;
+    ensure!(child.try_wait()?.is_none(), "it ended before it was caught");
+    Ok(())
+}
 
 /// A file of alice's with its name as its text, and the folders above it.
 fn make(root: &Path, path: &str) -> Result<()> {
@@ -155,5 +182,51 @@ fn of_two_sources_for_one_name_the_first_one_goes(transport: &str) -> Result<()>
     }
     client.fail(&["put", "README", "readme", "{}c"], 1, &["readme: another"])?;
     ensure!(fs::read_to_string(share.join("c/README"))? == "README");
+    Ok(())
+}
+
+fn what_is_not_whole_yet_is_no_stranger(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &Stage::new(transport, "part")?;
+    let source = client.local("source");
+    fs::create_dir(&source)?;
+    write_random(&source.join("large"), LARGE_BYTES, 1)?;
+    let sync = ["sync", "source", "{}copy"];
+    let mut child = client.spawn(&[&sync[..], &SLOWLY].concat())?;
+    wait_for_part(&share.join("copy"), &mut child)?;
+    child.kill()?;
+    child.wait()?;
+    let delete = [&sync[..], &["--delete", "--continue"]].concat();
+    let output = client.run(&[&delete[..], &["-n"]].concat())?;
+    ensure!(!output.errors.contains("would remove"), "{output}");
+    client.run(&delete)?;
+    assert_same_file(&source.join("large"), &share.join("copy/large"))?;
+    ensure!(parts(&share.join("copy")).is_empty());
+    // Of another state it is of no use.
+    make(share, "copy/large.0123456789abcdef.part")?;
+    client.run(&delete)?;
+    ensure!(parts(&share.join("copy")).is_empty());
+    Ok(())
+}
+
+fn nothing_is_left_of_a_source_that_changes(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &Stage::new(transport, "changes")?;
+    let (here, there) = (client.local("up"), share.join("down"));
+    write_random(&here, LARGE_BYTES, 1)?;
+    write_random(&there, LARGE_BYTES, 2)?;
+    for (command, source, folder) in [
+        (["put", "up", "{}"], &here, share),
+        (["get", "{}down", "."], &there, &client.folder()),
+    ] {
+        let mut child = client.spawn(&[&command[..], &SLOWLY].concat())?;
+        wait_for_part(folder, &mut child)?;
+        fs::OpenOptions::new()
+            .write(true)
+            .open(source)?
+            .set_times(fs::FileTimes::new().set_modified(std::time::UNIX_EPOCH))?;
+        let status = wait::for_end(&mut child, PATIENCE)?.context("it is killed")?;
+        let output = client.spawned(status.code())?;
+        ensure!(output.code == Some(12), "{output}");
+        ensure!(parts(folder).is_empty(), "a part is left");
+    }
     Ok(())
 }

@@ -11,7 +11,7 @@ use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 use rustix::io::Errno;
 
 use super::queued::Read;
-use super::{Transfer, ended, holes, is_same_state, part};
+use super::{Transfer, ended, holes, part};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::location::shown;
 use crate::place::{self, Facts, Kind, Place, Remote};
@@ -100,11 +100,11 @@ impl Transfer<'_> {
         let local = Part::open(path, target, facts, self.policy.resume, is_special)?;
         self.progress.spared(local.from);
         let ranges = part::left(&holes::remote_ranges(&remote, facts), local.from);
-        self.fetch(&remote, source, ranges, &local)?;
-        let after = remote.metadata().wait().map_err(source.failed())?;
-        if !is_same_state(facts, &place::facts_of(&after)) {
-            return Err(Self::changed_meanwhile(&from));
-        }
+        let fetched = self.fetch(&remote, source, ranges, &local).and_then(|()| {
+            let after = remote.metadata().wait().map_err(source.failed());
+            Self::check_state(&from, facts, after.map(|after| place::facts_of(&after)))
+        });
+        Self::moved(fetched, &part, &whole)?;
         if !is_special {
             local.finish(facts.size)?;
             drop(local.file);

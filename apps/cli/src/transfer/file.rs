@@ -1,7 +1,7 @@
 //! One file, by the way that fits.
 
 use super::queued::Read;
-use super::{Compare, Item, Transfer, part};
+use super::{Compare, Item, Transfer, is_same_state, part};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::place::{Facts, Kind, Place};
 
@@ -87,6 +87,24 @@ impl Transfer<'_> {
         }
         let name = target.name().unwrap_or_default();
         target.sibling(&part::name(&name, source, facts))
+    }
+
+    /// Passes on what came of moving bytes into a part. Of a source that was written to meanwhile
+    /// nothing will ever go on with it: the part of its new state has another name.
+    pub(super) fn moved<T>(moved: Outcome<T>, part: &Place, whole: &Place) -> Outcome<T> {
+        let has_changed = matches!(&moved, Err(failure) if failure.exit == Exit::Differs);
+        if has_changed && part.key() != whole.key() {
+            let _ = part.remove(Kind::File);
+        }
+        moved
+    }
+
+    /// Fails where a source is not what it was.
+    pub(super) fn check_state(source: &Place, before: &Facts, after: Outcome<Facts>) -> Outcome {
+        match is_same_state(before, &after?) {
+            true => Ok(()),
+            false => Err(Self::changed_meanwhile(source)),
+        }
     }
 
     /// A failure of a source that was written to meanwhile.

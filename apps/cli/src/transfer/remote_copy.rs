@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use client::{Error, File, OpenOptions, Region, Wait as _, transfer};
 
-use super::{Transfer, holes, is_same_state, part, same_file};
+use super::{Transfer, holes, part, same_file};
 use crate::connect::is_one_session;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::place::{self, Facts, Place, Remote, changes};
@@ -36,11 +36,14 @@ impl Transfer<'_> {
         };
         let (output, begin) = self.open_part(remote, target, facts)?;
         self.progress.spared(begin);
-        let has_holes = self.copy_rest((&input, source), (&output, target), facts, begin)?;
-        let after = input.metadata().wait().map_err(source.failed())?;
-        if !is_same_state(facts, &place::facts_of(&after)) {
-            return Err(Self::changed_meanwhile(&from));
-        }
+        let copied = self
+            .copy_rest((&input, source), (&output, target), facts, begin)
+            .and_then(|has_holes| {
+                let after = input.metadata().wait().map_err(source.failed());
+                Self::check_state(&from, facts, after.map(|after| place::facts_of(&after)))?;
+                Ok(has_holes)
+            });
+        let has_holes = Self::moved(copied, &part, &whole)?;
         if self.policy.preserve {
             let changes = changes(facts, true);
             let changed = output.set_metadata(&changes).wait();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::pool::{self, First, Queue};
 use super::queued::{Old, Queued};
-use super::{Compare, Transfer, jobs};
+use super::{Compare, Transfer, jobs, part};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::names;
 use crate::place::{Detail, Entry, Facts, Kind, Place};
@@ -200,6 +200,7 @@ impl Transfer<'_> {
         source.list(detail, &mut |entry| {
             match entry {
                 Ok(entry) => {
+                    self.spare_part(&mut present, source, &folder.target, &entry);
                     let old = match self.take_present(&mut present, folder, &entry.name) {
                         Some(old) => Old::Known(Some(old)),
                         None if is_new => Old::Known(None),
@@ -268,6 +269,16 @@ impl Transfer<'_> {
     fn take_present(&self, present: &mut Present, folder: &Folder, name: &str) -> Option<Facts> {
         let entry = present.remove(&key(&folder.target, name));
         entry.map(|entry| entry.facts)
+    }
+
+    /// What is not whole yet of a file of the source is no stranger in the target.
+    fn spare_part(&self, present: &mut Present, source: &Place, target: &Place, entry: &Entry) {
+        let is_kept = self.policy.delete && !self.policy.in_place;
+        let (true, Ok(place)) = (is_kept, source.listed(&entry.name)) else {
+            return;
+        };
+        let name = part::name(&entry.name, &place, &entry.facts);
+        present.remove(&key(target, &name));
     }
 
     #[expect(

@@ -10,7 +10,7 @@ use client::{OpenOptions, Wait as _, WriteOptions, transfer};
 use wire::Status;
 
 use super::file::is_folder;
-use super::{Transfer, ended, holes, is_same_state, part};
+use super::{Transfer, ended, holes, part};
 use crate::exit::{Failure, Outcome};
 use crate::location::shown;
 use crate::place::{Facts, Place, Remote, changes, local_facts};
@@ -85,13 +85,15 @@ impl Transfer<'_> {
         }
         let ranges = ranges.unwrap_or_else(|| part::all(facts.size));
         let left = part::left(&ranges, begin);
-        self.send(&local, source, left, &file, target)?;
+        let sent = self
+            .send(&local, source, left, &file, target)
+            .and_then(|()| {
+                let after = local.metadata().map_err(failed(source));
+                Self::check_state(&from, &facts, after.map(|after| local_facts(&after)))
+            });
+        Self::moved(sent, &part, &whole)?;
         if ranges.last().is_none_or(|last| last.end < facts.size) {
             file.set_len(facts.size).wait().map_err(target.failed())?;
-        }
-        let after = local_facts(&local.metadata().map_err(failed(source))?);
-        if !is_same_state(&facts, &after) {
-            return Err(Self::changed_meanwhile(&from));
         }
         if self.policy.preserve {
             let changes = changes(&facts, false);
