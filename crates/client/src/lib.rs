@@ -148,6 +148,7 @@ pub use net::quic::{Congestion as QuicCongestion, Settings as QuicSettings};
 pub use net::tls;
 pub use net::{Endpoint, Endpoints, Transport};
 pub use net::{KeepAlive, TcpOptions};
+pub use proto::pattern::Pattern;
 pub use rdma::Choice as RdmaChoice;
 pub use ring::{Io, Region};
 pub use wire::access::{AccessMask, FileAttributes};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use client::{Changes, Error, FileAttributes, Metadata, Share, Wait as _};
+use client::{Changes, Error, FileAttributes, Metadata, Pattern, Share, Wait as _};
 use wire::Status;
 
 use super::{Detail, Entry, Facts, Found, Kind, Place};
@@ -55,8 +55,9 @@ impl Remote {
             None => "",
         };
         let mut entries = Vec::new();
+        let meant = Pattern::new(pattern);
         self.entries(folder, pattern, detail, &mut |entry| {
-            entries.push(entry);
+            entries.extend(Some(entry).filter(|entry| is_meant(&meant, entry)));
             true
         })?;
         entries.sort_by(|one, other| one.name.cmp(&other.name));
@@ -268,6 +269,12 @@ pub(crate) fn facts_of(metadata: &Metadata) -> Facts {
     }
 }
 
+/// Whether the name of what a server has found matches. Windows finds by 8.3 names as well, and a
+/// server may lie: nobody who gets `*.txt` asked for `.bashrc`.
+fn is_meant(pattern: &Pattern, entry: &Entry) -> bool {
+    pattern.matches(&entry.name)
+}
+
 /// Whether there is no such file.
 fn is_missing(error: &Error) -> bool {
     matches!(
@@ -329,5 +336,28 @@ mod tests {
                 .attributes
                 .is_none()
         );
+    }
+
+    #[test]
+    fn what_a_server_adds_is_not_meant() {
+        let is_meant = |pattern: &str, name: &str| {
+            let entry = Entry {
+                name: name.to_owned(),
+                facts: facts(Kind::File, FileAttributes::NONE),
+            };
+            is_meant(&Pattern::new(pattern), &entry)
+        };
+        for name in ["a.txt", "B.TXT", "[x].txt", "\u{e4}.txt"] {
+            assert!(is_meant("*.txt", name), "{name}");
+        }
+        assert!(is_meant("?.txt", "\u{e4}.txt") && is_meant("[a]{b}!*", "[A]{b}!c"));
+        for (pattern, name) in [
+            ("*.txt", ".bashrc"),
+            ("*.htm", "page.html"),
+            ("?.txt", "ab.txt"),
+            ("[ab]*", "a"),
+        ] {
+            assert!(!is_meant(pattern, name), "{pattern} {name}");
+        }
     }
 }
