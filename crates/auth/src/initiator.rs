@@ -46,8 +46,9 @@ enum State {
 pub enum InitiatorStep {
     /// Send this.
     Continue(Vec<u8>),
-    /// The server knows who we are; this is the session key. Zeros when we are nobody.
-    Done(Zeroizing<[u8; 16]>),
+    /// The server knows who we are; this is the session key. None when we are nobody: the one
+    /// that both would come to then is known to all.
+    Done(Option<Zeroizing<[u8; 16]>>),
 }
 
 /// Why a client gives up.
@@ -177,15 +178,15 @@ impl Initiator {
     /// The session key, before the server confirms it: its last response is signed with it.
     pub fn session_key(&self) -> Option<Zeroizing<[u8; 16]>> {
         match &self.state {
-            State::Authenticated { key, .. } => Some(self.known_key(key)),
+            State::Authenticated { key, .. } => self.secret(key),
             _ => None,
         }
     }
 
-    fn known_key(&self, key: &Key) -> Key {
+    fn secret(&self, key: &Key) -> Option<Key> {
         match self.credentials {
-            Credentials::Anonymous => Zeroizing::new([0; 16]),
-            Credentials::User { .. } => key.clone(),
+            Credentials::Anonymous => None,
+            Credentials::User { .. } => Some(key.clone()),
         }
     }
 
@@ -206,7 +207,7 @@ impl Initiator {
             None => is_preferred || self.framing == Framing::Raw,
         };
         match is_proven || matches!(self.credentials, Credentials::Anonymous) {
-            true => Ok(InitiatorStep::Done(self.known_key(key))),
+            true => Ok(InitiatorStep::Done(self.secret(key))),
             false => Err(InitiatorError::MechListMicMismatch),
         }
     }

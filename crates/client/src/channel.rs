@@ -613,11 +613,49 @@ fn leg(login: &mut Initiator, token: &[u8]) -> Leg {
     match login.step(token, std::time::SystemTime::now().into(), &entropy) {
         Ok(InitiatorStep::Continue(token)) => Leg::Token(token),
         Ok(InitiatorStep::Done(key)) => Leg::Done {
-            session_key: key.to_vec(),
+            session_key: key.map_or_else(Vec::new, |key| key.to_vec()),
         },
         Err(error) => {
             debug!(%error, "the login failed");
             Leg::Failed
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use auth::{Acceptor, Credentials, FileTime, Framing, Realm, Step, TargetNames};
+
+    use super::*;
+
+    #[test]
+    fn nobody_logs_in_without_a_key() {
+        let names = TargetNames {
+            netbios_computer: "SERVER".to_owned(),
+            netbios_domain: "WORKGROUP".to_owned(),
+            dns_computer: "server".to_owned(),
+            dns_domain: String::new(),
+        };
+        let mut acceptor = Acceptor::new(Arc::new(Realm {
+            names,
+            users: Arc::default(),
+            allows_anonymous: true,
+            allows_guest: false,
+        }));
+        let mut login = Initiator::new(Credentials::Anonymous, "cifs/server", Framing::Spnego);
+        let mut token = login.start();
+        loop {
+            let step = acceptor.step(&token, FileTime(1), &[7; 32]);
+            let (reply, is_last) = match step {
+                Step::Continue(reply) => (reply, false),
+                Step::Done(accepted) => (accepted.token, true),
+                refused => panic!("{refused:?}"),
+            };
+            token = match leg(&mut login, &reply) {
+                Leg::Token(next) => next,
+                Leg::Done { session_key } if is_last => return assert!(session_key.is_empty()),
+                _ => panic!("the login does not end"),
+            };
         }
     }
 }

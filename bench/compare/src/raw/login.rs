@@ -32,7 +32,7 @@ pub(super) fn login(connection: &mut Connection, user: &str, password: &str) -> 
             InitiatorStep::Continue(next) if status == Status::MORE_PROCESSING_REQUIRED => {
                 token = next;
             }
-            InitiatorStep::Done(key) if status == Status::SUCCESS => {
+            InitiatorStep::Done(Some(key)) if status == Status::SUCCESS => {
                 let key = channel_signing_key(KeySchedule::Smb311(&preauth), &key);
                 connection.sign_with(SigningKey::new(algorithm, &key));
                 return Ok(());

@@ -53,13 +53,16 @@ pub fn entropy(seed: u8) -> Entropy {
     std::array::from_fn(|index| seed.wrapping_mul(31).wrapping_add(index as u8))
 }
 
+/// What the client comes to: its key, if it is somebody; none where it never is content.
+type Outcome = Option<Option<Key>>;
+
 /// `change` sees every token of the client, with the number of its leg, before the server does.
 pub fn run(
     mut client: Initiator,
     mut acceptor: Acceptor,
     seed: u8,
     mut change: impl FnMut(u8, Vec<u8>) -> Vec<u8>,
-) -> (Option<Key>, Step) {
+) -> (Outcome, Step) {
     let mut token = client.start();
     for leg in 0..LEGS_MAX {
         token = change(leg, token);
@@ -83,13 +86,13 @@ pub fn run(
     panic!("the exchange does not end");
 }
 
-pub fn exchange(client: Initiator, realm: &Arc<Realm>) -> (Option<Key>, Step) {
+pub fn exchange(client: Initiator, realm: &Arc<Realm>) -> (Outcome, Step) {
     run(client, Acceptor::new(Arc::clone(realm)), 1, |_, token| {
         token
     })
 }
 
-pub fn accepted(client: Initiator, realm: &Arc<Realm>) -> (Key, Accepted) {
+pub fn accepted(client: Initiator, realm: &Arc<Realm>) -> (Option<Key>, Accepted) {
     match exchange(client, realm) {
         (Some(key), Step::Done(accepted)) => (key, *accepted),
         other => panic!("{other:?}"),

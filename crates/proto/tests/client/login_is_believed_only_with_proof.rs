@@ -180,10 +180,26 @@ fn a_guest_is_good_enough_only_where_that_is_wanted() {
         let link = let_in(config, "guest", true);
         assert!(matches!(link.ended, Some(Violation::LoginUntrusted(_))));
     }
-    // Who is nobody and says so has no key either.
-    let link = let_in(config(), "anonymous", false);
-    assert_eq!(link.ended, None);
-    assert!(link.session.unwrap().is_guest);
+}
+
+/// Who is nobody has no key, and protects nothing with it; whether the server says so or not.
+#[test]
+fn nobody_protects_anything() {
+    for user in ["anonymous", "user"] {
+        let link = let_in(config(), user, false);
+        assert_eq!(link.ended, None, "{user}");
+        assert!(link.session.unwrap().is_guest, "{user}");
+        for protection in [Protection::Sign, Protection::Seal] {
+            let config = Config {
+                protection,
+                allow_guest: true,
+                ..config()
+            };
+            let ended = let_in(config, user, false).ended;
+            let is_refused = matches!(ended, Some(Violation::LoginUntrusted(_)));
+            assert!(is_refused, "{user}: {ended:?}");
+        }
+    }
 }
 
 #[test]

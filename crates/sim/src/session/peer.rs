@@ -695,7 +695,7 @@ fn leg(channel: &mut Channel, token: &[u8], now: Now, choices: &mut Choices) -> 
     match channel.login.step(token, time, &choices.bytes()) {
         Ok(InitiatorStep::Continue(token)) => Leg::Token(token),
         Ok(InitiatorStep::Done(key)) => Leg::Done {
-            session_key: key.to_vec(),
+            session_key: key.map_or_else(Vec::new, |key| key.to_vec()),
         },
         Err(_) => Leg::Failed,
     }
