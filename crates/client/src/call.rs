@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
-use proto::client::request::Reply;
+use proto::client::request::{FileRef, Reply};
 use proto::client::{Request, RequestId, Step};
 use ring::{FileRange, Region, Source};
+use wire::lock::{LockElement, LockFlags};
 use wire::{FileId, TreeId};
 
 use crate::dispatch::Dispatch;
 use crate::error::Cause;
-use crate::slot::{Filler, Pickup, slot};
+use crate::slot::{Filler, GivenUp, Pickup, slot};
 
 /// What a request costs a channel beside its data, in bytes: so that channels without data get
 /// their share, too.
@@ -138,13 +139,15 @@ pub(crate) struct Call {
 }
 
 /// What the server keeps for a request whose caller is gone.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Cleanup {
     Nothing,
     /// A file that was opened, in this tree (sealed or not).
     Open(Option<TreeId>, bool),
     /// A tree.
     Tree,
+    /// Ranges of a file that were locked: what unlocks them.
+    Locks(Box<Request>),
 }
 
 impl Call {
@@ -157,7 +160,7 @@ impl Call {
             ..
         } = self;
         if let Err(done) = waiting.fill(done) {
-            clean_up(cleanup, &dispatch, done);
+            clean_up(&cleanup, &dispatch, done);
         }
     }
 
@@ -171,13 +174,16 @@ impl Call {
     }
 }
 
-/// What was opened for somebody who is gone is closed again.
-fn clean_up(cleanup: Cleanup, dispatch: &Arc<Dispatch>, done: Done) {
+/// What was opened for somebody who is gone is closed again, and what was locked is unlocked.
+fn clean_up(cleanup: &Cleanup, dispatch: &Arc<Dispatch>, done: Done) {
     let Ok(replies) = done.replies else { return };
     for reply in replies.into_iter().flatten() {
         match (cleanup, reply) {
             (Cleanup::Open(tree, seal), Reply::Created(created)) => {
-                close_detached(dispatch, tree, seal, created.file_id);
+                close_detached(dispatch, *tree, *seal, created.file_id);
+            }
+            (Cleanup::Locks(unlock), Reply::Done) => {
+                drop(dispatch.start(Request::clone(unlock), Memory::None));
             }
             (Cleanup::Tree, Reply::TreeConnected { tree, .. }) => {
                 let request = Request::new(Some(tree), vec![Step::TreeDisconnect]);
@@ -196,7 +202,7 @@ pub(crate) fn close_detached(
     file: FileId,
 ) {
     let close = Step::Close {
-        file: proto::client::request::FileRef::Id(file),
+        file: FileRef::Id(file),
         query: false,
     };
     let mut request = Request::new(tree, vec![close]);
@@ -205,11 +211,12 @@ pub(crate) fn close_detached(
 }
 
 /// A request that is under way. Dropped, the request goes on, but for one that may wait for long:
-/// that is cancelled.
+/// that is cancelled. What an answer brings that nobody has seen is given back to the server.
 pub(crate) struct Pending {
     id: RequestId,
     dispatch: Arc<Dispatch>,
     may_wait: bool,
+    cleanup: Cleanup,
     pickup: Pickup<Done>,
 }
 
@@ -236,8 +243,13 @@ impl Future for Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        if self.may_wait && self.dispatch.is_here() && self.pickup.is_waiting() {
-            self.dispatch.cancel(self.id);
+        if !self.dispatch.is_here() {
+            return;
+        }
+        match self.pickup.give_up() {
+            GivenUp::Early if self.may_wait => self.dispatch.cancel(self.id),
+            GivenUp::Late(done) => clean_up(&self.cleanup, &self.dispatch, done),
+            GivenUp::Early | GivenUp::Done => {}
         }
     }
 }
@@ -251,16 +263,18 @@ pub(crate) fn call(
     static LAST: AtomicU64 = AtomicU64::new(0);
     let id = RequestId(LAST.fetch_add(1, Ordering::Relaxed) + 1);
     let (waiting, pickup) = slot();
+    let cleanup = cleanup(&request);
     let pending = Pending {
         id,
         dispatch: Arc::clone(dispatch),
         may_wait: request.steps.iter().any(may_wait),
+        cleanup: cleanup.clone(),
         pickup,
     };
     let call = Call {
         id,
         cost: COST + memory.len() as u64,
-        cleanup: cleanup(&request),
+        cleanup,
         request: Some(request),
         memory,
         dispatch: Arc::clone(dispatch),
@@ -279,6 +293,34 @@ fn cleanup(request: &Request) -> Cleanup {
         (Some(Step::Create(_)), Some(Step::Close { .. })) => Cleanup::Nothing,
         (Some(Step::Create(_)), _) => Cleanup::Open(request.tree, request.seal),
         (Some(Step::TreeConnect(_)), _) => Cleanup::Tree,
+        (Some(Step::Lock { file, locks, .. }), _) => match unlocking(locks) {
+            Some(locks) => Cleanup::Locks(Box::new(unlock(request, *file, locks))),
+            None => Cleanup::Nothing,
+        },
         _ => Cleanup::Nothing,
     }
+}
+
+/// What undoes locks; nothing undoes what unlocks.
+fn unlocking(locks: &[LockElement]) -> Option<Vec<LockElement>> {
+    let takes = |lock: &LockElement| lock.flags != LockFlags::UNLOCK;
+    let undo = |lock: &LockElement| LockElement {
+        flags: LockFlags::UNLOCK,
+        ..*lock
+    };
+    locks
+        .iter()
+        .all(takes)
+        .then(|| locks.iter().map(undo).collect())
+}
+
+fn unlock(request: &Request, file: FileRef, locks: Vec<LockElement>) -> Request {
+    let step = Step::Lock {
+        file,
+        sequence: 0,
+        locks,
+    };
+    let mut unlock = Request::new(request.tree, vec![step]);
+    unlock.seal = request.seal;
+    unlock
 }

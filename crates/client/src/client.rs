@@ -15,7 +15,7 @@ use crate::fork::Bound;
 use crate::options::{Credentials, Options};
 use crate::quic::Tls;
 use crate::session::{self, Session};
-use crate::slot::{lock, slot};
+use crate::slot::{GivenUp, Pickup, lock, slot};
 use crate::smbdirect::Rdma;
 use crate::thread::{IoThread, Message, Open, Target};
 use crate::transports::Way;
@@ -191,6 +191,11 @@ impl Inner {
     /// Opens a channel; done when it carries the session.
     pub(crate) async fn open(&self, target: Target, role: Role) -> Result<(), ConnectCause> {
         let (ready, opened) = slot();
+        let mut opening = Opening {
+            dispatch: Arc::clone(&target.dispatch),
+            is_first: matches!(role, Role::First),
+            opened,
+        };
         let open = Open {
             target,
             role,
@@ -201,9 +206,8 @@ impl Inner {
         // Where the thread is gone, so is the other end of the slot.
         let _ = thread.sender.send(Message::Open(Box::new(open)));
         let gone = || std::io::Error::other("the client was closed");
-        opened
-            .await
-            .unwrap_or_else(|_| Err(ConnectCause::Io(Arc::new(gone()))))
+        let opened = (&mut opening.opened).await;
+        opened.unwrap_or_else(|_| Err(ConnectCause::Io(Arc::new(gone()))))
     }
 
     /// Keeps in mind who is to log off.
@@ -234,6 +238,27 @@ impl Inner {
             login_timeout: options.login_timeout,
             echo_interval: options.echo_interval,
             ..Config::new(self.guid, host.trim_matches(['[', ']']))
+        }
+    }
+}
+
+/// A channel that somebody waits for.
+struct Opening {
+    dispatch: Arc<Dispatch>,
+    /// Whether it makes the session, rather than join it.
+    is_first: bool,
+    opened: Pickup<Result<(), ConnectCause>>,
+}
+
+impl Drop for Opening {
+    /// The first channel of a session that nobody will hold is closed. One that comes later finds
+    /// that out by itself.
+    fn drop(&mut self) {
+        if self.dispatch.is_here()
+            && let GivenUp::Late(Ok(())) = self.opened.give_up()
+            && self.is_first
+        {
+            self.dispatch.close();
         }
     }
 }

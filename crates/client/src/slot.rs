@@ -73,15 +73,31 @@ impl<T> Drop for Filler<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Broken;
 
+/// What came until nobody waited any more.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum GivenUp<T> {
+    /// Nothing.
+    Early,
+    /// This, which nobody has picked up.
+    Late(T),
+    /// What was picked up, or nothing will.
+    Done,
+}
+
 /// The end that waits.
 pub(crate) struct Pickup<T> {
     state: Arc<Mutex<State<T>>>,
 }
 
 impl<T> Pickup<T> {
-    /// Whether the value is neither there nor given up.
-    pub(crate) fn is_waiting(&self) -> bool {
-        matches!(*lock(&self.state), State::Waiting(_))
+    /// Waits no more. Tells what is there already; what comes later goes back to who brings it.
+    pub(crate) fn give_up(&self) -> GivenUp<T> {
+        let left = std::mem::replace(&mut *lock(&self.state), State::Abandoned);
+        match left {
+            State::Waiting(_) => GivenUp::Early,
+            State::Filled(value) => GivenUp::Late(value),
+            State::Broken | State::Abandoned => GivenUp::Done,
+        }
     }
 }
 
@@ -106,9 +122,8 @@ impl<T> Future for Pickup<T> {
 
 impl<T> Drop for Pickup<T> {
     fn drop(&mut self) {
-        let left = std::mem::replace(&mut *lock(&self.state), State::Abandoned);
-        // Outside of the lock: it may own memory, or a waker.
-        drop(left);
+        // Dropped outside of the lock: it may own memory.
+        drop(self.give_up());
     }
 }
 
@@ -129,11 +144,20 @@ mod tests {
     fn either_end_may_go() {
         let (filler, pickup) = slot::<u8>();
         drop(filler);
-        assert!(!pickup.is_waiting());
         assert_eq!(pickup.wait(), Err(Broken));
         let (filler, pickup) = slot();
-        assert!(pickup.is_waiting());
         drop(pickup);
         assert_eq!(filler.fill(7), Err(7));
+    }
+
+    #[test]
+    fn what_came_and_was_not_picked_up_is_there_for_who_gives_up() {
+        let (filler, pickup) = slot();
+        assert_eq!(pickup.give_up(), GivenUp::Early);
+        assert_eq!(filler.fill(7), Err(7));
+        let (filler, pickup) = slot();
+        assert_eq!(filler.fill(7), Ok(()));
+        assert_eq!(pickup.give_up(), GivenUp::Late(7));
+        assert_eq!(pickup.give_up(), GivenUp::Done);
     }
 }

@@ -3,14 +3,22 @@
 mod rig;
 
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::task::{Context, Wake, Waker};
+use std::time::Duration;
 
 use client::transfer::{LocalFile, TransferOptions, download, upload};
-use client::{OpenOptions, Status, Wait};
-use rig::{Rig, pattern};
+use client::{Client, LockKind, OpenOptions, Share, Status, Wait};
+use rig::meddler::meddler;
+use rig::{Rig, options, pattern};
+
+/// How long a test waits for what should be there at once.
+const BOUND: Duration = Duration::from_secs(60);
+/// How often it looks whether the server has done what nobody waits for.
+const LOOKS: usize = 1000;
 
 struct Nothing;
 
@@ -24,6 +32,62 @@ fn start_and_leave<F: Future>(future: F) {
     let mut future = pin!(future);
     let poll = future.as_mut().poll(&mut Context::from_waker(&waker));
     drop(poll);
+}
+
+/// Tells when its future may go on.
+struct Told(Sender<()>);
+
+impl Wake for Told {
+    fn wake(self: Arc<Self>) {
+        let _ = self.0.send(());
+    }
+}
+
+/// A future that is polled by hand.
+struct ByHand<F> {
+    future: Pin<Box<F>>,
+    waker: Waker,
+    woken: Receiver<()>,
+}
+
+impl<F: Future> ByHand<F> {
+    fn new(future: F) -> Self {
+        let (told, woken) = mpsc::channel();
+        Self {
+            future: Box::pin(future),
+            waker: Waker::from(Arc::new(Told(told))),
+            woken,
+        }
+    }
+
+    /// Whether it is done.
+    fn poll(&mut self) -> bool {
+        let mut context = Context::from_waker(&self.waker);
+        self.future.as_mut().poll(&mut context).is_ready()
+    }
+
+    /// Waits until it may go on.
+    fn woken(&self) {
+        self.woken.recv_timeout(BOUND).expect("it is woken");
+    }
+
+    /// How often it is woken before it is done.
+    fn count(mut self) -> usize {
+        let mut count = 0;
+        while !self.poll() {
+            self.woken();
+            count += 1;
+        }
+        count
+    }
+
+    /// Polls it until it needs but one look more, and leaves it then.
+    fn leave_after(mut self, count: usize) {
+        for _ in 0..count {
+            assert!(!self.poll(), "it has to wait");
+            self.woken();
+        }
+    }
 }
 
 fn both() -> OpenOptions {
@@ -50,13 +114,72 @@ fn a_dropped_future_costs_nothing_but_its_answer() {
     file.close().wait().expect("close");
     // The opens that nobody waited for are closed: nobody is in the way of one who shares
     // nothing. The last of their CLOSEs may still be on its way.
+    assert!(is_left_alone(&share, "file"));
+}
+
+/// Whether nobody has the file open, now or soon.
+fn is_left_alone(share: &Share, path: &str) -> bool {
     let alone = both().share(false, false, false);
-    let mut opened = share.open("file", &alone).wait();
-    while let Err(error) = &opened {
-        assert_eq!(error.status(), Some(Status::SHARING_VIOLATION));
-        share.session().echo().wait().expect("echo");
-        opened = share.open("file", &alone).wait();
-    }
+    (0..LOOKS).any(|_| match share.open(path, &alone).wait() {
+        Ok(_) => true,
+        Err(error) => {
+            assert_eq!(error.status(), Some(Status::SHARING_VIOLATION));
+            share.session().echo().wait().expect("echo");
+            false
+        }
+    })
+}
+
+#[test]
+fn what_was_opened_for_who_left_is_closed() {
+    let rig = Rig::new();
+    let share = rig.share();
+    // The answer is there, but nobody looks.
+    ByHand::new(share.open("file", &both())).leave_after(1);
+    assert!(is_left_alone(&share, "file"));
+}
+
+#[test]
+fn what_was_locked_for_who_left_is_unlocked() {
+    let kind = LockKind::Exclusive;
+    let rig = Rig::new();
+    let share = rig.share();
+    let file = share.open("file", &both()).wait().expect("open");
+    let other = share.open("file", &both()).wait().expect("open");
+    file.lock(0..1, kind, true).wait().expect("locked");
+    let mut waiting = ByHand::new(other.lock(0..1, kind, true));
+    assert!(!waiting.poll(), "somebody has it");
+    file.unlock(0..1).wait().expect("unlocked");
+    waiting.woken();
+    drop(waiting);
+    let is_free = (0..LOOKS).any(|_| match file.lock(0..1, kind, false).wait() {
+        Ok(()) => true,
+        Err(error) => {
+            assert_eq!(error.status(), Some(Status::LOCK_NOT_GRANTED));
+            share.session().echo().wait().expect("echo");
+            false
+        }
+    });
+    assert!(is_free);
+}
+
+#[test]
+fn a_session_that_nobody_waited_for_is_over() {
+    let rig = Rig::new();
+    let client = Client::new(options()).expect("a client");
+    let credentials = rig::credentials();
+    let connect = |port| client.connect("127.0.0.1", Some(port), &credentials);
+    let looks = ByHand::new(connect(rig.port())).count();
+    let (open, closed) = mpsc::channel::<()>();
+    let to_server = move |frame| {
+        let _is_open = &open;
+        vec![frame]
+    };
+    let to_client = |frame| vec![frame];
+    let port = meddler(rig.port(), Box::new(to_server), Box::new(to_client));
+    ByHand::new(connect(port)).leave_after(looks);
+    let closed = closed.recv_timeout(BOUND);
+    assert_eq!(closed, Err(RecvTimeoutError::Disconnected));
 }
 
 #[test]
