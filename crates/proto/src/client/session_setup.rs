@@ -76,10 +76,7 @@ impl Connection {
         let result = match (step, leg) {
             (LoginStep::Asking, _) => panic!("nobody asked for a leg"),
             (_, Leg::Failed) => Err(Violation::LoginUntrusted("a token that cannot be")),
-            (LoginStep::Thinking, Leg::Token(token)) => {
-                self.send_session_setup(&token, effects);
-                Ok(())
-            }
+            (LoginStep::Thinking, Leg::Token(token)) => self.send_session_setup(&token, effects),
             (LoginStep::Concluding(answer), Leg::Done { session_key }) => {
                 self.conclude(&answer, &Zeroizing::new(session_key), effects)
             }
@@ -93,7 +90,11 @@ impl Connection {
         self.settle(now, result, effects);
     }
 
-    fn send_session_setup(&mut self, token: &[u8], effects: &mut Effects) {
+    fn send_session_setup(&mut self, token: &[u8], effects: &mut Effects) -> Result<(), Violation> {
+        if self.credits.free() == 0 {
+            // Nothing is on its way that would bring one.
+            return Err(Violation::LimitReached("credits, all gone"));
+        }
         let flags = match self.binding {
             Some(_) => RequestFlags::BINDING,
             None => RequestFlags::NONE,
@@ -131,6 +132,7 @@ impl Connection {
         let login = self.login.as_mut().expect("a login is under way");
         login.preauth.update(&message.head);
         self.push(vec![message], None, effects);
+        Ok(())
     }
 
     /// Takes the server's answer to a leg.

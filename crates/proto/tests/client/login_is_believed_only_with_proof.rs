@@ -149,6 +149,27 @@ fn a_login_of_several_legs_is_one() {
     }
 }
 
+#[test]
+fn a_server_that_lets_us_say_nothing_more_is_left() {
+    for spoiled in 0..2 {
+        let mut rig = Rig::new(|_| {});
+        let mut link = Link::new(&mut rig, config(), Role::First);
+        link.tokens = ["more", "user"].into();
+        for leg in 0..=spoiled {
+            let frame = link.outbox.pop_front().expect("the login goes on");
+            rig.deliver(link.id, &frame);
+            let mut answer = rig.read(link.id).expect("an answer");
+            if leg == spoiled {
+                // What it grants.
+                answer[14..16].fill(0);
+            }
+            link.hear(answer);
+        }
+        let gone = Violation::LimitReached("credits, all gone");
+        assert_eq!(link.ended, Some(gone), "leg {spoiled}");
+    }
+}
+
 /// A client whose login is let in with `flags`, as `user` says.
 fn let_in(config: Config, user: &'static str, has_key: bool) -> Link {
     let mut rig = Rig::new(|_| {});
