@@ -48,6 +48,7 @@ impl FileReader {
         let size = self.file.read_size();
         // Its memory is for what comes now.
         self.piece = nothing();
+        self.taken = 0;
         while self.ahead.len() < READ_AHEAD {
             let pending = self.file.start_read_wanted(size, self.next);
             self.ahead.push_back(pending);
@@ -55,9 +56,12 @@ impl FileReader {
         }
         let first = self.ahead.pop_front().expect("at least one was started");
         let (reply, memory) = first.wait().only();
-        let count = count(reply).map_err(|cause| self.file.failed("read", cause))?;
+        let count = count(reply).map_err(|cause| {
+            // Who goes on after it goes on from here.
+            self.jump(self.position);
+            self.file.failed("read", cause)
+        })?;
         self.piece = memory.filled(count);
-        self.taken = 0;
         if count < size {
             // The end, or a server that gives less than it was asked for: go on from here.
             self.ahead.clear();

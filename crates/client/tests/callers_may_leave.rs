@@ -240,6 +240,28 @@ fn streams_read_ahead_and_write_behind() {
 }
 
 #[test]
+fn a_reader_goes_on_from_where_it_failed() {
+    let rig = Rig::new();
+    let share = rig.share();
+    let bytes = pattern(9 << 20, 6);
+    std::fs::write(rig.path("file"), &bytes).expect("a file");
+    let file = share.open("file", &both()).wait().expect("open");
+    let other = share.open("file", &both()).wait().expect("open");
+    let held = 2_500_000..2_500_001;
+    let lock = other.lock(held.clone(), LockKind::Exclusive, false);
+    lock.wait().expect("locked");
+    let mut reader = file.reader();
+    let mut back = Vec::new();
+    for _ in 0..2 {
+        reader.read_to_end(&mut back).expect_err("others hold it");
+        assert!(back.len() <= 2_500_000);
+    }
+    other.unlock(held).wait().expect("unlocked");
+    reader.read_to_end(&mut back).expect("read");
+    assert!(back == bytes);
+}
+
+#[test]
 fn whole_files_move() {
     let rig = Rig::new();
     let share = rig.share();
