@@ -112,7 +112,11 @@ impl Calls {
 
     /// Takes a request that is done.
     pub(crate) fn next_finished(&mut self) -> Option<(Box<Call>, Outcome)> {
-        let id = self.finished.pop()?;
+        let mut id = self.finished.pop()?;
+        // One that is sent once more after all is finished again when its memory is back.
+        while self.is_away(id) {
+            id = self.finished.pop()?;
+        }
         let mut entry = self.table.remove(&id)?;
         let outcome = entry.outcome.take()?;
         if let Some(range) = entry.file.take() {
@@ -317,6 +321,28 @@ mod tests {
             panic!("the memory is back");
         };
         assert_eq!(region[..], *b"abc\0");
+    }
+
+    #[test]
+    fn a_request_that_is_sent_once_more_keeps_its_memory() {
+        let bytes = vec![7; 2 * COPIED_BYTES];
+        let memory = Memory::Source(Region::from(bytes.clone()).into());
+        let (mut calls, id, _pending) = with_call(memory);
+        let token = PayloadToken(id.0);
+        let send = |calls: &mut Calls| match calls.take(token) {
+            Some(PayloadBytes::Lent(source)) => source,
+            _ => panic!("the memory is there"),
+        };
+        let first = send(&mut calls);
+        let request = Request::new(None, vec![Step::Echo]);
+        calls.settle(id, Outcome::Lost(request, Fate::Sent));
+        // A second try waited for the first to give the memory back.
+        calls.give_back(token, first);
+        let second = send(&mut calls);
+        assert!(calls.next_finished().is_none(), "its memory is away");
+        calls.give_back(token, second);
+        let (call, _) = calls.next_finished().expect("all is there");
+        assert!(matches!(&call.memory, Memory::Source(source) if source[..] == bytes));
     }
 
     #[test]
