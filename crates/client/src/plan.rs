@@ -154,9 +154,11 @@ impl Plan {
         if size <= limits.usual {
             return Self::uniform(limits.usual, DEPTH);
         }
+        // Nor does the first one wait for more credits than there are.
+        let first = usize::try_from(credits).map_or(limits.most, |most| most.min(limits.most));
         Self {
             size,
-            first: limits.most,
+            first,
             depth: all as usize / size,
             in_turn: in_turn.is_some(),
         }
@@ -238,6 +240,12 @@ mod tests {
         };
         let plan = |limits| Plan::over(links, limits, &READS);
         assert_eq!(plan(LIMITS).first, 8 * MIB);
+        let few = Links {
+            credits: 127,
+            ..links
+        };
+        let few = Plan::over(few, LIMITS, &WRITES);
+        assert_eq!((few.size, few.first), (3 * MIB / 2, 127 << 16));
         let small = Limits { total: 0, ..LIMITS };
         assert_eq!(plan(small), Plan::uniform(MIB, DEPTH));
         let strict = Limits {
