@@ -20,6 +20,7 @@ tests_over_transports!(
         a_file_is_not_copied_onto_itself,
         of_two_sources_for_one_name_the_first_one_goes,
         what_is_not_whole_yet_is_no_stranger,
+        a_slash_at_the_end_means_folders,
         nothing_is_left_of_a_source_that_changes,
     ],
     once: [],
@@ -229,4 +230,23 @@ fn nothing_is_left_of_a_source_that_changes(transport: &str) -> Result<()> {
         ensure!(parts(folder).is_empty(), "a part is left");
     }
     Ok(())
+}
+
+fn a_slash_at_the_end_means_folders(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &Stage::new(transport, "slash")?;
+    for path in ["one/file", "two/file", "kept", "other"] {
+        make(share, path)?;
+    }
+    for command in [&["rm"][..], &["rm", "-r"], &["ls"], &["get"]] {
+        client.fail(&[command, &["{}kept/"]].concat(), 2, &["not a folder"])?;
+    }
+    client.fail(&["mv", "{}kept/", "{}new"], 2, &["not a folder"])?;
+    client.fail(&["rm", "-r", "{}k*/"], 5, &["nothing matches"])?;
+    client.run(&["get", "-r", "{}o*/", "."])?;
+    ensure!(client.local("one").exists() && !client.local("other").exists());
+    client.run(&["rm", "-r", "{}one/"])?;
+    client.run(&["rm", "-r", "{}*/"])?;
+    ensure!(fs::read_dir(share)?.count() == 2, "a folder is left");
+    assert_kept(share, "kept")?;
+    assert_kept(share, "other")
 }

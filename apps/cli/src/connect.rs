@@ -296,13 +296,22 @@ impl Connector {
         self.remote(url).map(Place::Remote)
     }
 
-    /// What a URL names; more than one place where its last component has `*` or `?`.
+    /// What a URL names; more than one place where its last component has `*` or `?`. With a `/` at
+    /// its end it means folders.
     pub(crate) fn expand(&self, url: &Url, detail: Detail) -> Outcome<Vec<Found>> {
         let remote = self.remote(url)?;
+        let wants_folders = url.is_folder && !url.path.is_empty();
         if !url.name().contains(['*', '?']) {
-            return Ok(vec![Found::named(Place::Remote(remote))]);
+            let found = Found::named(Place::Remote(remote));
+            if wants_folders && found.is_folder()? == Some(false) {
+                return Err(Failure::usage(url, "not a folder"));
+            }
+            return Ok(vec![found]);
         }
-        let found = remote.matching(url.name(), detail)?;
+        let mut found = remote.matching(url.name(), detail)?;
+        if wants_folders {
+            found = folders(found)?;
+        }
         if found.is_empty() {
             return Err(Failure::new(Exit::NotFound, url, "nothing matches"));
         }
@@ -324,6 +333,16 @@ impl Connector {
             Location::Remote(url) => Place::Remote(self.remote(url)?),
         })
     }
+}
+
+fn folders(found: Vec<Found>) -> Outcome<Vec<Found>> {
+    let mut folders = Vec::new();
+    for found in found {
+        if found.is_folder()? == Some(true) {
+            folders.push(found);
+        }
+    }
+    Ok(folders)
 }
 
 /// What the library says of `subject`.

@@ -30,6 +30,15 @@ impl Found {
         }
     }
 
+    /// Whether it is a folder, with links followed; nothing if it is not there.
+    pub(crate) fn is_folder(&self) -> Outcome<Option<bool>> {
+        let facts = match self.seen {
+            Some(facts) => Some(facts),
+            None => self.place.look(true)?,
+        };
+        Ok(facts.map(|facts| facts.is_folder()))
+    }
+
     /// What is known of itself, with no link followed; it must be there. A server may list a link
     /// as what it leads to.
     pub(crate) fn own_facts(&self) -> Outcome<Facts> {
