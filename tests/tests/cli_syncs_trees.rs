@@ -1,6 +1,7 @@
 //! `smbeam sync` makes trees the same, bit for bit and with their times, and does nothing twice.
 
-use std::fs::{self, File, FileTimes};
+use std::fs::{self, File, FileTimes, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -18,6 +19,7 @@ tests_over_transports!(
         what_is_gone_is_removed_where_asked,
         nothing_is_done_in_a_dry_run,
         servers_are_made_the_same,
+        what_is_read_only_is_kept_up_to_date_and_removed,
     ],
     once: [],
 );
@@ -202,5 +204,41 @@ fn servers_are_made_the_same(transport: &str) -> Result<()> {
     let counted = sync(client, &["-c", "{}tree", &target], ["files", "unchanged"])?;
     ensure!(counted == [0, 200], "{counted:?}");
     client.fail(&["sync", "{}tree", "{}tree/below"], 2, &["in the other"])?;
+    Ok(())
+}
+
+fn what_is_read_only_is_kept_up_to_date_and_removed(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &Stage::with_second(transport, "read-only")?;
+    let (tree, there) = (client.local("tree"), share.join("tree"));
+    let (second, other) = (client.url_in("second", ""), share.with_file_name("second"));
+    fs::create_dir(&tree)?;
+    for round in 0..2 {
+        for (name, length) in [("small", 1000), ("large", 2_000_001)] {
+            let path = tree.join(name);
+            let _ = fs::remove_file(&path);
+            write_random(&path, length, round)?;
+            set_time(&path, 1_000_000_000 + round, 0)?;
+            fs::set_permissions(&path, Permissions::from_mode(0o444))?;
+        }
+        sync(client, &["tree", "{}tree"], [])?;
+        sync(client, &["{}tree", &second], [])?;
+        sync(client, &["{}tree", "back"], [])?;
+        assert_same_times(&tree, &there)?;
+        for copy in [&there, &other, &client.local("back")] {
+            assert_same_tree(&tree, copy)?;
+        }
+        for name in ["small", "large"] {
+            let stat = client.run(&["stat", "--json", &format!("{{}}tree/{name}")])?;
+            ensure!(stat.text.contains("\"readonly\""), "{stat}");
+        }
+    }
+    client.run(&["put", "tree/small", "tree/large", "{}tree"])?;
+    client.run(&["put", "--in-place", "tree/large", "{}tree"])?;
+    sync(client, &["tree", "{}tree"], [])?;
+    fs::remove_file(tree.join("small"))?;
+    sync(client, &["--delete", "tree", "{}tree"], [])?;
+    assert_same_tree(&tree, &there)?;
+    client.run(&["rm", "-r", "{}tree"])?;
+    ensure!(!there.exists());
     Ok(())
 }

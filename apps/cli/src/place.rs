@@ -245,13 +245,21 @@ impl Place {
         }
     }
 
+    /// The same for a file on a server that is READONLY.
+    pub(crate) fn remove_protected(&self, kind: Kind) -> Outcome {
+        match self {
+            Self::Local(path) => local::remove(path, kind),
+            Self::Remote(remote) => remote.remove_protected(kind),
+        }
+    }
+
     /// Gives it another name on the same side, over a file that has it.
     pub(crate) fn rename_over(&self, target: &Self) -> Outcome {
         match (self, target) {
             (Self::Local(from), Self::Local(to)) => {
                 std::fs::rename(from, to).map_err(|error| Failure::local(&shown(to), &error))
             }
-            (Self::Remote(from), Self::Remote(to)) => from.rename(to, true),
+            (Self::Remote(from), Self::Remote(to)) => from.rename_over(to),
             _ => Err(Failure::usage(target, "on another side")),
         }
     }

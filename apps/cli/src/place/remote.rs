@@ -185,10 +185,47 @@ impl Remote {
             .map_err(self.failed())
     }
 
+    /// Does something to a file, and once more without READONLY where that was in the way. It is a
+    /// flag, no right: a file that was copied with it is to be updated and removed like others.
+    pub(crate) fn insist<T>(&self, act: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+        act().or_else(|error| match error.status() {
+            Some(Status::ACCESS_DENIED | Status::CANNOT_DELETE) if self.unprotect() => act(),
+            _ => Err(error),
+        })
+    }
+
+    /// Takes READONLY off. Says whether it was there and is gone.
+    pub(crate) fn unprotect(&self) -> bool {
+        let Ok(metadata) = self.share.symlink_metadata(&self.path).wait() else {
+            return false;
+        };
+        let attributes = metadata.attributes;
+        let is_protected = attributes.contains(FileAttributes::READONLY);
+        if !is_protected || metadata.is_dir() || metadata.is_link() {
+            return false;
+        }
+        let changes = Changes {
+            attributes: Some(FileAttributes(attributes.0 & !FileAttributes::READONLY.0)),
+            ..Changes::default()
+        };
+        let changed = self.share.set_metadata(&self.path, &changes);
+        changed.wait().is_ok()
+    }
+
+    /// The same as [`Self::remove`] for a file that is READONLY.
+    pub(super) fn remove_protected(&self, kind: Kind) -> Outcome {
+        let removed = self.insist(|| self.try_remove(kind));
+        removed.map_err(self.failed())
+    }
+
     pub(super) fn remove(&self, kind: Kind) -> Outcome {
+        self.try_remove(kind).map_err(self.failed())
+    }
+
+    fn try_remove(&self, kind: Kind) -> Result<(), Error> {
         let file = || self.share.remove_file(&self.path).wait();
         let folder = || self.share.remove_dir(&self.path).wait();
-        let removed = match kind {
+        match kind {
             Kind::Folder => folder(),
             // Windows knows links to folders from links to files.
             Kind::Link => file().or_else(|error| match error.status() {
@@ -196,8 +233,7 @@ impl Remote {
                 _ => Err(error),
             }),
             Kind::File | Kind::Other => file(),
-        };
-        removed.map_err(self.failed())
+        }
     }
 
     /// Whether both are one file, as far as names tell.
@@ -208,6 +244,12 @@ impl Remote {
     /// Whether both are in one share, as far as names tell.
     pub(crate) fn is_beside(&self, other: &Self) -> bool {
         is_one_session(&self.root, &other.root) && self.is_same_share(other)
+    }
+
+    /// Gives it the name of a file that gives way, even if that is READONLY.
+    pub(super) fn rename_over(&self, target: &Self) -> Outcome {
+        let rename = || self.share.rename(&self.path, &target.path, true).wait();
+        target.insist(rename).map_err(target.failed())
     }
 
     /// Gives it another name in the same share.

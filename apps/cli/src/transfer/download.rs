@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use client::{OpenOptions, Wait as _, transfer};
+use client::{FileAttributes, OpenOptions, Wait as _, transfer};
 use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 use rustix::io::Errno;
 
@@ -32,7 +32,10 @@ impl Transfer<'_> {
         };
         let is_special = old.is_some_and(|old| old.kind == Kind::Other);
         if self.is_small(facts.size) && !is_special {
-            return self.download_small(source, facts, &resolved, read);
+            // Whoever may not write to a file may replace it all the same.
+            let is_protected = |old: &Facts| old.attributes.contains(FileAttributes::READONLY);
+            let by_part = self.policy.atomic || old.is_some_and(is_protected);
+            return self.download_small(source, facts, &resolved, by_part, read);
         }
         self.download_large(source, facts, &resolved, is_special)
     }
@@ -43,6 +46,7 @@ impl Transfer<'_> {
         source: &Remote,
         facts: &Facts,
         target: &Path,
+        by_part: bool,
         read: Option<Read>,
     ) -> Outcome {
         let read = read.unwrap_or_else(|| {
@@ -51,7 +55,7 @@ impl Transfer<'_> {
         });
         let bytes = read.map_err(source.failed())?;
         let whole = Place::Local(target.to_owned());
-        let part = match self.policy.atomic {
+        let part = match by_part {
             true => self.part_of(&Place::Remote(source.clone()), facts, &whole),
             false => whole.clone(),
         };
@@ -67,7 +71,7 @@ impl Transfer<'_> {
         self.progress.moved(bytes.len() as u64);
         drop(file);
         self.finish_local(path, facts)?;
-        if self.policy.atomic {
+        if by_part && !self.policy.in_place {
             part.rename_over(&whole)?;
         }
         Ok(())

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use client::{Error, File, OpenOptions, Region, Wait as _, transfer};
 
+use super::upload::unprotected;
 use super::{Transfer, holes, part, same_file};
 use crate::connect::is_one_session;
 use crate::exit::{Exit, Failure, Outcome};
@@ -45,7 +46,7 @@ impl Transfer<'_> {
             });
         let has_holes = Self::moved(copied, &part, &whole)?;
         if self.policy.preserve {
-            let changes = changes(facts, true);
+            let changes = unprotected(changes(facts, true));
             let changed = output.set_metadata(&changes).wait();
             changed.map_err(target.failed())?;
         }
@@ -56,7 +57,7 @@ impl Transfer<'_> {
         if has_holes {
             holes::mark(target);
         }
-        Ok(())
+        self.protect(target, changes(facts, true))
     }
 
     /// Copies what is behind `begin`. Says whether there are holes that stayed some.

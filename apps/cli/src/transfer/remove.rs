@@ -135,7 +135,7 @@ fn leave(folder: Option<Arc<Folder>>, report: &Report, each: &(dyn Fn(&Place) + 
 }
 
 fn remove(place: &Place, kind: Kind, report: &Report, each: &(dyn Fn(&Place) + Sync)) {
-    match place.remove(kind) {
+    match place.remove_protected(kind) {
         Ok(()) => {
             report.succeeded();
             each(place);
@@ -166,7 +166,7 @@ pub(super) fn remove_tree(
             }
         };
         if kind != Kind::Folder || is_empty {
-            match place.remove(kind) {
+            match place.remove_protected(kind) {
                 Ok(()) if each(&place) => {}
                 Ok(()) => return,
                 Err(failure) => report.failed(&failure),

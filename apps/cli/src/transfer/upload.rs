@@ -6,21 +6,26 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use client::{OpenOptions, Wait as _, WriteOptions, transfer};
+use client::{Changes, FileAttributes, OpenOptions, Wait as _, WriteOptions, transfer};
 use wire::Status;
 
 use super::file::is_folder;
 use super::{Transfer, ended, holes, part};
-use crate::exit::{Failure, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::location::shown;
 use crate::place::{Facts, Place, Remote, changes, local_facts};
 
 impl Transfer<'_> {
     pub(super) fn upload(&self, source: &Path, facts: &Facts, target: &Remote) -> Outcome {
-        if self.is_small(facts.size) {
-            return self.upload_small(source, facts, target);
+        if !self.is_small(facts.size) {
+            return self.upload_large(source, target);
         }
-        self.upload_large(source, target)
+        match self.upload_small(source, facts, target) {
+            Err(failure) if failure.exit == Exit::Denied && target.unprotect() => {
+                self.upload_small(source, facts, target)
+            }
+            uploaded => uploaded,
+        }
     }
 
     /// In one request.
@@ -96,10 +101,9 @@ impl Transfer<'_> {
             file.set_len(facts.size).wait().map_err(target.failed())?;
         }
         if self.policy.preserve {
-            let changes = changes(&facts, false);
-            file.set_metadata(&changes)
-                .wait()
-                .map_err(target.failed())?;
+            let changes = unprotected(changes(&facts, false));
+            let changed = file.set_metadata(&changes).wait();
+            changed.map_err(target.failed())?;
         }
         file.close().wait().map_err(target.failed())?;
         if !self.policy.in_place {
@@ -108,7 +112,16 @@ impl Transfer<'_> {
         if has_holes {
             holes::mark(target);
         }
-        Ok(())
+        self.protect(target, changes(&facts, false))
+    }
+
+    /// Says of a file that it is READONLY, if it is to be so, now that it has its name.
+    pub(super) fn protect(&self, target: &Remote, changes: Changes) -> Outcome {
+        if !self.policy.preserve || changes == unprotected(changes) {
+            return Ok(());
+        }
+        let changed = target.share.set_metadata(&target.path, &changes);
+        changed.wait().map_err(target.failed())
     }
 
     /// Opens what is not whole yet of `target`, and says what of it is there.
@@ -122,11 +135,8 @@ impl Transfer<'_> {
             .write(true)
             .create(true)
             .truncate(!self.policy.resume);
-        let file = part
-            .share
-            .open(&part.path, &options)
-            .wait()
-            .map_err(target.failed())?;
+        let open = || part.share.open(&part.path, &options).wait();
+        let file = part.insist(open).map_err(target.failed())?;
         if !self.policy.resume {
             return Ok((file, 0));
         }
@@ -181,6 +191,15 @@ impl transfer::Source for Input<'_> {
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         self.transfer.check_io()?;
         transfer::LocalFile(Arc::clone(self.file)).read_at(offset, buffer)
+    }
+}
+
+/// The same without READONLY: Windows neither opens such a file to write nor replaces it.
+pub(super) fn unprotected(changes: Changes) -> Changes {
+    let without = |attributes: FileAttributes| attributes.0 & !FileAttributes::READONLY.0;
+    Changes {
+        attributes: changes.attributes.map(without).map(FileAttributes),
+        ..changes
     }
 }
 
