@@ -74,8 +74,7 @@ pub(crate) async fn copy_range(
             let rest = from + done..from.saturating_add(len);
             let by = to.wrapping_sub(from).cast_signed();
             let options = TransferOptions::default();
-            relay(source, target, (rest, by), &options, progress).await?;
-            Ok(len)
+            Ok(done + relay(source, target, (rest, by), &options, progress).await?)
         }
         Err(cause) => Err(target.failed("copy to", cause)),
     }

@@ -3,7 +3,7 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
-use wire::{Command, Header};
+use wire::{Command, Flags, Header, Status};
 
 /// Bytes in front of a frame. \[MS-SMB2\] 2.1
 const PREFIX_LEN: usize = 4;
@@ -53,6 +53,22 @@ fn with_prefixes(frames: Vec<Vec<u8>>) -> Vec<u8> {
         bytes.extend_from_slice(&len.to_be_bytes());
         bytes.extend_from_slice(&frame);
     }
+    bytes
+}
+
+/// Another answer in the place of this one: without a signature, and with what `body` adds.
+pub(crate) fn answer(frame: &[u8], status: Status, body: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let header = Header::decode(frame).expect("an answer");
+    let header = Header {
+        status,
+        next_command: 0,
+        flags: Flags::SERVER_TO_REDIR,
+        signature: [0; 16],
+        ..header
+    };
+    let mut bytes = Vec::new();
+    header.encode(&mut bytes);
+    body(&mut bytes);
     bytes
 }
 
