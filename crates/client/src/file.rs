@@ -27,6 +27,9 @@ use crate::window::Window;
 
 /// Bytes of a list of ranges that are asked for at a time.
 const RANGES_LEN: u32 = 64 << 10;
+/// Ranges of a file that are told apart, at most: 16 MiB of them. Nothing but a limit ends a list
+/// that the server makes up.
+const RANGES_MAX: usize = 1 << 20;
 /// Places of LOCKs that a server remembers of an open. \[MS-SMB2\] 3.3.1.10, Open.LockSequenceArray
 const LOCK_SEQUENCES: u32 = 64;
 /// Bytes of another file's answer to what it is.
@@ -537,6 +540,9 @@ impl File {
     }
 
     /// The parts of a range that are no holes.
+    ///
+    /// # Errors
+    /// Also where there are more than a million of them.
     pub async fn allocated_ranges(&self, range: Range<u64>) -> Result<Vec<Range<u64>>, Error> {
         let operation = "ask for the holes of";
         let mut found: Vec<Range<u64>> = Vec::new();
@@ -559,6 +565,10 @@ impl File {
                 .iter()
                 .map(|range| range.file_offset..range.file_offset.saturating_add(range.length));
             found.extend(ranges);
+            if found.len() > RANGES_MAX {
+                let why = "more ranges than can be told apart".to_owned();
+                return Err(self.failed(operation, Cause::Malformed(why)));
+            }
             let end = found.last().map_or(range.end, |last| last.end);
             if !has_more || end <= start {
                 break;

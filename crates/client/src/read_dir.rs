@@ -23,6 +23,8 @@ use crate::share::{Share, first_created};
 const FIRST_LEN: u32 = 64 << 10;
 /// Bytes of each further buffer.
 const NEXT_LEN: u32 = 1 << 20;
+/// `.` and `..`.
+const DOTS_MAX: usize = 2;
 /// What is asked for of each file: all that [`Metadata`] has, in the least bytes.
 const WHOLE: FileInfoClass = FileInfoClass::ID_FULL_DIRECTORY;
 /// All but its number. The only one of the classes with times and sizes that has no size of the
@@ -50,6 +52,8 @@ pub struct ReadDir {
     ahead: Option<Pending>,
     failed: Option<Error>,
     is_done: bool,
+    /// How often `.` and `..` came in buffers that brought nothing else.
+    dots: usize,
 }
 
 impl Share {
@@ -103,6 +107,7 @@ impl Share {
             ahead: None,
             failed: None,
             is_done: false,
+            dots: 0,
         };
         listing.take(replies.next().unwrap_or_else(|| Err(unexpected())));
         Ok(listing)
@@ -176,8 +181,10 @@ impl ReadDir {
 
     fn parse(&mut self, bytes: &[u8]) -> Result<(), Cause> {
         let entries = DirectoryEntries::new(self.class, bytes).expect("a class that lists");
+        let (mut count, before) = (0, self.entries.len());
         for entry in entries {
             let entry = entry?;
+            count += 1;
             let bad = || Cause::Malformed("a name that is not text".to_owned());
             let name = entry.name.decode().ok_or_else(bad)?;
             if name == "." || name == ".." {
@@ -192,7 +199,20 @@ impl ReadDir {
                 metadata: Metadata::from_entry(&entry),
             });
         }
-        Ok(())
+        match self.entries.len() > before {
+            true => Ok(()),
+            false => self.note_empty(count),
+        }
+    }
+
+    /// The end has a status of its own: a server that says nothing in its place would do so for
+    /// ever. The dots come once each.
+    fn note_empty(&mut self, dots: usize) -> Result<(), Cause> {
+        self.dots += dots;
+        match (1..=DOTS_MAX).contains(&dots) && self.dots <= DOTS_MAX {
+            true => Ok(()),
+            false => Err(Cause::Malformed("a list that leads nowhere".to_owned())),
+        }
     }
 }
 

@@ -2,11 +2,16 @@
 
 mod rig;
 
-use client::{OpenOptions, Session, Wait};
+use client::{Error, OpenOptions, Session, Wait};
 use rig::meddler::{answer, command, meddler};
 use rig::{Rig, SHARE, connect, options, pattern};
-use wire::fsctl::CtlCode;
+use wire::compound::Members;
+use wire::fsctl::{AllocatedRange, CtlCode};
+use wire::header::HEADER_LEN;
 use wire::{Command, Status, error_response, ioctl};
+
+/// What a server that says the same for ever may be asked for until it is a hang.
+const ANSWERS: usize = 2000;
 
 /// A session whose server's frames are changed on their way.
 fn session(rig: &Rig, to_client: impl FnMut(Vec<u8>) -> Vec<u8> + Send + 'static) -> Session {
@@ -49,4 +54,74 @@ fn a_copy_through_this_machine_counts_what_there_was() {
     let copied = from.copy_range_to(&to, 0, 0, 200_000).wait();
     assert_eq!(copied.expect("copied"), 100_000);
     assert!(std::fs::read(rig.path("to")).expect("on disk") == bytes);
+}
+
+/// Lists an empty directory of a server that makes the first answer, which has the dots, into what
+/// it says in the place of the end; what came of it.
+fn listed(mut again: impl FnMut(&[u8]) -> Vec<u8> + Send + 'static) -> Option<Error> {
+    let rig = Rig::new();
+    let (mut first, mut answers) = (Vec::new(), 0);
+    let session = session(&rig, move |frame| {
+        let last = Members::new(&frame).map_while(Result::ok).last();
+        let last = last.unwrap_or_default();
+        if command(last) != Some(Command::QUERY_DIRECTORY) {
+            return frame;
+        }
+        if first.is_empty() {
+            first = last[HEADER_LEN..].to_vec();
+            return frame;
+        }
+        answers += 1;
+        match answers < ANSWERS {
+            true => answer(last, Status::SUCCESS, |body| body.extend(again(&first))),
+            false => frame,
+        }
+    });
+    let share = session.share(SHARE).wait().expect("a share");
+    let mut listing = share.read_dir("", "*").wait().expect("a listing");
+    listing
+        .next()
+        .wait()
+        .map(|entry| entry.expect_err("there is nothing"))
+}
+
+#[test]
+fn a_listing_that_leads_nowhere_ends() {
+    /// An answer without anything. \[MS-SMB2\] 2.2.34
+    const NOTHING: [u8; 9] = [9, 0, 72, 0, 0, 0, 0, 0, 0];
+    for error in [listed(|_| NOTHING.to_vec()), listed(<[u8]>::to_vec)] {
+        assert!(matches!(error, Some(Error::Protocol { .. })), "{error:?}");
+    }
+}
+
+#[test]
+fn ranges_without_end_are_too_many() {
+    let rig = Rig::new();
+    let mut start = 0;
+    let session = session(&rig, move |frame| {
+        if function(&frame) != Some(CtlCode::QUERY_ALLOCATED_RANGES) || start >= 1 << 24 {
+            return frame;
+        }
+        let mut output = Vec::new();
+        for _ in 0..4096 {
+            let range = AllocatedRange {
+                file_offset: start,
+                length: 1,
+            };
+            range.encode(&mut output);
+            start += 2;
+        }
+        let response = ioctl::Response::decode(&frame).expect("an answer");
+        let response = ioctl::Response {
+            output: &output,
+            ..response
+        };
+        answer(&frame, Status::BUFFER_OVERFLOW, |body| {
+            response.encode(body);
+        })
+    });
+    let share = session.share(SHARE).wait().expect("a share");
+    let file = share.open("file", &both()).wait().expect("open");
+    let error = file.allocated_ranges(0..1 << 40).wait().err();
+    assert!(matches!(error, Some(Error::Protocol { .. })), "{error:?}");
 }
