@@ -1,15 +1,18 @@
 //! Whatever a stranger sends is answered with an error or closes that connection; others go on.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use smbeam_tests::direct::smb::{SMB_3_0_2, Session};
 use smbeam_tests::lab::Missing;
 use smbeam_tests::random::Random;
 use smbeam_tests::raw::{
     HEADER_BYTES, Raw, Reaction, command, frame, header, negotiate_body, session_setup_body, status,
 };
 use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{Plan, Server, Subject};
+use smbeam_tests::subject::{Plan, Server, Share, Subject};
 use smbeam_tests::tests;
 
 tests!(
@@ -22,6 +25,7 @@ tests!(
     commands_before_login_are_refused,
     a_large_frame_before_login_is_not_awaited,
     random_messages_are_refused,
+    a_read_that_a_refusal_behind_it_seals_is_answered,
 );
 
 /// How old a connection without a login may become before it is replaced.
@@ -303,4 +307,34 @@ fn random_messages_are_refused() -> Result<()> {
 
 fn negotiate_message() -> Vec<u8> {
     [&header(command::NEGOTIATE, 0)[..], &negotiate_body()].concat()
+}
+
+/// The answers of a frame are sealed together, where one of them has to be.
+fn a_read_that_a_refusal_behind_it_seals_is_answered() -> Result<()> {
+    const LENGTH: u32 = 64 << 10;
+    let scratch = Scratch::new("sealed-late")?;
+    let mut plan = Plan::sharing(&scratch.open_folder("share")?);
+    let mut secret = Share::new("secret", &scratch.open_folder("secret")?);
+    secret.encryption_required = true;
+    plan.shares.push(secret);
+    let file = scratch.path().join("share/file");
+    fs::write(&file, vec![7; 1 << 20])?;
+    fs::set_permissions(&file, Permissions::from_mode(0o666))?;
+    let server = Server::start_alone(plan)?;
+    let mut session = Session::tcp(&server, SMB_3_0_2, "file")?;
+    let plain = session.enter(&format!(r"\\{}\secret", server.tcp.ip()))?;
+    let secret = session.return_to(plain);
+    let mut compound = session.read_at(0, LENGTH);
+    compound.resize(compound.len().next_multiple_of(8), 0);
+    let next = u32::try_from(compound.len())?;
+    compound[20..24].copy_from_slice(&next.to_le_bytes());
+    session.return_to(secret);
+    let disconnect = session.request(4, &[4, 0, 0, 0]);
+    compound.extend_from_slice(&disconnect);
+    session.send(&compound)?;
+    let answer = session.hear()?.context("the connection has ended")?;
+    ensure!(answer.0.starts_with(b"\xfdSMB"), "it is not sealed");
+    ensure!(answer.0.len() > LENGTH as usize, "the bytes are not there");
+    session.return_to(plain);
+    session.echo()
 }

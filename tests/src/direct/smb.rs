@@ -17,6 +17,9 @@ pub const SMB_3_0: u16 = 0x0300;
 /// SMB 3.0.2
 pub const SMB_3_0_2: u16 = 0x0302;
 
+const READ: u16 = 8;
+const WRITE: u16 = 9;
+
 /// A piece of memory: Offset, Token, Length. \[MS-SMBD\] 2.2.3.1
 pub type Piece = (u64, u32, u32);
 
@@ -106,15 +109,26 @@ impl Session {
         session.session_id = u64::from_le_bytes(challenge.array(40)?);
         let token = ntlm::authenticate(&challenge.0, ALICE.name, ALICE.password)?;
         session.set_up(&token)?.expect(0, "SESSION_SETUP")?;
-        let path = utf16(&format!(r"\\{}\data", address.ip()));
+        session.enter(&format!(r"\\{}\data", address.ip()))?;
+        session.open(name)?;
+        Ok(session)
+    }
+
+    /// Enters a share: what is asked from now on is asked there. Gives what it was before.
+    pub fn enter(&mut self, path: &str) -> Result<u32> {
+        let path = utf16(path);
         let mut body = vec![9, 0, 0, 0, 72, 0];
         body.extend_from_slice(&u16::try_from(path.len())?.to_le_bytes());
         body.extend_from_slice(&path);
-        let entered = session.call(3, &body)?;
+        let entered = self.call(3, &body)?;
         entered.expect(0, "TREE_CONNECT")?;
-        session.tree_id = u32::from_le_bytes(entered.array(36)?);
-        session.open(name)?;
-        Ok(session)
+        let tree = u32::from_le_bytes(entered.array(36)?);
+        Ok(std::mem::replace(&mut self.tree_id, tree))
+    }
+
+    /// Goes back to a share. Gives what it was before.
+    pub fn return_to(&mut self, tree: u32) -> u32 {
+        std::mem::replace(&mut self.tree_id, tree)
     }
 
     fn set_up(&mut self, token: &[u8]) -> Result<Answer> {
@@ -170,6 +184,41 @@ impl Session {
         body.extend_from_slice(&named.info);
         body.resize(body.len().max(49), 0);
         body
+    }
+
+    /// The request to read a range of the file, paid for.
+    pub fn read_at(&mut self, offset: u64, length: u32) -> Vec<u8> {
+        let named = Named {
+            channel: 0,
+            length,
+            info_offset: 0,
+            info_length: 0,
+            info: Vec::new(),
+        };
+        let mut body = self.read_body(&named);
+        body[8..16].copy_from_slice(&offset.to_le_bytes());
+        self.charged(READ, &body, length)
+    }
+
+    /// The request to write these bytes to the file, paid for.
+    pub fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<Vec<u8>> {
+        let length = u32::try_from(data.len())?;
+        let mut body = vec![49, 0, 112, 0];
+        body.extend_from_slice(&length.to_le_bytes());
+        body.extend_from_slice(&offset.to_le_bytes());
+        body.extend_from_slice(&self.file);
+        body.extend_from_slice(&[0; 16]);
+        body.extend_from_slice(data);
+        Ok(self.charged(WRITE, &body, length))
+    }
+
+    /// A request that pays for so many bytes. [MS-SMB2] 3.2.4.1.5
+    fn charged(&mut self, command: u16, body: &[u8], bytes: u32) -> Vec<u8> {
+        let charge = u16::try_from(bytes.div_ceil(64 << 10).max(1)).unwrap_or(u16::MAX);
+        let mut message = self.request(command, body);
+        self.message_id += u64::from(charge - 1);
+        message[6..8].copy_from_slice(&charge.to_le_bytes());
+        message
     }
 
     /// Fails unless the server still answers.

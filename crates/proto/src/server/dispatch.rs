@@ -78,6 +78,10 @@ impl Connection {
         let place = (session.clone(), tree.clone());
         let mut context = self.context(now, task, request, place, part.frame_offset, effects);
         context.is_last = part.is_last;
+        if !part.is_last {
+            // A member behind it may fail for want of a seal, which seals the answers of all.
+            context.access = Access::InMemory;
+        }
         let progress = start(&mut context, part.message)?;
         Ok(Flow::of(progress, session, tree))
     }

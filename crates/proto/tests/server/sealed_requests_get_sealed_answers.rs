@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crypto::Cipher;
-use proto::effect::Violation;
+use proto::effect::{Access, Violation};
 use proto::server::config::Share;
 use wire::dialect::Dialect;
 use wire::transform::{NONCE, TRANSFORM_LEN};
 use wire::tree_connect::{Response, ShareFlags};
 use wire::{Command, SessionId, Status};
 
-use crate::harness::{Client, Options, Rig, bytes_of, share};
+use crate::harness::{Client, Options, Rig, Work, bytes_of, share};
 
 #[test]
 fn every_cipher_goes_both_ways() {
@@ -95,6 +95,45 @@ fn a_share_that_seals_takes_nothing_in_the_clear() {
     assert_eq!(answer.status(), Status::ACCESS_DENIED);
     client.seals = true;
     assert_eq!(disconnect(&mut client, &mut rig).status(), Status::SUCCESS);
+}
+
+/// What is sealed is looked at, so that the bytes of a member must be in memory wherever one behind
+/// it may fail for want of a seal.
+#[test]
+fn what_a_member_behind_it_may_have_sealed_is_read_into_memory() {
+    let mut rig = with_secret_share();
+    let mut client = Client::in_share(&mut rig, Options::default(), "alice", "files");
+    let bytes = bytes_of(|bytes| wire::echo::Request.encode(bytes));
+    let mut echo = client.message(Command::ECHO, bytes);
+    echo.header.credits = 100;
+    client.ask(&mut rig, echo);
+    let plain = client.tree;
+    client.enter(&mut rig, "secret");
+    let secret = std::mem::replace(&mut client.tree, plain);
+    // What is signed is looked at, too.
+    client.signs = false;
+    let file = client.create(&mut rig, "a");
+    let write = client.write_message(file, b"words");
+    client.ask(&mut rig, write);
+    rig.is_slow = true;
+    let read = client.read_message(file, 5);
+    client.tree = secret;
+    let bytes = bytes_of(|bytes| wire::tree_disconnect::Request.encode(bytes));
+    let refused = client.message(Command::TREE_DISCONNECT, bytes);
+    client.say(&mut rig, vec![read, refused]);
+    let (_, Work::Read(plan)) = &rig.slow[0] else {
+        panic!("the first member reads");
+    };
+    assert_eq!(plan.access, Access::InMemory);
+    rig.work(0);
+    let answers = client.hear(&mut rig).expect("an answer");
+    assert!(answers.iter().all(|answer| answer.was_sealed));
+    assert_eq!(answers[1].status(), Status::ACCESS_DENIED);
+    // With nothing behind it nobody looks.
+    client.tree = plain;
+    let alone = client.read_message(file, 5);
+    client.say(&mut rig, vec![alone]);
+    assert!(matches!(&rig.slow[0], (_, Work::Read(plan)) if plan.access == Access::Opaque));
 }
 
 #[test]

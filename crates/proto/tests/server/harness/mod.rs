@@ -18,4 +18,4 @@ pub(crate) use locks::{EXCLUSIVE, EXCLUSIVE_NOW, SHARED, SHARED_NOW, UNLOCK};
 pub(crate) use memory::RDMA;
 pub(crate) use oplocks::{Ask, Break, created, told};
 pub(crate) use pipes::{Called, bind, fragment, output};
-pub(crate) use rig::{Rig, share};
+pub(crate) use rig::{Rig, Work, share};
