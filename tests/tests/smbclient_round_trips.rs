@@ -12,6 +12,7 @@ use smbeam_tests::tests;
 
 tests!(
     files_come_back_as_they_went,
+    a_file_that_its_name_hides_is_put_twice,
     folders_are_made_renamed_and_removed,
     many_small_files_come_back,
     a_copy_on_the_server_is_the_same_file,
@@ -53,6 +54,25 @@ fn files_come_back_as_they_went() -> Result<()> {
             "files are left with {protection:?}"
         );
     }
+    Ok(())
+}
+
+/// It is shown as hidden, which an overwrite need not ask for.
+fn a_file_that_its_name_hides_is_put_twice() -> Result<()> {
+    let lab = Lab::find()?;
+    let scratch = Scratch::new("dots")?;
+    let share = scratch.open_folder("share")?;
+    let local = scratch.open_folder("local")?;
+    let server = Server::start(&lab, Plan::sharing(&share))?;
+    let client = Smbclient::new(&lab, &server).folder(&local);
+    for words in ["first", "second, and longer"] {
+        fs::write(local.join(".dotfile"), words)?;
+        client.run("put .dotfile")?;
+        ensure!(fs::read_to_string(share.join(".dotfile"))? == words);
+    }
+    let listing = client.run("ls .dotfile")?;
+    let is_hidden = |line: &str| line.contains(".dotfile") && line.contains('H');
+    ensure!(listing.lines().any(is_hidden), "{listing}");
     Ok(())
 }
 

@@ -530,6 +530,8 @@ pub struct Metadata {
     pub kind: FileKind,
     /// DOS attributes; DIRECTORY as the kind says, NORMAL never.
     pub attributes: FileAttributes,
+    /// Those of them that are kept with the file: others are shown for its name or kind.
+    pub kept: FileAttributes,
     /// Bytes of data; 0 for a directory.
     pub size: u64,
     /// Bytes on disk.

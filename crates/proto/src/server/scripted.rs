@@ -472,6 +472,7 @@ impl Disk {
             },
             kind,
             attributes,
+            kept: attributes,
             size: 0,
             allocation: 4096,
             links: 1,

@@ -158,6 +158,7 @@ impl Tree {
             },
             kind,
             attributes: attributes::shown(node.kept, kind, name, true),
+            kept: attributes::kept(node.kept),
             size: node.size(),
             allocation: node.allocation(),
             links: node.links,

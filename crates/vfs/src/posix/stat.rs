@@ -114,6 +114,7 @@ impl Posix {
             key: stat.key(),
             kind,
             attributes: attributes::shown(kept, kind, name, self.options.hide_dot_files),
+            kept: attributes::kept(kept),
             size: if kind == FileKind::Directory {
                 0
             } else {

@@ -42,12 +42,10 @@ fn check_existing(wanted: &Wanted, opened: &Opened) -> Result<(), Status> {
         // said FILE_IS_A_DIRECTORY.
         return Err(Status::INVALID_PARAMETER);
     }
-    // [MS-FSA] 2.1.5.1.2.1: an overwrite must not make a file visible.
+    // [MS-FSA] 2.1.5.1.2.1: an overwrite must not make a file visible. One that is hidden for its
+    // name stays so: Samba, too, looks only at what it keeps.
     let veiled = FileAttributes::HIDDEN | FileAttributes::SYSTEM;
-    if !wanted
-        .attributes
-        .contains(opened.metadata.attributes & veiled)
-    {
+    if !wanted.attributes.contains(opened.metadata.kept & veiled) {
         return Err(Status::ACCESS_DENIED);
     }
     Ok(())

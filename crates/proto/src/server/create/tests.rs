@@ -283,6 +283,24 @@ fn an_overwrite_must_not_make_a_file_visible() {
     }
 }
 
+/// As Samba has it: what a name hides it still hides after an overwrite.
+#[test]
+fn a_file_that_is_hidden_for_its_name_is_overwritten() {
+    let mut world = world();
+    for (kept, expected) in [
+        (FileAttributes::NONE, Status::SUCCESS),
+        (FileAttributes::HIDDEN, Status::ACCESS_DENIED),
+    ] {
+        world.disk.add_file(".dot", FileAttributes::HIDDEN);
+        world.disk.files.get_mut(".dot").expect("just added").kept = kept;
+        let overwritten = status(&mut world, ".dot", |request| {
+            request.create_disposition = CreateDisposition::OVERWRITE_IF;
+            request.file_attributes = FileAttributes::NORMAL;
+        });
+        assert_eq!(overwritten, expected);
+    }
+}
+
 #[test]
 fn a_share_mode_that_is_in_the_way_closes_the_file_before_it_is_emptied() {
     let mut world = world();
