@@ -15,6 +15,10 @@ use crate::server::context::{self, Context, Parked, Progress, Reply};
 use crate::server::open::{Need, Open, malformed};
 use crate::server::watch::{Event, News, Scope};
 
+/// Bytes of changes that are kept for a watch until it is asked again, whatever it has room for:
+/// what a client of Windows may ask for over a network. Beyond that it is told to look for itself.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+
 /// What goes on once something has happened.
 pub(crate) struct Step {
     open: Arc<Open>,
@@ -57,7 +61,7 @@ fn scope(open: &Open, request: &Request) -> Scope {
         directory: open.key,
         filter: request.completion_filter,
         is_tree: request.flags.contains(ChangeNotifyFlags::WATCH_TREE),
-        max_len: request.output_buffer_length as usize,
+        max_len: (request.output_buffer_length as usize).min(KEPT_BYTES_MAX),
     }
 }
 

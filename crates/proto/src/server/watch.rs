@@ -1,8 +1,8 @@
 //! Who watches which directory, and what happened there. \[MS-FSA\] 2.1.1.7, 2.1.4.1, 2.1.5.11
 //!
 //! A watch begins with the first CHANGE_NOTIFY of an open and ends with the open. What happens
-//! while no request waits is kept until one comes, as much as fits in the buffer of the first: more
-//! is told as "look for yourself".
+//! while no request waits is kept until one comes, as much as fits in the buffer of the first, and
+//! no more than the server keeps for each: more is told as "look for yourself".
 //!
 //! What happens through this server its handlers report, which know more than any file system
 //! tells (whether it was the attributes or the owner) and know it before they answer. What other

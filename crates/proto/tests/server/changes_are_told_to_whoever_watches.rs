@@ -274,6 +274,31 @@ fn what_was_lost_is_told_as_look_for_yourself() {
     assert_eq!(changes(&client.ask(&mut rig, wait)), added("a"));
 }
 
+/// However much room a request has for it.
+#[test]
+fn more_than_the_server_keeps_for_a_watch_is_told_as_look_for_yourself() {
+    let (mut rig, mut client, directory) = with_directory();
+    let key = rig.disk.key("d");
+    let ask = |rig: &mut Rig, client: &mut Client| {
+        let mut wait = watch(client, directory, NAMES, 1 << 20);
+        wait.header.credit_charge = 16;
+        client.next_message += 15;
+        client.say(rig, vec![wait]);
+        client.hear(rig).map(|answers| answers[0].status())
+    };
+    assert_eq!(ask(&mut rig, &mut client), None);
+    rig.happen_locally(&[local(key, FileAction::ADDED, "first")]);
+    assert_eq!(hear(&mut client, &mut rig).status(), Status::SUCCESS);
+    // 12 bytes and a name of 100 letters: 300 of them fit into 64 KiB, 400 do not.
+    for (count, expected) in [(300, Status::SUCCESS), (400, Status::NOTIFY_ENUM_DIR)] {
+        for number in 0..count {
+            let name = format!("{number:0100}");
+            rig.happen_locally(&[local(key, FileAction::ADDED, &name)]);
+        }
+        assert_eq!(ask(&mut rig, &mut client), Some(expected));
+    }
+}
+
 #[test]
 fn a_directory_that_others_removed_is_told_as_being_deleted() {
     let (mut rig, mut client, directory) = with_directory();
