@@ -46,7 +46,9 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     }
     let max_len = request.output_buffer_length as usize;
     let (file, scope) = (open.file, scope(&open, &request));
-    if context.server.watches.watch(file, scope) {
+    let limit = context.server.config.limits.watches_per_connection;
+    let place = || context.session.origin.room.watches.add(limit);
+    if context.server.watches.watch(file, scope, place)? {
         // Nobody waits for it: the request is to wait already when what it waits for happens, and
         // to be there for a CANCEL.
         let is_tree = scope.is_tree;

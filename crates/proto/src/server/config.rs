@@ -82,6 +82,13 @@ pub struct Limits {
     pub trees_per_session: usize,
     /// Opens of one session.
     pub opens_per_session: usize,
+    /// Opens of all sessions that one connection made. Each costs a descriptor and more.
+    pub opens_per_connection: usize,
+    /// Pipes of all sessions that one connection made. Each may hold some 60 KiB.
+    pub pipes_per_connection: usize,
+    /// Watched directories of all sessions that one connection made: each may keep 64 KiB of what
+    /// happened, and costs whoever changes something a look at it.
+    pub watches_per_connection: usize,
     /// Byte-range locks of one open.
     pub locks_per_open: usize,
     /// Byte-range locks of one file.
@@ -113,6 +120,9 @@ impl Default for Limits {
             async_requests: 512,
             trees_per_session: 4096,
             opens_per_session: 65_536,
+            opens_per_connection: 131_072,
+            pipes_per_connection: 256,
+            watches_per_connection: 1024,
             locks_per_open: 16_384,
             locks_per_file: 65_536,
             lock_waits: 512,

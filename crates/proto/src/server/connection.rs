@@ -25,6 +25,7 @@ use crate::server::context::Parked;
 use crate::server::drain::{Drain, DrainId};
 use crate::server::negotiate::Negotiated;
 use crate::server::oplock_break::UntoldBreak;
+use crate::server::room::Room;
 use crate::server::session::Session;
 use crate::server::session_setup::{AwaitedSession, Login};
 use crate::server::task::{Interim, Task, TaskId};
@@ -49,6 +50,8 @@ pub struct Connection {
     pub(super) window: SequenceWindow,
     /// Connection.SessionTable.
     pub(super) sessions: BTreeMap<SessionId, Arc<Session>>,
+    /// What the sessions that it made have.
+    pub(super) room: Room,
     /// Logins under way, first ones and repeated ones.
     pub(super) logins: BTreeMap<SessionId, Login>,
     /// Frames that wait for the world.
@@ -125,6 +128,7 @@ impl Connection {
             preauth: PreauthHash::new(),
             window,
             sessions: BTreeMap::new(),
+            room: Room::default(),
             logins: BTreeMap::new(),
             tasks: BTreeMap::new(),
             waiting: BTreeMap::new(),

@@ -30,6 +30,7 @@ use crate::server::context::{Context, Progress, RelatedOpen, Reply};
 use crate::server::fsa::oplock::Granted;
 use crate::server::open::{Open, OpenState, malformed, wire_attributes};
 use crate::server::replay::Known;
+use crate::server::room::Tallied;
 use crate::token::Token;
 use contexts::Asked;
 use replayed::Replayed;
@@ -63,7 +64,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     if let Some(progress) = replayed::begin(context, &mut wanted)? {
         return Ok(progress);
     }
-    check_room(context)?;
+    wanted.place = Some(Arc::new(place(context)?));
     Ok(open(context, wanted))
 }
 
@@ -93,13 +94,14 @@ fn token(context: &Context<'_>) -> Arc<Token> {
     }
 }
 
-/// \[MS-SMB2\] 3.3.5.9 leaves the limit to the server.
-fn check_room(context: &Context<'_>) -> Result<(), Status> {
-    let limit = context.server.config.limits.opens_per_session;
-    if context.session.opens.lock().len() >= limit {
+/// \[MS-SMB2\] 3.3.5.9 leaves the limits to the server.
+fn place(context: &Context<'_>) -> Result<Tallied, Status> {
+    let limits = &context.server.config.limits;
+    if context.session.opens.lock().len() >= limits.opens_per_session {
         return Err(Status::INSUFFICIENT_RESOURCES);
     }
-    Ok(())
+    let opens = &context.session.origin.room.opens;
+    opens.add(limits.opens_per_connection)
 }
 
 impl Step {
@@ -225,6 +227,7 @@ impl Entered {
             locks,
             position: AtomicU64::new(0),
             ticket: self.wanted.ticket.clone(),
+            _place: self.wanted.place.clone(),
             sequence: Mutex::default(),
             state: Mutex::new(OpenState::default()),
         };

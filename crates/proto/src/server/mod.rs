@@ -25,6 +25,7 @@ mod frame;
 mod open;
 mod replay;
 mod reply;
+mod room;
 mod session;
 mod task;
 

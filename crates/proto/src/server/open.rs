@@ -15,6 +15,7 @@ use crate::server::fsa::byte_range::{ByteRange, RangeAccess};
 use crate::server::fsa::file_locks::FileLocks;
 use crate::server::lock::LockSequences;
 use crate::server::replay::Ticket;
+use crate::server::room::Tallied;
 
 /// A file as a client has it open.
 #[derive(Debug)]
@@ -40,6 +41,8 @@ pub(crate) struct Open {
     pub(crate) position: AtomicU64,
     /// The name of the CREATE that made it, if its client gave it one.
     pub(crate) ticket: Option<Arc<Ticket>>,
+    /// That it counts.
+    pub(crate) _place: Option<Arc<Tallied>>,
     /// Which requests act on it. Of its own: every READ looks at it.
     pub(crate) sequence: Mutex<ChannelSequence>,
     pub(crate) state: Mutex<OpenState>,

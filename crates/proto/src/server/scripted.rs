@@ -40,6 +40,7 @@ use crate::server::channel::{Channel, ChannelList};
 use crate::server::channel_sequence::Counted;
 use crate::server::config::{Config, Limits, Share, ShareKind};
 use crate::server::context::{Body, Context, Progress, RelatedOpen, Reply};
+use crate::server::room::Room;
 use crate::server::session::{Origin, Session, SessionState};
 use crate::server::tree_connect::TreeConnect;
 use crate::token::Token;
@@ -394,6 +395,7 @@ fn session(tree: &Arc<TreeConnect>) -> Arc<Session> {
             signing: SigningAlgorithm::AesCmac,
             client_guid: Guid::default(),
             signing_key: None,
+            room: Room::default(),
         },
         state: Mutex::new(SessionState {
             account,

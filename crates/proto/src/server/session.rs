@@ -15,6 +15,7 @@ use crate::seal::Seal;
 use crate::server::channel::ChannelList;
 use crate::server::open::Open;
 use crate::server::pipe::Pipe;
+use crate::server::room::Room;
 use crate::server::tree_connect::TreeConnect;
 
 /// A session that a user has logged in to. It is in the table of the server only once it is
@@ -81,6 +82,8 @@ pub(crate) struct Origin {
     /// Session.SigningKey: of the connection that made the session, also when that is gone. It
     /// signs the request that binds another. None for guest and anonymous.
     pub(crate) signing_key: Option<Arc<SigningKey>>,
+    /// What all sessions of that connection have.
+    pub(crate) room: Room,
 }
 
 impl Session {

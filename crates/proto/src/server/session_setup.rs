@@ -365,6 +365,7 @@ impl Connection {
                 signing: negotiated.signing,
                 client_guid: negotiated.client_guid,
                 signing_key: signing.clone(),
+                room: self.room.clone(),
             },
             state: Mutex::new(SessionState {
                 account: accepted.account.clone(),

@@ -8,15 +8,16 @@
 //! tells (whether it was the attributes or the owner) and know it before they answer. What other
 //! processes do the file system tells, as [`LocalEvent`]s: it leaves out what the server did.
 
+use alloc::collections::btree_map::Entry;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use spin::Mutex;
-use wire::Utf16;
 use wire::change_notify::CompletionFilter;
 use wire::fscc::{FileAction, FileNotifyInformation, NotifyWriter};
 use wire::text::utf16;
+use wire::{Status, Utf16};
 
 use crate::effect::{
     ConnectionId, FileKey, LocalChange, LocalEvent, LocalOpen, Notice, OpId, ShareId,
@@ -24,6 +25,7 @@ use crate::effect::{
 use crate::path::SharePath;
 use crate::server::fsa::FileTable;
 use crate::server::fsa::oplock::Mail;
+use crate::server::room::Tallied;
 
 /// The directories that are watched.
 #[derive(Debug, Default)]
@@ -45,6 +47,8 @@ pub(crate) struct Scope {
 
 #[derive(Debug)]
 struct Watch {
+    /// That it counts.
+    _place: Tallied,
     scope: Scope,
     changes: NotifyWriter,
     /// Whether more happened than is kept.
@@ -82,13 +86,20 @@ pub(crate) enum News {
 }
 
 impl WatchTable {
-    /// Begins to watch, unless this open does already. Whether it began.
-    pub(crate) fn watch(&self, open: LocalOpen, scope: Scope) -> bool {
+    /// Begins to watch, unless this open does already. Whether it began; one that does counts.
+    pub(crate) fn watch(
+        &self,
+        open: LocalOpen,
+        scope: Scope,
+        place: impl FnOnce() -> Result<Tallied, Status>,
+    ) -> Result<bool, Status> {
         let mut watches = self.watches.lock();
-        let before = watches.len();
-        watches.entry(open).or_insert_with(|| Watch::new(scope));
+        let Entry::Vacant(vacant) = watches.entry(open) else {
+            return Ok(false);
+        };
+        vacant.insert(Watch::new(scope, place()?));
         self.count.store(watches.len(), Ordering::Relaxed);
-        watches.len() > before
+        Ok(true)
     }
 
     /// Takes what has happened; else the request waits under this operation.
@@ -214,8 +225,9 @@ impl Scope {
 }
 
 impl Watch {
-    fn new(scope: Scope) -> Self {
+    fn new(scope: Scope, place: Tallied) -> Self {
         Self {
+            _place: place,
             scope,
             changes: NotifyWriter::new(scope.max_len),
             is_overrun: false,

@@ -33,6 +33,7 @@ mod replays_take_effect_once;
 mod requests_of_what_is_not_built_are_refused;
 mod sealed_requests_get_sealed_answers;
 mod session_lives_as_long_as_one_of_its_channels;
+mod sessions_share_the_room_of_their_connection;
 mod share_decides_who_enters;
 mod snapshots_tell_what_is_open;
 mod transport_that_is_safe_spares_the_seal;

@@ -14,6 +14,7 @@ use crate::effect::{Existing, KindWanted};
 use crate::path::SharePath;
 use crate::server::open::WRITE_RIGHTS;
 use crate::server::replay::Ticket;
+use crate::server::room::Tallied;
 use crate::server::tree_connect::TreeConnect;
 
 /// What a CREATE asks for.
@@ -34,6 +35,8 @@ pub(crate) struct Wanted {
     pub(crate) is_made: bool,
     /// The client's name for it.
     pub(crate) ticket: Option<Arc<Ticket>>,
+    /// That the open counts.
+    pub(crate) place: Option<Arc<Tallied>>,
 }
 
 /// Bits that no option has. smbtorture smb2.create.gentest
@@ -75,6 +78,7 @@ impl Wanted {
             oplock: request.oplock_level,
             is_made: false,
             ticket: None,
+            place: None,
         };
         wanted.check_rights(tree)?;
         wanted.check_root()?;

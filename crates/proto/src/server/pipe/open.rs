@@ -14,6 +14,7 @@ use super::state::State;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
 use crate::server::fsa::oplock::Mail;
 use crate::server::open::malformed;
+use crate::server::room::Tallied;
 
 /// Pipes that one session has open at one time. Clients open one for each interface that they
 /// call, and close it soon. Each may hold some 60 KiB: few sessions of nobody in particular must
@@ -25,6 +26,8 @@ pub(super) const ALLOCATION: u64 = 4096;
 /// A pipe as a client has it open.
 #[derive(Debug)]
 pub(crate) struct Pipe {
+    /// That it counts.
+    _place: Tallied,
     pub(crate) id: FileId,
     pub(crate) tree: TreeId,
     pub(super) service: Service,
@@ -53,7 +56,7 @@ pub(super) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     }
     let path = request.name.decode().ok_or(Status::OBJECT_NAME_INVALID)?;
     let service = find(&path).ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
-    let pipe = Arc::new(make(context, service));
+    let pipe = Arc::new(make(context, service)?);
     register(context, &pipe)?;
     *context.related_open = RelatedOpen::Open(pipe.id);
     let response = describe(pipe.id);
@@ -72,7 +75,9 @@ pub(super) fn find(path: &str) -> Option<Service> {
     Service::named(name)
 }
 
-fn make(context: &Context<'_>, service: Service) -> Pipe {
+fn make(context: &Context<'_>, service: Service) -> Result<Pipe, Status> {
+    let limit = context.server.config.limits.pipes_per_connection;
+    let place = context.session.origin.room.pipes.add(limit)?;
     let number = context.server.next_open.fetch_add(1, Ordering::Relaxed);
     let id = FileId {
         persistent: number,
@@ -80,12 +85,13 @@ fn make(context: &Context<'_>, service: Service) -> Pipe {
     };
     // Not 0, which asks for a group where a client says it.
     let group = u32::try_from(number % 0xFFFF_FFFF).expect("the rest is smaller") + 1;
-    Pipe {
+    Ok(Pipe {
+        _place: place,
         id,
         tree: context.tree.id,
         service,
         state: Mutex::new(State::new(service, group)),
-    }
+    })
 }
 
 /// Enters a pipe in its session's table. Fails where the session or tree ended meanwhile: who ends
