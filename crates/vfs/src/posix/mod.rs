@@ -27,6 +27,7 @@
 mod basic;
 mod changes;
 mod data;
+mod descriptors;
 mod direct;
 mod file;
 mod index;
@@ -52,6 +53,7 @@ use rustix::io::Errno;
 use wire::Status;
 
 use self::changes::Changes;
+use self::descriptors::Descriptors;
 use self::file::{Links, OpenFile};
 use self::index::Index;
 use self::walk::{Directories, Directory, Run};
@@ -108,6 +110,7 @@ pub struct Posix {
     links: Links,
     changes: Changes,
     files: Table<OpenFile>,
+    descriptors: Descriptors,
     /// Whether the file system keeps extended attributes.
     keeps_attributes: bool,
     never_blocks: bool,
@@ -153,6 +156,7 @@ impl Posix {
             links: Links::default(),
             changes: Changes::default(),
             files: Table::new(),
+            descriptors: Descriptors::new(),
             writes_wait: AtomicBool::new(false),
             lanes: options.direct.then(Lanes::default),
             lacks_direct: AtomicBool::new(false),

@@ -205,7 +205,11 @@ impl Posix {
         }
         match opened.map_err(|errno| status(errno, Context::Open))? {
             Reopened::Gone => Ok(None),
-            Reopened::Same(fd) => Ok(Some(self.enter(plan, target, fd, rights))),
+            Reopened::Same(fd) => {
+                let may_keep = self.descriptors.check(fd.as_ref().unwrap_or(&target.fd));
+                may_keep.map_err(|errno| status(errno, Context::Open))?;
+                Ok(Some(self.enter(plan, target, fd, rights)))
+            }
         }
     }
 
@@ -317,7 +321,11 @@ impl Posix {
             return Ok(None);
         };
         if let Err(refused) = self.furnish(plan, &fd, run) {
-            let _ = unlinkat(&parent.directory.fd, name, AtFlags::empty());
+            let flags = match plan.kind {
+                KindWanted::Directory => AtFlags::REMOVEDIR,
+                KindWanted::Any | KindWanted::File => AtFlags::empty(),
+            };
+            let _ = unlinkat(&parent.directory.fd, name, flags);
             return Err(refused);
         }
         let stat = stat(&fd).map_err(|errno| status(errno, Context::Open))?;
@@ -387,8 +395,10 @@ impl Posix {
         rustix::fs::openat(&parent.directory.fd, name, flags, Mode::empty())
     }
 
-    /// Gives a new file its attributes, its birth time and its space.
+    /// Gives a new file its attributes, its birth time and its space, if it may be kept open.
     fn furnish(&self, plan: &OpenPlan, fd: &OwnedFd, run: Run<'_>) -> Step<()> {
+        let may_keep = self.descriptors.check(fd);
+        may_keep.map_err(|errno| status(errno, Context::Open))?;
         let kind = match plan.kind {
             KindWanted::Directory => FileKind::Directory,
             KindWanted::Any | KindWanted::File => FileKind::File,
