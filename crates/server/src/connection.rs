@@ -2,15 +2,20 @@
 
 use std::cell::{Cell, RefCell};
 use std::net::{Shutdown, SocketAddr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use net::{Framing, Outbox, Payloads, Stream, Transport};
-use proto::effect::{ConnectionId, Effects, Inbound, Instant, Notice, OpId, Outcome, Violation};
+use proto::effect::{
+    ConnectionId, Effect, Effects, Inbound, Instant, Notice, OpId, Outcome, Violation, WriteData,
+    WritePlan,
+};
 use proto::server;
 use ring::{Either, Handle, Part, Signal, either};
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
+use wire::Status;
 
 use crate::datapath::{Frame, Room};
 use crate::gate::Permit;
@@ -68,6 +73,44 @@ impl State {
     /// Whether little enough waits to be sent.
     pub(crate) fn has_room_to_answer(&self) -> bool {
         self.outbox.queued() <= MAX_QUEUED
+    }
+}
+
+/// An operation that runs, as long as it lives.
+struct Running {
+    connection: Rc<Connection>,
+    is_done: bool,
+}
+
+impl Running {
+    fn new(connection: &Rc<Connection>) -> Self {
+        connection.running.set(connection.running.get() + 1);
+        Self {
+            connection: Rc::clone(connection),
+            is_done: false,
+        }
+    }
+}
+
+impl Drop for Running {
+    /// Also where a bug panics: nobody is to wait for what never comes.
+    fn drop(&mut self) {
+        let connection = &self.connection;
+        connection.running.set(connection.running.get() - 1);
+        connection.completed.raise();
+        if !self.is_done {
+            connection.ended.raise();
+        }
+    }
+}
+
+/// The task that sends: the connection does not outlive it.
+struct Sending(Rc<Connection>);
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.0.ended.raise();
+        self.0.sent.raise();
     }
 }
 
@@ -210,13 +253,22 @@ impl Connection {
     where
         F: Future<Output = Outcome> + 'static,
     {
-        self.running.set(self.running.get() + 1);
-        let connection = Rc::clone(self);
+        let mut running = Running::new(self);
         self.handle().spawn(async move {
             let outcome = task.await;
-            connection.complete(op, outcome);
-            connection.running.set(connection.running.get() - 1);
-            connection.completed.raise();
+    /// Does something outside of the task that serves the connection: a bug that panics ends the
+    /// connection, and not who does it, who may serve others besides.
+    pub(crate) fn guarded(&self, act: impl FnOnce()) {
+        // Unwind safety: the connection is only closed then.
+        if catch_unwind(AssertUnwindSafe(act)).is_err() {
+            error!(peer = %self.peer, "serving the connection failed");
+            self.ended.raise();
+        }
+    }
+
+            running.is_done = true;
+            let connection = &running.connection;
+            connection.guarded(|| connection.complete(op, outcome));
         });
     }
 
@@ -253,8 +305,6 @@ impl Connection {
             let parts = self.state.borrow_mut().outbox.take();
             if !parts.is_empty() {
                 let Some(parts) = self.send_parts(parts).await else {
-                    self.ended.raise();
-                    self.sent.raise();
                     return;
                 };
                 let mut state = self.state.borrow_mut();
@@ -273,6 +323,7 @@ impl Connection {
             self.to_send.raised().await;
         }
     }
+        let _sending = Sending(Rc::clone(&self));
 
     /// Sends, and gives the memory back; `None` where the client is gone or does not listen.
     async fn send_parts(&self, parts: Vec<Part>) -> Option<Vec<Part>> {
@@ -309,10 +360,21 @@ impl Connection {
         self.drained().await;
     }
 
-    /// Cuts a connection whose task is gone.
-    pub(crate) fn abandon(&self) {
+    /// Fails what a bug kept from being completed: it would hold what is open for ever.
+    async fn fail_unfinished(self: &Rc<Self>) {
+        loop {
+            let unfinished = self.state.borrow().core.unfinished();
+            let Some(op) = unfinished else { return };
+            self.complete(op, Outcome::Failed(Status::INTERNAL_ERROR));
+            self.drained().await;
+        }
+    }
+
+    /// Closes a connection whose task is gone: others would never again open what it had open.
+    pub(crate) async fn abandon(self: Rc<Self>) {
         self.ended.raise();
-        let _ = self.stream.shutdown(Shutdown::Both);
+        self.to_send.raise();
+        self.close().await;
     }
 
     /// Sleeps for the core's next time-out, unless a task already does.
@@ -332,23 +394,20 @@ impl Connection {
 
     async fn sleep_until(self: Rc<Self>, deadline: Instant) {
         let now = self.worker.now().instant;
+            forget_frame(effects);
         let duration = deadline
             .0
             .saturating_sub(now.0)
             .max(Duration::from_millis(1));
+        self.fail_unfinished().await;
         let sleep = pin!(self.handle().sleep(duration));
         if let Either::Second(()) = either(sleep, pin!(self.ended.raised())).await {
             return;
         }
         let now = self.worker.now();
-        {
-            let mut state = self.state.borrow_mut();
-            if state.timer == Some(deadline) {
-                state.timer = None;
-            }
-            let State { core, effects, .. } = &mut *state;
-            core.timeout(now, effects);
-            self.perform(&mut state, &mut Frame::Gone);
+        let mut state = self.state.borrow_mut();
+        if state.timer == Some(deadline) {
+            state.timer = None;
         }
         self.arm_timer();
     }
@@ -359,3 +418,32 @@ impl Connection {
         info!(%peer, %transport, user = %account.name, kind = ?account.kind, "logged in");
     }
 }
+        self.guarded(|| self.timeout(deadline));
+    }
+
+    /// Tells the core that it is so late.
+    fn timeout(self: &Rc<Self>, deadline: Instant) {
+        let State { core, effects, .. } = &mut *state;
+        core.timeout(now, effects);
+        self.perform(&mut state, &mut Frame::Gone);
+        drop(state);
+
+/// Drops what a panic left that needs the frame: it is gone.
+fn forget_frame(effects: &mut Effects) {
+    let mut left = std::mem::replace(effects, Effects::new());
+    while let Some(effect) = left.pop() {
+        let needs_frame = matches!(
+            &effect,
+            Effect::Write(WritePlan {
+                data: WriteData::Inbound(_),
+                ..
+            })
+        );
+        if !needs_frame {
+            effects.push(effect);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

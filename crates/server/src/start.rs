@@ -156,30 +156,7 @@ impl Server {
         allow_descriptors();
         let shares = Shares::open(&config.shares)?;
         let tls = certificate::open(config).map_err(StartError::Certificate)?;
-        let started = Instant::now();
-        let mut core = core_config(config, &shares);
-        let names = users.names();
-        core.name = names.netbios_computer.clone();
-        core.domain = names.netbios_domain.clone();
-        let core = proto::server::Server::new(core, start_time());
-        let shared = Arc::new(Shared {
-            core,
-            shares,
-            realms: users,
-            gate: Gate::new(gate_limits(config)),
-            times: times(config),
-            smb_direct: config.smb_direct(),
-            placement: placement(config),
-            tcp: config.tcp.options(),
-            reach: Reach {
-                entries: config.interfaces(),
-                listen: config.server.listen.clone(),
-                rdma: std::sync::OnceLock::new(),
-            },
-            started,
-            mailboxes: std::sync::OnceLock::new(),
-            untold: 0.into(),
-        });
+        let shared = Arc::new(shared(config, shares, users));
         let count = worker_count(config);
         let Reserved {
             listening,
@@ -298,6 +275,34 @@ impl Server {
             .spawn(run);
         self.threads.push(thread.map_err(StartError::Thread)?);
         is_ready.recv().expect("a worker says how it started")
+    }
+}
+
+/// What all workers share, before anything listens.
+pub(crate) fn shared(config: &Config, shares: Shares, users: Realms) -> Shared {
+    let started = Instant::now();
+    let mut core = core_config(config, &shares);
+    let names = users.names();
+    core.name = names.netbios_computer.clone();
+    core.domain = names.netbios_domain.clone();
+    let core = proto::server::Server::new(core, start_time());
+    Shared {
+        core,
+        shares,
+        realms: users,
+        gate: Gate::new(gate_limits(config)),
+        times: times(config),
+        smb_direct: config.smb_direct(),
+        placement: placement(config),
+        tcp: config.tcp.options(),
+        reach: Reach {
+            entries: config.interfaces(),
+            listen: config.server.listen.clone(),
+            rdma: std::sync::OnceLock::new(),
+        },
+        started,
+        mailboxes: std::sync::OnceLock::new(),
+        untold: 0.into(),
     }
 }
 

@@ -422,7 +422,10 @@ impl Worker {
             // A bug that panics ends the connection that met it, and no other.
             if serving.await.is_err() {
                 error!(%peer, "serving the connection failed");
-                connection.abandon();
+                let closing = worker.handle.spawn(connection.abandon());
+                if closing.await.is_err() {
+                    error!(%peer, "what the connection had open stays open");
+                }
             }
             worker.connections.borrow_mut().remove(&id);
             worker.left.raise();
@@ -508,7 +511,7 @@ impl Worker {
         let connection = self.connections.borrow().get(&connection).cloned();
         // One that is gone has nothing to be told any more.
         if let Some(connection) = connection {
-            connection.notice(notice);
+            connection.guarded(|| connection.notice(notice));
         }
     }
 

@@ -289,6 +289,12 @@ impl Connection {
         self.tasks.is_empty() && self.waiting.is_empty() && self.drains.is_empty()
     }
 
+    /// An operation that was asked for and is not completed. A driver that has nothing under way
+    /// any more lost it.
+    pub fn unfinished(&self) -> Option<OpId> {
+        self.waiting.keys().next().copied()
+    }
+
     /// A number that this connection has not used yet.
     pub(super) fn number(&mut self) -> u64 {
         self.next_number += 1;

@@ -38,4 +38,5 @@ mod share_decides_who_enters;
 mod snapshots_tell_what_is_open;
 mod transport_that_is_safe_spares_the_seal;
 mod unsigned_request_is_refused_when_signing_is_required;
+mod what_a_driver_lost_holds_nothing;
 mod who_watches_misses_nothing;

@@ -207,7 +207,7 @@ impl Rig {
         }
     }
 
-    fn complete(&mut self, id: ConnectionId, op: OpId, outcome: Outcome) {
+    pub(crate) fn complete(&mut self, id: ConnectionId, op: OpId, outcome: Outcome) {
         let now = self.now;
         let mut effects = Effects::new();
         let connection = self.connection_mut(id);
