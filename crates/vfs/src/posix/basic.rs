@@ -102,6 +102,10 @@ impl Posix {
         allocation: u64,
         run: Run<'_>,
     ) -> Step<Outcome> {
+        // Space is reserved in as many pieces as the disk has free.
+        if allocation > 0 && run.effort == Effort::Cached {
+            return Err(Stop::WouldBlock);
+        }
         self.cut(file, 0, run)?;
         if allocation > 0 {
             reserve(&file.fd, allocation)?;

@@ -19,7 +19,7 @@ use super::stat::{Stat, Subject, by_descriptor, kind_of, stat};
 use super::walk::{Parent, RACES, Run, Spot, open_name};
 use crate::errno::{Context, status};
 use crate::rights::{self, Permissions};
-use crate::{Effort, Step, attributes, dosattrib::DosInfo, identity, settle};
+use crate::{Effort, Step, Stop, attributes, dosattrib::DosInfo, identity, settle};
 
 /// A file that was found, and how.
 struct Target {
@@ -311,6 +311,10 @@ impl Posix {
     /// Makes a file; `None` where somebody else did.
     fn create(&self, plan: &OpenPlan, parent: &Parent, run: Run<'_>) -> Step<Option<Opened>> {
         let granted = settle::absent(plan)?;
+        // Space is reserved in as many pieces as the disk has free.
+        if plan.allocation > 0 && run.effort == Effort::Cached {
+            return Err(Stop::WouldBlock);
+        }
         let name = plan.path.name();
         let _making = self.index.making(&parent.directory, name, run.effort)?;
         if self.index.spell(&parent.directory, name, run)?.is_some() {

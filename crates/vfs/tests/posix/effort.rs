@@ -1,8 +1,9 @@
 //! What need not wait is done at once, and what would wait does nothing.
 
-use proto::effect::{DirectoryPlan, FileOp, Outcome, Select};
+use proto::effect::{DirectoryPlan, Existing, FileOp, KindWanted, OpenPlan, Outcome, Select};
 use vfs::posix::{Options, WRITE_MAX};
 use vfs::{Attempt, Effort, FileSystem};
+use wire::access::FileAttributes;
 
 use crate::share::Folder;
 
@@ -62,9 +63,20 @@ fn what_goes_to_the_disk_would_block() {
         select: Select::All,
         limit: 9,
     };
+    let create = |name| (folder.share).plan(name, Existing::Create, KindWanted::File);
+    let reserving = OpenPlan {
+        allocation: 4096,
+        ..create("new")
+    };
     for op in [
         FileOp::Flush(file),
         FileOp::SetAllocation { file, length: 4096 },
+        FileOp::Open(reserving),
+        FileOp::Overwrite {
+            file,
+            attributes: FileAttributes::NONE,
+            allocation: 4096,
+        },
         FileOp::ReadDirectory(list),
     ] {
         let cached = folder.posix.execute(&op, Effort::Cached);
