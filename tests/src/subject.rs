@@ -125,6 +125,8 @@ pub struct Plan {
     pub binary: Option<PathBuf>,
     /// The I/O driver of smbeam: auto, uring or epoll.
     pub io: Option<String>,
+    /// More keys for smbeam's `[server]`.
+    pub server: toml::Table,
     /// More keys for smbeam's `[quic]`.
     pub quic: toml::Table,
     /// More lines for smbd's `[global]`; for comparisons.

@@ -86,6 +86,15 @@ impl Payloads {
         Payload { token, len }
     }
 
+    /// Bytes of buffers of the pool among them.
+    pub fn buffer_bytes(&self) -> usize {
+        let bytes = |payload: &PayloadBytes| match payload {
+            PayloadBytes::Large(buffer, _) => buffer.len(),
+            _ => 0,
+        };
+        self.held.values().map(bytes).sum()
+    }
+
     /// Drops bytes that will not be sent.
     pub fn release(&mut self, token: PayloadToken) {
         self.held.remove(&token);

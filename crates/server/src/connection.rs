@@ -31,6 +31,9 @@ const MAX_QUEUED: usize = 32 << 20;
 /// Bytes a second that a client must take in, on average over what is sent at once. The slowest
 /// line that anybody would put a file server on is faster.
 const MIN_RATE: usize = 16 << 10;
+/// But how long it may take at most, however much is sent at once: a client that takes nothing in
+/// holds that memory so long. All that answers may take goes over a line of 600 kbit/s by then.
+const MAX_PATIENCE: Duration = Duration::from_secs(900);
 
 /// One connection of a worker.
 pub(crate) struct Connection {
@@ -48,6 +51,10 @@ pub(crate) struct Connection {
     sent: Signal,
     /// The connection ends.
     pub(crate) ended: Signal,
+    /// Bytes of buffers that READs under way have.
+    pub(crate) reading: Cell<usize>,
+    /// Bytes that are being sent.
+    sending: Cell<usize>,
     /// Operations that the world has not completed.
     running: Cell<usize>,
     /// An operation was completed.
@@ -67,13 +74,6 @@ pub(crate) struct State {
     pub(crate) permit: Permit,
     /// The earliest time-out that a task sleeps for.
     timer: Option<Instant>,
-}
-
-impl State {
-    /// Whether little enough waits to be sent.
-    pub(crate) fn has_room_to_answer(&self) -> bool {
-        self.outbox.queued() <= MAX_QUEUED
-    }
 }
 
 /// An operation that runs, as long as it lives.
@@ -114,6 +114,13 @@ impl Drop for Sending {
     }
 }
 
+impl State {
+    /// Whether little enough waits to be sent.
+    pub(crate) fn has_room_to_answer(&self) -> bool {
+        self.outbox.queued() <= MAX_QUEUED
+    }
+}
+
 impl Connection {
     /// A connection that was just accepted.
     pub(crate) fn new(
@@ -148,6 +155,8 @@ impl Connection {
             to_send: Signal::default(),
             sent: Signal::default(),
             ended: Signal::default(),
+            reading: Cell::new(0),
+            sending: Cell::new(0),
             running: Cell::new(0),
             completed: Signal::default(),
             remote: Rc::default(),
@@ -248,14 +257,6 @@ impl Connection {
         self.arm_timer();
     }
 
-    /// Runs a task that completes an operation.
-    pub(crate) fn run<F>(self: &Rc<Self>, op: OpId, task: F)
-    where
-        F: Future<Output = Outcome> + 'static,
-    {
-        let mut running = Running::new(self);
-        self.handle().spawn(async move {
-            let outcome = task.await;
     /// Does something outside of the task that serves the connection: a bug that panics ends the
     /// connection, and not who does it, who may serve others besides.
     pub(crate) fn guarded(&self, act: impl FnOnce()) {
@@ -266,6 +267,14 @@ impl Connection {
         }
     }
 
+    /// Runs a task that completes an operation.
+    pub(crate) fn run<F>(self: &Rc<Self>, op: OpId, task: F)
+    where
+        F: Future<Output = Outcome> + 'static,
+    {
+        let mut running = Running::new(self);
+        self.handle().spawn(async move {
+            let outcome = task.await;
             running.is_done = true;
             let connection = &running.connection;
             connection.guarded(|| connection.complete(op, outcome));
@@ -294,13 +303,29 @@ impl Connection {
     /// Waits until little enough waits to be sent.
     pub(crate) async fn room_to_answer(&self) {
         while !self.state.borrow().has_room_to_answer() && !self.ended.is_raised() {
-            self.sent.lower();
-            self.sent.raised().await;
+            self.room().await;
         }
+    }
+
+    /// Waits until something was sent, or given back unsent.
+    pub(crate) async fn room(&self) {
+        self.sent.lower();
+        self.sent.raised().await;
+    }
+
+    /// Something was sent, or given back unsent.
+    pub(crate) fn made_room(&self) {
+        self.sent.raise();
+    }
+
+    /// Bytes that are being sent.
+    pub(crate) fn sending(&self) -> usize {
+        self.sending.get()
     }
 
     /// Sends what waits, all of it at once, until the connection ends.
     async fn send(self: Rc<Self>) {
+        let _sending = Sending(Rc::clone(&self));
         loop {
             let parts = self.state.borrow_mut().outbox.take();
             if !parts.is_empty() {
@@ -323,14 +348,18 @@ impl Connection {
             self.to_send.raised().await;
         }
     }
-        let _sending = Sending(Rc::clone(&self));
 
     /// Sends, and gives the memory back; `None` where the client is gone or does not listen.
     async fn send_parts(&self, parts: Vec<Part>) -> Option<Vec<Part>> {
         let bytes: usize = parts.iter().map(Part::len).sum();
         let seconds = u64::try_from(bytes / MIN_RATE).unwrap_or(u64::MAX);
-        let limit = self.worker.frame_timeout() + Duration::from_secs(seconds);
-        match self.handle().timeout(limit, self.stream.send(parts)).await {
+        let patience = Duration::from_secs(seconds).min(MAX_PATIENCE);
+        let limit = self.worker.frame_timeout() + patience;
+        self.sending.set(bytes);
+        let sending = self.handle().timeout(limit, self.stream.send(parts));
+        let sent = sending.await;
+        self.sending.set(0);
+        match sent {
             Ok((Ok(()), parts)) => {
                 self.bytes_sent.set(self.bytes_sent.get() + bytes as u64);
                 Some(parts)
@@ -354,10 +383,12 @@ impl Connection {
         {
             let mut state = self.state.borrow_mut();
             let State { core, effects, .. } = &mut *state;
+            forget_frame(effects);
             core.closed(now, effects);
             self.perform(&mut state, &mut Frame::Gone);
         }
         self.drained().await;
+        self.fail_unfinished().await;
     }
 
     /// Fails what a bug kept from being completed: it would hold what is open for ever.
@@ -394,21 +425,28 @@ impl Connection {
 
     async fn sleep_until(self: Rc<Self>, deadline: Instant) {
         let now = self.worker.now().instant;
-            forget_frame(effects);
         let duration = deadline
             .0
             .saturating_sub(now.0)
             .max(Duration::from_millis(1));
-        self.fail_unfinished().await;
         let sleep = pin!(self.handle().sleep(duration));
         if let Either::Second(()) = either(sleep, pin!(self.ended.raised())).await {
             return;
         }
+        self.guarded(|| self.timeout(deadline));
+    }
+
+    /// Tells the core that it is so late.
+    fn timeout(self: &Rc<Self>, deadline: Instant) {
         let now = self.worker.now();
         let mut state = self.state.borrow_mut();
         if state.timer == Some(deadline) {
             state.timer = None;
         }
+        let State { core, effects, .. } = &mut *state;
+        core.timeout(now, effects);
+        self.perform(&mut state, &mut Frame::Gone);
+        drop(state);
         self.arm_timer();
     }
 
@@ -418,15 +456,6 @@ impl Connection {
         info!(%peer, %transport, user = %account.name, kind = ?account.kind, "logged in");
     }
 }
-        self.guarded(|| self.timeout(deadline));
-    }
-
-    /// Tells the core that it is so late.
-    fn timeout(self: &Rc<Self>, deadline: Instant) {
-        let State { core, effects, .. } = &mut *state;
-        core.timeout(now, effects);
-        self.perform(&mut state, &mut Frame::Gone);
-        drop(state);
 
 /// Drops what a panic left that needs the frame: it is gone.
 fn forget_frame(effects: &mut Effects) {

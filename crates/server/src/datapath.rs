@@ -5,6 +5,7 @@
 //! any queue (see docs/data-path.md). What would block goes to the ring (reads and writes of files)
 //! or to a thread that may block (the rest), and the connection goes on meanwhile.
 
+pub(crate) mod answers;
 pub(crate) mod direct;
 mod remote;
 
@@ -26,6 +27,7 @@ use wire::Status;
 
 use crate::connection::{Connection, State};
 
+use answers::Reserved;
 use direct::DirectRead;
 pub(crate) use remote::Room;
 
@@ -159,21 +161,22 @@ impl Connection {
             }
             return;
         }
-        let has_room = state.has_room_to_answer();
+        if !self.may_keep(state, length as usize) {
+            let outcome = Outcome::Failed(Status::INSUFFICIENT_RESOURCES);
+            return self.complete_now(state, op, outcome);
+        }
+        let reserved = self.reserve(state, length as usize);
         if access == Access::Opaque
-            && has_room
+            && reserved.is_some()
             && let Some(view) = self.view(&file_system, file, offset, length as usize)
         {
             let whole = Ok(view.len());
             let outcome = read_outcome(state, whole, |_| PayloadBytes::View(view));
             return self.complete_now(state, op, outcome);
         }
-        // One client that asks for more than it takes in must not hold the buffers of all.
-        let buffer = match has_room {
-            true => self.handle().pool().take(length as usize),
-            false => None,
-        };
-        let Some(mut buffer) = buffer else {
+        let buffer =
+            reserved.map(|reserved| (reserved, self.handle().pool().take(length as usize)));
+        let Some((reserved, Some(mut buffer))) = buffer else {
             self.read_later(file_system, plan, None, None);
             return;
         };
@@ -182,7 +185,9 @@ impl Connection {
                 let outcome = read_outcome(state, result, |len| PayloadBytes::Large(buffer, len));
                 self.complete_now(state, op, outcome);
             }
-            Attempt::WouldBlock => self.read_later(file_system, plan, Some(buffer), None),
+            Attempt::WouldBlock => {
+                self.read_later(file_system, plan, Some((reserved, buffer)), None);
+            }
         }
     }
 
@@ -207,7 +212,7 @@ impl Connection {
         self: &Rc<Self>,
         file_system: Arc<dyn FileSystem>,
         plan: &ReadPlan,
-        buffer: Option<Buffer>,
+        buffer: Option<(Reserved, Buffer)>,
         direct: Option<DirectRead>,
     ) {
         let &ReadPlan {
@@ -220,13 +225,14 @@ impl Connection {
         } = plan;
         let connection = Rc::clone(self);
         self.run(op, async move {
-            let buffer = match buffer {
-                Some(buffer) => buffer,
-                None => {
-                    connection.room_to_answer().await;
-                    let room = direct::room(direct.as_ref(), length as usize);
-                    connection.handle().pool().take_or_wait(room).await
-                }
+            let room = direct::room(direct.as_ref(), length as usize);
+            let held = match buffer {
+                Some(held) => Ok(held),
+                None => connection.buffer_for_answer(room).await,
+            };
+            let (_reserved, buffer) = match held {
+                Ok(held) => held,
+                Err(status) => return Outcome::Failed(status),
             };
             let span = Span {
                 file,
@@ -239,6 +245,14 @@ impl Connection {
             let state = &mut *connection.state.borrow_mut();
             read_outcome(state, result, |len| PayloadBytes::Large(buffer, len))
         });
+    }
+
+    async fn buffer_for_answer(
+        self: &Rc<Self>,
+        bytes: usize,
+    ) -> Result<(Reserved, Buffer), Status> {
+        let reserved = self.reserve_or_wait(bytes).await?;
+        Ok((reserved, self.handle().pool().take_or_wait(bytes).await))
     }
 
     async fn read_file(

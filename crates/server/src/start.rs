@@ -19,6 +19,7 @@ use wire::{FileTime, Guid};
 use crate::account::AccountError;
 use crate::certificate::{self, Shown};
 use crate::config::{Config, IoChoice, PlacementChoice, TransportSecurity, dialect};
+use crate::datapath::answers;
 use crate::gate::{Gate, GateLimits};
 use crate::login::Realms;
 use crate::observer::Observer;
@@ -292,6 +293,7 @@ pub(crate) fn shared(config: &Config, shares: Shares, users: Realms) -> Shared {
         realms: users,
         gate: Gate::new(gate_limits(config)),
         times: times(config),
+        answer_bytes: answers::limit(config.server.buffer_memory_mb << 20),
         smb_direct: config.smb_direct(),
         placement: placement(config),
         tcp: config.tcp.options(),

@@ -53,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) realms: Realms,
     pub(crate) gate: Arc<Gate>,
     pub(crate) times: Times,
+    /// Bytes of buffers that the answers of one connection may take.
+    pub(crate) answer_bytes: usize,
     /// How SMB Direct is spoken.
     pub(crate) smb_direct: net::smbdirect::Settings,
     pub(crate) placement: Arc<Placement>,
@@ -480,6 +482,11 @@ impl Worker {
 
     pub(crate) fn frame_timeout(&self) -> Duration {
         self.shared.times.frame_timeout
+    }
+
+    /// Bytes of buffers that the answers of one connection may take.
+    pub(crate) fn answer_bytes(&self) -> usize {
+        self.shared.answer_bytes
     }
 
     pub(crate) fn shutdown_grace(&self) -> Duration {

@@ -97,6 +97,7 @@ fn table(site: &Site<'_>) -> Table {
     if let Some(io) = &plan.io {
         server.insert("io".into(), io.as_str().into());
     }
+    server.extend(plan.server.clone());
     let mut security = Table::new();
     security.insert("signing_required".into(), plan.signing_required.into());
     security.insert(
