@@ -1,5 +1,5 @@
-//! What the sessions that one connection made have at one time, all together: or they would multiply
-//! what a session may have.
+//! What the sessions that one connection made have at one time, all together: or they would
+//! multiply what a session may have.
 //!
 //! It goes by who made the session, not by who carries it: that changes.
 

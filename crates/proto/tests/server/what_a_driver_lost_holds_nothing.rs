@@ -1,5 +1,5 @@
-//! A driver that a bug kept from completing an operation can still end the connection: what was open
-//! is closed, and others open it.
+//! A driver that a bug kept from completing an operation can still end the connection: what was
+//! open is closed, and others open it.
 
 use proto::effect::{OpId, Outcome};
 use wire::Status;
