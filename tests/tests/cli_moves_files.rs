@@ -33,6 +33,7 @@ tests_over_transports!(
         ctrl_c_ends_a_put_as_well,
         ctrl_c_ends_a_copy_through_us_as_well,
         a_copy_by_the_server_is_whole_or_not_at_all,
+        what_does_not_come_in_one_message_is_whole,
         protection_and_dialects_are_chosen,
     ],
     once: [manual_and_completions_are_written],
@@ -634,6 +635,26 @@ fn a_copy_by_the_server_is_whole_or_not_at_all(transport: &str) -> Result<()> {
         assert_same_file(&share.join(name), &share.join("copy"))?;
     }
     ensure!(fs::read_dir(share)?.count() == 3, "a part is left");
+    Ok(())
+}
+
+/// Such a file seems to be a small one, as one that has grown since it was listed.
+fn what_does_not_come_in_one_message_is_whole(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &Stage::new(transport, "grown")?;
+    write_random(&share.join("large"), 9_000_001, 1)?;
+    write_random(&share.join("small"), 1000, 2)?;
+    let large = ["--io-size", "16MiB"];
+    client.run(&[&["get", "{}large", "{}small", "."][..], &large].concat())?;
+    client.run(&[&["get", "--verify", "{}large", "again"][..], &large].concat())?;
+    assert_same_file(&share.join("large"), &client.local("large"))?;
+    assert_same_file(&share.join("large"), &client.local("again"))?;
+    assert_same_file(&share.join("small"), &client.local("small"))?;
+    // It was never whole in memory, but gathered in a part.
+    let number = || fs::metadata(client.local("large")).map(|metadata| metadata.ino());
+    let before = number()?;
+    client.run(&[&["get", "{}large", "."][..], &large].concat())?;
+    ensure!(number()? != before, "it came like a small one");
+    client.run(&[&["sync", "-cq", "{}large", "large"][..], &large].concat())?;
     Ok(())
 }
 

@@ -41,13 +41,42 @@ impl Share {
     /// Reads a whole file that is known to have about so many bytes, up to a mebibyte of which come
     /// in one message; in memory as of [`File::read`](crate::File::read).
     pub async fn read_expecting(&self, path: &str, expected: u32) -> Result<Region, Error> {
+        match self.read_small(path, expected).await? {
+            Some(bytes) => Ok(bytes),
+            None => self.read_large(path, &how()).await,
+        }
+    }
+
+    /// The same for a file that is to come in one message; `None` if it has more bytes than came,
+    /// which nobody has counted on.
+    ///
+    /// # Errors
+    /// As of [`Share::read_expecting`].
+    pub async fn read_small(&self, path: &str, expected: u32) -> Result<Option<Region>, Error> {
         self.take_one(path, self.ask(&[(path, expected)])).await
     }
 
-    /// The same for many files, with a result for each. Those that have no more than a mebibyte
-    /// together come in one message, and as many messages are in flight as the client's options
-    /// say. Where many files were [announced](Share::announce), a second session takes its part.
+    /// As [`Share::read_expecting`] for many files, with a result for each. Those that have no more
+    /// than a mebibyte together come in one message, and as many messages are in flight as the
+    /// client's options say. Where many files were [announced](Share::announce), a second session
+    /// takes its part.
     pub async fn read_each(&self, files: &[(&str, u32)]) -> Vec<Result<Region, Error>> {
+        let mut results = Vec::with_capacity(files.len());
+        for (read, (path, _)) in self.read_each_small(files).await.into_iter().zip(files) {
+            results.push(match read {
+                Ok(Some(bytes)) => Ok(bytes),
+                Ok(None) => self.read_large(path, &how()).await,
+                Err(error) => Err(error),
+            });
+        }
+        results
+    }
+
+    /// As [`Share::read_small`] for many files.
+    pub async fn read_each_small(
+        &self,
+        files: &[(&str, u32)],
+    ) -> Vec<Result<Option<Region>, Error>> {
         if !self.session().dispatch().is_here() {
             let failed = |(path, _): &(&str, u32)| Err(Cause::Forked.of("read", path));
             return files.iter().map(failed).collect();
@@ -80,10 +109,14 @@ impl Share {
     }
 
     /// Asks again for what another session has not brought since it was lost.
-    async fn make_good(&self, files: &[(&str, u32)], results: &mut [Result<Region, Error>]) {
+    async fn make_good(
+        &self,
+        files: &[(&str, u32)],
+        results: &mut [Result<Option<Region>, Error>],
+    ) {
         for ((path, expected), result) in files.iter().zip(results) {
             if matches!(result, Err(error) if error.is_lost()) {
-                *result = self.read_expecting(path, *expected).await;
+                *result = self.read_small(path, *expected).await;
             }
         }
     }
@@ -141,15 +174,16 @@ impl Share {
     }
 
     /// Takes what came of a message for one file.
-    async fn take_one(&self, path: &str, answer: Result<Pending, Error>) -> Result<Region, Error> {
+    async fn take_one(
+        &self,
+        path: &str,
+        answer: Result<Pending, Error>,
+    ) -> Result<Option<Region>, Error> {
         let failed = |cause: Cause| cause.of("read", path);
         let Done { replies, memory } = answer?.await;
         let mut parts = memory.into_parts().into_iter();
         let mut replies = replies.map_err(failed)?.into_iter();
-        match take(&mut replies, &mut parts).map_err(failed)? {
-            Some(bytes) => Ok(bytes),
-            None => self.read_large(path, &how()).await,
-        }
+        take(&mut replies, &mut parts).map_err(failed)
     }
 
     /// The same for many files.
@@ -157,7 +191,7 @@ impl Share {
         &self,
         files: &[(&str, u32)],
         answer: Result<Pending, Error>,
-        results: &mut Vec<Result<Region, Error>>,
+        results: &mut Vec<Result<Option<Region>, Error>>,
     ) {
         let Came {
             mut replies,
@@ -178,9 +212,8 @@ impl Share {
             let taken = take(&mut replies, &mut parts);
             let was_taken = taken.is_ok();
             let result = match taken {
-                Ok(Some(bytes)) => Ok(bytes),
-                Ok(None) => self.read_large(path, &how()).await,
-                Err(_) => self.read_expecting(path, expected).await,
+                Ok(bytes) => Ok(bytes),
+                Err(_) => self.read_small(path, expected).await,
             };
             if index == 0 {
                 is_proof &= was_taken || is_refused;

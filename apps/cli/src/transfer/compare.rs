@@ -47,17 +47,15 @@ impl Transfer<'_> {
         let failed = |error: io::Error| Failure::local(&shown(local), &error);
         let here = File::open(local).map_err(failed)?;
         if self.is_small(size) {
-            let there = remote
-                .share
-                .read_expecting(&remote.path, size as u32)
-                .wait()
-                .map_err(remote.failed())?;
-            let mut own = vec![0; there.len()];
-            return match here.read_exact_at(&mut own, 0) {
-                Ok(()) => Ok(own == there[..] && there.len() as u64 == size),
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
-                Err(error) => Err(failed(error)),
-            };
+            let there = remote.share.read_small(&remote.path, size as u32).wait();
+            if let Some(there) = there.map_err(remote.failed())? {
+                let mut own = vec![0; there.len()];
+                return match here.read_exact_at(&mut own, 0) {
+                    Ok(()) => Ok(own == there[..] && there.len() as u64 == size),
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+                    Err(error) => Err(failed(error)),
+                };
+            }
         }
         let file = open(remote)?;
         let mut buffer = Vec::new();

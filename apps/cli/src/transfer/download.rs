@@ -51,9 +51,13 @@ impl Transfer<'_> {
     ) -> Outcome {
         let read = read.unwrap_or_else(|| {
             let expected = facts.size as u32;
-            source.share.read_expecting(&source.path, expected).wait()
+            source.share.read_small(&source.path, expected).wait()
         });
-        let bytes = read.map_err(source.failed())?;
+        let Some(bytes) = read.map_err(source.failed())? else {
+            // It has grown since it was listed: it is not to be had in memory.
+            let facts = Place::Remote(source.clone()).facts(true)?;
+            return self.download_large(source, &facts, target, false);
+        };
         let whole = Place::Local(target.to_owned());
         let part = match by_part {
             true => self.part_of(&Place::Remote(source.clone()), facts, &whole),

@@ -23,8 +23,8 @@ pub(super) struct Queued {
     read: Option<Read>,
 }
 
-/// A whole file, or why it was not read.
-pub(super) type Read = Result<Region, Error>;
+/// A whole file, or why it was not read; nothing if it does not come in one message.
+pub(super) type Read = Result<Option<Region>, Error>;
 
 /// What stands where a file is to go.
 #[derive(Clone, Copy)]
@@ -107,7 +107,7 @@ impl Transfer<'_> {
             let sizes = due.iter().map(|file| file.item.facts.size as u32);
             let paths = sources.map(|source| source.path.as_str());
             let asked: Vec<_> = paths.zip(sizes).collect();
-            self.until_over(share.read_each(&asked))
+            self.until_over(share.read_each_small(&asked))
         };
         let Some(read) = read else { return };
         for (file, read) in due.into_iter().zip(read) {
