@@ -216,6 +216,8 @@ fn names_come_and_go(transport: &str) -> Result<()> {
     ensure!(fs::read_dir(share)?.next().is_none(), "something is left");
     client.fail(&["rm", "{}a"], 5, &["(STATUS_OBJECT_NAME_NOT_FOUND)"])?;
     client.run(&["rm", "-f", "{}a"])?;
+    client.run(&["mkdir", "-p", "{}a/b"])?;
+    client.run(&["rm", "-rf", "--jobs=1", "{}a/b", "{}a"])?;
     Ok(())
 }
 

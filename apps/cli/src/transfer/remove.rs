@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::pool::{self, Queue};
-use crate::exit::{Failure, Outcome, Report};
+use crate::exit::{Exit, Failure, Outcome, Report};
 use crate::interrupt::Interrupt;
 use crate::place::{Detail, Facts, Kind, Place};
 
@@ -64,7 +64,7 @@ fn work(job: Job, queue: &Queue<Job>, report: &Report, each: &(dyn Fn(&Place) + 
             return leave(job.within, report, each);
         }
         Err(failure) => {
-            report.failed(&failure);
+            fail(report, &failure);
             return leave(job.within, report, each);
         }
     }
@@ -73,7 +73,7 @@ fn work(job: Job, queue: &Queue<Job>, report: &Report, each: &(dyn Fn(&Place) + 
         within: job.within,
     });
     if let Err(failure) = queue_entries(&folder, job.depth, queue, report, each) {
-        report.failed(&failure);
+        fail(report, &failure);
     }
     leave(Some(folder), report, each);
 }
@@ -95,7 +95,7 @@ fn queue_entries(
 ) -> Outcome {
     if depth > MAX_DEPTH {
         return Err(Failure::new(
-            crate::exit::Exit::Failed,
+            Exit::Failed,
             &folder.place,
             "too many folders within folders",
         ));
@@ -140,7 +140,16 @@ fn remove(place: &Place, kind: Kind, report: &Report, each: &(dyn Fn(&Place) + S
             report.succeeded();
             each(place);
         }
-        Err(failure) => report.failed(&failure),
+        Err(failure) => fail(report, &failure),
+    }
+}
+
+/// Tells a failure, unless it is that what was there is gone: with the folder it was in, which was
+/// to be removed as well, or by somebody else.
+fn fail(report: &Report, failure: &Failure) {
+    match failure.exit {
+        Exit::NotFound => report.succeeded(),
+        _ => report.failed(failure),
     }
 }
 
@@ -161,7 +170,7 @@ pub(super) fn remove_tree(
         let kind = match kind {
             Ok(kind) => kind,
             Err(failure) => {
-                report.failed(&failure);
+                fail(report, &failure);
                 continue;
             }
         };
@@ -169,18 +178,18 @@ pub(super) fn remove_tree(
             match place.remove_protected(kind) {
                 Ok(()) if each(&place) => {}
                 Ok(()) => return,
-                Err(failure) => report.failed(&failure),
+                Err(failure) => fail(report, &failure),
             }
             continue;
         }
         if stack.len() > MAX_WAITING {
             let reason = "too many folders within folders";
-            report.failed(&Failure::new(crate::exit::Exit::Failed, &place, reason));
+            report.failed(&Failure::new(Exit::Failed, &place, reason));
             return;
         }
         stack.push((place.clone(), kind, true));
         if let Err(failure) = push_entries(&place, &mut stack, report) {
-            report.failed(&failure);
+            fail(report, &failure);
         }
     }
 }
