@@ -1,7 +1,8 @@
 //! `-` is standard input for put and standard output for get: pipelines end and begin on a server.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ tests_over_transports!(
         a_stream_that_is_broken_off_leaves_nothing,
         a_server_that_dies_ends_a_stream,
         what_a_stream_cannot_is_refused,
+        a_match_that_fails_ends_no_other,
     ],
     once: [],
 );
@@ -164,5 +166,22 @@ fn what_a_stream_cannot_is_refused(transport: &str) -> Result<()> {
     stage.client.fail(&["put", "-", "{}"], 2, &["a folder"])?;
     stage.client.fail(&["get", "{}none", "-"], 5, &["none: "])?;
     ensure!(fs::read(stage.share.join("file"))? == b"text");
+    Ok(())
+}
+
+fn a_match_that_fails_ends_no_other(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &Stage::new(transport, "matches")?;
+    // Root's, and nobody else looks into it.
+    fs::create_dir(share.join("x1"))?;
+    fs::set_permissions(share.join("x1"), Permissions::from_mode(0o700))?;
+    fs::write(share.join("x2"), "text")?;
+    for command in [&["ls", "{}x*"][..], &["get", "{}x*", "-"]] {
+        let output = client.fail(command, 1, &["x1: "])?;
+        ensure!(
+            output
+                .text
+                .contains(if command[0] == "ls" { "x2" } else { "text" })
+        );
+    }
     Ok(())
 }

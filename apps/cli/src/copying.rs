@@ -65,13 +65,19 @@ pub(crate) fn to_standard_output(arguments: &CopyArguments, sources: &[Location]
     }
     let connector = Connector::new(&arguments.connect);
     for source in sources {
-        let written = connector.expand_location(source).and_then(|found| {
-            found.iter().try_for_each(|found| match &found.place {
-                Place::Remote(remote) => cat(remote),
-                Place::Local(_) => Ok(()),
-            })
-        });
-        report.take(written);
+        let found = match connector.expand_location(source) {
+            Ok(found) => found,
+            Err(failure) => {
+                report.failed(&failure);
+                Vec::new()
+            }
+        };
+        for found in found {
+            match &found.place {
+                Place::Remote(remote) if !report.is_over() => report.take(cat(remote)),
+                Place::Remote(_) | Place::Local(_) => {}
+            }
+        }
         if report.is_over() {
             break;
         }

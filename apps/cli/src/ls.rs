@@ -53,12 +53,19 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     let has_titles = arguments.recursive || arguments.urls.len() > 1;
     for url in &arguments.urls {
         let detail = Detail::of(arguments.json);
-        let listed = connector.expand(url, detail).and_then(|found| {
-            let has_titles = has_titles || found.len() > 1;
-            let mut found = found.iter();
-            found.try_for_each(|found| listing.list(found, has_titles))
-        });
-        report.take(listed);
+        let found = match connector.expand(url, detail) {
+            Ok(found) => found,
+            Err(failure) => {
+                report.failed(&failure);
+                Vec::new()
+            }
+        };
+        let has_titles = has_titles || found.len() > 1;
+        for found in &found {
+            if !report.is_over() {
+                report.take(listing.list(found, has_titles));
+            }
+        }
         if report.is_over() {
             break;
         }
