@@ -20,6 +20,7 @@ tests_over_transports!(
         a_server_that_dies_ends_a_stream,
         what_a_stream_cannot_is_refused,
         a_match_that_fails_ends_no_other,
+        a_full_standard_output_is_told,
     ],
     once: [],
 );
@@ -182,6 +183,18 @@ fn a_match_that_fails_ends_no_other(transport: &str) -> Result<()> {
                 .text
                 .contains(if command[0] == "ls" { "x2" } else { "text" })
         );
+    }
+    Ok(())
+}
+
+fn a_full_standard_output_is_told(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &Stage::new(transport, "full")?;
+    fs::write(share.join("short"), "no end of a line")?;
+    for command in [&["cat", "{}short"][..], &["get", "{}short", "-"]] {
+        let full = File::options().write(true).open("/dev/full")?;
+        let mut command = client.command(command);
+        let output = command.stdout(full).stderr(Stdio::piped()).output()?;
+        ensure!(output.status.code() == Some(7), "{output:?}");
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `smbeam cat`: files on standard output.
 
-use std::io;
+use std::io::{self, Write as _};
 
 use clap::Args;
 use client::{OpenOptions, Wait as _};
@@ -41,8 +41,8 @@ pub(crate) fn cat(remote: &Remote) -> Outcome {
         .map_err(remote.failed())?;
     let mut reader = file.reader();
     let mut out = io::stdout().lock();
-    match io::copy(&mut reader, &mut out) {
-        Ok(_) => Ok(()),
+    match io::copy(&mut reader, &mut out).and_then(|_| out.flush()) {
+        Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
             output::check(Err(error));
             Ok(())
