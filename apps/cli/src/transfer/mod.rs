@@ -25,7 +25,7 @@ use std::io;
 use std::pin::pin;
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use client::Wait as _;
 use client::transfer::TransferOptions;
@@ -105,8 +105,9 @@ pub(crate) struct Transfer<'a> {
     /// Whether it shall end.
     pub(crate) interrupt: &'a Interrupt,
     large: Arc<Permits>,
-    /// Held by whoever connects anew: the others find what it brings.
-    reconnecting: Arc<Mutex<()>>,
+    /// Held by whoever connects anew: the others find what it brings. Since when nobody gets
+    /// through.
+    reconnecting: Arc<Mutex<Option<Instant>>>,
 }
 
 impl<'a> Transfer<'a> {

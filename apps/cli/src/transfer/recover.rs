@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use client::{Error, Share, Wait as _};
 
 use super::Transfer;
-use crate::exit::{Failure, Outcome, lock};
+use crate::exit::{Exit, Failure, Outcome, lock};
 use crate::place::Place;
 
 /// How long to wait before it is tried again.
@@ -33,8 +33,15 @@ impl Transfer<'_> {
             if !remote.share.session().is_lost() {
                 continue;
             }
-            let _alone = lock(&self.reconnecting);
-            let share = self.reconnect_share(&remote.share);
+            let mut since = lock(&self.reconnecting);
+            if self.interrupt.is_raised() {
+                return Err(Failure::interrupted(&*remote));
+            }
+            // Who held it before may have given up, and all wait for the same server.
+            if self.report.is_over() || is_late(*since, self.policy.reconnect) {
+                return Err(Failure::new(Exit::Lost, &*remote, "the connection is lost"));
+            }
+            let share = self.reconnect_share(&remote.share, &mut since);
             remote.share = share.map_err(|failed| match failed {
                 Some(error) => remote.failure(&error),
                 None => Failure::interrupted(&*remote),
@@ -45,14 +52,21 @@ impl Transfer<'_> {
     }
 
     /// `None`: somebody wants the work to end.
-    fn reconnect_share(&self, share: &Share) -> Result<Share, Option<Error>> {
-        let begin = Instant::now();
+    fn reconnect_share(
+        &self,
+        share: &Share,
+        since: &mut Option<Instant>,
+    ) -> Result<Share, Option<Error>> {
+        since.get_or_insert_with(Instant::now);
         loop {
             let error = match share.reconnected().wait() {
-                Ok(share) => return Ok(share),
+                Ok(share) => {
+                    *since = None;
+                    return Ok(share);
+                }
                 Err(error) => error,
             };
-            if !may_pass(&error) || begin.elapsed() > self.policy.reconnect {
+            if !may_pass(&error) || is_late(*since, self.policy.reconnect) {
                 return Err(Some(error));
             }
             if self.is_over() {
@@ -61,6 +75,11 @@ impl Transfer<'_> {
             thread::sleep(PAUSE);
         }
     }
+}
+
+/// Whether there is no time left for another attempt, where nobody has got through `since` then.
+fn is_late(since: Option<Instant>, limit: Duration) -> bool {
+    since.is_some_and(|since| since.elapsed() > limit)
 }
 
 /// Whether it may be another time.
@@ -73,4 +92,18 @@ fn may_pass(error: &Error) -> bool {
             | Error::Lost { .. }
             | Error::TimedOut { .. }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_begins_when_the_time_of_all_is_over() {
+        let limit = Duration::from_secs(60);
+        assert!(!is_late(None, limit));
+        assert!(!is_late(Some(Instant::now()), limit));
+        let long_ago = Instant::now().checked_sub(limit * 2);
+        assert!(is_late(Some(long_ago.expect("the clock runs")), limit));
+    }
 }
