@@ -12,11 +12,12 @@ use wire::fscc::{FileEndOfFileInformation, FileInfoClass, FileStandardInformatio
 use wire::fscc::{FileInternalInformation, FileNetworkOpenInformation};
 use wire::fsctl::{AllocatedRange, CtlCode, ZeroData};
 use wire::lock::{LockElement, LockFlags};
+use wire::tree_connect::ShareType;
 use wire::{FileId, Status};
 
 use crate::Wait;
 use crate::buffer::{IoBuf, IoSource};
-use crate::call::{Memory, Pending};
+use crate::call::{Done, Memory, Pending};
 use crate::error::{Cause, Error};
 use crate::metadata::{Changes, Metadata};
 use crate::open_options::OpenOptions;
@@ -214,8 +215,16 @@ impl File {
             return Ok(Memory::Destination(bytes).filled(count?));
         }
         let (reply, memory) = self.start_read_wanted(len, offset).await.only();
-        let count = count(reply).map_err(|cause| self.failed("read", cause))?;
-        Ok(memory.filled(count))
+        let failed = |cause| self.failed("read", cause);
+        let count = count(reply).map_err(failed)?;
+        let part = memory.filled(count);
+        if !self.has_rest(count, len, offset) {
+            return Ok(part);
+        }
+        let mut whole = Region::from(vec![0; len]);
+        whole[..count].copy_from_slice(&part);
+        let rest = self.read_rest(&mut whole, count, offset).await;
+        Ok(Memory::Destination(whole).filled(rest.map_err(failed)?))
     }
 
     /// Writes all bytes from `offset` on, or fails. Tells how many.
@@ -243,15 +252,15 @@ impl File {
                     let buffer = region.map_or_else(B::lost, B::from_region);
                     results[index] = Some((result, buffer));
                 } else {
-                    window.push(index, self.start_read(region, offset));
+                    window.push((index, offset), self.start_read(region, offset));
                 }
             }
-            let Some((index, done)) = window.next().await else {
+            let Some(((index, offset), done)) = window.next().await else {
                 break;
             };
-            let (reply, memory) = done.only();
-            let result = count(reply).map_err(|cause| self.failed("read", cause));
-            let buffer = memory.into_region().map_or_else(B::lost, B::from_region);
+            let (result, region) = self.finish_read(done, offset).await;
+            let result = result.map_err(|cause| self.failed("read", cause));
+            let buffer = region.map_or_else(B::lost, B::from_region);
             results[index] = Some((result, buffer));
         }
         results
@@ -370,11 +379,51 @@ impl File {
             return (Ok(0), Some(region));
         }
         if region.len() <= self.read_size() {
-            let (reply, memory) = self.start_read(region, offset).await.only();
-            let result = count(reply).map_err(|cause| self.failed("read", cause));
-            return (result, memory.into_region());
+            let done = self.start_read(region, offset).await;
+            let (result, region) = self.finish_read(done, offset).await;
+            return (result.map_err(|cause| self.failed("read", cause)), region);
         }
         self.read_pieces(region, offset).await
+    }
+
+    /// Takes what a READ brought, and asks for the rest of it.
+    async fn finish_read(&self, done: Done, offset: u64) -> (Result<usize, Cause>, Option<Region>) {
+        let (reply, memory) = done.only();
+        let mut region = memory.into_region();
+        let result = match (count(reply), &mut region) {
+            (Ok(count), Some(region)) => self.read_rest(region, count, offset).await,
+            (result, _) => result,
+        };
+        (result, region)
+    }
+
+    /// Whether something may be behind the first `count` bytes of `len`: a server may give less
+    /// than it was asked for. Who has read up to where the file ended when it was opened is not
+    /// to pay for that, and a pipe gives what it has.
+    fn has_rest(&self, count: usize, len: usize, offset: u64) -> bool {
+        let is_short = 0 < count && count < len;
+        let is_at_end = offset + count as u64 == self.inner.opened.size;
+        is_short && !is_at_end && self.inner.share.share_type() == ShareType::DISK
+    }
+
+    /// Reads what a READ left out, until the file ends; tells how many bytes there are then.
+    async fn read_rest(
+        &self,
+        region: &mut Region,
+        mut there: usize,
+        offset: u64,
+    ) -> Result<usize, Cause> {
+        while self.has_rest(there, region.len(), offset) {
+            let rest = self.start_read_wanted(region.len() - there, offset + there as u64);
+            let (reply, memory) = rest.await.only();
+            let more = match count(reply)? {
+                0 => break,
+                more => more,
+            };
+            region[there..there + more].copy_from_slice(&memory.filled(more));
+            there += more;
+        }
+        Ok(there)
     }
 
     async fn read_pieces(
@@ -396,15 +445,15 @@ impl File {
                 && let Some((index, piece)) = pieces.next()
             {
                 let len = piece.len();
-                let pending = self.start_read(piece, offset + (index * size) as u64);
-                window.push((index, len), pending);
+                let offset = offset + (index * size) as u64;
+                window.push((index, len, offset), self.start_read(piece, offset));
             }
-            let Some(((index, len), done)) = window.next().await else {
+            let Some(((index, len, offset), done)) = window.next().await else {
                 break;
             };
-            let (reply, memory) = done.only();
-            home.extend(memory.into_region());
-            results[index] = count(reply).map(|count| (count, len));
+            let (result, region) = self.finish_read(done, offset).await;
+            home.extend(region);
+            results[index] = result.map(|count| (count, len));
             has_ended |= !matches!(results[index], Ok((count, len)) if count == len);
         }
         home.extend(pieces.map(|(_, piece)| piece));
@@ -720,7 +769,7 @@ fn total(results: Vec<Result<(usize, usize), Cause>>) -> Result<usize, Cause> {
 }
 
 /// The output buffer of a query.
-pub(crate) fn output(done: crate::call::Done) -> Result<Vec<u8>, Cause> {
+pub(crate) fn output(done: Done) -> Result<Vec<u8>, Cause> {
     match done.only().0? {
         Reply::Output(bytes, _) => Ok(bytes),
         _ => Err(unexpected()),

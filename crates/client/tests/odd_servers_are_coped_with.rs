@@ -8,7 +8,7 @@ use rig::{Rig, SHARE, connect, options, pattern};
 use wire::compound::Members;
 use wire::fsctl::{AllocatedRange, CtlCode};
 use wire::header::HEADER_LEN;
-use wire::{Command, Status, error_response, ioctl};
+use wire::{Command, Status, error_response, ioctl, read};
 
 /// What a server that says the same for ever may be asked for until it is a hang.
 const ANSWERS: usize = 2000;
@@ -54,6 +54,39 @@ fn a_copy_through_this_machine_counts_what_there_was() {
     let copied = from.copy_range_to(&to, 0, 0, 200_000).wait();
     assert_eq!(copied.expect("copied"), 100_000);
     assert!(std::fs::read(rig.path("to")).expect("on disk") == bytes);
+}
+
+#[test]
+fn what_a_short_answer_leaves_out_is_read() {
+    let rig = Rig::new();
+    let session = session(&rig, |frame| {
+        let is_read = command(&frame) == Some(Command::READ);
+        let Some((response, data)) = read::Response::decode(&frame).ok().filter(|_| is_read) else {
+            return frame;
+        };
+        let part = &data[..data.len().div_ceil(2)];
+        answer(&frame, Status::SUCCESS, |body| {
+            response.encode_head(part.len() as u32, body);
+            body.extend_from_slice(part);
+        })
+    });
+    let share = session.share(SHARE).wait().expect("a share");
+    let bytes = pattern(3_000_000, 1);
+    std::fs::write(rig.path("file"), &bytes).expect("a file");
+    let file = share.open("file", &both()).wait().expect("open");
+    let mut back = vec![0; bytes.len()];
+    file.read_exact_at_blocking(&mut back, 0).expect("read");
+    assert!(back == bytes);
+    let (count, back) = file.read_at(vec![0; 5_000_000], 1000).wait();
+    assert_eq!(count.expect("read"), bytes.len() - 1000);
+    assert!(back[..bytes.len() - 1000] == bytes[1000..]);
+    let back = file.read(100_000, 2_950_000).wait().expect("read");
+    assert!(back[..] == bytes[2_950_000..]);
+    let ranges = vec![(5, vec![0; 70_000]), (2_999_999, vec![0; 7])];
+    let read = file.read_ranges(ranges).wait();
+    let counts: Vec<_> = read.iter().map(|(count, _)| count.as_ref().ok()).collect();
+    assert_eq!(counts, [Some(&70_000), Some(&1)]);
+    assert!(read[0].1 == bytes[5..70_005] && read[1].1[0] == bytes[2_999_999]);
 }
 
 /// Lists an empty directory of a server that makes the first answer, which has the dots, into what
