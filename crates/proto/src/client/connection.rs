@@ -167,7 +167,7 @@ impl Connection {
             return;
         }
         if let Some(waiting) = self.admit(id, request, effects) {
-            self.queue.push(waiting);
+            self.enqueue(now, waiting);
             self.pump(now, effects);
         }
     }
@@ -253,6 +253,7 @@ impl Connection {
             charge: 0,
             bytes: 0,
             retries: 0,
+            deadline: None,
             place: Place::Unknown,
             request,
         };
@@ -300,8 +301,10 @@ impl Connection {
     pub(super) fn admit_waiting(&mut self, effects: &mut Effects) {
         for _ in 0..self.queue.len() {
             let waiting = self.queue.pop().expect("there are so many");
-            if let Some(waiting) = self.admit_to_session(waiting, effects) {
-                self.queue.push(waiting);
+            let (id, deadline) = (waiting.id, waiting.deadline);
+            match self.admit_to_session(waiting, effects) {
+                Some(waiting) => self.queue.push(waiting),
+                None => self.stop_clock(id, deadline),
             }
         }
     }

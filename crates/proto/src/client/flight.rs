@@ -83,6 +83,8 @@ pub(super) struct Waiting {
     pub(super) bytes: u64,
     /// How often the server put it off.
     pub(super) retries: u8,
+    /// When it is given up on if it is not sent by then.
+    pub(super) deadline: Option<Instant>,
     /// Where its data go.
     pub(super) place: Place,
 }
@@ -120,6 +122,16 @@ impl Queue {
     /// Bytes of all that wait.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Whether a request waits, and it is not its turn.
+    pub(super) fn is_behind(
+        &self,
+        id: RequestId,
+        is_under_way: impl Fn(RequestId) -> bool,
+    ) -> bool {
+        let waits = self.waiting.iter().any(|waiting| waiting.id == id);
+        waits && self.in_turn(is_under_way).all(|(_, next)| next.id != id)
     }
 
     /// Those whose turn it is: what they are behind is neither under way nor waits here.
@@ -196,6 +208,7 @@ mod tests {
             charge: 1,
             bytes: 0,
             retries: 0,
+            deadline: None,
             place: Place::Unknown,
         }
     }

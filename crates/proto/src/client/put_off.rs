@@ -56,6 +56,8 @@ impl Connection {
             charge,
             bytes: flight.bytes,
             retries: flight.retries + 1,
+            // From when it waits to be sent.
+            deadline: None,
             // Named anew: the answer took the key back.
             place: Place::Unknown,
             request: flight.request,
@@ -70,7 +72,7 @@ impl Connection {
                 break;
             }
             let waiting = entry.remove();
-            self.queue.push(waiting);
+            self.enqueue(now, waiting);
         }
         self.pump(now, effects);
     }

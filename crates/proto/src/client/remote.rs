@@ -140,6 +140,7 @@ impl Connection {
         let session = self.session.as_ref().expect("the login is done");
         let is_inline = waiting.place == Place::Inline;
         if is_inline && !session.fits_inline(&self.carrier, &waiting.request) {
+            self.stop_clock(id, waiting.deadline);
             let what = "longer than a message, and there is no memory to be named";
             self.refuse(id, &waiting.request, what, effects);
             return;

@@ -48,7 +48,7 @@ pub(super) struct Envelope {
 }
 
 /// Tells whether a request was begun and is not answered.
-fn under_way<'a>(
+pub(super) fn under_way<'a>(
     flights: &'a BTreeMap<RequestId, Flight>,
     exposing: &'a BTreeMap<RequestId, Waiting>,
     put_off: &'a BTreeMap<(Instant, RequestId), Waiting>,
@@ -107,7 +107,13 @@ impl Connection {
         }
         self.begged = None;
         let waiting = self.queue.remove(id).expect("it is the first");
-        let Waiting { request, place, .. } = waiting;
+        let Waiting {
+            request,
+            place,
+            deadline,
+            ..
+        } = waiting;
+        self.stop_clock(id, deadline);
         Self::withdraw(id, place.into_memory(), effects);
         self.refuse(id, &request, "more credits than the server grants", effects);
         true
@@ -121,8 +127,10 @@ impl Connection {
             charge: _,
             bytes,
             retries,
+            deadline: sent_by,
             place,
         } = waiting;
+        self.stop_clock(id, sent_by);
         let memory = place.into_memory();
         self.begged = None;
         let envelope = self.envelope_of(id, &request);
@@ -146,9 +154,7 @@ impl Connection {
         }
         self.longest_answer = self.longest_answer.max(answers);
         let seal = self.seal_if(envelope.is_sealed);
-        let timeout = request.timeout.unwrap_or(self.config.request_timeout);
-        let transit = Duration::from_secs((self.flying + bytes) / SLOWEST_LINE);
-        let deadline = timeout.map(|timeout| now.instant.after(timeout + transit));
+        let deadline = self.deadline(now, request.timeout, self.flying + bytes);
         self.deadlines.extend(deadline.map(|at| (at, id)));
         let flight = Flight {
             request,
@@ -164,6 +170,18 @@ impl Connection {
         self.flying += bytes;
         self.flights.insert(id, flight);
         self.push(messages, seal, effects);
+    }
+
+    /// When a request is given up on that has so many bytes ahead of it, its own among them.
+    pub(super) fn deadline(
+        &self,
+        now: Now,
+        own: Option<Option<Duration>>,
+        ahead: u64,
+    ) -> Option<Instant> {
+        let timeout = own.unwrap_or(self.config.request_timeout)?;
+        let transit = Duration::from_secs(ahead / SLOWEST_LINE);
+        Some(now.instant.after(timeout + transit))
     }
 
     /// Credits of a step.

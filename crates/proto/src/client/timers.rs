@@ -2,14 +2,16 @@
 //! nothing. \[MS-SMB2\] 3.2.6
 
 use alloc::vec;
+use alloc::vec::Vec;
 
 use wire::{Command, MessageId};
 
 use super::connection::{Connection, Phase};
 use super::effect::{Effect, Effects, Failure, RequestId, Violation};
 use super::encode;
-use super::flight::{Flight, Owner};
-use super::request::{FileRef, Reply, Step};
+use super::flight::{Flight, Owner, Waiting};
+use super::request::{FileRef, Step};
+use super::send::under_way;
 use crate::effect::{Instant, Now};
 
 impl Connection {
@@ -53,7 +55,40 @@ impl Connection {
         }
     }
 
+    /// Lets a request wait to be sent. Who gets no credits in time will have to do without.
+    pub(super) fn enqueue(&mut self, now: Now, mut waiting: Waiting) {
+        let ahead = self.flying + self.bytes_queued() + waiting.bytes;
+        waiting.deadline = self.deadline(now, waiting.request.timeout, ahead);
+        self.deadlines
+            .extend(waiting.deadline.map(|at| (at, waiting.id)));
+        self.queue.push(waiting);
+    }
+
+    /// Forgets when a request was to be given up on.
+    pub(super) fn stop_clock(&mut self, id: RequestId, deadline: Option<Instant>) {
+        if let Some(at) = deadline {
+            self.deadlines.remove(&(at, id));
+        }
+    }
+
+    /// Whose turn has not come has its time from now on: what it is behind has a time of its own.
+    fn wait_for_turns(&mut self, now: Now) {
+        let early: Vec<_> = {
+            let is_under_way = under_way(&self.flights, &self.exposing, &self.put_off);
+            let due = self.deadlines.range(..=(now.instant, RequestId(u64::MAX)));
+            let due = due.map(|(_, id)| *id);
+            due.filter(|id| self.queue.is_behind(*id, &is_under_way))
+                .collect()
+        };
+        for id in early {
+            let waiting = self.queue.remove(id).expect("it waits");
+            self.stop_clock(id, waiting.deadline);
+            self.enqueue(now, waiting);
+        }
+    }
+
     fn ready_timeout(&mut self, now: Now, effects: &mut Effects) {
+        self.wait_for_turns(now);
         while let Some(&(at, id)) = self.deadlines.first() {
             if at > now.instant {
                 break;
@@ -80,7 +115,10 @@ impl Connection {
 
     /// Gives up on a request that takes too long. Its late answer is swallowed.
     fn give_up(&mut self, id: RequestId, effects: &mut Effects) {
-        let mut flight = self.land(id).expect("what has a deadline flies");
+        if self.give_up_waiting(id, &Failure::TimedOut, effects) {
+            return;
+        }
+        let mut flight = self.land(id).expect("what has a deadline waits or flies");
         // Should the server use it yet, the connection breaks: better than a caller that waits.
         Self::withdraw(id, flight.memory.take(), effects);
         for (index, message) in flight.ids.iter().enumerate() {
@@ -90,6 +128,19 @@ impl Connection {
         let results = flight.results.into_iter();
         let results = results.map(|result| result.unwrap_or(Err(Failure::TimedOut)));
         effects.push(Effect::Answer(id, results.collect()));
+    }
+
+    /// Answers a request that was not sent, if it is one.
+    fn give_up_waiting(&mut self, id: RequestId, why: &Failure, effects: &mut Effects) -> bool {
+        let exposing = self.exposing.remove(&id);
+        let Some(waiting) = exposing.or_else(|| self.queue.remove(id)) else {
+            return false;
+        };
+        self.stop_clock(id, waiting.deadline);
+        Self::withdraw(id, waiting.place.into_memory(), effects);
+        let results = vec![Err(why.clone()); waiting.request.steps.len()];
+        effects.push(Effect::Answer(id, results));
+        true
     }
 
     fn abandon(&mut self, message: MessageId, flight: &Flight, index: usize) {
@@ -109,9 +160,7 @@ impl Connection {
     /// Takes a request out of those that fly.
     pub(super) fn land(&mut self, id: RequestId) -> Option<Flight> {
         let flight = self.flights.remove(&id)?;
-        if let Some(at) = flight.deadline {
-            self.deadlines.remove(&(at, id));
-        }
+        self.stop_clock(id, flight.deadline);
         self.flying -= flight.bytes;
         Some(flight)
     }
@@ -120,12 +169,7 @@ impl Connection {
     /// answered at once; for one that was the server is told, and its answer says what came of
     /// it. \[MS-SMB2\] 3.2.4.24
     pub fn cancel(&mut self, now: Now, id: RequestId, effects: &mut Effects) {
-        let exposing = self.exposing.remove(&id);
-        if let Some(waiting) = exposing.or_else(|| self.queue.remove(id)) {
-            Self::withdraw(id, waiting.place.into_memory(), effects);
-            let results = waiting.request.steps.iter();
-            let results = results.map(|_| Err::<Reply, _>(Failure::Cancelled));
-            effects.push(Effect::Answer(id, results.collect()));
+        if self.give_up_waiting(id, &Failure::Cancelled, effects) {
             self.pump(now, effects);
             return;
         }

@@ -297,6 +297,26 @@ fn a_request_that_takes_too_long_fails_and_its_answer_is_swallowed() {
     assert_eq!(link.client.credits_free(), free, "one came, the ECHO went");
 }
 
+/// Who gets no credits does not wait for ever, though the server is there.
+#[test]
+fn a_request_that_cannot_be_sent_in_time_fails() {
+    let (mut link, tree) = alone();
+    let mut patient = Request::new(Some(tree), vec![notify()]);
+    patient.timeout = Some(None);
+    while link.client.credits_free() > 1 {
+        link.submit(patient.clone());
+    }
+    let waiting = submit(&mut link, tree, read(1));
+    let watch = link.submit(patient);
+    sent(&mut link);
+    pass(&mut link, Duration::from_secs(60));
+    assert_eq!(failure(&mut link, waiting), Failure::TimedOut);
+    assert!(!link.answers.contains_key(&watch), "it has no time");
+    let commands: Vec<Command> = sent(&mut link).iter().map(|h| h.command).collect();
+    assert_eq!(commands, [Command::ECHO], "there is nothing to cancel");
+    assert_eq!(link.client.requests_queued(), 1);
+}
+
 /// What is on its way on a slow line is not late.
 #[test]
 fn a_request_behind_many_bytes_has_more_time() {

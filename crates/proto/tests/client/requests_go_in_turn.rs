@@ -83,6 +83,28 @@ fn nothing_waits_behind_what_was_given_up_on() {
     assert!(!link.answers.contains_key(&last), "it was sent just now");
 }
 
+/// The time of one that is behind another begins when its turn comes.
+#[test]
+fn who_waits_for_its_turn_is_not_late() {
+    let (mut link, _) = alone();
+    let mut patient = Request::new(None, vec![Step::Echo]);
+    patient.timeout = Some(None);
+    let first = link.submit(patient);
+    let second = echo(&mut link, Some(first));
+    let out = sent(&mut link);
+    for _ in 0..3 {
+        link.now.instant = link.now.instant.after(Duration::from_secs(59));
+        link.call(Connection::timeout);
+        for asked in sent(&mut link) {
+            refuse(&mut link, &asked);
+        }
+    }
+    assert!(!link.answers.contains_key(&second));
+    refuse(&mut link, &out[0]);
+    failure(&mut link, first);
+    assert_eq!(sent(&mut link).len(), 1, "the second one");
+}
+
 /// However few the credits, and whoever overtakes whom: the server sees them in turn.
 #[test]
 fn turns_are_kept_where_credits_are_few() {
