@@ -502,7 +502,10 @@ impl Channel {
         self.handle.credits.store(held, Ordering::Relaxed);
     }
 
+    /// Bytes came, though perhaps no whole frame: the server lives.
     pub(crate) fn note_received(&self, bytes: usize) {
+        let now = self.thread.now();
+        self.state.borrow_mut().core.heard(now);
         self.handle
             .received
             .fetch_add(bytes as u64, Ordering::Relaxed);

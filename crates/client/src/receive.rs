@@ -6,6 +6,7 @@
 //! any memory may get.
 
 use std::io;
+use std::ops::Range;
 use std::rc::Rc;
 
 use net::{FrameError, Next, PREFIX_LEN};
@@ -17,6 +18,9 @@ use crate::channel::Channel;
 
 /// Bytes from which on the rest of a frame is received into a buffer of its own.
 const DIRECT_BYTES: usize = 32 << 10;
+/// Bytes of one receive at most: so that a long frame on a slow line shows that the server lives.
+/// At 128 KiB a second these take half as long as a server may be silent by default.
+const STEP_BYTES: usize = 4 << 20;
 /// Bytes of a message that tell what is to be expected of its rest: the header and the fixed part
 /// of a READ answer. \[MS-SMB2\] 2.2.20
 const EXPECT_BYTES: usize = HEADER_LEN + 16;
@@ -172,10 +176,12 @@ impl Receiver<'_> {
         }
         let mut buffer: Buffer = pool.take_or_wait(len).await;
         buffer[..start.len()].copy_from_slice(&start);
-        let receive = self.channel.stream.recv_into(buffer, start.len()..len);
-        let (result, buffer) = receive.await;
-        result?;
-        self.channel.note_received(len - start.len());
+        for step in steps(start.len()..len) {
+            let (result, back) = self.channel.stream.recv_into(buffer, step.clone()).await;
+            buffer = back;
+            result?;
+            self.channel.note_received(step.len());
+        }
         self.channel.own_frame(buffer, len);
         Ok(!self.channel.ended.is_raised())
     }
@@ -210,18 +216,27 @@ impl Receiver<'_> {
 
     async fn fill(
         &self,
-        region: Region,
+        mut region: Region,
         there: usize,
         len: usize,
     ) -> Result<Region, (io::Error, Region)> {
-        let receive = self.channel.stream.recv_into_region(region, there..len);
-        let (result, region) = receive.await;
-        match result {
-            Ok(()) => {
-                self.channel.note_received(len - there);
-                Ok(region)
+        for step in steps(there..len) {
+            let receive = (self.channel.stream).recv_into_region(region, step.clone());
+            let (result, back) = receive.await;
+            region = back;
+            if let Err(error) = result {
+                return Err((error, region));
             }
-            Err(error) => Err((error, region)),
+            self.channel.note_received(step.len());
         }
+        Ok(region)
     }
+}
+
+/// The parts of a range that are received one after the other.
+fn steps(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let end = range.end;
+    range
+        .step_by(STEP_BYTES)
+        .map(move |start| start..end.min(start + STEP_BYTES))
 }

@@ -395,6 +395,18 @@ fn a_silent_server_is_asked_and_then_left() {
     assert!(link.client.next_timeout().is_none());
 }
 
+/// A long frame on a slow line is no silence.
+#[test]
+fn a_server_whose_bytes_come_is_not_left() {
+    let mut rig = Rig::new(|_| {});
+    let (mut link, _) = Link::in_share(&mut rig, config());
+    for _ in 0..10 {
+        pass(&mut link, Duration::from_secs(60));
+        link.call(|client, now, _| client.heard(now));
+    }
+    assert_eq!(link.ended, None);
+}
+
 #[test]
 fn a_client_that_slept_asks_before_it_leaves() {
     let mut rig = Rig::new(|_| {});
