@@ -181,20 +181,33 @@ impl Receiver<'_> {
     /// were gathered.
     async fn direct(&mut self, len: usize, chunk: Chunk) -> io::Result<bool> {
         let pool = self.connection.handle().pool();
-        // Others receive by the chunk while this one waits for memory.
-        let mut gathered = std::mem::take(&mut self.gathered);
-        gathered.extend_from_slice(&chunk);
-        drop(chunk);
-        let first = (gathered.get(PREFIX_LEN..)).expect("a frame is known by its prefix");
+        // A frame is gathered, or it starts with the chunk.
+        let gathered = std::mem::take(&mut self.gathered);
+        let (first, second) = match gathered.is_empty() {
+            true => (&chunk[..], &[][..]),
+            false => (&gathered[..], &chunk[..]),
+        };
+        let first = (first.get(PREFIX_LEN..)).expect("a frame is known by its prefix");
         let start = match self.connection.worker.shares().is_any_direct {
             true => direct::frame_start(first, len, pool.largest()),
             false => 0,
         };
-        let end = start + len;
-        let mut buffer: Buffer = self.in_time(pool.take_or_wait(end)).await?;
-        let filled = start + first.len();
-        buffer[start..filled].copy_from_slice(first);
-        drop(gathered);
+        let (filled, end) = (start + first.len() + second.len(), start + len);
+        let buffer = match pool.take(end) {
+            Some(mut buffer) => {
+                place(&mut buffer[start..filled], first, second);
+                drop((gathered, chunk));
+                buffer
+            }
+            None => {
+                // Others receive by the chunk while this one waits for memory.
+                let there = [first, second].concat();
+                drop((gathered, chunk));
+                let mut buffer: Buffer = self.in_time(pool.take_or_wait(end)).await?;
+                place(&mut buffer[start..filled], &there, &[]);
+                buffer
+            }
+        };
         let receive = self.connection.stream.recv_into(buffer, filled..end);
         let (result, buffer) = self.in_time(receive).await?;
         result?;
@@ -203,4 +216,11 @@ impl Receiver<'_> {
         self.connection.frame(&mut frame);
         Ok(!self.connection.ended.is_raised())
     }
+}
+
+/// Puts two pieces one behind the other; they fill `room`.
+fn place(room: &mut [u8], first: &[u8], second: &[u8]) {
+    let (start, rest) = room.split_at_mut(first.len());
+    start.copy_from_slice(first);
+    rest.copy_from_slice(second);
 }
