@@ -169,11 +169,19 @@ impl Place {
         }
     }
 
-    /// What it is told from others by: SMB does not care for case.
+    /// What `name` is found by on this side: SMB does not care for case.
+    pub(crate) fn key_of(&self, name: &str) -> String {
+        match self {
+            Self::Local(_) => name.to_owned(),
+            Self::Remote(_) => names::folded(name),
+        }
+    }
+
+    /// The same for what it is called itself.
     pub(crate) fn key(&self) -> String {
         match self {
-            Self::Local(path) => path.to_string_lossy().into_owned(),
-            Self::Remote(remote) => names::folded(&remote.path),
+            Self::Local(path) => self.key_of(&path.to_string_lossy()),
+            Self::Remote(remote) => self.key_of(&remote.path),
         }
     }
 

@@ -257,7 +257,7 @@ impl Transfer<'_> {
         target.list(Detail::Brief, &mut |entry| {
             match entry {
                 Ok(entry) => {
-                    present.insert(key(target, &entry.name), entry);
+                    present.insert(target.key_of(&entry.name), entry);
                 }
                 Err(failure) => self.report.failed(&failure),
             }
@@ -267,7 +267,7 @@ impl Transfer<'_> {
     }
 
     fn take_present(&self, present: &mut Present, folder: &Folder, name: &str) -> Option<Facts> {
-        let entry = present.remove(&key(&folder.target, name));
+        let entry = present.remove(&folder.target.key_of(name));
         entry.map(|entry| entry.facts)
     }
 
@@ -278,7 +278,7 @@ impl Transfer<'_> {
             return;
         };
         let name = part::name(&entry.name, &place, &entry.facts);
-        present.remove(&key(target, &name));
+        present.remove(&target.key_of(&name));
     }
 
     #[expect(
@@ -427,13 +427,5 @@ impl Transfer<'_> {
             }
             next = folder.within;
         }
-    }
-}
-
-/// What a name is found by on its side: SMB does not care for case.
-fn key(target: &Place, name: &str) -> String {
-    match target {
-        Place::Local(_) => name.to_owned(),
-        Place::Remote(_) => names::folded(name),
     }
 }
