@@ -65,13 +65,7 @@ pub(crate) fn to_standard_output(arguments: &CopyArguments, sources: &[Location]
     }
     let connector = Connector::new(&arguments.connect);
     for source in sources {
-        let found = match connector.expand_location(source) {
-            Ok(found) => found,
-            Err(failure) => {
-                report.failed(&failure);
-                Vec::new()
-            }
-        };
+        let found = report.found(connector.expand_location(source));
         for found in found {
             match &found.place {
                 Place::Remote(remote) if !report.is_over() => report.take(cat(remote)),
@@ -138,10 +132,7 @@ fn items(
 ) -> Outcome<Vec<Item>> {
     let mut found = Vec::new();
     for source in sources {
-        match connector.expand_location(source) {
-            Ok(places) => found.extend(places),
-            Err(failure) => report.failed(&failure),
-        }
+        found.extend(report.found(connector.expand_location(source)));
         if report.is_over() {
             return Ok(Vec::new());
         }

@@ -277,6 +277,14 @@ impl Report {
         }
     }
 
+    /// Takes what was found; where that failed it is told, and nothing was.
+    pub(crate) fn found<T>(&self, found: Outcome<Vec<T>>) -> Vec<T> {
+        found.unwrap_or_else(|failure| {
+            self.failed(&failure);
+            Vec::new()
+        })
+    }
+
     /// Whether something happened after which going on is pointless.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)

@@ -53,13 +53,7 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     let has_titles = arguments.recursive || arguments.urls.len() > 1;
     for url in &arguments.urls {
         let detail = Detail::of(arguments.json);
-        let found = match connector.expand(url, detail) {
-            Ok(found) => found,
-            Err(failure) => {
-                report.failed(&failure);
-                Vec::new()
-            }
-        };
+        let found = report.found(connector.expand(url, detail));
         let has_titles = has_titles || found.len() > 1;
         for found in &found {
             if !report.is_over() {

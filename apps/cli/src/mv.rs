@@ -37,10 +37,7 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     };
     let mut found = Vec::new();
     for source in sources {
-        match connector.expand(source, Detail::Brief) {
-            Ok(more) => found.extend(more),
-            Err(failure) => report.failed(&failure),
-        }
+        found.extend(report.found(connector.expand(source, Detail::Brief)));
         if report.is_over() {
             return;
         }
