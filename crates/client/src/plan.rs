@@ -1,7 +1,7 @@
 //! How a transfer cuts a file into requests, where nobody says how.
 //!
 //! Over one connection of TCP a few large requests cost both ends less than many small ones that
-//! are as many bytes. Measured against Samba on one machine (docs/performance.md): a put of 4
+//! are as many bytes. Measured against Samba on one machine (bench/compare/LOG.md): a put of 4
 //! requests of 4 MiB takes eight tenths of the time of 16 of 1 MiB, a sealed get nine.
 
 use proto::client::BYTES_PER_CREDIT;

@@ -3,7 +3,7 @@
 //! A related compound may open one file behind the other: CREATE, READ, CLOSE, and again. Each READ
 //! is of the file that was opened last. \[MS-SMB2\] 3.2.4.1.4, 3.3.5.2.7.2 For both ends a message
 //! costs more than what it says: files of 150 kB, as many as make a mebibyte together, take less
-//! than nine tenths of the time (docs/performance.md).
+//! than nine tenths of the time (bench/compare/LOG.md).
 //!
 //! What failed within such a message is asked for again alone. A server may let one failure fail
 //! what is behind it, or take no second CREATE at all; where it looks like that, every further file
