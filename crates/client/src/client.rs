@@ -8,16 +8,16 @@ use net::{Endpoint, Transport};
 use proto::client::{Config, Role};
 use wire::Guid;
 
-use crate::connect;
-use crate::dispatch::Dispatch;
 use crate::error::{ConnectCause, Error};
 use crate::fork::Bound;
+use crate::io::connect;
+use crate::io::dispatch::Dispatch;
+use crate::io::quic::Tls;
+use crate::io::slot::{GivenUp, Pickup, lock, slot};
+use crate::io::smbdirect::Rdma;
+use crate::io::thread::{IoThread, Message, Open, Target};
 use crate::options::{Credentials, Options};
-use crate::quic::Tls;
 use crate::session::{self, Session};
-use crate::slot::{GivenUp, Pickup, lock, slot};
-use crate::smbdirect::Rdma;
-use crate::thread::{IoThread, Message, Open, Target};
 use crate::transports::Way;
 
 /// Bytes of one READ or WRITE where frames have 17 bits of length. RFC 1002 4.3.1

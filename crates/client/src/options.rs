@@ -12,7 +12,7 @@ pub use proto::client::config::Protection;
 use wire::dialect::Dialect;
 use zeroize::Zeroizing;
 
-use crate::plan::REQUEST_BYTES;
+use crate::transfer::plan::REQUEST_BYTES;
 use crate::transports::Transports;
 
 /// The most channels of a session.

@@ -10,9 +10,9 @@ use wire::access::AccessMask;
 use wire::fscc::{DirectoryEntries, FileInfoClass};
 
 use crate::Wait;
-use crate::call::{Memory, Pending};
 use crate::error::{Cause, Error};
 use crate::file::File;
+use crate::io::call::{Memory, Pending};
 use crate::metadata::Metadata;
 use crate::open_options::OpenOptions;
 use crate::path;

@@ -18,8 +18,8 @@ use proto::client::Step;
 use proto::client::request::{FileRef, Reply};
 use ring::Region;
 
-use crate::call::{Done, Memory, Pending};
 use crate::error::{Cause, Error};
+use crate::io::call::{Done, Memory, Pending};
 use crate::open_options::OpenOptions;
 use crate::session::unexpected;
 use crate::share::{Share, WHOLE_BYTES_MAX, first_created};

@@ -13,13 +13,13 @@ use wire::Guid;
 use wire::dialect::{Capabilities, Dialect};
 use wire::fsctl::{CtlCode, InterfaceCapability, NetworkInterface, SocketAddress};
 
-use crate::call::{Memory, Pending};
 use crate::client::{Client, with_way};
-use crate::dispatch::Dispatch;
 use crate::error::{ConnectCause, Error};
+use crate::io::call::{Memory, Pending};
+use crate::io::dispatch::Dispatch;
+use crate::io::thread::Target;
 use crate::options::{Channels, Credentials, Options};
 use crate::share::Share;
-use crate::thread::Target;
 use crate::transports::{Way, rdma_addresses, suggest};
 
 /// Bytes of the list of interfaces that are asked for.
@@ -232,7 +232,7 @@ impl Session {
         let session = self.negotiated();
         let negotiated = &session.negotiated;
         let channels = self.dispatch().channels();
-        let info = |channel: &Arc<crate::dispatch::ChannelHandle>| ChannelInfo {
+        let info = |channel: &Arc<crate::io::dispatch::ChannelHandle>| ChannelInfo {
             peer: channel.peer,
             local: channel.local,
             is_local: channel.is_local(),

@@ -16,14 +16,14 @@ use wire::fscc::{
 use wire::tree_connect::{ShareFlags, ShareType};
 use wire::{TreeId, Utf16};
 
-use crate::another::Another;
-use crate::call::{Memory, Pending};
-use crate::dispatch::Links;
 use crate::error::{Cause, Error};
 use crate::file::File;
+use crate::io::call::{Memory, Pending};
+use crate::io::dispatch::Links;
 use crate::metadata::{Changes, Metadata, Volume};
 use crate::open_options::OpenOptions;
 use crate::path;
+use crate::second_session::Another;
 use crate::session::{Session, unexpected};
 use crate::transfer::{TransferOptions, download};
 
@@ -166,7 +166,7 @@ impl Share {
     /// Closes a file that nobody waits for.
     pub(crate) fn close_detached(&self, file: wire::FileId) {
         let dispatch = self.inner.session.dispatch();
-        crate::call::close_detached(dispatch, Some(self.inner.tree), self.inner.seal, file);
+        crate::io::call::close_detached(dispatch, Some(self.inner.tree), self.inner.seal, file);
     }
 
     /// Opens a file or directory.

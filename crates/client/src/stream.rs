@@ -7,9 +7,9 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use ring::Region;
 
 use crate::Wait;
-use crate::call::Pending;
 use crate::error::Error;
 use crate::file::{File, count, written};
+use crate::io::call::Pending;
 
 /// READs ahead of the caller.
 const READ_AHEAD: usize = 8;

@@ -9,9 +9,9 @@ use wire::access::AccessMask;
 use wire::change_notify::CompletionFilter;
 use wire::fscc::{FileAction, NotifyEntries};
 
-use crate::call::{Memory, Pending};
 use crate::error::{Cause, Error};
 use crate::file::File;
+use crate::io::call::{Memory, Pending};
 use crate::open_options::OpenOptions;
 use crate::session::unexpected;
 use crate::share::Share;

@@ -6,8 +6,8 @@
 
 use proto::client::BYTES_PER_CREDIT;
 
-use crate::dispatch::{DEPTH, Links};
 use crate::file::File;
+use crate::io::dispatch::{DEPTH, Links};
 use crate::transfer::TransferOptions;
 
 /// Bytes of one request where nothing else is said: of reads and writes of callers, of small files

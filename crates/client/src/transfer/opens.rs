@@ -1,6 +1,6 @@
 //! The opens of a file by which a transfer reaches it: the caller's, and for large ones another.
 //!
-//! The other one is of another session ([`another`](crate::another) says why): the same file,
+//! The other one is of another session ([`another`](crate::second_session) says why): the same file,
 //! opened once more. It is opened while the transfer is under way already, and where that is
 //! refused, or the connection is lost, the transfer goes on without.
 
@@ -8,11 +8,11 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
-use crate::call::Done;
 use crate::error::Error;
 use crate::file::File;
+use crate::io::call::Done;
 use crate::open_options::OpenOptions;
-use crate::window::Window;
+use crate::transfer::window::Window;
 
 /// Bytes of a transfer from which on another login is worth its while: a tenth of a second on a
 /// fast network.

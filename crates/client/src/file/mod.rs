@@ -17,14 +17,14 @@ use wire::{FileId, Status};
 
 use crate::Wait;
 use crate::buffer::{IoBuf, IoSource};
-use crate::call::{Done, Memory, Pending};
 use crate::error::{Cause, Error};
+use crate::io::call::{Done, Memory, Pending};
 use crate::metadata::{Changes, Metadata};
 use crate::open_options::OpenOptions;
 use crate::session::unexpected;
 use crate::share::Share;
 use crate::stream::{FileReader, FileWriter};
-use crate::window::Window;
+use crate::transfer::window::Window;
 
 /// Bytes of a list of ranges that are asked for at a time.
 const RANGES_LEN: u32 = 64 << 10;
@@ -657,7 +657,7 @@ impl File {
         to: u64,
         len: u64,
     ) -> Result<u64, Error> {
-        crate::copy::copy_range(self, target, from, to, len, &mut |_| {}).await
+        crate::transfer::copy::copy_range(self, target, from, to, len, &mut |_| {}).await
     }
 
     /// Calls a function of the server.

@@ -11,9 +11,9 @@ use ring::{FileRange, Region, Source};
 use wire::lock::{LockElement, LockFlags};
 use wire::{FileId, TreeId};
 
-use crate::dispatch::Dispatch;
 use crate::error::Cause;
-use crate::slot::{Filler, GivenUp, Pickup, slot};
+use crate::io::dispatch::Dispatch;
+use crate::io::slot::{Filler, GivenUp, Pickup, slot};
 
 /// What a request costs a channel beside its data, in bytes: so that channels without data get
 /// their share, too.

@@ -8,7 +8,7 @@ use net::quic;
 use net::tls;
 use ring::Handle;
 
-use crate::thread::Target;
+use crate::io::thread::Target;
 
 /// TLS with one server. It is made when the first connection wants it, since that reads the
 /// system's authorities or files.

@@ -11,8 +11,8 @@ use proto::client::RequestId;
 use tracing::debug;
 use wire::smbd::BufferDescriptorV1;
 
-use crate::call::Memory;
-use crate::channel::{Channel, State};
+use crate::io::call::Memory;
+use crate::io::channel::{Channel, State};
 
 /// Memory that the server may use, by the request that it belongs to.
 #[derive(Default)]

@@ -14,7 +14,7 @@ use proto::client::{Expect, RequestId};
 use ring::{Buffer, Chunk, Region};
 use wire::header::HEADER_LEN;
 
-use crate::channel::Channel;
+use crate::io::channel::Channel;
 
 /// Bytes from which on the rest of a frame is received into a buffer of its own.
 const DIRECT_BYTES: usize = 32 << 10;

@@ -16,13 +16,13 @@ use proto::client::{Config, RequestId, Role};
 use proto::effect::{self, Now};
 use ring::{Handle, Io, PoolConfig, Receiver, Runtime, Sender, Signal, mailbox};
 
-use crate::call::Call;
-use crate::channel::{self, Channel};
-use crate::dispatch::{ChannelKey, Dispatch};
 use crate::error::ConnectCause;
-use crate::quic::Tls;
-use crate::slot::Filler;
-use crate::smbdirect::Rdma;
+use crate::io::call::Call;
+use crate::io::channel::{self, Channel};
+use crate::io::dispatch::{ChannelKey, Dispatch};
+use crate::io::quic::Tls;
+use crate::io::slot::Filler;
+use crate::io::smbdirect::Rdma;
 
 /// How long what is under way may take when the client is closed.
 const GRACE: Duration = Duration::from_secs(2);

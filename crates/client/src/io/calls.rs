@@ -13,8 +13,8 @@ use proto::client::{Fate, Request, RequestId};
 use proto::effect::PayloadToken;
 use ring::{FileRange, Pool, Region, Source};
 
-use crate::call::{Call, Done, Memory};
 use crate::error::Cause;
+use crate::io::call::{Call, Done, Memory};
 
 /// Bytes of a WRITE up to which they are copied next to their head: one more piece of a send
 /// would cost more.
@@ -288,10 +288,10 @@ mod tests {
     use ring::{Config, Runtime};
 
     use super::*;
-    use crate::call::call;
-    use crate::dispatch::Dispatch;
+    use crate::io::call::call;
+    use crate::io::dispatch::Dispatch;
 
-    fn with_call(memory: Memory) -> (Calls, RequestId, crate::call::Pending) {
+    fn with_call(memory: Memory) -> (Calls, RequestId, crate::io::call::Pending) {
         let request = Request::new(None, vec![Step::Echo]);
         let (call, pending) = call(&Dispatch::new(), request, memory);
         let id = call.id;

@@ -16,15 +16,15 @@ use proto::effect::{Inbound, Instant, Outbound};
 use ring::{Buffer, Either, Handle, Part, Region, Signal, either};
 use tracing::{debug, info, warn};
 
-use crate::answer::{Frame, Kept, answer};
-use crate::call::Call;
-use crate::calls::{Calls, Outcome};
-use crate::dispatch::{ChannelHandle, ChannelKey};
 use crate::error::{Cause, ConnectCause};
-use crate::exposure::Exposures;
-use crate::receive;
-use crate::slot::{Filler, slot};
-use crate::thread::{Open, Target, Thread};
+use crate::io::answer::{Frame, Kept, answer};
+use crate::io::call::Call;
+use crate::io::calls::{Calls, Outcome};
+use crate::io::dispatch::{ChannelHandle, ChannelKey};
+use crate::io::rdma_registration::Exposures;
+use crate::io::receive;
+use crate::io::slot::{Filler, slot};
+use crate::io::thread::{Open, Target, Thread};
 
 /// How long to wait before a channel that was lost is opened again; then twice as long, and so on,
 /// up to the longest: a device that was reset is back soon, one that was taken out may come late.
@@ -82,7 +82,7 @@ pub(crate) async fn run(thread: Rc<Thread>, open: Open, mut after: Duration) {
         if !after.is_zero() {
             thread.handle.sleep(after).await;
         }
-        let connected = crate::connect::stream(&thread.handle, &target).await;
+        let connected = crate::io::connect::stream(&thread.handle, &target).await;
         if connected.is_ok() || after.is_zero() || !target.dispatch.wants_another() {
             break connected;
         }

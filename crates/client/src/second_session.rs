@@ -3,7 +3,7 @@
 //! Samba has a process for each client and does all for it on one thread: looking names up,
 //! reading, signing and sealing for however many channels. Other servers have a thread or a core
 //! for each connection. So what goes over one connection of TCP may have a second one, of another
-//! session and as another client: a large file is opened there too ([`opens`](crate::opens)), and
+//! session and as another client: a large file is opened there too ([`opens`](crate::transfer::opens)), and
 //! of many small ones each is read by the one that has less to do
 //! ([`read_each`](Share::read_each)). Where the second one is refused or lost, the first does all.
 
@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use crate::error::Error;
+use crate::io::slot::lock;
 use crate::options::Channels;
 use crate::session::Session;
 use crate::share::Share;
-use crate::slot::lock;
 
 /// Small files from which on another login is worth its while: it costs a server as much as some
 /// dozens of them.

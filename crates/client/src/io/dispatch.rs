@@ -14,11 +14,11 @@ use proto::client::replay;
 use proto::client::{Fate, Request, RequestId, Session, Step};
 use ring::{SendError, Sender};
 
-use crate::call::{Call, Memory, Pending, call};
 use crate::error::Cause;
 use crate::fork::Bound;
-use crate::slot::lock;
-use crate::thread::Message;
+use crate::io::call::{Call, Memory, Pending, call};
+use crate::io::slot::lock;
+use crate::io::thread::Message;
 
 /// Why nothing is done for a session that its owner has closed.
 const CLOSED: &str = "the session was closed";

@@ -6,8 +6,8 @@ use proto::client::request::{ReadData, Reply};
 use proto::client::{Failure, RequestId};
 use ring::Region;
 
-use crate::calls::{Calls, Outcome};
 use crate::error::Cause;
+use crate::io::calls::{Calls, Outcome};
 
 /// A frame that came in, opened by the core.
 pub(crate) struct Frame<'a> {

@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use proto::client::RequestId;
 
-use crate::call::{Done, Pending};
+use crate::io::call::{Done, Pending};
 
 /// Requests in flight, each with what the owner knows of it. Its owner keeps it small.
 pub(crate) struct Window<K> {

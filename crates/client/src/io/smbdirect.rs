@@ -9,7 +9,7 @@ use net::smbdirect::{self, Settings};
 use rdma::{Choice, Provider};
 use ring::Handle;
 
-use crate::thread::Target;
+use crate::io::thread::Target;
 
 /// Who makes connections over RDMA. Looked for when the first connection wants it.
 pub(crate) struct Rdma {

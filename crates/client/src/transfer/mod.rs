@@ -5,6 +5,11 @@
 //! downloads and uploads that have one connection may open a second one: see
 //! [`Channels::Auto`](crate::Channels::Auto).
 
+pub(crate) mod copy;
+pub(crate) mod opens;
+pub(crate) mod plan;
+pub(crate) mod window;
+
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -14,12 +19,12 @@ use std::sync::Arc;
 use proto::client::RequestId;
 use ring::{FileRange, Region};
 
-use crate::call::Memory;
 use crate::error::Error;
 use crate::file::{File, count, written};
-use crate::opens::{Next, Opens, Use, Which};
-use crate::plan::{Limits, Plan, READS, WRITES};
-use crate::window::Window;
+use crate::io::call::Memory;
+use crate::transfer::opens::{Next, Opens, Use, Which};
+use crate::transfer::plan::{Limits, Plan, READS, WRITES};
+use crate::transfer::window::Window;
 
 /// How a file is moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -460,7 +465,7 @@ pub async fn copy_range(
     (from, to, len): (u64, u64, u64),
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, Error> {
-    crate::copy::copy_range(source, target, from, to, len, progress).await
+    copy::copy_range(source, target, from, to, len, progress).await
 }
 
 /// Bytes from which on memory is in pages of its own, which adapters of RDMA are told of once.

@@ -1,0 +1,17 @@
+//! The I/O threads and their channels, below everything that a caller sees.
+//!
+//! From the bottom up: a [`call`] is one request with its future; a [`dispatch::Dispatch`] chooses
+//! the channel of a call; a [`channel`] drives the protocol core on an I/O [`thread`].
+
+pub(crate) mod answer;
+pub(crate) mod call;
+pub(crate) mod calls;
+pub(crate) mod channel;
+pub(crate) mod connect;
+pub(crate) mod dispatch;
+pub(crate) mod quic;
+pub(crate) mod rdma_registration;
+pub(crate) mod receive;
+pub(crate) mod slot;
+pub(crate) mod smbdirect;
+pub(crate) mod thread;
