@@ -6,8 +6,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
 use anyhow::{Result, ensure};
-use client::{OpenOptions, Session, Wait, WriteOptions};
 use rig::{Peer, Rig, SHARE, for_each_transport, pattern};
+use smbeam_client::{OpenOptions, Session, Wait, WriteOptions};
 use smbeam_tests::subject::{Plan, Share};
 
 for_each_transport!(

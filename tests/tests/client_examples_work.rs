@@ -12,8 +12,8 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use anyhow::{Context as _, Result, ensure};
-use client::Transport;
 use rig::{PATIENCE, Peer, Rig, SHARE, for_each_transport, pattern};
+use smbeam_client::Transport;
 use smbeam_tests::background::Background;
 use smbeam_tests::files::{assert_same_file, assert_same_tree, make_tree, write_random};
 use smbeam_tests::subject::{ALICE, rdma_folder};

@@ -6,9 +6,9 @@ mod rig;
 use std::fs;
 
 use anyhow::{Result, ensure};
-use client::transfer::{TransferOptions, relay};
-use client::{OpenOptions, Options, Wait};
 use rig::{Peer, Rig, SHARE, for_each_transport, pattern};
+use smbeam_client::transfer::{TransferOptions, relay};
+use smbeam_client::{OpenOptions, Options, Wait};
 use wire::dialect::Dialect;
 
 for_each_transport!(

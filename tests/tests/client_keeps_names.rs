@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
-use client::{Error, Share, Status, Wait, WriteOptions};
 use rig::{Peer, Rig, assert_status, for_each_transport};
+use smbeam_client::{Error, Share, Status, Wait, WriteOptions};
 
 for_each_transport!(
     names_come_back_as_they_went,

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 
 use anyhow::{Result, ensure};
-use client::Wait;
 use rig::{Peer, Rig, for_each_transport};
+use smbeam_client::Wait;
 
 for_each_transport!(
     every_entry_is_listed_once,

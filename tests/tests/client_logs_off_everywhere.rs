@@ -5,11 +5,11 @@ mod rig;
 use std::fs;
 
 use anyhow::{Result, ensure};
-use client::{Client, Error, File, OpenOptions, Options, Session, Status, Wait};
 use rig::{
     PATIENCE, Peer, Rig, SHARE, assert_status, by, for_each_transport, log_in_by, loopback_client,
     within,
 };
+use smbeam_client::{Client, Error, File, OpenOptions, Options, Session, Status, Wait};
 use smbeam_tests::subject::ALICE;
 
 for_each_transport!(

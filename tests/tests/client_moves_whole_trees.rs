@@ -9,9 +9,9 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use client::transfer::{TransferOptions, download, upload};
-use client::{Changes, OpenOptions, Share, Wait, WriteOptions};
 use rig::{Peer, Rig, for_each_transport, pattern};
+use smbeam_client::transfer::{TransferOptions, download, upload};
+use smbeam_client::{Changes, OpenOptions, Share, Wait, WriteOptions};
 use smbeam_tests::files::paths;
 use smbeam_tests::random::Random;
 

@@ -3,10 +3,12 @@
 mod rig;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use client::{Error, Options, Protection, Session, SessionInfo, Transport, Wait, WriteOptions};
 use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
 use rig::proxy::{Kind, Proxy, Way};
 use rig::{Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
+use smbeam_client::{
+    Error, Options, Protection, Session, SessionInfo, Transport, Wait, WriteOptions,
+};
 use smbeam_tests::lab::Missing;
 use smbeam_tests::raw::command;
 use smbeam_tests::subject::Subject;

@@ -4,9 +4,9 @@
 mod rig;
 
 use anyhow::{Result, ensure};
-use client::{Channels, Options, Protection, Transport, Wait};
 use rig::proxy::{Cut, Proxy, Way};
 use rig::{Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
+use smbeam_client::{Channels, Options, Protection, Transport, Wait};
 use smbeam_tests::subject::Subject;
 
 for_each_transport!(

@@ -6,10 +6,12 @@ use std::sync::mpsc;
 use std::thread;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use client::transfer::{TransferOptions, download, upload};
-use client::{Error, OpenOptions, Options, Protection, Share, Transport, Wait, WriteOptions};
 use rig::proxy::{Cut, Proxy, Way};
 use rig::{PATIENCE, Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
+use smbeam_client::transfer::{TransferOptions, download, upload};
+use smbeam_client::{
+    Error, OpenOptions, Options, Protection, Share, Transport, Wait, WriteOptions,
+};
 
 for_each_transport!(
     a_download_is_resumed,

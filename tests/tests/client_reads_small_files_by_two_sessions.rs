@@ -6,9 +6,9 @@ mod rig;
 use std::fs;
 
 use anyhow::{Result, ensure};
-use client::{Channels, Options, Protection, Share, Wait};
 use rig::proxy::{Cut, Proxy, Way};
 use rig::{Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
+use smbeam_client::{Channels, Options, Protection, Share, Wait};
 
 for_each_transport!(
     many_files_come_by_two_sessions,

@@ -6,9 +6,9 @@ mod rig;
 use std::fs;
 
 use anyhow::{Result, ensure};
-use client::{Options, Protection, Share, Status, Transport, Wait};
 use rig::proxy::{Kind, Proxy, Way};
 use rig::{Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
+use smbeam_client::{Options, Protection, Share, Status, Transport, Wait};
 
 for_each_transport!(
     files_of_any_size_arrive,
@@ -137,7 +137,7 @@ fn one_that_fails_leaves_the_others_alone(peer: Peer) -> Result<()> {
                         "{error}"
                     );
                 }
-                ("no: name", Err(client::Error::InvalidName(..))) => {}
+                ("no: name", Err(smbeam_client::Error::InvalidName(..))) => {}
                 (name, Ok(bytes)) => ensure!(bytes[..] == fs::read(rig.path(name))?, "{name}"),
                 (name, Err(error)) => anyhow::bail!("{name}: {error}"),
             }

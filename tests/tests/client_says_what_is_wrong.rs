@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use client::{Error, OpenOptions, Options, Session, Status, Wait, WriteOptions};
 use rig::{Peer, Rig, SHARE, for_each_transport, pattern};
+use smbeam_client::{Error, OpenOptions, Options, Session, Status, Wait, WriteOptions};
 use smbeam_tests::lab::{Lab, Missing, is_root};
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{ALICE, BOB, Share, Subject, User};

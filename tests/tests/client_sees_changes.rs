@@ -5,8 +5,10 @@ mod rig;
 use std::fs;
 
 use anyhow::{Result, ensure};
-use client::{Change, CompletionFilter, FileAction, Share, Status, Wait, Watch, WriteOptions};
 use rig::{Peer, Rig, assert_status, for_each_transport, soon};
+use smbeam_client::{
+    Change, CompletionFilter, FileAction, Share, Status, Wait, Watch, WriteOptions,
+};
 
 for_each_transport!(
     changes_of_others_are_seen,

@@ -9,13 +9,13 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 
 use anyhow::{Context as _, Result, ensure};
-use client::transfer::{TransferOptions, download, upload};
-use client::{
+use rig::proxy::{Cut, Proxy, Way};
+use rig::{PATIENCE, Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
+use smbeam_client::transfer::{TransferOptions, download, upload};
+use smbeam_client::{
     Channels, Error, OpenOptions, Options, Protection, Session, Share, Transport, Wait,
     WriteOptions,
 };
-use rig::proxy::{Cut, Proxy, Way};
-use rig::{PATIENCE, Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
 use smbeam_tests::subject::Subject;
 use smbeam_tests::wait;
 use wire::dialect::Dialect;

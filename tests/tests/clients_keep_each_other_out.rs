@@ -5,8 +5,8 @@ mod rig;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use client::{File, LockKind, OpenOptions, Share, Status, Wait, WriteOptions};
 use rig::{Peer, Rig, assert_status, for_each_transport, soon, within};
+use smbeam_client::{File, LockKind, OpenOptions, Share, Status, Wait, WriteOptions};
 
 for_each_transport!(
     locked_ranges_are_kept,

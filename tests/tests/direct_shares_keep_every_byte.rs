@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
-use client::{Client, Credentials, File, OpenOptions, Options, Protection, Session, Wait};
+use smbeam_client::{Client, Credentials, File, OpenOptions, Options, Protection, Session, Wait};
 use smbeam_tests::exercise::{Exerciser, Sizes, Storage};
 use smbeam_tests::harness::{self, Test};
 use smbeam_tests::random::Random;
@@ -85,12 +85,12 @@ impl Rig {
             _ => (way, Protection::AsAsked),
         };
         let mut options = Options {
-            transports: transport.parse::<client::Endpoints>()?.into(),
+            transports: transport.parse::<smbeam_client::Endpoints>()?.into(),
             protection,
-            rdma: client::RdmaChoice::Emulated(rdma_folder()),
+            rdma: smbeam_client::RdmaChoice::Emulated(rdma_folder()),
             ..Options::default()
         };
-        options.tls.trust = client::tls::Trust::Anything;
+        options.tls.trust = smbeam_client::tls::Trust::Anything;
         let address = self.server.address(transport);
         let host = address.ip().to_string();
         let credentials = Credentials::new(None, ALICE.name, ALICE.password);
@@ -132,14 +132,14 @@ impl Rig {
 
 /// A file that is worked on in three ways: past the page cache, through it, and by this process.
 struct Mixed {
-    shares: [client::Share; 2],
+    shares: [smbeam_client::Share; 2],
     files: [File; 2],
     local: fs::File,
     path: PathBuf,
     random: Random,
 }
 
-fn open(shares: &[client::Share; 2]) -> Result<[File; 2]> {
+fn open(shares: &[smbeam_client::Share; 2]) -> Result<[File; 2]> {
     let options = OpenOptions::new().read(true).write(true);
     let [one, other] = shares;
     let one = one.open("file", &options).wait()?;

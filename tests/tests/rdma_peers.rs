@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use client::{
+use smbeam_client::{
     Client, Credentials, Endpoints, File, OpenOptions, Options, Protection, Transports, Wait,
 };
 use smbeam_tests::exercise::{Exerciser, Sizes, Storage};

@@ -11,10 +11,10 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use client::{Channels, LockKind, OpenOptions, Options, Protection, Transport, Wait};
 use crypto::{Cipher, SigningAlgorithm};
 use rig::{Peer, Rig, SHARE, for_each_transport};
 use serde_json::Value;
+use smbeam_client::{Channels, LockKind, OpenOptions, Options, Protection, Transport, Wait};
 use smbeam_tests::client::{Client, Output};
 use smbeam_tests::lab::{Lab, is_root};
 use smbeam_tests::scratch::Scratch;

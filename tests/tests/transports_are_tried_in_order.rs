@@ -7,8 +7,8 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
-use client::{Channels, Endpoint, Endpoints, Error, Options, Transport, Transports, Wait};
 use rig::{Peer, Rig, SHARE, for_each_transport, log_in, pattern};
+use smbeam_client::{Channels, Endpoint, Endpoints, Error, Options, Transport, Transports, Wait};
 use smbeam_tests::client::Client;
 use smbeam_tests::subject::{self, ALICE, Subject, TRANSPORTS};
 
@@ -134,7 +134,11 @@ fn channels_are_opened_over_what_is_named(peer: Peer) -> Result<()> {
     let share = session.share(SHARE).wait()?;
     let bytes = pattern(4 << 20, 1);
     share
-        .write("file", bytes.clone(), &client::WriteOptions::default())
+        .write(
+            "file",
+            bytes.clone(),
+            &smbeam_client::WriteOptions::default(),
+        )
         .wait()?;
     rig.assert_holds("file", &bytes)?;
     ensure!(share.read("file").wait()? == bytes, "other bytes come back");

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 
 use clap::Args;
-use client::{OpenOptions, Wait as _};
+use smbeam_client::{OpenOptions, Wait as _};
 
 use crate::connect::{ConnectArguments, Connector};
 use crate::exit::{Outcome, Report};

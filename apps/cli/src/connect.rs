@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Duration;
 
 use clap::Args;
-use client::{
+use smbeam_client::{
     Channels, Client, Error, Options, Protection, QuicSettings, RdmaChoice, Session, Share,
     TcpOptions, Transports, Wait as _,
 };

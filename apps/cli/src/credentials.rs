@@ -9,7 +9,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use client::Credentials;
+use smbeam_client::Credentials;
 
 use crate::exit::{Failure, Outcome};
 use crate::input;

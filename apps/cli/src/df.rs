@@ -1,8 +1,8 @@
 //! `smbeam df`: the room that shares have.
 
 use clap::Args;
-use client::Wait as _;
 use serde::Serialize;
+use smbeam_client::Wait as _;
 
 use crate::connect::{ConnectArguments, Connector};
 use crate::describe::json;

@@ -3,8 +3,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{ArgAction, Args};
-use client::FileAttributes;
 use jiff::{Span, Timestamp, Zoned, tz::TimeZone};
+use smbeam_client::FileAttributes;
 
 /// The letters of the attributes, in the order in which Windows shows them.
 const ATTRIBUTE_LETTERS: [(FileAttributes, char); 11] = [

@@ -1,7 +1,7 @@
 //! `smbeam mkdir`: new folders.
 
 use clap::Args;
-use client::Wait as _;
+use smbeam_client::Wait as _;
 
 use crate::connect::{ConnectArguments, Connector};
 use crate::exit::{Outcome, Report};

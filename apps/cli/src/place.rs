@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use client::FileAttributes;
+use smbeam_client::FileAttributes;
 
 pub(crate) use found::Found;
 pub(crate) use local::facts_of as local_facts;

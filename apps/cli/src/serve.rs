@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use auth::{Account, Users};
 use clap::Args;
-use client::RdmaChoice;
 use net::{Endpoint, Endpoints, Transport};
 use server::config::{Config, ServerSection, ShareSection};
 use server::control::{self, ControlSocket};
 use server::{Listening, Realms, Server, Shown};
+use smbeam_client::RdmaChoice;
 use tracing::info;
 
 use crate::output::note;

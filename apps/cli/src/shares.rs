@@ -1,8 +1,8 @@
 //! `smbeam shares`: what a server offers.
 
 use clap::Args;
-use client::Wait as _;
 use serde::Serialize;
+use smbeam_client::Wait as _;
 use wire::rpc::srvsvc::ShareType;
 
 use crate::connect::{ConnectArguments, Connector, failure_of};

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use clap::Args;
-use client::{Changes, OpenOptions, Wait as _};
+use smbeam_client::{Changes, OpenOptions, Wait as _};
 
 use crate::connect::{ConnectArguments, Connector};
 use crate::exit::{Outcome, Report};

@@ -1,8 +1,8 @@
 //! `smbeam watch`: what happens in a folder, as it happens.
 
 use clap::Args;
-use client::{Change, CompletionFilter, FileAction, Wait as _};
 use serde::Serialize;
+use smbeam_client::{Change, CompletionFilter, FileAction, Wait as _};
 
 use crate::connect::{ConnectArguments, Connector};
 use crate::describe::json;

@@ -4,7 +4,7 @@
 mod arguments;
 
 use arguments::Arguments;
-use client::{Error, Share, Wait};
+use smbeam_client::{Error, Share, Wait};
 
 fn main() -> Result<(), Error> {
     let Arguments { share, rest } = arguments::connect("FROM TO", 2)?;

@@ -3,7 +3,7 @@
 mod arguments;
 
 use arguments::Arguments;
-use client::{Error, Wait};
+use smbeam_client::{Error, Wait};
 
 fn main() -> Result<(), Error> {
     let Arguments { share, rest } = arguments::connect("[PATH]", 0)?;

@@ -6,7 +6,7 @@ mod arguments;
 use std::time::Instant;
 
 use arguments::Arguments;
-use client::{Error, OpenOptions, Wait};
+use smbeam_client::{Error, OpenOptions, Wait};
 
 /// Bytes of a read.
 const PIECE: usize = 4 << 10;

@@ -6,8 +6,8 @@ use std::fs;
 use std::time::Instant;
 
 use arguments::Arguments;
-use client::transfer::{LocalFile, TransferOptions, upload};
-use client::{Error, OpenOptions, Wait};
+use smbeam_client::transfer::{LocalFile, TransferOptions, upload};
+use smbeam_client::{Error, OpenOptions, Wait};
 
 fn main() -> Result<(), Error> {
     let Arguments { share, rest } = arguments::connect("FROM TO", 2)?;

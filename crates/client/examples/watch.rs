@@ -4,7 +4,7 @@
 mod arguments;
 
 use arguments::Arguments;
-use client::{Change, CompletionFilter, Error, Wait};
+use smbeam_client::{Change, CompletionFilter, Error, Wait};
 
 fn main() -> Result<(), Error> {
     let Arguments { share, rest } = arguments::connect("[PATH]", 0)?;

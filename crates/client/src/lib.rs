@@ -6,7 +6,7 @@
 //! in: that is a [`Session`]. A session opens a [`Share`], a share opens a [`File`].
 //!
 //! ```no_run
-//! use client::{Client, Credentials, Error, OpenOptions, Options, Wait};
+//! use smbeam_client::{Client, Credentials, Error, OpenOptions, Options, Wait};
 //!
 //! fn main() -> Result<(), Error> {
 //!     let client = Client::new(Options::default())?;
@@ -33,7 +33,7 @@
 //! parks the thread until it is done, as above. In one with a runtime, `.await` it:
 //!
 //! ```no_run
-//! # use client::{Error, Share};
+//! # use smbeam_client::{Error, Share};
 //! async fn sizes(share: &Share) -> Result<u64, Error> {
 //!     let mut total = 0;
 //!     let mut listing = share.read_dir("photos", "*.jpg").await?;
@@ -63,8 +63,8 @@
 //! [`transfer`] keeps every connection of the session busy:
 //!
 //! ```no_run
-//! # use client::{Error, File, Wait};
-//! use client::transfer::{LocalFile, TransferOptions, download};
+//! # use smbeam_client::{Error, File, Wait};
+//! use smbeam_client::transfer::{LocalFile, TransferOptions, download};
 //!
 //! fn save(file: &File, local: std::fs::File) -> Result<u64, Error> {
 //!     let len = file.len().wait()?;

@@ -10,10 +10,10 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use client::transfer::{LocalFile, TransferOptions, download, upload};
-use client::{Client, LockKind, OpenOptions, Share, Status, Wait};
 use rig::meddler::meddler;
 use rig::{Rig, options, pattern};
+use smbeam_client::transfer::{LocalFile, TransferOptions, download, upload};
+use smbeam_client::{Client, LockKind, OpenOptions, Share, Status, Wait};
 
 /// How long a test waits for what should be there at once.
 const BOUND: Duration = Duration::from_secs(60);

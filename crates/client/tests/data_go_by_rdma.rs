@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs, io};
 
-use client::transfer::{LocalFile, Source, TransferOptions, upload};
-use client::{
-    Channels, Client, File, OpenOptions, Options, Protection, RdmaChoice, Session, Transport, Wait,
-};
 use rdma::emulated::VARIABLE;
 use rig::{Rig, SHARE, options, pattern};
 use server::config::{Config, unplaced};
+use smbeam_client::transfer::{LocalFile, Source, TransferOptions, upload};
+use smbeam_client::{
+    Channels, Client, File, OpenOptions, Options, Protection, RdmaChoice, Session, Transport, Wait,
+};
 use tempfile::TempDir;
 
 /// The port that nobody has but the server of a test, in a directory of its own.

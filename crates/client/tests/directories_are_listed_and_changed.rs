@@ -5,11 +5,11 @@ mod rig;
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
-use client::{
+use rig::{Rig, pattern};
+use smbeam_client::{
     Change, Changes, CompletionFilter, Error, FileAction, FileAttributes, Status, Wait,
     WriteOptions,
 };
-use rig::{Rig, pattern};
 
 #[test]
 fn ten_thousand_entries_are_listed_once_each() {
@@ -163,5 +163,5 @@ fn shares_are_listed() {
     let shares = rig.session().shares().wait().expect("a list");
     let data = shares.iter().find(|share| share.name == rig::SHARE);
     let kind = data.expect("our share").kind;
-    assert_eq!(kind.kind(), client::ShareKind::DISKTREE);
+    assert_eq!(kind.kind(), smbeam_client::ShareKind::DISKTREE);
 }

@@ -5,11 +5,11 @@ mod rig;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, UNIX_EPOCH};
 
-use client::transfer::{LocalFile, TransferOptions, download, upload};
-use client::{
+use rig::{Rig, SHARE, options, pattern};
+use smbeam_client::transfer::{LocalFile, TransferOptions, download, upload};
+use smbeam_client::{
     Changes, Channels, Io, OpenOptions, Options, Protection, Transport, Wait, WriteOptions,
 };
-use rig::{Rig, SHARE, options, pattern};
 
 fn round_trip(rig: &Rig, options: Options, sizes: &[usize]) {
     let session = rig.connect(options).expect("a session");

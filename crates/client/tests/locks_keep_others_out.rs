@@ -6,8 +6,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 
-use client::{CompletionFilter, LockKind, OpenOptions, Status, Wait};
 use rig::Rig;
+use smbeam_client::{CompletionFilter, LockKind, OpenOptions, Status, Wait};
 
 const KIND: LockKind = LockKind::Exclusive;
 

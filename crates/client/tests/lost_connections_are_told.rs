@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use client::{
-    Channels, Client, Credentials, Error, OpenOptions, Options, Protection, Session, Status, Wait,
-};
 use rig::meddler::{command, meddler};
 use rig::{Rig, SHARE, connect, options, pattern};
+use smbeam_client::{
+    Channels, Client, Credentials, Error, OpenOptions, Options, Protection, Session, Status, Wait,
+};
 use wire::Command;
 
 /// A relay that can be cut.

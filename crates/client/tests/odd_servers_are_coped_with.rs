@@ -2,9 +2,9 @@
 
 mod rig;
 
-use client::{Error, OpenOptions, Session, Wait};
 use rig::meddler::{answer, command, meddler};
 use rig::{Rig, SHARE, connect, options, pattern};
+use smbeam_client::{Error, OpenOptions, Session, Wait};
 use wire::compound::Members;
 use wire::fsctl::{AllocatedRange, CtlCode};
 use wire::header::HEADER_LEN;

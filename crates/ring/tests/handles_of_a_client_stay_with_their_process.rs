@@ -7,9 +7,9 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use auth::{Account, Users};
-use client::{Client, Credentials, Error, OpenOptions, Options, Region, Session, Wait};
 use server::config::{Config, ServerSection, ShareSection};
 use server::{Realms, Server};
+use smbeam_client::{Client, Credentials, Error, OpenOptions, Options, Region, Session, Wait};
 
 /// Seconds after which a child that hangs is killed.
 const PATIENCE: u32 = 30;

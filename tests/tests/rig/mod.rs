@@ -19,13 +19,13 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use client::tls::Trust;
-use client::transfer::{TransferOptions, download, upload};
-use client::{
+use proxy::Proxy;
+use smbeam_client::tls::Trust;
+use smbeam_client::transfer::{TransferOptions, download, upload};
+use smbeam_client::{
     Client, Credentials, Endpoint, Error, OpenOptions, Options, RdmaChoice, Session, Share, Status,
     Transport, Wait,
 };
-use proxy::Proxy;
 use smbeam_tests::harness::{self, Test};
 use smbeam_tests::lab::Lab;
 use smbeam_tests::random::Random;

@@ -11,7 +11,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use client::{RdmaChoice, Transport};
+use smbeam_client::{RdmaChoice, Transport};
 
 /// Clock ticks in a second, as /proc counts them; the same on every Linux that we run on.
 const TICKS_PER_SECOND: f64 = 100.0;

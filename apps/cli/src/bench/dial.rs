@@ -1,6 +1,6 @@
 //! New sessions with one server, as many as a run wants.
 
-use client::{Channels, Client, Credentials, Error, RdmaChoice, Share};
+use smbeam_client::{Channels, Client, Credentials, Error, RdmaChoice, Share};
 
 use crate::connect::{ConnectArguments, failure_of};
 use crate::exit::{Failure, Outcome};

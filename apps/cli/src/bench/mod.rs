@@ -15,7 +15,7 @@ mod report;
 mod run;
 mod stage;
 
-use client::Channels;
+use smbeam_client::Channels;
 
 use crate::connect::ConnectArguments;
 use crate::exit::{Exit, Failure, Outcome, Report as Said};
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments, said: &Said) {
 fn bench(arguments: &Arguments) -> Outcome {
     let connect = &arguments.connect;
     let setting = Setting {
-        io_size: connect.io_size.unwrap_or(client::REQUEST_BYTES),
+        io_size: connect.io_size.unwrap_or(smbeam_client::REQUEST_BYTES),
         depth: connect.depth.map_or(DEPTH, |depth| depth as usize),
         channels: connect.channels.clone(),
     };
@@ -60,7 +60,7 @@ fn bench(arguments: &Arguments) -> Outcome {
 
 /// What a run says went wrong, as the failure of its URL.
 fn failed(url: &Url, error: &anyhow::Error) -> Failure {
-    match error.downcast_ref::<client::Error>() {
+    match error.downcast_ref::<smbeam_client::Error>() {
         Some(error) => crate::connect::failure_of(url, error),
         None => Failure::new(Exit::Failed, url.to_string(), format!("{error:#}")),
     }

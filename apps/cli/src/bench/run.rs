@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
-use client::{OpenOptions, Region, SessionInfo, Wait as _};
 use futures_util::future::try_join_all;
+use smbeam_client::{OpenOptions, Region, SessionInfo, Wait as _};
 
 use super::Setting;
 use super::cpu;

@@ -3,8 +3,8 @@
 use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
-use client::{File, OpenOptions, Session, Share, Wait as _};
 use futures_util::future::try_join_all;
+use smbeam_client::{File, OpenOptions, Session, Share, Wait as _};
 
 use super::Setting;
 use super::cpu::Ends;

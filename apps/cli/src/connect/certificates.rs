@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use client::tls::{CertificateFiles, ClientSettings, Error, Fingerprint, Trust};
+use smbeam_client::tls::{CertificateFiles, ClientSettings, Error, Fingerprint, Trust};
 
 use crate::exit::Exit;
 use crate::output::note;

@@ -1,6 +1,6 @@
 //! `--transports` and `--channels`: which transports, and how many connections.
 
-use client::{CHANNELS_MAX, Channels, Endpoint, Endpoints, Error, Transports};
+use smbeam_client::{CHANNELS_MAX, Channels, Endpoint, Endpoints, Error, Transports};
 
 use crate::exit::plain_reason;
 
@@ -70,7 +70,7 @@ pub(super) fn reason(tried: &[(Endpoint, Error)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use client::Transport;
+    use smbeam_client::Transport;
 
     use super::*;
 

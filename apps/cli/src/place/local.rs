@@ -6,8 +6,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use client::FileAttributes;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
+use smbeam_client::FileAttributes;
 
 use super::{Detail, Entry, Facts, Kind};
 use crate::exit::{Failure, Outcome};

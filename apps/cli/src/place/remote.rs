@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use client::{Changes, Error, FileAttributes, Metadata, Pattern, Share, Wait as _};
+use smbeam_client::{Changes, Error, FileAttributes, Metadata, Pattern, Share, Wait as _};
 use wire::Status;
 
 use super::{Detail, Entry, Facts, Found, Kind, Place};

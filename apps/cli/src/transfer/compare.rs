@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use client::{OpenOptions, Wait as _, transfer};
+use smbeam_client::{OpenOptions, Wait as _, transfer};
 
 use super::remote_copy::read_piece;
 use super::{Transfer, ended};
@@ -131,7 +131,7 @@ impl Transfer<'_> {
     }
 }
 
-fn open(remote: &Remote) -> Outcome<client::File> {
+fn open(remote: &Remote) -> Outcome<smbeam_client::File> {
     remote
         .share
         .open(&remote.path, &OpenOptions::new().read(true))

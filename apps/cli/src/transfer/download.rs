@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use client::{FileAttributes, OpenOptions, Wait as _, transfer};
 use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 use rustix::io::Errno;
+use smbeam_client::{FileAttributes, OpenOptions, Wait as _, transfer};
 
 use super::queued::Read;
 use super::{Transfer, ended, holes, part};
@@ -128,7 +128,7 @@ impl Transfer<'_> {
     /// Brings ranges. Their pieces come in any order.
     fn fetch(
         &self,
-        remote: &client::File,
+        remote: &smbeam_client::File,
         source: &Remote,
         ranges: Vec<Range<u64>>,
         local: &Part,

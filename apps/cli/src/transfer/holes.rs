@@ -5,9 +5,9 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
-use client::{OpenOptions, Wait as _};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
+use smbeam_client::{OpenOptions, Wait as _};
 
 use super::part::{self, tidied};
 use crate::place::{Facts, Remote};
@@ -18,7 +18,7 @@ const HOLE_BYTES: usize = 64 << 10;
 const MAX_RANGES: usize = 100_000;
 
 /// What of a file on a server is data. A server that cannot tell means all of it.
-pub(super) fn remote_ranges(file: &client::File, facts: &Facts) -> Vec<Range<u64>> {
+pub(super) fn remote_ranges(file: &smbeam_client::File, facts: &Facts) -> Vec<Range<u64>> {
     let all = part::all(facts.size);
     if !facts.may_have_holes() {
         return all;

@@ -27,8 +27,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use client::Wait as _;
-use client::transfer::TransferOptions;
+use smbeam_client::Wait as _;
+use smbeam_client::transfer::TransferOptions;
 
 use crate::exit::{Failure, Outcome, Report, lock};
 use crate::interrupt::Interrupt;
@@ -88,7 +88,7 @@ impl Policy {
     /// Bytes that go in one request without further thought.
     fn request_bytes(&self) -> u64 {
         match self.io_size {
-            0 => u64::from(client::REQUEST_BYTES),
+            0 => u64::from(smbeam_client::REQUEST_BYTES),
             size => u64::from(size),
         }
     }
@@ -188,9 +188,9 @@ impl<'a> Transfer<'a> {
 }
 
 /// Why a transfer that was under way ended: for this machine's file, or for the server's.
-fn ended(error: &client::Error, local: &Place, remote: &Remote) -> Failure {
+fn ended(error: &smbeam_client::Error, local: &Place, remote: &Remote) -> Failure {
     match error {
-        client::Error::Local { error, .. } => match error.kind() {
+        smbeam_client::Error::Local { error, .. } => match error.kind() {
             io::ErrorKind::Interrupted => Failure::interrupted(local),
             // It ends where it had more before.
             io::ErrorKind::UnexpectedEof => Transfer::changed_meanwhile(local),

@@ -104,7 +104,7 @@ impl Fnv {
 mod tests {
     use std::time::Duration;
 
-    use client::FileAttributes;
+    use smbeam_client::FileAttributes;
 
     use super::*;
     use crate::place::Kind;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use client::{Error, FILES_TOGETHER, Region};
+use smbeam_client::{Error, FILES_TOGETHER, Region};
 
 use super::{Compare, Item, Transfer};
 use crate::exit::{Exit, Outcome};

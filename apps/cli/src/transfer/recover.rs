@@ -7,7 +7,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use client::{Error, Share, Wait as _};
+use smbeam_client::{Error, Share, Wait as _};
 
 use super::Transfer;
 use crate::exit::{Exit, Failure, Outcome, lock};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use client::{Error, File, OpenOptions, Region, Wait as _, transfer};
+use smbeam_client::{Error, File, OpenOptions, Region, Wait as _, transfer};
 
 use super::upload::unprotected;
 use super::{Transfer, holes, part, same_file};

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use client::{FileAttributes, OpenOptions, Wait as _};
+use smbeam_client::{FileAttributes, OpenOptions, Wait as _};
 
 use super::{Transfer, part};
 use crate::exit::{Failure, Outcome};
@@ -70,7 +70,7 @@ impl Transfer<'_> {
     fn send_pieces(
         &self,
         input: &Receiver<Piece>,
-        file: &client::File,
+        file: &smbeam_client::File,
         target: &Remote,
     ) -> Outcome {
         let mut writer = file.writer().map_err(target.failed())?;

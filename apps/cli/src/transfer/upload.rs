@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use client::{Changes, FileAttributes, OpenOptions, Wait as _, WriteOptions, transfer};
+use smbeam_client::{Changes, FileAttributes, OpenOptions, Wait as _, WriteOptions, transfer};
 use wire::Status;
 
 use super::file::is_folder;
@@ -130,7 +130,7 @@ impl Transfer<'_> {
         part: &Remote,
         target: &Remote,
         facts: &Facts,
-    ) -> Outcome<(client::File, u64)> {
+    ) -> Outcome<(smbeam_client::File, u64)> {
         let options = OpenOptions::new()
             .write(true)
             .create(true)
@@ -155,7 +155,7 @@ impl Transfer<'_> {
         local: &Arc<File>,
         source: &Path,
         ranges: Vec<Range<u64>>,
-        file: &client::File,
+        file: &smbeam_client::File,
         target: &Remote,
     ) -> Outcome {
         let length = part::count(&ranges);

@@ -5,8 +5,10 @@
 
 use std::str::FromStr;
 
-use client::tls::Trust;
-use client::{Channels, Client, Credentials, Endpoints, Error, Options, Protection, Share, Wait};
+use smbeam_client::tls::Trust;
+use smbeam_client::{
+    Channels, Client, Credentials, Endpoints, Error, Options, Protection, Share, Wait,
+};
 
 /// A share, and what follows on the command line.
 pub(crate) struct Arguments {

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use auth::{Account, Users};
-use client::{Client, Credentials, Error, Options, Session, Share, Wait};
 use server::config::{Config, IoChoice, SecuritySection, ServerSection, ShareSection};
 use server::{Realms, Server};
+use smbeam_client::{Client, Credentials, Error, Options, Session, Share, Wait};
 use tempfile::TempDir;
 
 pub(crate) const USER: &str = "alice";

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use anyhow::Result;
-use client::{Endpoint, Transport};
+use smbeam_client::{Endpoint, Transport};
 use socket2::Socket;
 
 pub(crate) use kinds::Kind;
