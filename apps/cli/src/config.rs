@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Subcommand;
-use server::config::Config;
+use smbeam_server::config::Config;
 
 /// What to do with a configuration.
 #[derive(Debug, Subcommand)]
@@ -22,8 +22,8 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
     let Command::Check { file } = command;
     let config = Config::load(file)?;
     // What is good enough to start may yet be worth a warning.
-    server::log::start(&config.log).map_err(anyhow::Error::msg)?;
-    server::check(&config).with_context(|| file.display().to_string())?;
+    smbeam_server::log::start(&config.log).map_err(anyhow::Error::msg)?;
+    smbeam_server::check(&config).with_context(|| file.display().to_string())?;
     let endpoints = config
         .endpoints()
         .iter()

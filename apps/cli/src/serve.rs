@@ -8,10 +8,10 @@ use anyhow::{Context, bail};
 use auth::{Account, Users};
 use clap::Args;
 use net::{Endpoint, Endpoints, Transport};
-use server::config::{Config, ServerSection, ShareSection};
-use server::control::{self, ControlSocket};
-use server::{Listening, Realms, Server, Shown};
 use smbeam_client::RdmaChoice;
+use smbeam_server::config::{Config, ServerSection, ShareSection};
+use smbeam_server::control::{self, ControlSocket};
+use smbeam_server::{Listening, Realms, Server, Shown};
 use tracing::info;
 
 use crate::output::note;
@@ -55,10 +55,10 @@ pub(crate) struct Arguments {
     read_only: bool,
     /// What moves the bytes: auto, uring or epoll.
     #[arg(long, value_parser = parse_io)]
-    io: Option<server::config::IoChoice>,
+    io: Option<smbeam_server::config::IoChoice>,
 }
 
-fn parse_io(text: &str) -> Result<server::config::IoChoice, String> {
+fn parse_io(text: &str) -> Result<smbeam_server::config::IoChoice, String> {
     text.parse()
 }
 
@@ -82,7 +82,7 @@ fn serve_config(arguments: &Arguments, file: &Path) -> anyhow::Result<()> {
     if let Some(choice) = &arguments.rdma {
         config.set_rdma(choice.clone());
     }
-    server::log::start(&config.log).map_err(anyhow::Error::msg)?;
+    smbeam_server::log::start(&config.log).map_err(anyhow::Error::msg)?;
     let realms = Realms::from_config(&config).with_context(|| file.display().to_string())?;
     let file = file.canonicalize().ok();
     serve(&config, realms, file, |_| {})
@@ -95,7 +95,7 @@ fn serve_path(arguments: &Arguments, path: &Path) -> anyhow::Result<()> {
         .with_context(|| path.display().to_string())?;
     let name = share_name(arguments, &path)?;
     let config = quick_config(arguments, &path, &name)?;
-    server::log::start(&config.log).map_err(anyhow::Error::msg)?;
+    smbeam_server::log::start(&config.log).map_err(anyhow::Error::msg)?;
     let password = generated_password();
     let mut users = Users::default();
     let mut account = Account::new(QUICK_USER, &password)?;
@@ -143,7 +143,9 @@ fn quick_config(arguments: &Arguments, path: &Path, name: &str) -> anyhow::Resul
         server: ServerSection {
             listen: vec![arguments.listen.unwrap_or(IpAddr::from([0, 0, 0, 0]))],
             transports: named(&transports),
-            io: arguments.io.unwrap_or(server::config::IoChoice::Auto),
+            io: arguments
+                .io
+                .unwrap_or(smbeam_server::config::IoChoice::Auto),
             ..ServerSection::default()
         },
         shares: vec![ShareSection::folder(name, path, arguments.read_only)],
@@ -159,18 +161,18 @@ fn quick_config(arguments: &Arguments, path: &Path, name: &str) -> anyhow::Resul
 
 /// A list as a file has it.
 fn named(list: &Endpoints) -> Vec<toml::Spanned<String>> {
-    let text = |endpoint: &Endpoint| server::config::unplaced(endpoint.to_string());
+    let text = |endpoint: &Endpoint| smbeam_server::config::unplaced(endpoint.to_string());
     list.iter().map(text).collect()
 }
 
 fn is_root() -> bool {
-    server::may_assume_identities()
+    smbeam_server::may_assume_identities()
 }
 
 /// The Unix account that owns the folder: what is written into it belongs to that one too.
 fn owner(path: &Path) -> anyhow::Result<String> {
     let uid = std::fs::metadata(path)?.uid();
-    server::account_name(uid)
+    smbeam_server::account_name(uid)
         .with_context(|| format!("the owner of {} ({uid}) is no account", path.display()))
 }
 
@@ -185,7 +187,7 @@ fn generated_password() -> String {
 
 /// Says how to reach the share: lines to copy.
 fn introduce(listening: Listening, name: &str, path: &Path, password: &str) {
-    let host = server::reachable(listening.address.ip());
+    let host = smbeam_server::reachable(listening.address.ip());
     let port = listening.address.port();
     println!("Sharing {} as {name}", path.display());
     println!("  user      {QUICK_USER}");

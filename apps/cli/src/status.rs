@@ -4,9 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use server::config::Config;
-use server::control;
-use server::status::Status;
+use smbeam_server::config::Config;
+use smbeam_server::control;
+use smbeam_server::status::Status;
 
 use crate::exit::{Exit, Failure, Outcome, Report, plain_reason};
 use crate::output;

@@ -10,11 +10,11 @@ use std::{env, fs, io};
 
 use rdma::emulated::VARIABLE;
 use rig::{Rig, SHARE, options, pattern};
-use server::config::{Config, unplaced};
 use smbeam_client::transfer::{LocalFile, Source, TransferOptions, upload};
 use smbeam_client::{
     Channels, Client, File, OpenOptions, Options, Protection, RdmaChoice, Session, Transport, Wait,
 };
+use smbeam_server::config::{Config, unplaced};
 use tempfile::TempDir;
 
 /// The port that nobody has but the server of a test, in a directory of its own.

@@ -182,7 +182,7 @@ fn over_as_many_channels_as_the_server_allows() {
 
 #[test]
 fn over_the_netbios_session_service() {
-    let nbt = || vec![server::config::unplaced("nbt:0".to_owned())];
+    let nbt = || vec![smbeam_server::config::unplaced("nbt:0".to_owned())];
     let rig = Rig::with(|config| config.server.transports = nbt());
     let options = Options {
         transports: Transport::Nbt.into(),

@@ -7,9 +7,9 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use auth::{Account, Users};
-use server::config::{Config, ServerSection, ShareSection};
-use server::{Realms, Server};
 use smbeam_client::{Client, Credentials, Error, OpenOptions, Options, Region, Session, Wait};
+use smbeam_server::config::{Config, ServerSection, ShareSection};
+use smbeam_server::{Realms, Server};
 
 /// Seconds after which a child that hangs is killed.
 const PATIENCE: u32 = 30;
@@ -18,7 +18,7 @@ fn start(folder: &Path) -> Server {
     let config = Config {
         server: ServerSection {
             listen: vec![IpAddr::from([127, 0, 0, 1])],
-            transports: vec![server::config::unplaced("tcp:0".to_owned())],
+            transports: vec![smbeam_server::config::unplaced("tcp:0".to_owned())],
             ..ServerSection::default()
         },
         shares: vec![ShareSection::folder("data", folder, false)],
@@ -26,7 +26,7 @@ fn start(folder: &Path) -> Server {
     };
     let config = config.checked(Path::new("test")).expect("a configuration");
     let mut account = Account::new("alice", "open sesame").expect("an account");
-    if server::may_assume_identities() {
+    if smbeam_server::may_assume_identities() {
         account.unix = Some("root".to_owned());
     }
     let mut users = Users::default();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use server::status::{ConnectionStatus, FileStatus, LeftOut, SessionStatus, Status};
+use smbeam_server::status::{ConnectionStatus, FileStatus, LeftOut, SessionStatus, Status};
 
 use crate::format;
 use crate::output::Lines;

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use auth::{Account, Users};
-use server::config::{Config, IoChoice, SecuritySection, ServerSection, ShareSection};
-use server::{Realms, Server};
 use smbeam_client::{Client, Credentials, Error, Options, Session, Share, Wait};
+use smbeam_server::config::{Config, IoChoice, SecuritySection, ServerSection, ShareSection};
+use smbeam_server::{Realms, Server};
 use tempfile::TempDir;
 
 pub(crate) const USER: &str = "alice";
@@ -34,7 +34,7 @@ impl Rig {
         let mut config = Config {
             server: ServerSection {
                 listen: vec![IpAddr::from([127, 0, 0, 1])],
-                transports: vec![server::config::unplaced("tcp:0".to_owned())],
+                transports: vec![smbeam_server::config::unplaced("tcp:0".to_owned())],
                 io: IoChoice::Auto,
                 ..ServerSection::default()
             },
@@ -49,7 +49,7 @@ impl Rig {
         let config = config.checked(Path::new("test")).expect("a configuration");
         let mut users = Users::default();
         let mut account = Account::new(USER, PASSWORD).expect("an account");
-        if server::may_assume_identities() {
+        if smbeam_server::may_assume_identities() {
             account.unix = Some("root".to_owned());
         }
         users.insert(account);
