@@ -5,7 +5,9 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use smbeam_crypto::{CIPHER_PREFERENCE, SIGNING_PREFERENCE, SealingKey, SigningKey, SigningNonce};
+use smbeam_crypto::{
+    CIPHER_PREFERENCE, EncryptionKey, SIGNING_PREFERENCE, SigningKey, SigningNonce,
+};
 
 const SIZES: [usize; 4] = [128, 4 << 10, 64 << 10, 1 << 20];
 const TIME_PER_CELL: Duration = Duration::from_millis(300);
@@ -27,12 +29,12 @@ fn main() {
         });
     }
     for cipher in CIPHER_PREFERENCE {
-        let key = SealingKey::new(cipher, &[7; 32][..cipher.key_len()]);
+        let key = EncryptionKey::new(cipher, &[7; 32][..cipher.key_len()]);
         row(&format!("seal {cipher:?}"), |head, payload, count| {
             let mut nonce = [0; 12];
             nonce[..8].copy_from_slice(&count.to_le_bytes());
             let nonce = &nonce[..cipher.nonce_len()];
-            black_box(key.seal_parts(nonce, &[0; 32], &mut [head.into(), payload.into()]));
+            black_box(key.encrypt_parts(nonce, &[0; 32], &mut [head.into(), payload.into()]));
         });
     }
 }

@@ -7,7 +7,7 @@
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 
 use crate::cbc_mac::CbcMac;
-use crate::sealing::{Mismatch, Plaintext};
+use crate::encryption::{Plaintext, TagMismatch};
 use crate::sys::{AesKey, BLOCK, Counter};
 
 /// Bytes of the nonce. [MS-SMB2] 2.2.41
@@ -41,7 +41,7 @@ impl CcmKey {
         };
         for part in parts {
             match part {
-                Plaintext::Here(bytes) => bytes.chunks_mut(STRIDE).for_each(&mut seal),
+                Plaintext::InPlace(bytes) => bytes.chunks_mut(STRIDE).for_each(&mut seal),
                 Plaintext::Into(from, to) => {
                     assert_eq!(from.len(), to.len());
                     for (from, to) in from.chunks(STRIDE).zip(to.chunks_mut(STRIDE)) {
@@ -60,14 +60,14 @@ impl CcmKey {
         associated: &[u8],
         parts: &mut [&mut [u8]],
         tag: &[u8; 16],
-    ) -> Result<(), Mismatch> {
+    ) -> Result<(), TagMismatch> {
         let len = total_len(parts.iter().map(|part| part.len()));
         let (mut mac, mut counter, mask) = self.start(nonce, associated, len);
         for chunk in parts.iter_mut().flat_map(|part| part.chunks_mut(STRIDE)) {
             self.0.counter_mode(&mut counter, chunk);
             mac.update(chunk);
         }
-        verify_slices_are_equal(&finish(mac, mask), tag).map_err(|_| Mismatch)
+        verify_slices_are_equal(&finish(mac, mask), tag).map_err(|_| TagMismatch)
     }
 
     /// The MAC over the first block and the associated data, the counter stream for the text, and

@@ -24,14 +24,14 @@ pub struct SessionKeys {
     /// Signs what the session sends on the channel that it was set up on.
     pub signing: [u8; 16],
     /// Seals; `None` where the dialect or the connection has no cipher.
-    pub sealing: Option<SealingKeys>,
+    pub encryption: Option<CipherKeys>,
     /// Session.ApplicationKey, for the higher layers (RPC, ...).
     pub application: [u8; 16],
 }
 
 /// The two keys of a sealed session. All its channels share them.
 #[derive(Debug)]
-pub struct SealingKeys {
+pub struct CipherKeys {
     /// The client seals with it; the server opens (Session.DecryptionKey of the server).
     pub client_to_server: CipherKey,
     /// The server seals with it (Session.EncryptionKey of the server).
@@ -56,8 +56,8 @@ pub fn session_keys(
 ) -> SessionKeys {
     SessionKeys {
         signing: channel_signing_key(schedule, session_key),
-        sealing: cipher
-            .and_then(|cipher| sealing_keys(schedule, session_key, full_session_key, cipher)),
+        encryption: cipher
+            .and_then(|cipher| encryption_keys(schedule, session_key, full_session_key, cipher)),
         application: application_key(schedule, session_key),
     }
 }
@@ -80,12 +80,12 @@ fn application_key(schedule: KeySchedule<'_>, session_key: &[u8; 16]) -> [u8; 16
     }
 }
 
-fn sealing_keys(
+fn encryption_keys(
     schedule: KeySchedule<'_>,
     session_key: &[u8; 16],
     full_session_key: &[u8],
     cipher: Cipher,
-) -> Option<SealingKeys> {
+) -> Option<CipherKeys> {
     let len = cipher.key_len();
     let key = if len == 32 {
         full_session_key
@@ -103,7 +103,7 @@ fn sealing_keys(
             (b"SMBS2CCipherKey\0", hash.as_bytes()),
         ),
     };
-    Some(SealingKeys {
+    Some(CipherKeys {
         client_to_server: CipherKey::derive(key, c2s, len),
         server_to_client: CipherKey::derive(key, s2c, len),
     })
@@ -161,7 +161,7 @@ impl fmt::Debug for CipherKey {
 impl fmt::Debug for SessionKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionKeys")
-            .field("sealing", &self.sealing)
+            .field("encryption", &self.encryption)
             .finish_non_exhaustive()
     }
 }

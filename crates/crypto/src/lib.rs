@@ -5,7 +5,7 @@
 //! where it was read and never copied next to its header.
 //!
 //! - [`SigningKey`] signs and verifies: HMAC-SHA256, AES-CMAC, AES-GMAC. [MS-SMB2] 3.1.4.1
-//! - [`SealingKey`] seals and opens: AES-GCM and AES-CCM, 128 and 256 bits. [MS-SMB2] 3.1.4.3
+//! - [`EncryptionKey`] seals and opens: AES-GCM and AES-CCM, 128 and 256 bits. [MS-SMB2] 3.1.4.3
 //! - [`PreauthHash`] chains the messages before authentication. [MS-SMB2] 3.3.5.4
 //! - [`mod@derive`] turns a session key into the keys of a session. [MS-SMB2] 3.1.4.2
 #![no_std]
@@ -18,16 +18,16 @@ mod algorithm;
 mod cbc_mac;
 mod ccm;
 pub mod derive;
+mod encryption;
 mod preauth;
-mod sealing;
 mod signing;
 // The only module that may say `unsafe`: the faces of AES that aws-lc-rs does not offer.
 #[allow(unsafe_code)]
 mod sys;
 
 pub use algorithm::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm, TAG_LEN};
+pub use encryption::{EncryptionKey, Plaintext, TagMismatch};
 pub use preauth::PreauthHash;
-pub use sealing::{Mismatch, Plaintext, SealingKey};
 pub use signing::{SigningKey, SigningNonce};
 
 /// Whether two byte strings are equal; takes as long whatever they hold.

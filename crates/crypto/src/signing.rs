@@ -122,7 +122,7 @@ fn gmac<'m>(
     nonce: SigningNonce,
     pieces: impl Iterator<Item = &'m [u8]>,
 ) -> [u8; TAG_LEN] {
-    let mut message = key.start(Direction::Seal, &nonce.to_bytes());
+    let mut message = key.start(Direction::Encrypt, &nonce.to_bytes());
     pieces.for_each(|piece| message.associated(piece));
     message.tag()
 }

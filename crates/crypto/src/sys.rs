@@ -130,8 +130,8 @@ pub(crate) struct Gcm(Context);
 /// Whether a message is being sealed or opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
-    Seal,
-    Open,
+    Encrypt,
+    Decrypt,
 }
 
 struct Context(NonNull<EVP_CIPHER_CTX>);
@@ -189,7 +189,7 @@ impl GcmKey {
                 ptr::null_mut(),
                 ptr::null(),
                 nonce.as_ptr(),
-                c_int::from(direction == Direction::Seal),
+                c_int::from(direction == Direction::Encrypt),
             )
         };
         assert_eq!(ok, 1);

@@ -5,8 +5,8 @@ use aws_lc_rs::digest::{SHA256, digest};
 use proptest::prelude::*;
 use smbeam_crypto::derive::{KeySchedule, session_keys};
 use smbeam_crypto::{
-    CIPHER_PREFERENCE, Cipher, Mismatch, Plaintext, PreauthHash, SIGNING_PREFERENCE, SealingKey,
-    SigningAlgorithm, SigningKey, SigningNonce,
+    CIPHER_PREFERENCE, Cipher, EncryptionKey, Plaintext, PreauthHash, SIGNING_PREFERENCE,
+    SigningAlgorithm, SigningKey, SigningNonce, TagMismatch,
 };
 
 #[test]
@@ -57,7 +57,7 @@ fn ciphers_of_256_bits_derive_from_the_full_session_key() {
         &full,
         Some(Cipher::Aes256Gcm),
     );
-    let sealing = keys.sealing.as_ref().expect("a cipher was negotiated");
+    let sealing = keys.encryption.as_ref().expect("a cipher was negotiated");
     assert_eq!(hex(sealing.client_to_server.as_bytes()), C2S_256);
     assert_eq!(hex(sealing.server_to_client.as_bytes()), S2C_256);
     assert_eq!(hex(&keys.signing), SIGNING_128);
@@ -73,7 +73,7 @@ fn dialect_2_signs_with_the_session_key_and_never_seals() {
     );
     assert_eq!(keys.signing, [7; 16]);
     assert_eq!(keys.application, [7; 16]);
-    assert!(keys.sealing.is_none());
+    assert!(keys.encryption.is_none());
 }
 
 #[test]
@@ -83,8 +83,8 @@ fn a_wrong_tag_leaves_no_plaintext_behind() {
         let mut data = sequence(100, 7, 3);
         let mut tag = seal(cipher, &nonce, &mut data);
         tag[15] ^= 1;
-        let result = key(cipher).open_in_place(&nonce, &aad(), &mut data, &tag);
-        assert_eq!(result, Err(Mismatch));
+        let result = key(cipher).decrypt_in_place(&nonce, &aad(), &mut data, &tag);
+        assert_eq!(result, Err(TagMismatch));
         assert_eq!(data, [0; 100]);
     }
 }
@@ -112,11 +112,11 @@ proptest! {
             let plain = sequence(len, 7, 3);
             let (mut whole, mut parts) = (plain.clone(), plain.clone());
             let tag = seal(cipher, &nonce, &mut whole);
-            let mut places = cut(&mut parts, cuts).map(Plaintext::Here);
-            let cut_tag = key(cipher).seal_parts(&nonce, &aad(), &mut places);
+            let mut places = cut(&mut parts, cuts).map(Plaintext::InPlace);
+            let cut_tag = key(cipher).encrypt_parts(&nonce, &aad(), &mut places);
             prop_assert_eq!(cut_tag, tag);
             prop_assert_eq!(&parts, &whole);
-            let opened = key(cipher).open_parts(&nonce, &aad(), &mut cut(&mut parts, cuts), &tag);
+            let opened = key(cipher).decrypt_parts(&nonce, &aad(), &mut cut(&mut parts, cuts), &tag);
             prop_assert!(opened.is_ok());
             prop_assert_eq!(&parts, &plain);
             let mut sealed = vec![0; len];
@@ -126,12 +126,12 @@ proptest! {
             first.copy_from_slice(&plain[..a]);
             fourth.copy_from_slice(&plain[c..]);
             let mut places = [
-                Plaintext::Here(first),
+                Plaintext::InPlace(first),
                 Plaintext::Into(&ours[a..], second),
                 Plaintext::Into(&theirs[..c - b], third),
-                Plaintext::Here(fourth),
+                Plaintext::InPlace(fourth),
             ];
-            let tag_elsewhere = key(cipher).seal_parts(&nonce, &aad(), &mut places);
+            let tag_elsewhere = key(cipher).encrypt_parts(&nonce, &aad(), &mut places);
             prop_assert_eq!(tag_elsewhere, tag);
             prop_assert_eq!(&sealed, &whole);
         }
@@ -154,11 +154,11 @@ fn cut(data: &mut [u8], [a, b, c]: [usize; 3]) -> [&mut [u8]; 4] {
 }
 
 fn seal(cipher: Cipher, nonce: &[u8], data: &mut [u8]) -> [u8; 16] {
-    key(cipher).seal_in_place(nonce, &aad(), data)
+    key(cipher).encrypt_in_place(nonce, &aad(), data)
 }
 
-fn key(cipher: Cipher) -> SealingKey {
-    SealingKey::new(cipher, &sequence(cipher.key_len(), 1, 1))
+fn key(cipher: Cipher) -> EncryptionKey {
+    EncryptionKey::new(cipher, &sequence(cipher.key_len(), 1, 1))
 }
 
 fn aad() -> Vec<u8> {

@@ -3,7 +3,9 @@
 //! in Windows 10", "Encryption in SMB 3.0: A protocol perspective").
 
 use smbeam_crypto::derive::{KeySchedule, SessionKeys, channel_signing_key, session_keys};
-use smbeam_crypto::{Cipher, PreauthHash, SealingKey, SigningAlgorithm, SigningKey, SigningNonce};
+use smbeam_crypto::{
+    Cipher, EncryptionKey, PreauthHash, SigningAlgorithm, SigningKey, SigningNonce,
+};
 
 #[test]
 fn preauth_hash_follows_the_messages_of_a_session_setup() {
@@ -19,7 +21,7 @@ fn dialect_3_0_derives_the_keys_of_both_channels() {
     let keys = keys_3_0("7cd451825d0450d235424e44ba6e78cc");
     assert_eq!(keys.signing, array("0b7e9c5cac36c0f6ea9ab275298cedce"));
     assert_eq!(keys.application, array("bb23a4575aa26c721af525af15a87b4f"));
-    let sealing = keys.sealing.as_ref().expect("3.0 has a cipher");
+    let sealing = keys.encryption.as_ref().expect("3.0 has a cipher");
     assert_eq!(
         sealing.client_to_server.as_bytes(),
         bytes("fad27796665b313ebb578f388632b4f7")
@@ -41,7 +43,7 @@ fn dialect_3_1_1_derives_its_keys_from_the_preauth_hash() {
     let keys = keys_3_1_1("270e1ba896585eeb7af3472d3b4c75a7", MESSAGES[4].1);
     assert_eq!(keys.signing, array("73fe7a9a77bef0bde49c650d8ccb5f76"));
     assert_eq!(keys.application, array("6d7ad7954e9ec61e907b4d473dc178ff"));
-    let sealing = keys.sealing.as_ref().expect("a cipher was negotiated");
+    let sealing = keys.encryption.as_ref().expect("a cipher was negotiated");
     assert_eq!(
         sealing.client_to_server.as_bytes(),
         bytes("629bcbc54422a0f572b97f45989b6073")
@@ -72,7 +74,7 @@ fn last_session_setup_response_carries_the_cmac_signature() {
 #[test]
 fn dialect_3_0_seals_and_opens_with_ccm() {
     let keys = keys_3_0("b4546771b515f766a86735532dd6c4f0");
-    let sealing = keys.sealing.as_ref().expect("3.0 has a cipher");
+    let sealing = keys.encryption.as_ref().expect("3.0 has a cipher");
     assert_eq!(
         sealing.client_to_server.as_bytes(),
         bytes("261b72350558f2e9dcf613070383edbf")
@@ -81,16 +83,16 @@ fn dialect_3_0_seals_and_opens_with_ccm() {
         sealing.server_to_client.as_bytes(),
         bytes("8fe2b57ec34d2db5b1a9727f526bbdb5")
     );
-    let key = SealingKey::new(Cipher::Aes128Ccm, sealing.client_to_server.as_bytes());
+    let key = EncryptionKey::new(Cipher::Aes128Ccm, sealing.client_to_server.as_bytes());
     seals_and_opens(&key, CCM_WRITE_PLAIN, CCM_WRITE_SEALED);
-    let key = SealingKey::new(Cipher::Aes128Ccm, sealing.server_to_client.as_bytes());
+    let key = EncryptionKey::new(Cipher::Aes128Ccm, sealing.server_to_client.as_bytes());
     seals_and_opens(&key, CCM_RESPONSE_PLAIN, CCM_RESPONSE_SEALED);
 }
 
 #[test]
 fn dialect_3_1_1_seals_and_opens_with_gcm() {
     let keys = keys_3_1_1("419fddf34c1e001909d362ae7fb6af79", GCM_PREAUTH);
-    let sealing = keys.sealing.as_ref().expect("a cipher was negotiated");
+    let sealing = keys.encryption.as_ref().expect("a cipher was negotiated");
     assert_eq!(
         sealing.client_to_server.as_bytes(),
         bytes("a2f5e80e5d59103034f32e52f698e5ec")
@@ -99,14 +101,14 @@ fn dialect_3_1_1_seals_and_opens_with_gcm() {
         sealing.server_to_client.as_bytes(),
         bytes("748c50868c90f302962a5c35f5f9a8bf")
     );
-    let key = SealingKey::new(Cipher::Aes128Gcm, sealing.client_to_server.as_bytes());
+    let key = EncryptionKey::new(Cipher::Aes128Gcm, sealing.client_to_server.as_bytes());
     seals_and_opens(&key, GCM_WRITE_PLAIN, GCM_WRITE_SEALED);
-    let key = SealingKey::new(Cipher::Aes128Gcm, sealing.server_to_client.as_bytes());
+    let key = EncryptionKey::new(Cipher::Aes128Gcm, sealing.server_to_client.as_bytes());
     seals_and_opens(&key, GCM_RESPONSE_PLAIN, GCM_RESPONSE_SEALED);
 }
 
 /// `sealed` is a transform header (52 bytes) and the sealed message. [MS-SMB2] 2.2.41
-fn seals_and_opens(key: &SealingKey, plain: &str, sealed: &str) {
+fn seals_and_opens(key: &EncryptionKey, plain: &str, sealed: &str) {
     let (plain, sealed) = (bytes(plain), bytes(sealed));
     let (header, text) = sealed.split_at(52);
     let tag = header[4..20].try_into().expect("16 bytes");
@@ -114,10 +116,10 @@ fn seals_and_opens(key: &SealingKey, plain: &str, sealed: &str) {
     let aad = &header[20..];
 
     let mut opened = text.to_vec();
-    key.open_in_place(nonce, aad, &mut opened, &tag)
+    key.decrypt_in_place(nonce, aad, &mut opened, &tag)
         .expect("the published tag matches");
     assert_eq!(opened, plain);
-    assert_eq!(key.seal_in_place(nonce, aad, &mut opened), tag);
+    assert_eq!(key.encrypt_in_place(nonce, aad, &mut opened), tag);
     assert_eq!(opened, text);
 }
 

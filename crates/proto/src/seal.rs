@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::fmt;
 
 pub use crypto::Plaintext;
-use crypto::{SealingKey, SigningKey, SigningNonce};
+use crypto::{EncryptionKey, SigningKey, SigningNonce};
 use wire::SessionId;
 use wire::header::SIGNATURE;
 use wire::transform::{ASSOCIATED_DATA, FLAG_ENCRYPTED, TRANSFORM_LEN, Transform};
@@ -22,7 +22,7 @@ pub struct Sign {
 #[derive(Clone)]
 pub struct Seal {
     /// The key of the session for this direction.
-    pub key: Arc<SealingKey>,
+    pub key: Arc<EncryptionKey>,
     /// Never used twice with one key; as many bytes of it as the cipher takes.
     pub nonce: [u8; 16],
     /// The session.
@@ -63,7 +63,9 @@ impl Seal {
         };
         let header = transform.encode();
         let nonce = &self.nonce[..self.key.cipher().nonce_len()];
-        transform.signature = self.key.seal_parts(nonce, &header[ASSOCIATED_DATA], parts);
+        transform.signature = self
+            .key
+            .encrypt_parts(nonce, &header[ASSOCIATED_DATA], parts);
         transform.encode()
     }
 }

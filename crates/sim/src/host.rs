@@ -377,7 +377,7 @@ pub(crate) fn assemble(
     let mut frame = Vec::new();
     if let Some(seal) = &outbound.seal {
         let slices = parts.iter_mut().map(Vec::as_mut_slice);
-        let mut slices: Vec<Plaintext<'_>> = slices.map(Plaintext::Here).collect();
+        let mut slices: Vec<Plaintext<'_>> = slices.map(Plaintext::InPlace).collect();
         frame.extend(seal.apply(&mut slices));
     }
     frame.extend(parts.concat());

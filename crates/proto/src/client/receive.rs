@@ -65,7 +65,7 @@ impl Connection {
         let nonce = &parts.header.nonce[..key.cipher().nonce_len()];
         let tag = &parts.header.signature;
         if key
-            .open_in_place(nonce, parts.associated_data, parts.ciphertext, tag)
+            .decrypt_in_place(nonce, parts.associated_data, parts.ciphertext, tag)
             .is_err()
         {
             return Err(not_sealed);

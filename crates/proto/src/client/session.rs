@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
-use crypto::{Cipher, SealingKey, SigningAlgorithm, SigningKey};
+use crypto::{Cipher, EncryptionKey, SigningAlgorithm, SigningKey};
 use spin::Mutex;
 use wire::dialect::{Capabilities, Dialect};
 use wire::{Guid, SessionId};
@@ -72,9 +72,9 @@ pub struct Negotiated {
 /// The keys of a session's seals.
 pub(super) struct SealingPair {
     /// Opens what the server sealed.
-    pub(super) inbound: Arc<SealingKey>,
+    pub(super) inbound: Arc<EncryptionKey>,
     /// Seals what we send.
-    pub(super) outbound: Arc<SealingKey>,
+    pub(super) outbound: Arc<EncryptionKey>,
 }
 
 impl Session {

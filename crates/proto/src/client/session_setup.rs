@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU16, AtomicU64};
 
 use crypto::derive::{KeySchedule, SessionKeys, channel_signing_key, session_keys};
-use crypto::{PreauthHash, SealingKey, SigningKey, SigningNonce};
+use crypto::{EncryptionKey, PreauthHash, SigningKey, SigningNonce};
 use spin::Mutex;
 use wire::dialect::{Capabilities, Dialect, SecurityMode};
 use wire::header::HEADER_LEN;
@@ -299,8 +299,8 @@ fn schedule<'a>(negotiated: &Negotiated, preauth: &'a PreauthHash) -> KeySchedul
 
 fn sealing(negotiated: &Negotiated, keys: &SessionKeys) -> Option<SealingPair> {
     let cipher = negotiated.cipher?;
-    let pair = keys.sealing.as_ref()?;
-    let key = |bytes: &[u8]| Arc::new(SealingKey::new(cipher, bytes));
+    let pair = keys.encryption.as_ref()?;
+    let key = |bytes: &[u8]| Arc::new(EncryptionKey::new(cipher, bytes));
     Some(SealingPair {
         inbound: key(pair.server_to_client.as_bytes()),
         outbound: key(pair.client_to_server.as_bytes()),

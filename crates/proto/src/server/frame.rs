@@ -62,7 +62,7 @@ impl Connection {
         let key = sealing.ok_or(Violation::Unsealable(session_id))?.inbound;
         let nonce = &parts.header.nonce[..key.cipher().nonce_len()];
         let tag = &parts.header.signature;
-        key.open_in_place(nonce, parts.associated_data, parts.ciphertext, tag)
+        key.decrypt_in_place(nonce, parts.associated_data, parts.ciphertext, tag)
             .map_err(|_| Violation::Unsealable(session_id))?;
         let message = &*parts.ciphertext;
         // A seal within a seal, or a compressed message: neither is offered.

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crypto::{Cipher, SealingKey, SigningAlgorithm, SigningKey};
+use crypto::{Cipher, EncryptionKey, SigningAlgorithm, SigningKey};
 use spin::Mutex;
 use wire::dialect::Dialect;
 use wire::{Guid, SessionId, TreeId};
@@ -67,9 +67,9 @@ pub(crate) struct Rules {
 #[derive(Clone)]
 pub(crate) struct SealingPair {
     /// Opens what the client sealed.
-    pub(crate) inbound: Arc<SealingKey>,
+    pub(crate) inbound: Arc<EncryptionKey>,
     /// Seals what the client will open.
-    pub(crate) outbound: Arc<SealingKey>,
+    pub(crate) outbound: Arc<EncryptionKey>,
 }
 
 /// What a session took over from the connection that made it. A further one binds only if it has

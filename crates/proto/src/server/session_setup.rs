@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use crypto::derive::{KeySchedule, SessionKeys, session_keys};
-use crypto::{PreauthHash, SealingKey, SigningKey};
+use crypto::{EncryptionKey, PreauthHash, SigningKey};
 use spin::Mutex;
 use wire::dialect::{Dialect, SecurityMode};
 use wire::session_setup::{Request, RequestFlags, Response, SessionFlags};
@@ -442,8 +442,8 @@ pub(super) fn key_schedule(dialect: Dialect, preauth: &PreauthHash) -> KeySchedu
 
 fn sealing(negotiated: &Negotiated, keys: &SessionKeys) -> Option<SealingPair> {
     let cipher = negotiated.cipher?;
-    let pair = keys.sealing.as_ref()?;
-    let key = |bytes: &[u8]| Arc::new(SealingKey::new(cipher, bytes));
+    let pair = keys.encryption.as_ref()?;
+    let key = |bytes: &[u8]| Arc::new(EncryptionKey::new(cipher, bytes));
     Some(SealingPair {
         inbound: key(pair.client_to_server.as_bytes()),
         outbound: key(pair.server_to_client.as_bytes()),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crypto::derive::{KeySchedule, session_keys};
-use crypto::{Cipher, PreauthHash, SealingKey, SigningAlgorithm, SigningKey, SigningNonce};
+use crypto::{Cipher, EncryptionKey, PreauthHash, SigningAlgorithm, SigningKey, SigningNonce};
 use wire::dialect::Dialect;
 use wire::header::SIGNATURE;
 use wire::transform::{self, FLAG_ENCRYPTED, Transform};
@@ -24,7 +24,7 @@ pub(crate) struct Agreed {
 pub(crate) struct Keys {
     signing: SigningKey,
     /// To the server, and from it.
-    sealing: Option<(SealingKey, SealingKey)>,
+    sealing: Option<(EncryptionKey, EncryptionKey)>,
     next_nonce: u64,
     /// Nonces of the server: none comes twice.
     seen: BTreeSet<[u8; 16]>,
@@ -40,12 +40,12 @@ impl Keys {
         let keys = session_keys(schedule, key, key, agreed.cipher);
         let sealing = agreed
             .cipher
-            .zip(keys.sealing.as_ref())
+            .zip(keys.encryption.as_ref())
             .map(|(cipher, keys)| {
-                let out = SealingKey::new(cipher, keys.client_to_server.as_bytes());
+                let out = EncryptionKey::new(cipher, keys.client_to_server.as_bytes());
                 (
                     out,
-                    SealingKey::new(cipher, keys.server_to_client.as_bytes()),
+                    EncryptionKey::new(cipher, keys.server_to_client.as_bytes()),
                 )
             });
         Self {
@@ -86,7 +86,7 @@ impl Keys {
         let guarded = header.encode();
         let nonce = &nonce[..key.cipher().nonce_len()];
         let guarded = &guarded[transform::ASSOCIATED_DATA];
-        header.signature = key.seal_in_place(nonce, guarded, &mut frame);
+        header.signature = key.encrypt_in_place(nonce, guarded, &mut frame);
         let mut sealed = header.encode().to_vec();
         sealed.extend(frame);
         sealed
@@ -102,7 +102,7 @@ impl Keys {
         })?;
         let nonce = &nonce[..key.cipher().nonce_len()];
         let tag = &parts.header.signature;
-        key.open_in_place(nonce, parts.associated_data, parts.ciphertext, tag)
+        key.decrypt_in_place(nonce, parts.associated_data, parts.ciphertext, tag)
             .map_err(|_| "a sealed answer does not open")?;
         Ok(parts.ciphertext.to_vec())
     }

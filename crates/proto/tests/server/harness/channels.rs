@@ -1,7 +1,7 @@
 //! Further connections of a client, bound to the session of the first.
 
 use crypto::derive::{KeySchedule, session_keys};
-use crypto::{SealingKey, SigningKey};
+use crypto::{EncryptionKey, SigningKey};
 use std::sync::Arc;
 use wire::dialect::{Capabilities, Dialect};
 use wire::{Command, Flags, Guid, SessionId, Status, create, create_context, session_setup};
@@ -106,8 +106,8 @@ impl Client {
         };
         let key = SigningKey::new(self.signing_algorithm, &keys(self).signing);
         self.signing = Some(Arc::new(key));
-        if let (Some(cipher), Some(pair)) = (self.cipher, &keys(first).sealing) {
-            let key = |bytes: &[u8]| SealingKey::new(cipher, bytes);
+        if let (Some(cipher), Some(pair)) = (self.cipher, &keys(first).encryption) {
+            let key = |bytes: &[u8]| EncryptionKey::new(cipher, bytes);
             self.outbound = Some(key(pair.client_to_server.as_bytes()));
             self.inbound = Some(key(pair.server_to_client.as_bytes()));
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crypto::derive::{KeySchedule, SessionKeys, session_keys};
-use crypto::{Cipher, PreauthHash, SealingKey, SigningAlgorithm, SigningKey, SigningNonce};
+use crypto::{Cipher, EncryptionKey, PreauthHash, SigningAlgorithm, SigningKey, SigningNonce};
 use proto::effect::ConnectionId;
 use wire::compound::Members;
 use wire::dialect::{Capabilities, Dialect, SecurityMode};
@@ -91,8 +91,8 @@ pub(crate) struct Client {
     pub(crate) session: SessionId,
     pub(crate) tree: TreeId,
     pub(crate) signing: Option<Arc<SigningKey>>,
-    pub(crate) inbound: Option<SealingKey>,
-    pub(crate) outbound: Option<SealingKey>,
+    pub(crate) inbound: Option<EncryptionKey>,
+    pub(crate) outbound: Option<EncryptionKey>,
     pub(crate) signs: bool,
     pub(crate) seals: bool,
     pub(crate) nonce: u64,
@@ -252,7 +252,7 @@ impl Client {
         let mut bytes = frame.to_vec();
         let head = transform.encode();
         let nonce = &nonce[..key.cipher().nonce_len()];
-        transform.signature = key.seal_in_place(nonce, &head[ASSOCIATED_DATA], &mut bytes);
+        transform.signature = key.encrypt_in_place(nonce, &head[ASSOCIATED_DATA], &mut bytes);
         [transform.encode().as_slice(), &bytes].concat()
     }
 
@@ -278,7 +278,7 @@ impl Client {
         let mut bytes = frame[TRANSFORM_LEN..].to_vec();
         assert_eq!(bytes.len(), transform.original_message_size as usize);
         let nonce = &transform.nonce[..key.cipher().nonce_len()];
-        key.open_in_place(
+        key.decrypt_in_place(
             nonce,
             &frame[ASSOCIATED_DATA],
             &mut bytes,
@@ -502,8 +502,8 @@ impl Client {
             session_keys(schedule, &Rig::SESSION_KEY, &Rig::SESSION_KEY, self.cipher);
         let key = SigningKey::new(self.signing_algorithm, &keys.signing);
         self.signing = Some(Arc::new(key));
-        if let (Some(cipher), Some(pair)) = (self.cipher, &keys.sealing) {
-            let key = |bytes: &[u8]| SealingKey::new(cipher, bytes);
+        if let (Some(cipher), Some(pair)) = (self.cipher, &keys.encryption) {
+            let key = |bytes: &[u8]| EncryptionKey::new(cipher, bytes);
             self.outbound = Some(key(pair.client_to_server.as_bytes()));
             self.inbound = Some(key(pair.server_to_client.as_bytes()));
         }

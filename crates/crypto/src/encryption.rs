@@ -11,7 +11,7 @@ use crate::{Cipher, TAG_LEN};
 ///
 /// A nonce never comes twice with one key: the owner counts (and starts from another point for
 /// every session), this type does not know.
-pub struct SealingKey {
+pub struct EncryptionKey {
     cipher: Cipher,
     key: Key,
 }
@@ -27,16 +27,16 @@ enum Key {
 #[derive(Debug)]
 pub enum Plaintext<'a> {
     /// Sealed where it lies.
-    Here(&'a mut [u8]),
+    InPlace(&'a mut [u8]),
     /// Stays as it is, and is sealed into memory of the same length.
     Into(&'a [u8], &'a mut [u8]),
 }
 
 /// The tag does not belong to the message: it was changed, or sealed with another key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mismatch;
+pub struct TagMismatch;
 
-impl SealingKey {
+impl EncryptionKey {
     /// Computes the key schedule.
     ///
     /// # Panics
@@ -61,8 +61,8 @@ impl SealingKey {
     ///
     /// # Panics
     /// When `nonce` does not have [`Cipher::nonce_len`] bytes.
-    pub fn seal_in_place(&self, nonce: &[u8], aad: &[u8], data: &mut [u8]) -> [u8; TAG_LEN] {
-        self.seal_parts(nonce, aad, &mut [data.into()])
+    pub fn encrypt_in_place(&self, nonce: &[u8], aad: &[u8], data: &mut [u8]) -> [u8; TAG_LEN] {
+        self.encrypt_parts(nonce, aad, &mut [data.into()])
     }
 
     /// Seals a message that lies in several buffers of any length.
@@ -70,7 +70,7 @@ impl SealingKey {
     /// # Panics
     /// When `nonce` does not have [`Cipher::nonce_len`] bytes, or the two runs of a
     /// [`Plaintext::Into`] differ in length.
-    pub fn seal_parts(
+    pub fn encrypt_parts(
         &self,
         nonce: &[u8],
         aad: &[u8],
@@ -79,10 +79,10 @@ impl SealingKey {
         match &self.key {
             Key::Ccm(key) => key.seal(sized(nonce), aad, parts),
             Key::Gcm(key) => {
-                let mut message = gcm(key, Direction::Seal, nonce, aad);
+                let mut message = gcm(key, Direction::Encrypt, nonce, aad);
                 for part in parts {
                     match part {
-                        Plaintext::Here(bytes) => message.text(bytes),
+                        Plaintext::InPlace(bytes) => message.text(bytes),
                         Plaintext::Into(from, to) => message.text_into(from, to),
                     }
                 }
@@ -94,44 +94,44 @@ impl SealingKey {
     /// Opens one buffer in place.
     ///
     /// # Errors
-    /// [`Mismatch`] when the tag is wrong; the buffer is then zeroed, so that nobody acts on
+    /// [`TagMismatch`] when the tag is wrong; the buffer is then zeroed, so that nobody acts on
     /// bytes that nobody vouches for.
     ///
     /// # Panics
     /// When `nonce` does not have [`Cipher::nonce_len`] bytes.
-    pub fn open_in_place(
+    pub fn decrypt_in_place(
         &self,
         nonce: &[u8],
         aad: &[u8],
         data: &mut [u8],
         tag: &[u8; TAG_LEN],
-    ) -> Result<(), Mismatch> {
-        self.open_parts(nonce, aad, &mut [data], tag)
+    ) -> Result<(), TagMismatch> {
+        self.decrypt_parts(nonce, aad, &mut [data], tag)
     }
 
     /// Opens, in place, a message that lies in several buffers of any length.
     ///
     /// # Errors
-    /// [`Mismatch`] when the tag is wrong; the buffers are then zeroed.
+    /// [`TagMismatch`] when the tag is wrong; the buffers are then zeroed.
     ///
     /// # Panics
     /// When `nonce` does not have [`Cipher::nonce_len`] bytes.
-    pub fn open_parts(
+    pub fn decrypt_parts(
         &self,
         nonce: &[u8],
         aad: &[u8],
         parts: &mut [&mut [u8]],
         tag: &[u8; TAG_LEN],
-    ) -> Result<(), Mismatch> {
+    ) -> Result<(), TagMismatch> {
         let result = match &self.key {
             Key::Ccm(key) => key.open(sized(nonce), aad, parts, tag),
             Key::Gcm(key) => {
-                let mut message = gcm(key, Direction::Open, nonce, aad);
+                let mut message = gcm(key, Direction::Decrypt, nonce, aad);
                 parts.iter_mut().for_each(|part| message.text(part));
                 if message.matches(tag) {
                     Ok(())
                 } else {
-                    Err(Mismatch)
+                    Err(TagMismatch)
                 }
             }
         };
@@ -146,7 +146,7 @@ impl Plaintext<'_> {
     /// Bytes of it.
     pub fn len(&self) -> usize {
         match self {
-            Self::Here(bytes) => bytes.len(),
+            Self::InPlace(bytes) => bytes.len(),
             Self::Into(from, _) => from.len(),
         }
     }
@@ -159,7 +159,7 @@ impl Plaintext<'_> {
 
 impl<'a> From<&'a mut [u8]> for Plaintext<'a> {
     fn from(bytes: &'a mut [u8]) -> Self {
-        Self::Here(bytes)
+        Self::InPlace(bytes)
     }
 }
 
@@ -176,18 +176,18 @@ fn sized<const N: usize>(nonce: &[u8]) -> &[u8; N] {
         .expect("the nonce has the length that its cipher asks for")
 }
 
-impl fmt::Debug for SealingKey {
+impl fmt::Debug for EncryptionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SealingKey")
+        f.debug_struct("EncryptionKey")
             .field("cipher", &self.cipher)
             .finish_non_exhaustive()
     }
 }
 
-impl fmt::Display for Mismatch {
+impl fmt::Display for TagMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the authentication tag does not match the message")
     }
 }
 
-impl core::error::Error for Mismatch {}
+impl core::error::Error for TagMismatch {}
