@@ -26,8 +26,8 @@ pub struct Stream {
 
 /// Bytes that an accepted socket takes for a peer on this machine before whoever sends has to wait
 /// (the kernel counts twice as many, with what it needs itself): what waits there for long is out
-/// of the cache when it is received. See docs/design/data-path.md. A client does not gain by it: it sends
-/// little, or files that it splices.
+/// of the cache when it is received. See docs/design/data-path.md. A client does not gain by it: it
+/// sends little, or files that it splices.
 const WITHIN_MACHINE_BYTES: i32 = 512 << 10;
 
 pub(crate) struct Shared {

@@ -2,8 +2,8 @@
 //!
 //! Everything is tried at once first: reads of cached pages, writes into the page cache and
 //! metadata whose directory entries are in memory are plain system calls, which is faster than
-//! any queue (see docs/design/data-path.md). What would block goes to the ring (reads and writes of files)
-//! or to a thread that may block (the rest), and the connection goes on meanwhile.
+//! any queue (see docs/design/data-path.md). What would block goes to the ring (reads and writes
+//! of files) or to a thread that may block (the rest), and the connection goes on meanwhile.
 
 pub(crate) mod answers;
 pub(crate) mod direct;
