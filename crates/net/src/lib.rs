@@ -12,14 +12,18 @@ mod framing;
 mod nbt;
 mod outbox;
 pub mod quic;
+mod receiver;
 pub mod smbdirect;
 mod stream;
 mod tcp;
 mod tcp_options;
+mod timer;
 pub mod tls;
 
 pub use endpoint::{ENDPOINTS_MAX, Endpoint, EndpointError, Endpoints, Transport};
 pub use framing::{FrameError, Framing, Next, PREFIX_LEN};
 pub use outbox::{Outbox, PayloadBytes, PayloadSource, Payloads};
+pub use receiver::{FrameHandler, Partial, Received, Receiver};
 pub use stream::Stream;
 pub use tcp_options::{KeepAlive, TcpOptions, TcpOptionsError};
+pub use timer::{TimeoutHandler, Timer};

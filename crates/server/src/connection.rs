@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
-use net::{Framing, Outbox, Payloads, Stream, Transport};
+use net::{Framing, Outbox, Payloads, Stream, TimeoutHandler, Timer, Transport};
 use proto::effect::{
     ConnectionId, Effect, Effects, Inbound, Instant, Notice, OpId, Outcome, Violation, WriteData,
     WritePlan,
@@ -45,6 +45,8 @@ pub(crate) struct Connection {
     received: Cell<u64>,
     bytes_sent: Cell<u64>,
     pub(crate) state: RefCell<State>,
+    /// Sleeps for the time-outs of the core.
+    timer: Timer,
     /// Something is to be sent, or nothing will be any more.
     to_send: Signal,
     /// Something was sent.
@@ -72,8 +74,6 @@ pub(crate) struct State {
     pub(crate) payloads: Payloads,
     pub(crate) logins: Logins,
     pub(crate) permit: Permit,
-    /// The earliest time-out that a task sleeps for.
-    timer: Option<Instant>,
 }
 
 /// An operation that runs, as long as it lives.
@@ -141,7 +141,6 @@ impl Connection {
             payloads: Payloads::default(),
             logins,
             permit,
-            timer: None,
         };
         Rc::new(Self {
             worker,
@@ -152,6 +151,7 @@ impl Connection {
             received: Cell::new(0),
             bytes_sent: Cell::new(0),
             state: RefCell::new(state),
+            timer: Timer::default(),
             to_send: Signal::default(),
             sent: Signal::default(),
             ended: Signal::default(),
@@ -167,7 +167,7 @@ impl Connection {
     pub(crate) async fn serve(self: Rc<Self>) {
         debug!(peer = %self.peer, transport = %self.transport, "connected");
         let sender = self.handle().spawn(Rc::clone(&self).send());
-        self.arm_timer();
+        Timer::arm(&self);
         self.receive().await;
         // Nothing starts any more; what runs is finished and answered.
         self.drained().await;
@@ -219,7 +219,7 @@ impl Connection {
     }
 
     /// Gives a frame to the core and does what it asks for.
-    pub(crate) fn frame(self: &Rc<Self>, frame: &mut Frame<'_>) {
+    pub(crate) fn handle_frame(self: &Rc<Self>, frame: &mut Frame<'_>) {
         let now = self.worker.now();
         let mut state = self.state.borrow_mut();
         let State { core, effects, .. } = &mut *state;
@@ -232,7 +232,7 @@ impl Connection {
         );
         self.perform(&mut state, frame);
         drop(state);
-        self.arm_timer();
+        Timer::arm(self);
     }
 
     /// Tells the core what came of an operation that had to wait.
@@ -243,7 +243,7 @@ impl Connection {
         core.complete(now, op, outcome, effects);
         self.perform(&mut state, &mut Frame::Gone);
         drop(state);
-        self.arm_timer();
+        Timer::arm(self);
     }
 
     /// Tells the core what another connection says.
@@ -254,7 +254,7 @@ impl Connection {
         core.notice(now, notice, effects);
         self.perform(&mut state, &mut Frame::Gone);
         drop(state);
-        self.arm_timer();
+        Timer::arm(self);
     }
 
     /// Does something outside of the task that serves the connection: a bug that panics ends the
@@ -408,52 +408,44 @@ impl Connection {
         self.close().await;
     }
 
-    /// Sleeps for the core's next time-out, unless a task already does.
-    fn arm_timer(self: &Rc<Self>) {
-        let mut state = self.state.borrow_mut();
-        let Some(next) = state.core.next_timeout() else {
-            return;
-        };
-        if self.ended.is_raised() || state.timer.is_some_and(|armed| armed <= next) {
-            return;
-        }
-        state.timer = Some(next);
-        drop(state);
-        let connection = Rc::clone(self);
-        self.handle().spawn(connection.sleep_until(next));
-    }
-
-    async fn sleep_until(self: Rc<Self>, deadline: Instant) {
-        let now = self.worker.now().instant;
-        let duration = deadline
-            .0
-            .saturating_sub(now.0)
-            .max(Duration::from_millis(1));
-        let sleep = pin!(self.handle().sleep(duration));
-        if let Either::Second(()) = either(sleep, pin!(self.ended.raised())).await {
-            return;
-        }
-        self.guarded(|| self.timeout(deadline));
-    }
-
-    /// Tells the core that it is so late.
-    fn timeout(self: &Rc<Self>, deadline: Instant) {
-        let now = self.worker.now();
-        let mut state = self.state.borrow_mut();
-        if state.timer == Some(deadline) {
-            state.timer = None;
-        }
-        let State { core, effects, .. } = &mut *state;
-        core.timeout(now, effects);
-        self.perform(&mut state, &mut Frame::Gone);
-        drop(state);
-        self.arm_timer();
-    }
-
     /// Says in the log who logged in.
     pub(crate) fn log_login(&self, account: &proto::effect::Account) {
         let (peer, transport) = (self.peer, self.transport);
         info!(%peer, %transport, user = %account.name, kind = ?account.kind, "logged in");
+    }
+}
+
+impl TimeoutHandler for Connection {
+    fn timer(&self) -> &Timer {
+        &self.timer
+    }
+
+    fn runtime(&self) -> &Handle {
+        self.handle()
+    }
+
+    fn ended(&self) -> &Signal {
+        &self.ended
+    }
+
+    fn now(&self) -> Instant {
+        self.worker.now().instant
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        self.state.borrow().core.next_timeout()
+    }
+
+    fn timeout(self: &Rc<Self>) {
+        self.guarded(|| {
+            let now = self.worker.now();
+            let mut state = self.state.borrow_mut();
+            let State { core, effects, .. } = &mut *state;
+            core.timeout(now, effects);
+            self.perform(&mut state, &mut Frame::Gone);
+            drop(state);
+            Timer::arm(self);
+        });
     }
 }
 

@@ -1,67 +1,103 @@
-//! Bytes of a stream become frames for the core.
+//! Receives frames for the core.
 //!
-//! Small frames are handled where they were received; what is cut off at the end of a chunk is
-//! gathered. The rest of a large frame is received straight into a buffer of its own, from which
-//! it can be written.
+//! [`net::Receiver`] handles short frames inside the received chunk. The rest of a long frame goes
+//! directly into a buffer of the pool, from which a WRITE can write it.
 
 use std::io;
 use std::rc::Rc;
 use std::time::Instant;
 
-use net::{FrameError, Next, PREFIX_LEN};
+use net::{FrameError, FrameHandler, Next, Partial, Received, Receiver};
 use ring::{Buffer, Chunk};
 use tracing::warn;
 
 use crate::connection::Connection;
 use crate::datapath::{Frame, direct};
 
-/// Bytes from which on the rest of a frame is received into a buffer of its own.
+/// Missing bytes from which on the rest of a frame is received into its own buffer.
 const DIRECT_BYTES: usize = 32 << 10;
 
-/// Takes frames in until the peer closes.
+/// Receives and handles frames until the peer closes or the connection ends.
 pub(crate) async fn frames(connection: &Rc<Connection>) -> io::Result<()> {
-    let mut receiver = Receiver {
+    let mut frames = Frames {
         connection,
-        gathered: Vec::new(),
+        receiver: Receiver::default(),
         deadline: None,
     };
     loop {
         connection.room_to_answer().await;
-        let chunk = receiver.chunk().await?;
+        let chunk = frames.chunk().await?;
         connection.note_received(chunk.len());
-        if chunk.is_empty() || !receiver.take(chunk).await? {
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        match frames.receiver.take(connection, chunk) {
+            Received::Continue => {}
+            Received::Partial(partial) => frames.direct(partial).await?,
+            Received::Ended => return Ok(()),
+        }
+        if connection.ended.is_raised() {
             return Ok(());
         }
     }
 }
 
-struct Receiver<'a> {
+impl FrameHandler for Connection {
+    /// The rest of every long frame goes into a buffer of the pool.
+    type Destination = ();
+
+    fn parse(&self, bytes: &[u8]) -> Result<Next, FrameError> {
+        let mut state = self.state.borrow_mut();
+        let limit = state.core.max_frame();
+        state.framing.next(bytes, limit)
+    }
+
+    fn frame(self: &Rc<Self>, message: &mut [u8]) {
+        self.handle_frame(&mut Frame::Borrowed(message));
+    }
+
+    /// Only a peer that has logged in gets a buffer before its frame is complete. Other peers could
+    /// take all buffers with the first few bytes of large frames.
+    fn expect(&self, start: &[u8], message_len: usize) -> Option<()> {
+        let is_long = message_len - start.len() >= DIRECT_BYTES;
+        (is_long && self.state.borrow().core.is_logged_in()).then_some(())
+    }
+
+    fn control(&self, answer: &[u8]) {
+        if !answer.is_empty() {
+            self.state.borrow_mut().outbox.push_raw(answer);
+            self.wake_sender();
+        }
+    }
+
+    fn refuse(&self, reason: &FrameError, answer: &[u8]) {
+        warn!(peer = %self.peer, %reason, "disconnecting");
+        self.control(answer);
+        self.ended.raise();
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended.is_raised()
+    }
+}
+
+/// The receiving side of a connection.
+struct Frames<'a> {
     connection: &'a Rc<Connection>,
-    /// The start of a frame whose rest has not come yet.
-    gathered: Vec<u8>,
-    /// When that frame must be whole: from its first byte on, however it trickles in.
+    receiver: Receiver,
+    /// Time by which the incomplete frame must be complete, counted from its first bytes.
     deadline: Option<Instant>,
 }
 
-/// What is left to do once every whole frame is handled.
-enum Rest {
-    /// Nothing, or a start that was gathered.
-    More,
-    /// Receive the rest of a frame of so many bytes, of which these are there.
-    Direct(usize),
-    /// The connection ends.
-    End,
-}
-
-impl Receiver<'_> {
-    /// The next bytes. A frame that has begun must go on.
+impl Frames<'_> {
+    /// The next bytes. An incomplete frame must continue in time.
     async fn chunk(&mut self) -> io::Result<Chunk> {
-        if self.gathered.is_empty() {
-            self.deadline = None;
-            return self.connection.stream.recv().await;
-        }
         let connection = self.connection;
-        self.in_time(connection.stream.recv()).await?
+        if self.receiver.is_inside_frame() {
+            return self.in_time(connection.stream.recv()).await?;
+        }
+        self.deadline = None;
+        connection.stream.recv().await
     }
 
     async fn in_time<F: Future>(&mut self, future: F) -> io::Result<F::Output> {
@@ -80,131 +116,26 @@ impl Receiver<'_> {
             })
     }
 
-    /// Handles all frames that are whole with this chunk. `false`: the connection ends.
-    async fn take(&mut self, mut chunk: Chunk) -> io::Result<bool> {
-        let rest = if self.gathered.is_empty() {
-            let (used, rest) = self.handle(&mut chunk);
-            chunk.advance(used);
-            if matches!(rest, Rest::More) {
-                self.gathered.extend_from_slice(&chunk);
-            }
-            rest
-        } else {
-            self.take_gathered(&mut chunk)
-        };
-        match rest {
-            Rest::More => Ok(true),
-            Rest::End => Ok(false),
-            Rest::Direct(len) => self.direct(len, chunk).await,
-        }
-    }
-
-    /// The same where a frame had begun in an earlier chunk.
-    fn take_gathered(&mut self, chunk: &mut Chunk) -> Rest {
-        let mut gathered = std::mem::take(&mut self.gathered);
-        gathered.extend_from_slice(chunk);
-        chunk.advance(chunk.len());
-        let (used, rest) = self.handle(&mut gathered);
-        gathered.drain(..used);
-        self.gathered = gathered;
-        rest
-    }
-
-    /// Handles all whole frames; tells how many bytes they took.
-    fn handle(&self, bytes: &mut [u8]) -> (usize, Rest) {
-        let mut used = 0;
-        while used < bytes.len() && !self.connection.ended.is_raised() {
-            let here = &mut bytes[used..];
-            match self.next(here) {
-                Err(error) => {
-                    self.refuse(&error, &[]);
-                    return (used, Rest::End);
-                }
-                Ok(Next::Needs(_)) => return (used, Rest::More),
-                Ok(Next::Control { consumed, answer }) => {
-                    self.answer(&answer);
-                    used += consumed;
-                }
-                Ok(Next::Refuse { answer, reason }) => {
-                    self.refuse(&reason, &answer);
-                    return (used, Rest::End);
-                }
-                Ok(Next::Message { len }) => {
-                    let there = here.len();
-                    let Some(message) = here.get_mut(PREFIX_LEN..PREFIX_LEN + len) else {
-                        let is_long = PREFIX_LEN + len - there >= DIRECT_BYTES;
-                        let rest = match is_long && self.is_logged_in() {
-                            true => Rest::Direct(len),
-                            false => Rest::More,
-                        };
-                        return (used, rest);
-                    };
-                    self.connection.frame(&mut Frame::Borrowed(message));
-                    used += PREFIX_LEN + len;
-                }
-            }
-        }
-        let rest = if self.connection.ended.is_raised() {
-            Rest::End
-        } else {
-            Rest::More
-        };
-        (used, rest)
-    }
-
-    /// Whether there is anybody to keep memory for before it is needed: strangers could have all
-    /// of it by a few bytes of a large frame each.
-    fn is_logged_in(&self) -> bool {
-        self.connection.state.borrow().core.is_logged_in()
-    }
-
-    fn next(&self, bytes: &[u8]) -> Result<Next, FrameError> {
-        let mut state = self.connection.state.borrow_mut();
-        let limit = state.core.max_frame();
-        state.framing.next(bytes, limit)
-    }
-
-    fn answer(&self, answer: &[u8]) {
-        if !answer.is_empty() {
-            self.connection.state.borrow_mut().outbox.push_raw(answer);
-            self.connection.wake_sender();
-        }
-    }
-
-    fn refuse(&self, reason: &FrameError, answer: &[u8]) {
-        warn!(peer = %self.connection.peer, %reason, "disconnecting");
-        self.answer(answer);
-        self.connection.ended.raise();
-    }
-
-    /// Receives the rest of a frame of `len` bytes, whose prefix and start are in the chunk or
-    /// were gathered.
-    async fn direct(&mut self, len: usize, chunk: Chunk) -> io::Result<bool> {
+    /// Receives the rest of a long frame into a buffer, and handles the frame.
+    async fn direct(&mut self, partial: Partial<()>) -> io::Result<()> {
         let pool = self.connection.handle().pool();
-        // A frame is gathered, or it starts with the chunk.
-        let gathered = std::mem::take(&mut self.gathered);
-        let (first, second) = match gathered.is_empty() {
-            true => (&chunk[..], &[][..]),
-            false => (&gathered[..], &chunk[..]),
-        };
-        let first = (first.get(PREFIX_LEN..)).expect("a frame is known by its prefix");
+        let (len, received) = (partial.message_len, partial.start());
         let start = match self.connection.worker.shares().is_any_direct {
-            true => direct::frame_start(first, len, pool.largest()),
+            true => direct::frame_start(received, len, pool.largest()),
             false => 0,
         };
-        let (filled, end) = (start + first.len() + second.len(), start + len);
+        let (filled, end) = (start + received.len(), start + len);
         let buffer = match pool.take(end) {
             Some(mut buffer) => {
-                place(&mut buffer[start..filled], first, second);
-                drop((gathered, chunk));
+                buffer[start..filled].copy_from_slice(received);
+                drop(partial);
                 buffer
             }
             None => {
-                // Others receive by the chunk while this one waits for memory.
-                let there = [first, second].concat();
-                drop((gathered, chunk));
+                // Other connections receive into the chunk while this one waits for memory.
+                let received = partial.into_start();
                 let mut buffer: Buffer = self.in_time(pool.take_or_wait(end)).await?;
-                place(&mut buffer[start..filled], &there, &[]);
+                buffer[start..filled].copy_from_slice(&received);
                 buffer
             }
         };
@@ -213,14 +144,7 @@ impl Receiver<'_> {
         result?;
         self.connection.note_received(end - filled);
         let mut frame = Frame::Owned(Some(buffer), start..end);
-        self.connection.frame(&mut frame);
-        Ok(!self.connection.ended.is_raised())
+        self.connection.handle_frame(&mut frame);
+        Ok(())
     }
-}
-
-/// Puts two pieces one behind the other; they fill `room`.
-fn place(room: &mut [u8], first: &[u8], second: &[u8]) {
-    let (start, rest) = room.split_at_mut(first.len());
-    start.copy_from_slice(first);
-    rest.copy_from_slice(second);
 }

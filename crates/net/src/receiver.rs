@@ -1,0 +1,226 @@
+//! The receive loop that server and client share: bytes of a stream become frames.
+//!
+//! [`Receiver::take`] handles complete frames inside the received chunk and copies only an
+//! incomplete start. The driver receives the rest of a large frame directly into its destination.
+
+use std::rc::Rc;
+
+use ring::Chunk;
+
+use crate::framing::{FrameError, Next, PREFIX_LEN};
+
+/// The driver side of a [`Receiver`]: one transport connection.
+///
+/// The methods take `&Rc<Self>` where they may start tasks that keep the connection alive.
+pub trait FrameHandler {
+    /// Place that receives the rest of a frame, and what the driver needs to complete it.
+    type Destination;
+
+    /// Parses the start of `bytes` with the [`Framing`](crate::Framing) of the connection and the
+    /// current length limit of its core.
+    ///
+    /// # Errors
+    /// The bytes are not a frame of this transport, or the frame is too long.
+    fn parse(&self, bytes: &[u8]) -> Result<Next, FrameError>;
+
+    /// Handles a complete message, without its prefix. The memory belongs to the receiver.
+    fn frame(self: &Rc<Self>, message: &mut [u8]);
+
+    /// Chooses the destination for the rest of a message of `message_len` bytes that starts with
+    /// `start`. `None` makes the receiver gather the message in its own memory.
+    ///
+    /// `start` excludes the prefix, may be empty, and is shorter than `message_len`.
+    fn expect(&self, start: &[u8], message_len: usize) -> Option<Self::Destination>;
+
+    /// Sends the answer to a control message of the transport. The answer may be empty.
+    fn control(&self, answer: &[u8]);
+
+    /// Logs why the stream is invalid and sends `answer`, which may be empty. The receiver then
+    /// returns [`Received::Ended`].
+    fn refuse(&self, reason: &FrameError, answer: &[u8]);
+
+    /// Returns true once the connection has ended: the receiver drops the remaining bytes.
+    fn has_ended(&self) -> bool;
+}
+
+/// Result of [`Receiver::take`]: what the driver does next.
+#[derive(Debug)]
+pub enum Received<D> {
+    /// Receive the next chunk.
+    Continue,
+    /// Receive the rest of a frame into its destination, then handle the frame.
+    Partial(Partial<D>),
+    /// Stop: the connection has ended or its stream is invalid.
+    Ended,
+}
+
+/// An incomplete frame with a destination chosen by [`FrameHandler::expect`].
+///
+/// The receiver no longer counts this frame: after the driver has completed it, the next chunk
+/// starts a new frame.
+#[derive(Debug)]
+pub struct Partial<D> {
+    /// Destination of the rest of the message.
+    pub destination: D,
+    /// Length of the whole message in bytes, without its prefix.
+    pub message_len: usize,
+    /// Start of the frame from earlier chunks, with the prefix; empty if the chunk has the prefix.
+    gathered: Vec<u8>,
+    /// Remaining bytes of the last chunk. It is empty if `gathered` has everything.
+    chunk: Chunk,
+}
+
+impl<D> Partial<D> {
+    /// The received start of the message, without its prefix.
+    #[must_use]
+    pub fn start(&self) -> &[u8] {
+        let frame = match self.gathered.is_empty() {
+            true => &self.chunk[..],
+            false => &self.gathered[..],
+        };
+        frame
+            .get(PREFIX_LEN..)
+            .expect("a frame of known length has a prefix")
+    }
+
+    /// The same bytes in memory of the caller. It gives the chunk back to the runtime, so that a
+    /// driver that waits for the rest of the frame does not hold a chunk.
+    #[must_use]
+    pub fn into_start(mut self) -> Vec<u8> {
+        if self.gathered.is_empty() {
+            return self.start().to_vec();
+        }
+        self.gathered.drain(..PREFIX_LEN);
+        self.gathered
+    }
+}
+
+/// Cuts the bytes of one stream into frames. It keeps the start of an incomplete frame.
+#[derive(Debug, Default)]
+pub struct Receiver {
+    /// The received start of an incomplete frame, with its prefix.
+    gathered: Vec<u8>,
+}
+
+/// How [`Receiver::handle`] ended.
+enum Rest<D> {
+    /// No bytes are left, or the start of a frame that needs more bytes.
+    Incomplete,
+    /// The start of a frame of `message_len` bytes with its own destination.
+    Expected { destination: D, message_len: usize },
+    /// The connection has ended.
+    Ended,
+}
+
+impl Receiver {
+    /// Returns true while the receiver holds the start of an incomplete frame. A driver with a
+    /// time limit per frame measures it from the first chunk after which this is true.
+    #[must_use]
+    pub fn is_inside_frame(&self) -> bool {
+        !self.gathered.is_empty()
+    }
+
+    /// Handles all frames that `chunk` completes. The driver calls it with each received chunk
+    /// that is not empty.
+    pub fn take<H: FrameHandler>(
+        &mut self,
+        handler: &Rc<H>,
+        mut chunk: Chunk,
+    ) -> Received<H::Destination> {
+        let rest = match self.gathered.is_empty() {
+            true => self.take_chunk(handler, &mut chunk),
+            false => self.take_gathered(handler, &mut chunk),
+        };
+        match rest {
+            Rest::Incomplete => Received::Continue,
+            Rest::Ended => Received::Ended,
+            Rest::Expected {
+                destination,
+                message_len,
+            } => Received::Partial(Partial {
+                destination,
+                message_len,
+                gathered: std::mem::take(&mut self.gathered),
+                chunk,
+            }),
+        }
+    }
+
+    /// Handles frames inside the chunk. Only an incomplete last frame is copied.
+    fn take_chunk<H: FrameHandler>(
+        &mut self,
+        handler: &Rc<H>,
+        chunk: &mut Chunk,
+    ) -> Rest<H::Destination> {
+        let (used, rest) = handle(handler, chunk);
+        chunk.advance(used);
+        if matches!(rest, Rest::Incomplete) {
+            self.gathered.extend_from_slice(chunk);
+        }
+        rest
+    }
+
+    /// Handles frames of which the first began in an earlier chunk. The chunk becomes empty.
+    fn take_gathered<H: FrameHandler>(
+        &mut self,
+        handler: &Rc<H>,
+        chunk: &mut Chunk,
+    ) -> Rest<H::Destination> {
+        self.gathered.extend_from_slice(chunk);
+        chunk.advance(chunk.len());
+        let (used, rest) = handle(handler, &mut self.gathered);
+        self.gathered.drain(..used);
+        rest
+    }
+}
+
+/// Handles all complete frames in `bytes`. Returns the number of handled bytes.
+fn handle<H: FrameHandler>(handler: &Rc<H>, bytes: &mut [u8]) -> (usize, Rest<H::Destination>) {
+    let mut used = 0;
+    while used < bytes.len() && !handler.has_ended() {
+        let left = &mut bytes[used..];
+        match handler.parse(left) {
+            Err(reason) => {
+                handler.refuse(&reason, &[]);
+                return (used, Rest::Ended);
+            }
+            Ok(Next::Refuse { answer, reason }) => {
+                handler.refuse(&reason, &answer);
+                return (used, Rest::Ended);
+            }
+            Ok(Next::Needs(_)) => return (used, Rest::Incomplete),
+            Ok(Next::Control { consumed, answer }) => {
+                handler.control(&answer);
+                used += consumed;
+            }
+            Ok(Next::Message { len }) => match left.get_mut(PREFIX_LEN..PREFIX_LEN + len) {
+                Some(message) => {
+                    handler.frame(message);
+                    used += PREFIX_LEN + len;
+                }
+                None => return (used, expect(handler, &left[PREFIX_LEN..], len)),
+            },
+        }
+    }
+    match handler.has_ended() {
+        true => (used, Rest::Ended),
+        false => (used, Rest::Incomplete),
+    }
+}
+
+fn expect<H: FrameHandler>(
+    handler: &Rc<H>,
+    start: &[u8],
+    message_len: usize,
+) -> Rest<H::Destination> {
+    match handler.expect(start, message_len) {
+        Some(destination) => Rest::Expected {
+            destination,
+            message_len,
+        },
+        None => Rest::Incomplete,
+    }
+}
+
+#[cfg(test)]
+mod tests;
