@@ -1,4 +1,4 @@
-//! Bytes a second on one core for every algorithm and message size.
+//! Measures the throughput of every algorithm on one core, for several message sizes.
 //!
 //! `cargo run --release -p smbeam-crypto --example throughput`
 
@@ -14,7 +14,7 @@ const TIME_PER_CELL: Duration = Duration::from_millis(300);
 
 fn main() {
     println!(
-        "{:<24}{:>12}{:>12}{:>12}{:>12}   GB/s, 64-byte head apart",
+        "{:<24}{:>12}{:>12}{:>12}{:>12}   GB/s, with a separate 64-byte header",
         "", "128", "4Ki", "64Ki", "1Mi"
     );
     for algorithm in SIGNING_PREFERENCE {
@@ -30,7 +30,7 @@ fn main() {
     }
     for cipher in CIPHER_PREFERENCE {
         let key = EncryptionKey::new(cipher, &[7; 32][..cipher.key_len()]);
-        row(&format!("seal {cipher:?}"), |head, payload, count| {
+        row(&format!("encrypt {cipher:?}"), |head, payload, count| {
             let mut nonce = [0; 12];
             nonce[..8].copy_from_slice(&count.to_le_bytes());
             let nonce = &nonce[..cipher.nonce_len()];

@@ -1,11 +1,11 @@
-//! The algorithms by name, their numbers on the wire, and the order in which we prefer them.
+//! The algorithms, their identifiers on the wire, and the order in which smbeam prefers them.
 #![forbid(unsafe_code)]
 
-/// Bytes of a signature and of an authentication tag, whatever the algorithm.
+/// Length in bytes of a signature and of an authentication tag, for every algorithm.
 /// [MS-SMB2] 2.2.1, 2.2.41
 pub const TAG_LEN: usize = 16;
 
-/// How messages are signed. [MS-SMB2] 2.2.3.1.7
+/// An algorithm for signatures. [MS-SMB2] 2.2.3.1.7
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SigningAlgorithm {
     /// HMAC-SHA256, cut to 16 bytes: dialects 2.0.2 and 2.1, and by negotiation.
@@ -17,7 +17,7 @@ pub enum SigningAlgorithm {
 }
 
 impl SigningAlgorithm {
-    /// The algorithm with this SigningAlgorithmId, if we know it. [MS-SMB2] 2.2.3.1.7
+    /// The algorithm with this SigningAlgorithmId; `None` for an unknown one. [MS-SMB2] 2.2.3.1.7
     pub const fn from_id(id: u16) -> Option<Self> {
         match id {
             0 => Some(Self::HmacSha256),
@@ -37,10 +37,10 @@ impl SigningAlgorithm {
     }
 }
 
-/// How messages are sealed. [MS-SMB2] 2.2.3.1.2
+/// A cipher for encrypted messages. [MS-SMB2] 2.2.3.1.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cipher {
-    /// AES-128-CCM: the only one of dialects 3.0 and 3.0.2.
+    /// AES-128-CCM: the only cipher of dialects 3.0 and 3.0.2.
     Aes128Ccm,
     /// AES-128-GCM.
     Aes128Gcm,
@@ -51,7 +51,7 @@ pub enum Cipher {
 }
 
 impl Cipher {
-    /// The cipher with this id, if we know it. [MS-SMB2] 2.2.3.1.2
+    /// The cipher with this identifier; `None` for an unknown one. [MS-SMB2] 2.2.3.1.2
     pub const fn from_id(id: u16) -> Option<Self> {
         match id {
             1 => Some(Self::Aes128Ccm),
@@ -62,7 +62,7 @@ impl Cipher {
         }
     }
 
-    /// The id on the wire. [MS-SMB2] 2.2.3.1.2
+    /// The identifier on the wire. [MS-SMB2] 2.2.3.1.2
     pub const fn id(self) -> u16 {
         match self {
             Self::Aes128Ccm => 1,
@@ -72,7 +72,8 @@ impl Cipher {
         }
     }
 
-    /// Bytes of the nonce: the first of the 16 in the transform header. [MS-SMB2] 2.2.41
+    /// Length of the nonce in bytes: it is the start of the 16-byte Nonce of the transform header.
+    /// [MS-SMB2] 2.2.41
     pub const fn nonce_len(self) -> usize {
         match self {
             Self::Aes128Ccm | Self::Aes256Ccm => 11,
@@ -80,7 +81,7 @@ impl Cipher {
         }
     }
 
-    /// Bytes of the key. [MS-SMB2] 3.1.4.2
+    /// Length of the key in bytes. [MS-SMB2] 3.1.4.2
     pub const fn key_len(self) -> usize {
         match self {
             Self::Aes128Ccm | Self::Aes128Gcm => 16,
@@ -89,15 +90,18 @@ impl Cipher {
     }
 }
 
-/// Best first. GMAC runs several blocks at once, CMAC one after the other; HMAC-SHA256 is the
-/// slowest where the processor has AES instructions.
+/// Every signing algorithm, the preferred one first.
+///
+/// GMAC computes several blocks at once, CMAC one after the other. HMAC-SHA256 is the slowest on a
+/// processor with AES instructions.
 pub const SIGNING_PREFERENCE: [SigningAlgorithm; 3] = [
     SigningAlgorithm::AesGmac,
     SigningAlgorithm::AesCmac,
     SigningAlgorithm::HmacSha256,
 ];
 
-/// Best first: GCM before CCM, whose MAC is serial; 128 before 256 bits, as Windows and Samba do.
+/// Every cipher, the preferred one first: GCM before CCM, because the MAC of CCM is serial,
+/// and 128 before 256 bits, as in Windows and Samba.
 pub const CIPHER_PREFERENCE: [Cipher; 4] = [
     Cipher::Aes128Gcm,
     Cipher::Aes256Gcm,

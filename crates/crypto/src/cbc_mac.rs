@@ -1,14 +1,14 @@
-//! CBC-MAC over pieces of any length: the common heart of CMAC and CCM, and CMAC itself.
+//! CBC-MAC over pieces of any length, which CMAC and CCM share, and CMAC itself.
 //!
-//! The one in aws-lc asks for the cipher block by block through two tables of pointers; chaining
-//! whole runs of blocks is about three times as fast.
+//! The CMAC of aws-lc calls the cipher once a block through two tables of pointers. Chaining whole
+//! runs of blocks is about three times as fast.
 #![forbid(unsafe_code)]
 
 use zeroize::Zeroize;
 
 use crate::sys::{AesKey, BLOCK};
 
-/// A MAC in the making. Holds the last block back, because CMAC treats it apart.
+/// A MAC in progress. It holds the last block back, because CMAC masks that block.
 pub(crate) struct CbcMac<'k> {
     key: &'k AesKey,
     state: [u8; BLOCK],
@@ -26,7 +26,7 @@ impl<'k> CbcMac<'k> {
         }
     }
 
-    /// Adds bytes. Afterwards the tail holds 1 to 16 of them, unless there was none at all.
+    /// Adds bytes. Afterwards the tail holds 1 to 16 bytes, unless all input so far was empty.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         let (first, rest) = bytes.split_at(bytes.len().min(BLOCK - self.tail_len));
         self.tail[self.tail_len..self.tail_len + first.len()].copy_from_slice(first);
@@ -35,14 +35,14 @@ impl<'k> CbcMac<'k> {
             return;
         }
         self.key.cbc_mac(&mut self.state, &self.tail);
-        let kept = (rest.len() - 1) % BLOCK + 1;
-        let (blocks, last) = rest.split_at(rest.len() - kept);
+        let tail_len = (rest.len() - 1) % BLOCK + 1;
+        let (blocks, last) = rest.split_at(rest.len() - tail_len);
         self.key.cbc_mac(&mut self.state, blocks);
-        self.tail[..kept].copy_from_slice(last);
-        self.tail_len = kept;
+        self.tail[..tail_len].copy_from_slice(last);
+        self.tail_len = tail_len;
     }
 
-    /// Fills the block under way with zeros and chains it: CCM separates its fields so.
+    /// Fills the tail with zeros to a whole block and chains it. CCM separates its fields so.
     pub(crate) fn pad(&mut self) {
         if self.tail_len > 0 {
             self.tail[self.tail_len..].fill(0);
@@ -142,7 +142,7 @@ mod tests {
     ];
 
     #[test]
-    fn cmac_answers_the_vectors_of_rfc_4493_however_the_message_is_cut() {
+    fn cmac_matches_the_vectors_of_rfc_4493_for_every_cut_of_the_message() {
         let key = CmacKey::new(&KEY.to_be_bytes());
         let message = MESSAGE.map(u128::to_be_bytes).concat();
         for (len, mac) in MACS {

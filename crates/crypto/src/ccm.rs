@@ -1,7 +1,7 @@
 //! AES-CCM with the sizes of SMB: a nonce of 11 bytes, a tag of 16. RFC 3610, [MS-SMB2] 3.1.4.3
 //!
-//! Built from CBC-MAC and counter mode, both of which run on the AES instructions, so that it
-//! works over scattered buffers and faster than the block-by-block one in aws-lc.
+//! CBC-MAC and counter mode together, both of which use the AES instructions. This CCM accepts
+//! scattered buffers and is faster than the block-by-block CCM of aws-lc.
 #![forbid(unsafe_code)]
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
@@ -10,13 +10,13 @@ use crate::cbc_mac::CbcMac;
 use crate::encryption::{Plaintext, TagMismatch};
 use crate::sys::{AesKey, BLOCK, Counter};
 
-/// Bytes of the nonce. [MS-SMB2] 2.2.41
+/// Length of the nonce in bytes. [MS-SMB2] 2.2.41
 pub(crate) const NONCE_LEN: usize = 11;
 
-/// Bytes that are MACed and then encrypted while they are in the first cache; whole blocks.
+/// Bytes of one pass of MAC and encryption: few enough for the level-1 cache, and whole blocks.
 const STRIDE: usize = 4096;
 
-/// Bytes of the length field, L in RFC 3610: what the nonce leaves of 15.
+/// Length in bytes of the length field, L in RFC 3610: 15 less the nonce.
 const LENGTH_LEN: usize = 15 - NONCE_LEN;
 
 /// A key of AES-CCM.
@@ -27,7 +27,7 @@ impl CcmKey {
         Self(AesKey::new(key))
     }
 
-    pub(crate) fn seal(
+    pub(crate) fn encrypt(
         &self,
         nonce: &[u8; NONCE_LEN],
         associated: &[u8],
@@ -35,18 +35,18 @@ impl CcmKey {
     ) -> [u8; 16] {
         let len = total_len(parts.iter().map(Plaintext::len));
         let (mut mac, mut counter, mask) = self.start(nonce, associated, len);
-        let mut seal = |chunk: &mut [u8]| {
+        let mut encrypt = |chunk: &mut [u8]| {
             mac.update(chunk);
             self.0.counter_mode(&mut counter, chunk);
         };
         for part in parts {
             match part {
-                Plaintext::InPlace(bytes) => bytes.chunks_mut(STRIDE).for_each(&mut seal),
+                Plaintext::InPlace(bytes) => bytes.chunks_mut(STRIDE).for_each(&mut encrypt),
                 Plaintext::Into(from, to) => {
                     assert_eq!(from.len(), to.len());
                     for (from, to) in from.chunks(STRIDE).zip(to.chunks_mut(STRIDE)) {
                         to.copy_from_slice(from);
-                        seal(to);
+                        encrypt(to);
                     }
                 }
             }
@@ -54,7 +54,7 @@ impl CcmKey {
         finish(mac, mask)
     }
 
-    pub(crate) fn open(
+    pub(crate) fn decrypt(
         &self,
         nonce: &[u8; NONCE_LEN],
         associated: &[u8],
@@ -70,8 +70,8 @@ impl CcmKey {
         verify_slices_are_equal(&finish(mac, mask), tag).map_err(|_| TagMismatch)
     }
 
-    /// The MAC over the first block and the associated data, the counter stream for the text, and
-    /// the block that masks the tag. RFC 3610, 2.2 and 2.3
+    /// Starts a message: the MAC over the first block and the associated data, the counter stream
+    /// for the text, and the block that masks the tag. RFC 3610, 2.2 and 2.3
     fn start(
         &self,
         nonce: &[u8; NONCE_LEN],
@@ -87,7 +87,8 @@ impl CcmKey {
             text_len,
         ));
         if !associated.is_empty() {
-            let len = u16::try_from(associated.len()).expect("an SMB2 transform header");
+            let len = u16::try_from(associated.len())
+                .expect("the associated data is an SMB2 transform header");
             assert!(len < 0xff00);
             mac.update(&len.to_be_bytes());
             mac.update(associated);
@@ -99,7 +100,7 @@ impl CcmKey {
     }
 }
 
-/// L - 1, in the flags of every block.
+/// L - 1, which is in the flags of every block. RFC 3610, 2.2 and 2.3
 const LENGTH_BITS: u8 = LENGTH_LEN as u8 - 1;
 
 fn block(flags: u8, nonce: &[u8; NONCE_LEN], number: u32) -> [u8; BLOCK] {
@@ -111,7 +112,7 @@ fn block(flags: u8, nonce: &[u8; NONCE_LEN], number: u32) -> [u8; BLOCK] {
 }
 
 fn total_len(parts: impl Iterator<Item = usize>) -> u32 {
-    u32::try_from(parts.sum::<usize>()).expect("a message of SMB is shorter than 16 MiB")
+    u32::try_from(parts.sum::<usize>()).expect("an SMB message is shorter than 16 MiB")
 }
 
 fn finish(mut mac: CbcMac<'_>, mut mask: [u8; BLOCK]) -> [u8; 16] {

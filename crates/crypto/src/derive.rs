@@ -1,4 +1,4 @@
-//! From the key of an authentication to the keys of a session. [MS-SMB2] 3.1.4.2
+//! Derivation of the keys of a session from the key of its authentication. [MS-SMB2] 3.1.4.2
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -8,37 +8,38 @@ use zeroize::Zeroize;
 
 use crate::{Cipher, PreauthHash};
 
-/// Which labels and contexts the dialect derives with. [MS-SMB2] 3.1.4.2
+/// The key derivation of a dialect: its labels and contexts. [MS-SMB2] 3.1.4.2
 #[derive(Clone, Copy, Debug)]
 pub enum KeySchedule<'a> {
-    /// Dialects 2.0.2 and 2.1: the session key itself signs, nothing is sealed.
+    /// Dialects 2.0.2 and 2.1: the session key itself signs, and encryption does not exist.
     Smb2,
-    /// Dialects 3.0 and 3.0.2: fixed contexts.
+    /// Dialects 3.0 and 3.0.2: the contexts are constants.
     Smb30,
-    /// Dialect 3.1.1: the context is the preauth hash of this session (or of this binding).
+    /// Dialect 3.1.1: the context is the preauth hash of the session, or of the SESSION_SETUP that
+    /// bound the channel.
     Smb311(&'a PreauthHash),
 }
 
-/// The keys of a session. Wiped when dropped.
+/// The keys of a session. Drop overwrites them with zeros.
 pub struct SessionKeys {
-    /// Signs what the session sends on the channel that it was set up on.
+    /// Channel.SigningKey of the channel that set the session up.
     pub signing: [u8; 16],
-    /// Seals; `None` where the dialect or the connection has no cipher.
+    /// Keys for encryption; `None` when the dialect or the connection has no cipher.
     pub encryption: Option<CipherKeys>,
-    /// Session.ApplicationKey, for the higher layers (RPC, ...).
+    /// Session.ApplicationKey, for protocols above SMB such as RPC.
     pub application: [u8; 16],
 }
 
-/// The two keys of a sealed session. All its channels share them.
+/// The keys for encryption of a session, one a direction. All channels of the session share them.
 #[derive(Debug)]
 pub struct CipherKeys {
-    /// The client seals with it; the server opens (Session.DecryptionKey of the server).
+    /// The client encrypts with it, the server decrypts (Session.DecryptionKey of the server).
     pub client_to_server: CipherKey,
-    /// The server seals with it (Session.EncryptionKey of the server).
+    /// The server encrypts with it (Session.EncryptionKey of the server), the client decrypts.
     pub server_to_client: CipherKey,
 }
 
-/// A key of 16 or 32 bytes, as long as its cipher wants it. Wiped when dropped.
+/// A key of [`Cipher::key_len`] bytes: 16 or 32. Drop overwrites it with zeros.
 pub struct CipherKey {
     bytes: [u8; 32],
     len: usize,
@@ -46,8 +47,8 @@ pub struct CipherKey {
 
 /// Derives every key of a session. [MS-SMB2] 3.3.5.5.3, 3.2.5.3
 ///
-/// `session_key` is the first 16 bytes of what authentication agreed on, padded with zeros;
-/// `full_session_key` is all of it, and only 256-bit ciphers use it.
+/// `full_session_key` is the whole key of the authentication, and only 256-bit ciphers use it.
+/// `session_key` is its first 16 bytes, padded with zeros.
 pub fn session_keys(
     schedule: KeySchedule<'_>,
     session_key: &[u8; 16],
@@ -62,8 +63,10 @@ pub fn session_keys(
     }
 }
 
-/// Derives Channel.SigningKey from the key of the authentication that bound the channel, with the
-/// preauth hash of that binding. [MS-SMB2] 3.3.5.5.3
+/// Derives Channel.SigningKey of a channel that joins a session. [MS-SMB2] 3.3.5.5.3
+///
+/// `session_key` is the key of the authentication that bound the channel. `schedule` carries the
+/// preauth hash of that binding in dialect 3.1.1.
 pub fn channel_signing_key(schedule: KeySchedule<'_>, session_key: &[u8; 16]) -> [u8; 16] {
     match schedule {
         KeySchedule::Smb2 => *session_key,
@@ -109,7 +112,7 @@ fn encryption_keys(
     })
 }
 
-/// Label and context. The zero that ends a string belongs to it.
+/// Label and context. The zero that ends a string is part of it.
 type Purpose<'a> = (&'a [u8], &'a [u8]);
 
 fn key_128(key: &[u8], label: &[u8], context: &[u8]) -> [u8; 16] {
@@ -133,7 +136,7 @@ fn kdf(key: &[u8], (label, context): Purpose<'_>, out: &mut [u8]) {
     let hmac_sha256 = get_kbkdf_ctr_hmac_algorithm(KbkdfCtrHmacAlgorithmId::Sha256)
         .expect("aws-lc has KBKDF with SHA-256");
     kbkdf_ctr_hmac(hmac_sha256, key, &fixed[..len], out)
-        .expect("fails only for an empty or an endless output");
+        .expect("KBKDF fails only for an empty or an oversized output");
 }
 
 impl CipherKey {
@@ -146,7 +149,7 @@ impl CipherKey {
         derived
     }
 
-    /// The key, 16 or 32 bytes.
+    /// The bytes of the key: 16 or 32.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }

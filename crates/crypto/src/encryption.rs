@@ -1,4 +1,4 @@
-//! Sealing and opening messages. [MS-SMB2] 3.1.4.3
+//! Encryption and decryption of messages. [MS-SMB2] 3.1.4.3
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -7,10 +7,9 @@ use crate::ccm::CcmKey;
 use crate::sys::{Direction, Gcm, GcmKey};
 use crate::{Cipher, TAG_LEN};
 
-/// A cipher with its key, ready for any number of messages on any number of threads.
+/// A cipher with its key schedule, for any number of messages on any number of threads.
 ///
-/// A nonce never comes twice with one key: the owner counts (and starts from another point for
-/// every session), this type does not know.
+/// The caller must never use a nonce twice with one key. This type does not check it.
 pub struct EncryptionKey {
     cipher: Cipher,
     key: Key,
@@ -23,16 +22,18 @@ enum Key {
     Gcm(GcmKey),
 }
 
-/// A run of a message that is to be sealed.
+/// One part of a message, as input of [`EncryptionKey::encrypt_parts`].
 #[derive(Debug)]
 pub enum Plaintext<'a> {
-    /// Sealed where it lies.
+    /// The ciphertext replaces the plaintext.
     InPlace(&'a mut [u8]),
-    /// Stays as it is, and is sealed into memory of the same length.
+    /// The plaintext stays unchanged; the ciphertext goes into the second slice, which must have
+    /// the same length.
     Into(&'a [u8], &'a mut [u8]),
 }
 
-/// The tag does not belong to the message: it was changed, or sealed with another key.
+/// The authentication tag does not match the message: the message changed after its encryption,
+/// or another key encrypted it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagMismatch;
 
@@ -40,7 +41,7 @@ impl EncryptionKey {
     /// Computes the key schedule.
     ///
     /// # Panics
-    /// When `key` does not have [`Cipher::key_len`] bytes.
+    /// Panics when `key` does not have [`Cipher::key_len`] bytes.
     pub fn new(cipher: Cipher, key: &[u8]) -> Self {
         assert_eq!(key.len(), cipher.key_len());
         let key = match cipher {
@@ -50,25 +51,26 @@ impl EncryptionKey {
         Self { cipher, key }
     }
 
-    /// The cipher that this key is for.
+    /// The cipher of this key.
     pub const fn cipher(&self) -> Cipher {
         self.cipher
     }
 
-    /// Seals one buffer in place; returns the Signature of the transform header.
+    /// Encrypts one buffer in place; returns the Signature of the transform header.
     ///
     /// `aad` is the transform header from its Nonce to its end (32 bytes). [MS-SMB2] 3.1.4.3
     ///
     /// # Panics
-    /// When `nonce` does not have [`Cipher::nonce_len`] bytes.
+    /// Panics when `nonce` does not have [`Cipher::nonce_len`] bytes.
     pub fn encrypt_in_place(&self, nonce: &[u8], aad: &[u8], data: &mut [u8]) -> [u8; TAG_LEN] {
         self.encrypt_parts(nonce, aad, &mut [data.into()])
     }
 
-    /// Seals a message that lies in several buffers of any length.
+    /// Encrypts one message that consists of several buffers of any length; returns the Signature
+    /// of the transform header. `aad` is as in [`encrypt_in_place`](Self::encrypt_in_place).
     ///
     /// # Panics
-    /// When `nonce` does not have [`Cipher::nonce_len`] bytes, or the two runs of a
+    /// Panics when `nonce` does not have [`Cipher::nonce_len`] bytes, or the two slices of a
     /// [`Plaintext::Into`] differ in length.
     pub fn encrypt_parts(
         &self,
@@ -77,7 +79,7 @@ impl EncryptionKey {
         parts: &mut [Plaintext<'_>],
     ) -> [u8; TAG_LEN] {
         match &self.key {
-            Key::Ccm(key) => key.seal(sized(nonce), aad, parts),
+            Key::Ccm(key) => key.encrypt(sized(nonce), aad, parts),
             Key::Gcm(key) => {
                 let mut message = gcm(key, Direction::Encrypt, nonce, aad);
                 for part in parts {
@@ -91,14 +93,14 @@ impl EncryptionKey {
         }
     }
 
-    /// Opens one buffer in place.
+    /// Decrypts one buffer in place. `tag` is the Signature of the transform header.
     ///
     /// # Errors
-    /// [`TagMismatch`] when the tag is wrong; the buffer is then zeroed, so that nobody acts on
-    /// bytes that nobody vouches for.
+    /// [`TagMismatch`] when the tag is wrong. The buffer then holds zeros, so that no caller acts
+    /// on unauthenticated plaintext.
     ///
     /// # Panics
-    /// When `nonce` does not have [`Cipher::nonce_len`] bytes.
+    /// Panics when `nonce` does not have [`Cipher::nonce_len`] bytes.
     pub fn decrypt_in_place(
         &self,
         nonce: &[u8],
@@ -109,13 +111,13 @@ impl EncryptionKey {
         self.decrypt_parts(nonce, aad, &mut [data], tag)
     }
 
-    /// Opens, in place, a message that lies in several buffers of any length.
+    /// Decrypts in place one message that consists of several buffers of any length.
     ///
     /// # Errors
-    /// [`TagMismatch`] when the tag is wrong; the buffers are then zeroed.
+    /// [`TagMismatch`] when the tag is wrong. The buffers then hold zeros.
     ///
     /// # Panics
-    /// When `nonce` does not have [`Cipher::nonce_len`] bytes.
+    /// Panics when `nonce` does not have [`Cipher::nonce_len`] bytes.
     pub fn decrypt_parts(
         &self,
         nonce: &[u8],
@@ -124,7 +126,7 @@ impl EncryptionKey {
         tag: &[u8; TAG_LEN],
     ) -> Result<(), TagMismatch> {
         let result = match &self.key {
-            Key::Ccm(key) => key.open(sized(nonce), aad, parts, tag),
+            Key::Ccm(key) => key.decrypt(sized(nonce), aad, parts, tag),
             Key::Gcm(key) => {
                 let mut message = gcm(key, Direction::Decrypt, nonce, aad);
                 parts.iter_mut().for_each(|part| message.text(part));
@@ -143,7 +145,7 @@ impl EncryptionKey {
 }
 
 impl Plaintext<'_> {
-    /// Bytes of it.
+    /// Length of the part in bytes.
     pub fn len(&self) -> usize {
         match self {
             Self::InPlace(bytes) => bytes.len(),
@@ -151,7 +153,7 @@ impl Plaintext<'_> {
         }
     }
 
-    /// There is nothing to seal.
+    /// Whether the part has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -163,7 +165,7 @@ impl<'a> From<&'a mut [u8]> for Plaintext<'a> {
     }
 }
 
-/// A message of which the associated data are known.
+/// Starts a message and adds its associated data.
 fn gcm(key: &GcmKey, direction: Direction, nonce: &[u8], aad: &[u8]) -> Gcm {
     let mut message = key.start(direction, sized(nonce));
     message.associated(aad);
@@ -173,7 +175,7 @@ fn gcm(key: &GcmKey, direction: Direction, nonce: &[u8], aad: &[u8]) -> Gcm {
 fn sized<const N: usize>(nonce: &[u8]) -> &[u8; N] {
     nonce
         .try_into()
-        .expect("the nonce has the length that its cipher asks for")
+        .expect("the nonce has the length that its cipher requires")
 }
 
 impl fmt::Debug for EncryptionKey {

@@ -1,13 +1,14 @@
-//! Sign, seal and derive keys for SMB: functions over slices.
+//! Signing, encryption and key derivation for SMB: functions over slices.
 //!
-//! Nothing here reads a clock, a socket or a random number: keys, nonces and bytes come in, tags
-//! come out. The message may lie in several buffers, so that a READ payload is signed or sealed
-//! where it was read and never copied next to its header.
+//! Nothing here reads a clock, a socket or a random number: keys, nonces and bytes are arguments,
+//! tags are results. A message may consist of several buffers, so the caller signs or encrypts a
+//! READ payload in the buffer that received it and never copies it next to its header.
 //!
 //! - [`SigningKey`] signs and verifies: HMAC-SHA256, AES-CMAC, AES-GMAC. [MS-SMB2] 3.1.4.1
-//! - [`EncryptionKey`] seals and opens: AES-GCM and AES-CCM, 128 and 256 bits. [MS-SMB2] 3.1.4.3
+//! - [`EncryptionKey`] encrypts and decrypts: AES-GCM and AES-CCM, 128 and 256 bits.
+//!   [MS-SMB2] 3.1.4.3
 //! - [`PreauthHash`] chains the messages before authentication. [MS-SMB2] 3.3.5.4
-//! - [`mod@derive`] turns a session key into the keys of a session. [MS-SMB2] 3.1.4.2
+//! - [`mod@derive`] derives the keys of a session from its session key. [MS-SMB2] 3.1.4.2
 #![no_std]
 #![deny(unsafe_code)]
 
@@ -21,7 +22,7 @@ pub mod derive;
 mod encryption;
 mod preauth;
 mod signing;
-// The only module that may say `unsafe`: the faces of AES that aws-lc-rs does not offer.
+// The only module with `unsafe` code: the AES functions that aws-lc-rs does not offer.
 #[allow(unsafe_code)]
 mod sys;
 
@@ -30,7 +31,8 @@ pub use encryption::{EncryptionKey, Plaintext, TagMismatch};
 pub use preauth::PreauthHash;
 pub use signing::{SigningKey, SigningNonce};
 
-/// Whether two byte strings are equal; takes as long whatever they hold.
+/// Whether two byte strings are equal. The run time depends on the lengths only, never on the
+/// contents.
 pub fn fixed_time_eq(a: &[u8], b: &[u8]) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(a, b).is_ok()
 }

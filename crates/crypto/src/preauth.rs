@@ -1,12 +1,14 @@
-//! The hash over everything that was said before authentication.
+//! The hash over the messages before the end of authentication.
 #![forbid(unsafe_code)]
 
 use aws_lc_rs::digest::{Context, SHA512};
 
-/// SHA-512 chain over the messages of NEGOTIATE and SESSION_SETUP. [MS-SMB2] 3.3.5.4, 3.3.5.5
+/// The preauthentication integrity hash: a SHA-512 chain over the NEGOTIATE and SESSION_SETUP
+/// messages. [MS-SMB2] 3.3.5.4, 3.3.5.5
 ///
-/// A connection owns one for NEGOTIATE; every session (and every binding of a session to another
-/// channel) starts from a copy of it. It is no secret: both sides of the wire can compute it.
+/// A connection owns one for NEGOTIATE (Connection.PreauthIntegrityHashValue). Every session, and
+/// every binding of a session to a further channel, starts from a copy of it. The value is not
+/// secret: an observer of the connection can compute it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreauthHash([u8; 64]);
 
@@ -21,7 +23,7 @@ impl PreauthHash {
         self.update_parts(&[message]);
     }
 
-    /// Appends one message that lies in several buffers.
+    /// Appends one whole message that consists of several buffers.
     pub fn update_parts(&mut self, message_parts: &[&[u8]]) {
         let mut context = Context::new(&SHA512);
         context.update(&self.0);
@@ -31,7 +33,7 @@ impl PreauthHash {
         self.0.copy_from_slice(context.finish().as_ref());
     }
 
-    /// The value now.
+    /// The present value.
     pub const fn as_bytes(&self) -> &[u8; 64] {
         &self.0
     }

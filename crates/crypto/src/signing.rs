@@ -1,4 +1,4 @@
-//! Signing and verifying messages. [MS-SMB2] 3.1.4.1, 3.1.5.1
+//! Signing and verification of messages. [MS-SMB2] 3.1.4.1, 3.1.5.1
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -10,13 +10,13 @@ use crate::cbc_mac::CmacKey;
 use crate::sys::{Direction, GcmKey};
 use crate::{SigningAlgorithm, TAG_LEN};
 
-/// Bytes of the SMB2 header. [MS-SMB2] 2.2.1
+/// Length of the SMB2 header in bytes. [MS-SMB2] 2.2.1
 const HEADER_LEN: usize = 64;
 
-/// Where the signature begins in the header; it goes to the header's end. [MS-SMB2] 2.2.1
+/// Offset of Signature in the header, in bytes; it ends with the header. [MS-SMB2] 2.2.1
 const SIGNATURE_OFFSET: usize = 48;
 
-/// A signing algorithm with its key, ready for any number of messages on any number of threads.
+/// A signing algorithm with its key schedule, for any number of messages on any number of threads.
 pub struct SigningKey {
     algorithm: SigningAlgorithm,
     key: Key,
@@ -30,14 +30,14 @@ enum Key {
     Gmac(GcmKey),
 }
 
-/// What makes the nonce of AES-GMAC; the other algorithms ignore it. [MS-SMB2] 3.1.4.1
+/// The inputs of the AES-GMAC nonce; the other algorithms ignore them. [MS-SMB2] 3.1.4.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SigningNonce {
-    /// MessageId of the header.
+    /// MessageId of the SMB2 header.
     pub message_id: u64,
     /// Whether the sender is the server (SMB2_FLAGS_SERVER_TO_REDIR).
     pub from_server: bool,
-    /// Whether the command is CANCEL, which shares its MessageId with what it cancels.
+    /// Whether the command is CANCEL, which shares its MessageId with the request that it cancels.
     pub is_cancel: bool,
 }
 
@@ -52,18 +52,19 @@ impl SigningKey {
         Self { algorithm, key }
     }
 
-    /// The algorithm that this key is for.
+    /// The algorithm of this key.
     pub const fn algorithm(&self) -> SigningAlgorithm {
         self.algorithm
     }
 
-    /// The signature of one message (of a compound: one member with its padding).
+    /// Computes the signature of one message. In a compound, each member with its padding is one
+    /// message.
     ///
-    /// The first part begins with the 64-byte SMB2 header; the 16 bytes of its Signature count as
-    /// zero whatever they hold. Cutting the rest into parts does not change the result.
+    /// The first part begins with the 64-byte SMB2 header. Its 16-byte Signature counts as zeros,
+    /// whichever bytes it holds. The division of the rest into parts does not change the result.
     ///
     /// # Panics
-    /// When the first part is shorter than an SMB2 header.
+    /// Panics when the first part is shorter than an SMB2 header.
     pub fn sign(&self, nonce: SigningNonce, message_parts: &[&[u8]]) -> [u8; TAG_LEN] {
         let pieces = pieces(message_parts);
         match &self.key {
@@ -73,10 +74,10 @@ impl SigningKey {
         }
     }
 
-    /// Whether `signature` is that of the message; compares in constant time.
+    /// Whether `signature` is the signature of the message; compares in constant time.
     ///
     /// # Panics
-    /// When the first part is shorter than an SMB2 header.
+    /// Panics when the first part is shorter than an SMB2 header.
     pub fn verify(
         &self,
         nonce: SigningNonce,
@@ -88,7 +89,8 @@ impl SigningKey {
 }
 
 impl SigningNonce {
-    /// MessageId, one bit for the sender's role, one for CANCEL, zeros. [MS-SMB2] 3.1.4.1
+    /// The nonce: MessageId, one bit for the sender's role, one for CANCEL, zeros.
+    /// [MS-SMB2] 3.1.4.1
     fn to_bytes(self) -> [u8; 12] {
         let mut nonce = [0; 12];
         nonce[..8].copy_from_slice(&self.message_id.to_le_bytes());
@@ -97,7 +99,7 @@ impl SigningNonce {
     }
 }
 
-/// The message as it is signed: with zeros where the signature goes.
+/// The bytes that the signature covers: the message with zeros in place of its Signature.
 fn pieces<'m>(parts: &'m [&'m [u8]]) -> impl Iterator<Item = &'m [u8]> {
     let (first, rest) = parts.split_first().expect("a message has a header");
     assert!(first.len() >= HEADER_LEN);

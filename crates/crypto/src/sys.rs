@@ -1,7 +1,8 @@
-//! AES below the faces of aws-lc-rs: CBC chaining, counter mode and GCM over scattered buffers.
+//! The AES functions of aws-lc that aws-lc-rs does not expose: CBC chaining, counter mode, and GCM
+//! over scattered buffers.
 //!
-//! aws-lc-rs offers no CCM, and its GCM wants one contiguous buffer. This module wraps the few
-//! functions of aws-lc that do better; every type here is safe to use from anywhere.
+//! aws-lc-rs offers no CCM, and its GCM requires one contiguous buffer. Every type of this module
+//! has a safe interface.
 
 use core::ffi::{c_int, c_uint};
 use core::mem::MaybeUninit;
@@ -15,19 +16,19 @@ use aws_lc_sys::{
 };
 use zeroize::Zeroize;
 
-/// Bytes of an AES block.
+/// Length of an AES block in bytes.
 pub(crate) const BLOCK: usize = 16;
 
-/// Bytes of CBC output that are thrown away at a time; small enough to stay in the first cache.
+/// Bytes of CBC output that one call discards: few enough for the level-1 cache.
 const SCRATCH: usize = 1024;
 
-/// Bytes for one call of EVP_CipherUpdate, whose length is an int: a multiple of the block.
+/// Bytes for one call of EVP_CipherUpdate: its length is a C int. A multiple of the block.
 const UPDATE_MAX: usize = 1 << 30;
 
 /// An AES key schedule for encryption.
 pub(crate) struct AesKey(AES_KEY);
 
-/// Where a counter-mode stream stands.
+/// The position of a counter-mode stream.
 pub(crate) struct Counter {
     block: [u8; BLOCK],
     keystream: [u8; BLOCK],
@@ -77,7 +78,7 @@ impl AesKey {
         }
     }
 
-    /// Adds the key stream to `data` in place, going on where `counter` stands.
+    /// Adds the key stream to `data` in place, from the position of `counter`, and advances it.
     pub(crate) fn counter_mode(&self, counter: &mut Counter, data: &mut [u8]) {
         assert!(counter.used < 16);
         let bytes = data.as_mut_ptr();
@@ -105,7 +106,7 @@ impl Drop for AesKey {
 }
 
 impl Counter {
-    /// A stream whose first block of key stream is the encryption of `block`.
+    /// A stream; its first block of key stream is the encryption of `block`.
     pub(crate) fn new(block: [u8; BLOCK]) -> Self {
         Self {
             block,
@@ -124,10 +125,11 @@ impl Drop for Counter {
 /// An AES-GCM key with its GHASH tables.
 pub(crate) struct GcmKey(Context);
 
-/// A message on its way through GCM: first the associated data, then the text, then the tag.
+/// A GCM message in progress: the caller passes the associated data, then the text, and takes the
+/// tag.
 pub(crate) struct Gcm(Context);
 
-/// Whether a message is being sealed or opened.
+/// Whether GCM encrypts or decrypts a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Encrypt,
@@ -158,7 +160,7 @@ impl GcmKey {
         };
         let context = Context::new();
         // SAFETY: the context is initialised and ours; `cipher` is a static; `key` has the length
-        // of that cipher; a null nonce means that it comes later.
+        // of that cipher; with a null nonce the context waits for a later one.
         let ok = unsafe {
             EVP_CipherInit_ex(
                 context.0.as_ptr(),
@@ -180,8 +182,8 @@ impl GcmKey {
         // destination is ours alone.
         let copied = unsafe { EVP_CIPHER_CTX_copy(context.0.as_ptr(), self.0.0.as_ptr()) };
         assert_eq!(copied, 1, "out of memory");
-        // SAFETY: the context has its cipher and key; the nonce has the 12 bytes that GCM takes
-        // unless told otherwise; null cipher and key keep the ones that are set.
+        // SAFETY: the context has its cipher and key; the nonce has the 12 bytes that GCM takes by
+        // default; null cipher and key keep the present ones.
         let ok = unsafe {
             EVP_CipherInit_ex(
                 context.0.as_ptr(),
@@ -198,14 +200,14 @@ impl GcmKey {
 }
 
 impl Gcm {
-    /// Adds associated data; all of it comes before the text.
+    /// Adds associated data. The caller adds all of it before the text.
     pub(crate) fn associated(&mut self, data: &[u8]) {
         for chunk in data.chunks(UPDATE_MAX) {
             self.update(ptr::null_mut(), chunk.as_ptr(), chunk.len());
         }
     }
 
-    /// Seals or opens the next piece of text in place.
+    /// Encrypts or decrypts the next piece of text in place.
     pub(crate) fn text(&mut self, data: &mut [u8]) {
         for chunk in data.chunks_mut(UPDATE_MAX) {
             let bytes = chunk.as_mut_ptr();
@@ -213,7 +215,7 @@ impl Gcm {
         }
     }
 
-    /// Seals or opens the next piece of text into memory of its length.
+    /// Encrypts or decrypts the next piece of text into memory of the same length.
     pub(crate) fn text_into(&mut self, from: &[u8], to: &mut [u8]) {
         assert_eq!(from.len(), to.len());
         for (from, to) in from.chunks(UPDATE_MAX).zip(to.chunks_mut(UPDATE_MAX)) {
@@ -221,8 +223,8 @@ impl Gcm {
         }
     }
 
-    /// `input` is readable for `len` bytes; `output` is null, or writable for as many and either
-    /// the same as `input` or apart from it.
+    /// `input` must be readable for `len` bytes. `output` must be null, or writable for `len`
+    /// bytes and either the same as `input` or disjoint from it.
     fn update(&mut self, output: *mut u8, input: *const u8, len: usize) {
         let len = c_int::try_from(len).expect("chunks are at most UPDATE_MAX");
         let mut written = 0;
@@ -230,10 +232,10 @@ impl Gcm {
         // `len` is their length; the context is started and ours alone.
         let ok =
             unsafe { EVP_CipherUpdate(self.0.0.as_ptr(), output, &raw mut written, input, len) };
-        assert_eq!(ok, 1, "a message of GCM is shorter than 64 GiB");
+        assert_eq!(ok, 1, "a GCM message is shorter than 64 GiB");
     }
 
-    /// The tag of what was sealed.
+    /// Ends an encryption and returns its tag.
     pub(crate) fn tag(mut self) -> [u8; 16] {
         assert!(self.finish());
         let mut tag = [0_u8; 16];
@@ -241,7 +243,7 @@ impl Gcm {
         tag
     }
 
-    /// Whether `tag` belongs to what was opened; compares in constant time.
+    /// Ends a decryption. Whether `tag` is the tag of the message; compares in constant time.
     pub(crate) fn matches(mut self, tag: &[u8; 16]) -> bool {
         let mut expected = *tag;
         self.control(EVP_CTRL_AEAD_SET_TAG, &mut expected);
@@ -277,8 +279,8 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: made by EVP_CIPHER_CTX_new, freed once, and nobody else holds it. aws-lc wipes
-        // the memory that it frees.
+        // SAFETY: EVP_CIPHER_CTX_new made the context, this is its only owner, and it is freed
+        // once. aws-lc overwrites the memory that it frees.
         unsafe { EVP_CIPHER_CTX_free(self.0.as_ptr()) };
     }
 }

@@ -21,13 +21,13 @@ fn dialect_3_0_derives_the_keys_of_both_channels() {
     let keys = keys_3_0("7cd451825d0450d235424e44ba6e78cc");
     assert_eq!(keys.signing, array("0b7e9c5cac36c0f6ea9ab275298cedce"));
     assert_eq!(keys.application, array("bb23a4575aa26c721af525af15a87b4f"));
-    let sealing = keys.encryption.as_ref().expect("3.0 has a cipher");
+    let encryption = keys.encryption.as_ref().expect("3.0 has a cipher");
     assert_eq!(
-        sealing.client_to_server.as_bytes(),
+        encryption.client_to_server.as_bytes(),
         bytes("fad27796665b313ebb578f388632b4f7")
     );
     assert_eq!(
-        sealing.server_to_client.as_bytes(),
+        encryption.server_to_client.as_bytes(),
         bytes("b0f0427f7ceb416d1d9dcc0cd4f99447")
     );
 
@@ -43,13 +43,13 @@ fn dialect_3_1_1_derives_its_keys_from_the_preauth_hash() {
     let keys = keys_3_1_1("270e1ba896585eeb7af3472d3b4c75a7", MESSAGES[4].1);
     assert_eq!(keys.signing, array("73fe7a9a77bef0bde49c650d8ccb5f76"));
     assert_eq!(keys.application, array("6d7ad7954e9ec61e907b4d473dc178ff"));
-    let sealing = keys.encryption.as_ref().expect("a cipher was negotiated");
+    let encryption = keys.encryption.as_ref().expect("a cipher was negotiated");
     assert_eq!(
-        sealing.client_to_server.as_bytes(),
+        encryption.client_to_server.as_bytes(),
         bytes("629bcbc54422a0f572b97f45989b6073")
     );
     assert_eq!(
-        sealing.server_to_client.as_bytes(),
+        encryption.server_to_client.as_bytes(),
         bytes("e2af0dcefac68da71a0dfbd0d1350d74")
     );
 }
@@ -72,55 +72,55 @@ fn last_session_setup_response_carries_the_cmac_signature() {
 }
 
 #[test]
-fn dialect_3_0_seals_and_opens_with_ccm() {
+fn dialect_3_0_encrypts_and_decrypts_with_ccm() {
     let keys = keys_3_0("b4546771b515f766a86735532dd6c4f0");
-    let sealing = keys.encryption.as_ref().expect("3.0 has a cipher");
+    let encryption = keys.encryption.as_ref().expect("3.0 has a cipher");
     assert_eq!(
-        sealing.client_to_server.as_bytes(),
+        encryption.client_to_server.as_bytes(),
         bytes("261b72350558f2e9dcf613070383edbf")
     );
     assert_eq!(
-        sealing.server_to_client.as_bytes(),
+        encryption.server_to_client.as_bytes(),
         bytes("8fe2b57ec34d2db5b1a9727f526bbdb5")
     );
-    let key = EncryptionKey::new(Cipher::Aes128Ccm, sealing.client_to_server.as_bytes());
-    seals_and_opens(&key, CCM_WRITE_PLAIN, CCM_WRITE_SEALED);
-    let key = EncryptionKey::new(Cipher::Aes128Ccm, sealing.server_to_client.as_bytes());
-    seals_and_opens(&key, CCM_RESPONSE_PLAIN, CCM_RESPONSE_SEALED);
+    let key = EncryptionKey::new(Cipher::Aes128Ccm, encryption.client_to_server.as_bytes());
+    encrypts_and_decrypts(&key, CCM_WRITE_PLAIN, CCM_WRITE_ENCRYPTED);
+    let key = EncryptionKey::new(Cipher::Aes128Ccm, encryption.server_to_client.as_bytes());
+    encrypts_and_decrypts(&key, CCM_RESPONSE_PLAIN, CCM_RESPONSE_ENCRYPTED);
 }
 
 #[test]
-fn dialect_3_1_1_seals_and_opens_with_gcm() {
+fn dialect_3_1_1_encrypts_and_decrypts_with_gcm() {
     let keys = keys_3_1_1("419fddf34c1e001909d362ae7fb6af79", GCM_PREAUTH);
-    let sealing = keys.encryption.as_ref().expect("a cipher was negotiated");
+    let encryption = keys.encryption.as_ref().expect("a cipher was negotiated");
     assert_eq!(
-        sealing.client_to_server.as_bytes(),
+        encryption.client_to_server.as_bytes(),
         bytes("a2f5e80e5d59103034f32e52f698e5ec")
     );
     assert_eq!(
-        sealing.server_to_client.as_bytes(),
+        encryption.server_to_client.as_bytes(),
         bytes("748c50868c90f302962a5c35f5f9a8bf")
     );
-    let key = EncryptionKey::new(Cipher::Aes128Gcm, sealing.client_to_server.as_bytes());
-    seals_and_opens(&key, GCM_WRITE_PLAIN, GCM_WRITE_SEALED);
-    let key = EncryptionKey::new(Cipher::Aes128Gcm, sealing.server_to_client.as_bytes());
-    seals_and_opens(&key, GCM_RESPONSE_PLAIN, GCM_RESPONSE_SEALED);
+    let key = EncryptionKey::new(Cipher::Aes128Gcm, encryption.client_to_server.as_bytes());
+    encrypts_and_decrypts(&key, GCM_WRITE_PLAIN, GCM_WRITE_ENCRYPTED);
+    let key = EncryptionKey::new(Cipher::Aes128Gcm, encryption.server_to_client.as_bytes());
+    encrypts_and_decrypts(&key, GCM_RESPONSE_PLAIN, GCM_RESPONSE_ENCRYPTED);
 }
 
-/// `sealed` is a transform header (52 bytes) and the sealed message. [MS-SMB2] 2.2.41
-fn seals_and_opens(key: &EncryptionKey, plain: &str, sealed: &str) {
-    let (plain, sealed) = (bytes(plain), bytes(sealed));
-    let (header, text) = sealed.split_at(52);
+/// `encrypted` is a transform header (52 bytes) and the ciphertext. [MS-SMB2] 2.2.41
+fn encrypts_and_decrypts(key: &EncryptionKey, plain: &str, encrypted: &str) {
+    let (plain, encrypted) = (bytes(plain), bytes(encrypted));
+    let (header, text) = encrypted.split_at(52);
     let tag = header[4..20].try_into().expect("16 bytes");
     let nonce = &header[20..20 + key.cipher().nonce_len()];
     let aad = &header[20..];
 
-    let mut opened = text.to_vec();
-    key.decrypt_in_place(nonce, aad, &mut opened, &tag)
+    let mut message = text.to_vec();
+    key.decrypt_in_place(nonce, aad, &mut message, &tag)
         .expect("the published tag matches");
-    assert_eq!(opened, plain);
-    assert_eq!(key.encrypt_in_place(nonce, aad, &mut opened), tag);
-    assert_eq!(opened, text);
+    assert_eq!(message, plain);
+    assert_eq!(key.encrypt_in_place(nonce, aad, &mut message), tag);
+    assert_eq!(message, text);
 }
 
 fn keys_3_0(session_key: &str) -> SessionKeys {
@@ -153,7 +153,7 @@ fn bytes(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Each message of a session setup, and the hash after it.
+/// Each message of NEGOTIATE and SESSION_SETUP, and the hash after it.
 const MESSAGES: [(&str, &str); 5] = [
     (NEGOTIATE_REQUEST, HASH_1),
     (NEGOTIATE_RESPONSE, HASH_2),
@@ -229,7 +229,7 @@ const CCM_WRITE_PLAIN: &str = "\
     00e4080000000000000000000000000000000000310070001700000000000000000000001501000039000002\
     010000003902000000000000000000007000000000000000536d623320656e6372797074696f6e2074657374\
     696e67";
-const CCM_WRITE_SEALED: &str = "\
+const CCM_WRITE_ENCRYPTED: &str = "\
     fd534d4281a286535415445dae393921e44fa42e66e69a111892584fb5ed524a744da3ee8700000000000100\
     1100001400e4080025c8fee16605a437832d1cd52da9f4645333482a175fe5384563f45fcdafaef38bc62ba4\
     d5c62897996625a44c29be5658de2e6117585779e7b59ffd971278d08580d7fa899e410e910eabf5aa1db430\
@@ -238,7 +238,7 @@ const CCM_WRITE_SEALED: &str = "\
 const CCM_RESPONSE_PLAIN: &str = "\
     fe534d4240000100000000000900210009000000000000000400000000000000fffe00000100000011000014\
     00e408000000000000000000000000000000000011000000170000000000000000000000";
-const CCM_RESPONSE_SEALED: &str = "\
+const CCM_RESPONSE_ENCRYPTED: &str = "\
     fd534d42a6015530a18f6d9affe22afae8e6648486000000000000001100001400e408005000000000000100\
     1100001400e40800dbf46435c5f14169293ce079e344479bf670227e49873f458672c3098dac467dd5809f36\
     9d674091665157871483e01f7becd02064eac3e235f913668bbc2f097980d4b378f1993eff6e60d177309e5b";
@@ -250,7 +250,7 @@ const GCM_WRITE_PLAIN: &str = "\
     0010000000000000000000000000000000000000310070001700000000000000000000000600000004000000\
     010000000400000000000000000000007000000000000000536d623320656e6372797074696f6e2074657374\
     696e67";
-const GCM_WRITE_SEALED: &str = "\
+const GCM_WRITE_ENCRYPTED: &str = "\
     fd534d42bd73d97d2bc9001bcafac0fdff5feebcc7d6822d269caf48904c664c000000008700000000000100\
     25000000001000006ecdd2a7afc7b47763057a041b8fd4daffe990b70c9e09d36c084e02d14ef247f8bde38a\
     cf6256f8b1d3b56f77fbdeb312fea5e92cbcc1ed8fb2ebbfaa75e49a4a394bb44576545567c24d4c014d47c9\
@@ -259,7 +259,7 @@ const GCM_WRITE_SEALED: &str = "\
 const GCM_RESPONSE_PLAIN: &str = "\
     fe534d4240000100000000000900010001000000000000000500000000000000fffe00000100000025000000\
     001000000000000000000000000000000000000011000000170000000000000000000000";
-const GCM_RESPONSE_SEALED: &str = "\
+const GCM_RESPONSE_ENCRYPTED: &str = "\
     fd534d42acbe1cb7ed343adf1725ef144d90d4b0e06831dd2e8eb7b400000000000000005000000000000100\
     250000000010000026bbbf949983a6c1c796559d0f2c510cb651d1f7b6ac8ded32a2a0b8f2d793a815c6f6b8\
     48d69767a215841a42d400ae6ddb5f0b44173a014973321fdd7950da6179159b82e03c9e18a050ff0ea1c967";
