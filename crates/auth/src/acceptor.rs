@@ -7,7 +7,7 @@ use wire::spnego::{HINT_NAME, MechList, NegState, NegTokenInit, NegTokenResp, Oi
 use zeroize::Zeroizing;
 
 use crate::mechanism::{Established, Mechanism, Progress};
-use crate::ntlm_acceptor::NtlmAcceptor;
+use crate::ntlm::acceptor::NtlmAcceptor;
 use crate::realm::{Accepted, Entropy, FileTime, Realm, Refusal};
 
 /// Bytes of a token: SecurityBufferLength has 16 bits. [MS-SMB2] 2.2.5

@@ -5,9 +5,9 @@ use std::fmt;
 use wire::spnego::{MechList, NegState, NegTokenInit, NegTokenResp, Oid, Token};
 use zeroize::Zeroizing;
 
-use crate::keys::{Key, NtlmIntegrity};
 use crate::mechanism::Integrity;
-use crate::ntlm_initiator::{Credentials, Response, negotiate, respond};
+use crate::ntlm::initiator::{Credentials, Response, negotiate, respond};
+use crate::ntlm::keys::{Key, NtlmIntegrity};
 use crate::realm::{Entropy, FileTime};
 
 /// What NTLM's messages travel in.

@@ -10,20 +10,17 @@
 
 mod acceptor;
 mod initiator;
-mod keys;
 mod mechanism;
-mod ntlm_acceptor;
-mod ntlm_initiator;
-mod rc4;
+mod ntlm;
 mod realm;
 mod user_file;
 mod users;
 
 pub use acceptor::{Acceptor, Step, TOKEN_LEN_MAX, server_hint};
 pub use initiator::{Framing, Initiator, InitiatorError, InitiatorStep};
-pub use keys::NtHash;
 pub use mechanism::{Established, Integrity, Mechanism, Progress};
-pub use ntlm_initiator::Credentials;
+pub use ntlm::initiator::Credentials;
+pub use ntlm::keys::NtHash;
 pub use realm::{
     Accepted, Entropy, FileTime, Realm, Refusal, TargetNames, User, UserKind, fresh_entropy,
 };

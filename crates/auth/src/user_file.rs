@@ -21,7 +21,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use zeroize::Zeroizing;
 
-use crate::keys::NtHash;
+use crate::ntlm::keys::NtHash;
 use crate::users::{Account, NameError, USERS_MAX, Users, check_name, hash_password};
 
 /// Bytes of the file: room for [`USERS_MAX`] accounts with long names.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::keys::{NtHash, upper_case};
+use crate::ntlm::keys::{NtHash, upper_case};
 
 /// Accounts in one table. A limit against a runaway script, far above what a file is good for.
 pub const USERS_MAX: usize = 10_000;

@@ -7,7 +7,7 @@ use wire::ntlmssp::{
 use zeroize::Zeroizing;
 
 use crate::initiator::InitiatorError;
-use crate::keys::{
+use crate::ntlm::keys::{
     Key, NtHash, NtlmIntegrity, Role, exchange, message_mic, nt_proof, session_base_key,
 };
 use crate::realm::{Entropy, FileTime};

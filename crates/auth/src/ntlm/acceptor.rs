@@ -10,10 +10,10 @@ use wire::ntlmssp::{
 use wire::spnego::Oid;
 use zeroize::Zeroizing;
 
-use crate::keys::{
+use crate::mechanism::{Established, Integrity, Mechanism, Progress};
+use crate::ntlm::keys::{
     Key, NtHash, NtlmIntegrity, Role, exchange, message_mic, nt_proof, session_base_key,
 };
-use crate::mechanism::{Established, Integrity, Mechanism, Progress};
 use crate::realm::{Entropy, FileTime, Realm, Refusal, User, UserKind};
 use crate::users::Account;
 

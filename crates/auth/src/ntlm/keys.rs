@@ -9,7 +9,7 @@ use wire::ntlmssp::{Flags, MIC_LEN, MIC_OFFSET, utf16};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::mechanism::Integrity;
-use crate::rc4::Rc4;
+use crate::ntlm::rc4::Rc4;
 
 /// NTOWFv1: MD4 over the password as UTF-16LE. As good as the password to whoever has it.
 /// [MS-NLMP] 3.3.1
