@@ -665,19 +665,19 @@ fn protection_and_dialects_are_chosen(transport: &str) -> Result<()> {
     write_random(&share.join("file"), 3_000_001, 1)?;
     for arguments in [
         &["--sign"][..],
-        &["--seal"],
+        &["--encrypt"],
         &["--dialect", "2.1"],
         &["--max-protocol", "3.0.2", "--sign"],
-        &["--dialect", "3.0", "--seal"],
+        &["--dialect", "3.0", "--encrypt"],
         &["--channels", "1"],
-        &["--channels", "2", "--seal"],
+        &["--channels", "2", "--encrypt"],
     ] {
         client.run(&[&["get", "{}file", "back"][..], arguments].concat())?;
         assert_same_file(&share.join("file"), &client.local("back"))?;
         client.run(&[&["put", "back", "{}there"][..], arguments].concat())?;
         assert_same_file(&share.join("file"), &share.join("there"))?;
     }
-    client.fail(&["ls", "--dialect", "2.1", "--seal", "{}"], 3, &["data"])?;
+    client.fail(&["ls", "--dialect", "2.1", "--encrypt", "{}"], 3, &["data"])?;
     Ok(())
 }
 

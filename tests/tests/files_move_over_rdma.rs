@@ -82,7 +82,7 @@ fn files_come_back_as_they_went() -> Result<()> {
     fs::write(rig.client.local("file"), &bytes)?;
     for (index, options) in [
         &[][..],
-        &["--seal"],
+        &["--encrypt"],
         &["--sign", "--io-size=8MiB"],
         &["--channels=3", "--io-size=64KiB"],
     ]

@@ -185,7 +185,7 @@ impl Case {
             (true, true) => "seal,rsize=131072,wsize=131072",
             (true, false) if self.mount.is_empty() => "sec=ntlmssp",
             (true, false) => self.mount,
-            (false, true) => "--seal",
+            (false, true) => "--encrypt",
             (false, false) => "",
         };
         let (server, transport) = match (is_kernel, self.own) {

@@ -237,7 +237,7 @@ fn what_is_agreed_on_is_told(peer: Peer) -> Result<()> {
         let [connection, login] = told;
         ensure!(connection["transport"] == peer.transport.name(), "{status}");
         // Who seals because it wants to could do without, as far as the server knows.
-        let is_told = login["is_sealed"] == false
+        let is_told = login["is_encrypted"] == false
             && login["is_signed"] == (protection != Protection::AsAsked);
         ensure!(is_told, "{status}");
         ensure!(connection["sessions"][0] == login["id"], "{status}");
@@ -257,7 +257,7 @@ fn sealing_that_the_server_wants_is_told(peer: Peer) -> Result<()> {
     session.echo().wait()?;
     let status = ask(&rig.server)?;
     let login = &list(&status, "sessions")?[0];
-    ensure!(login["is_sealed"] == true, "{status}");
+    ensure!(login["is_encrypted"] == true, "{status}");
     ensure!(login["cipher"] == "AES-128-GCM", "{status}");
     Ok(())
 }

@@ -273,7 +273,7 @@ fn flags(protection: Protection) -> &'static [&'static str] {
     match protection {
         Protection::Off => &[],
         Protection::Sign => &["--sign"],
-        Protection::Encrypt => &["--seal"],
+        Protection::Encrypt => &["--encrypt"],
     }
 }
 
@@ -305,12 +305,12 @@ fn summary(deeds: &[Deed]) -> String {
         let kind = match deed.protection {
             Protection::Off => "plain",
             Protection::Sign => "signed",
-            Protection::Encrypt => "sealed",
+            Protection::Encrypt => "encrypted",
         };
         let [time, speed] = deed.figures();
         let [our_time, our_speed] = ours.map(Deed::figures).unwrap_or_default();
         vec![
-            format!("{kind:6} {}", deed.what),
+            format!("{kind:9} {}", deed.what),
             time,
             speed,
             our_time,

@@ -17,7 +17,7 @@ usage: cargo xtask COMMAND
 
   test [STEP]...          everything that must pass: fmt, clippy, doc, unit, lab, interop
   test rdma               both ends against real peers over RDMA, in a guest of its own
-  demo                    serve a temporary share and let smbclient use it: plain, signed, sealed
+  demo                    serve a temporary share and let smbclient use it: plain, signed, encrypted
   lab                     build the peers that the tests talk to, in a cache folder
   lab rdma                add a guest with RDMA devices, whose kernel is built from source
   lab run CMD [ARG]...    run a command of the lab, such as smbclient

@@ -67,14 +67,15 @@ pub(crate) struct ConnectArguments {
         env = "SMBEAM_RDMA"
     )]
     rdma: RdmaChoice,
-    /// Sign everything.
-    #[arg(long, conflicts_with = "seal")]
+    /// Sign all requests, and require that the server signs all responses.
+    #[arg(long, conflicts_with = "encrypt")]
     sign: bool,
-    /// Seal (encrypt) everything.
-    #[arg(long)]
-    seal: bool,
-    /// Let TLS of a verified server do where it would have sealing.
-    #[arg(long, conflicts_with = "seal")]
+    /// Encrypt all messages in both directions (needs SMB 3.0 or later).
+    #[arg(long, alias = "seal")]
+    encrypt: bool,
+    /// Over QUIC, accept the encryption of TLS where the server requires SMB encryption, so that
+    /// data are not encrypted twice. The certificate of the server must be verified.
+    #[arg(long, conflicts_with = "encrypt")]
     transport_security: bool,
     /// Bytes of a request from which on its data go by RDMA.
     #[arg(long, value_name = "BYTES", default_value = "4KiB", value_parser = parse_threshold)]
@@ -151,7 +152,7 @@ impl ConnectArguments {
             rdma: self.rdma.clone(),
             rdma_threshold: self.rdma_threshold,
             rdma_busy_poll: Duration::from_micros(self.rdma_busy_poll),
-            protection: match (self.sign, self.seal) {
+            protection: match (self.sign, self.encrypt) {
                 (_, true) => Protection::Seal,
                 (true, false) => Protection::Sign,
                 (false, false) => Protection::AsAsked,
@@ -393,6 +394,22 @@ mod tests {
         assert_eq!(parse_dialect("3.1.1"), Ok(Dialect::SMB_3_1_1));
         assert_eq!(parse_dialect("SMB2_10"), Ok(Dialect::SMB_2_1));
         assert!(parse_dialect("1").is_err());
+    }
+
+    #[test]
+    fn seal_is_an_older_name_of_encrypt() {
+        use clap::Parser as _;
+
+        #[derive(Debug, clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            connect: ConnectArguments,
+        }
+
+        for name in ["--encrypt", "--seal"] {
+            let line = Line::try_parse_from(["smbeam", name]).expect("an option");
+            assert_eq!(line.connect.options().protection, Protection::Seal);
+        }
     }
 
     #[test]

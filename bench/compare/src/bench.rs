@@ -79,10 +79,10 @@ impl Bench {
         torture("echo", "smb2.bench.echo", Test::Echo, 0, false),
         smbclient("get-plain", Transfer::Get, Protection::Off, true),
         smbclient("get-signed", Transfer::Get, Protection::Sign, false),
-        smbclient("get-sealed", Transfer::Get, Protection::Encrypt, false),
+        smbclient("get-encrypted", Transfer::Get, Protection::Encrypt, false),
         smbclient("put-plain", Transfer::Put, Protection::Off, true),
         smbclient("put-signed", Transfer::Put, Protection::Sign, false),
-        smbclient("put-sealed", Transfer::Put, Protection::Encrypt, false),
+        smbclient("put-encrypted", Transfer::Put, Protection::Encrypt, false),
         reads(
             "raw-read-1m",
             "our client reads a real file, 1 MiB, depth 4",

@@ -94,7 +94,7 @@ fn list() {
         .map(|errand| (errand.name, errand.about()));
     let duels = Duel::ALL.iter().map(|duel| (duel.name, duel.about));
     for (name, about) in benches.chain(errands).chain(duels) {
-        println!("{name:22} {about}");
+        println!("{name:28} {about}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! smbclient moves a large file, plain, signed or sealed.
+//! smbclient moves a large file, plain, signed or encrypted.
 
 use std::fs;
 use std::path::Path;

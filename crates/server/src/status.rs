@@ -10,7 +10,7 @@ use wire::access::{AccessMask, OplockLevel, ShareAccess};
 use wire::dialect::Dialect;
 
 /// The version of the shape.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What a running server says of itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -131,9 +131,9 @@ pub struct SessionStatus {
     pub dialect: String,
     /// Whether everything has to be signed.
     pub is_signed: bool,
-    /// Whether everything has to be sealed. A share may ask for it besides, and a client may do it
-    /// unasked.
-    pub is_sealed: bool,
+    /// Whether all messages must be encrypted (Session.EncryptData). A share can require encryption
+    /// on its own, and a client can encrypt although the server does not require it.
+    pub is_encrypted: bool,
     /// The cipher for what is sealed.
     pub cipher: Option<String>,
     /// The algorithm for what is signed.
@@ -251,7 +251,7 @@ fn session(session: &SessionSnapshot) -> SessionStatus {
         .to_owned(),
         dialect: dialect_name(session.dialect),
         is_signed: session.signing_required,
-        is_sealed: session.encrypt,
+        is_encrypted: session.encrypt,
         cipher: session.cipher.map(|cipher| cipher_name(cipher).to_owned()),
         signing: signing_name(session.signing).to_owned(),
         channels: session

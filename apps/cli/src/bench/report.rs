@@ -7,7 +7,10 @@ use serde::Serialize;
 use super::record::Record;
 use crate::format::count;
 
-/// What a run brought.
+/// Version of the JSON form. It changes when a field is renamed, removed or given another meaning.
+const VERSION: u32 = 2;
+
+/// The result of one run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
     /// `read`, `write`, ...
@@ -16,6 +19,10 @@ pub(crate) struct Report {
     pub(crate) url: String,
     /// How the server was spoken to: dialect, cipher, signing algorithm, transports.
     pub(crate) session: String,
+    /// Whether all messages of the session were signed.
+    pub(crate) is_signed: bool,
+    /// Whether all messages of the session were encrypted.
+    pub(crate) is_encrypted: bool,
     /// Bytes of one operation; 0 where it moves none.
     pub(crate) io_size: u64,
     /// Operations in flight for each connection.
@@ -146,6 +153,7 @@ impl Report {
     /// One line of JSON.
     pub(crate) fn json(&self) -> String {
         let mut value = serde_json::json!(self);
+        value["version"] = VERSION.into();
         value["gb_per_second"] = self.gb_per_second().into();
         value["ops_per_second"] = self.ops_per_second().into();
         value.to_string()
@@ -218,6 +226,8 @@ pub(crate) fn example() -> Report {
         workload: "read".to_owned(),
         url: "smb://alice@host/data".to_owned(),
         session: "3.1.1".to_owned(),
+        is_signed: false,
+        is_encrypted: true,
         io_size: 1 << 20,
         depth: 16,
         channels: 1,
@@ -275,6 +285,8 @@ mod tests {
     #[test]
     fn json_has_the_rates() {
         let value: serde_json::Value = serde_json::from_str(&example().json()).expect("given");
+        assert_eq!(value["version"], VERSION);
+        assert_eq!(value["is_encrypted"], true);
         assert_eq!(value["ops_per_second"], 2000.0);
         assert_eq!(value["latency_us"]["p99_9"], 4.0);
     }

@@ -50,6 +50,8 @@ pub(crate) fn run(arguments: &Arguments, setting: &Setting, dial: &Dial) -> Resu
         workload: arguments.workload.name().to_owned(),
         url: dial.url.to_string(),
         session: session_line(&info),
+        is_signed: info.is_signed,
+        is_encrypted: info.is_sealed,
         io_size: match arguments.workload.moves_data() {
             true => u64::from(setting.io_size),
             false => 0,
@@ -71,9 +73,9 @@ pub(crate) fn run(arguments: &Arguments, setting: &Setting, dial: &Dial) -> Resu
 /// How the server is spoken to.
 fn session_line(info: &SessionInfo) -> String {
     let protection = match (info.is_sealed, info.is_signed, info.cipher) {
-        (true, _, Some(cipher)) => format!("sealed with {cipher:?}"),
+        (true, _, Some(cipher)) => format!("encrypted with {cipher:?}"),
         (_, true, _) => format!("signed with {:?}", info.signing_algorithm),
-        _ => "in the clear".to_owned(),
+        _ => "neither signed nor encrypted".to_owned(),
     };
     format!(
         "{:?}, {protection}, over {}",

@@ -97,8 +97,8 @@ fn connection(connection: &ConnectionStatus) -> Vec<String> {
 }
 
 fn session(session: &SessionStatus) -> Vec<String> {
-    let protection = match (session.is_sealed, session.is_signed) {
-        (true, _) => "sealed",
+    let protection = match (session.is_encrypted, session.is_signed) {
+        (true, _) => "encrypted",
         (false, true) => "signed",
         (false, false) => "-",
     };

@@ -47,17 +47,17 @@ impl Errand {
     pub(crate) const ALL: [Errand; 12] = [
         errand("client-get-plain", Task::Get, Protection::Off),
         errand("client-get-signed", Task::Get, Protection::Sign),
-        errand("client-get-sealed", Task::Get, Protection::Encrypt),
+        errand("client-get-encrypted", Task::Get, Protection::Encrypt),
         errand("client-get-file-plain", Task::GetToFile, Protection::Off),
         errand("client-get-file-signed", Task::GetToFile, Protection::Sign),
         errand(
-            "client-get-file-sealed",
+            "client-get-file-encrypted",
             Task::GetToFile,
             Protection::Encrypt,
         ),
         errand("client-put-plain", Task::Put, Protection::Off),
         errand("client-put-signed", Task::Put, Protection::Sign),
-        errand("client-put-sealed", Task::Put, Protection::Encrypt),
+        errand("client-put-encrypted", Task::Put, Protection::Encrypt),
         errand("client-get-many", Task::GetMany, Protection::Off),
         errand("client-put-many", Task::PutMany, Protection::Off),
         errand("client-list", Task::List, Protection::Off),
@@ -146,7 +146,7 @@ impl Errand {
         command.args(arguments).args(match self.protection {
             Protection::Off => None,
             Protection::Sign => Some("--sign"),
-            Protection::Encrypt => Some("--seal"),
+            Protection::Encrypt => Some("--encrypt"),
         });
         command
             .env("SMBEAM_PASSWORD", ALICE.password)

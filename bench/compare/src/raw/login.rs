@@ -19,7 +19,7 @@ const LEGS_MAX: u32 = 4;
 /// From 1601 to 1970, in units of 100 ns. [MS-DTYP] 2.3.3
 const UNIX_EPOCH_TICKS: u64 = 116_444_736_000_000_000;
 
-/// Logs in. The session is not sealed; its key signs what has to be signed.
+/// Logs in. The session is not encrypted. Its key signs the requests that must be signed.
 pub(super) fn login(connection: &mut Connection, user: &str, password: &str) -> Result<()> {
     let mut preauth = PreauthHash::new();
     let algorithm = agree(connection, &mut preauth)?;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::smbeam::{Seal, Session, Share};
+use super::smbeam::{Encryption, Session, Share};
 use super::{Figures, Network, Place, quinn_bare, smbeam, tcp_bare};
 use crate::options::Options;
 use crate::sample::{Metric, Row};
@@ -34,17 +34,17 @@ enum Side {
 const TCP: Session = Session {
     transport: "tcp",
     channels: 1,
-    seal: Seal::Nobody,
+    encryption: Encryption::None,
     share: Share::Tmpfs,
 };
 const FOUR_TCP: Session = Session { channels: 4, ..TCP };
 const QUIC: Session = Session {
     transport: "quic",
-    seal: Seal::Tls,
+    encryption: Encryption::Tls,
     ..TCP
 };
-const SEALED_QUIC: Session = Session {
-    seal: Seal::Session,
+const ENCRYPTED_QUIC: Session = Session {
+    encryption: Encryption::Session,
     ..QUIC
 };
 const FOUR_QUIC: Session = Session {
@@ -86,15 +86,15 @@ impl Duel {
         },
         Duel {
             name: "quic-read-1m",
-            about: "READ 1 MiB over QUIC, sealed by TLS alone / bare quinn; loopback",
+            about: "READ 1 MiB over QUIC, encrypted by TLS alone / bare quinn; loopback",
             network: Network::Narrow,
             sides: [Side::BareQuinn, Side::Smbeam(QUIC)],
         },
         Duel {
-            name: "quic-sealed-read-1m",
-            about: "the same with the session sealed within TLS / bare quinn; loopback",
+            name: "quic-encrypted-read-1m",
+            about: "the same with the session encrypted inside TLS / bare quinn; loopback",
             network: Network::Narrow,
-            sides: [Side::BareQuinn, Side::Smbeam(SEALED_QUIC)],
+            sides: [Side::BareQuinn, Side::Smbeam(ENCRYPTED_QUIC)],
         },
         Duel {
             name: "quic-link-read-1m",

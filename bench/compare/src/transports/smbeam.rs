@@ -34,8 +34,8 @@ pub(super) struct Session {
     pub(super) transport: &'static str,
     /// On how many connections.
     pub(super) channels: usize,
-    /// Who keeps the messages secret.
-    pub(super) seal: Seal,
+    /// The layer that encrypts the messages.
+    pub(super) encryption: Encryption,
     /// What is read.
     pub(super) share: Share,
 }
@@ -78,14 +78,14 @@ impl Share {
     }
 }
 
-/// Who keeps the messages secret.
+/// The layer that encrypts the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seal {
-    /// Nobody.
-    Nobody,
-    /// TLS, which both ends agree to be enough for what the server wants sealed.
+pub(super) enum Encryption {
+    /// None: the messages are sent unencrypted.
+    None,
+    /// TLS only. Both ends accept it in place of the SMB encryption that the server requires.
     Tls,
-    /// The session, within TLS where there is any.
+    /// The SMB session, inside TLS if the transport has TLS.
     Session,
 }
 
@@ -146,10 +146,10 @@ pub(super) fn run(site: &Site<'_>, session: Session, options: &Options) -> Resul
         "smbdirect" => drop(command.args(["--rdma", &format!("emulated:{}", meeting(site)?)])),
         _ => {}
     }
-    match session.seal {
-        Seal::Nobody => {}
-        Seal::Tls => drop(command.arg("--transport-security")),
-        Seal::Session => drop(command.arg("--seal")),
+    match session.encryption {
+        Encryption::None => {}
+        Encryption::Tls => drop(command.arg("--transport-security")),
+        Encryption::Session => drop(command.arg("--encrypt")),
     }
     let mut client = command.spawn().context("cannot run smbeam bench")?;
     let watch = Watch::over(&mut client, server.child.id(), f64::from(seconds));
@@ -252,8 +252,8 @@ fn table(site: &Site<'_>, session: Session, options: &Options) -> Result<Table> 
         (options.window_mb(site.is_link) << 10).into(),
     );
     let mut security = Table::new();
-    let is_secret = session.seal != Seal::Nobody;
-    security.insert("encryption_required".into(), is_secret.into());
+    let is_encrypted = session.encryption != Encryption::None;
+    security.insert("encryption_required".into(), is_encrypted.into());
     let shares = Share::ALL.map(|share| share.table(site));
     let mut table = Table::new();
     table.insert("server".into(), server.into());
