@@ -10,6 +10,7 @@ mod carrier;
 mod endpoint;
 mod framing;
 mod nbt;
+pub mod netlink;
 mod outbox;
 pub mod quic;
 mod receiver;

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use wire::fsctl::{InterfaceCapability, NetworkInterface, SocketAddress};
 
-use crate::netlink::{self, Address, Link};
+use net::netlink::{self, Address, Link};
 
 /// Bits per second of a link that does not tell. Samba says the same.
 const UNKNOWN_SPEED: u64 = 1_000_000_000;

@@ -6,7 +6,7 @@
 //! the ring or a thread where it would.
 #![forbid(unsafe_code)]
 
-mod account;
+mod accounts;
 mod certificate;
 pub mod config;
 mod connection;
@@ -15,21 +15,19 @@ mod datapath;
 mod gate;
 mod interfaces;
 pub mod log;
-mod login;
-mod netlink;
 mod observer;
 mod personalities;
 mod placement;
 mod quic;
-mod receive;
 mod share;
 mod smbdirect;
 mod start;
 pub mod status;
+mod unix_account;
 mod worker;
 
-pub use account::{AccountError, account_name, may_assume_identities};
+pub use accounts::Realms;
 pub use certificate::Shown;
-pub use login::Realms;
 pub use observer::Observer;
 pub use start::{Listening, Server, StartError, check, reachable};
+pub use unix_account::{AccountError, account_name, may_assume_identities};

@@ -8,8 +8,8 @@ use proto::token::Token;
 use vfs::{FileSystem, posix};
 
 use crate::StartError;
-use crate::account;
 use crate::config::ShareSection;
+use crate::unix_account;
 
 /// The shares of a server.
 pub(crate) struct Shares {
@@ -102,7 +102,7 @@ fn force_token(section: &ShareSection) -> Result<Option<Arc<Token>>, StartError>
     let Some(user) = &section.force_user else {
         return Ok(None);
     };
-    let token = account::token(user.get_ref())
+    let token = unix_account::token(user.get_ref())
         .map_err(|error| StartError::account(section.name.get_ref(), error))?;
     Ok(Some(token))
 }

@@ -16,17 +16,17 @@ use ring::{Io, Listener, PoolConfig, Receiver, Runtime, Sender, mailbox};
 use tracing::{error, info, warn};
 use wire::{FileTime, Guid};
 
-use crate::account::AccountError;
+use crate::accounts::Realms;
 use crate::certificate::{self, Shown};
 use crate::config::{Config, IoChoice, PlacementChoice, TransportSecurity, dialect};
-use crate::datapath::answers;
+use crate::datapath::answer_quota as answers;
 use crate::gate::{Gate, GateLimits};
-use crate::login::Realms;
 use crate::observer::Observer;
 use crate::placement::Placement;
 use crate::quic;
 use crate::share::Shares;
 use crate::smbdirect::{self, Direct};
+use crate::unix_account::AccountError;
 use crate::worker::{Devices, Message, Reach, Shared, Times, Worker};
 
 /// Messages that may wait for a worker. More notices than there can be sessions at one time.

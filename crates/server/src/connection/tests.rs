@@ -4,8 +4,8 @@ use std::sync::Arc;
 use ring::Runtime;
 
 use super::*;
+use crate::accounts::Realms;
 use crate::config::Config;
-use crate::login::Realms;
 use crate::share::Shares;
 use crate::start::shared;
 

@@ -23,10 +23,10 @@ use ring::{View, Views};
 use tracing::{debug, error, warn};
 use wire::Status;
 
+use crate::accounts::Realms;
 use crate::connection::Connection;
 use crate::gate::{Gate, Permit};
 use crate::interfaces::{self, Entry};
-use crate::login::Realms;
 use crate::personalities::Personalities;
 use crate::placement::{Placement, Seat};
 use crate::quic::Handed;

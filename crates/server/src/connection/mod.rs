@@ -1,5 +1,7 @@
 //! One connection: the core, what it waits for, and what waits to be sent.
 
+mod receive;
+
 use std::cell::{Cell, RefCell};
 use std::net::{Shutdown, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,11 +19,11 @@ use ring::{Either, Handle, Part, Signal, either};
 use tracing::{debug, error, info, warn};
 use wire::Status;
 
+use crate::accounts::Logins;
 use crate::datapath::{Frame, Room};
 use crate::gate::Permit;
-use crate::login::Logins;
 use crate::observer;
-use crate::receive;
+
 use crate::status::{self, ConnectionStatus};
 use crate::worker::Worker;
 

@@ -14,8 +14,8 @@ use proto::effect::{Accepted, Account, AccountKind, Authenticate, Authenticated,
 use tracing::{error, info, warn};
 use wire::Status;
 
-use crate::account;
 use crate::config::Config;
+use crate::unix_account;
 use crate::worker::Worker;
 
 /// Logins of one connection that may be under way at one time. A client has one; more than these
@@ -170,7 +170,7 @@ fn accept(accepted: auth::Accepted, peer: SocketAddr) -> Authenticated {
     let (kind, token) = match user.kind {
         UserKind::Named => {
             let unix = user.unix.as_deref().unwrap_or(&user.name);
-            match account::token(unix) {
+            match unix_account::token(unix) {
                 Ok(token) => (AccountKind::Named, token),
                 Err(error) => {
                     warn!(%peer, user = %user.name, %error, "login refused");
@@ -178,8 +178,8 @@ fn accept(accepted: auth::Accepted, peer: SocketAddr) -> Authenticated {
                 }
             }
         }
-        UserKind::Guest => (AccountKind::Guest, account::guest()),
-        UserKind::Anonymous => (AccountKind::Anonymous, account::guest()),
+        UserKind::Guest => (AccountKind::Guest, unix_account::guest()),
+        UserKind::Anonymous => (AccountKind::Anonymous, unix_account::guest()),
     };
     let session_key = if user.kind.has_keys() {
         accepted.full_session_key.to_vec()

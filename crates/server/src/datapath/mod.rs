@@ -5,9 +5,9 @@
 //! any queue (see docs/design/data-path.md). What would block goes to the ring (reads and writes
 //! of files) or to a thread that may block (the rest), and the connection goes on meanwhile.
 
-pub(crate) mod answers;
+pub(crate) mod answer_quota;
 pub(crate) mod direct;
-mod remote;
+mod rdma;
 
 use std::io;
 use std::ops::Range;
@@ -27,9 +27,9 @@ use wire::Status;
 
 use crate::connection::{Connection, State};
 
-use answers::Reserved;
+use answer_quota::Reserved;
 use direct::DirectRead;
-pub(crate) use remote::Room;
+pub(crate) use rdma::Room;
 
 /// Bytes of a READ up to which the answer is copied next to its head: one piece to send instead
 /// of two, which is worth more than the copy. Also spares a buffer of the pool.

@@ -1,4 +1,6 @@
-//! The network interfaces of this host and their addresses, as rtnetlink(7) tells them.
+//! The network interfaces of this host and their addresses, from rtnetlink(7).
+//!
+//! `getifaddrs` would be shorter, but it does not report which IPv6 addresses are unusable.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,24 +12,29 @@ use rustix::net::{
 
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Link {
-    pub(crate) index: u32,
-    pub(crate) name: String,
-    pub(crate) is_up: bool,
-    pub(crate) is_loopback: bool,
+pub struct Link {
+    /// Index of the interface, as in if_indextoname(3).
+    pub index: u32,
+    /// Name of the interface, for example `eth0`.
+    pub name: String,
+    /// The interface is administratively up (IFF_UP).
+    pub is_up: bool,
+    /// The interface is the loopback interface (IFF_LOOPBACK).
+    pub is_loopback: bool,
 }
 
-/// An address of one.
+/// An IP address of a network interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Address {
-    /// Of the link.
-    pub(crate) index: u32,
-    pub(crate) ip: IpAddr,
+pub struct Address {
+    /// [`Link::index`] of the interface.
+    pub index: u32,
+    /// The address of this host on the interface.
+    pub ip: IpAddr,
 }
 
-/// Bytes of an answer that are taken at once: the kernel sends no more than 32 KiB.
+/// Size of the receive buffer in bytes. The kernel sends at most 32 KiB in one answer.
 const BUFFER: usize = 64 << 10;
-/// Answers to one question at most: some 100,000 interfaces.
+/// Most answers to one request: enough for about 100,000 interfaces.
 const MAX_ANSWERS: usize = 1024;
 /// netlink(7), struct nlmsghdr.
 const MESSAGE_HEADER: usize = 16;
@@ -48,11 +55,14 @@ const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const IFF_UP: u32 = 0x1;
 const IFF_LOOPBACK: u32 = 0x8;
-/// Addresses that are not used yet, or not any more: DADFAILED, DEPRECATED, TENTATIVE.
+/// Flags of addresses that are not usable yet or no longer: DADFAILED, DEPRECATED, TENTATIVE.
 const UNUSABLE: u8 = 0x08 | 0x20 | 0x40;
 
-/// Every network interface.
-pub(crate) fn links() -> io::Result<Vec<Link>> {
+/// Lists every network interface.
+///
+/// # Errors
+/// The kernel refuses the request, or its answer is malformed.
+pub fn links() -> io::Result<Vec<Link>> {
     let mut links = Vec::new();
     dump(RTM_GETLINK, LINK_HEADER, |kind, body| {
         if kind == RTM_NEWLINK {
@@ -62,8 +72,11 @@ pub(crate) fn links() -> io::Result<Vec<Link>> {
     Ok(links)
 }
 
-/// Every address that can be used.
-pub(crate) fn addresses() -> io::Result<Vec<Address>> {
+/// Lists every usable address of all network interfaces.
+///
+/// # Errors
+/// The kernel refuses the request, or its answer is malformed.
+pub fn addresses() -> io::Result<Vec<Address>> {
     let mut addresses = Vec::new();
     dump(RTM_GETADDR, ADDRESS_HEADER, |kind, body| {
         if kind == RTM_NEWADDR {
@@ -73,15 +86,15 @@ pub(crate) fn addresses() -> io::Result<Vec<Address>> {
     Ok(addresses)
 }
 
-/// Asks for all of something, and takes the answers: the kind and what follows the header.
-fn dump(question: u16, body_len: usize, mut take: impl FnMut(u16, &[u8])) -> io::Result<()> {
+/// Requests a dump of one object type. Calls `take` with the type and the body of each message.
+fn dump(request_type: u16, body_len: usize, mut take: impl FnMut(u16, &[u8])) -> io::Result<()> {
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
     bind(&socket, &SocketAddrNetlink::new(0, 0))?;
     let len = MESSAGE_HEADER + body_len;
     let mut request = Vec::with_capacity(len);
     request.extend((len as u32).to_ne_bytes());
-    request.extend(question.to_ne_bytes());
+    request.extend(request_type.to_ne_bytes());
     request.extend((NLM_F_REQUEST | NLM_F_DUMP).to_ne_bytes());
     // Sequence number, port and the body: all zero, all families.
     request.resize(len, 0);
@@ -97,7 +110,7 @@ fn dump(question: u16, body_len: usize, mut take: impl FnMut(u16, &[u8])) -> io:
     Err(io::ErrorKind::InvalidData.into())
 }
 
-/// Takes the messages of one answer. Whether more answers follow.
+/// Calls `take` for each message of one answer. Returns true if more answers follow.
 fn messages(answer: &[u8], take: &mut impl FnMut(u16, &[u8])) -> io::Result<bool> {
     let mut left = answer;
     while let (Some(len), Some(kind)) = (u32_at(left, 0), u16_at(left, 4)) {
@@ -133,7 +146,7 @@ fn address(body: &[u8]) -> Option<Address> {
         return None;
     }
     let attributes = body.get(ADDRESS_HEADER..)?;
-    // Of a point-to-point link IFA_ADDRESS is the other end.
+    // On a point-to-point link, IFA_ADDRESS is the address of the peer.
     let bytes = attribute(attributes, IFA_LOCAL).or_else(|| attribute(attributes, IFA_ADDRESS))?;
     let ip = match bytes.len() {
         4 => Ipv4Addr::from(<[u8; 4]>::try_from(bytes).ok()?).into(),
@@ -144,7 +157,7 @@ fn address(body: &[u8]) -> Option<Address> {
     Some(Address { index, ip })
 }
 
-/// The first attribute of a type.
+/// Finds the first attribute of the wanted type.
 fn attribute(attributes: &[u8], wanted: u16) -> Option<&[u8]> {
     let mut left = attributes;
     loop {
@@ -178,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_is_there() {
+    fn loopback_is_listed() {
         let links = links().expect("the kernel answers");
         let lo = links.iter().find(|link| link.is_loopback).expect("lo");
         assert_eq!(lo.name, "lo");
@@ -192,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_is_passed_over() {
+    fn truncated_messages_are_ignored() {
         assert_eq!(link(&[0; 15]), None);
         assert_eq!(address(&[0; 3]), None);
         assert_eq!(attribute(&[3, 0, 1, 0], 1), None);
