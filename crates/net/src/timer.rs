@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use proto::effect::Instant;
+use proto::time::Instant;
 use ring::{Either, Handle, Signal, either};
 
 /// Shortest sleep. Without it, a time-out in the past would start a task at once, again and again.

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use auth::{
     Acceptor, FileTime, Realm, Refusal, Step, TargetNames, UserFile, UserFileError, UserKind, Users,
 };
-use proto::effect::{Accepted, Account, AccountKind, Authenticate, Authenticated, ConversationId};
+use proto::login::{Accepted, Account, AccountKind, Authenticate, Authenticated, ConversationId};
 use tracing::{error, info, warn};
 use wire::Status;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proto::effect::{FileOp, LocalEvent, LocalOpen, ShareId};
+use proto::file::{FileOp, LocalEvent, LocalOpen, ShareId};
 use proto::server::config::{Share, ShareKind};
 use proto::token::Token;
 use vfs::{FileSystem, posix};

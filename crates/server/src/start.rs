@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use auth::UserFileError;
 use net::{Endpoint, Transport, tls};
-use proto::effect::{Instant as CoreInstant, Now};
 use proto::server::config as core;
+use proto::time::{Instant as CoreInstant, Now};
 use ring::{Io, Listener, PoolConfig, Receiver, Runtime, Sender, mailbox};
 use tracing::{error, info, warn};
 use wire::{FileTime, Guid};

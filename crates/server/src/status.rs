@@ -3,7 +3,8 @@
 //! The shape of its JSON is a promise; docs/cli.md has it. Fields are added, and neither renamed
 //! nor given another meaning.
 
-use proto::effect::{AccountKind, ConnectionId};
+use proto::id::ConnectionId;
+use proto::login::AccountKind;
 use proto::server::{OpenKind, OpenSnapshot, SessionSnapshot, Snapshot, Summary};
 use serde::{Deserialize, Serialize};
 use wire::access::{AccessMask, OplockLevel, ShareAccess};

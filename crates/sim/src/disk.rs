@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use proto::effect::{FileOp, LocalOpen, Outcome, Payload, PayloadToken, ReadPlan, ShareId};
+use proto::effect::{Outcome, Payload, PayloadToken, ReadPlan};
+use proto::file::{FileOp, LocalOpen, ShareId};
 use vfs::memory::{Memory, Options};
 use vfs::{Attempt, Effort, FileSystem, copy};
 use wire::{FileTime, Status};

@@ -7,10 +7,14 @@ use auth::Realm;
 use crypto::Plaintext;
 use proto::carrier::Carrier;
 use proto::effect::{
-    Authenticate, ConnectionId, Delivery, Effect, Effects, Inbound, Instant, Notice, Now, OpId,
-    Outbound, Outcome, Payload, Violation, WriteData, WritePlan,
+    Delivery, Effect, Effects, Inbound, Outbound, Outcome, Payload, WriteData, WritePlan,
 };
+use proto::id::{ConnectionId, OpId};
+use proto::login::Authenticate;
+use proto::notice::Notice;
 use proto::server::{Connection, Server};
+use proto::time::{Instant, Now};
+use proto::violation::Violation;
 use vfs::Effort;
 use wire::Status;
 use wire::smbd::BufferDescriptorV1;

@@ -35,7 +35,7 @@ mod world;
 
 use std::fmt;
 
-use proto::effect::Violation;
+use proto::violation::Violation;
 
 pub use adapter::TRANSPORTS;
 pub use choices::Choices;

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use auth::{Acceptor, Credentials, Realm, Step, TargetNames, UserKind, Users};
-use proto::effect::{
-    Accepted, Account, AccountKind, Authenticate, Authenticated, ConversationId, Now,
-};
+use proto::login::{Accepted, Account, AccountKind, Authenticate, Authenticated, ConversationId};
+use proto::time::Now;
 use proto::token::Token;
 use wire::Status;
 

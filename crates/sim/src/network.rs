@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use proto::effect::Instant;
+use proto::time::Instant;
 use wire::nbt::{DirectHeader, FRAME_HEADER_LEN};
 
 use crate::choices::Choices;

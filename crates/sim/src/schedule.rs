@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use proto::effect::{Instant, Now};
+use proto::time::{Instant, Now};
 use vfs::memory::EPOCH;
 use wire::FileTime;
 

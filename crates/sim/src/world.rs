@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use auth::Realm;
 use proto::carrier::Carrier;
-use proto::effect::{
-    ConnectionId, FileKey, Instant, LocalChange, LocalEvent, Notice, OpId, ShareId, Violation,
-};
+use proto::file::{FileKey, LocalChange, LocalEvent, ShareId};
+use proto::id::{ConnectionId, OpId};
+use proto::notice::Notice;
 use proto::path::SharePath;
 use proto::server::Server;
 use proto::server::config::{Config, Limits, Share, ShareKind};
+use proto::time::Instant;
+use proto::violation::Violation;
 use wire::FileId;
 use wire::change_notify::CompletionFilter;
 use wire::fscc::FileAction;

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use proto::effect::{
-    DirectoryPlan, Existing, FileOp, KindWanted, LocalOpen, OpenPlan, Outcome, Select, ShareId,
+use proto::effect::Outcome;
+use proto::file::{
+    DirectoryPlan, Existing, FileOp, KindWanted, LocalOpen, OpenPlan, Select, ShareId,
 };
 use proto::path::SharePath;
 use proto::token::Token;

@@ -1,6 +1,6 @@
 //! DOS attributes: which are kept, which are added, which are shown.
 
-use proto::effect::FileKind;
+use proto::file::FileKind;
 use wire::access::FileAttributes;
 
 /// Attributes that a client sets and that are kept for it. \[MS-FSCC\] 2.6

@@ -4,7 +4,8 @@
 //! file systems that can share blocks do, and file servers that can copy do. What it refuses goes
 //! through a buffer: ranges of one file that overlap, and file systems that cannot.
 
-use proto::effect::{CopyPlan, FileKind, FileOp, LocalOpen, Metadata, Outcome};
+use proto::effect::Outcome;
+use proto::file::{CopyPlan, FileKind, FileOp, LocalOpen, Metadata};
 use rustix::fs::copy_file_range;
 use rustix::io::Errno;
 use wire::Status;

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
-use proto::effect::FileKey;
+use proto::file::FileKey;
 
 use crate::{Effort, Stop};
 

@@ -31,7 +31,8 @@ pub use self::lanes::Turn;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use proto::effect::{FileOp, LocalEvent, LocalOpen, Outcome, Select};
+use proto::effect::Outcome;
+use proto::file::{FileOp, LocalEvent, LocalOpen, Select};
 use proto::token::Token;
 use wire::Status;
 

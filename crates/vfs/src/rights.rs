@@ -26,7 +26,7 @@
 //! agrees. The kernel is the last judge in either: the file is opened under the token's
 //! credentials.
 
-use proto::effect::{FileKind, Metadata};
+use proto::file::{FileKind, Metadata};
 use proto::token::Token;
 use wire::Status;
 use wire::access::{AccessMask, FileAttributes};

@@ -1,6 +1,6 @@
 //! What an open comes to, once it is known whether the file is there.
 
-use proto::effect::{Existing, KindWanted, Metadata, OpenPlan};
+use proto::file::{Existing, KindWanted, Metadata, OpenPlan};
 use wire::Status;
 use wire::access::AccessMask;
 

@@ -5,7 +5,7 @@ extern crate smbeam_vfs as vfs;
 #[path = "behaviour/share.rs"]
 mod share;
 
-use proto::effect::{Existing, KindWanted};
+use proto::file::{Existing, KindWanted};
 use share::Folder;
 use vfs::posix::Options;
 use wire::access::AccessMask;

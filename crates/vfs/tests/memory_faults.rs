@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use proto::effect::{Existing, FileOp, KindWanted, LocalOpen, OpenPlan, Outcome, ShareId};
+use proto::effect::Outcome;
+use proto::file::{Existing, FileOp, KindWanted, LocalOpen, OpenPlan, ShareId};
 use proto::path::SharePath;
 use proto::token::Token;
 use smbeam_vfs::memory::{Memory, Options};

@@ -12,7 +12,8 @@ use auth::{Initiator, InitiatorStep};
 use net::{Framing, Outbox, Stream, Transport};
 use proto::client::effect::Leg;
 use proto::client::{Connection, Effect, Effects, Expect, Fate, RequestId, Role, Session};
-use proto::effect::{Inbound, Instant, Outbound};
+use proto::effect::{Inbound, Outbound};
+use proto::time::Instant;
 use ring::{Buffer, Either, Handle, Part, Region, Signal, either};
 use tracing::{debug, info, warn};
 
@@ -179,7 +180,7 @@ impl Channel {
     /// Calls the core and does what it asks for.
     pub(crate) fn with_core(
         self: &Rc<Self>,
-        call: impl FnOnce(&mut Connection, proto::effect::Now, &mut Effects),
+        call: impl FnOnce(&mut Connection, proto::time::Now, &mut Effects),
     ) {
         let now = self.thread.now();
         let mut state = self.state.borrow_mut();

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant, SystemTime};
 use net::quic::Settings as QuicSettings;
 use net::{TcpOptions, Transport};
 use proto::client::{Config, RequestId, Role};
-use proto::effect::{self, Now};
+use proto::time;
+use proto::time::Now;
 use ring::{Handle, Io, PoolConfig, Receiver, Runtime, Sender, Signal, mailbox};
 
 use crate::error::ConnectCause;
@@ -251,7 +252,7 @@ impl Thread {
             .unwrap_or_default();
         let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
         Now {
-            instant: effect::Instant(self.started.elapsed()),
+            instant: time::Instant(self.started.elapsed()),
             wall: wire::FileTime::from_unix(seconds, since.subsec_nanos()),
         }
     }

@@ -8,8 +8,8 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use proto::effect::Instant as CoreInstant;
 use proto::smbd::{self, Config, Effect, Effects, MessageToken, Negotiated, SendId, Violation};
+use proto::time::Instant as CoreInstant;
 use rdma::{Event, Exposed, Failure, Piece, QueuePair, Request, Sink, Slot, Stock, Wait, WorkId};
 use ring::{Either, Handle, Interest, Readiness, Signal, either};
 use tracing::{debug, warn};

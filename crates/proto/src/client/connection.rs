@@ -20,8 +20,9 @@ use super::request::{Request, Step};
 use super::session::{Negotiated, Session};
 use super::session_setup::Login;
 use crate::carrier::Carrier;
-use crate::effect::{Inbound, Instant, Now};
+use crate::effect::Inbound;
 use crate::entropy::Entropy;
+use crate::time::{Instant, Now};
 
 /// What a connection is for.
 pub enum Role {

@@ -10,7 +10,7 @@ use super::effect::{Effects, Expect, Violation};
 use super::flight::Owner;
 use super::receive::Message;
 use super::request::Step;
-use crate::effect::Now;
+use crate::time::Now;
 
 impl Connection {
     /// What to do with a frame of `frame_len` bytes that begins with `start`: the first 80 bytes of

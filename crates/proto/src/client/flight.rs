@@ -8,7 +8,7 @@ use wire::{AsyncId, Command, MessageId, TreeId};
 use super::effect::{Failure, RequestId};
 use super::remote::{Memory, Place};
 use super::request::{Reply, Request};
-use crate::effect::Instant;
+use crate::time::Instant;
 
 /// A request that was sent.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use super::effect::{Effects, Failure, RequestId};
 use super::encode;
 use super::flight::{Flight, Waiting};
 use super::remote::Place;
-use crate::effect::{Instant, Now};
+use crate::time::{Instant, Now};
 
 /// How often a request is put off before the driver is told; five seconds in all.
 const RETRIES_MAX: u8 = 8;

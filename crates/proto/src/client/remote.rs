@@ -22,7 +22,7 @@ use super::effect::{Direction, Effect, Effects, RequestId, Violation};
 use super::flight::Waiting;
 use super::receive::Message;
 use super::request::{Request, Step};
-use crate::effect::Now;
+use crate::time::Now;
 
 /// Memory that was named.
 #[derive(Clone, Debug, PartialEq, Eq)]

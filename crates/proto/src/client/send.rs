@@ -17,8 +17,9 @@ use super::effect::{Effect, Effects, RequestId};
 use super::encode::{self, Body};
 use super::flight::{Flight, Owner, Pending, Waiting};
 use super::request::{Request, Step};
-use crate::effect::{Instant, Now, OutMessage, Outbound, Payload, PayloadToken};
+use crate::effect::{OutMessage, Outbound, Payload, PayloadToken};
 use crate::seal::{Seal, Sign};
+use crate::time::{Instant, Now};
 
 /// What stands in every request where a process id once was; cifs.ko and Windows send the same.
 const PROCESS_ID: u32 = 0xFEFF;

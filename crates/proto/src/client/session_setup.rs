@@ -23,7 +23,7 @@ use super::negotiate::security_mode;
 use super::receive::Message;
 use super::send::Envelope;
 use super::session::{Negotiated, SealingPair, Session};
-use crate::effect::Now;
+use crate::time::Now;
 
 /// A login under way.
 pub(super) struct Login {

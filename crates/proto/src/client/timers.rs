@@ -12,7 +12,7 @@ use super::encode;
 use super::flight::{Flight, Owner, Waiting};
 use super::request::{FileRef, Step};
 use super::send::under_way;
-use crate::effect::{Instant, Now};
+use crate::time::{Instant, Now};
 
 impl Connection {
     /// Takes note that bytes came, though perhaps no whole frame yet: the server lives.

@@ -10,12 +10,12 @@ use crypto::{SigningKey, SigningNonce};
 use wire::dialect::Dialect;
 use wire::{Command, Flags, Header, SessionId, Status, TreeId};
 
-use crate::effect::Now;
 use crate::server::connection::Connection;
 use crate::server::context::RelatedOpen;
 use crate::server::session::{Rules, Session};
 use crate::server::task::{Chain, Request, Task};
 use crate::server::tree_connect::TreeConnect;
+use crate::time::Now;
 
 impl Connection {
     /// Checks everything of a request but its tree, and finds its session if it has a valid one.

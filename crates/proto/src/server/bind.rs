@@ -11,7 +11,7 @@ use crypto::{SigningAlgorithm, SigningKey};
 use wire::dialect::Dialect;
 use wire::{Flags, SessionId, Status};
 
-use crate::effect::{Accepted, Now};
+use crate::login::Accepted;
 use crate::server::admit::is_signed_with;
 use crate::server::channel::Channel;
 use crate::server::connection::Connection;
@@ -19,6 +19,7 @@ use crate::server::negotiate::Negotiated;
 use crate::server::session::{Origin, Session};
 use crate::server::session_setup::{is_of_same_user, key_schedule, short_key};
 use crate::server::task::Request;
+use crate::time::Now;
 
 impl Connection {
     /// The session that a leg of a binding means, if this connection may carry it. Whatever the

@@ -3,9 +3,10 @@
 use wire::Status;
 use wire::header::Target;
 
-use crate::effect::{Effect, Effects, Now, Outcome};
+use crate::effect::{Effect, Effects, Outcome};
 use crate::server::connection::Connection;
 use crate::server::task::Request;
+use crate::time::Now;
 
 impl Connection {
     /// Gives up on the request that a CANCEL of the same session means, if it still waits: by

@@ -9,7 +9,9 @@ use wire::access::AccessMask;
 use wire::change_notify::{ChangeNotifyFlags, CompletionFilter, Request, Response};
 use wire::{Status, fscc::FileAction};
 
-use crate::effect::{FileOp, LocalOpen, OpId, Outcome};
+use crate::effect::Outcome;
+use crate::file::{FileOp, LocalOpen};
+use crate::id::OpId;
 use crate::path::SharePath;
 use crate::server::context::{self, Context, Parked, Progress, Reply};
 use crate::server::open::{Need, Open, malformed};

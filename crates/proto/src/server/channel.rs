@@ -14,7 +14,7 @@ use crypto::SigningKey;
 use spin::Mutex;
 use wire::Status;
 
-use crate::effect::ConnectionId;
+use crate::id::ConnectionId;
 
 /// A connection that carries a session. \[MS-SMB2\] 3.3.1.14
 #[derive(Clone)]

@@ -10,7 +10,9 @@ use wire::Status;
 use wire::close::{CloseFlags, Request, Response};
 use wire::fscc::FileAction;
 
-use crate::effect::{Effect, Effects, FileKey, FileOp, Metadata, OpId, Outcome};
+use crate::effect::{Effect, Effects, Outcome};
+use crate::file::{FileKey, FileOp, Metadata};
+use crate::id::OpId;
 use crate::path::SharePath;
 use crate::server::Server;
 use crate::server::change_notify::of_name;

@@ -9,7 +9,7 @@ use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
 use wire::Guid;
 use wire::dialect::Dialect;
 
-use crate::effect::ShareId;
+use crate::file::ShareId;
 use crate::token::Token;
 
 /// Bytes of the largest READ, WRITE and transaction. \[MS-SMB2\] 3.3.5.4 asks for 65536 at least;

@@ -16,10 +16,11 @@ use wire::{Guid, SessionId, Status};
 
 use crate::carrier::Carrier;
 use crate::credit::SequenceWindow;
-use crate::effect::{
-    Account, ConnectionId, Effect, Effects, Inbound, Instant, Notice, Now, OpId, Outcome, Violation,
-};
+use crate::effect::{Effect, Effects, Inbound, Outcome};
 use crate::entropy::Entropy;
+use crate::id::{ConnectionId, OpId};
+use crate::login::Account;
+use crate::notice::Notice;
 use crate::server::Server;
 use crate::server::context::Parked;
 use crate::server::drain::{Drain, DrainId};
@@ -29,6 +30,8 @@ use crate::server::room::Room;
 use crate::server::session::Session;
 use crate::server::session_setup::{AwaitedSession, Login};
 use crate::server::task::{Interim, Task, TaskId};
+use crate::time::{Instant, Now};
+use crate::violation::Violation;
 
 /// Bytes of a frame beside the payload of its largest message: headers, contexts, the other
 /// members of a compound.

@@ -15,10 +15,9 @@ use wire::dialect::Dialect;
 use wire::{FileId, Header, Status};
 
 use crate::carrier::Carrier;
-use crate::effect::{
-    Access, ConnectionId, Effect, Effects, FileKey, FileOp, Instant, Now, OpId, Outcome, Payload,
-    Violation,
-};
+use crate::effect::{Access, Effect, Effects, Outcome, Payload};
+use crate::file::{FileKey, FileOp};
+use crate::id::{ConnectionId, OpId};
 use crate::server::channel_sequence::{self, Counted};
 use crate::server::fsa::oplock::{Mail, Patience, Waiter};
 use crate::server::negotiate::Sizes;
@@ -29,6 +28,8 @@ use crate::server::{
     Server, change_notify, close, create, flush, ioctl, lock, pipe, query_directory, query_info,
     read, set_info, write,
 };
+use crate::time::{Instant, Now};
+use crate::violation::Violation;
 
 /// Bytes that one credit pays for, and most bytes where credits do not count them.
 /// \[MS-SMB2\] 3.3.5.2.5

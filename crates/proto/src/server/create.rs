@@ -23,7 +23,8 @@ use wire::create_context::RawContext;
 use wire::fscc::FileAction;
 use wire::{FileId, Status};
 
-use crate::effect::{FileOp, Metadata, OpenPlan, Opened, Outcome};
+use crate::effect::Outcome;
+use crate::file::{FileOp, Metadata, OpenPlan, Opened};
 use crate::server::change_notify::of_name;
 use crate::server::context;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use wire::{Command, Status};
 
-use crate::effect::{Access, Effects, Now};
+use crate::effect::{Access, Effects};
 use crate::server::config::ShareKind;
 use crate::server::connection::Connection;
 use crate::server::context::Context;
@@ -15,6 +15,7 @@ use crate::server::{
     change_notify, close, create, echo, flush, ioctl, lock, oplock_break, pipe, query_directory,
     query_info, read, set_info, write,
 };
+use crate::time::Now;
 
 impl Connection {
     /// Serves a member of a frame.

@@ -7,12 +7,15 @@ use alloc::vec::Vec;
 
 use wire::{Command, SessionId, Status, TreeId};
 
-use crate::effect::{Effect, Effects, Notice, Now, OpId, Outcome};
+use crate::effect::{Effect, Effects, Outcome};
+use crate::id::OpId;
+use crate::notice::Notice;
 use crate::server::close;
 use crate::server::connection::{Connection, Waiter};
 use crate::server::open::Open;
 use crate::server::session::Session;
 use crate::server::task::TaskId;
+use crate::time::Now;
 
 /// Something that is being closed, within its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

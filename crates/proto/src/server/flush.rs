@@ -4,7 +4,8 @@ use wire::Status;
 use wire::access::AccessMask;
 use wire::flush::{Request, Response};
 
-use crate::effect::{FileOp, Outcome};
+use crate::effect::Outcome;
+use crate::file::FileOp;
 use crate::server::context::{self, Context, Progress, Reply};
 use crate::server::open::{Need, malformed};
 

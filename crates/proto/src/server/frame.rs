@@ -7,10 +7,12 @@ use wire::dialect::Dialect;
 use wire::{Command, DecodeError, Header, SessionId};
 use wire::{smb1, transform};
 
-use crate::effect::{Effects, Now, Violation};
+use crate::effect::Effects;
 use crate::server::connection::Connection;
 use crate::server::session::{Rules, Session};
 use crate::server::task::Task;
+use crate::time::Now;
+use crate::violation::Violation;
 
 impl Connection {
     /// Takes a frame, or says why the connection ends.

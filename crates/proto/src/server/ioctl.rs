@@ -22,12 +22,13 @@ use wire::fsctl::{CtlCode, ValidateNegotiateInfoRequest, ValidateNegotiateInfoRe
 use wire::ioctl::{IoctlFlags, Request, Response};
 use wire::{FileId, Status};
 
-use crate::effect::{Outcome, Violation};
+use crate::effect::Outcome;
 use crate::server::config::ShareKind;
 use crate::server::connection::Connection;
 use crate::server::context::{Context, Progress, Reply};
 use crate::server::negotiate::{Negotiated, best_dialect};
 use crate::server::task::Flow;
+use crate::violation::Violation;
 
 /// Bytes of a VALIDATE_NEGOTIATE_INFO response. \[MS-SMB2\] 2.2.32.6
 const VALIDATE_NEGOTIATE_LEN: u32 = 24;

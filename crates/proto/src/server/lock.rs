@@ -13,7 +13,8 @@ use wire::Status;
 use wire::access::AccessMask;
 use wire::lock::{LockElement, LockFlags, Request, Response};
 
-use crate::effect::{Notice, Outcome};
+use crate::effect::Outcome;
+use crate::notice::Notice;
 use crate::server::context::{self, Context, Parked, Progress, Reply};
 use crate::server::fsa::byte_range::{ByteRange, LockKind};
 use crate::server::fsa::file_locks::Wanted;

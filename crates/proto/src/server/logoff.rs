@@ -2,10 +2,11 @@
 
 use wire::{Status, logoff};
 
-use crate::effect::{Effects, Now};
+use crate::effect::Effects;
 use crate::server::connection::Connection;
 use crate::server::context::Reply;
 use crate::server::task::{Flow, Request, Task, Then};
+use crate::time::Now;
 
 impl Connection {
     /// Ends a session on all its channels: the answer comes when what runs on it has ended and

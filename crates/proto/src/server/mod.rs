@@ -68,7 +68,10 @@ use spin::Mutex;
 use wire::fsctl::NetworkInterface;
 use wire::{FileTime, SessionId};
 
-use crate::effect::{ConnectionId, LocalEvent, Notice, Now, ShareId};
+use crate::file::{LocalEvent, ShareId};
+use crate::id::ConnectionId;
+use crate::notice::Notice;
+use crate::time::Now;
 use config::Config;
 use fsa::FileTable;
 use replay::ReplayTable;

@@ -14,12 +14,14 @@ use wire::smb1::{self, DIALECT_SMB_2_002, DIALECT_SMB_2_WILDCARD};
 use wire::{Command, FileTime, Flags, Guid, Header, MessageId, SessionId, Status, TreeId};
 
 use crate::carrier::Carrier;
-use crate::effect::{Effect, Effects, Now, OutMessage, Outbound, Violation};
+use crate::effect::{Effect, Effects, OutMessage, Outbound};
 use crate::server::config::Config;
 use crate::server::connection::Connection;
 use crate::server::context::{BYTES_PER_CREDIT, Reply};
 use crate::server::reply::Answer;
 use crate::server::task::{self, Flow, Task};
+use crate::time::Now;
+use crate::violation::Violation;
 
 /// Dialects, the newest first.
 const DIALECTS: [Dialect; 5] = [

@@ -8,7 +8,8 @@ use spin::Mutex;
 use wire::access::{AccessMask, CreateOptions, FileAttributes};
 use wire::{DecodeError, FileId, FileTime, Status, TreeId};
 
-use crate::effect::{ConnectionId, DirectoryEntry, FileKey, LocalOpen, Metadata, Select};
+use crate::file::{DirectoryEntry, FileKey, LocalOpen, Metadata, Select};
+use crate::id::ConnectionId;
 use crate::server::channel_sequence::ChannelSequence;
 use crate::server::config::Share;
 use crate::server::fsa::byte_range::{ByteRange, RangeAccess};

@@ -9,9 +9,9 @@ use wire::header::{HEADER_LEN, Target};
 use wire::oplock_break::{Notification, OplockBreak, Request, Response};
 use wire::{Command, FileId, Flags, Header, MessageId, SessionId, Status, TreeId};
 
-use crate::effect::{
-    ConnectionId, Effect, Effects, Notice, Now, OpId, OutMessage, Outbound, Outcome,
-};
+use crate::effect::{Effect, Effects, OutMessage, Outbound, Outcome};
+use crate::id::{ConnectionId, OpId};
+use crate::notice::Notice;
 use crate::server::Server;
 use crate::server::connection::{Connection, Waiter};
 use crate::server::context::{Context, Progress, Reply};
@@ -19,6 +19,7 @@ use crate::server::fsa::oplock::{self, Mail};
 use crate::server::open::{Open, malformed};
 use crate::server::session::Session;
 use crate::server::task::Task;
+use crate::time::Now;
 
 /// The break of an oplock whose holder is not told yet.
 #[derive(Clone, Copy, Debug)]

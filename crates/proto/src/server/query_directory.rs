@@ -14,7 +14,8 @@ use wire::query_directory::{QueryDirectoryFlags, Request, Response};
 use wire::text::utf16;
 use wire::{Status, Utf16};
 
-use crate::effect::{DirectoryEntry, DirectoryPlan, FileOp, Outcome, Select};
+use crate::effect::Outcome;
+use crate::file::{DirectoryEntry, DirectoryPlan, FileOp, Select};
 use crate::path::MAX_COMPONENT_UNITS;
 use crate::pattern::Pattern;
 use crate::server::context::{self, Context, Progress, Reply};

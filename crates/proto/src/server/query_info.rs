@@ -11,7 +11,8 @@ use wire::fscc::{FileInfoClass, FsInfoClass, InfoType};
 use wire::query_info::{Request, Response, SecurityInformation};
 use wire::{Status, error_response};
 
-use crate::effect::{FileOp, Outcome};
+use crate::effect::Outcome;
+use crate::file::FileOp;
 use crate::server::context::{self, Context, Progress, Reply};
 use crate::server::open::{Open, malformed};
 pub(crate) use filesystem::volume_id;

@@ -8,12 +8,13 @@ use wire::access::AccessMask;
 use wire::header::HEADER_LEN;
 use wire::read::{DATA_OFFSET, Request, Response, ResponseFlags};
 
-use crate::effect::{Delivery, Effect, Outcome, Payload, ReadPlan, Violation};
+use crate::effect::{Delivery, Effect, Outcome, Payload, ReadPlan};
 use crate::server::context::{self, Body, Context, Progress, Reply};
 use crate::server::fsa::MAX_OFFSET;
 use crate::server::fsa::byte_range::RangeAccess;
 use crate::server::open::{Need, Open, malformed};
 use crate::server::remote;
+use crate::violation::Violation;
 
 /// Rights that let an open read: who may run a file may read it, over a network.
 const READS: AccessMask = AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_EXECUTE.0);

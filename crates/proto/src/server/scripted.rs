@@ -29,11 +29,16 @@ use wire::{
 
 use crate::carrier::{Carrier, RdmaLimits};
 use crate::effect::{
-    Access, Account, AccountKind, ConnectionId, CopyPlan, Delivery, DirectoryEntry, Effect,
-    Effects, Existing, FileKey, FileKind, FileOp, Instant, KindWanted, LocalOpen, Metadata, Notice,
-    Now, OpenPlan, Opened, Outcome, Payload, PayloadToken, ReadPlan, ShareId, Violation,
-    VolumeInfo, WriteData, WritePlan,
+    Access, Delivery, Effect, Effects, Outcome, Payload, PayloadToken, ReadPlan, WriteData,
+    WritePlan,
 };
+use crate::file::{
+    CopyPlan, DirectoryEntry, Existing, FileKey, FileKind, FileOp, KindWanted, LocalOpen, Metadata,
+    OpenPlan, Opened, ShareId, VolumeInfo,
+};
+use crate::id::ConnectionId;
+use crate::login::{Account, AccountKind};
+use crate::notice::Notice;
 use crate::path::SharePath;
 use crate::server::Server;
 use crate::server::channel::{Channel, ChannelList};
@@ -43,7 +48,9 @@ use crate::server::context::{Body, Context, Progress, RelatedOpen, Reply};
 use crate::server::room::Room;
 use crate::server::session::{Origin, Session, SessionState};
 use crate::server::tree_connect::TreeConnect;
+use crate::time::{Instant, Now};
 use crate::token::Token;
+use crate::violation::Violation;
 
 /// FILE_ALL_ACCESS.
 pub(crate) const ALL: AccessMask = AccessMask(0x001F_01FF);

@@ -10,13 +10,15 @@ use spin::Mutex;
 use wire::dialect::Dialect;
 use wire::{Guid, SessionId, TreeId};
 
-use crate::effect::{Account, AccountKind, ConnectionId, Instant};
+use crate::id::ConnectionId;
+use crate::login::{Account, AccountKind};
 use crate::seal::Seal;
 use crate::server::channel::ChannelList;
 use crate::server::open::Open;
 use crate::server::pipe::Pipe;
 use crate::server::room::Room;
 use crate::server::tree_connect::TreeConnect;
+use crate::time::Instant;
 
 /// A session that a user has logged in to. It is in the table of the server only once it is
 /// valid: a login under way belongs to its connection.

@@ -12,16 +12,16 @@ use wire::dialect::{Dialect, SecurityMode};
 use wire::session_setup::{Request, RequestFlags, Response, SessionFlags};
 use wire::{SessionId, Status};
 
-use crate::effect::{
-    Accepted, AccountKind, Authenticate, Authenticated, ConversationId, Effect, Effects, Instant,
-    Now, OpId, Outcome,
-};
+use crate::effect::{Effect, Effects, Outcome};
+use crate::id::OpId;
+use crate::login::{Accepted, AccountKind, Authenticate, Authenticated, ConversationId};
 use crate::server::channel::{Channel, ChannelList};
 use crate::server::connection::Connection;
 use crate::server::context::Reply;
 use crate::server::negotiate::Negotiated;
 use crate::server::session::{Origin, SealingPair, Session, SessionState};
 use crate::server::task::{self, Flow, Task, TaskId, Then};
+use crate::time::{Instant, Now};
 
 /// A login under way. Its session is in no table before it succeeds.
 #[derive(Debug)]

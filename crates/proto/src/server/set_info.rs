@@ -19,7 +19,8 @@ use wire::query_info::SecurityInformation;
 use wire::set_info::{Request, Response};
 use wire::{DecodeError, Status};
 
-use crate::effect::{BasicChanges, FileOp, Outcome};
+use crate::effect::Outcome;
+use crate::file::{BasicChanges, FileOp};
 use crate::server::context::{self, Context, Progress, Reply};
 use crate::server::fsa::{MAX_FILE_SIZE, MAX_OFFSET};
 use crate::server::open::{Need, Open, malformed};

@@ -13,7 +13,8 @@ use wire::access::{AccessMask, OplockLevel, ShareAccess};
 use wire::dialect::Dialect;
 use wire::{FileId, SessionId, TreeId};
 
-use crate::effect::{Account, ConnectionId};
+use crate::id::ConnectionId;
+use crate::login::Account;
 use crate::server::Server;
 use crate::server::fsa::Description;
 use crate::server::fsa::byte_range::LockKind;

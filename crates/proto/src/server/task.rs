@@ -8,7 +8,8 @@ use crypto::SigningKey;
 use wire::compound::Members;
 use wire::{AsyncId, Command, Header, SessionId, Status, TreeId};
 
-use crate::effect::{Effects, Instant, Now, OpId, Outcome, Violation};
+use crate::effect::{Effects, Outcome};
+use crate::id::OpId;
 use crate::server::channel_sequence::Counted;
 use crate::server::connection::{Connection, Waiter};
 use crate::server::context::{Body, Parked, Progress, RelatedOpen, Reply, Step};
@@ -16,6 +17,8 @@ use crate::server::reply::Answer;
 use crate::server::session::Session;
 use crate::server::session_setup::LoginStep;
 use crate::server::tree_connect::TreeConnect;
+use crate::time::{Instant, Now};
+use crate::violation::Violation;
 
 /// A frame within its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

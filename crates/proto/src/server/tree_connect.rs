@@ -9,12 +9,12 @@ use wire::header::Target;
 use wire::tree_connect::{Request, Response, ShareCapabilities, ShareFlags, ShareType};
 use wire::{Status, TreeId};
 
-use crate::effect::Violation;
 use crate::server::config::{Share, ShareKind, folded};
 use crate::server::connection::Connection;
 use crate::server::context::Reply;
 use crate::server::session::Session;
 use crate::server::task::{self, Flow, Task};
+use crate::violation::Violation;
 
 /// Everything that a file knows of. \[MS-DTYP\] 2.4.3, FILE_ALL_ACCESS
 const FULL_ACCESS: AccessMask = AccessMask(0x001F_01FF);

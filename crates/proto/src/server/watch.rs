@@ -19,9 +19,9 @@ use wire::fscc::{FileAction, FileNotifyInformation, NotifyWriter};
 use wire::text::utf16;
 use wire::{Status, Utf16};
 
-use crate::effect::{
-    ConnectionId, FileKey, LocalChange, LocalEvent, LocalOpen, Notice, OpId, ShareId,
-};
+use crate::file::{FileKey, LocalChange, LocalEvent, LocalOpen, ShareId};
+use crate::id::{ConnectionId, OpId};
+use crate::notice::Notice;
 use crate::path::SharePath;
 use crate::server::fsa::FileTable;
 use crate::server::fsa::oplock::Mail;

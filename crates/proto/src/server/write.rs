@@ -9,12 +9,14 @@ use wire::change_notify::CompletionFilter;
 use wire::smbd::BufferDescriptorV1;
 use wire::write::{Request, Response, WriteFlags};
 
-use crate::effect::{BasicChanges, Effect, FileOp, Outcome, Violation, WriteData, WritePlan};
+use crate::effect::{Effect, Outcome, WriteData, WritePlan};
+use crate::file::{BasicChanges, FileOp};
 use crate::server::context::{self, Context, Progress, Reply};
 use crate::server::fsa::byte_range::RangeAccess;
 use crate::server::fsa::{MAX_FILE_SIZE, MAX_OFFSET};
 use crate::server::open::{Need, Open, malformed};
 use crate::server::remote;
+use crate::violation::Violation;
 
 /// Rights that let an open write, each by itself.
 ///

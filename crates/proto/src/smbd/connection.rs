@@ -8,7 +8,7 @@ use super::effect::{Effect, Effects, MessageToken, Refusal, SendId, Violation};
 use super::fragment::Queue;
 use super::reassembly::Reassembly;
 use super::timers::{KeepAlive, Timers};
-use crate::effect::Instant;
+use crate::time::Instant;
 
 /// How far a connection has come: Connection.Role, but for who speaks first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

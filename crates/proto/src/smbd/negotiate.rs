@@ -9,7 +9,7 @@ use super::config::Negotiated;
 use super::connection::{Connection, Phase};
 use super::effect::{Effect, Effects, Header, Outgoing, Violation};
 use super::receive::at_least;
-use crate::effect::Instant;
+use crate::time::Instant;
 
 impl Connection {
     /// The client's first word.

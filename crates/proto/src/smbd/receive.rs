@@ -6,7 +6,7 @@ use super::config::Role;
 use super::connection::{Connection, Phase};
 use super::credit::Load;
 use super::effect::{Effect, Effects, Violation};
-use crate::effect::Instant;
+use crate::time::Instant;
 
 impl Connection {
     /// A SEND came, of these bytes. Its receive is no longer posted.

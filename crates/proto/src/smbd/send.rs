@@ -5,7 +5,7 @@ use wire::smbd::{DataTransfer, TransferFlags};
 use super::connection::{Connection, Phase};
 use super::effect::{Effect, Effects, Header, Outgoing, Piece};
 use super::timers::KeepAlive;
-use crate::effect::Instant;
+use crate::time::Instant;
 
 impl Connection {
     /// Sends what can be sent.

@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::connection::{Connection, Phase};
 use super::effect::{Effects, Violation};
-use crate::effect::Instant;
+use crate::time::Instant;
 
 /// Whether the peer was asked if it lives: Connection.KeepaliveRequested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -11,7 +11,9 @@ use proto::client::{
     Config, Connection, Direction, Effect, Effects, Expect, Failure, Fate, Request, RequestId,
     Role, Session, Violation,
 };
-use proto::effect::{ConnectionId, Inbound, Now, Outbound};
+use proto::effect::{Inbound, Outbound};
+use proto::id::ConnectionId;
+use proto::time::Now;
 use wire::access::{
     AccessMask, CreateDisposition, CreateOptions, FileAttributes, OplockLevel, ShareAccess,
 };

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use proto::effect::{FileKey, LocalChange, LocalEvent};
+use proto::file::{FileKey, LocalChange, LocalEvent};
 use proto::path::SharePath;
 use wire::access::{CreateDisposition, CreateOptions};
 use wire::change_notify::{ChangeNotifyFlags, CompletionFilter, Request, Response};

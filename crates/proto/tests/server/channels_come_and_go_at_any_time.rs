@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use proto::effect::ConnectionId;
+use proto::id::ConnectionId;
 use wire::access::OplockLevel;
 use wire::dialect::Dialect;
 use wire::{Command, FileId, MessageId, Status};

@@ -1,6 +1,6 @@
 //! Credits and MessageIds as a client sees them.
 
-use proto::effect::Violation;
+use proto::violation::Violation;
 use wire::dialect::Dialect;
 use wire::{Command, MessageId, SessionId, Status};
 

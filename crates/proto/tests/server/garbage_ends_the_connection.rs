@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use proto::effect::Violation;
+use proto::violation::Violation;
 use wire::dialect::Dialect;
 use wire::{Command, FileId, Flags, MessageId, Status};
 

@@ -1,7 +1,7 @@
 //! READ and WRITE whose data go by RDMA: where they are, when, and what ends the connection.
 
 use proto::carrier::{Carrier, RdmaLimits};
-use proto::effect::Violation;
+use proto::violation::Violation;
 use wire::dialect::Dialect;
 use wire::read::{self, Channel, DATA_OFFSET};
 use wire::smbd::BufferDescriptorV1;

@@ -2,7 +2,7 @@
 
 use crypto::{Cipher, SigningAlgorithm};
 use proto::carrier::Carrier;
-use proto::effect::Violation;
+use proto::violation::Violation;
 use wire::dialect::{Capabilities, Dialect, SecurityMode};
 use wire::fsctl::{CtlCode, ValidateNegotiateInfoRequest, ValidateNegotiateInfoResponse};
 use wire::ioctl::{self, IoctlFlags};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use proto::effect::ConnectionId;
+use proto::id::ConnectionId;
 use wire::access::{CreateOptions, OplockLevel};
 use wire::header::Target;
 use wire::{Command, Status};

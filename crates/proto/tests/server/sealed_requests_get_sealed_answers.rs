@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crypto::Cipher;
-use proto::effect::{Access, Violation};
+use proto::effect::Access;
 use proto::server::config::Share;
+use proto::violation::Violation;
 use wire::dialect::Dialect;
 use wire::transform::{NONCE, TRANSFORM_LEN};
 use wire::tree_connect::{Response, ShareFlags};

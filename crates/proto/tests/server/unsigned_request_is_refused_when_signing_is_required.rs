@@ -2,7 +2,7 @@
 //! other servers fixed.
 
 use crypto::SigningAlgorithm;
-use proto::effect::Violation;
+use proto::violation::Violation;
 use wire::dialect::{Dialect, SecurityMode};
 use wire::{Command, Flags, SessionId, Status};
 

@@ -1,7 +1,8 @@
 //! A driver that a bug kept from completing an operation can still end the connection: what was
 //! open is closed, and others open it.
 
-use proto::effect::{OpId, Outcome};
+use proto::effect::Outcome;
+use proto::id::OpId;
 use wire::Status;
 
 use crate::harness::{Client, Options, Rig, file_id};

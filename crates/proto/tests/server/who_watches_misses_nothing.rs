@@ -1,7 +1,7 @@
 //! Whatever happens in whatever order, through the server or behind its back, and whenever who
 //! watches asks: each change is told once and in order, or all are told as "look for yourself".
 
-use proto::effect::{FileKey, LocalChange, LocalEvent};
+use proto::file::{FileKey, LocalChange, LocalEvent};
 use proto::path::SharePath;
 use wire::access::{CreateDisposition, CreateOptions};
 use wire::change_notify::{ChangeNotifyFlags, CompletionFilter, Request, Response};

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use smbeam_proto::effect::Instant;
 use smbeam_proto::smbd::{
     Config, Connection, Effect, Effects, MessageToken, Negotiated, Role, SendId, Violation,
 };
+use smbeam_proto::time::Instant;
 use wire::smbd::{DataTransfer, NegotiateRequest, NegotiateResponse, TransferFlags, VERSION_1};
 
 /// A point in time.

@@ -10,11 +10,12 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use net::{Framing, Outbox, Payloads, Stream, TimeoutHandler, Timer, Transport};
-use proto::effect::{
-    ConnectionId, Effect, Effects, Inbound, Instant, Notice, OpId, Outcome, Violation, WriteData,
-    WritePlan,
-};
+use proto::effect::{Effect, Effects, Inbound, Outcome, WriteData, WritePlan};
+use proto::id::{ConnectionId, OpId};
+use proto::notice::Notice;
 use proto::server;
+use proto::time::Instant;
+use proto::violation::Violation;
 use ring::{Either, Handle, Part, Signal, either};
 use tracing::{debug, error, info, warn};
 use wire::Status;
@@ -411,7 +412,7 @@ impl Connection {
     }
 
     /// Says in the log who logged in.
-    pub(crate) fn log_login(&self, account: &proto::effect::Account) {
+    pub(crate) fn log_login(&self, account: &proto::login::Account) {
         let (peer, transport) = (self.peer, self.transport);
         info!(%peer, %transport, user = %account.name, kind = ?account.kind, "logged in");
     }

@@ -22,7 +22,7 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use proto::effect::LocalOpen;
+use proto::file::LocalOpen;
 use ring::{Buffer, File};
 use rustix::io::Errno;
 use vfs::{Direct, FileSystem, Way};

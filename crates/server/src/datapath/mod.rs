@@ -17,9 +17,11 @@ use std::sync::Arc;
 
 use net::PayloadBytes;
 use proto::effect::{
-    Access, Authenticate, Authenticated, CopyPlan, Delivery, Effect, FileOp, LocalOpen, OpId,
-    Outbound, Outcome, Payload, ReadPlan, WriteData, WritePlan,
+    Access, Delivery, Effect, Outbound, Outcome, Payload, ReadPlan, WriteData, WritePlan,
 };
+use proto::file::{CopyPlan, FileOp, LocalOpen};
+use proto::id::OpId;
+use proto::login::{Authenticate, Authenticated};
 use ring::{Buffer, File, Personality, VIEW_BYTES_MIN, View};
 use tracing::warn;
 use vfs::{Attempt, Descriptor, Effort, FileSystem};

@@ -10,7 +10,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use net::smbdirect::Remote;
-use proto::effect::{OpId, Outcome, ReadPlan};
+use proto::effect::{Outcome, ReadPlan};
+use proto::id::OpId;
 use ring::{Buffer, Part, Signal};
 use tracing::debug;
 use vfs::{Attempt, Effort};

@@ -14,8 +14,11 @@ use net::TcpOptions;
 use net::quic;
 use net::{Endpoint, Transport};
 use proto::carrier::Carrier;
-use proto::effect::{self, ConnectionId, Notice, Now};
+use proto::id::ConnectionId;
+use proto::notice::Notice;
 use proto::server;
+use proto::time;
+use proto::time::Now;
 use proto::token::Token;
 use rdma::Provider;
 use ring::{Handle, Listener, NoView, Personality, Receiver, SendError, Sender, Signal};
@@ -459,7 +462,7 @@ impl Worker {
             .unwrap_or_default();
         let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
         Now {
-            instant: effect::Instant(self.shared.started.elapsed()),
+            instant: time::Instant(self.shared.started.elapsed()),
             wall: wire::FileTime::from_unix(seconds, since.subsec_nanos()),
         }
     }

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 use auth::Initiator;
 use crypto::PreauthHash;
 use proto::carrier::Carrier;
-use proto::effect::Now;
+use proto::time::Now;
 use wire::dialect::Dialect;
 use wire::{FileId, SessionId, TreeId};
 

@@ -11,7 +11,8 @@ use proto::client::request::{Create, FileRef, ReadData, Reply};
 use proto::client::{
     Config, Connection, Effect, Effects, Expect, Failure, Fate, Request, RequestId, Role, Step,
 };
-use proto::effect::{Inbound, Now, Outbound};
+use proto::effect::{Inbound, Outbound};
+use proto::time::Now;
 use wire::access::{
     AccessMask, CreateDisposition, CreateOptions, FileAttributes, OplockLevel, ShareAccess,
 };

@@ -1,9 +1,9 @@
 //! Remote procedure calls: their fragments and stubs, and the pipes that take them.
 
-use proto::effect::Now;
 use proto::server::Server;
 use proto::server::config::{Config, Share, ShareKind};
 use proto::server::pipe::converse;
+use proto::time::Now;
 use wire::rpc::srvsvc::{
     RemoteTod, RemoteTodResponse, ServerGetInfo, ServerGetInfoResponse, ShareEnum,
     ShareEnumResponse, ShareGetInfo, ShareGetInfoResponse,
@@ -77,7 +77,7 @@ pub(super) fn pipe(input: &[u8]) {
 fn server() -> std::sync::Arc<Server> {
     let kinds = [("IPC$", ShareKind::Pipe), ("files", ShareKind::Disk)];
     let share = |(index, (name, kind)): (u32, (&str, ShareKind))| Share {
-        id: proto::effect::ShareId(index),
+        id: proto::file::ShareId(index),
         name: name.to_owned(),
         kind,
         comment: "a comment".to_owned(),
@@ -103,8 +103,8 @@ fn server() -> std::sync::Arc<Server> {
 
 #[cfg(test)]
 mod tests {
-    use proto::effect::Now;
     use proto::server::pipe::converse;
+    use proto::time::Now;
     use wire::rpc::{Body, Pdu};
 
     use super::{calls, pieces, pipe, server};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use proto::carrier::Carrier;
-use proto::effect::Now;
+use proto::time::Now;
 use wire::compound::Members;
 use wire::header::HEADER_LEN;
 use wire::read::Channel;

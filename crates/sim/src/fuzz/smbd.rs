@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-use proto::effect::Instant;
 use proto::smbd::{Config, Role};
+use proto::time::Instant;
 use wire::smbd::{DataTransfer, NegotiateRequest, NegotiateResponse, TransferFlags, VERSION_1};
 use wire::{Status, smbd};
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use proto::effect::{Access, OpId};
-use proto::effect::{
-    Delivery, Existing, FileOp, KindWanted, LocalOpen, OpenPlan, Outcome, ReadPlan, ShareId,
-};
+use proto::effect::Access;
+use proto::effect::{Delivery, Outcome, ReadPlan};
+use proto::file::{Existing, FileOp, KindWanted, LocalOpen, OpenPlan, ShareId};
+use proto::id::OpId;
 use proto::path::SharePath;
 use proto::token::Token;
 use vfs::Effort;

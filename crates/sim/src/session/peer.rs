@@ -14,7 +14,8 @@ use proto::client::{
     Config, Connection, Direction, Effect, Effects, Expect, Failure, Fate, Request, RequestId,
     Role, Session, Violation, replay,
 };
-use proto::effect::{Inbound, Instant, Now, Outbound};
+use proto::effect::{Inbound, Outbound};
+use proto::time::{Instant, Now};
 use wire::dialect::Dialect;
 use wire::{Guid, TreeId};
 

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::Realm;
-use proto::effect::{ConnectionId, Instant, Notice, OpId, Violation};
+use proto::id::{ConnectionId, OpId};
+use proto::notice::Notice;
 use proto::server::Server;
+use proto::time::Instant;
+use proto::violation::Violation;
 
 use super::audit::audit;
 use super::books::Books;

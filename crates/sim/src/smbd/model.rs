@@ -13,8 +13,8 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use proto::effect::Instant;
 use proto::smbd::{Config, Role, Snapshot};
+use proto::time::Instant;
 
 use super::graph::{self, Searched};
 use super::side::{Deeds, Messages, Packet, Side};

@@ -9,8 +9,8 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use proto::effect::Instant;
 use proto::smbd::{Config, Role, Snapshot};
+use proto::time::Instant;
 use wire::Status;
 use wire::smbd::{DataTransfer, NegotiateRequest, NegotiateResponse, TransferFlags, VERSION_1};
 

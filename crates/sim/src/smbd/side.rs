@@ -5,11 +5,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use proto::effect::Instant;
 use proto::smbd::{
     Config, Connection, Effect, Effects, MessageToken, Negotiated, Outgoing, Refusal, Role, SendId,
     Snapshot, Violation,
 };
+use proto::time::Instant;
 use wire::smbd::{DataTransfer, NegotiateResponse};
 
 use crate::check::{Check, ensure};

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-use proto::effect::Instant;
 use proto::smbd::{Config, Role, Violation};
+use proto::time::Instant;
 
 use super::scenario::Scenario;
 use super::side::{Deeds, Messages, Packet, Side};

@@ -1,6 +1,7 @@
 //! Bytes of files in memory.
 
-use proto::effect::{FileKind, LocalOpen, Outcome};
+use proto::effect::Outcome;
+use proto::file::{FileKind, LocalOpen};
 use wire::Status;
 use wire::access::AccessMask;
 

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use proto::effect::{DirectoryEntry, DirectoryPlan, FileKind, LocalOpen, Outcome, Select};
+use proto::effect::Outcome;
+use proto::file::{DirectoryEntry, DirectoryPlan, FileKind, LocalOpen, Select};
 use wire::Status;
 
 use super::State;

@@ -15,9 +15,8 @@ mod tree;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use proto::effect::{
-    BasicChanges, DirectoryEntry, FileKind, FileOp, LocalOpen, Outcome, ShareId, VolumeInfo,
-};
+use proto::effect::Outcome;
+use proto::file::{BasicChanges, DirectoryEntry, FileKind, FileOp, LocalOpen, ShareId, VolumeInfo};
 use proto::token::Token;
 use wire::access::{AccessMask, FileAttributes};
 use wire::{FileTime, Status};

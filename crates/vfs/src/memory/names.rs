@@ -1,6 +1,7 @@
 //! Names of files in memory: renaming, linking, removing.
 
-use proto::effect::{FileKind, LocalOpen, Outcome};
+use proto::effect::Outcome;
+use proto::file::{FileKind, LocalOpen};
 use proto::path::SharePath;
 use wire::Status;
 

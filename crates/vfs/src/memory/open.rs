@@ -1,6 +1,6 @@
 //! Opening and making files in memory.
 
-use proto::effect::{FileKind, KindWanted, LocalOpen, OpenPlan, Opened};
+use proto::file::{FileKind, KindWanted, LocalOpen, OpenPlan, Opened};
 use wire::Status;
 use wire::access::AccessMask;
 

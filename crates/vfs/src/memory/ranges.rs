@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use proto::effect::{CopyPlan, FileKind, LocalOpen, Outcome};
+use proto::effect::Outcome;
+use proto::file::{CopyPlan, FileKind, LocalOpen};
 use wire::Status;
 use wire::access::FileAttributes;
 

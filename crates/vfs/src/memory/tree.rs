@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proto::effect::{FileKey, FileKind, Metadata};
+use proto::file::{FileKey, FileKind, Metadata};
 use proto::path::SharePath;
 use proto::token::Token;
 use wire::access::FileAttributes;

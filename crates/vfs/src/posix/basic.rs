@@ -2,7 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use proto::effect::{BasicChanges, FileKind, Outcome, VolumeInfo};
+use proto::effect::Outcome;
+use proto::file::{BasicChanges, FileKind, VolumeInfo};
 use rustix::fs::{
     AtFlags, CWD, Mode, Timespec, Timestamps, UTIME_OMIT, chmodat, fdatasync, fstatvfs, fsync,
     ftruncate, utimensat,

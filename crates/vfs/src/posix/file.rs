@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use proto::effect::{FileKey, FileKind};
+use proto::file::{FileKey, FileKind};
 use proto::path::SharePath;
 use proto::token::Token;
 use wire::access::AccessMask;

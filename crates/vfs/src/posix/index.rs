@@ -37,7 +37,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use proto::effect::FileKey;
+use proto::file::FileKey;
 use proto::token::Token;
 
 use super::scan;

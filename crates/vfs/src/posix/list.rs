@@ -13,7 +13,8 @@ use std::fmt::Write;
 use std::os::fd::OwnedFd;
 use std::sync::PoisonError;
 
-use proto::effect::{DirectoryEntry, DirectoryPlan, FileKind, Outcome, Select};
+use proto::effect::Outcome;
+use proto::file::{DirectoryEntry, DirectoryPlan, FileKind, Select};
 use rustix::fs::{RawDir, SeekFrom, lgetxattr, seek};
 use rustix::io::Errno;
 use wire::Status;
@@ -189,7 +190,7 @@ impl<'a> Lister<'a> {
         Some(DirectoryEntry { name, metadata })
     }
 
-    fn metadata_of(&self, fd: &OwnedFd, name: &str) -> Option<proto::effect::Metadata> {
+    fn metadata_of(&self, fd: &OwnedFd, name: &str) -> Option<proto::file::Metadata> {
         let subject = Subject {
             fd,
             is_path: true,
@@ -200,7 +201,7 @@ impl<'a> Lister<'a> {
     }
 
     /// What a link leads to, or the link itself.
-    fn linked(&self, name: &str, link: &Stat) -> proto::effect::Metadata {
+    fn linked(&self, name: &str, link: &Stat) -> proto::file::Metadata {
         let path = self.place.path.join(name);
         match self.posix.follow(&path, self.run) {
             Ok((fd, stat)) => {

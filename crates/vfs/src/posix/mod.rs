@@ -47,7 +47,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use proto::effect::{FileKind, FileOp, LocalOpen, Outcome, ShareId};
+use proto::effect::Outcome;
+use proto::file::{FileKind, FileOp, LocalOpen, ShareId};
 use rustix::fs::{Mode, OFlags, fgetxattr, open};
 use rustix::io::Errno;
 use wire::Status;

@@ -3,9 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
-use proto::effect::{
-    Existing, FileKey, FileKind, KindWanted, LocalOpen, Metadata, OpenPlan, Opened,
-};
+use proto::file::{Existing, FileKey, FileKind, KindWanted, LocalOpen, Metadata, OpenPlan, Opened};
 use proto::path::SharePath;
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, fcntl_setfl, mkdirat, unlinkat};
 use rustix::io::Errno;

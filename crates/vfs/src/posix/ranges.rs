@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 
-use proto::effect::{FileKind, Outcome};
+use proto::effect::Outcome;
+use proto::file::FileKind;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use rustix::io::{Errno, ReadWriteFlags};
 use wire::Status;

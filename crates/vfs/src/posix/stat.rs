@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use proto::effect::{FileKey, FileKind, Metadata};
+use proto::file::{FileKey, FileKind, Metadata};
 use proto::token::Token;
 use rustix::fs::{
     AtFlags, FileType, Statx, StatxFlags, StatxTimestamp, XattrFlags, fgetxattr, fsetxattr,

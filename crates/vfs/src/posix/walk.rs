@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use proto::effect::{FileKey, FileKind};
+use proto::file::{FileKey, FileKind};
 use proto::path::SharePath;
 use proto::token::Token;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};

@@ -1,6 +1,6 @@
 //! DOS attributes and times.
 
-use proto::effect::{BasicChanges, Existing, FileOp, KindWanted, OpenPlan};
+use proto::file::{BasicChanges, Existing, FileOp, KindWanted, OpenPlan};
 use wire::access::{AccessMask, FileAttributes};
 use wire::{FileTime, Status};
 

@@ -1,6 +1,6 @@
 //! Reading, writing and cutting.
 
-use proto::effect::FileOp;
+use proto::file::FileOp;
 use wire::Status;
 use wire::access::{AccessMask, FileAttributes};
 

@@ -1,6 +1,6 @@
 //! Listing.
 
-use proto::effect::{FileKind, Select};
+use proto::file::{FileKind, Select};
 use proto::pattern::Pattern;
 use wire::Status;
 use wire::access::AccessMask;

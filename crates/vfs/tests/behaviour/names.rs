@@ -1,6 +1,6 @@
 //! Renaming, linking and removing.
 
-use proto::effect::FileOp;
+use proto::file::FileOp;
 use proto::path::SharePath;
 use wire::Status;
 

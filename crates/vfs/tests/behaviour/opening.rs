@@ -1,6 +1,6 @@
 //! Opening and making files.
 
-use proto::effect::{Existing, FileKind, FileOp, KindWanted, LocalOpen, OpenPlan, ShareId};
+use proto::file::{Existing, FileKind, FileOp, KindWanted, LocalOpen, OpenPlan, ShareId};
 use wire::Status;
 use wire::access::AccessMask;
 

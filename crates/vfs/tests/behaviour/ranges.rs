@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use proto::effect::{BasicChanges, CopyPlan, FileOp, LocalOpen, Outcome};
+use proto::effect::Outcome;
+use proto::file::{BasicChanges, CopyPlan, FileOp, LocalOpen};
 use vfs::copy;
 use wire::Status;
 use wire::access::{AccessMask, FileAttributes};

@@ -1,6 +1,6 @@
 //! Who may do what.
 
-use proto::effect::{Existing, FileOp, KindWanted, OpenPlan};
+use proto::file::{Existing, FileOp, KindWanted, OpenPlan};
 use wire::Status;
 use wire::access::AccessMask;
 

@@ -4,9 +4,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proto::effect::{
+use proto::effect::Outcome;
+use proto::file::{
     BasicChanges, DirectoryEntry, DirectoryPlan, Existing, FileOp, KindWanted, LocalOpen, Metadata,
-    OpenPlan, Opened, Outcome, Select, ShareId,
+    OpenPlan, Opened, Select, ShareId,
 };
 use proto::path::SharePath;
 use proto::token::Token;

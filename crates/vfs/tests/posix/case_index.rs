@@ -3,7 +3,8 @@
 use std::fs;
 use std::sync::Arc;
 
-use proto::effect::{Existing, FileOp, KindWanted, OpenPlan, Outcome};
+use proto::effect::Outcome;
+use proto::file::{Existing, FileOp, KindWanted, OpenPlan};
 use vfs::posix::{DIRECTORIES_MAX, Options};
 use vfs::{Attempt, Effort, FileSystem};
 use wire::Status;

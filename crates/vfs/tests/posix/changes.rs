@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use proto::effect::{LocalChange, LocalEvent};
+use proto::file::{LocalChange, LocalEvent};
 use wire::change_notify::CompletionFilter;
 use wire::fscc::FileAction;
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use proto::effect::{FileOp, LocalEvent, LocalOpen};
+use proto::file::{FileOp, LocalEvent, LocalOpen};
 use vfs::FileSystem;
 use vfs::posix::Options;
 use wire::access::AccessMask;

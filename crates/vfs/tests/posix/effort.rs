@@ -1,6 +1,7 @@
 //! What need not wait is done at once, and what would wait does nothing.
 
-use proto::effect::{DirectoryPlan, Existing, FileOp, KindWanted, OpenPlan, Outcome, Select};
+use proto::effect::Outcome;
+use proto::file::{DirectoryPlan, Existing, FileOp, KindWanted, OpenPlan, Select};
 use vfs::posix::{Options, WRITE_MAX};
 use vfs::{Attempt, Effort, FileSystem};
 use wire::access::FileAttributes;

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use proto::effect::{Existing, FileKind, KindWanted, OpenPlan, Select};
+use proto::file::{Existing, FileKind, KindWanted, OpenPlan, Select};
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 use vfs::posix::Options;
 use wire::Status;

@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::sync::Arc;
 
-use proto::effect::{BasicChanges, FileOp, Outcome};
+use proto::effect::Outcome;
+use proto::file::{BasicChanges, FileOp};
 use proto::token::Token;
 use rustix::process::{getegid, geteuid, getgroups};
 use vfs::posix::Options;

@@ -4,7 +4,7 @@ use wire::Status;
 use wire::access::{AccessMask, CreateOptions, FileAttributes};
 
 use super::wanted::Wanted;
-use crate::effect::{FileOp, Opened};
+use crate::file::{FileOp, Opened};
 use crate::server::context::Context;
 use crate::server::fsa::Sharing;
 use crate::server::tree_connect::TreeConnect;

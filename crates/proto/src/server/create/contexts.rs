@@ -10,7 +10,7 @@ use wire::create_context::{
 };
 use wire::{FileTime, Guid, Status};
 
-use crate::effect::{FileKey, Metadata};
+use crate::file::{FileKey, Metadata};
 use crate::server::open::malformed;
 
 /// What the contexts of a request ask for. Leases and durable opens are not granted: no answer

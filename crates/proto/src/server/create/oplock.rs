@@ -5,7 +5,7 @@ use wire::{FileId, Status};
 
 use super::wanted::Wanted;
 use super::{Entered, admit};
-use crate::effect::Opened;
+use crate::file::Opened;
 use crate::server::context::{Context, Parked};
 use crate::server::fsa::OpenRecord;
 use crate::server::fsa::oplock::{Arrival, Entrance, Granted, Held, Holder, Mail, is_stat_only};

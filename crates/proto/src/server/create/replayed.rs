@@ -10,7 +10,7 @@ use wire::{Flags, Status};
 use super::contexts::Asked;
 use super::wanted::Wanted;
 use super::{Step, answer};
-use crate::effect::{FileOp, Metadata};
+use crate::file::{FileOp, Metadata};
 use crate::server::context::{self, Context, Progress, RelatedOpen};
 use crate::server::fsa::oplock::Mail;
 use crate::server::open::Open;

@@ -10,7 +10,7 @@ use wire::access::{
 use wire::create::Request;
 
 use super::contexts::Asked;
-use crate::effect::{Existing, KindWanted};
+use crate::file::{Existing, KindWanted};
 use crate::path::SharePath;
 use crate::server::open::WRITE_RIGHTS;
 use crate::server::replay::Ticket;

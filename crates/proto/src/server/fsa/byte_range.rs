@@ -8,7 +8,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use crate::effect::LocalOpen;
+use crate::file::LocalOpen;
 
 /// A range of bytes that ends at offset 2^64 - 1 at the latest. It may be empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -276,7 +276,7 @@ impl Entry {
     /// What stands before every entry of this power from this offset on.
     fn first(power: u32, offset: u64) -> Self {
         let owner = LocalOpen {
-            share: crate::effect::ShareId(0),
+            share: crate::file::ShareId(0),
             slot: 0,
         };
         let range = ByteRange { offset, length: 0 };

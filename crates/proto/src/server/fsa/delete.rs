@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use super::oplock::Mail;
 use super::{FileRecord, FileTable};
-use crate::effect::{FileKey, LocalOpen};
+use crate::file::{FileKey, LocalOpen};
 use crate::path::SharePath;
 
 /// A file is to go with its last open.

@@ -15,7 +15,8 @@ use wire::Status;
 
 use super::byte_range::{ByteRange, ByteRangeLocks, LockKind, RangeAccess};
 use super::oplock::{Mail, Waiter};
-use crate::effect::{LocalOpen, Notice};
+use crate::file::LocalOpen;
+use crate::notice::Notice;
 use crate::server::config::Limits;
 
 /// A lock that is asked for.
@@ -198,7 +199,7 @@ impl State {
 }
 
 impl Waiting {
-    fn settled(&self, is_granted: bool) -> (crate::effect::ConnectionId, Notice) {
+    fn settled(&self, is_granted: bool) -> (crate::id::ConnectionId, Notice) {
         let op = self.waiter.op;
         (
             self.waiter.connection,

@@ -16,7 +16,7 @@ use spin::Mutex;
 use wire::Status;
 use wire::access::{AccessMask, OplockLevel, ShareAccess};
 
-use crate::effect::{FileKey, LocalOpen, ShareId};
+use crate::file::{FileKey, LocalOpen, ShareId};
 use crate::path::{SharePath, is_same_name};
 
 pub(crate) use delete::Departure;

@@ -14,8 +14,11 @@ use wire::access::{AccessMask, OplockLevel};
 
 use super::file_locks::FileLocks;
 use super::{FileRecord, FileTable, OpenRecord, Sharing};
-use crate::effect::{ConnectionId, FileKey, Instant, LocalOpen, Notice, OpId, ShareId};
+use crate::file::{FileKey, LocalOpen, ShareId};
+use crate::id::{ConnectionId, OpId};
+use crate::notice::Notice;
 use crate::path::SharePath;
+use crate::time::Instant;
 
 /// What is to be told to connections, once the table is unlocked.
 pub(crate) type Mail = Vec<(ConnectionId, Notice)>;

@@ -2,7 +2,8 @@ use wire::access::{AccessMask, ShareAccess};
 
 use super::oplock::Patience;
 use super::*;
-use crate::effect::{ConnectionId, Instant, OpId};
+use crate::id::{ConnectionId, OpId};
+use crate::time::Instant;
 
 const KEY: FileKey = FileKey { volume: 1, file: 2 };
 

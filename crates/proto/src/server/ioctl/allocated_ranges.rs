@@ -10,7 +10,8 @@ use wire::fsctl::AllocatedRange;
 use wire::ioctl::Request;
 
 use super::Asked;
-use crate::effect::{FileOp, Outcome};
+use crate::effect::Outcome;
+use crate::file::FileOp;
 use crate::server::context::{self, Context, Progress};
 use crate::server::fsa::MAX_OFFSET;
 use crate::server::open::{Need, malformed};

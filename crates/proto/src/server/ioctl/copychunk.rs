@@ -15,7 +15,8 @@ use wire::ioctl::Request;
 
 use super::ending::Ending;
 use super::{Asked, resume_key};
-use crate::effect::{CopyPlan, FileOp, Outcome};
+use crate::effect::Outcome;
+use crate::file::{CopyPlan, FileOp};
 use crate::server::context::{self, Context, Progress, Reply};
 use crate::server::fsa::MAX_FILE_SIZE;
 use crate::server::fsa::byte_range::RangeAccess;

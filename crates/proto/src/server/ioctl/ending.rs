@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 
 use wire::Status;
 
-use crate::effect::{FileOp, Outcome};
+use crate::effect::Outcome;
+use crate::file::FileOp;
 use crate::server::context::{self, Context, Progress, Reply};
 use crate::server::open::Open;
 use crate::server::write;

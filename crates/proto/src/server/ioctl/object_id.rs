@@ -7,7 +7,7 @@ use wire::fsctl::ObjectIdBuffer;
 use wire::ioctl::Request;
 use wire::{Guid, Status};
 
-use crate::effect::FileKey;
+use crate::file::FileKey;
 use crate::server::context::{Context, Progress};
 use crate::server::query_info::volume_id;
 

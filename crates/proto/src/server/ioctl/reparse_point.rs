@@ -4,7 +4,8 @@ use wire::Status;
 use wire::access::FileAttributes;
 use wire::ioctl::Request;
 
-use crate::effect::{FileOp, Outcome};
+use crate::effect::Outcome;
+use crate::file::FileOp;
 use crate::server::context::{self, Context, Progress};
 
 /// Starts on a request.

@@ -8,7 +8,8 @@ use wire::change_notify::CompletionFilter;
 use wire::ioctl::Request;
 
 use super::Asked;
-use crate::effect::{FileOp, Outcome};
+use crate::effect::Outcome;
+use crate::file::FileOp;
 use crate::server::context::{self, Context, Progress};
 use crate::server::open::{Need, Open};
 

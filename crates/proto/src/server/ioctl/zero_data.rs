@@ -11,7 +11,8 @@ use wire::ioctl::Request;
 
 use super::Asked;
 use super::ending::Ending;
-use crate::effect::{FileOp, Outcome};
+use crate::effect::Outcome;
+use crate::file::FileOp;
 use crate::server::context::{self, Context, Progress};
 use crate::server::fsa::MAX_OFFSET;
 use crate::server::fsa::byte_range::RangeAccess;

@@ -4,7 +4,7 @@ use wire::FileId;
 use wire::access::FileAttributes;
 
 use super::*;
-use crate::effect::Notice;
+use crate::notice::Notice;
 use crate::server::config::Limits;
 use crate::server::scripted::{ALL, World, disk_share};
 

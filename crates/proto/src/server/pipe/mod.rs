@@ -19,10 +19,10 @@ use alloc::vec::Vec;
 
 use wire::{Command, FileId, Status, change_notify, close, flush, lock, query_directory};
 
-use crate::effect::Now;
 use crate::server::Server;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
 use crate::server::open::malformed;
+use crate::time::Now;
 pub(crate) use open::Pipe;
 use service::{Caller, Service};
 use state::State;

@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 
 use wire::rpc::{FaultStatus, SyntaxId};
 
-use crate::effect::Now;
 use crate::server::Server;
+use crate::time::Now;
 
 /// What is behind a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,8 @@ use wire::rpc::FaultStatus;
 
 use super::endpoint::{Action, Broken, Call, Endpoint};
 use super::service::Service;
-use crate::effect::{ConnectionId, Notice, OpId};
+use crate::id::{ConnectionId, OpId};
+use crate::notice::Notice;
 use crate::server::fsa::oplock::Mail;
 
 /// Bytes of one write. What is written is taken at once, and fragments are shorter by far.

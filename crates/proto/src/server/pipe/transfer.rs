@@ -15,7 +15,9 @@ use wire::{FileId, ioctl, read, write};
 
 use super::Pipe;
 use super::service::Caller;
-use crate::effect::{FileKey, OpId, Outcome};
+use crate::effect::Outcome;
+use crate::file::FileKey;
+use crate::id::OpId;
 use crate::server::context::{self, Body, Context, Parked, Progress, Reply};
 use crate::server::open::malformed;
 

@@ -8,7 +8,7 @@ use wire::query_directory::{QueryDirectoryFlags, Request, Response};
 use wire::text::utf16;
 use wire::{FileId, Status, Utf16};
 
-use crate::effect::{DirectoryEntry, FileOp, Metadata, Select};
+use crate::file::{DirectoryEntry, FileOp, Metadata, Select};
 use crate::server::scripted::{ALL, World, body};
 
 const NONE: QueryDirectoryFlags = QueryDirectoryFlags::NONE;

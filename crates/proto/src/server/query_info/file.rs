@@ -16,7 +16,7 @@ use wire::fscc::{
 use wire::text::utf16;
 use wire::{Status, Utf16};
 
-use crate::effect::Metadata;
+use crate::file::Metadata;
 use crate::path::SharePath;
 use crate::server::Server;
 use crate::server::open::{Need, Open, reparse_tag, wire_attributes};

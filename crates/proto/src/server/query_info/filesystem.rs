@@ -11,7 +11,7 @@ use wire::fscc::{
 use wire::text::utf16;
 use wire::{Guid, Status, Utf16};
 
-use crate::effect::VolumeInfo;
+use crate::file::VolumeInfo;
 use crate::server::context::Context;
 
 /// Bytes of a sector, as Samba tells it for whatever disk.

@@ -8,7 +8,7 @@ use wire::access::AccessMask;
 use wire::query_info::SecurityInformation;
 use wire::security::{DescriptorControl, SecurityDescriptor};
 
-use crate::effect::Metadata;
+use crate::file::Metadata;
 use crate::server::open::{Need, Open};
 
 /// Whether the open lets these parts be read. \[MS-SMB2\] 3.3.5.20.3

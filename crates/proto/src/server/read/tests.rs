@@ -7,9 +7,10 @@ use wire::{FileId, Status};
 use alloc::vec::Vec;
 
 use crate::carrier::Carrier;
-use crate::effect::{Delivery, PayloadToken, ReadPlan, Violation};
+use crate::effect::{Delivery, PayloadToken, ReadPlan};
 use crate::server::context::{Body, Reply};
 use crate::server::scripted::{World, body, pieces, rdma};
+use crate::violation::Violation;
 
 const SIZE: u64 = 65_536;
 

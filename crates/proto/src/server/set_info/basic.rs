@@ -8,7 +8,8 @@ use wire::fscc::FileBasicInformation;
 use wire::{FileTime, Status};
 
 use super::{done, wait};
-use crate::effect::{BasicChanges, FileOp, Metadata, Outcome};
+use crate::effect::Outcome;
+use crate::file::{BasicChanges, FileOp, Metadata};
 use crate::server::context::{Context, Progress};
 use crate::server::open::{Open, malformed};
 

@@ -6,7 +6,7 @@ use wire::Status;
 use wire::fscc::FileDispositionInformation;
 
 use super::{done, wait};
-use crate::effect::FileOp;
+use crate::file::FileOp;
 use crate::server::context::{Context, Progress};
 use crate::server::open::{Open, malformed};
 

@@ -8,7 +8,8 @@ use wire::fscc::{FileAction, FileLinkInformation, FileRenameInformation};
 use wire::{Status, Utf16};
 
 use super::{done, wait};
-use crate::effect::{FileKey, FileOp, Metadata, Outcome};
+use crate::effect::Outcome;
+use crate::file::{FileKey, FileOp, Metadata};
 use crate::path::SharePath;
 use crate::server::change_notify::of_name;
 use crate::server::context::{self, Context, Parked, Progress};

@@ -14,7 +14,8 @@ use wire::query_info::SecurityInformation;
 use wire::security::{Ace, AceFlags, AceType, DescriptorControl, SecurityDescriptor, Sid};
 
 use super::{done, wait};
-use crate::effect::{FileOp, Metadata, Outcome};
+use crate::effect::Outcome;
+use crate::file::{FileOp, Metadata};
 use crate::server::context::{Context, Progress};
 use crate::server::open::{Need, Open};
 

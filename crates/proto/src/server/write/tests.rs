@@ -8,8 +8,9 @@ use wire::text::utf16;
 use wire::write::{HEAD_LEN, Request, WriteFlags};
 use wire::{FileId, FileTime, Status};
 
-use crate::effect::{Violation, WriteData};
+use crate::effect::WriteData;
 use crate::server::scripted::{ALL, World, pieces, rdma, request};
+use crate::violation::Violation;
 
 fn world() -> World {
     let mut world = World::new();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crypto::derive::{KeySchedule, SessionKeys, session_keys};
 use crypto::{Cipher, EncryptionKey, PreauthHash, SigningAlgorithm, SigningKey, SigningNonce};
-use proto::effect::ConnectionId;
+use proto::id::ConnectionId;
 use wire::compound::Members;
 use wire::dialect::{Capabilities, Dialect, SecurityMode};
 use wire::header::{HEADER_LEN, SIGNATURE, Target};

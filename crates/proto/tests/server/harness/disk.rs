@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use proto::effect::{
-    CopyPlan, Existing, FileKey, FileKind, FileOp, KindWanted, LocalOpen, Metadata, Now, OpenPlan,
-    Opened, Outcome, Payload, PayloadToken, ReadPlan, WriteData, WritePlan,
+use proto::effect::{Outcome, Payload, PayloadToken, ReadPlan, WriteData, WritePlan};
+use proto::file::{
+    CopyPlan, Existing, FileKey, FileKind, FileOp, KindWanted, LocalOpen, Metadata, OpenPlan,
+    Opened,
 };
+use proto::time::Now;
 use wire::Status;
 use wire::access::{AccessMask, FileAttributes};
 

@@ -6,13 +6,17 @@ use std::time::Duration;
 
 use proto::carrier::Carrier;
 use proto::effect::{
-    Accepted, Account, AccountKind, Authenticate, Authenticated, ConnectionId, Delivery, Effect,
-    Effects, FileOp, Inbound, LocalEvent, Notice, Now, OpId, Outbound, Outcome, ReadPlan, ShareId,
-    Violation, WriteData, WritePlan,
+    Delivery, Effect, Effects, Inbound, Outbound, Outcome, ReadPlan, WriteData, WritePlan,
 };
+use proto::file::{FileOp, LocalEvent, ShareId};
+use proto::id::{ConnectionId, OpId};
+use proto::login::{Accepted, Account, AccountKind, Authenticate, Authenticated};
+use proto::notice::Notice;
 use proto::server::config::{Config, Share, ShareKind};
 use proto::server::{Connection, Server};
+use proto::time::Now;
 use proto::token::Token;
+use proto::violation::Violation;
 use wire::{FileTime, Status};
 
 use super::disk::Disk;

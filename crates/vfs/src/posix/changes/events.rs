@@ -1,6 +1,6 @@
 //! What an event of the kernel means to those who watch.
 
-use proto::effect::{LocalChange, LocalEvent};
+use proto::file::{LocalChange, LocalEvent};
 use ring::{Entry, Event, FileHandle};
 use wire::change_notify::CompletionFilter;
 use wire::fscc::FileAction;

@@ -21,7 +21,7 @@
 //! server's own changes from others' by guessing only. Nor does this see what other machines do to
 //! a network file system, or what happens to the layers of overlayfs behind its back.
 //!
-//! [`Lost`]: proto::effect::LocalEvent::Lost
+//! [`Lost`]: proto::file::LocalEvent::Lost
 
 mod events;
 mod scan;
@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use proto::effect::FileKey;
+use proto::file::FileKey;
 use proto::token::Token;
 use ring::{Fanotify, FileHandle, file_handle};
 use rustix::io::Errno;

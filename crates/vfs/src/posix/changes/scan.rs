@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use proto::effect::{FileKind, LocalEvent};
+use proto::file::{FileKind, LocalEvent};
 use ring::{Event, FileHandle, file_handle};
 use rustix::fs::{FileType, Mode, OFlags, RawDir, ResolveFlags, openat2};
 use rustix::io::Errno;

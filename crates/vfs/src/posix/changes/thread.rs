@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use proto::effect::LocalEvent;
+use proto::file::LocalEvent;
 use ring::{Entry, FileHandle, file_handle};
 use rustix::fs::OFlags;
 

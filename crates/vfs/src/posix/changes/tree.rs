@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use proto::effect::FileKey;
+use proto::file::FileKey;
 use proto::path::SharePath;
 use ring::FileHandle;
 

@@ -3,7 +3,7 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::effect::ShareId;
+use crate::file::ShareId;
 
 const ONE: u64 = 1;
 const OTHER: u64 = 2;

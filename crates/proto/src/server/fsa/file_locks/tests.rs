@@ -1,7 +1,8 @@
 use alloc::vec::Vec;
 
 use super::*;
-use crate::effect::{ConnectionId, OpId, ShareId};
+use crate::file::ShareId;
+use crate::id::{ConnectionId, OpId};
 
 fn open(slot: u64) -> LocalOpen {
     LocalOpen {

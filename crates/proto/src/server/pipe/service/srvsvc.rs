@@ -15,7 +15,7 @@ use wire::rpc::srvsvc::{
 use wire::rpc::{FaultStatus, WinError};
 
 use super::{Caller, VERSION};
-use crate::effect::ShareId;
+use crate::file::ShareId;
 use crate::server::Server;
 use crate::server::config::{Share, ShareKind};
 use crate::server::session::Session;

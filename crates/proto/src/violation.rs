@@ -1,0 +1,57 @@
+//! Reasons to end a connection.
+
+use core::fmt;
+
+/// The reason why the core ends a connection. A request that merely fails gets a `Status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// The frame contains bytes that are not an SMB message.
+    Malformed(wire::DecodeError),
+    /// The first message does not open a connection, or a later message opens it again.
+    UnexpectedNegotiate,
+    /// The client sent this command before NEGOTIATE.
+    NotNegotiated(wire::Command),
+    /// The MessageId is outside the sequence window. \[MS-SMB2\] 3.3.5.2.3
+    MessageIdOutOfWindow(wire::MessageId),
+    /// The server cannot decrypt a frame: the session or its key does not exist, or the
+    /// authentication tag is wrong. \[MS-SMB2\] 3.3.5.2.1.1
+    Unsealable(wire::SessionId),
+    /// A request that must be encrypted is not, or an encrypted frame contains another
+    /// encrypted frame.
+    NotSealed(wire::SessionId),
+    /// A TREE_CONNECT of dialect 3.1.1 is neither signed nor encrypted. \[MS-SMB2\] 3.3.5.7
+    NotSigned(wire::SessionId),
+    /// VALIDATE_NEGOTIATE_INFO shows that the client received a different negotiation.
+    /// \[MS-SMB2\] 3.3.5.15.12
+    NegotiateTampered,
+    /// The command is not valid in a request.
+    UnexpectedMessage(wire::Command),
+    /// The frame is longer than the limit. The value is its length in bytes.
+    FrameTooLong(u64),
+    /// The transport cannot read or write the client's registered memory. \[MS-SMBD\] 3.1.6
+    RemoteMemory,
+    /// The client did not log in within the time limit.
+    LoginTimeout,
+    /// The connection reached a limit of the configuration. The value names the limit.
+    LimitReached(&'static str),
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(error) => write!(f, "malformed message: {error}"),
+            Self::UnexpectedNegotiate => f.write_str("unexpected NEGOTIATE"),
+            Self::NotNegotiated(command) => write!(f, "{command:?} before NEGOTIATE"),
+            Self::MessageIdOutOfWindow(id) => write!(f, "{id:?} is outside the sequence window"),
+            Self::Unsealable(session) => write!(f, "sealed frame of {session:?} does not open"),
+            Self::NotSealed(session) => write!(f, "request of {session:?} is not sealed"),
+            Self::NotSigned(session) => write!(f, "request of {session:?} is not signed"),
+            Self::NegotiateTampered => f.write_str("the negotiation was tampered with"),
+            Self::UnexpectedMessage(command) => write!(f, "unexpected {command:?}"),
+            Self::RemoteMemory => f.write_str("memory of the client cannot be used"),
+            Self::FrameTooLong(bytes) => write!(f, "frame of {bytes} bytes is too long"),
+            Self::LoginTimeout => f.write_str("the login took too long"),
+            Self::LimitReached(limit) => write!(f, "limit reached: {limit}"),
+        }
+    }
+}
