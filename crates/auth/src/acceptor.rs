@@ -1,4 +1,4 @@
-//! The server's side of SPNEGO, and of mechanisms that come without it. RFC 4178, [MS-SPNG] 3.2
+//! The server of one authentication: SPNEGO, or NTLM without SPNEGO. RFC 4178, [MS-SPNG] 3.2
 
 use std::sync::Arc;
 
@@ -10,50 +10,52 @@ use crate::mechanism::{Established, Mechanism, Progress};
 use crate::ntlm::acceptor::NtlmAcceptor;
 use crate::realm::{Accepted, Entropy, FileTime, Realm, Refusal};
 
-/// Bytes of a token: SecurityBufferLength has 16 bits. [MS-SMB2] 2.2.5
+/// Maximum length of a token in bytes: SecurityBufferLength has 16 bits. [MS-SMB2] 2.2.5
 pub const TOKEN_LEN_MAX: usize = 0xffff;
 
-/// One authentication, from the first token to the verdict.
+/// The server of one authentication, from the client's first token to success or refusal.
 pub struct Acceptor {
     realm: Arc<Realm>,
     state: State,
 }
 
-/// What to do after a token.
+/// The result of [`Acceptor::step`].
 #[derive(Debug)]
 pub enum Step {
-    /// Send this with STATUS_MORE_PROCESSING_REQUIRED and wait for the next.
+    /// The server sends this token with STATUS_MORE_PROCESSING_REQUIRED and waits for the client's
+    /// next token.
     Continue(Vec<u8>),
-    /// The client is in.
+    /// The authentication succeeded.
     Done(Box<Accepted>),
-    /// The client is out. Answer no sooner than the configured delay.
+    /// The authentication failed. The server answers after its configured delay.
     Refused {
-        /// What SPNEGO would send; SMB's error responses have no room for it.
+        /// The SPNEGO rejection; `None` without SPNEGO. An SMB2 error response cannot carry it.
         token: Option<Vec<u8>>,
-        /// For logs, not for the client.
+        /// The reason, for the server's log only.
         reason: Refusal,
     },
 }
 
 enum State {
     Start,
-    /// Tokens of the mechanism come bare.
+    /// The client sends tokens of NTLM without SPNEGO.
     Raw(Box<dyn Mechanism>),
     Spnego(Spnego),
     Finished,
 }
 
-/// A negotiation whose mechanism is chosen.
+/// A SPNEGO negotiation after the choice of the mechanism.
 struct Spnego {
     mechanism: Box<dyn Mechanism>,
-    /// The client's list as it was sent.
+    /// The client's MechTypeList, as encoded by the client.
     mech_list: Vec<u8>,
-    /// Whether the client preferred another mechanism, so that its list needs a MIC.
+    /// Whether the client preferred another mechanism, so that its list requires a MIC.
     /// RFC 4178, 5
     requires_mic: bool,
 }
 
-/// The token of a server that speaks first, for the NEGOTIATE response. [MS-SPNG] 3.2.5.2
+/// The SPNEGO token of the SMB2 NEGOTIATE response: it lists the server's mechanisms.
+/// [MS-SPNG] 3.2.5.2
 pub fn server_hint() -> Vec<u8> {
     let mech_list = MechList::encode(&[Oid::NTLMSSP]);
     NegTokenInit {
@@ -66,7 +68,7 @@ pub fn server_hint() -> Vec<u8> {
 }
 
 impl Acceptor {
-    /// An authentication that has not begun.
+    /// An authentication that waits for the client's first token.
     pub fn new(realm: Arc<Realm>) -> Self {
         Self {
             realm,
@@ -74,10 +76,11 @@ impl Acceptor {
         }
     }
 
-    /// Takes the client's next token. After [`Step::Done`] and [`Step::Refused`] every further
-    /// token is refused.
+    /// Processes the client's next token. After [`Step::Done`] and [`Step::Refused`] it refuses
+    /// every further token.
     ///
-    /// `entropy` makes the server's challenge: fresh random bytes for every step.
+    /// `now` goes into the server's challenge, as do bytes of `entropy`. The caller passes fresh
+    /// random bytes in every call.
     pub fn step(&mut self, token: &[u8], now: FileTime, entropy: &Entropy) -> Step {
         let state = std::mem::replace(&mut self.state, State::Finished);
         if token.len() > TOKEN_LEN_MAX {
@@ -118,7 +121,8 @@ impl Acceptor {
         }
     }
 
-    /// RFC 4178, 4.2.1: the offer, perhaps with the first mechanism's first token.
+    /// Processes the client's NegTokenInit, which may carry the first token of the client's first
+    /// mechanism. RFC 4178, 4.2.1
     fn start_spnego(&mut self, token: &[u8], now: FileTime, entropy: &Entropy) -> Step {
         let Ok(Token::Init(offer)) = Token::decode(token) else {
             return refuse(Refusal::Malformed);
@@ -141,7 +145,7 @@ impl Acceptor {
         }
     }
 
-    /// The mechanisms that we have.
+    /// The acceptor of the mechanism `oid`; `None` when the server does not support it.
     fn mechanism(&self, oid: Oid<'_>) -> Option<Box<dyn Mechanism>> {
         match oid {
             Oid::NTLMSSP => Some(Box::new(NtlmAcceptor::new(Arc::clone(&self.realm)))),
@@ -149,7 +153,7 @@ impl Acceptor {
         }
     }
 
-    /// Names the mechanism and waits for its first token.
+    /// Selects the mechanism and waits for its first token.
     fn choose(&mut self, spnego: Spnego) -> Step {
         let state = match spnego.requires_mic {
             true => NegState::REQUEST_MIC,
@@ -208,7 +212,7 @@ impl Acceptor {
     }
 }
 
-/// Checks the client's mechListMIC and makes ours. RFC 4178, 5
+/// Verifies the client's mechListMIC and creates the server's. RFC 4178, 5
 fn complete(spnego: &Spnego, mut established: Established, mic: Option<&[u8]>) -> Step {
     let has_keys = established.user.kind.has_keys();
     let verified = match (&mut established.integrity, mic) {
@@ -216,7 +220,7 @@ fn complete(spnego: &Spnego, mut established: Established, mic: Option<&[u8]>) -
         (_, None) => !spnego.requires_mic,
         (None, Some(_)) => false,
     };
-    // Where there is no secret there is nothing to forge either: guests and nobody pass.
+    // Guests and anonymous users have no secret key, so a MIC protects nothing.
     if has_keys && !verified {
         return refuse(Refusal::MechListMicMismatch);
     }
@@ -237,7 +241,7 @@ fn complete(spnego: &Spnego, mut established: Established, mic: Option<&[u8]>) -
 
 fn accepted(established: Established, token: Vec<u8>) -> Accepted {
     let full_session_key = established.full_session_key;
-    // Shorter keys are filled up with zeros. [MS-SMB2] 3.3.5.5.3
+    // A shorter key is padded with zeros. [MS-SMB2] 3.3.5.5.3
     let mut session_key = Zeroizing::new([0; 16]);
     session_key
         .iter_mut()

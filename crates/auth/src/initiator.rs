@@ -1,4 +1,4 @@
-//! The client's side: NTLMv2, in SPNEGO or bare. RFC 4178, [MS-SPNG] 3.1
+//! The client of one authentication: NTLMv2, in SPNEGO or without it. RFC 4178, [MS-SPNG] 3.1
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use crate::ntlm::initiator::{Credentials, Response, negotiate, respond};
 use crate::ntlm::keys::{Key, NtlmIntegrity};
 use crate::realm::{Entropy, FileTime};
 
-/// What NTLM's messages travel in.
+/// The encapsulation of the NTLM messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// SPNEGO.
+    /// SPNEGO tokens carry the NTLM messages.
     Spnego,
-    /// Nothing.
+    /// The NTLM messages are the tokens.
     Raw,
 }
 
-/// One authentication of a client, from the first token to the keys.
+/// The client of one authentication, from its first token to the session key.
 pub struct Initiator {
     credentials: Credentials,
     target_name: String,
@@ -29,7 +29,7 @@ pub struct Initiator {
 }
 
 enum State {
-    /// The server has to choose NTLM first.
+    /// The list of mechanisms is sent; the server has not yet selected NTLM.
     Offered,
     /// The NEGOTIATE is sent.
     Negotiated,
@@ -41,37 +41,41 @@ enum State {
     Finished,
 }
 
-/// What to do after a token of the server.
+/// The result of [`Initiator::step`].
 #[derive(Debug)]
 pub enum InitiatorStep {
-    /// Send this.
+    /// The client sends this token and waits for the server's next token.
     Continue(Vec<u8>),
-    /// The server knows who we are; this is the session key. None when we are nobody: the one
-    /// that both would come to then is known to all.
+    /// The authentication succeeded; this is Session.SessionKey. `None` for an anonymous client:
+    /// its key would derive from constants and protect nothing.
     Done(Option<Zeroizing<[u8; 16]>>),
 }
 
-/// Why a client gives up.
+/// Why a client aborts an authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitiatorError {
-    /// The token is not what belongs here, or not well formed.
+    /// The token is not well formed, or not valid in this state of the exchange.
     Malformed,
-    /// The server grants no Unicode, extended session security or target info.
+    /// The server does not grant Unicode, extended session security or target info.
     Downgrade,
-    /// The server wants a mechanism that we did not offer, or refuses.
+    /// The server rejects the authentication, or selects a mechanism that the client did not offer.
     Rejected,
-    /// The mechListMIC is wrong: somebody changed the list of mechanisms.
+    /// The mechListMIC is wrong or missing: the list of mechanisms may have changed in transit.
     MechListMicMismatch,
 }
 
 impl Initiator {
-    /// `target_name` is the service that is meant ("cifs/server"); the server may check it.
+    /// An authentication with NTLM as the only mechanism.
+    ///
+    /// `target_name` is the service principal name of the server ("cifs/server"), which the server
+    /// may check.
     pub fn new(credentials: Credentials, target_name: &str, framing: Framing) -> Self {
         Self::offering(&[Oid::NTLMSSP], credentials, target_name, framing)
     }
 
-    /// Offers a list of mechanisms in SPNEGO. Only NTLM can follow; with another mechanism in
-    /// front the server has to choose NTLM before the first message of it is sent.
+    /// An authentication that offers a list of mechanisms in SPNEGO, for tests: the client
+    /// implements NTLM only. When NTLM is not the first of the list, the client sends its first
+    /// NTLM message after the server has selected NTLM.
     pub fn offering(
         mechanisms: &[Oid<'_>],
         credentials: Credentials,
@@ -92,7 +96,7 @@ impl Initiator {
         }
     }
 
-    /// The first token.
+    /// The client's first token.
     pub fn start(&self) -> Vec<u8> {
         let negotiate = negotiate();
         if self.framing == Framing::Raw {
@@ -108,10 +112,13 @@ impl Initiator {
         .encode()
     }
 
-    /// Takes the server's next token.
+    /// Processes the server's next token.
+    ///
+    /// `now` is the timestamp of the response unless the server sends one. The caller passes fresh
+    /// random bytes as `entropy` in every call.
     ///
     /// # Errors
-    /// When the server refuses, or what it sends cannot be trusted.
+    /// Fails when the server rejects the client, or its token is malformed or not trustworthy.
     pub fn step(
         &mut self,
         token: &[u8],
@@ -140,7 +147,7 @@ impl Initiator {
         }
     }
 
-    /// The server's token as SPNEGO has it, whether it came in SPNEGO or not.
+    /// The server's token as a NegTokenResp, also when the server does not use SPNEGO.
     fn unframe<'a>(&self, token: &'a [u8]) -> Result<NegTokenResp<'a>, InitiatorError> {
         if self.framing == Framing::Raw {
             return Ok(NegTokenResp {
@@ -175,7 +182,9 @@ impl Initiator {
         token
     }
 
-    /// The session key, before the server confirms it: its last response is signed with it.
+    /// The session key after the client's last token and before [`InitiatorStep::Done`]: the
+    /// server signs its last SESSION_SETUP response with it. `None` at any other time and for an
+    /// anonymous client.
     pub fn session_key(&self) -> Option<Zeroizing<[u8; 16]>> {
         match &self.state {
             State::Authenticated { key, .. } => self.secret(key),
@@ -190,7 +199,8 @@ impl Initiator {
         }
     }
 
-    /// RFC 4178, 5: a server that did not get its client's first choice has to prove the list.
+    /// Processes the server's last token. A server that did not select the client's first mechanism
+    /// must send a mechListMIC. RFC 4178, 5
     fn finish(
         &self,
         token: &NegTokenResp<'_>,
@@ -229,7 +239,9 @@ impl fmt::Display for InitiatorError {
             Self::Malformed => "the server's token is malformed",
             Self::Downgrade => "the server grants no extended session security",
             Self::Rejected => "the server refuses to authenticate with NTLM",
-            Self::MechListMicMismatch => "the list of mechanisms was changed on its way",
+            Self::MechListMicMismatch => {
+                "the MIC of the list of mechanisms is missing or does not match"
+            }
         })
     }
 }

@@ -1,11 +1,12 @@
-//! SPNEGO and NTLM: token in, token out; and the file of users.
+//! SPNEGO and NTLM for both sides of a connection, and the user file.
 //!
-//! - [`Acceptor`] is the server's side of one authentication, [`Initiator`] the client's. Neither
-//!   reads a clock or a random number: time and entropy are arguments.
-//! - [`Mechanism`] is the seam where Kerberos will join NTLM.
-//! - [`Users`] is the table of accounts, [`UserFile`] the file it lives in.
+//! - [`Acceptor`] is the server of one authentication, [`Initiator`] the client. Both take a token
+//!   and return a token. Neither reads a clock or a random number: time and entropy are arguments.
+//! - [`Mechanism`] is the interface between SPNEGO and NTLM, or later Kerberos.
+//! - [`Users`] is the table of accounts, [`UserFile`] the file that stores it.
 //!
-//! NTLM means NTLMv2 with extended session security. LM and NTLMv1 are refused. [MS-NLMP] 3.3.2
+//! NTLM means NTLMv2 with extended session security. The acceptor refuses LM and NTLMv1.
+//! [MS-NLMP] 3.3.2
 #![forbid(unsafe_code)]
 
 mod acceptor;

@@ -1,56 +1,58 @@
-//! The seam between SPNEGO and the mechanisms that it negotiates.
+//! The interface between SPNEGO and the mechanisms that it negotiates.
 
 use wire::spnego::Oid;
 use zeroize::Zeroizing;
 
 use crate::realm::{Entropy, FileTime, Refusal, User};
 
-/// The server's side of one mechanism: its raw tokens in, its raw tokens out. RFC 2743, 2.2.2
+/// The server of one security mechanism, without SPNEGO around its tokens. RFC 2743, 2.2.2
 ///
-/// NTLM is one. Kerberos will be another: AP-REQ in, AP-REP out, done after one token.
+/// NTLM implements it. A Kerberos acceptor would take an AP-REQ, return an AP-REP, and be done
+/// after one token.
 pub trait Mechanism: Send {
-    /// What SPNEGO calls it.
+    /// The object identifier of the mechanism in SPNEGO.
     fn oid(&self) -> Oid<'static>;
 
-    /// Takes the peer's next token.
+    /// Processes the client's next token. The arguments are those of
+    /// [`Acceptor::step`](crate::Acceptor::step).
     fn step(&mut self, token: &[u8], now: FileTime, entropy: &Entropy) -> Progress;
 }
 
-/// What a mechanism makes of a token.
+/// The result of [`Mechanism::step`].
 pub enum Progress {
-    /// Send this, more is to come.
+    /// The server sends this token and waits for the client's next token.
     Continue(Vec<u8>),
-    /// The peer is who it says.
+    /// The authentication succeeded.
     Established(Box<Established>),
-    /// It is not, or cannot say.
+    /// The authentication failed.
     Refused(Refusal),
 }
 
-/// What a mechanism knows in the end.
+/// The security context of a mechanism after a successful authentication.
 pub struct Established {
-    /// The last token to send; NTLM has none.
+    /// The server's last token; NTLM has none.
     pub token: Option<Vec<u8>>,
-    /// Who the peer is.
+    /// The authenticated user.
     pub user: User,
-    /// Everything that was agreed on; SMB signs with its first 16 bytes. Zeros for a guest and
-    /// for nobody.
+    /// Session.FullSessionKey; SMB signs with its first 16 bytes. Zeros for guests and anonymous
+    /// users.
     pub full_session_key: Zeroizing<Vec<u8>>,
-    /// Signatures for the mechListMIC; `None` when there is no key to sign with.
+    /// Signs and verifies the mechListMIC; `None` when the mechanism has no key.
     pub integrity: Option<Box<dyn Integrity>>,
-    /// Service that the client meant to reach, as it wrote it ("cifs/server").
+    /// Service principal name of the server ("cifs/server"), as sent by the client.
     pub target_name: Option<String>,
-    /// MD5 of the gss_channel_bindings_struct that the client saw; `None` when it saw none.
+    /// MD5 of the client's gss_channel_bindings_struct; `None` when the client sent none.
     /// RFC 4121, 4.1.1.2
     pub channel_bindings: Option<[u8; 16]>,
-    /// The client's name for itself, for logs only.
+    /// The name of the client computer, as sent by the client; for logs only.
     pub workstation: String,
 }
 
 /// GSS_GetMIC and GSS_VerifyMIC of an established mechanism. RFC 2743, 2.3
 pub trait Integrity: Send {
-    /// The MIC over `message`.
+    /// Creates the MIC over `message`. Each call uses the next sequence number.
     fn sign(&mut self, message: &[u8]) -> Vec<u8>;
 
-    /// Whether `mic` is the peer's MIC over `message`; compares in constant time.
+    /// Whether `mic` is the peer's next MIC over `message`; compares in constant time.
     fn verify(&mut self, message: &[u8], mic: &[u8]) -> bool;
 }

@@ -8,122 +8,127 @@ use zeroize::Zeroizing;
 
 use crate::users::Users;
 
-/// Random bytes for one step; never the same twice.
+/// Random bytes for one call of `step`. The caller never uses them twice.
 pub type Entropy = [u8; 32];
 
-/// Random bytes of the system, for whoever drives an acceptor or an initiator.
+/// Random bytes from the operating system, for the caller of an acceptor or an initiator.
 ///
 /// # Panics
-/// When the system has no random numbers: nothing is secure then.
+/// Panics when the operating system cannot provide random numbers.
 pub fn fresh_entropy() -> Entropy {
     let mut entropy = [0; 32];
     getrandom::fill(&mut entropy).expect("the system has random numbers");
     entropy
 }
 
-/// Units of 100 ns since 1601, UTC. [MS-DTYP] 2.3.3
+/// A FILETIME: units of 100 ns since 1601-01-01, UTC. [MS-DTYP] 2.3.3
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileTime(pub u64);
 
 /// Who may come in, and under what names the server answers. Shared by all connections.
 #[derive(Debug)]
 pub struct Realm {
-    /// The server's names.
+    /// The server's names, which the NTLM challenge carries.
     pub names: TargetNames,
     /// The accounts.
     pub users: Arc<Users>,
-    /// Whether nobody in particular may come in.
+    /// Whether an anonymous client may log in.
     pub allows_anonymous: bool,
-    /// Whether a name that has no account comes in as guest. A wrong password never does.
+    /// Whether a client with an unknown user name logs in as guest. A wrong password for a known
+    /// name always fails.
     pub allows_guest: bool,
 }
 
-/// The server's names, as target info tells them. [MS-NLMP] 2.2.2.1
+/// The server's names in the target info of a CHALLENGE. [MS-NLMP] 2.2.2.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetNames {
-    /// At most 15 characters, upper case.
+    /// NetBIOS name of the server: at most 15 characters, upper case.
     pub netbios_computer: String,
-    /// The workgroup or domain; a server without one repeats its own name.
+    /// NetBIOS name of the workgroup or domain; a server without one repeats its own name.
     pub netbios_domain: String,
-    /// The host name.
+    /// Fully qualified host name of the server.
     pub dns_computer: String,
-    /// The host's domain; may be empty.
+    /// DNS domain of the host; may be empty.
     pub dns_domain: String,
 }
 
-/// Who came in.
+/// The user of a successful authentication.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// The account's name as the file of users spells it; empty for nobody.
+    /// Name of the account, as the user file spells it; for a guest, the name that the client
+    /// sent; empty for an anonymous user.
     pub name: String,
-    /// The domain that the client named, for logs only.
+    /// The domain that the client sent, for logs only.
     pub domain: String,
-    /// The Unix account to act as; `None` lets the share decide.
+    /// Unix account for file access; `None` means the default of the share.
     pub unix: Option<String>,
-    /// How far to trust the rest.
+    /// Whether the client proved a password.
     pub kind: UserKind,
 }
 
-/// Whether the user proved who it is.
+/// Whether, and how, a user identified itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserKind {
-    /// It did.
+    /// The client proved the password of an account.
     Named,
-    /// It has no account. Its session has no key: it neither signs nor seals.
-    /// [MS-SMB2] 3.3.5.5.3
+    /// The client sent a name without an account. The session has no key: its messages are neither
+    /// signed nor encrypted. [MS-SMB2] 3.3.5.5.3
     Guest,
-    /// It did not even say. Its session has no key either.
+    /// The client sent no name. The session has no key.
     Anonymous,
 }
 
 impl UserKind {
-    /// Whether the session key is known to the two sides only, so that it may sign and seal.
+    /// Whether only client and server know the session key, so that it may sign and encrypt.
     pub const fn has_keys(self) -> bool {
         matches!(self, Self::Named)
     }
 }
 
-/// A successful authentication.
+/// The result of a successful authentication.
 pub struct Accepted {
-    /// The last token to send; empty when the client expects none.
+    /// The server's last token, for the SESSION_SETUP response; empty when the mechanism has none.
     pub token: Vec<u8>,
     /// Session.SessionKey: the first 16 bytes of the full key. Zeros unless
     /// [`UserKind::has_keys`].
     pub session_key: Zeroizing<[u8; 16]>,
-    /// Session.FullSessionKey, for ciphers of 256 bits. [MS-SMB2] 3.3.1.8
+    /// Session.FullSessionKey, for ciphers with 256-bit keys. [MS-SMB2] 3.3.1.8
     pub full_session_key: Zeroizing<Vec<u8>>,
-    /// Who.
+    /// The authenticated user.
     pub user: User,
-    /// Service that the client meant to reach ("cifs/server"), if it said.
+    /// MsvAvTargetName: the service principal name of the server ("cifs/server") in the client's
+    /// view; `None` when the client sent none. [MS-NLMP] 2.2.2.1
     pub target_name: Option<String>,
-    /// MD5 of the channel bindings that the client saw, if it saw any.
+    /// MsvAvChannelBindings: MD5 of the client's channel bindings; `None` when the client sent
+    /// none. [MS-NLMP] 2.2.2.1
     pub channel_bindings: Option<[u8; 16]>,
-    /// The client's name for itself, for logs only.
+    /// The name of the client computer, as sent by the client; for logs only.
     pub workstation: String,
 }
 
-/// Why a client was refused. For logs: the client learns only that it was.
+/// Why the server refused an authentication. The text is for the server's log only; the client
+/// receives a status, which is the same for an unknown user and a wrong password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// No such account.
+    /// The account does not exist.
     BadUser,
-    /// The account exists, the password is another.
+    /// The account exists, but the password is wrong.
     BadPassword,
-    /// The password is right, the account is disabled.
+    /// The password is right, but the account is disabled.
     Disabled,
     /// The client sent LM or NTLMv1.
     NtlmV1,
     /// The client does not offer Unicode and extended session security.
     Downgrade,
-    /// The MIC of the AUTHENTICATE is wrong: somebody changed one of the messages.
+    /// The MIC of the AUTHENTICATE is wrong: one of the NTLM messages changed in transit.
     MicMismatch,
-    /// The mechListMIC is wrong or missing: somebody changed the list of mechanisms.
+    /// The mechListMIC is wrong or missing: the list of mechanisms may have changed in transit.
     MechListMicMismatch,
-    /// Nobody in particular may not come in.
+    /// The client is anonymous, and the server allows no anonymous users.
     Anonymous,
-    /// The client offers no mechanism that we have.
+    /// The client offers no mechanism that the server supports.
     NoCommonMechanism,
-    /// The token is not what belongs here, or not well formed.
+    /// The token is not well formed, or not valid in this state of the exchange.
     Malformed,
 }
 
@@ -159,10 +164,12 @@ impl fmt::Display for Refusal {
             Self::Disabled => "the account is disabled",
             Self::NtlmV1 => "the client sent LM or NTLMv1, only NTLMv2 is accepted",
             Self::Downgrade => "the client offers no extended session security",
-            Self::MicMismatch => "the MIC does not match: a message was changed on its way",
-            Self::MechListMicMismatch => "the list of mechanisms was changed on its way",
+            Self::MicMismatch => "the MIC does not match: an NTLM message changed in transit",
+            Self::MechListMicMismatch => {
+                "the MIC of the list of mechanisms is missing or does not match"
+            }
             Self::Anonymous => "anonymous users are not allowed",
-            Self::NoCommonMechanism => "the client offers no mechanism that this server has",
+            Self::NoCommonMechanism => "the client offers no mechanism that this server supports",
             Self::Malformed => "the token is malformed",
         })
     }

@@ -1,4 +1,4 @@
-//! `users.toml`: accounts on disk.
+//! `users.toml`, the file of the accounts.
 //!
 //! ```toml
 //! [[user]]
@@ -8,7 +8,7 @@
 //! disabled = false    # optional
 //! ```
 //!
-//! An NT hash is as good as the password, so the file must be readable by its owner only.
+//! An NT hash is as secret as the password, so only the owner may be able to read the file.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -24,10 +24,10 @@ use zeroize::Zeroizing;
 use crate::ntlm::keys::NtHash;
 use crate::users::{Account, NameError, USERS_MAX, Users, check_name, hash_password};
 
-/// Bytes of the file: room for [`USERS_MAX`] accounts with long names.
+/// Maximum length of the file in bytes: [`USERS_MAX`] accounts with long names fit.
 const FILE_LEN_MAX: u64 = 4 << 20;
 
-/// The file of users, and what it last held.
+/// The user file, with the accounts that it held when it was last read or written.
 #[derive(Debug)]
 pub struct UserFile {
     path: PathBuf,
@@ -35,30 +35,30 @@ pub struct UserFile {
     stamp: Stamp,
 }
 
-/// What changes when somebody writes the file: device, inode, length, and time in ns.
+/// Identifies a version of the file: device, inode, length, and modification time in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 struct Stamp(u64, u64, u64, i128);
 
-/// What is wrong with the file, or with a change to it.
+/// Why the user file cannot be read, or an account cannot be changed.
 #[derive(Debug)]
 pub enum UserFileError {
-    /// The system says no.
+    /// A system call on this path failed.
     Io(PathBuf, io::Error),
-    /// Others than the owner can read the file: its mode.
+    /// Users other than the owner have access to the file: path, permission bits of its mode.
     Readable(PathBuf, u32),
-    /// The file is longer than any file of users.
+    /// The file is longer than 4 MiB.
     TooLong(PathBuf),
-    /// It is no TOML, or has keys that are unknown or missing: what the parser says.
+    /// The file is not valid TOML, or a key is unknown or missing: path, message of the parser.
     Syntax(PathBuf, String),
-    /// One value is wrong: line (1-based), key, why.
+    /// A value is not valid: path, line (1-based), key, reason.
     Value(PathBuf, usize, &'static str, String),
-    /// There is an account with this name.
+    /// An account with this name already exists.
     Exists(String),
-    /// There is no account with this name.
+    /// No account has this name.
     Unknown(String),
-    /// There are [`USERS_MAX`] accounts.
+    /// The file already has [`USERS_MAX`] accounts.
     Full,
-    /// The name or the password cannot be that of an account.
+    /// The user name or the password is not valid.
     Name(NameError),
 }
 
@@ -80,11 +80,11 @@ struct Entry {
 }
 
 impl UserFile {
-    /// Reads the file. One that does not exist holds nobody, and comes into being with the first
-    /// [`add`](Self::add).
+    /// Reads the file. A missing file counts as empty; the first [`add`](Self::add) creates it.
     ///
     /// # Errors
-    /// When it cannot be read, others can read it, or it makes no sense.
+    /// Fails when the file cannot be read, users other than its owner have access to it, or its
+    /// contents are not valid.
     pub fn load(path: impl Into<PathBuf>) -> Result<Self, UserFileError> {
         let path = path.into();
         let (users, stamp) = read(&path)?;
@@ -95,10 +95,10 @@ impl UserFile {
         })
     }
 
-    /// Reads the file again if it has changed; tells whether it had.
+    /// Reads the file again if it has changed since the last read. Returns whether it had changed.
     ///
     /// # Errors
-    /// As [`load`](Self::load); the accounts stay as they were.
+    /// Fails as [`load`](Self::load) does; [`users`](Self::users) then stays unchanged.
     pub fn reload_if_changed(&mut self) -> Result<bool, UserFileError> {
         if stamp(&self.path)? == self.stamp {
             return Ok(false);
@@ -108,26 +108,27 @@ impl UserFile {
         Ok(true)
     }
 
-    /// The accounts, to share with a [`Realm`](crate::Realm).
+    /// The accounts of the last read or write. Later changes of the file do not affect this table.
     pub fn users(&self) -> Arc<Users> {
         Arc::clone(&self.users)
     }
 
-    /// Where the file is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// All accounts, by name.
+    /// All accounts, in the order of their names.
     pub fn list(&self) -> impl ExactSizeIterator<Item = &Account> {
         self.users.iter()
     }
 
-    /// Adds an account.
+    /// Adds an enabled account and writes the file. `unix` is its Unix account for file access;
+    /// `None` means the default of the share.
     ///
     /// # Errors
-    /// When there is one with that name already, whatever its case, or the name or the password
-    /// cannot be that of an account, or the file cannot be written.
+    /// Fails when an account has the same name in any case, the file is full, the name or the
+    /// password is not valid, or the file cannot be read or written.
     pub fn add(
         &mut self,
         name: &str,
@@ -149,11 +150,11 @@ impl UserFile {
         })
     }
 
-    /// Gives an account another password.
+    /// Changes the password of an account and writes the file.
     ///
     /// # Errors
-    /// When there is no such account, or the password is empty or too long, or the file cannot
-    /// be written.
+    /// Fails when no account has this name, the password is empty or too long, or the file cannot
+    /// be read or written.
     pub fn set_password(&mut self, name: &str, password: &str) -> Result<(), UserFileError> {
         let nt_hash = hash_password(password)?;
         self.change(|users| {
@@ -165,10 +166,10 @@ impl UserFile {
         })
     }
 
-    /// Lets an account in or keeps it out.
+    /// Disables or enables an account and writes the file. Logins of a disabled account fail.
     ///
     /// # Errors
-    /// When there is no such account, or the file cannot be written.
+    /// Fails when no account has this name, or the file cannot be read or written.
     pub fn set_disabled(&mut self, name: &str, is_disabled: bool) -> Result<(), UserFileError> {
         self.change(|users| {
             let account = users
@@ -190,8 +191,8 @@ impl UserFile {
         })
     }
 
-    /// Changes what the file holds now, not what it held when it was loaded, with other writers
-    /// locked out.
+    /// Reads the current file, applies `change` to its accounts and replaces the file, all under
+    /// the lock that other writers wait for.
     fn change(
         &mut self,
         change: impl FnOnce(&mut Users) -> Result<(), UserFileError>,
@@ -204,7 +205,7 @@ impl UserFile {
         Ok(())
     }
 
-    /// The lock has a file of its own, because the file of users is replaced while it is held.
+    /// Locks a separate file, because a change replaces the user file while the lock is held.
     fn lock(&self) -> Result<File, UserFileError> {
         let path = sibling(&self.path, ".lock");
         let lock = || {
@@ -274,8 +275,8 @@ fn parse(path: &Path, content: &str) -> Result<Users, UserFileError> {
         disabled,
     } in document.user
     {
-        let wrong = |at: usize, key, why: String| {
-            UserFileError::Value(path.into(), line_of(content, at), key, why)
+        let wrong = |at: usize, key, reason: String| {
+            UserFileError::Value(path.into(), line_of(content, at), key, reason)
         };
         let (name_at, hash_at) = (name.span().start, nt_hash.span().start);
         let name = name.into_inner();
@@ -296,13 +297,13 @@ fn parse(path: &Path, content: &str) -> Result<Users, UserFileError> {
             unix,
             is_disabled: disabled,
         }) {
-            return Err(wrong(name_at, "name", "the user is there twice".into()));
+            return Err(wrong(name_at, "name", "the user is listed twice".into()));
         }
     }
     Ok(users)
 }
 
-/// 1-based.
+/// The line number, 1-based, of the byte offset `at`.
 fn line_of(content: &str, at: usize) -> usize {
     content.as_bytes()[..at.min(content.len())]
         .iter()
@@ -311,11 +312,11 @@ fn line_of(content: &str, at: usize) -> usize {
         + 1
 }
 
-/// Replaces the file, so that a reader sees the old or the new one whole, and a crash keeps one
-/// of them.
+/// Replaces the file by a rename: a reader sees either the old or the new file, and so does the
+/// next start after a crash.
 fn write(path: &Path, users: &Users) -> io::Result<()> {
     let temporary = sibling(path, ".new");
-    // The lock is held: what is there is left of a crash.
+    // This process holds the lock, so an existing temporary file is left over from a crash.
     match fs::remove_file(&temporary) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -328,16 +329,16 @@ fn write(path: &Path, users: &Users) -> io::Result<()> {
     file.write_all(format(users).as_bytes())?;
     file.sync_all()?;
     fs::rename(&temporary, path)?;
-    let folder = path
+    let directory = path
         .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+        .filter(|directory| !directory.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 fn format(users: &Users) -> Zeroizing<String> {
     let quoted = |text: &str| toml::Value::String(text.into()).to_string();
     let mut content = Zeroizing::new(String::from(
-        "# Written by `smbeam user`. An NT hash is as good as the password: keep this secret.\n",
+        "# Written by `smbeam user`. An NT hash is as secret as the password: keep it secret.\n",
     ));
     for Account {
         name,
@@ -376,20 +377,20 @@ impl fmt::Display for UserFileError {
             Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Readable(path, mode) => write!(
                 f,
-                "{path}: mode {mode:04o} lets others read the password hashes; \
+                "{path}: mode {mode:04o} gives other users access to the password hashes; \
                  run: chmod 600 {path}",
                 path = path.display()
             ),
             Self::TooLong(path) => {
                 write!(f, "{}: longer than {FILE_LEN_MAX} bytes", path.display())
             }
-            Self::Syntax(path, why) => write!(f, "{}: {why}", path.display()),
-            Self::Value(path, line, key, why) => {
-                write!(f, "{}: line {line}: {key}: {why}", path.display())
+            Self::Syntax(path, reason) => write!(f, "{}: {reason}", path.display()),
+            Self::Value(path, line, key, reason) => {
+                write!(f, "{}: line {line}: {key}: {reason}", path.display())
             }
-            Self::Exists(name) => write!(f, "user {name} exists already"),
-            Self::Unknown(name) => write!(f, "there is no user {name}"),
-            Self::Full => write!(f, "there are {USERS_MAX} users already"),
+            Self::Exists(name) => write!(f, "user {name} already exists"),
+            Self::Unknown(name) => write!(f, "user {name} does not exist"),
+            Self::Full => write!(f, "the file already has {USERS_MAX} users, the maximum"),
             Self::Name(error) => error.fmt(f),
         }
     }

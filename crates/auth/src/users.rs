@@ -1,58 +1,59 @@
-//! The table of accounts, looked up without regard to case.
+//! The table of accounts. Names are compared without regard to case.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::ntlm::keys::{NtHash, upper_case};
 
-/// Accounts in one table. A limit against a runaway script, far above what a file is good for.
+/// Maximum number of accounts in a user file: a limit against runaway scripts.
 pub const USERS_MAX: usize = 10_000;
 
-/// UTF-16 units of a user's name. [MS-SAMR] 3.1.1.6 has 20 for old clients; new ones send more.
+/// Maximum length of a user name in UTF-16 code units. [MS-SAMR] 3.1.1.6 allows 20 for old clients;
+/// new ones send more.
 pub const USER_NAME_LEN_MAX: usize = 256;
 
-/// UTF-16 units of a password, as in Windows.
+/// Maximum length of a password in UTF-16 code units, as in Windows.
 pub const PASSWORD_LEN_MAX: usize = 256;
 
 /// One account.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// As its owner spells it.
+    /// Name of the account, as entered by the administrator.
     pub name: String,
-    /// What its password hashes to.
+    /// Hash of the password.
     pub nt_hash: NtHash,
-    /// The Unix account that it acts as; `None` lets the share decide.
+    /// Unix account for file access; `None` means the default of the share.
     pub unix: Option<String>,
-    /// Whether it may not come in for now.
+    /// Whether logins of the account fail.
     pub is_disabled: bool,
 }
 
-/// Accounts by name.
+/// A table of accounts, with the name as the key.
 #[derive(Clone, Debug, Default)]
 pub struct Users {
     by_name: BTreeMap<String, Account>,
 }
 
-/// Why a name or a password cannot be that of an account.
+/// Why a user name or a password is not valid for an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// Empty.
+    /// The name is empty or has white space only.
     EmptyName,
-    /// Longer than [`USER_NAME_LEN_MAX`].
+    /// The name is longer than [`USER_NAME_LEN_MAX`].
     LongName,
-    /// Has a character that Windows does not allow in names.
+    /// The name has this character, which Windows forbids in user names. [MS-SAMR] 3.1.1.6
     Character(char),
-    /// Empty passwords are refused: anybody could be that user.
+    /// The password is empty.
     EmptyPassword,
-    /// Longer than [`PASSWORD_LEN_MAX`].
+    /// The password is longer than [`PASSWORD_LEN_MAX`].
     LongPassword,
 }
 
 impl Account {
-    /// An enabled account.
+    /// An enabled account without a Unix account.
     ///
     /// # Errors
-    /// When the name or the password cannot be that of an account.
+    /// Fails when the name or the password is not valid.
     pub fn new(name: &str, password: &str) -> Result<Self, NameError> {
         check_name(name)?;
         let nt_hash = hash_password(password)?;
@@ -66,8 +67,8 @@ impl Account {
 }
 
 impl Users {
-    /// Adds an account; `false` (and no change) when one with the same name, whatever its case,
-    /// is there already.
+    /// Adds an account. Returns `false`, without a change, when the table already has an account
+    /// with the same name in any case.
     pub fn insert(&mut self, account: Account) -> bool {
         let key = upper_case(&account.name);
         if self.by_name.contains_key(&key) {
@@ -77,38 +78,39 @@ impl Users {
         true
     }
 
-    /// The account with this name, in any case.
+    /// The account with this name; `None` when the table has none. Case does not matter.
     pub fn find(&self, name: &str) -> Option<&Account> {
         self.by_name.get(&upper_case(name))
     }
 
-    /// The same, to change it. Changing its name would lose it.
+    /// As [`find`](Self::find), to change the account. The caller must not change its name, which
+    /// is the key of the table.
     pub(crate) fn find_mut(&mut self, name: &str) -> Option<&mut Account> {
         self.by_name.get_mut(&upper_case(name))
     }
 
-    /// Takes an account out.
+    /// Removes the account with this name and returns it; `None` when the table has none.
     pub fn remove(&mut self, name: &str) -> Option<Account> {
         self.by_name.remove(&upper_case(name))
     }
 
-    /// All accounts, by name.
+    /// All accounts, in the order of their names.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Account> {
         self.by_name.values()
     }
 
-    /// How many.
+    /// Number of accounts.
     pub fn len(&self) -> usize {
         self.by_name.len()
     }
 
-    /// Whether there is none.
+    /// Whether the table has no accounts.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
 }
 
-/// What no name may contain, besides control characters. [MS-SAMR] 3.1.1.6
+/// Characters that Windows forbids in user names, besides control characters. [MS-SAMR] 3.1.1.6
 const FORBIDDEN: &str = "\"/\\[]:;|=,+*?<>";
 
 pub(crate) fn check_name(name: &str) -> Result<(), NameError> {
@@ -118,9 +120,9 @@ pub(crate) fn check_name(name: &str) -> Result<(), NameError> {
     if name.encode_utf16().count() > USER_NAME_LEN_MAX {
         return Err(NameError::LongName);
     }
-    let forbidden = |letter: &char| letter.is_control() || FORBIDDEN.contains(*letter);
+    let forbidden = |ch: &char| ch.is_control() || FORBIDDEN.contains(*ch);
     match name.chars().find(forbidden) {
-        Some(letter) => Err(NameError::Character(letter)),
+        Some(ch) => Err(NameError::Character(ch)),
         None => Ok(()),
     }
 }
@@ -138,7 +140,7 @@ impl fmt::Display for NameError {
         match self {
             Self::EmptyName => f.write_str("the name is empty"),
             Self::LongName => write!(f, "the name is longer than {USER_NAME_LEN_MAX} characters"),
-            Self::Character(letter) => write!(f, "the name may not contain {letter:?}"),
+            Self::Character(ch) => write!(f, "the name may not contain {ch:?}"),
             Self::EmptyPassword => f.write_str("the password is empty"),
             Self::LongPassword => {
                 write!(

@@ -1,5 +1,5 @@
-//! Whole exchanges between our initiator and our acceptor: those that must succeed with the same
-//! key on both sides, and those that must not.
+//! Whole exchanges between the initiator and the acceptor: some must succeed with the same key on
+//! both sides, the others must fail.
 
 mod exchange;
 
@@ -14,11 +14,11 @@ use wire::ntlmssp::{Authenticate, AvFlags, Challenge, Flags, Negotiate, Ntlmv2Re
 use wire::spnego::{HINT_NAME, MechList, NegState, NegTokenInit, NegTokenResp, Oid, Token};
 
 #[test]
-fn a_known_user_comes_in_with_the_same_key_on_both_sides() {
+fn a_known_user_logs_in_with_the_same_key_on_both_sides() {
     for framing in [Framing::Spnego, Framing::Raw] {
         let client = Initiator::new(alice("secret"), "cifs/files", framing);
         let (client_key, accepted) = accepted(client, &realm());
-        let client_key = client_key.expect("we are somebody");
+        let client_key = client_key.expect("a named user has a key");
         assert_eq!(client_key, accepted.session_key, "{framing:?}");
         assert_ne!(*accepted.session_key, [0; 16]);
         assert_eq!(accepted.full_session_key[..], accepted.session_key[..]);
@@ -30,9 +30,10 @@ fn a_known_user_comes_in_with_the_same_key_on_both_sides() {
     }
 }
 
-/// [MS-NLMP] 4.2.4.3: the example's AUTHENTICATE answers our CHALLENGE if we challenge alike.
+/// [MS-NLMP] 4.2.4.3: the AUTHENTICATE of the example fits the acceptor's CHALLENGE, because both
+/// have the same server challenge.
 #[test]
-fn the_example_of_the_specification_comes_in() {
+fn the_example_of_the_specification_logs_in() {
     let step = answer_example(Flags(0xe288_8235), SPEC_AUTHENTICATE);
     match step {
         Step::Done(accepted) => assert_eq!(*accepted.session_key, [0x55; 16]),
@@ -40,10 +41,10 @@ fn the_example_of_the_specification_comes_in() {
     }
 }
 
-/// The names of the example in a code page, as v9u-smb2 sends them; the proof is made over UTF-16
-/// all the same.
+/// The names of the example in a code page, as v9u-smb2 sends them. The proof still covers the
+/// names in UTF-16.
 #[test]
-fn a_client_without_unicode_comes_in() {
+fn a_client_without_unicode_logs_in() {
     let in_oem = |flags: Flags| flags.without(Flags::UNICODE) | Flags::OEM;
     let with_user = |user: &[u8]| {
         let message = Authenticate::decode(SPEC_AUTHENTICATE).expect("the example");
@@ -120,7 +121,7 @@ fn wrong_passwords_and_unknown_users_are_refused() {
 }
 
 #[test]
-fn anonymous_users_need_leave_and_get_no_key() {
+fn anonymous_users_need_permission_and_get_no_key() {
     assert_eq!(
         refused(Credentials::Anonymous, &realm()),
         Refusal::Anonymous
@@ -130,14 +131,14 @@ fn anonymous_users_need_leave_and_get_no_key() {
         let (client_key, accepted) = accepted(client, &exchange::realm_with(true, false));
         assert_eq!(accepted.user.kind, UserKind::Anonymous);
         assert_eq!(*accepted.session_key, [0; 16]);
-        assert_eq!(client_key, None, "a key that all know protects nothing");
+        assert_eq!(client_key, None, "a public key protects nothing");
     }
 }
 
 #[test]
 fn guests_are_those_without_an_account_and_get_no_key() {
     let realm = exchange::realm_with(false, true);
-    let bob = Credentials::with_password("bob", "", "whatever");
+    let bob = Credentials::with_password("bob", "", "arbitrary");
     match exchange(Initiator::new(bob, "cifs/files", Framing::Spnego), &realm).1 {
         Step::Done(accepted) => {
             assert_eq!(accepted.user.kind, UserKind::Guest);
@@ -200,10 +201,10 @@ fn an_optimistic_token_of_another_mechanism_is_ignored() {
     assert!(matches!(step, Step::Continue(_)), "{step:?}");
 }
 
-/// Somebody on the way takes the mechanism that he cannot break out of the client's list. The
-/// client's mechListMIC covers what the client sent, the server checks it against what came.
+/// An attacker removes a mechanism from the client's list in transit. The client's mechListMIC
+/// covers the sent list; the server verifies it over the received list.
 #[test]
-fn a_changed_list_of_mechanisms_is_found_out() {
+fn a_changed_list_of_mechanisms_is_detected() {
     let offer = [Oid::NTLMSSP, Oid::KERBEROS];
     let client = Initiator::offering(&offer, alice("secret"), "cifs/files", Framing::Spnego);
     let step = run(client, Acceptor::new(realm()), 1, |leg, token| match leg {
@@ -225,7 +226,7 @@ fn a_missing_mech_list_mic_is_refused_where_it_is_required() {
 }
 
 #[test]
-fn every_changed_bit_of_the_mech_list_mic_is_found_out() {
+fn every_changed_bit_of_the_mech_list_mic_is_detected() {
     for bit in 0..128 {
         let client = Initiator::new(alice("secret"), "cifs/files", Framing::Spnego);
         let step = run(client, Acceptor::new(realm()), 1, |leg, token| match leg {
@@ -264,12 +265,12 @@ fn a_client_checks_the_mech_list_mic_of_the_server() {
     assert_eq!(error, InitiatorError::MechListMicMismatch);
 }
 
-/// Each of the three messages is covered by the MIC in the last.
+/// The MIC in the last message covers each of the three messages.
 #[test]
-fn changed_ntlm_messages_are_found_out() {
-    let bare = || Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
-    // Somebody takes the offer to sign out of the NEGOTIATE.
-    let step = run(bare(), Acceptor::new(realm()), 1, |leg, token| match leg {
+fn changed_ntlm_messages_are_detected() {
+    let raw = || Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
+    // An attacker removes the SIGN flag from the NEGOTIATE.
+    let step = run(raw(), Acceptor::new(realm()), 1, |leg, token| match leg {
         0 => {
             let negotiate = Negotiate::decode(&token).expect("ours");
             Negotiate {
@@ -283,7 +284,7 @@ fn changed_ntlm_messages_are_found_out() {
     assert_eq!(reason(step.1), Refusal::MicMismatch);
     // Every byte of the fixed part of the AUTHENTICATE, and of its MIC.
     for at in (12..88).filter(|at| !(44..52).contains(at)) {
-        let step = run(bare(), Acceptor::new(realm()), 1, |leg, mut token| {
+        let step = run(raw(), Acceptor::new(realm()), 1, |leg, mut token| {
             if leg == 1 {
                 token[at] ^= 1;
             }
@@ -298,7 +299,7 @@ fn changed_ntlm_messages_are_found_out() {
 }
 
 #[test]
-fn a_mic_that_was_taken_out_is_missed() {
+fn a_removed_mic_is_detected() {
     let client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
     let step = run(client, Acceptor::new(realm()), 1, |leg, token| match leg {
         1 => Authenticate {
@@ -311,9 +312,9 @@ fn a_mic_that_was_taken_out_is_missed() {
     assert_eq!(reason(step.1), Refusal::MicMismatch);
 }
 
-/// The flag that announces the MIC is under the client's proof.
+/// The client's proof covers the flag that announces the MIC.
 #[test]
-fn the_announcement_of_the_mic_cannot_be_taken_out() {
+fn the_announcement_of_the_mic_cannot_be_removed() {
     let client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
     let step = run(client, Acceptor::new(realm()), 1, |leg, token| {
         if leg == 0 {
@@ -408,7 +409,7 @@ fn session_security_cannot_be_negotiated_away() {
 }
 
 #[test]
-fn a_finished_acceptor_takes_no_more_tokens() {
+fn a_finished_acceptor_refuses_further_tokens() {
     let mut acceptor = Acceptor::new(realm());
     assert_eq!(
         reason(acceptor.step(b"garbage", NOW, &entropy(1))),
@@ -420,7 +421,7 @@ fn a_finished_acceptor_takes_no_more_tokens() {
 }
 
 #[test]
-fn a_recorded_authenticate_is_good_for_one_challenge_only() {
+fn a_recorded_authenticate_is_valid_for_one_challenge_only() {
     let client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
     let mut recorded = Vec::new();
     let step = run(client, Acceptor::new(realm()), 1, |_, token| {

@@ -1,5 +1,4 @@
-//! Tokens that are cut off, lie about their lengths, or are no tokens at all: refused, and
-//! nothing panics.
+//! Truncated tokens, tokens with wrong lengths and arbitrary bytes are refused without a panic.
 
 mod exchange;
 
@@ -8,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use smbeam_auth::{Acceptor, Framing, Initiator, Step};
 
-/// The client's tokens of a good exchange.
+/// The client's tokens of a successful exchange.
 fn tokens(framing: Framing) -> Vec<Vec<u8>> {
     let mut tokens = Vec::new();
     let client = Initiator::new(alice("secret"), "cifs/files", framing);
@@ -20,7 +19,8 @@ fn tokens(framing: Framing) -> Vec<Vec<u8>> {
     tokens
 }
 
-/// The verdict when `leg` of a recorded exchange is replaced; the server's entropy is the same.
+/// Repeats a recorded exchange up to token number `leg`, which `token` replaces, with the same
+/// entropy of the server.
 fn replay(tokens: &[Vec<u8>], leg: usize, token: &[u8]) -> Step {
     let mut acceptor = Acceptor::new(realm());
     for (number, good) in (1..).zip(&tokens[..leg]) {
@@ -30,7 +30,7 @@ fn replay(tokens: &[Vec<u8>], leg: usize, token: &[u8]) -> Step {
 }
 
 #[test]
-fn truncated_tokens_never_come_in() {
+fn truncated_tokens_never_log_in() {
     for framing in [Framing::Spnego, Framing::Raw] {
         let tokens = tokens(framing);
         assert!(matches!(replay(&tokens, 1, &tokens[1]), Step::Done(_)));
@@ -48,9 +48,9 @@ fn truncated_tokens_never_come_in() {
     }
 }
 
-/// CVE-2023-0210: a session key or a response longer or shorter than the code believed.
+/// CVE-2023-0210: a session key or a response longer or shorter than the code expected.
 #[test]
-fn fields_of_any_length_and_place_never_come_in() {
+fn fields_of_any_length_and_offset_never_log_in() {
     let tokens = tokens(Framing::Raw);
     let interesting = [
         0_u32,
@@ -68,7 +68,7 @@ fn fields_of_any_length_and_place_never_come_in() {
         0xffff,
         0xffff_ffff,
     ];
-    // Workstation (44) proves nothing, but the MIC covers it as well.
+    // Workstation (44) is no part of the proof, but the MIC covers it.
     for field in [12, 20, 28, 36, 44, 52] {
         for len in interesting {
             for offset in interesting {
@@ -94,7 +94,7 @@ fn oversized_tokens_are_refused() {
 
 proptest! {
     #[test]
-    fn any_bytes_never_panic_and_never_come_in(legs in vec(vec(any::<u8>(), 0..300), 1..4)) {
+    fn any_bytes_never_panic_and_never_log_in(legs in vec(vec(any::<u8>(), 0..300), 1..4)) {
         let mut acceptor = Acceptor::new(realm_with(true, false));
         for leg in &legs {
             let step = acceptor.step(leg, NOW, &entropy(1));
@@ -102,8 +102,8 @@ proptest! {
         }
     }
 
-    /// The MIC and the proof cover every byte of the last token, bar those that mean nothing
-    /// (the second length of each field, the reserved bits that the client alone knows).
+    /// The MIC and the proof cover every byte of the last token except the unused ones: the second
+    /// length of each field, and reserved bits.
     #[test]
     fn changed_bytes_never_panic(leg in 0_usize..2, at: u16, value: u8, spnego: bool) {
         let tokens = tokens(if spnego { Framing::Spnego } else { Framing::Raw });
@@ -111,7 +111,7 @@ proptest! {
         let at = usize::from(at) % token.len();
         token[at] = value;
         let _ = replay(&tokens, leg, &token);
-        // The client's side of the same.
+        // The client receives the same token.
         let mut client = Initiator::new(alice("secret"), "cifs/files", Framing::Spnego);
         let _ = client.step(&token, NOW, &entropy(1));
     }

@@ -1,5 +1,5 @@
-//! The file of users: what is written is read, what is wrong is named, and nobody else can read
-//! it.
+//! The user file returns the accounts that were written to it, names the line of an error, and is
+//! readable by its owner only.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,24 +7,25 @@ use std::path::PathBuf;
 
 use smbeam_auth::{NameError, NtHash, UserFile, UserFileError};
 
-struct Folder {
-    folder: tempfile::TempDir,
+struct Directory {
+    directory: tempfile::TempDir,
 }
 
-impl Folder {
+impl Directory {
     fn new() -> Self {
         Self {
-            folder: tempfile::tempdir().expect("a temporary folder"),
+            directory: tempfile::tempdir().expect("a temporary directory"),
         }
     }
 
     fn path(&self) -> PathBuf {
-        self.folder.path().join("users.toml")
+        self.directory.path().join("users.toml")
     }
 
     fn write(&self, content: &str) {
-        fs::write(self.path(), content).expect("the folder is ours");
-        fs::set_permissions(self.path(), fs::Permissions::from_mode(0o600)).expect("so is this");
+        fs::write(self.path(), content).expect("the directory is writable");
+        fs::set_permissions(self.path(), fs::Permissions::from_mode(0o600))
+            .expect("the file is ours");
     }
 
     fn load(&self) -> UserFile {
@@ -45,9 +46,9 @@ impl Folder {
 }
 
 #[test]
-fn accounts_live_through_a_reload() {
-    let folder = Folder::new();
-    let mut file = folder.load();
+fn accounts_survive_a_reload() {
+    let directory = Directory::new();
+    let mut file = directory.load();
     assert_eq!(file.list().len(), 0);
     file.add("Alice", "Password", Some("al"))
         .expect("a new user");
@@ -56,7 +57,7 @@ fn accounts_live_through_a_reload() {
     file.add("b\u{f6}b", "other", None).expect("a new user");
     file.set_disabled("B\u{d6}B", true).expect("a known user");
 
-    let read = folder.load();
+    let read = directory.load();
     let users = read.users();
     let alice = users.find("aLICE").expect("alice");
     assert_eq!(alice.name, "Alice");
@@ -70,7 +71,7 @@ fn accounts_live_through_a_reload() {
 
     file.set_password("ALICE", "new").expect("a known user");
     file.remove("B\u{d6}b").expect("a known user");
-    let users = folder.load().users();
+    let users = directory.load().users();
     assert_eq!(users.len(), 1);
     let alice = users.find("alice").expect("alice");
     assert_eq!(
@@ -81,8 +82,8 @@ fn accounts_live_through_a_reload() {
 
 #[test]
 fn names_are_unique_without_case() {
-    let folder = Folder::new();
-    let mut file = folder.load();
+    let directory = Directory::new();
+    let mut file = directory.load();
     file.add("alice", "secret", None).expect("a new user");
     let error = file.add("ALICE", "secret", None).expect_err("a known user");
     assert!(matches!(error, UserFileError::Exists(_)));
@@ -94,9 +95,9 @@ fn names_are_unique_without_case() {
 }
 
 #[test]
-fn empty_passwords_and_odd_names_are_refused() {
-    let folder = Folder::new();
-    let mut file = folder.load();
+fn empty_passwords_and_invalid_names_are_refused() {
+    let directory = Directory::new();
+    let mut file = directory.load();
     let mut error = |name: &str, password: &str| match file.add(name, password, None) {
         Err(UserFileError::Name(error)) => error,
         other => panic!("{other:?}"),
@@ -107,25 +108,25 @@ fn empty_passwords_and_odd_names_are_refused() {
     assert_eq!(error("a\nb", "secret"), NameError::Character('\n'));
     assert_eq!(error(&"a".repeat(257), "secret"), NameError::LongName);
     assert_eq!(error("alice", &"a".repeat(257)), NameError::LongPassword);
-    assert!(!folder.path().exists());
+    assert!(!directory.path().exists());
 }
 
 #[test]
 fn files_that_others_can_read_are_refused() {
-    let folder = Folder::new();
-    folder
+    let directory = Directory::new();
+    directory
         .load()
         .add("alice", "secret", None)
         .expect("a new user");
-    let mode = fs::metadata(folder.path())
+    let mode = fs::metadata(directory.path())
         .expect("written")
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
     for mode in [0o640, 0o604, 0o620, 0o644] {
         let permissions = fs::Permissions::from_mode(mode);
-        fs::set_permissions(folder.path(), permissions).expect("ours");
-        let error = UserFile::load(folder.path())
+        fs::set_permissions(directory.path(), permissions).expect("ours");
+        let error = UserFile::load(directory.path())
             .expect_err("readable")
             .to_string();
         assert!(error.contains("chmod 600"), "{error}");
@@ -134,51 +135,51 @@ fn files_that_others_can_read_are_refused() {
 
 #[test]
 fn errors_name_the_line_and_the_key() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let hash = "nt_hash = \"a4f49c406510bdcab6824ee7c30fd852\"";
     assert_eq!(
-        folder.error("[[user]]\nname = \"alice\"\nnt_hash = \"123\"\n"),
+        directory.error("[[user]]\nname = \"alice\"\nnt_hash = \"123\"\n"),
         "line 3: nt_hash: not 32 hexadecimal digits"
     );
     assert_eq!(
-        folder.error(&format!("[[user]]\nname = \"a/b\"\n{hash}\n")),
+        directory.error(&format!("[[user]]\nname = \"a/b\"\n{hash}\n")),
         "line 2: name: the name may not contain '/'"
     );
     assert_eq!(
-        folder.error(&format!(
+        directory.error(&format!(
             "[[user]]\nname='a'\n{hash}\n[[user]]\nname='A'\n{hash}\n"
         )),
-        "line 5: name: the user is there twice"
+        "line 5: name: the user is listed twice"
     );
-    let unknown = folder.error(&format!("[[user]]\nname='a'\n{hash}\npasword='x'\n"));
+    let unknown = directory.error(&format!("[[user]]\nname='a'\n{hash}\npasword='x'\n"));
     assert!(
         unknown.starts_with("line 4: unknown field `pasword`"),
         "{unknown}"
     );
-    let missing = folder.error("[[user]]\nname='a'\n");
+    let missing = directory.error("[[user]]\nname='a'\n");
     assert!(missing.contains("missing field `nt_hash`"), "{missing}");
-    assert!(folder.error("[[user]\n").starts_with("line 1: "));
+    assert!(directory.error("[[user]\n").starts_with("line 1: "));
 }
 
 #[test]
-fn changes_of_another_process_are_seen_and_kept() {
-    let folder = Folder::new();
-    let (mut ours, mut theirs) = (folder.load(), folder.load());
+fn changes_of_another_process_are_read_and_preserved() {
+    let directory = Directory::new();
+    let (mut ours, mut theirs) = (directory.load(), directory.load());
     theirs.add("alice", "secret", None).expect("a new user");
-    // Ours still believes in an empty file, and must not write that.
+    // `ours` has read an empty file; `add` must read the file again and keep alice.
     ours.add("bob", "secret", None).expect("a new user");
-    assert_eq!(folder.load().list().len(), 2);
+    assert_eq!(directory.load().list().len(), 2);
     assert!(theirs.reload_if_changed().expect("a good file"));
     assert!(theirs.users().find("bob").is_some());
     assert!(!theirs.reload_if_changed().expect("a good file"));
 }
 
 #[test]
-fn a_broken_file_leaves_the_accounts_as_they_were() {
-    let folder = Folder::new();
-    let mut file = folder.load();
+fn a_broken_file_leaves_the_accounts_unchanged() {
+    let directory = Directory::new();
+    let mut file = directory.load();
     file.add("alice", "secret", None).expect("a new user");
-    folder.write("nonsense");
+    directory.write("nonsense");
     file.reload_if_changed().expect_err("nonsense");
     assert!(file.users().find("alice").is_some());
     file.add("bob", "secret", None)
@@ -186,12 +187,12 @@ fn a_broken_file_leaves_the_accounts_as_they_were() {
 }
 
 #[test]
-fn a_file_left_behind_by_a_crash_is_no_obstacle() {
-    let folder = Folder::new();
-    fs::write(folder.folder.path().join("users.toml.new"), "half").expect("ours");
-    folder
+fn a_temporary_file_of_a_crash_does_not_prevent_a_write() {
+    let directory = Directory::new();
+    fs::write(directory.directory.path().join("users.toml.new"), "half").expect("ours");
+    directory
         .load()
         .add("alice", "secret", None)
         .expect("a new user");
-    assert!(folder.load().users().find("alice").is_some());
+    assert!(directory.load().users().find("alice").is_some());
 }

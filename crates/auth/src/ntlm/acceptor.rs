@@ -1,4 +1,4 @@
-//! The server's side of NTLMv2. [MS-NLMP] 3.2.5
+//! The NTLMv2 server. [MS-NLMP] 3.2.5
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::ntlm::keys::{
 use crate::realm::{Entropy, FileTime, Realm, Refusal, User, UserKind};
 use crate::users::Account;
 
-/// What of the client's offer is taken. [MS-NLMP] 2.2.2.5
-const TAKEN: Flags = Flags(
+/// The flags that the server grants when the client offers them. [MS-NLMP] 2.2.2.5
+const SUPPORTED: Flags = Flags(
     Flags::UNICODE.0
         | Flags::EXTENDED_SESSION_SECURITY.0
         | Flags::REQUEST_TARGET.0
@@ -69,13 +69,13 @@ impl NtlmAcceptor {
         let offered = Negotiate::decode(token)
             .map_err(|_| Refusal::Malformed)?
             .flags;
-        // Extended session security is asked of who gives a name: smbclient offers none when it
-        // comes as nobody.
+        // log_in() requires extended session security of every client with a user name. An
+        // anonymous smbclient does not offer it.
         let charset = charset(offered)?;
-        let taken = Flags(offered.0 & TAKEN.0) | charset;
-        let flags = taken | Flags::TARGET_INFO | Flags::TARGET_TYPE_SERVER;
+        let granted = Flags(offered.0 & SUPPORTED.0) | charset;
+        let flags = granted | Flags::TARGET_INFO | Flags::TARGET_TYPE_SERVER;
         let server_challenge = *entropy.first_chunk().expect("32 bytes");
-        let target_name = spell(&self.realm.names.netbios_computer, charset);
+        let target_name = encode(&self.realm.names.netbios_computer, charset);
         let target_info = target_info(&self.realm, now);
         let challenge = Challenge {
             flags,
@@ -113,8 +113,8 @@ impl Mechanism for NtlmAcceptor {
     }
 }
 
-/// How names are spelt: in UTF-16, or in the code page of a client that does not offer it.
-/// v9u-smb2 does not; Windows and Samba let it in. [MS-NLMP] 2.2.2.5
+/// The character set of names: UTF-16, or a code page when the client does not offer UTF-16.
+/// v9u-smb2 does not offer it; Windows and Samba accept that client. [MS-NLMP] 2.2.2.5
 fn charset(offered: Flags) -> Result<Flags, Refusal> {
     [Flags::UNICODE, Flags::OEM]
         .into_iter()
@@ -122,8 +122,9 @@ fn charset(offered: Flags) -> Result<Flags, Refusal> {
         .ok_or(Refusal::Downgrade)
 }
 
-/// Nobody says which code page it is; ASCII is in all of them.
-fn spell(name: &str, charset: Flags) -> Vec<u8> {
+/// Encodes a name. No field names the code page of an OEM string, so it is limited to ASCII, which
+/// all code pages contain.
+fn encode(name: &str, charset: Flags) -> Vec<u8> {
     if charset == Flags::UNICODE {
         return utf16(name);
     }
@@ -131,15 +132,16 @@ fn spell(name: &str, charset: Flags) -> Vec<u8> {
     name.chars().map(ascii).collect()
 }
 
-/// A name of a code page as UTF-16.
-fn widen(name: &[u8]) -> Result<Vec<u8>, Refusal> {
+/// Converts a name from a code page to UTF-16.
+fn utf16_from_oem(name: &[u8]) -> Result<Vec<u8>, Refusal> {
     if !name.is_ascii() {
         return Err(Refusal::Malformed);
     }
     Ok(name.iter().flat_map(|byte| [*byte, 0]).collect())
 }
 
-/// [MS-NLMP] 3.2.5.1.1: the timestamp makes the client send a MIC.
+/// The target info of the CHALLENGE. Its timestamp makes the client send a MIC.
+/// [MS-NLMP] 3.2.5.1.1
 fn target_info(realm: &Realm, now: FileTime) -> Vec<u8> {
     let names = &realm.names;
     let mut info = Vec::new();
@@ -156,14 +158,14 @@ fn target_info(realm: &Realm, now: FileTime) -> Vec<u8> {
     info
 }
 
-/// Reads the third message, with its names in UTF-16.
+/// Processes the AUTHENTICATE, after the conversion of its names to UTF-16.
 fn authenticate(realm: &Realm, first: &Challenged, token: &[u8]) -> Result<Established, Refusal> {
     let message = Authenticate::decode(token).map_err(|_| Refusal::Malformed)?;
     if first.flags.contains(Flags::UNICODE) {
         return log_in(realm, first, token, &message);
     }
     let [user, domain, workstation] =
-        [message.user, message.domain, message.workstation].map(widen);
+        [message.user, message.domain, message.workstation].map(utf16_from_oem);
     let message = Authenticate {
         user: &user?,
         domain: &domain?,
@@ -173,7 +175,7 @@ fn authenticate(realm: &Realm, first: &Challenged, token: &[u8]) -> Result<Estab
     log_in(realm, first, token, &message)
 }
 
-/// [MS-NLMP] 3.2.5.1.2
+/// Authenticates the user of an AUTHENTICATE. [MS-NLMP] 3.2.5.1.2
 fn log_in(
     realm: &Realm,
     first: &Challenged,
@@ -183,7 +185,7 @@ fn log_in(
     if is_anonymous(message) {
         return anonymous(realm, first, message);
     }
-    // Without extended session security there is no NTLMv2 session security.
+    // NTLMv2 session security requires extended session security.
     let required = charset(first.flags)? | Flags::EXTENDED_SESSION_SECURITY;
     let is_agreed = first.flags.contains(required) && message.flags.contains(required);
     if !is_agreed {
@@ -193,9 +195,9 @@ fn log_in(
     let name = text(message.user).ok_or(Refusal::Malformed)?;
     let account = find(realm, &name);
 
-    // An unknown name costs what a wrong password costs: hash, proof, comparison.
-    let nobody = NtHash::from_password("nobody");
-    let nt_hash = account.map_or(&nobody, |account| &account.nt_hash);
+    // An unknown name takes as much time as a wrong password: hash, proof, comparison.
+    let dummy = NtHash::from_password("dummy");
+    let nt_hash = account.map_or(&dummy, |account| &account.nt_hash);
     let response_key = nt_hash.response_key(&name, message.domain);
     let proof = nt_proof(&response_key, first.server_challenge, response.client_data);
     let is_proven = fixed_time_eq(&proof[..], &response.proof);
@@ -228,7 +230,7 @@ fn log_in(
     ))
 }
 
-/// A client may spell its name `user@domain`; the domain counts for nothing here.
+/// The account of a user name. A client may send `user@domain`; the server ignores the domain.
 fn find<'r>(realm: &'r Realm, name: &str) -> Option<&'r Account> {
     let users = &realm.users;
     users
@@ -236,7 +238,8 @@ fn find<'r>(realm: &'r Realm, name: &str) -> Option<&'r Account> {
         .or_else(|| users.find(name.rsplit_once('@')?.0))
 }
 
-/// [MS-NLMP] 3.2.5.1.2: no name, no response but perhaps one zero byte of LM.
+/// Whether the client is anonymous: no name, no NT response, and an LM response of at most one
+/// zero byte. [MS-NLMP] 3.2.5.1.2
 fn is_anonymous(message: &Authenticate<'_>) -> bool {
     message.user.is_empty()
         && message.nt_response.is_empty()
@@ -244,7 +247,7 @@ fn is_anonymous(message: &Authenticate<'_>) -> bool {
 }
 
 fn ntlmv2_response<'a>(message: &Authenticate<'a>) -> Result<Ntlmv2Response<'a>, Refusal> {
-    /// Bytes of an LM or NTLMv1 response. [MS-NLMP] 2.2.2.3, 2.2.2.6
+    /// Length of an LM or NTLMv1 response in bytes. [MS-NLMP] 2.2.2.3, 2.2.2.6
     const OLD_LEN: usize = 24;
     match message.nt_response.len() {
         0 | OLD_LEN => Err(Refusal::NtlmV1),
@@ -252,17 +255,17 @@ fn ntlmv2_response<'a>(message: &Authenticate<'a>) -> Result<Ntlmv2Response<'a>,
     }
 }
 
-/// The key, and the flags that both sides agreed on. [MS-NLMP] 3.2.5.1.2
+/// ExportedSessionKey, and the flags that both peers negotiated. [MS-NLMP] 3.2.5.1.2
 fn exported_session_key(
     key_exchange_key: &Key,
     first: &Challenged,
     message: &Authenticate<'_>,
 ) -> Result<(Key, Flags), Refusal> {
     let flags = Flags(message.flags.0 & first.flags.0);
-    // Who neither signs nor seals may leave the key out.
-    let is_silent = flags.0 & (Flags::SIGN.0 | Flags::SEAL.0) == 0;
-    let is_left_out = is_silent && message.encrypted_session_key.is_empty();
-    if !flags.contains(Flags::KEY_EXCHANGE) || is_left_out {
+    // A client that negotiates neither signing nor sealing may omit the key.
+    let needs_key = flags.0 & (Flags::SIGN.0 | Flags::SEAL.0) != 0;
+    let is_omitted = !needs_key && message.encrypted_session_key.is_empty();
+    if !flags.contains(Flags::KEY_EXCHANGE) || is_omitted {
         return Ok((key_exchange_key.clone(), flags));
     }
     let wrapped = message
@@ -272,8 +275,10 @@ fn exported_session_key(
     Ok((exchange(key_exchange_key, wrapped), flags))
 }
 
-/// The client says in what its proof covers whether it sent a MIC, so that nobody on the way can
-/// take the MIC out. [MS-NLMP] 3.2.5.1.2
+/// Verifies the MIC of the AUTHENTICATE. [MS-NLMP] 3.2.5.1.2
+///
+/// The client's proof covers the flag that announces the MIC, so an attacker cannot remove the
+/// MIC unnoticed.
 fn check_mic(
     key: &Key,
     first: &Challenged,
@@ -311,8 +316,8 @@ fn guest(
     Ok(established(user, &[0; 16], None, message, Some(response)))
 }
 
-/// Nobody's keys are made of zeros. They protect nothing, but a client may want the mechListMIC
-/// that they make.
+/// Accepts an anonymous client. Its keys derive from zeros and protect nothing, but a client may
+/// require the mechListMIC that they produce.
 fn anonymous(
     realm: &Realm,
     first: &Challenged,
@@ -352,13 +357,13 @@ fn established(
         target_name: pair(AvId::TARGET_NAME)
             .and_then(text)
             .filter(|name| !name.is_empty()),
-        // Zeros say that there are none. [MS-NLMP] 2.2.2.1
+        // Zeros mean: no channel bindings. [MS-NLMP] 2.2.2.1
         channel_bindings: bindings.filter(|bindings| *bindings != [0; 16]),
         workstation: lossy(message.workstation),
     }
 }
 
-/// Names for logs need not be exact.
+/// A name for logs; U+FFFD when it is not valid UTF-16.
 fn lossy(utf16: &[u8]) -> String {
     text(utf16).unwrap_or_else(|| "\u{fffd}".into())
 }

@@ -1,4 +1,4 @@
-//! The client's side of NTLMv2. [MS-NLMP] 3.1.5
+//! The NTLMv2 client. [MS-NLMP] 3.1.5
 
 use wire::ntlmssp::{
     Authenticate, AvFlags, AvId, AvPairs, Challenge, Flags, MIC_LEN, MIC_OFFSET, Negotiate,
@@ -12,24 +12,24 @@ use crate::ntlm::keys::{
 };
 use crate::realm::{Entropy, FileTime};
 
-/// Who a client is.
+/// The credentials of a client.
 #[derive(Clone, Debug)]
 pub enum Credentials {
-    /// Nobody in particular. Its session has no key.
+    /// No account. The session has no key: its messages are neither signed nor encrypted.
     Anonymous,
-    /// Somebody with a password.
+    /// An account and its password hash.
     User {
-        /// The account.
+        /// Name of the account.
         name: String,
-        /// Its domain; may be empty.
+        /// Domain of the account; may be empty.
         domain: String,
-        /// What its password hashes to.
+        /// Hash of the password.
         nt_hash: NtHash,
     },
 }
 
 impl Credentials {
-    /// Somebody with a password.
+    /// The credentials of an account, from its password. `domain` may be empty.
     pub fn with_password(name: &str, domain: &str, password: &str) -> Self {
         let nt_hash = NtHash::from_password(password);
         Self::User {
@@ -40,10 +40,12 @@ impl Credentials {
     }
 }
 
-/// What a client asks for; the server must grant the first three.
+/// The flags that the server must grant.
 const REQUIRED: Flags =
     Flags(Flags::UNICODE.0 | Flags::EXTENDED_SESSION_SECURITY.0 | Flags::TARGET_INFO.0);
-const ASKED: Flags = Flags(
+
+/// The flags that the client requests.
+const REQUESTED: Flags = Flags(
     REQUIRED.0
         | Flags::REQUEST_TARGET.0
         | Flags::SIGN.0
@@ -56,11 +58,11 @@ const ASKED: Flags = Flags(
         | Flags::KEY_56.0,
 );
 
-/// The NEGOTIATE; the same for everybody. [MS-NLMP] 3.1.5.1.1
+/// Encodes the NEGOTIATE message; it does not depend on the credentials. [MS-NLMP] 3.1.5.1.1
 pub(crate) fn negotiate() -> Vec<u8> {
     let version = Some(Version::WINDOWS_10);
     Negotiate {
-        flags: ASKED,
+        flags: REQUESTED,
         domain: &[],
         workstation: &[],
         version,
@@ -68,14 +70,14 @@ pub(crate) fn negotiate() -> Vec<u8> {
     .encode()
 }
 
-/// What a client sends last, and what it has then.
+/// The client's last message, and its keys after it.
 pub(crate) struct Response {
     pub(crate) authenticate: Vec<u8>,
     pub(crate) exported_session_key: Key,
     pub(crate) integrity: NtlmIntegrity,
 }
 
-/// Answers a CHALLENGE. [MS-NLMP] 3.1.5.1.2
+/// Processes a CHALLENGE and creates the AUTHENTICATE. [MS-NLMP] 3.1.5.1.2
 pub(crate) fn respond(
     credentials: &Credentials,
     target_name: &str,
@@ -87,7 +89,7 @@ pub(crate) fn respond(
     if !message.flags.contains(REQUIRED) {
         return Err(InitiatorError::Downgrade);
     }
-    let flags = Flags(message.flags.0 & ASKED.0);
+    let flags = Flags(message.flags.0 & REQUESTED.0);
     let proof = Proof::new(credentials, &message, target_name, now, entropy)?;
     let random_key = Zeroizing::new(*entropy[8..].first_chunk().expect("24 bytes are left"));
     let (exported, wrapped) = match flags.contains(Flags::KEY_EXCHANGE) {
@@ -121,7 +123,7 @@ pub(crate) fn respond(
     })
 }
 
-/// The parts of an AUTHENTICATE that tell who sends it.
+/// The fields of an AUTHENTICATE that identify the user and prove the password.
 struct Proof {
     user: Vec<u8>,
     domain: Vec<u8>,
@@ -155,14 +157,15 @@ impl Proof {
         Ok(Self {
             user: utf16(name),
             domain,
-            // Zeros in place of LMv2. [MS-NLMP] 3.1.5.1.2
+            // Zeros replace the LMv2 response. [MS-NLMP] 3.1.5.1.2
             lm_response: &[0; 24],
             nt_response: [&proof[..], &client_data].concat(),
             session_base_key: session_base_key(&response_key, &proof),
         })
     }
 
-    /// [MS-NLMP] 3.3.2: no name, one zero byte, no proof.
+    /// The fields of an anonymous user: no name, no proof, one zero byte of LM response.
+    /// [MS-NLMP] 3.3.2
     fn anonymous() -> Self {
         Self {
             user: Vec::new(),
@@ -174,7 +177,8 @@ impl Proof {
     }
 }
 
-/// The server's pairs with ours, and the time that the response carries. [MS-NLMP] 3.1.5.1.2
+/// The timestamp and the target info of the response: the server's pairs, then the client's.
+/// [MS-NLMP] 3.1.5.1.2
 fn target_info(
     from_server: &[u8],
     target_name: &str,

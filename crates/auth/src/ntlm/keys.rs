@@ -11,22 +11,23 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::mechanism::Integrity;
 use crate::ntlm::rc4::Rc4;
 
-/// NTOWFv1: MD4 over the password as UTF-16LE. As good as the password to whoever has it.
-/// [MS-NLMP] 3.3.1
+/// NTOWFv1: MD4 over the password as UTF-16LE. [MS-NLMP] 3.3.1
+///
+/// It is as secret as the password: it suffices for a login. Drop overwrites it with zeros.
 #[derive(Clone)]
 pub struct NtHash([u8; 16]);
 
-/// A key of 16 bytes that is wiped when dropped.
+/// A key of 16 bytes. Drop overwrites it with zeros.
 pub(crate) type Key = Zeroizing<[u8; 16]>;
 
 impl NtHash {
-    /// Hashes a password.
+    /// Hashes a password of any length.
     pub fn from_password(password: &str) -> Self {
         let password = Zeroizing::new(utf16(password));
         Self(Md4::digest(password.as_slice()).into())
     }
 
-    /// Takes 32 hexadecimal digits.
+    /// Parses 32 hexadecimal digits of either case; `None` for any other text.
     pub fn from_hex(hex: &str) -> Option<Self> {
         let mut hash = [0; 16];
         let digits = hex.as_bytes();
@@ -39,7 +40,7 @@ impl NtHash {
         Some(Self(hash))
     }
 
-    /// 32 lower-case hexadecimal digits: a secret, for the file of users only.
+    /// The hash as 32 lower-case hexadecimal digits, for the user file only: they are secret.
     pub fn to_hex(&self) -> Zeroizing<String> {
         let mut hex = Zeroizing::new(String::with_capacity(32));
         for byte in self.0 {
@@ -50,7 +51,8 @@ impl NtHash {
         hex
     }
 
-    /// NTOWFv2: the key of one account under the names that the client spelt. [MS-NLMP] 3.3.2
+    /// NTOWFv2: the key of the account for the user and domain names that the client sent.
+    /// [MS-NLMP] 3.3.2
     pub(crate) fn response_key(&self, user: &str, domain_utf16: &[u8]) -> Key {
         hmac_md5(&self.0, &[&utf16(&upper_case(user)), domain_utf16])
     }
@@ -68,13 +70,14 @@ impl Drop for NtHash {
     }
 }
 
-/// Upper case as Windows has it for names: one UTF-16 unit becomes one, or stays as it is.
+/// Converts a name to upper case as Windows does: a UTF-16 unit maps to one unit or stays
+/// unchanged.
 pub(crate) fn upper_case(name: &str) -> String {
-    let upper = |letter: char| {
-        let mut upper = letter.to_uppercase();
+    let upper = |ch: char| {
+        let mut upper = ch.to_uppercase();
         match (upper.next(), upper.next()) {
-            (Some(upper), None) if letter.len_utf16() == 1 && upper.len_utf16() == 1 => upper,
-            _ => letter,
+            (Some(upper), None) if ch.len_utf16() == 1 && upper.len_utf16() == 1 => upper,
+            _ => ch,
         }
     };
     name.chars().map(upper).collect()
@@ -85,19 +88,19 @@ pub(crate) fn nt_proof(response_key: &Key, server_challenge: [u8; 8], client_dat
     hmac_md5(&response_key[..], &[&server_challenge, client_data])
 }
 
-/// SessionBaseKey, which in NTLMv2 is KeyExchangeKey as well. [MS-NLMP] 3.3.2, 3.4.5.1
+/// SessionBaseKey, which is also the KeyExchangeKey of NTLMv2. [MS-NLMP] 3.3.2, 3.4.5.1
 pub(crate) fn session_base_key(response_key: &Key, proof: &[u8; 16]) -> Key {
     hmac_md5(&response_key[..], &[proof])
 }
 
-/// Wraps or unwraps the exported session key. [MS-NLMP] 3.1.5.1.2, 3.2.5.1.2
+/// Encrypts or decrypts ExportedSessionKey. [MS-NLMP] 3.1.5.1.2, 3.2.5.1.2
 pub(crate) fn exchange(key_exchange_key: &Key, key: &[u8; 16]) -> Key {
     let mut exchanged = Zeroizing::new(*key);
     Rc4::new(&key_exchange_key[..]).apply(&mut exchanged[..]);
     exchanged
 }
 
-/// The MIC over the three messages, the last with zeros in its place. [MS-NLMP] 3.1.5.1.2
+/// The MIC over the three messages, with zeros in the MIC field of the last. [MS-NLMP] 3.1.5.1.2
 pub(crate) fn message_mic(
     exported_session_key: &Key,
     negotiate: &[u8],
@@ -127,17 +130,17 @@ fn hmac_md5(key: &[u8], parts: &[&[u8]]) -> Key {
     Zeroizing::new(outer.finalize().into())
 }
 
-/// Which side of the exchange signs.
+/// The role of this peer in the exchange.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Client,
     Server,
 }
 
-/// NTLM's message signatures in both directions: they carry the mechListMIC. [MS-NLMP] 3.4.4.2
+/// NTLM message signatures in both directions, for the mechListMIC. [MS-NLMP] 3.4.4.2
 pub(crate) struct NtlmIntegrity {
-    ours: Signer,
-    theirs: Signer,
+    outbound: Signer,
+    inbound: Signer,
 }
 
 struct Signer {
@@ -149,24 +152,24 @@ struct Signer {
 
 impl NtlmIntegrity {
     pub(crate) fn new(role: Role, exported_session_key: &Key, flags: Flags) -> Self {
-        let (ours, theirs) = match role {
+        let (outbound, inbound) = match role {
             Role::Client => (&CLIENT_TO_SERVER, &SERVER_TO_CLIENT),
             Role::Server => (&SERVER_TO_CLIENT, &CLIENT_TO_SERVER),
         };
         Self {
-            ours: Signer::new(ours, exported_session_key, flags),
-            theirs: Signer::new(theirs, exported_session_key, flags),
+            outbound: Signer::new(outbound, exported_session_key, flags),
+            inbound: Signer::new(inbound, exported_session_key, flags),
         }
     }
 }
 
 impl Integrity for NtlmIntegrity {
     fn sign(&mut self, message: &[u8]) -> Vec<u8> {
-        self.ours.sign(message).to_vec()
+        self.outbound.sign(message).to_vec()
     }
 
     fn verify(&mut self, message: &[u8], mic: &[u8]) -> bool {
-        fixed_time_eq(&self.theirs.sign(message), mic)
+        fixed_time_eq(&self.inbound.sign(message), mic)
     }
 }
 
@@ -175,7 +178,7 @@ struct Direction {
     sealing: &'static [u8],
 }
 
-/// [MS-NLMP] 3.4.5.2, 3.4.5.3; the zero that ends the text belongs to it.
+/// Constants of SIGNKEY and SEALKEY, with their terminating zeros. [MS-NLMP] 3.4.5.2, 3.4.5.3
 const CLIENT_TO_SERVER: Direction = Direction {
     signing: b"session key to client-to-server signing key magic constant\0",
     sealing: b"session key to client-to-server sealing key magic constant\0",
@@ -283,8 +286,8 @@ mod tests {
         );
     }
 
-    /// Both mechListMICs of the session setup in Microsoft's "SMB 2 and SMB 3 security in
-    /// Windows 10".
+    /// The two mechListMICs of the session setup in "SMB 2 and SMB 3 security in Windows 10" by
+    /// Microsoft.
     #[test]
     fn mech_list_mics_are_those_of_windows() {
         let session_key = key(0x270e1ba8_96585eeb_7af3472d_3b4c75a7);
@@ -300,7 +303,7 @@ mod tests {
         assert!(client.verify(list, &from_server));
         assert!(
             !client.verify(list, &from_server),
-            "a signature is good once"
+            "a signature is valid once"
         );
     }
 

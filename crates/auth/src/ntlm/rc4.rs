@@ -1,8 +1,8 @@
-//! RC4, which NTLM still wraps its session key and its checksums in. [MS-NLMP] 3.4.3
+//! RC4, which encrypts the session key and the checksums of NTLM. [MS-NLMP] 3.4.3
 
 use zeroize::Zeroize;
 
-/// A key stream under way.
+/// An RC4 key stream, with its position.
 pub(crate) struct Rc4 {
     state: [u8; 256],
     i: u8,
@@ -23,7 +23,7 @@ impl Rc4 {
         Self { state, i: 0, j: 0 }
     }
 
-    /// Adds the key stream to `data`.
+    /// Adds the key stream to `data` in place and advances it.
     pub(crate) fn apply(&mut self, data: &mut [u8]) {
         for byte in data {
             self.i = self.i.wrapping_add(1);

@@ -1,4 +1,4 @@
-//! A realm with a few accounts, and a client and a server that talk until one has enough.
+//! A server with a few accounts, and the exchange of tokens between a client and that server.
 #![allow(dead_code, unreachable_pub)]
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ type Key = zeroize::Zeroizing<[u8; 16]>;
 /// Some day in 2026.
 pub const NOW: FileTime = FileTime(134_000_000_000_000_000);
 
-/// Legs before an exchange counts as endless.
+/// Maximum number of round trips of an exchange.
 const LEGS_MAX: u8 = 8;
 
 pub fn realm() -> Arc<Realm> {
@@ -53,10 +53,11 @@ pub fn entropy(seed: u8) -> Entropy {
     std::array::from_fn(|index| seed.wrapping_mul(31).wrapping_add(index as u8))
 }
 
-/// What the client comes to: its key, if it is somebody; none where it never is content.
+/// The client's result: `None` when it did not finish, `Some(None)` for an anonymous client.
 type Outcome = Option<Option<Key>>;
 
-/// `change` sees every token of the client, with the number of its leg, before the server does.
+/// Runs an exchange to its end. `change` may replace every token of the client before the server
+/// receives it; its first argument is the 0-based number of the token.
 pub fn run(
     mut client: Initiator,
     mut acceptor: Acceptor,
