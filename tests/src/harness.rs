@@ -1,7 +1,13 @@
-//! A test program whose tests can be skipped with a reason.
+//! The harness of the interop tests: cases that can be skipped with a reason.
 //!
-//! It understands `--list`, `--exact`, `--nocapture` (there is nothing to capture) and name
-//! filters, and prints the closing line of libtest, in which skipped tests are counted as ignored.
+//! All cases live in one program, in one module per promise. The program understands `--list`,
+//! `--plan` (the same for `cargo xtask test`, with how each case is scheduled), `--exact` and name
+//! filters. It prints the closing line of libtest, in which skipped cases count as ignored.
+//!
+//! Without a filter the program chooses from the transports: a case runs over TCP and over one
+//! other transport, which depends on the name of the case alone. All transports are used for the
+//! modules marked `every_transport`, for all modules in a full run ([`scale`]), and for every case
+//! that a filter names.
 
 use std::any::Any;
 use std::env;
@@ -12,51 +18,180 @@ use std::time::Instant;
 use anyhow::{Error, Result};
 
 use crate::lab::Missing;
+use crate::scale;
 use crate::subject::Subject;
 
-/// A named test.
-pub struct Test<'a> {
+/// The transport over which every case runs.
+const FIRST_TRANSPORT: &str = "tcp";
+
+/// A named case.
+pub struct Test {
     name: String,
-    run: Box<dyn Fn() -> Result<()> + 'a>,
+    route: Option<Route>,
+    run: Box<dyn Fn() -> Result<()>>,
 }
 
-/// Names the functions of a test program and makes its `main`.
+/// How a case that exists once per transport reaches the server.
+struct Route {
+    /// The name of the case without the transport.
+    case: String,
+    transport: &'static str,
+}
+
+/// The cases of one module, and how they are scheduled.
+pub struct Module {
+    name: &'static str,
+    tests: fn() -> Vec<Test>,
+    is_alone: bool,
+    batch: usize,
+    every_transport: bool,
+}
+
+/// A case of a module.
+struct Entry<'a> {
+    title: String,
+    module: &'a Module,
+    test: Test,
+}
+
+/// Names the cases of a module: functions of type `fn() -> Result<()>`.
 #[macro_export]
 macro_rules! tests {
     ($($name:ident),+ $(,)?) => {
-        fn main() -> std::process::ExitCode {
-            $crate::harness::run(&[$($crate::harness::Test::new(stringify!($name), $name)),+])
+        pub(crate) fn tests() -> Vec<$crate::harness::Test> {
+            vec![$($crate::harness::Test::new(stringify!($name), $name)),+]
         }
     };
 }
 
-/// Names the functions of a test program and makes its `main`: those behind `each` are run over
-/// every transport of the server under test, whose name they are told, those behind `once` are not.
+/// Names the cases of a module: those behind `each` run over the transports of the server under
+/// test and receive the name of the transport, those behind `once` run once.
 #[macro_export]
 macro_rules! tests_over_transports {
     (each: [$($each:ident),+ $(,)?], once: [$($once:ident),* $(,)?] $(,)?) => {
-        fn main() -> std::process::ExitCode {
+        pub(crate) fn tests() -> Vec<$crate::harness::Test> {
             let each: &[(&str, $crate::harness::Case)] = &[$((stringify!($each), $each)),+];
             let once = vec![$($crate::harness::Test::new(stringify!($once), $once)),*];
-            $crate::harness::run_over_transports(each, once)
+            $crate::harness::over_transports(each, once)
         }
     };
 }
 
-/// A test that is told a transport.
+/// A case that receives the name of a transport.
 pub type Case = fn(&'static str) -> Result<()>;
 
-/// Runs each of the cases over all transports of the server under test, and the others once.
-pub fn run_over_transports(each: &[(&str, Case)], once: Vec<Test<'_>>) -> ExitCode {
+/// Each of the cases over each transport of the server under test, and the others once.
+pub fn over_transports(each: &[(&str, Case)], once: Vec<Test>) -> Vec<Test> {
     let mut tests = Vec::new();
-    for (name, case) in each {
+    for &(name, case) in each {
         for transport in Subject::chosen().transports() {
-            let title = format!("{name}_over_{transport}");
-            tests.push(Test::new(&title, move || case(transport)));
+            tests.push(Test::over(name, transport, move || case(transport)));
         }
     }
     tests.extend(once);
-    run(&tests)
+    tests
+}
+
+impl Test {
+    /// A case that exists once.
+    pub fn new(name: &str, run: impl Fn() -> Result<()> + 'static) -> Test {
+        Test {
+            name: name.into(),
+            route: None,
+            run: Box::new(run),
+        }
+    }
+
+    /// A case that exists once per transport. Its name is `case` with the transport behind it.
+    pub fn over(
+        case: &str,
+        transport: &'static str,
+        run: impl Fn() -> Result<()> + 'static,
+    ) -> Test {
+        Test {
+            name: format!("{case}_over_{transport}"),
+            route: Some(Route {
+                case: case.into(),
+                transport,
+            }),
+            run: Box::new(run),
+        }
+    }
+}
+
+impl Module {
+    /// The module `name`, whose cases `tests` lists. Each case is a process of its own, beside
+    /// others.
+    pub const fn new(name: &'static str, tests: fn() -> Vec<Test>) -> Module {
+        Module {
+            name,
+            tests,
+            is_alone: false,
+            batch: 1,
+            every_transport: false,
+        }
+    }
+
+    /// Its cases measure time or memory: they run last, one at a time.
+    pub const fn alone(mut self) -> Module {
+        self.is_alone = true;
+        self
+    }
+
+    /// Its cases share a server: ten of them are one process.
+    pub const fn batched(mut self) -> Module {
+        self.batch = 10;
+        self
+    }
+
+    /// Its cases depend on the transport: they run over each of them in every run.
+    pub const fn every_transport(mut self) -> Module {
+        self.every_transport = true;
+        self
+    }
+
+    fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        (self.tests)().into_iter().map(|test| Entry {
+            title: format!("{}::{}", self.name, test.name),
+            module: self,
+            test,
+        })
+    }
+}
+
+impl Entry<'_> {
+    /// Whether the case belongs to a run without filters.
+    fn is_default(&self, transports: &[&str]) -> bool {
+        let Some(Route { case, transport }) = &self.test.route else {
+            return true;
+        };
+        let is_chosen = *transport == FIRST_TRANSPORT || *transport == second_transport(case);
+        // smbd is reached by two transports only: there is nothing to leave out.
+        let is_short = transports.len() <= 2;
+        is_chosen || is_short || self.module.every_transport || scale::is_full()
+    }
+
+    fn plan_line(&self) -> String {
+        let schedule = if self.module.is_alone {
+            "alone"
+        } else {
+            "beside"
+        };
+        format!("{}\t{schedule}\t{}", self.title, self.module.batch)
+    }
+}
+
+/// The transport beside TCP over which a case runs: its name decides.
+fn second_transport(case: &str) -> &'static str {
+    let others = &Subject::Smbeam.transports()[1..];
+    others[fnv1a(case) as usize % others.len()]
+}
+
+/// The FNV-1a hash: the same on every machine and in every version of Rust.
+fn fnv1a(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
 }
 
 enum Outcome {
@@ -65,58 +200,53 @@ enum Outcome {
     Failed(String),
 }
 
-impl<'a> Test<'a> {
-    /// The test that `run` is.
-    pub fn new(name: &str, run: impl Fn() -> Result<()> + 'a) -> Test<'a> {
-        Test {
-            name: name.into(),
-            run: Box::new(run),
-        }
-    }
-}
-
-/// Runs the tests that the command line asks for, one after the other.
-pub fn run(tests: &[Test<'_>]) -> ExitCode {
+/// Runs the cases that the command line names, one after the other.
+pub fn run(modules: &[Module]) -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let (flags, filters): (Vec<_>, Vec<_>) = arguments.iter().partition(|a| a.starts_with("--"));
-    let is_exact = flags.iter().any(|flag| *flag == "--exact");
-    let wanted = |test: &&Test<'_>| {
-        filters.is_empty()
-            || filters.iter().any(|filter| match is_exact {
-                true => test.name == filter.as_str(),
-                false => test.name.contains(filter.as_str()),
-            })
+    let has = |flag: &str| flags.iter().any(|given| *given == flag);
+    let transports = Subject::chosen().transports();
+    let is_wanted = |entry: &Entry<'_>| match filters.as_slice() {
+        [] => entry.is_default(transports),
+        filters => filters.iter().any(|filter| match has("--exact") {
+            true => entry.title == filter.as_str(),
+            false => entry.title.contains(filter.as_str()),
+        }),
     };
-    let chosen: Vec<&Test<'_>> = tests.iter().filter(wanted).collect();
-    if flags.iter().any(|flag| *flag == "--list") {
-        chosen
-            .iter()
-            .for_each(|test| println!("{}: test", test.name));
+    let entries = modules.iter().flat_map(Module::entries);
+    let (chosen, rest): (Vec<_>, Vec<_>) = entries.partition(is_wanted);
+    if has("--list") || has("--plan") {
+        for entry in &chosen {
+            match has("--plan") {
+                true => println!("{}", entry.plan_line()),
+                false => println!("{}: test", entry.title),
+            }
+        }
         return ExitCode::SUCCESS;
     }
-    run_all(&chosen, tests.len() - chosen.len())
+    run_all(&chosen, rest.len())
 }
 
-fn run_all(tests: &[&Test<'_>], filtered: usize) -> ExitCode {
-    println!("\nrunning {} tests", tests.len());
+fn run_all(entries: &[Entry<'_>], filtered: usize) -> ExitCode {
+    println!("\nrunning {} tests", entries.len());
     let start = Instant::now();
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    for test in tests {
+    for Entry { title, test, .. } in entries {
         let begin = Instant::now();
         let outcome = run_one(test);
         let time = begin.elapsed().as_secs_f64();
         match outcome {
             Outcome::Passed => {
                 passed += 1;
-                println!("test {} ... ok ({time:.1} s)", test.name);
+                println!("test {title} ... ok ({time:.1} s)");
             }
             Outcome::Skipped(reason) => {
                 skipped += 1;
-                println!("test {} ... skipped: {reason}", test.name);
+                println!("test {title} ... skipped: {reason}");
             }
             Outcome::Failed(reason) => {
                 failed += 1;
-                println!("test {} ... FAILED ({time:.1} s)\n    {reason}", test.name);
+                println!("test {title} ... FAILED ({time:.1} s)\n    {reason}");
             }
         }
     }
@@ -129,7 +259,7 @@ fn run_all(tests: &[&Test<'_>], filtered: usize) -> ExitCode {
     ExitCode::from(u8::from(failed > 0))
 }
 
-fn run_one(test: &Test<'_>) -> Outcome {
+fn run_one(test: &Test) -> Outcome {
     match panic::catch_unwind(AssertUnwindSafe(&test.run)) {
         Ok(Ok(())) => Outcome::Passed,
         Ok(Err(error)) => outcome_of(&error),
@@ -137,7 +267,7 @@ fn run_one(test: &Test<'_>) -> Outcome {
     }
 }
 
-/// A test that finds no lab is skipped; every other error is a failure.
+/// A case that finds no lab is skipped; every other error is a failure.
 fn outcome_of(error: &Error) -> Outcome {
     match error.downcast_ref::<Missing>() {
         Some(Missing(reason)) => Outcome::Skipped(reason.clone()),
@@ -149,4 +279,33 @@ fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
     format!("panicked: {}", text.unwrap_or("without a message"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, Module, Test, fnv1a, second_transport};
+    use crate::subject::Subject;
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        assert_eq!(fnv1a(""), 0x811c_9dc5);
+        assert_eq!(fnv1a("foobar"), 0xbf9c_f968);
+    }
+
+    #[test]
+    fn a_default_run_has_tcp_and_one_other_transport() {
+        let all = Subject::Smbeam.transports();
+        let module = Module::new("module", Vec::new);
+        let chosen = all.iter().filter(|transport| {
+            let test = Test::over("case", transport, || Ok(()));
+            let entry = Entry {
+                title: String::new(),
+                module: &module,
+                test,
+            };
+            entry.is_default(all)
+        });
+        let chosen: Vec<_> = chosen.copied().collect();
+        assert_eq!(chosen, ["tcp", second_transport("case")]);
+    }
 }

@@ -1,7 +1,7 @@
 //! Tests of smbeam against peers that nobody here wrote.
 //!
 //! The library finds the peers ([`lab`]), starts the server under test ([`subject`]) and drives the
-//! clients; the files in `tests/` are named after what they promise. `SMBEAM_SUBJECT=samba` runs
+//! clients; the modules in `tests/interop/` are named after what they promise. `SMBEAM_SUBJECT=samba` runs
 //! every test against the lab's own smbd: a test that smbd fails says more about the test than
 //! about smbeam.
 #![forbid(unsafe_code)]
@@ -22,6 +22,7 @@ pub mod quic;
 pub mod random;
 pub mod raw;
 pub mod rdma;
+pub mod scale;
 pub mod scratch;
 pub mod session;
 pub mod smbclient;

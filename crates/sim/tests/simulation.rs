@@ -1,0 +1,107 @@
+//! Whatever the network, the disk and other clients do: what the server says stays true, and in
+//! the end everything finishes.
+//!
+//! `SMBEAM_SIM_SEED=n` runs one seed alone, `SMBEAM_SIM_SEEDS=n` so many of them.
+
+use smbeam_sim::{Protection, Report, Scenario, TRANSPORTS};
+
+/// Seeds of a run of the tests: about half a minute of a slow machine.
+const SEEDS: u64 = 200;
+
+fn number(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    Some(
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{name} is not a number: {value}")),
+    )
+}
+
+fn run(seed: u64, scenario: &Scenario, test: &str) -> Report {
+    smbeam_sim::run(seed, scenario).unwrap_or_else(|failure| {
+        panic!(
+            "{failure}\n\nto see it again: \
+             SMBEAM_SIM_SEED={seed} cargo test -p smbeam-sim --test simulation {test}"
+        )
+    })
+}
+
+fn run_all(test: &str, scenario: impl Fn(u64) -> Scenario) -> Vec<Report> {
+    run_some(SEEDS, test, scenario)
+}
+
+fn run_some(count: u64, test: &str, scenario: impl Fn(u64) -> Scenario) -> Vec<Report> {
+    let seeds = match number("SMBEAM_SIM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("SMBEAM_SIM_SEEDS").unwrap_or(count),
+    };
+    println!("seeds {seeds:?}");
+    let reports = seeds.map(|seed| {
+        // Before it runs: an assertion of the core ends the test with no further word.
+        println!("seed {seed}");
+        let report = run(seed, &scenario(seed), test);
+        println!("{report:?}");
+        report
+    });
+    reports.collect()
+}
+
+#[test]
+fn clients_and_server_get_on_when_nothing_goes_wrong() {
+    run_all("clients_and_server_get_on_when_nothing_goes_wrong", |_| {
+        Scenario::calm()
+    });
+}
+
+#[test]
+fn no_storm_makes_the_server_lie_or_hang() {
+    run_all("no_storm_makes_the_server_lie_or_hang", Scenario::any);
+}
+
+#[test]
+fn whoever_waits_for_a_lock_gets_it_or_is_told_that_it_is_over() {
+    let test = "whoever_waits_for_a_lock_gets_it_or_is_told_that_it_is_over";
+    let reports = run_all(test, |_| Scenario::crowded());
+    // One seed alone may do without.
+    if reports.len() > 50 {
+        for count in [
+            |report: &Report| report.locks_waited_for,
+            |report: &Report| report.locks_cancelled,
+            |report: &Report| report.locks_ended,
+        ] {
+            assert!(reports.iter().map(count).sum::<u64>() > 0);
+        }
+    }
+}
+
+/// Each transport by itself, where memory is named if that is possible: with clients that sign and
+/// seal there is little of that.
+#[test]
+fn no_lie_over_any_transport_is_taken() {
+    for (name, carrier) in TRANSPORTS {
+        println!("over {name}");
+        let reports = run_some(SEEDS / 8, "no_lie_over_any_transport_is_taken", |seed| {
+            let mut scenario = Scenario::stormy();
+            scenario.transports = vec![carrier];
+            scenario.faults.lies = 150;
+            if seed % 2 == 0 {
+                scenario.protections = vec![Protection::Plain];
+            }
+            scenario
+        });
+        let sum = |count: fn(&Report) -> u64| reports.iter().map(count).sum::<u64>();
+        // One seed alone may do without.
+        if reports.len() > 10 {
+            let has_memory = carrier.rdma.is_some();
+            assert_eq!(sum(|report| report.remote) > 0, has_memory, "{name}");
+            assert_eq!(sum(|report| report.refused) > 0, has_memory, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_seed_runs_twice_alike() {
+    let test = "a_seed_runs_twice_alike";
+    let first = run(7, &Scenario::stormy(), test);
+    assert_eq!(first, run(7, &Scenario::stormy(), test));
+}

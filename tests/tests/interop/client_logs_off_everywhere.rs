@@ -1,0 +1,111 @@
+//! A client that logs off from all servers at once, as a program does that is about to end.
+
+use std::fs;
+
+use anyhow::{Result, ensure};
+use smbeam_client::{Client, Error, File, OpenOptions, Options, Session, Status, Wait};
+use crate::rig::{
+    PATIENCE, Peer, Rig, SHARE, assert_status, by, for_each_transport, log_in_by, loopback_client,
+    within,
+};
+use smbeam_tests::subject::ALICE;
+
+for_each_transport!(
+    nothing_is_open_any_more,
+    nothing_can_be_done_any_more,
+    nobody_waits_for_a_server_that_is_gone,
+    sessions_that_went_before_are_no_matter,
+);
+
+/// Logins of one client.
+const LOGINS: usize = 3;
+
+/// A client with several sessions, each of which has a file open that nobody else may open.
+struct Stage {
+    client: Client,
+    sessions: Vec<Session>,
+    files: Vec<File>,
+    rig: Rig,
+}
+
+impl Stage {
+    fn new(peer: Peer) -> Result<Self> {
+        let rig = Rig::new(peer)?;
+        let client = loopback_client(by(rig.endpoint(), Options::default()))?;
+        let mut sessions = Vec::new();
+        let mut files = Vec::new();
+        for index in 0..LOGINS {
+            fs::write(rig.path(&name(index)), b"text")?;
+            let session = log_in_by(&client, None, ALICE)?;
+            files.push(open_alone(&session, index)?);
+            sessions.push(session);
+        }
+        Ok(Self {
+            client,
+            sessions,
+            files,
+            rig,
+        })
+    }
+}
+
+fn name(index: usize) -> String {
+    format!("file {index}")
+}
+
+fn open_alone(session: &Session, index: usize) -> Result<File, Error> {
+    let alone = OpenOptions::new().read(true).share(false, false, false);
+    let share = session.share(SHARE).wait()?;
+    share.open(&name(index), &alone).wait()
+}
+
+fn nothing_is_open_any_more(peer: Peer) -> Result<()> {
+    let stage = Stage::new(peer)?;
+    let other = stage.rig.session()?;
+    for index in 0..LOGINS {
+        assert_status(open_alone(&other, index), Status::SHARING_VIOLATION)?;
+    }
+    stage.client.log_off().wait();
+    // What held them is held still: it is the servers that let go of them.
+    ensure!(stage.files.len() == LOGINS && stage.sessions.len() == LOGINS);
+    for index in 0..LOGINS {
+        open_alone(&other, index)?;
+    }
+    Ok(())
+}
+
+fn nothing_can_be_done_any_more(peer: Peer) -> Result<()> {
+    let stage = Stage::new(peer)?;
+    stage.client.log_off().wait();
+    for (session, file) in stage.sessions.iter().zip(&stage.files) {
+        let (read, _) = file.read_at(vec![0; 4], 0).wait();
+        ensure!(read.is_err_and(|error| error.is_lost()));
+        ensure!(session.echo().wait().is_err_and(|error| error.is_lost()));
+    }
+    // Not even that once more. A new login is one.
+    stage.client.log_off().wait();
+    let again = log_in_by(&stage.client, None, ALICE)?;
+    again.echo().wait()?;
+    Ok(())
+}
+
+fn nobody_waits_for_a_server_that_is_gone(peer: Peer) -> Result<()> {
+    let mut stage = Stage::new(peer)?;
+    stage.rig.server.kill()?;
+    let done = within(PATIENCE, stage.client.log_off());
+    ensure!(done.is_some(), "it waits");
+    Ok(())
+}
+
+fn sessions_that_went_before_are_no_matter(peer: Peer) -> Result<()> {
+    let mut stage = Stage::new(peer)?;
+    stage.files.clear();
+    stage.sessions.truncate(1);
+    stage.sessions[0].close().wait()?;
+    stage.client.log_off().wait();
+    let other = stage.rig.session()?;
+    for index in 0..LOGINS {
+        open_alone(&other, index)?;
+    }
+    Ok(())
+}

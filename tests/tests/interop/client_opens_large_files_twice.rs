@@ -1,0 +1,95 @@
+//! A large transfer over one connection of TCP opens another one, and does without where that
+//! fails.
+
+use anyhow::{Result, ensure};
+use smbeam_client::{Channels, Options, Protection, Transport, Wait};
+use crate::rig::proxy::{Cut, Proxy, Way};
+use crate::rig::{Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
+use smbeam_tests::subject::Subject;
+
+for_each_transport!(
+    large_files_go_both_ways,
+    who_wants_one_connection_has_one,
+    a_connection_that_is_lost_is_not_missed,
+    a_login_that_fails_is_not_missed,
+);
+
+/// Enough for a second open, and not a whole number of requests.
+const LARGE_BYTES: usize = (256 << 20) + 54_321;
+/// Enough to be something, where nothing else is to be expected.
+const SMALL_BYTES: usize = 3_000_000;
+/// The connection of the second open.
+const SECOND: usize = 1;
+
+fn size(peer: Peer) -> usize {
+    peer.amount(LARGE_BYTES, SMALL_BYTES)
+}
+
+/// There and back; tells how many connections there were.
+fn round_trip(rig: &Rig, proxy: &Proxy, options: Options, size: usize) -> Result<usize> {
+    let share = connect_through(proxy, options)?.share(SHARE).wait()?;
+    rig.round_trip(&share, &pattern(size, 5))?;
+    Ok(proxy.connections())
+}
+
+fn large_files_go_both_ways(peer: Peer) -> Result<()> {
+    let wanted = peer.amount(2, 1);
+    for protection in [Protection::AsAsked, Protection::Seal] {
+        let rig = Rig::new(peer)?;
+        let proxy = Proxy::to(rig.endpoint())?;
+        let options = Options {
+            protection,
+            ..Options::default()
+        };
+        let connections = round_trip(&rig, &proxy, options, size(peer))?;
+        ensure!(connections == wanted, "{connections} connections");
+    }
+    Ok(())
+}
+
+fn who_wants_one_connection_has_one(peer: Peer) -> Result<()> {
+    let one = Options {
+        channels: Channels::Exactly(1),
+        ..Options::default()
+    };
+    let small = Options {
+        io_size: 1 << 20,
+        ..Options::default()
+    };
+    for options in [one, small] {
+        let rig = Rig::new(peer)?;
+        let proxy = Proxy::to(rig.endpoint())?;
+        let connections = round_trip(&rig, &proxy, options, size(peer))?;
+        ensure!(connections == 1, "{connections} connections");
+    }
+    Ok(())
+}
+
+fn a_connection_that_is_lost_is_not_missed(peer: Peer) -> Result<()> {
+    for (way, after) in [(Way::There, 30 << 20), (Way::Back, 30 << 20)] {
+        let rig = Rig::new(peer)?;
+        let connection = SECOND;
+        let cut = Cut {
+            connection,
+            way,
+            after,
+        };
+        let proxy = Proxy::with_cut(rig.endpoint(), Some(cut))?;
+        round_trip(&rig, &proxy, Options::default(), size(peer))?;
+        // smbd takes its time to answer at times, and then there is little left for a second open.
+        let is_sure = peer.subject == Subject::Smbeam && peer.transport == Transport::Tcp;
+        ensure!(proxy.was_cut() || !is_sure, "nothing was lost");
+    }
+    Ok(())
+}
+
+fn a_login_that_fails_is_not_missed(peer: Peer) -> Result<()> {
+    let rig = Rig::new(peer)?;
+    let cut = Cut {
+        connection: SECOND,
+        way: Way::Back,
+        after: 100,
+    };
+    let proxy = Proxy::with_cut(rig.endpoint(), Some(cut))?;
+    round_trip(&rig, &proxy, Options::default(), size(peer)).map(drop)
+}

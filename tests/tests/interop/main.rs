@@ -1,0 +1,84 @@
+//! The interop tests: smbeam against peers that other projects wrote, one module per promise.
+//!
+//! `cargo xtask test interop` runs them in parallel, one process per case. By hand:
+//! `cargo test -p smbeam-tests --test interop -- FILTER...`; see `smbeam_tests::harness`.
+
+mod rig;
+
+use std::process::ExitCode;
+
+use smbeam_tests::harness::{self, Module};
+
+/// Declares the modules and lists them, each with the methods of [`Module`] that schedule it.
+macro_rules! modules {
+    ($($name:ident $(: $($schedule:ident),+)?;)+) => {
+        $(mod $name;)+
+
+        const MODULES: &[Module] =
+            &[$(Module::new(stringify!($name), $name::tests)$($(.$schedule())+)?),+];
+    };
+}
+
+modules! {
+    acknowledged_writes_survive_a_kill;
+    bad_descriptors_disturb_nobody;
+    bad_input_disturbs_nobody;
+    bad_input_over_smbdirect_disturbs_nobody;
+    bench_measures_servers: alone;
+    certificates_decide_over_quic;
+    cli_loses_no_files;
+    cli_moves_files;
+    cli_says_what_is_wrong;
+    cli_streams;
+    cli_syncs_trees;
+    client_copies_on_the_server;
+    client_examples_work;
+    client_fits_its_requests: every_transport;
+    client_keeps_names;
+    client_lists_large_folders;
+    client_logs_off_everywhere;
+    client_moves_whole_trees;
+    client_negotiates: every_transport;
+    client_opens_large_files_twice;
+    client_outlives_servers: every_transport;
+    client_reads_small_files_by_two_sessions;
+    client_reads_small_files_together;
+    client_says_what_is_wrong;
+    client_sees_changes;
+    client_uses_many_channels: every_transport;
+    client_works_with_other_servers;
+    clients_keep_each_other_out;
+    direct_shares_keep_every_byte;
+    files_change_while_they_are_read;
+    files_move_over_rdma;
+    greedy_clients_leave_room_for_others: alone;
+    half_open_connections_are_bounded: alone;
+    large_folder_is_listed_whole;
+    libsmb2_works;
+    linux_kernel_mounts;
+    local_changes_reach_those_who_watch;
+    names_in_unicode_survive;
+    other_quic_libraries_work;
+    python_clients_work;
+    quic_peers_that_misbehave;
+    quic_strangers_are_bounded: alone;
+    rdma_peers;
+    shares_are_listed;
+    smbclient_negotiates;
+    smbclient_restores_its_backup;
+    smbclient_round_trips;
+    smbclient_speaks_quic;
+    smbdirect_servers_may_be_hostile;
+    smbprotocols_own_tests_pass;
+    status_tells_what_a_server_does;
+    torture_passes_where_samba_does: batched;
+    transports_are_tried_in_order: every_transport;
+    users_are_kept_apart;
+}
+
+fn main() -> ExitCode {
+    match rdma_peers::guest_command() {
+        Some(code) => code,
+        None => harness::run(MODULES),
+    }
+}

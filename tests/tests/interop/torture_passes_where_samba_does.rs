@@ -1,0 +1,145 @@
+//! Every test of the chosen suites of smbtorture that Samba passes passes here too, or stands in
+//! `torture/known-failures.toml` with its reason.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::Path;
+use std::rc::Rc;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use smbeam_tests::harness::Test;
+use smbeam_tests::lab::Lab;
+use smbeam_tests::scratch::Scratch;
+use smbeam_tests::subject::{Plan, Server, Share, Subject};
+use smbeam_tests::torture::{self, KnownFailures, Verdict};
+
+/// The suites that run over QUIC as well.
+const OVER_QUIC: [&str; 5] = [
+    "smb2.connect",
+    "smb2.read.",
+    "smb2.rw.",
+    "smb2.dir.",
+    "smb2.credits.",
+];
+/// Those that run on a share past the page cache as well: what moves data, and what makes files.
+const PAST_THE_CACHE: [&str; 3] = ["smb2.read.", "smb2.rw.", "smb2.create."];
+/// What measures is only to work, over both.
+const BENCH: &str = "smb2.bench.read";
+
+/// Which way a test goes to the server.
+type Way = fn(&Lab, &Server, &str) -> Result<Verdict>;
+
+/// The server that the tests share, started by the first and again after each failure.
+type Shared = RefCell<Option<(Scratch, Server)>>;
+
+pub(crate) fn tests() -> Vec<Test> {
+    match lists() {
+        Ok((tests, known)) => cases(&tests, &Rc::new(known)),
+        // The lists are part of the tree: without them the module has one case, which fails.
+        Err(error) => {
+            let text = format!("{error:#}");
+            vec![Test::new("lists", move || bail!("{text}"))]
+        }
+    }
+}
+
+fn cases(tests: &[String], known: &Rc<KnownFailures>) -> Vec<Test> {
+    let shared = Rc::new(Shared::default());
+    let names = tests.to_vec();
+    let listed = known.clone();
+    let mut all = vec![Test::new("known_failures_are_tests", move || {
+        all_exist(&listed, &names)
+    })];
+    for test in tests.iter().map(String::as_str).chain([BENCH]) {
+        let case = |title: &str, way: Way| {
+            let (shared, known, test) = (shared.clone(), known.clone(), test.to_owned());
+            Test::new(title, move || known.judge(&test, run(&shared, &test, way)?))
+        };
+        all.push(case(test, torture::run));
+        if goes_over_quic(test) {
+            all.push(case(&format!("{test}.over_quic"), torture::run_over_quic));
+        }
+        if goes_past_the_cache(test) {
+            let title = format!("{test}.past_the_page_cache");
+            all.push(case(&title, torture::run_past_the_cache));
+        }
+    }
+    all
+}
+
+/// smbd has no QUIC without a module of the kernel's.
+fn goes_over_quic(test: &str) -> bool {
+    let is_chosen = OVER_QUIC.iter().any(|suite| test.starts_with(suite));
+    Subject::chosen() == Subject::Smbeam && (is_chosen || test == BENCH)
+}
+
+/// smbd has no such share.
+fn goes_past_the_cache(test: &str) -> bool {
+    let is_chosen = PAST_THE_CACHE.iter().any(|suite| test.starts_with(suite));
+    Subject::chosen() == Subject::Smbeam && is_chosen
+}
+
+fn lists() -> Result<(Vec<String>, KnownFailures)> {
+    Ok((
+        torture::passed_by_samba()?,
+        KnownFailures::of(Subject::chosen())?,
+    ))
+}
+
+fn all_exist(known: &KnownFailures, tests: &[String]) -> Result<()> {
+    for listed in known.tests() {
+        ensure!(
+            tests.iter().any(|test| test == listed),
+            "no test is called {listed}"
+        );
+    }
+    Ok(())
+}
+
+fn run(shared: &Shared, test: &str, way: Way) -> Result<Verdict> {
+    let lab = Lab::find()?;
+    let mut shared = shared.borrow_mut();
+    if shared.is_none() {
+        let scratch = Scratch::new("torture-share")?;
+        let server = Server::start(&lab, plan(&scratch)?)?;
+        *shared = Some((scratch, server));
+    }
+    let (scratch, server) = shared.as_ref().context("it was just started")?;
+    torture::prepare(test, &scratch.path().join("share"))?;
+    let verdict = way(&lab, server, test)?;
+    if verdict != Verdict::Passed {
+        *shared = None;
+        return Ok(verdict);
+    }
+    for folder in ["share", "direct"] {
+        empty(&scratch.path().join(folder))?;
+    }
+    Ok(verdict)
+}
+
+/// What is shared. Samba lets anybody log in without a name; smbeam does where such a login leads
+/// somewhere. Some tests of smb2.session change to it and back.
+fn plan(scratch: &Scratch) -> Result<Plan> {
+    let mut plan = Plan::sharing(&scratch.open_folder("share")?);
+    plan.shares.push(Share {
+        guests: true,
+        ..Share::new("open", &scratch.open_folder("open")?)
+    });
+    plan.shares.push(Share {
+        direct: true,
+        ..Share::new("direct", &scratch.open_folder("direct")?)
+    });
+    Ok(plan)
+}
+
+fn empty(folder: &Path) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            fs::remove_dir_all(path)?;
+        } else {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}

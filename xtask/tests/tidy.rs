@@ -1,0 +1,197 @@
+//! The rules of the house that a machine can check. See CONTRIBUTING.md.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Lines of the longest file.
+const MAX_LINES: usize = 1000;
+/// Columns of the longest line of code.
+const MAX_COLUMNS: usize = 100;
+/// Endings of files that hold code.
+const CODE: [&str; 2] = ["rs", "sh"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests is a room of the house")
+        .into()
+}
+
+/// The files of the project, by their path from its root.
+fn files() -> Vec<String> {
+    let listed = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root())
+        .output()
+        .expect("git lists the files");
+    let listed = String::from_utf8(listed.stdout).expect("paths are UTF-8");
+    let files: Vec<_> = listed
+        .lines()
+        .filter(|file| root().join(file).is_file())
+        .map(str::to_owned)
+        .collect();
+    assert!(files.len() > 50, "git lists {} files only", files.len());
+    files
+}
+
+/// The text files among them, with their text.
+fn texts() -> Vec<(String, String)> {
+    let read = |file: String| {
+        let text = String::from_utf8(fs::read(root().join(&file)).ok()?).ok()?;
+        Some((file, text))
+    };
+    files()
+        .into_iter()
+        .filter(|file| !file.contains("corpus/"))
+        .filter_map(read)
+        .collect()
+}
+
+fn is_code(file: &str) -> bool {
+    Path::new(file)
+        .extension()
+        .is_some_and(|ending| CODE.iter().any(|code| ending == *code))
+}
+
+#[track_caller]
+fn assert_none(what: &str, found: &[String]) {
+    assert!(found.is_empty(), "{what}:\n{}", found.join("\n"));
+}
+
+#[test]
+fn no_file_is_longer_than_a_thousand_lines() {
+    let is_long = |(file, text): (String, String)| {
+        let lines = text.lines().count();
+        (is_code(&file) && lines > MAX_LINES).then(|| format!("{file}: {lines} lines"))
+    };
+    assert_none(
+        "files that are too long",
+        &texts().into_iter().filter_map(is_long).collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn code_is_ascii_and_fits_in_a_hundred_columns() {
+    let mut found = Vec::new();
+    for (file, text) in texts().into_iter().filter(|(file, _)| is_code(file)) {
+        for (index, line) in text.lines().enumerate() {
+            if line.len() > MAX_COLUMNS && !line.contains("http") {
+                found.push(format!("{file}:{}: {} columns", index + 1, line.len()));
+            }
+            if !line.is_ascii() {
+                found.push(format!("{file}:{}: not ASCII", index + 1));
+            }
+        }
+    }
+    assert_none("lines", &found);
+}
+
+#[test]
+fn nothing_is_left_to_be_fixed() {
+    let word = concat!("FIX", "ME");
+    let ignored = concat!("#[", "ignore");
+    let mut found = Vec::new();
+    for (file, text) in texts().into_iter().filter(|(file, _)| is_code(file)) {
+        for (index, line) in text.lines().enumerate() {
+            if line.contains(word) || line.trim_start().starts_with(ignored) {
+                found.push(format!("{file}:{}: {}", index + 1, line.trim()));
+            }
+        }
+    }
+    assert_none("left to be fixed", &found);
+}
+
+#[test]
+fn no_path_or_host_of_a_build_machine_is_named() {
+    let home = std::env::var("HOME").unwrap_or_default();
+    let here = root().display().to_string();
+    let mut marks = vec![concat!("deb.debian", ".org").to_owned(), here];
+    // A home such as `/root` stands in texts about any machine; a user's own does not.
+    if home.matches('/').count() >= 2 {
+        marks.push(home);
+    }
+    let mut found = Vec::new();
+    for (file, text) in texts() {
+        for mark in marks
+            .iter()
+            .filter(|mark| mark.len() > 6 && text.contains(mark.as_str()))
+        {
+            found.push(format!("{file}: {mark}"));
+        }
+    }
+    assert_none("names of a build machine", &found);
+}
+
+/// The rooms that the map of ARCHITECTURE.md names: the first column of its table.
+fn rooms_of_the_map() -> Vec<String> {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let room = |line: &str| {
+        let cell = line.strip_prefix("| `")?;
+        cell.split_once("` |").map(|(room, _)| room.to_owned())
+    };
+    text.lines().filter_map(room).collect()
+}
+
+#[test]
+fn the_map_is_the_tree() {
+    let files = files();
+    let rooms = rooms_of_the_map();
+    assert!(rooms.len() > 10, "the map has {} rooms only", rooms.len());
+    let is_empty = |room: &&String| {
+        !files
+            .iter()
+            .any(|file| file.starts_with(&format!("{room}/")))
+    };
+    let empty: Vec<_> = rooms.iter().filter(is_empty).cloned().collect();
+    assert_none("rooms on the map that are not in the tree", &empty);
+    let is_off_the_map = |file: &&String| {
+        let is_hidden = file.starts_with('.');
+        let is_in_a_room = rooms
+            .iter()
+            .any(|room| file.starts_with(&format!("{room}/")));
+        file.contains('/') && !is_hidden && !is_in_a_room
+    };
+    let strays: Vec<_> = files.iter().filter(is_off_the_map).cloned().collect();
+    assert_none("files in rooms that are not on the map", &strays);
+}
+
+#[test]
+fn only_the_rooms_that_say_so_are_unsafe() {
+    let allowed = ["crates/ring/", "crates/rdma/", "crates/crypto/src/sys.rs"];
+    let mark = concat!("un", "safe {");
+    let mut found = Vec::new();
+    for (file, text) in texts()
+        .into_iter()
+        .filter(|(file, _)| file.ends_with(".rs"))
+    {
+        if text.contains(mark) && !allowed.iter().any(|room| file.starts_with(room)) {
+            found.push(file);
+        }
+    }
+    assert_none("code that forgoes the compiler's help", &found);
+}
+
+/// The compiler ignores a file that no module declares.
+#[test]
+fn every_interop_module_is_declared() {
+    let main = "tests/tests/interop/main.rs";
+    let declared = fs::read_to_string(root().join(main)).expect(main);
+    let module = |file: &String| {
+        let name = file
+            .strip_prefix("tests/tests/interop/")?
+            .strip_suffix(".rs")?;
+        (!name.contains('/') && name != "main").then(|| name.to_owned())
+    };
+    let modules: Vec<_> = files().iter().filter_map(module).collect();
+    assert!(modules.len() > 20, "{} modules only", modules.len());
+    let is_undeclared = |name: &String| {
+        let lines = [format!("\n    {name};\n"), format!("\n    {name}: ")];
+        !lines.iter().any(|line| declared.contains(line))
+    };
+    let undeclared: Vec<_> = modules.into_iter().filter(is_undeclared).collect();
+    assert_none(
+        "modules that the interop program does not declare",
+        &undeclared,
+    );
+}
