@@ -17,6 +17,7 @@ pub mod harness;
 pub mod lab;
 pub mod namespace;
 pub mod ntlm;
+pub mod ports;
 pub mod python;
 pub mod quic;
 pub mod random;

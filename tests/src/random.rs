@@ -31,8 +31,13 @@ impl Random {
 
     /// Fills `bytes`.
     pub fn fill(&mut self, bytes: &mut [u8]) {
-        for chunk in bytes.chunks_mut(8) {
-            chunk.copy_from_slice(&self.number().to_le_bytes()[..chunk.len()]);
+        let (words, rest) = bytes.as_chunks_mut::<8>();
+        for word in words {
+            *word = self.number().to_le_bytes();
+        }
+        if !rest.is_empty() {
+            let last = self.number().to_le_bytes();
+            rest.copy_from_slice(&last[..rest.len()]);
         }
     }
 }

@@ -9,7 +9,7 @@ mod smbeam;
 
 use std::env;
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::direct::port;
 use crate::lab::Lab;
 use crate::namespace::{HOST_ADDRESS, Namespace};
+use crate::ports::ReservedPort;
 use crate::scratch::Scratch;
 use crate::wait;
 
@@ -149,6 +149,7 @@ pub struct Server {
     plan: Plan,
     holder: Option<u32>,
     lab: Option<Lab>,
+    _ports: Vec<ReservedPort>,
 }
 
 /// The `smbeam` program under test.
@@ -229,12 +230,15 @@ impl Server {
         plan: Plan,
     ) -> Result<Server> {
         let scratch = Scratch::new("server")?;
-        // Nobody else is in a namespace of its own, so that fixed ports do.
-        let ports = if holder.is_some() {
-            well_known_ports()
-        } else {
-            free_ports()?
+        let reserved = match holder {
+            // The server is alone in a network namespace: the well-known ports are free.
+            Some(_) => Vec::new(),
+            None => reserve_ports()?,
         };
+        let mut ports = well_known_ports();
+        for (port, reserved) in ports.iter_mut().zip(&reserved) {
+            *port = reserved.number;
+        }
         let address = match holder {
             Some(_) => HOST_ADDRESS.parse().context("an address of our own")?,
             None => Ipv4Addr::LOCALHOST,
@@ -263,6 +267,7 @@ impl Server {
             plan,
             holder,
             lab,
+            _ports: reserved,
         };
         server.wait_until_it_listens()?;
         Ok(server)
@@ -422,25 +427,9 @@ fn spawn(subject: Subject, site: &Site<'_>, holder: Option<u32>) -> Result<Child
         .context("cannot start the server")
 }
 
-/// A port for each transport that was free a moment ago on loopback. The kernel knows nothing of
-/// emulated RDMA: another test's server may have a port of it that is free for TCP.
-fn free_ports() -> Result<[u16; TRANSPORTS.len()]> {
-    let mut ports = [0; TRANSPORTS.len()];
-    let (mut listeners, mut sockets) = (Vec::new(), Vec::new());
-    for (port, name) in ports.iter_mut().zip(TRANSPORTS) {
-        if name == "quic" {
-            let socket = UdpSocket::bind("127.0.0.1:0")?;
-            *port = socket.local_addr()?.port();
-            sockets.push(socket);
-            continue;
-        }
-        while *port == 0 || (name == "smbdirect" && port::path(*port).exists()) {
-            let listener = TcpListener::bind("127.0.0.1:0")?;
-            *port = listener.local_addr()?.port();
-            listeners.push(listener);
-        }
-    }
-    Ok(ports)
+/// A port for each transport.
+fn reserve_ports() -> Result<Vec<ReservedPort>> {
+    TRANSPORTS.iter().map(|_| ReservedPort::new()).collect()
 }
 
 fn well_known_ports() -> [u16; TRANSPORTS.len()] {

@@ -1,8 +1,7 @@
-//! `cargo xtask bench-compare`: the comparison with the lab's smbd, a crate outside the workspace.
+//! `cargo xtask bench-compare`: the comparison with the lab's smbd.
 
 use std::env;
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, ensure};
@@ -16,18 +15,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     lab::build()?;
     let status = Command::new("cargo")
         .args(["run", "--quiet", "--release", "--manifest-path"])
-        .arg(folder().join("Cargo.toml"))
-        .arg("--")
+        .arg(test::workspace().join("Cargo.toml"))
+        .args(["--package", "smbeam-bench-compare", "--"])
         .args(arguments)
         .env(BINARY, server()?)
         .status()
         .context("cannot run cargo")?;
     Ok(ExitCode::from(u8::from(!status.success())))
-}
-
-/// The folder of the crate.
-pub(crate) fn folder() -> PathBuf {
-    test::workspace().join("bench/compare")
 }
 
 /// The server that is compared: the one that `SMBEAM_BIN` names, or the workspace's, optimized.

@@ -2,7 +2,7 @@
 //! with the code that docs/cli.md promises.
 
 use std::fs::{self, File, Permissions};
-use std::net::{TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use anyhow::{Result, ensure};
 use smbeam_tests::client::Client;
 use smbeam_tests::direct::port;
 use smbeam_tests::lab::Lab;
+use smbeam_tests::ports::ReservedPort;
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::session::{ACCESS_READ, Connection, Request};
 use smbeam_tests::stage::Stage;
@@ -83,9 +84,8 @@ fn what_cannot_be_told_ends_with_its_code() -> Result<()> {
 }
 
 fn a_port_that_refuses(transport: &str) -> Result<()> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
-    drop(listener);
+    let port = ReservedPort::new()?;
+    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port.number);
     let client = Client::at(transport, &address.to_string())?;
     let words = match transport {
         // Where it would be. The other port of SMB Direct is tried as well.

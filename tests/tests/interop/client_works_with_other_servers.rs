@@ -1,7 +1,7 @@
 //! Servers that are neither Samba nor ours: what they leave out must not be missed.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use anyhow::{Result, ensure};
 use smbeam_tests::background::Background;
 use smbeam_tests::client::Client;
 use smbeam_tests::files::{assert_same_file, assert_same_tree, make_tree, write_random};
+use smbeam_tests::ports::ReservedPort;
 use smbeam_tests::python::Python;
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::ALICE;
@@ -40,9 +41,8 @@ impl Stage {
     fn new(name: &str) -> Result<Stage> {
         let scratch = Scratch::new(name)?;
         let share = scratch.open_folder("share")?;
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?;
-        drop(listener);
+        let port = ReservedPort::new()?.into_number();
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let (port, folder) = (address.port().to_string(), share.display().to_string());
         let arguments = [&*port, "data", &folder, ALICE.name, ALICE.password];
         let mut server = Python::find()?.command(IMPACKET, &arguments);

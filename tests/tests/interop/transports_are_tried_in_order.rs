@@ -1,13 +1,13 @@
 //! The transports of a list are tried one after the other, and whoever is not reached is told what
 //! became of each.
 
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use smbeam_client::{Channels, Endpoint, Endpoints, Error, Options, Transport, Transports, Wait};
 use crate::rig::{Peer, Rig, SHARE, for_each_transport, log_in, pattern};
 use smbeam_tests::client::Client;
+use smbeam_tests::ports::ReservedPort;
 use smbeam_tests::subject::{self, ALICE, Subject, TRANSPORTS};
 
 for_each_transport!(
@@ -22,7 +22,7 @@ for_each_transport!(
 
 /// A port that nobody listens on.
 fn closed(transport: Transport) -> Result<Endpoint> {
-    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let port = ReservedPort::new()?.into_number();
     Ok(Endpoint { transport, port })
 }
 

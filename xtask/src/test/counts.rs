@@ -4,16 +4,16 @@ use std::fmt;
 
 /// How many tests passed, failed and were skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct Counts {
     pub(crate) passed: u32,
     pub(crate) failed: u32,
     pub(crate) skipped: u32,
 }
 
-impl Tally {
-    /// The tally of a step that is one check.
-    pub(crate) fn of_check(passed: bool) -> Tally {
-        Tally {
+impl Counts {
+    /// The counts of a step that is one check.
+    pub(crate) fn of_check(passed: bool) -> Counts {
+        Counts {
             passed: u32::from(passed),
             failed: u32::from(!passed),
             skipped: 0,
@@ -21,8 +21,8 @@ impl Tally {
     }
 
     /// Adds the tests of another step.
-    pub(crate) fn add(&mut self, other: Tally) {
-        let Tally {
+    pub(crate) fn add(&mut self, other: Counts) {
+        let Counts {
             passed,
             failed,
             skipped,
@@ -58,7 +58,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -70,23 +70,23 @@ impl fmt::Display for Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::Tally;
+    use super::Counts;
 
     #[test]
     fn closing_lines_are_summed() {
-        let mut tally = Tally::default();
-        tally
+        let mut counts = Counts::default();
+        counts
             .add_line("test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 5 filtered out");
-        tally.add_line("test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured");
-        tally.add_line("test lab::tests::x ... ok");
+        counts.add_line("test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured");
+        counts.add_line("test lab::tests::x ... ok");
         assert_eq!(
-            tally,
-            Tally {
+            counts,
+            Counts {
                 passed: 5,
                 failed: 1,
                 skipped: 1
             }
         );
-        assert_eq!(tally.to_string(), "5 passed, 1 failed, 1 skipped");
+        assert_eq!(counts.to_string(), "5 passed, 1 failed, 1 skipped");
     }
 }
