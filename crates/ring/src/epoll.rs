@@ -11,9 +11,9 @@ use std::time::Duration;
 use slab::Slab;
 
 use crate::config::Stats;
-use crate::remote::Remote;
 use crate::sys;
 use crate::turn::{Wait, count};
+use crate::waker::RuntimeWaker;
 
 /// Events taken with one call; more wait for the next turn.
 const EVENTS_PER_TURN: usize = 256;
@@ -61,9 +61,9 @@ pub(crate) struct Epoll {
 }
 
 impl Epoll {
-    pub(crate) fn new(remote: &Arc<Remote>, stats: Rc<Cell<Stats>>) -> io::Result<Self> {
+    pub(crate) fn new(waker: &Arc<RuntimeWaker>, stats: Rc<Cell<Stats>>) -> io::Result<Self> {
         let fd = sys::epoll_create()?;
-        sys::epoll_add(fd.as_fd(), remote.eventfd(), EVENTFD)?;
+        sys::epoll_add(fd.as_fd(), waker.eventfd(), EVENTFD)?;
         let empty = libc::epoll_event { events: 0, u64: 0 };
         let events = RefCell::new(vec![empty; EVENTS_PER_TURN]);
         Ok(Self {

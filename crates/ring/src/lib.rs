@@ -45,7 +45,6 @@ mod provided;
 mod readiness;
 mod recv;
 mod region;
-mod remote;
 mod runtime;
 mod send;
 mod signal;
@@ -57,6 +56,7 @@ mod turn;
 mod udp;
 mod uring;
 mod view;
+mod waker;
 
 pub use chunk::Chunk;
 pub use config::{Config, Driver, Io, IoReport, PoolConfig, Stats};

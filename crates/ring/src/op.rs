@@ -12,10 +12,10 @@ use crate::file::File;
 use crate::file_range::Pipe;
 use crate::pool::Buffer;
 use crate::region::Region;
-use crate::remote::Remote;
 use crate::send::Gather;
 use crate::sys::RawAddress;
 use crate::udp::{Arrivals, Parcel};
+use crate::waker::RuntimeWaker;
 
 /// User data of completions that only end a sleep.
 pub(crate) const WAKE: u64 = u64::MAX;
@@ -59,7 +59,7 @@ pub(crate) enum Hold {
     /// A send of datagrams; all that the kernel reads is in the box.
     SendTo(Rc<UdpSocket>, Box<Parcel>),
     /// A message to another ring; both keep the target's descriptor meaningful.
-    Message(Arc<Remote>, Arc<OwnedFd>),
+    Message(Arc<RuntimeWaker>, Arc<OwnedFd>),
 }
 
 /// One completion as the kernel reported it.

@@ -13,8 +13,8 @@ use slab::Slab;
 
 use crate::config::PoolConfig;
 use crate::memory::{Child, Mapping, Memory};
-use crate::remote::lock;
 use crate::runtime::Handle;
+use crate::waker::lock;
 
 /// Bytes beyond the round size of a class: a reply's head and its payload share one buffer, and
 /// the payload can start on a page. The largest class has 64 KiB.

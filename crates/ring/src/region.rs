@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use crate::memory::{Child, Memory};
 use crate::pool::Buffer;
-use crate::remote::lock;
+use crate::waker::lock;
 
 /// Bytes that nobody else sees or changes.
 pub struct Region {

@@ -18,16 +18,16 @@ use crate::epoll::{Direction, Epoll};
 use crate::memory::Mapping;
 use crate::pool::{self, Pool};
 use crate::probe;
-use crate::remote::{Header, Remote};
 use crate::task::{self, JoinHandle, MAIN, Tasks};
 use crate::time::{self, Elapsed, Sleep, Timers};
 use crate::turn::Backend;
 use crate::udp::Arrivals;
 use crate::uring::Uring;
+use crate::waker::{RuntimeWaker, TaskWaker};
 
 /// Everything of a runtime; reached through handles.
 pub(crate) struct Inner {
-    pub(crate) remote: Arc<Remote>,
+    pub(crate) waker: Arc<RuntimeWaker>,
     pub(crate) tasks: Tasks,
     pub(crate) timers: Timers,
     pub(crate) backend: Backend,
@@ -43,11 +43,11 @@ pub(crate) struct Inner {
 
 impl Inner {
     fn new(config: &Config) -> io::Result<Self> {
-        let remote = Remote::new()?;
+        let waker = RuntimeWaker::new()?;
         let stats = Rc::new(Cell::new(Stats::default()));
-        let (backend, chunks, report) = choose(config, &remote, &stats)?;
+        let (backend, chunks, report) = choose(config, &waker, &stats)?;
         Ok(Self {
-            remote,
+            waker,
             tasks: Tasks::default(),
             timers: Timers::default(),
             backend,
@@ -125,29 +125,33 @@ impl Inner {
 
 type Chosen = (Backend, Rc<Chunks>, IoReport);
 
-fn choose(config: &Config, remote: &Arc<Remote>, stats: &Rc<Cell<Stats>>) -> io::Result<Chosen> {
+fn choose(
+    config: &Config,
+    waker: &Arc<RuntimeWaker>,
+    stats: &Rc<Cell<Stats>>,
+) -> io::Result<Chosen> {
     if config.io == Io::Epoll {
-        return choose_epoll(config, remote, stats, "asked for".to_owned());
+        return choose_epoll(config, waker, stats, "asked for".to_owned());
     }
-    match try_uring(config, remote, stats) {
+    match try_uring(config, waker, stats) {
         Ok(chosen) => Ok(chosen),
         Err(reason) if config.io == Io::Uring => {
             Err(io::Error::new(io::ErrorKind::Unsupported, reason))
         }
         Err(reason) => {
             tracing::info!(%reason, "io_uring is not to be had, using epoll");
-            choose_epoll(config, remote, stats, reason)
+            choose_epoll(config, waker, stats, reason)
         }
     }
 }
 
 fn choose_epoll(
     config: &Config,
-    remote: &Arc<Remote>,
+    waker: &Arc<RuntimeWaker>,
     stats: &Rc<Cell<Stats>>,
     reason: String,
 ) -> io::Result<Chosen> {
-    let epoll = Epoll::new(remote, Rc::clone(stats))?;
+    let epoll = Epoll::new(waker, Rc::clone(stats))?;
     let chunks = Chunks::new(&config.buffers, None)?;
     let report = IoReport {
         driver: Driver::Epoll,
@@ -158,7 +162,7 @@ fn choose_epoll(
 
 fn try_uring(
     config: &Config,
-    remote: &Arc<Remote>,
+    waker: &Arc<RuntimeWaker>,
     stats: &Rc<Cell<Stats>>,
 ) -> Result<Chosen, String> {
     let (ring, reason) = probe::set_up(config.entries)?;
@@ -167,7 +171,7 @@ fn try_uring(
     let uring = Uring::new(
         ring,
         Rc::clone(&chunks),
-        Arc::clone(remote),
+        Arc::clone(waker),
         Rc::clone(stats),
     )
     .map_err(|error| format!("io_uring set-up: {error}"))?;
@@ -192,7 +196,7 @@ impl Runtime {
     /// Sets a runtime up for this thread, which must not have one already.
     pub fn new(config: &Config) -> io::Result<Self> {
         let inner = Rc::new(Inner::new(config)?);
-        inner.remote.enter_thread(inner.uring().is_some());
+        inner.waker.enter_thread(inner.uring().is_some());
         Ok(Self {
             handle: Handle(inner),
         })
@@ -214,12 +218,12 @@ impl Runtime {
     /// with the next call.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let inner = &self.handle.0;
-        let header = Header::new(MAIN, Arc::clone(&inner.remote));
-        let waker = Waker::from(header);
+        let main = TaskWaker::new(MAIN, Arc::clone(&inner.waker));
+        let waker = Waker::from(main);
         let mut context = Context::from_waker(&waker);
         let mut future = pin!(future);
         let mut is_woken = true;
-        let _running = Running::start(&inner.remote);
+        let _running = Running::start(&inner.waker);
         loop {
             if is_woken && let Poll::Ready(output) = future.as_mut().poll(&mut context) {
                 return output;
@@ -231,12 +235,12 @@ impl Runtime {
 }
 
 /// Tells the thread that its loop runs, until it is dropped.
-struct Running<'a>(&'a Remote);
+struct Running<'a>(&'a RuntimeWaker);
 
 impl<'a> Running<'a> {
-    fn start(remote: &'a Remote) -> Self {
-        remote.set_running(true);
-        Self(remote)
+    fn start(waker: &'a RuntimeWaker) -> Self {
+        waker.set_running(true);
+        Self(waker)
     }
 }
 
@@ -255,7 +259,7 @@ impl Drop for Runtime {
             inner.buffers.forget_slots();
         }
         inner.blocking.close();
-        inner.remote.leave_thread();
+        inner.waker.leave_thread();
     }
 }
 

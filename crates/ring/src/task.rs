@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 
 use slab::Slab;
 
-use crate::remote::{Header, Remote};
+use crate::waker::{RuntimeWaker, TaskWaker};
 
 type BoxFuture = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -19,7 +19,7 @@ type BoxFuture = Pin<Box<dyn Future<Output = ()>>>;
 pub(crate) const MAIN: usize = usize::MAX;
 
 struct Slot {
-    header: Arc<Header>,
+    task: Arc<TaskWaker>,
     /// None while the task is being polled.
     future: Option<BoxFuture>,
 }
@@ -32,39 +32,39 @@ pub(crate) struct Tasks {
 
 impl Tasks {
     /// Adds a task and queues its first poll.
-    pub(crate) fn spawn(&self, remote: &Arc<Remote>, future: BoxFuture) -> Arc<Header> {
+    pub(crate) fn spawn(&self, waker: &Arc<RuntimeWaker>, future: BoxFuture) -> Arc<TaskWaker> {
         let mut slots = self.slots.borrow_mut();
         let entry = slots.vacant_entry();
-        let header = Header::new(entry.key(), Arc::clone(remote));
+        let task = TaskWaker::new(entry.key(), Arc::clone(waker));
         entry.insert(Slot {
-            header: Arc::clone(&header),
+            task: Arc::clone(&task),
             future: Some(future),
         });
         drop(slots);
-        Waker::from(Arc::clone(&header)).wake();
-        header
+        Waker::from(Arc::clone(&task)).wake();
+        task
     }
 
-    /// Polls the task of `header` once, unless it has ended.
-    pub(crate) fn poll(&self, header: &Arc<Header>) {
-        let Some(mut future) = self.check_out(header) else {
+    /// Polls the task of `task` once, unless it has ended.
+    pub(crate) fn poll(&self, task: &Arc<TaskWaker>) {
+        let Some(mut future) = self.check_out(task) else {
             return;
         };
-        header.start_poll();
-        let waker = Waker::from(Arc::clone(header));
+        task.start_poll();
+        let waker = Waker::from(Arc::clone(task));
         let mut context = Context::from_waker(&waker);
         match future.as_mut().poll(&mut context) {
-            Poll::Pending => self.check_in(header, future),
-            Poll::Ready(()) => self.remove(header),
+            Poll::Pending => self.check_in(task, future),
+            Poll::Ready(()) => self.remove(task),
         }
     }
 
     /// Ends a task. Its future is dropped now, or after the poll that is under way.
-    pub(crate) fn remove(&self, header: &Arc<Header>) {
+    pub(crate) fn remove(&self, task: &Arc<TaskWaker>) {
         let mut slots = self.slots.borrow_mut();
-        let is_same = |slot: &Slot| Arc::ptr_eq(&slot.header, header);
-        let removed = match slots.get(header.slot) {
-            Some(slot) if is_same(slot) => Some(slots.remove(header.slot)),
+        let is_same = |slot: &Slot| Arc::ptr_eq(&slot.task, task);
+        let removed = match slots.get(task.slot) {
+            Some(slot) if is_same(slot) => Some(slots.remove(task.slot)),
             _ => None,
         };
         // The future's drop may spawn or abort: not under the borrow.
@@ -83,20 +83,20 @@ impl Tasks {
         }
     }
 
-    fn check_out(&self, header: &Arc<Header>) -> Option<BoxFuture> {
+    fn check_out(&self, task: &Arc<TaskWaker>) -> Option<BoxFuture> {
         let mut slots = self.slots.borrow_mut();
-        let slot = slots.get_mut(header.slot)?;
-        if Arc::ptr_eq(&slot.header, header) {
+        let slot = slots.get_mut(task.slot)?;
+        if Arc::ptr_eq(&slot.task, task) {
             slot.future.take()
         } else {
             None
         }
     }
 
-    fn check_in(&self, header: &Arc<Header>, future: BoxFuture) {
+    fn check_in(&self, task: &Arc<TaskWaker>, future: BoxFuture) {
         let mut slots = self.slots.borrow_mut();
-        match slots.get_mut(header.slot) {
-            Some(slot) if Arc::ptr_eq(&slot.header, header) => slot.future = Some(future),
+        match slots.get_mut(task.slot) {
+            Some(slot) if Arc::ptr_eq(&slot.task, task) => slot.future = Some(future),
             // Aborted by itself during the poll.
             _ => {
                 drop(slots);
@@ -155,7 +155,7 @@ impl<T> Drop for EndOnDrop<T> {
 /// A spawned task. Await it for its output; dropping it lets the task run on.
 pub struct JoinHandle<T> {
     join: Rc<RefCell<Join<T>>>,
-    header: Arc<Header>,
+    task: Arc<TaskWaker>,
     tasks: Weak<crate::runtime::Inner>,
 }
 
@@ -163,7 +163,7 @@ impl<T> JoinHandle<T> {
     /// Ends the task: its future is dropped at once (after the poll, if it aborts itself).
     pub fn abort(&self) {
         if let Some(inner) = self.tasks.upgrade() {
-            inner.tasks.remove(&self.header);
+            inner.tasks.remove(&self.task);
         }
     }
 
@@ -215,10 +215,10 @@ where
         .await;
         Join::end(&end.0, outcome);
     };
-    let header = inner.tasks.spawn(&inner.remote, Box::pin(body));
+    let task = inner.tasks.spawn(&inner.waker, Box::pin(body));
     JoinHandle {
         join,
-        header,
+        task,
         tasks: Rc::downgrade(inner),
     }
 }

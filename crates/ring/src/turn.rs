@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use crate::config::Stats;
 use crate::epoll::Epoll;
-use crate::remote;
 use crate::runtime::Inner;
 use crate::task::MAIN;
 use crate::uring::Uring;
+use crate::waker;
 
 /// Polls of tasks in one turn. A task that is always ready delays I/O by at most this many polls;
 /// fewer would submit smaller batches.
@@ -39,17 +39,17 @@ impl Inner {
     /// Polls ready tasks; returns whether the main future was among the woken.
     pub(crate) fn run_tasks(&self) -> bool {
         let mut is_main_woken = false;
-        self.remote.collect();
+        self.waker.collect();
         for _ in 0..POLLS_PER_TURN {
-            let Some(header) = remote::next_ready() else {
+            let Some(task) = waker::next_ready() else {
                 break;
             };
-            if header.slot == MAIN {
-                header.start_poll();
+            if task.slot == MAIN {
+                task.start_poll();
                 is_main_woken = true;
             } else {
                 count(&self.stats, |stats| stats.polls += 1);
-                self.tasks.poll(&header);
+                self.tasks.poll(&task);
             }
         }
         is_main_woken
@@ -57,18 +57,18 @@ impl Inner {
 
     /// Submits, sleeps if nothing is ready, and hands out what has happened.
     pub(crate) fn turn(&self, is_ready: bool) {
-        let wait = if is_ready || remote::has_ready() {
+        let wait = if is_ready || waker::has_ready() {
             Wait::No
         } else {
             self.next_wait()
         };
-        let wait = if wait != Wait::No && !self.remote.prepare_sleep() {
+        let wait = if wait != Wait::No && !self.waker.prepare_sleep() {
             Wait::No
         } else {
             wait
         };
         let result = self.drive(wait);
-        self.remote.end_sleep();
+        self.waker.end_sleep();
         result.expect("the driver of a running runtime works");
         self.timers.fire(Instant::now());
     }

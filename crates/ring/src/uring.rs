@@ -17,9 +17,9 @@ use crate::config::Stats;
 use crate::memory::Mapping;
 use crate::op::{Completion, EVENTFD, Hold, IGNORE, Op, WAKE};
 use crate::pool::SLOTS_MAX;
-use crate::remote::{self, Remote};
 use crate::turn::{Wait, count};
 use crate::udp::{self, Arrivals};
+use crate::waker::{self, RuntimeWaker};
 
 /// The driver. It belongs to one thread.
 pub(crate) struct Uring {
@@ -32,7 +32,7 @@ pub(crate) struct Uring {
     /// Whether there is memory for datagrams.
     has_arrivals: Cell<bool>,
     stats: Rc<Cell<Stats>>,
-    remote: Arc<Remote>,
+    waker: Arc<RuntimeWaker>,
     ring: RefCell<IoUring>,
     /// After `ring`: its memory is unmapped after the ring is closed. See also `close`.
     chunks: Rc<Chunks>,
@@ -42,13 +42,13 @@ impl Uring {
     pub(crate) fn new(
         ring: IoUring,
         chunks: Rc<Chunks>,
-        remote: Arc<Remote>,
+        waker: Arc<RuntimeWaker>,
         stats: Rc<Cell<Stats>>,
     ) -> io::Result<Self> {
         // SAFETY: the ring is open and stays so during the call; the descriptor is only
         // duplicated.
         let fd = unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) };
-        remote.set_ring(fd.as_fd())?;
+        waker.set_ring(fd.as_fd())?;
         let has_slots = ring
             .submitter()
             .register_buffers_sparse(u32::from(SLOTS_MAX))
@@ -65,7 +65,7 @@ impl Uring {
             is_closed: Cell::new(false),
             has_arrivals: Cell::new(false),
             stats,
-            remote,
+            waker,
             ring: RefCell::new(ring),
             chunks,
         };
@@ -373,19 +373,19 @@ impl Uring {
             Hold::Accept(_) if completion.result >= 0 => {
                 drop(crate::sys::own_from_completion(completion.result));
             }
-            Hold::Message(remote, _) if completion.result < 0 => {
-                crate::sys::eventfd_signal(remote.eventfd());
+            Hold::Message(waker, _) if completion.result < 0 => {
+                crate::sys::eventfd_signal(waker.eventfd());
             }
             _ => {}
         }
     }
 
     fn queue_messages(&self) {
-        while let Some(remote) = remote::next_message() {
-            let Some(ring) = remote.ring() else { continue };
-            let entry = remote::message_entry(remote::raw(&ring));
+        while let Some(waker) = waker::next_message() {
+            let Some(ring) = waker.ring() else { continue };
+            let entry = waker::message_entry(waker::raw(&ring));
             // SAFETY: the entry refers to no memory, only to the descriptor that `hold` owns.
-            let key = unsafe { self.submit(entry, Hold::Message(remote, ring)) };
+            let key = unsafe { self.submit(entry, Hold::Message(waker, ring)) };
             let mut ops = self.ops.borrow_mut();
             let op = &mut ops[key];
             op.is_orphan = true;
@@ -393,11 +393,11 @@ impl Uring {
             let finished = op.is_finished.then(|| ops.remove(key));
             drop(ops);
             if let Some(Op {
-                hold: Hold::Message(remote, _),
+                hold: Hold::Message(waker, _),
                 ..
             }) = finished
             {
-                crate::sys::eventfd_signal(remote.eventfd());
+                crate::sys::eventfd_signal(waker.eventfd());
             }
         }
     }
@@ -406,7 +406,7 @@ impl Uring {
         if self.is_closed.get() {
             return;
         }
-        let fd = types::Fd(self.remote.eventfd().as_raw_fd());
+        let fd = types::Fd(self.waker.eventfd().as_raw_fd());
         let poll = opcode::PollAdd::new(fd, libc::POLLIN as u32).multi(true);
         // SAFETY: a poll refers to no memory; the kernel keeps the file itself alive.
         unsafe { self.push(&poll.build().user_data(EVENTFD)) };

@@ -17,28 +17,28 @@ thread_local! {
 
 struct Local {
     id: u64,
-    ready: VecDeque<Arc<Header>>,
+    ready: VecDeque<Arc<TaskWaker>>,
     /// Rings to be woken by MSG_RING at the next submit; None when the driver is epoll.
-    messages: Option<Vec<Arc<Remote>>>,
+    messages: Option<Vec<Arc<RuntimeWaker>>>,
     /// The loop runs, so there will be a next submit.
     is_running: bool,
 }
 
 /// What of a task its wakers hold.
 #[derive(Debug)]
-pub(crate) struct Header {
+pub(crate) struct TaskWaker {
     /// Slot in the task table; `MAIN` for the future of `block_on`.
     pub(crate) slot: usize,
     queued: AtomicBool,
-    remote: Arc<Remote>,
+    runtime: Arc<RuntimeWaker>,
 }
 
-impl Header {
-    pub(crate) fn new(slot: usize, remote: Arc<Remote>) -> Arc<Self> {
+impl TaskWaker {
+    pub(crate) fn new(slot: usize, runtime: Arc<RuntimeWaker>) -> Arc<Self> {
         Arc::new(Self {
             slot,
             queued: AtomicBool::new(false),
-            remote,
+            runtime,
         })
     }
 
@@ -52,19 +52,19 @@ impl Header {
             return;
         }
         let is_local = LOCAL.try_with(|local| match &mut *local.borrow_mut() {
-            Some(local) if local.id == self.remote.id => {
+            Some(local) if local.id == self.runtime.id => {
                 local.ready.push_back(Arc::clone(self));
                 true
             }
             _ => false,
         });
         if is_local != Ok(true) {
-            self.remote.push(Arc::clone(self));
+            self.runtime.push(Arc::clone(self));
         }
     }
 }
 
-impl Wake for Header {
+impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
         self.queue();
     }
@@ -76,9 +76,9 @@ impl Wake for Header {
 
 /// The part of a runtime that other threads may touch.
 #[derive(Debug)]
-pub(crate) struct Remote {
+pub(crate) struct RuntimeWaker {
     id: u64,
-    woken: Mutex<Vec<Arc<Header>>>,
+    woken: Mutex<Vec<Arc<TaskWaker>>>,
     has_woken: AtomicBool,
     is_sleeping: AtomicBool,
     is_closed: AtomicBool,
@@ -88,7 +88,7 @@ pub(crate) struct Remote {
     ring: Mutex<Option<Arc<OwnedFd>>>,
 }
 
-impl Remote {
+impl RuntimeWaker {
     pub(crate) fn new() -> io::Result<Arc<Self>> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Ok(Arc::new(Self {
@@ -140,7 +140,7 @@ impl Remote {
         });
         if !is_running {
             let left = std::iter::from_fn(next_message);
-            left.for_each(|remote| crate::sys::eventfd_signal(remote.eventfd()));
+            left.for_each(|runtime| crate::sys::eventfd_signal(runtime.eventfd()));
         }
     }
 
@@ -180,11 +180,11 @@ impl Remote {
         });
     }
 
-    fn push(self: &Arc<Self>, header: Arc<Header>) {
+    fn push(self: &Arc<Self>, task: Arc<TaskWaker>) {
         if self.is_closed.load(Ordering::SeqCst) {
             return;
         }
-        lock(&self.woken).push(header);
+        lock(&self.woken).push(task);
         self.has_woken.store(true, Ordering::SeqCst);
         // Only the first of many wakes finds the sleeper asleep: one signal for all of them.
         if self.is_sleeping.swap(false, Ordering::SeqCst) && !self.queue_message() {
@@ -214,7 +214,7 @@ impl Remote {
 }
 
 /// Takes the next ready task of this thread.
-pub(crate) fn next_ready() -> Option<Arc<Header>> {
+pub(crate) fn next_ready() -> Option<Arc<TaskWaker>> {
     LOCAL.with_borrow_mut(|local| local.as_mut()?.ready.pop_front())
 }
 
@@ -224,7 +224,7 @@ pub(crate) fn has_ready() -> bool {
 }
 
 /// Takes one message that waits for the next submit.
-pub(crate) fn next_message() -> Option<Arc<Remote>> {
+pub(crate) fn next_message() -> Option<Arc<RuntimeWaker>> {
     LOCAL.with_borrow_mut(|local| local.as_mut()?.messages.as_mut()?.pop())
 }
 
