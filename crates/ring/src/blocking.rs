@@ -10,7 +10,7 @@ use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use crate::waker::lock;
+use crate::lock::lock;
 
 /// Closures that may be queued or running at once; further callers wait. Deep enough to keep all
 /// threads busy, shallow enough to bound what a stuck disk piles up.

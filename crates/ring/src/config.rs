@@ -1,5 +1,7 @@
 //! What a runtime is told, what it chose, and what it counted.
 
+use std::cell::Cell;
+
 /// Which driver to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
@@ -96,4 +98,11 @@ pub struct Stats {
     pub polls: u64,
     /// Socket system calls made inline, without the ring.
     pub inline_calls: u64,
+}
+
+/// Changes the counters of a runtime.
+pub(crate) fn count(stats: &Cell<Stats>, change: impl FnOnce(&mut Stats)) {
+    let mut copy = stats.get();
+    change(&mut copy);
+    stats.set(copy);
 }

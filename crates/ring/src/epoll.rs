@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use slab::Slab;
 
-use crate::config::Stats;
+use crate::config::{Stats, count};
 use crate::sys;
-use crate::turn::{Wait, count};
+use crate::wait::Wait;
 use crate::waker::RuntimeWaker;
 
 /// Events taken with one call; more wait for the next turn.

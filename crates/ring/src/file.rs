@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::fs;
-use std::future::poll_fn;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -14,8 +13,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use io_uring::squeue::Entry;
 use io_uring::{opcode, types};
 
+use crate::buffer::Buffer;
 use crate::op::Hold;
-use crate::pool::Buffer;
 use crate::runtime::Handle;
 use crate::sys;
 
@@ -96,6 +95,12 @@ impl File {
     }
 }
 
+impl AsFd for Shared {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
 impl AsFd for File {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.shared.file.as_fd()
@@ -122,6 +127,11 @@ impl File {
                 Err(_) => None,
             },
         }
+    }
+
+    /// What an operation holds to keep the file open.
+    fn descriptor(&self) -> Arc<dyn AsFd> {
+        Arc::<Shared>::clone(&self.shared)
     }
 
     fn fd(&self) -> types::Fd {
@@ -183,7 +193,7 @@ impl Handle {
         };
         let entry = opcode::Fsync::new(file.fd()).flags(flags).build();
         // SAFETY: the entry refers to no memory; the hold owns the file.
-        let (result, _hold) = unsafe { self.operate(entry, Hold::Sync(file.clone())) }.await;
+        let (result, _hold) = unsafe { self.operate(entry, Hold::Sync(file.descriptor())) }.await;
         result.map(drop)
     }
 
@@ -255,67 +265,10 @@ impl Handle {
         let entry = entry.personality(personality.map_or(0, |personality| personality.0.id));
         // SAFETY: the entry points into the buffer, whose memory does not move with the value;
         // the hold owns it and the file.
-        let operation = unsafe { self.operate(entry, Hold::File(file.clone(), buffer)) };
+        let operation = unsafe { self.operate(entry, Hold::File(file.descriptor(), buffer)) };
         match operation.await {
             (result, Hold::File(_, buffer)) => (result.map(|count| count as usize), buffer),
             _ => unreachable!("an operation gives back what it was given"),
-        }
-    }
-
-    /// Submits an operation with one completion and waits for it; cancels it when dropped.
-    ///
-    /// # Safety
-    ///
-    /// As for `Uring::submit`.
-    pub(crate) unsafe fn operate(
-        &self,
-        entry: Entry,
-        hold: Hold,
-    ) -> impl Future<Output = (io::Result<i32>, Hold)> + use<> {
-        let uring = self.inner().uring().expect("only a ring has operations");
-        // SAFETY: the caller vouches for it.
-        let key = unsafe { uring.submit(entry, hold) };
-        let mut operation = Operation {
-            handle: self.clone(),
-            key: Some(key),
-        };
-        async move {
-            poll_fn(move |context| {
-                let key = operation.key.expect("a finished operation is not polled");
-                let uring = operation
-                    .handle
-                    .inner()
-                    .uring()
-                    .expect("the driver does not change");
-                uring.poll(key, context).map(|(completion, hold)| {
-                    operation.key = None;
-                    let hold = hold.expect("a plain operation has one completion");
-                    (check(completion.result), hold)
-                })
-            })
-            .await
-        }
-    }
-}
-
-/// Turns a negated errno into an error.
-pub(crate) fn check(result: i32) -> io::Result<i32> {
-    if result < 0 {
-        Err(io::Error::from_raw_os_error(-result))
-    } else {
-        Ok(result)
-    }
-}
-
-struct Operation {
-    handle: Handle,
-    key: Option<usize>,
-}
-
-impl Drop for Operation {
-    fn drop(&mut self) {
-        if let (Some(key), Some(uring)) = (self.key, self.handle.inner().uring()) {
-            uring.abandon(key);
         }
     }
 }

@@ -29,6 +29,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod blocking;
+mod buffer;
 mod chunk;
 mod config;
 mod epoll;
@@ -36,9 +37,12 @@ mod fanotify;
 mod file;
 mod file_range;
 mod listener;
+mod lock;
 mod mailbox;
 mod memory;
 mod op;
+mod operation;
+mod pipe;
 mod pool;
 mod probe;
 mod provided;
@@ -48,6 +52,7 @@ mod region;
 mod runtime;
 mod send;
 mod signal;
+mod splice;
 mod stream;
 mod sys;
 mod task;
@@ -56,8 +61,10 @@ mod turn;
 mod udp;
 mod uring;
 mod view;
+mod wait;
 mod waker;
 
+pub use buffer::{Buffer, HEAD_ROOM_BYTES};
 pub use chunk::Chunk;
 pub use config::{Config, Driver, Io, IoReport, PoolConfig, Stats};
 pub use fanotify::{Entry, Event, Fanotify, FileHandle, file_handle};
@@ -66,7 +73,7 @@ pub use file_range::FileRange;
 pub use listener::{Listener, is_shortage};
 pub use mailbox::{Receiver, SendError, Sender, mailbox};
 pub use memory::Memory;
-pub use pool::{Buffer, HEAD_ROOM_BYTES, Pool};
+pub use pool::Pool;
 pub use readiness::{Interest, Readiness};
 pub use region::{Region, Source, lend, lend_mut};
 pub use runtime::{Handle, Runtime};

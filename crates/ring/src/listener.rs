@@ -13,8 +13,8 @@ use std::time::Duration;
 use io_uring::{opcode, types};
 
 use crate::epoll::Direction;
-use crate::file::check;
 use crate::op::Hold;
+use crate::operation::check;
 use crate::runtime::Handle;
 use crate::stream::Stream;
 use crate::sys;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use crate::waker::lock;
+use crate::lock::lock;
 
 struct Shared<T> {
     state: Mutex<State<T>>,

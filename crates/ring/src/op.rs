@@ -1,20 +1,19 @@
 //! Operations under way in the ring: what they own, what they have reported.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::fs;
-use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::os::fd::OwnedFd;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
-use crate::file::File;
-use crate::file_range::Pipe;
-use crate::pool::Buffer;
+use crate::buffer::Buffer;
+use crate::pipe::Pipe;
 use crate::region::Region;
-use crate::send::Gather;
 use crate::sys::RawAddress;
-use crate::udp::{Arrivals, Parcel};
+use crate::udp::Arrivals;
 use crate::waker::RuntimeWaker;
 
 /// User data of completions that only end a sleep.
@@ -28,37 +27,52 @@ pub(crate) const EVENTFD: u64 = u64::MAX - 2;
 /// one peer must not take all receive chunks of a worker, nor all its descriptors.
 const UNREAD_MAX: usize = 16;
 
-/// What the kernel works on. It lives in the operation until the last completion.
+/// Memory of an upper module that the kernel works on. The module boxes it, so that its address
+/// stays the same while the box moves into the operation and back.
+pub(crate) trait Pinned: Any {}
+
+impl dyn Pinned {
+    /// The value as the type that the module has boxed.
+    pub(crate) fn downcast<T: Pinned>(self: Box<Self>) -> Box<T> {
+        let any: Box<dyn Any> = self;
+        any.downcast()
+            .expect("an operation returns what it was given")
+    }
+}
+
+/// What the kernel works on. It stays in the operation until the last completion.
+///
+/// The variants name types of the modules below this one. An upper module passes its descriptor
+/// and its boxed memory as trait objects. Neither costs an allocation: the count and the box exist
+/// already.
 #[expect(
     dead_code,
     reason = "most fields only keep alive what the kernel works on"
 )]
 pub(crate) enum Hold {
-    /// A receive into provided buffers.
+    /// A receive from a socket into provided buffers.
     Receive(Rc<TcpStream>),
     /// A multishot accept.
     Accept(Rc<TcpListener>),
-    /// A connect; the kernel reads the address. The socket comes back with the result.
+    /// A connect. The kernel reads the address. The caller takes the socket back with the result.
     Connect(OwnedFd, Box<RawAddress>),
-    /// A receive into memory of the pool or of others.
+    /// A receive from a socket into a region.
     Fill(Rc<TcpStream>, Region),
-    /// A gathering send; the message header and iovecs are in the box.
-    Send(Rc<TcpStream>, Box<Gather>),
+    /// A send on a socket. The kernel reads the message header in the box and all that it refers
+    /// to.
+    Send(Rc<dyn AsFd>, Box<dyn Pinned>),
     /// A read or a write of a file.
-    File(File, Buffer),
-    /// A wait for a descriptor.
-    Poll(Rc<OwnedFd>),
-    /// A wait for a socket.
-    Ready(Rc<TcpStream>),
-    /// A move of pages into a pipe or out of it.
-    Splice(Rc<TcpStream>, Rc<Pipe>, Option<Arc<fs::File>>),
+    File(Arc<dyn AsFd>, Buffer),
     /// A sync of a file.
-    Sync(File),
-    /// A multishot receive of datagrams; the kernel reads the header in the arrivals.
-    Datagrams(Rc<UdpSocket>, Rc<Arrivals>),
-    /// A send of datagrams; all that the kernel reads is in the box.
-    SendTo(Rc<UdpSocket>, Box<Parcel>),
-    /// A message to another ring; both keep the target's descriptor meaningful.
+    Sync(Arc<dyn AsFd>),
+    /// A wait for the readiness of a descriptor.
+    Poll(Rc<dyn AsFd>),
+    /// A move of pages from a file into a pipe, or from a pipe into a socket.
+    Splice(Rc<TcpStream>, Rc<Pipe>, Option<Arc<fs::File>>),
+    /// A multishot receive of datagrams. The kernel reads the message header in the arrivals.
+    Datagrams(Rc<dyn AsFd>, Rc<Arrivals>),
+    /// A message to another ring. The second field keeps the number of that ring's descriptor from
+    /// being reused.
     Message(Arc<RuntimeWaker>, Arc<OwnedFd>),
 }
 

@@ -72,7 +72,7 @@ impl Readiness {
         let events = interest.events() as u32;
         let entry = opcode::PollAdd::new(types::Fd(self.fd.as_raw_fd()), events).build();
         // SAFETY: the entry refers to no memory; the hold owns the descriptor.
-        let operation = unsafe { self.handle.operate(entry, Hold::Poll(Rc::clone(&self.fd))) };
+        let operation = unsafe { self.handle.operate(entry, Hold::Poll(self.fd.clone())) };
         operation.await.0.map(drop)
     }
 

@@ -19,15 +19,15 @@ use std::task::{Context, Poll, ready};
 
 use io_uring::{opcode, squeue, types};
 
+use crate::buffer::Buffer;
 use crate::chunk::{Chunk, GROUP};
+use crate::config::count;
 use crate::epoll::Direction;
 use crate::op::{Completion, Hold};
-use crate::pool::Buffer;
 use crate::region::Region;
 use crate::runtime::Handle;
 use crate::stream::{Shared, Stream};
 use crate::sys;
-use crate::turn::count;
 use crate::uring::Uring;
 
 /// Receives after a `recv_into` that are armed one by one. A stream that has read this many

@@ -11,9 +11,9 @@ use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 use std::sync::{Arc, Condvar, Mutex};
 
+use crate::buffer::Buffer;
+use crate::lock::lock;
 use crate::memory::{Child, Memory};
-use crate::pool::Buffer;
-use crate::waker::lock;
 
 /// Bytes that nobody else sees or changes.
 pub struct Region {

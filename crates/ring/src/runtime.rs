@@ -12,27 +12,35 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use crate::blocking::Blocking;
+use crate::buffer::Buffers;
 use crate::chunk::Chunks;
 use crate::config::{Config, Driver, Io, IoReport, Stats};
 use crate::epoll::{Direction, Epoll};
 use crate::memory::Mapping;
-use crate::pool::{self, Pool};
 use crate::probe;
 use crate::task::{self, JoinHandle, MAIN, Tasks};
 use crate::time::{self, Elapsed, Sleep, Timers};
-use crate::turn::Backend;
 use crate::udp::Arrivals;
 use crate::uring::Uring;
 use crate::waker::{RuntimeWaker, TaskWaker};
 
+/// The driver in use.
+#[expect(clippy::large_enum_variant, reason = "a runtime has one")]
+pub(crate) enum Backend {
+    /// Completions.
+    Uring(Uring),
+    /// Readiness.
+    Epoll(Epoll),
+}
+
 /// Everything of a runtime; reached through handles.
 pub(crate) struct Inner {
     pub(crate) waker: Arc<RuntimeWaker>,
-    pub(crate) tasks: Tasks,
-    pub(crate) timers: Timers,
+    pub(crate) tasks: Rc<Tasks>,
+    pub(crate) timers: Rc<Timers>,
     pub(crate) backend: Backend,
     pub(crate) chunks: Rc<Chunks>,
-    pub(crate) buffers: Arc<pool::Shared>,
+    pub(crate) buffers: Arc<Buffers>,
     pub(crate) blocking: Blocking,
     pub(crate) stats: Rc<Cell<Stats>>,
     report: IoReport,
@@ -48,11 +56,11 @@ impl Inner {
         let (backend, chunks, report) = choose(config, &waker, &stats)?;
         Ok(Self {
             waker,
-            tasks: Tasks::default(),
-            timers: Timers::default(),
+            tasks: Rc::default(),
+            timers: Rc::default(),
             backend,
             chunks,
-            buffers: pool::Shared::new(&config.buffers),
+            buffers: Buffers::new(&config.buffers),
             blocking: Blocking::new(config.blocking_threads),
             stats,
             report,
@@ -277,7 +285,7 @@ impl Handle {
     where
         F: Future + 'static,
     {
-        task::spawn(&self.0, future)
+        task::spawn(&self.0.tasks, &self.0.waker, future)
     }
 
     /// Waits for at least `duration`.
@@ -287,7 +295,7 @@ impl Handle {
 
     /// Waits until `deadline` has passed.
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        Sleep::new(self.clone(), deadline)
+        Sleep::new(Rc::clone(&self.0.timers), deadline)
     }
 
     /// Runs `future` for at most `duration`, then drops it.
@@ -296,7 +304,7 @@ impl Handle {
         duration: Duration,
         future: F,
     ) -> Result<F::Output, Elapsed> {
-        time::timeout(self, duration, future).await
+        time::timeout(&self.0.timers, duration, future).await
     }
 
     /// Lets all other ready tasks run once.
@@ -321,12 +329,6 @@ impl Handle {
         F: FnOnce() -> T + Send + 'static,
     {
         self.0.blocking.run(closure).await
-    }
-
-    /// The large buffers of this runtime.
-    #[must_use]
-    pub fn pool(&self) -> Pool {
-        Pool::new(self.clone())
     }
 
     /// Which driver was chosen, and why.

@@ -10,18 +10,17 @@ use std::io;
 use std::mem;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
-use std::rc::Rc;
 
 use io_uring::{opcode, types};
 
+use crate::buffer::Buffer;
+use crate::config::count;
 use crate::epoll::Direction;
 use crate::file_range::FileRange;
-use crate::op::Hold;
-use crate::pool::Buffer;
+use crate::op::{Hold, Pinned};
 use crate::region::Source;
 use crate::stream::{Shared, Stream};
 use crate::sys;
-use crate::turn::count;
 use crate::view::View;
 
 /// Ranges of memory in one inline call. Enough for a batch of small replies; a longer list takes
@@ -97,6 +96,8 @@ pub(crate) struct Gather {
     iovecs: Vec<libc::iovec>,
     message: libc::msghdr,
 }
+
+impl Pinned for Gather {}
 
 /// How far a send has come: whole parts, then bytes of the next.
 #[derive(Clone, Copy, Default)]
@@ -264,12 +265,15 @@ impl Shared {
         let entry = opcode::SendMsg::new(fd, &raw const gather.message)
             .flags(flags)
             .build();
-        let hold = Hold::Send(Rc::clone(&self.socket), gather);
+        let hold = Hold::Send(self.socket.clone(), gather);
         // SAFETY: the entry points at the header in the box, that at the iovecs in their vector,
         // those at memory of the parts (vectors, pool buffers, sources and mappings). None of it
         // moves with the hold, which owns it all and is not looked into until it comes back.
         match unsafe { self.handle.operate(entry, hold) }.await {
-            (result, Hold::Send(_, gather)) => (result.map(|sent| sent as usize), gather.parts),
+            (result, Hold::Send(_, gather)) => {
+                let parts = gather.downcast::<Gather>().parts;
+                (result.map(|sent| sent as usize), parts)
+            }
             _ => unreachable!("an operation gives back what it was given"),
         }
     }

@@ -10,8 +10,8 @@ use std::rc::Rc;
 use io_uring::{opcode, types};
 
 use crate::epoll::Direction;
-use crate::file_range::Pipe;
 use crate::op::Hold;
+use crate::pipe::Pipe;
 use crate::recv::Receive;
 use crate::runtime::Handle;
 use crate::sys::{self, RawAddress};

@@ -156,14 +156,14 @@ impl<T> Drop for EndOnDrop<T> {
 pub struct JoinHandle<T> {
     join: Rc<RefCell<Join<T>>>,
     task: Arc<TaskWaker>,
-    tasks: Weak<crate::runtime::Inner>,
+    tasks: Weak<Tasks>,
 }
 
 impl<T> JoinHandle<T> {
     /// Ends the task: its future is dropped at once (after the poll, if it aborts itself).
     pub fn abort(&self) {
-        if let Some(inner) = self.tasks.upgrade() {
-            inner.tasks.remove(&self.task);
+        if let Some(tasks) = self.tasks.upgrade() {
+            tasks.remove(&self.task);
         }
     }
 
@@ -196,8 +196,12 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
-/// Spawns `future` on `inner`. A panic ends the task, not the worker.
-pub(crate) fn spawn<F>(inner: &Rc<crate::runtime::Inner>, future: F) -> JoinHandle<F::Output>
+/// Spawns `future` as one of `tasks`. A panic ends the task, not the worker.
+pub(crate) fn spawn<F>(
+    tasks: &Rc<Tasks>,
+    waker: &Arc<RuntimeWaker>,
+    future: F,
+) -> JoinHandle<F::Output>
 where
     F: Future + 'static,
 {
@@ -215,11 +219,11 @@ where
         .await;
         Join::end(&end.0, outcome);
     };
-    let task = inner.tasks.spawn(&inner.waker, Box::pin(body));
+    let task = tasks.spawn(waker, Box::pin(body));
     JoinHandle {
         join,
         task,
-        tasks: Rc::downgrade(inner),
+        tasks: Rc::downgrade(tasks),
     }
 }
 

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-
-use crate::runtime::Handle;
 
 type Key = (Instant, u64);
 
@@ -47,15 +46,15 @@ impl Timers {
 
 /// Waits until a deadline has passed. Made by [`Handle::sleep`].
 pub struct Sleep {
-    handle: Handle,
+    timers: Rc<Timers>,
     deadline: Instant,
     key: Option<Key>,
 }
 
 impl Sleep {
-    pub(crate) fn new(handle: Handle, deadline: Instant) -> Self {
+    pub(crate) fn new(timers: Rc<Timers>, deadline: Instant) -> Self {
         Self {
-            handle,
+            timers,
             deadline,
             key: None,
         }
@@ -63,13 +62,7 @@ impl Sleep {
 
     fn forget(&mut self) {
         if let Some(key) = self.key.take() {
-            let waker = self
-                .handle
-                .inner()
-                .timers
-                .deadlines
-                .borrow_mut()
-                .remove(&key);
+            let waker = self.timers.deadlines.borrow_mut().remove(&key);
             drop(waker);
         }
     }
@@ -83,13 +76,9 @@ impl Future for Sleep {
             self.forget();
             return Poll::Ready(());
         }
-        let inner = self.handle.inner();
-        let key = self.key.unwrap_or_else(|| inner.timers.key(self.deadline));
-        let old = inner
-            .timers
-            .deadlines
-            .borrow_mut()
-            .insert(key, context.waker().clone());
+        let key = self.key.unwrap_or_else(|| self.timers.key(self.deadline));
+        let waker = context.waker().clone();
+        let old = self.timers.deadlines.borrow_mut().insert(key, waker);
         drop(old);
         self.key = Some(key);
         Poll::Pending
@@ -124,12 +113,12 @@ impl std::error::Error for Elapsed {}
 
 /// Runs `future` for at most `duration`; the future goes first when both are ready.
 pub(crate) async fn timeout<F: Future>(
-    handle: &Handle,
+    timers: &Rc<Timers>,
     duration: Duration,
     future: F,
 ) -> Result<F::Output, Elapsed> {
     let mut future = pin!(future);
-    let mut sleep = pin!(handle.sleep(duration));
+    let mut sleep = pin!(Sleep::new(Rc::clone(timers), Instant::now() + duration));
     poll_fn(|context| {
         if let Poll::Ready(output) = future.as_mut().poll(context) {
             return Poll::Ready(Ok(output));

@@ -1,39 +1,17 @@
 //! One turn of the loop: run what is ready, then one system call, then its completions.
 
-use std::cell::Cell;
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::config::Stats;
-use crate::epoll::Epoll;
-use crate::runtime::Inner;
+use crate::config::count;
+use crate::runtime::{Backend, Inner};
 use crate::task::MAIN;
-use crate::uring::Uring;
+use crate::wait::Wait;
 use crate::waker;
 
 /// Polls of tasks in one turn. A task that is always ready delays I/O by at most this many polls;
 /// fewer would submit smaller batches.
 const POLLS_PER_TURN: usize = 256;
-
-/// How long a turn may sleep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
-    /// Not at all: something is ready.
-    No,
-    /// Until this much time has passed or something happens.
-    For(Duration),
-    /// Until something happens.
-    Forever,
-}
-
-/// The driver in use.
-#[expect(clippy::large_enum_variant, reason = "there is one per runtime")]
-pub(crate) enum Backend {
-    /// Completions.
-    Uring(Uring),
-    /// Readiness.
-    Epoll(Epoll),
-}
 
 impl Inner {
     /// Polls ready tasks; returns whether the main future was among the woken.
@@ -89,11 +67,4 @@ impl Inner {
             },
         }
     }
-}
-
-/// Changes the counters.
-pub(crate) fn count(stats: &Cell<Stats>, change: impl FnOnce(&mut Stats)) {
-    let mut copy = stats.get();
-    change(&mut copy);
-    stats.set(copy);
 }

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,13 +12,13 @@ use io_uring::squeue::Entry;
 use io_uring::{IoUring, cqueue, opcode, types};
 use slab::Slab;
 
+use crate::buffer::SLOTS_MAX;
 use crate::chunk::{Chunks, GROUP};
-use crate::config::Stats;
+use crate::config::{Stats, count};
 use crate::memory::Mapping;
 use crate::op::{Completion, EVENTFD, Hold, IGNORE, Op, WAKE};
-use crate::pool::SLOTS_MAX;
-use crate::turn::{Wait, count};
 use crate::udp::{self, Arrivals};
+use crate::wait::Wait;
 use crate::waker::{self, RuntimeWaker};
 
 /// The driver. It belongs to one thread.
@@ -383,7 +383,7 @@ impl Uring {
     fn queue_messages(&self) {
         while let Some(waker) = waker::next_message() {
             let Some(ring) = waker.ring() else { continue };
-            let entry = waker::message_entry(waker::raw(&ring));
+            let entry = message_entry(ring.as_raw_fd());
             // SAFETY: the entry refers to no memory, only to the descriptor that `hold` owns.
             let key = unsafe { self.submit(entry, Hold::Message(waker, ring)) };
             let mut ops = self.ops.borrow_mut();
@@ -425,6 +425,11 @@ impl Drop for Uring {
             std::process::abort();
         }
     }
+}
+
+/// The entry that wakes another ring, which receives a completion with user data `WAKE`.
+fn message_entry(ring: RawFd) -> Entry {
+    opcode::MsgRingData::new(types::Fd(ring), 0, WAKE, None).build()
 }
 
 fn submit_and_wait_for(ring: &IoUring, duration: Duration) -> io::Result<usize> {

@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Wake;
 
-use crate::op::WAKE;
+use crate::lock::lock;
 
 thread_local! {
     /// The runtime of this thread: its identity, its ready tasks, its messages to other rings.
@@ -226,20 +226,4 @@ pub(crate) fn has_ready() -> bool {
 /// Takes one message that waits for the next submit.
 pub(crate) fn next_message() -> Option<Arc<RuntimeWaker>> {
     LOCAL.with_borrow_mut(|local| local.as_mut()?.messages.as_mut()?.pop())
-}
-
-/// The SQE that wakes another ring. The receiver sees a completion with user data `WAKE`.
-pub(crate) fn message_entry(ring: RawFd) -> io_uring::squeue::Entry {
-    use io_uring::{opcode, types};
-    opcode::MsgRingData::new(types::Fd(ring), 0, WAKE, None).build()
-}
-
-/// The number of a descriptor that an operation holds.
-pub(crate) fn raw(fd: &Arc<OwnedFd>) -> RawFd {
-    fd.as_raw_fd()
-}
-
-/// Locks; a panic of another holder leaves these plain queues consistent.
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -16,7 +16,8 @@ use io_uring::IoUring;
 use io_uring::types::RecvMsgOut;
 
 use super::control::{CONTROL_BYTES, Meta};
-use super::{Datagrams, sys};
+use super::datagrams::Datagrams;
+use super::sys;
 use crate::provided::Provided;
 
 /// The group of provided buffers that datagrams are received into.

@@ -3,16 +3,16 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
-use std::rc::Rc;
 
 use io_uring::{opcode, types};
 
 use super::control::Control;
-use super::{Udp, sys};
+use super::socket::Udp;
+use super::sys;
+use crate::config::count;
 use crate::epoll::Direction;
-use crate::op::Hold;
+use crate::op::{Hold, Pinned};
 use crate::sys::RawAddress;
-use crate::turn::count;
 
 /// Where datagrams go, and how.
 #[derive(Clone, Copy, Debug)]
@@ -28,13 +28,15 @@ pub struct Outgoing {
 }
 
 /// What a send in the ring works on, at a fixed address in its box.
-pub(crate) struct Parcel {
+struct Batch {
     bytes: Vec<u8>,
     address: RawAddress,
     control: Control,
     iovec: libc::iovec,
     message: libc::msghdr,
 }
+
+impl Pinned for Batch {}
 
 impl Udp {
     /// Sends without waiting. What the network refuses is lost, as datagrams may be.
@@ -97,15 +99,15 @@ impl Udp {
         if self.try_send(&bytes, &outgoing).is_ok() {
             return bytes;
         }
-        let parcel = self.parcel(bytes, &outgoing);
+        let batch = self.batch(bytes, &outgoing);
         let fd = types::Fd(shared.socket.as_raw_fd());
-        let entry = opcode::SendMsg::new(fd, &raw const parcel.message).build();
-        let hold = Hold::SendTo(Rc::clone(&shared.socket), parcel);
+        let entry = opcode::SendMsg::new(fd, &raw const batch.message).build();
+        let hold = Hold::Send(shared.socket.clone(), batch);
         // SAFETY: the entry points at the header in the box, and that at the address, the iovec
         // and the control messages beside it and at the bytes of the vector. None of it moves
         // with the hold, which owns it all and is not looked into until it comes back.
         match unsafe { shared.handle.operate(entry, hold) }.await {
-            (_, Hold::SendTo(_, parcel)) => parcel.bytes,
+            (_, Hold::Send(_, batch)) => batch.downcast::<Batch>().bytes,
             _ => unreachable!("an operation gives back what it was given"),
         }
     }
@@ -116,16 +118,16 @@ impl Udp {
         Control::new(is_ipv4, segment, outgoing.local, outgoing.ecn)
     }
 
-    fn parcel(&self, bytes: Vec<u8>, outgoing: &Outgoing) -> Box<Parcel> {
-        let mut parcel = Box::new(Parcel {
+    fn batch(&self, bytes: Vec<u8>, outgoing: &Outgoing) -> Box<Batch> {
+        let mut batch = Box::new(Batch {
             address: RawAddress::new(&outgoing.peer),
             control: self.control(outgoing),
             iovec: sys::iovec(&bytes),
             message: crate::sys::message(&[]),
             bytes,
         });
-        parcel.message = sys::message_to(&parcel.iovec, &parcel.address, &parcel.control);
-        parcel
+        batch.message = sys::message_to(&batch.iovec, &batch.address, &batch.control);
+        batch
     }
 }
 

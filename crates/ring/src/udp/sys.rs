@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use bytes::BytesMut;
 
-use super::UdpBuffers;
 use super::control::{CONTROL_BYTES, Control, Meta};
+use super::datagrams::UdpBuffers;
 use crate::sys::{RawAddress, check, message, set_option, set_socket_option};
 
 /// Has the kernel gather datagrams, say where they were sent to and how the network fared, and

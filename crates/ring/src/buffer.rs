@@ -1,0 +1,344 @@
+//! Large buffers: size classes carved from slabs that are registered with the ring.
+
+use std::fmt;
+use std::io;
+use std::ops::{Deref, DerefMut, Range};
+use std::process;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex};
+use std::task::Waker;
+
+use slab::Slab;
+
+use crate::config::PoolConfig;
+use crate::lock::lock;
+use crate::memory::{Child, Mapping, Memory};
+
+/// Bytes beyond the round size of a class: a reply's head and its payload share one buffer, and
+/// the payload can start on a page. The largest class has 64 KiB.
+pub const HEAD_ROOM_BYTES: usize = 4 << 10;
+
+/// Buffer sizes in bytes, ascending.
+const CLASSES: [usize; 6] = [
+    (16 << 10) + HEAD_ROOM_BYTES,
+    (64 << 10) + HEAD_ROOM_BYTES,
+    (256 << 10) + HEAD_ROOM_BYTES,
+    (1 << 20) + HEAD_ROOM_BYTES,
+    (4 << 20) + HEAD_ROOM_BYTES,
+    (8 << 20) + (64 << 10),
+];
+
+/// Bytes of a slab that holds more than one buffer: one huge page for the small classes.
+const SLAB_BYTES: usize = 2 << 20;
+
+/// Slots in the ring's table of fixed buffers. One slot is one slab, so this is 2 GiB of the
+/// smallest classes; slabs beyond it work unregistered.
+pub(crate) const SLOTS_MAX: u16 = 1024;
+
+/// What the [`Pool`](crate::Pool) and every [`Buffer`] share.
+///
+/// The lock is taken for a push or a pop when a buffer is taken or returned, so that a buffer
+/// may be dropped on any thread. It is nearly never contended: one thread takes, and few returns
+/// come from others.
+pub(crate) struct Buffers {
+    state: Mutex<State>,
+    /// The process that made it, where a child may have its buffers.
+    process: Option<u32>,
+}
+
+struct State {
+    limit_bytes: usize,
+    /// As in [`PoolConfig`].
+    registered: bool,
+    used_bytes: usize,
+    out: usize,
+    /// Bytes of those that are out.
+    out_bytes: usize,
+    slabs: Slab<SlabMemory>,
+    /// Returned buffers by class, last in first out: the cache is warm.
+    free: [Vec<Location>; CLASSES.len()],
+    waiters: Vec<Waker>,
+}
+
+#[derive(Clone, Copy)]
+struct Location {
+    slab: usize,
+    index: usize,
+}
+
+struct SlabMemory {
+    memory: Memory,
+    class: usize,
+    /// Where the ring's table of fixed buffers has it.
+    slot: Option<u16>,
+    /// How many buffers have been carved from the start on; memory beyond is untouched.
+    carved: usize,
+    out: usize,
+}
+
+impl SlabMemory {
+    fn has_room(&self) -> bool {
+        (self.carved + 1) * CLASSES[self.class] <= self.memory.bytes()
+    }
+}
+
+type Register<'a> = &'a dyn Fn(&Mapping) -> Option<u16>;
+type Unregister<'a> = &'a dyn Fn(u16);
+
+impl Buffers {
+    pub(crate) fn new(config: &PoolConfig) -> Arc<Self> {
+        let state = State {
+            limit_bytes: config.total_bytes,
+            registered: config.registered,
+            used_bytes: 0,
+            out: 0,
+            out_bytes: 0,
+            slabs: Slab::new(),
+            free: Default::default(),
+            waiters: Vec::new(),
+        };
+        Arc::new(Self {
+            state: Mutex::new(state),
+            process: (!config.registered).then(process::id),
+        })
+    }
+
+    /// The largest length in bytes that a buffer can have.
+    pub(crate) fn largest(&self) -> usize {
+        let limit = lock(&self.state).limit_bytes;
+        CLASSES
+            .into_iter()
+            .rev()
+            .find(|bytes| *bytes <= limit)
+            .unwrap_or(0)
+    }
+
+    /// Bytes of memory that the pool has taken from the system.
+    pub(crate) fn used_bytes(&self) -> usize {
+        lock(&self.state).used_bytes
+    }
+
+    /// Number of buffers that callers and operations hold.
+    pub(crate) fn out(&self) -> usize {
+        lock(&self.state).out
+    }
+
+    /// Takes a buffer of at least `len` bytes. `register` puts a new slab into the ring's table of
+    /// fixed buffers, `unregister` removes one.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        len: usize,
+        register: Register<'_>,
+        unregister: Unregister<'_>,
+    ) -> Option<Buffer> {
+        let class = CLASSES.iter().position(|bytes| len <= *bytes)?;
+        let mut state = lock(&self.state);
+        let location = match state.pop(class) {
+            Some(location) => location,
+            None => state.carve(class, register, unregister)?,
+        };
+        state.out += 1;
+        let slab = &mut state.slabs[location.slab];
+        slab.out += 1;
+        let bytes = CLASSES[slab.class];
+        state.out_bytes += bytes;
+        let slab = &state.slabs[location.slab];
+        Some(Buffer {
+            start: slab.memory.mapping().at(location.index * bytes),
+            memory: slab.memory.clone(),
+            bytes,
+            slot: slab.slot,
+            location,
+            shared: Arc::clone(self),
+        })
+    }
+
+    /// Wakes `waker` when a buffer is free again.
+    pub(crate) fn wait(&self, waker: &Waker) {
+        let mut state = lock(&self.state);
+        if !state.waiters.iter().any(|waiter| waiter.will_wake(waker)) {
+            state.waiters.push(waker.clone());
+        }
+    }
+
+    fn give_back(&self, location: Location) {
+        // Of a child nobody takes any, and the lock is as it was when the process forked.
+        if self.process.is_some_and(|it| it != process::id()) {
+            return;
+        }
+        let mut state = lock(&self.state);
+        state.out -= 1;
+        let slab = &mut state.slabs[location.slab];
+        slab.out -= 1;
+        let class = slab.class;
+        state.out_bytes -= CLASSES[class];
+        state.free[class].push(location);
+        let waiters = std::mem::take(&mut state.waiters);
+        drop(state);
+        waiters.into_iter().for_each(Waker::wake);
+    }
+
+    /// The ring is gone and its registrations with it: forget the slots.
+    pub(crate) fn forget_slots(&self) {
+        lock(&self.state)
+            .slabs
+            .iter_mut()
+            .for_each(|(_, slab)| slab.slot = None);
+    }
+}
+
+impl State {
+    fn pop(&mut self, class: usize) -> Option<Location> {
+        self.free[class].pop()
+    }
+
+    fn carve(
+        &mut self,
+        class: usize,
+        register: Register<'_>,
+        unregister: Unregister<'_>,
+    ) -> Option<Location> {
+        let bytes = CLASSES[class];
+        if self.used_bytes + bytes > self.limit_bytes {
+            self.reclaim(bytes, unregister);
+        }
+        if self.used_bytes + bytes > self.limit_bytes {
+            // Nothing of this size can be had any more, but perhaps something larger lies idle.
+            return (class + 1..CLASSES.len()).find_map(|larger| self.pop(larger));
+        }
+        let slab = self.slab_with_room(class, register)?;
+        let memory = &mut self.slabs[slab];
+        let index = memory.carved;
+        memory.carved += 1;
+        self.used_bytes += bytes;
+        Some(Location { slab, index })
+    }
+
+    fn slab_with_room(&mut self, class: usize, register: Register<'_>) -> Option<usize> {
+        let with_room = |slab: &SlabMemory| slab.class == class && slab.has_room();
+        if let Some((key, _)) = self.slabs.iter().find(|(_, slab)| with_room(slab)) {
+            return Some(key);
+        }
+        let memory = map_slab(class, self.registered).ok()?;
+        let slot = self.registered.then(|| register(memory.mapping()));
+        let slot = slot.flatten();
+        Some(self.slabs.insert(SlabMemory {
+            memory,
+            class,
+            slot,
+            carved: 0,
+            out: 0,
+        }))
+    }
+
+    /// Gives idle slabs back to the system until `wanted` bytes fit, or none is idle.
+    fn reclaim(&mut self, wanted: usize, unregister: Unregister<'_>) {
+        while self.used_bytes + wanted > self.limit_bytes {
+            let is_idle = |slab: &SlabMemory| slab.out == 0 && slab.carved > 0;
+            let Some(key) = self
+                .slabs
+                .iter()
+                .find(|(_, s)| is_idle(s))
+                .map(|(key, _)| key)
+            else {
+                return;
+            };
+            let slab = self.slabs.remove(key);
+            self.free[slab.class].retain(|location| location.slab != key);
+            self.used_bytes -= slab.carved * CLASSES[slab.class];
+            slab.slot.into_iter().for_each(unregister);
+        }
+    }
+}
+
+/// Registration pins whole slabs, so a large class has one buffer a slab and nothing beside it. Of
+/// a slab that is not pinned only the buffers that are used get pages.
+fn map_slab(class: usize, registered: bool) -> io::Result<Memory> {
+    let bytes = CLASSES[class];
+    let child = match registered {
+        true => Child::HasNothing,
+        false => Child::HasBytes,
+    };
+    match (bytes * 2 > SLAB_BYTES, registered) {
+        (true, _) => Memory::for_child(bytes, child),
+        (false, true) => Memory::for_child(SLAB_BYTES, child),
+        (false, false) => Memory::small(SLAB_BYTES, child),
+    }
+}
+
+/// Memory from the [`Pool`](crate::Pool), exclusively owned; dereferences to `[u8]` of its whole size, which
+/// is at least what was asked for. Goes back to its pool on drop, on whatever thread that is.
+pub struct Buffer {
+    start: NonNull<u8>,
+    bytes: usize,
+    slot: Option<u16>,
+    location: Location,
+    /// The slab, kept mapped also where it is given up meanwhile.
+    memory: Memory,
+    shared: Arc<Buffers>,
+}
+
+// SAFETY: a buffer is the only way to its bytes (its location is not in a free list while it lives),
+// the memory has no ties to a thread, and giving it back goes through a mutex.
+unsafe impl Send for Buffer {}
+// SAFETY: a shared reference gives read access to plain bytes only.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// The memory that this is part of: the same for all buffers of one slab.
+    #[must_use]
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Whether more than half of its pool's memory is in somebody's hands: who keeps a buffer for
+    /// as long as a peer pleases takes care that others find some.
+    #[must_use]
+    pub fn is_scarce(&self) -> bool {
+        let state = lock(&self.shared.state);
+        state.out_bytes > state.limit_bytes / 2
+    }
+
+    /// The slot in the table of fixed buffers, if `pool` is the one that registered it there.
+    pub(crate) fn slot(&self, pool: &Arc<Buffers>) -> Option<u16> {
+        self.slot.filter(|_| Arc::ptr_eq(pool, &self.shared))
+    }
+
+    /// Pointer to the start of `range`, which must lie inside. For operations that own `self`.
+    pub(crate) fn pointer(&mut self, range: &Range<usize>) -> *mut u8 {
+        self[range.clone()].as_mut_ptr()
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `start..start + bytes` lies in one slab (asserted when carved), which stays
+        // mapped while one of its buffers is out; the memory is initialised (zeroed by mmap) and
+        // ours alone. The kernel writes to it only while an operation owns the buffer.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`; `&mut self` makes the reference exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.shared.give_back(self.location);
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buffer")
+            .field("bytes", &self.bytes)
+            .field("slot", &self.slot)
+            .finish_non_exhaustive()
+    }
+}

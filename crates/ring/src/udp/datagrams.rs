@@ -1,0 +1,29 @@
+//! What callers receive from a UDP socket, and what they configure.
+
+use std::net::{IpAddr, SocketAddr};
+
+use bytes::BytesMut;
+
+/// Datagrams from one peer that arrived together.
+#[derive(Debug)]
+pub struct Datagrams {
+    /// The payloads of the datagrams, one after the other.
+    pub bytes: BytesMut,
+    /// Length of each datagram in bytes; the last one may be shorter.
+    pub segment: usize,
+    /// Address of the sender.
+    pub peer: SocketAddr,
+    /// Destination address of the datagrams, where the kernel reports it.
+    pub local: Option<IpAddr>,
+    /// The two bits of explicit congestion notification. RFC 3168 5
+    pub ecn: u8,
+}
+
+/// Sizes of the kernel's buffers of a UDP socket.
+#[derive(Clone, Copy, Debug)]
+pub struct UdpBuffers {
+    /// Bytes of received datagrams that wait to be read (SO_RCVBUF).
+    pub receive_bytes: usize,
+    /// Bytes of sent datagrams that wait for the network (SO_SNDBUF).
+    pub send_bytes: usize,
+}
