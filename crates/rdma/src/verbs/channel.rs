@@ -6,9 +6,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 
-use super::address::{RawAddress, socket_address};
 use super::ffi;
 use super::library::Library;
+use super::raw_address::{RawAddress, socket_address};
 
 /// How long the resolution of an address or a route may take.
 const RESOLVE_TIMEOUT_MS: c_int = 5_000;

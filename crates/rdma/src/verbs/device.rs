@@ -13,7 +13,7 @@ use ring::Memory;
 
 use super::ffi;
 use super::library::Library;
-use super::watch::Gone;
+use super::removal::Removal;
 use crate::provider::Network;
 
 /// The devices that have queue pairs.
@@ -97,7 +97,7 @@ pub(super) struct Device {
     /// Memory that the device knows, by its first byte.
     known: Mutex<HashMap<usize, KnownMemory>>,
     /// Nobody must use it any more.
-    gone: Gone,
+    gone: Removal,
 }
 
 // SAFETY: libibverbs is thread-safe. The pointers are to objects of the library that only `drop`
@@ -140,7 +140,7 @@ impl Device {
         })?;
         // SAFETY: the device is open, by the caller's promise, and from here on by the list.
         let result = unsafe { capabilities(library, context) }.and_then(|capabilities| {
-            let gone = Gone::new()?;
+            let gone = Removal::new()?;
             // SAFETY: the device is open; null or a domain that is ours to free.
             let pd = unsafe { (library.alloc_pd)(context.as_ptr()) };
             let pd = NonNull::new(pd).ok_or_else(io::Error::last_os_error)?;
@@ -177,8 +177,8 @@ impl Device {
         &self.capabilities
     }
 
-    /// Whether it is taken out of the machine, as far as [`watch`](super::watch) has seen.
-    pub(super) fn gone(&self) -> &Gone {
+    /// Whether it is taken out of the machine, as far as `watch.rs` has seen.
+    pub(super) fn gone(&self) -> &Removal {
         &self.gone
     }
 

@@ -400,7 +400,13 @@ pub(super) const EVENT_DEVICE_REMOVAL: c_int = 11;
 mod layout {
     use std::mem::{offset_of, size_of};
 
-    use super::*;
+    #[cfg(target_arch = "x86_64")]
+    use super::MODIFY_CQ_EXTENDED_SIZE;
+    use super::{
+        CmEvent, CmId, CompChannel, ConnParam, Context, ContextOps, Cq, Device, DeviceAttr,
+        EventChannel, ModifyCqAttr, Mr, Mw, MwBindInfo, Pd, Qp, QpCap, QpInitAttr, RecvWr, SendWr,
+        Sge, Wc,
+    };
 
     // `pthread_mutex_t` has another size elsewhere; what lies behind it moves with it.
     #[cfg(target_arch = "x86_64")]

@@ -16,7 +16,9 @@ mod library;
 mod listener;
 mod posting;
 mod queue_pair;
+mod raw_address;
 mod readiness;
+mod removal;
 mod watch;
 mod work;
 
