@@ -14,11 +14,10 @@ use core::ops::Range;
 use wire::Status;
 use wire::smbd::BufferDescriptorV1;
 
-use crate::file::{DirectoryEntry, FileOp, LocalOpen, Metadata, Opened, VolumeInfo};
+use crate::file::{self, FileOp, LocalOpen};
 use crate::id::{ConnectionId, OpId};
 use crate::login::{Authenticate, Authenticated, ConversationId};
 use crate::notice::Notice;
-use crate::path::SharePath;
 use crate::queue::Queue;
 use crate::seal::{Seal, Sign};
 use crate::violation::Violation;
@@ -28,201 +27,227 @@ use crate::violation::Violation;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PayloadToken(pub u64);
 
-/// What came in: one frame without its length prefix. The bytes are unsealed in place.
+/// A received frame without its length prefix. The core decrypts the bytes in place.
 #[derive(Debug)]
 pub struct Inbound<'a> {
-    /// From the first byte of the SMB2, SMB1 or transform header to the end of the frame.
+    /// The bytes from the start of the SMB2, SMB1 or transform header to the end of the frame.
     pub bytes: &'a mut [u8],
 }
 
-/// What is to be done, in order. The driver owns and reuses it.
+/// The effects of a call into the core, in order. The driver owns the queue and reuses it.
 pub type Effects = Queue<Effect>;
 
-/// One thing to be done.
+/// A request of the core to its driver.
 #[derive(Debug)]
 pub enum Effect {
-    /// Send a frame. Frames go out in the order of their effects.
+    /// Send a frame. Frames leave in the order of their effects.
     Send(Outbound),
-    /// Read into a payload; completed with [`Outcome::Read`].
+    /// Read into a payload. Completed with [`Outcome::Read`] or [`Outcome::Placed`].
     Read(ReadPlan),
-    /// Write from the message or from memory; completed with [`Outcome::Written`].
+    /// Write from the message or from memory. Completed with [`Outcome::Written`].
     Write(WritePlan),
-    /// Do something with a file; completed as the operation says.
+    /// Run a file operation. Completed with [`Outcome::File`].
     File(OpId, FileOp),
-    /// Take a login one step further; completed with [`Outcome::Authenticated`].
+    /// Run one leg of a login. Completed with [`Outcome::Authenticated`].
     Authenticate(OpId, Authenticate),
-    /// Forget a login that is over, whatever its state. Not completed.
+    /// Discard the state of a login that has ended. Not completed.
     EndConversation(ConversationId),
-    /// The answer to the operation is no longer wanted. It is completed all the same, with what
-    /// came of it or with CANCELLED.
+    /// Cancel the operation if possible. The driver completes it in any case: with its outcome or
+    /// with CANCELLED.
     Cancel(OpId),
-    /// The payload will not be sent: its bytes may go.
+    /// Free the bytes of a payload that will not be sent.
     Release(PayloadToken),
-    /// Tell another connection of this process.
+    /// Deliver a notice to another connection of this process.
     Notify(ConnectionId, Notice),
-    /// End the connection. What was sent before still goes out.
+    /// End the connection. Frames of earlier effects still leave.
     Disconnect(Violation),
 }
 
-/// A frame to be sent: the messages of a compound one after the other, perhaps sealed as a whole.
+/// A frame to send: the messages of a compound in order, optionally encrypted as a whole.
 #[derive(Debug)]
 pub struct Outbound {
-    /// At least one.
+    /// The messages; at least one.
     pub messages: Vec<OutMessage>,
-    /// How to seal the frame. Then no message is signed.
+    /// The key and nonce to encrypt the frame with. Messages of an encrypted frame are not signed.
     pub seal: Option<Seal>,
-    /// The key of memory of the peer that its transport is to take back when the frame is there:
-    /// the last SEND of the frame goes out as one with invalidation. Only with SMB Direct.
+    /// The key of client memory that the client's transport invalidates when it receives the
+    /// frame: the last SEND of the frame is a SEND with invalidation. Only with SMB Direct.
     /// \[MS-SMBD\] 3.1.4.2
     pub invalidate: Option<u32>,
 }
 
-/// A message to be sent: a head, then the payload, then zero bytes.
+/// A message to send: a head, then the payload, then zero bytes.
 #[derive(Debug)]
 pub struct OutMessage {
     /// The header and the body up to the payload.
     pub head: Vec<u8>,
-    /// What follows the head.
+    /// The bytes after the head.
     pub payload: Option<Payload>,
-    /// Zero bytes behind it: the next member of a compound starts at a multiple of 8.
+    /// Number of zero bytes after the payload: the next message of a compound starts at a multiple
+    /// of 8.
     pub padding: u8,
-    /// How to sign the message: over head, payload and padding.
+    /// The key to sign the message with. The signature covers head, payload and padding.
     pub sign: Option<Sign>,
 }
 
-/// Bytes that the driver holds; the core knows only how many.
+/// Bytes that the driver holds. The core knows only their length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Payload {
-    /// Which ones.
+    /// Identifies the bytes.
     pub token: PayloadToken,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u32,
 }
 
-/// What must be true of the bytes of a READ. The driver chooses the mechanism.
+/// A requirement on the bytes of a READ. The driver chooses the mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Nobody looks at the bytes on their way.
+    /// The server does not process the bytes; they may change until they are sent.
     Opaque,
-    /// They will be signed or sealed, and must not change in between.
+    /// The server signs or encrypts the bytes; they must not change after that.
     InMemory,
 }
 
-/// Where the bytes of a READ go.
+/// The destination of the bytes of a READ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// Into a payload, which follows the head of the answer.
+    /// A payload, which follows the head of the response.
     Inline,
-    /// Into this memory of the client, piece by piece in this order: as many bytes as there are,
-    /// and never more than the pieces hold. The core asks for that only where its
-    /// [`Carrier`](crate::carrier::Carrier) has RDMA, and never for the data of what is sealed.
+    /// This memory of the client, segment by segment in this order: all bytes that were read, and
+    /// never more than the segments hold. The core requests this only where its
+    /// [`Carrier`](crate::carrier::Carrier) supports RDMA, and never for an encrypted response.
     Remote(Vec<BufferDescriptorV1>),
 }
 
-/// Read a range of a file for a response.
+/// Reads a range of a file for a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadPlan {
-    /// Under which it is completed.
+    /// Identifies the operation in `Connection::complete`.
     pub op: OpId,
     /// The file.
     pub file: LocalOpen,
-    /// Bytes from the start of the file.
+    /// Offset in bytes from the start of the file.
     pub offset: u64,
-    /// Bytes at most.
+    /// Maximum number of bytes.
     pub length: u32,
-    /// What must be true of the bytes.
+    /// The requirement on the bytes.
     pub access: Access,
-    /// Where they go.
+    /// The destination of the bytes.
     pub delivery: Delivery,
 }
 
-/// Where the bytes of a WRITE are.
+/// The location of the bytes of a WRITE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteData {
-    /// In the inbound frame of the very call that made the effect, unsealed by now. The driver
-    /// keeps the frame's buffer until the write is completed.
+    /// A range of the inbound frame of the call that produced the effect, after decryption. The
+    /// driver keeps the buffer of the frame until the write is complete.
     Inbound(Range<usize>),
-    /// Here: the request had to wait, and its frame may be gone.
+    /// A copy of the bytes: the request had to wait, and the driver may have reused its frame.
     Owned(Vec<u8>),
-    /// In this memory of the client, piece by piece in this order: all of it is to be there before
-    /// any of it is written. The core asks for that only where its
-    /// [`Carrier`](crate::carrier::Carrier) has RDMA.
+    /// This memory of the client, segment by segment in this order. The driver fetches all bytes
+    /// before it writes any of them. The core requests this only where its
+    /// [`Carrier`](crate::carrier::Carrier) supports RDMA.
     Remote(Vec<BufferDescriptorV1>),
 }
 
 impl WriteData {
-    /// Bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         match self {
             Self::Inbound(range) => range.len(),
             Self::Owned(bytes) => bytes.len(),
-            Self::Remote(pieces) => pieces.iter().map(|piece| piece.length as usize).sum(),
+            Self::Remote(segments) => (segments.iter())
+                .map(|segment| segment.length as usize)
+                .sum(),
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Write a range of a file.
+/// Writes a range of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WritePlan {
-    /// Under which it is completed.
+    /// Identifies the operation in `Connection::complete`.
     pub op: OpId,
     /// The file.
     pub file: LocalOpen,
-    /// Bytes from the start of the file; `None` appends at its end.
+    /// Offset in bytes from the start of the file; `None` appends at the end of the file.
     pub offset: Option<u64>,
     /// The bytes.
     pub data: WriteData,
-    /// Whether it is done only when it is on stable storage.
+    /// Whether the write is complete only when the bytes are on stable storage.
     pub through: bool,
 }
 
-/// What came of an operation.
+/// The outcome of an operation. The driver passes it to `Connection::complete`.
+///
+/// # Panics
+///
+/// The `expect_` functions panic if the outcome does not belong to the operation that the core
+/// requested. That is a bug of the driver.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It failed.
+    /// The operation failed.
     Failed(Status),
-    /// It is done, and there is nothing to say.
-    Done,
-    /// Of [`Effect::Read`]. Fewer bytes than asked for come at the end of the file only; no bytes
-    /// at all, with a length of 0, are at or past it.
+    /// The event that a request waited for has happened. The core makes this outcome itself; no
+    /// driver does.
+    Woken,
+    /// Completes [`Effect::Read`]. A length below the requested length means the end of the file; a
+    /// length of 0 means that the offset is at or past the end.
     Read(Payload),
-    /// Of [`Effect::Read`] with [`Delivery::Remote`]: so many bytes lie in the client's memory,
-    /// and the transport will not touch it again.
+    /// Completes [`Effect::Read`] with [`Delivery::Remote`]: the number of bytes in the client's
+    /// memory. The transport does not access that memory again.
     Placed(u32),
-    /// The client's memory could not be read or written: its keys were wrong, or the transport
-    /// failed. Of a connection that is lost with that, as every one is that RDMA failed on.
+    /// The transport could not read or write the client's memory: a key was wrong, or the queue
+    /// pair failed. The connection is lost, as any connection with a failed RDMA operation.
     RemoteFailed,
-    /// Of [`Effect::Write`]: bytes written.
+    /// Completes [`Effect::Write`]: the number of written bytes.
     Written(u32),
-    /// Of [`FileOp::Open`].
-    Opened(Opened),
-    /// Of [`FileOp::Stat`] and its like.
-    Metadata(Metadata),
-    /// Of [`FileOp::Rename`]: the name as the file system spells it.
-    Renamed(SharePath),
-    /// Of [`FileOp::LookUp`]; `None` where there is no such file.
-    Found(Option<Metadata>),
-    /// Of [`FileOp::ReadDirectory`]. No entries: the end.
-    Directory(Vec<DirectoryEntry>),
-    /// Of [`FileOp::CopyRange`].
-    Copied {
-        /// Bytes that were copied, from the start of the range.
-        count: u32,
-        /// Why no more than these; SUCCESS if these are all.
-        status: Status,
-    },
-    /// Of [`FileOp::ZeroRange`]: up to which byte the range is zero by now. Not to its end where
-    /// much has to be written: then the rest is asked for next.
-    Zeroed(u64),
-    /// Of [`FileOp::AllocatedRanges`]: as many as were asked for, or all.
-    Ranges(Vec<Range<u64>>),
-    /// Of [`FileOp::Volume`].
-    Volume(VolumeInfo),
-    /// Of [`Effect::Authenticate`].
+    /// Completes [`Effect::File`].
+    File(file::Outcome),
+    /// Completes [`Effect::Authenticate`].
     Authenticated(Authenticated),
+}
+
+impl Outcome {
+    /// Returns the outcome of a file operation, or the status with which it failed.
+    pub fn expect_file(self) -> Result<file::Outcome, Status> {
+        match self {
+            Self::File(outcome) => Ok(outcome),
+            Self::Failed(status) => Err(status),
+            other => panic!("a file operation expects File, the driver answered {other:?}"),
+        }
+    }
+
+    /// Returns the outcome of a login, or the status with which it failed.
+    pub fn expect_authenticated(self) -> Result<Authenticated, Status> {
+        match self {
+            Self::Authenticated(authenticated) => Ok(authenticated),
+            Self::Failed(status) => Err(status),
+            other => panic!("a login expects Authenticated, the driver answered {other:?}"),
+        }
+    }
+
+    /// Checks that the event that a request waited for has happened; otherwise returns the status
+    /// with which the wait ended.
+    pub fn expect_woken(self) -> Result<(), Status> {
+        match self {
+            Self::Woken => Ok(()),
+            Self::Failed(status) => Err(status),
+            other => panic!("a wait expects Woken, the connection received {other:?}"),
+        }
+    }
+}
+
+impl From<Result<file::Outcome, Status>> for Outcome {
+    fn from(result: Result<file::Outcome, Status>) -> Self {
+        match result {
+            Ok(outcome) => Self::File(outcome),
+            Err(status) => Self::Failed(status),
+        }
+    }
 }

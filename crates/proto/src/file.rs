@@ -1,13 +1,17 @@
 //! Files: the vocabulary between the core and a file system.
+//!
+//! The core requests a [`FileOp`]; the file system answers it with an [`Outcome`] or with the
+//! status with which it failed.
 
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::ops::Range;
 
-use wire::FileTime;
 use wire::access::{AccessMask, FileAttributes};
 use wire::change_notify::CompletionFilter;
 use wire::fscc::FileAction;
+use wire::{FileTime, Status};
 
 use crate::path::SharePath;
 use crate::pattern::Pattern;
@@ -17,407 +21,491 @@ use crate::token::Token;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShareId(pub u32);
 
-/// An open file in the world: a share and a slot in its file system's table. Process-wide, so
-/// that channels on several workers can use one open.
+/// Identifies an open file of a file system. Valid in the whole process, so that channels on
+/// several workers can use one open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LocalOpen {
-    /// The share whose file system knows the slot.
+    /// The share of the file system.
     pub share: ShareId,
-    /// The file system's own number.
+    /// The slot in the table of the file system.
     pub slot: u64,
 }
 
-/// Something to be done with a file. Every operation but `Open` names a [`LocalOpen`] and runs
-/// with the token that it was opened with.
+/// A request of the core to a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileOp {
-    /// Open or create; [`Outcome::Opened`].
+    /// Opens or creates a file. Answered with [`Outcome::Opened`].
     Open(OpenPlan),
-    /// Close; [`Outcome::Done`]. Never fails: what is open no longer is.
-    Close(LocalOpen),
-    /// Ask for the metadata; [`Outcome::Metadata`].
-    Stat(LocalOpen),
-    /// Cut to nothing and replace the attributes, as CREATE with an overwriting disposition does;
-    /// [`Outcome::Metadata`].
-    Overwrite {
-        /// The file.
-        file: LocalOpen,
-        /// Its attributes from now on; ARCHIVE is added.
-        attributes: FileAttributes,
-        /// Bytes to reserve.
-        allocation: u64,
-    },
-    /// Change times and attributes; [`Outcome::Metadata`].
-    SetBasic {
-        /// The file.
-        file: LocalOpen,
-        /// What to change.
-        changes: BasicChanges,
-    },
-    /// Set the Unix permissions (chmod), by which alone access is decided; [`Outcome::Metadata`].
-    SetMode {
-        /// The file.
-        file: LocalOpen,
-        /// The nine bits of the permissions; the other bits of st_mode stay.
-        mode: u32,
-    },
-    /// Set the length of the file; [`Outcome::Done`].
-    SetEndOfFile {
-        /// The file.
-        file: LocalOpen,
-        /// Bytes.
-        length: u64,
-    },
-    /// Reserve space; a length below the end of the file cuts it; [`Outcome::Done`].
-    SetAllocation {
-        /// The file.
-        file: LocalOpen,
-        /// Bytes.
-        length: u64,
-    },
-    /// Copy bytes from one open to another; [`Outcome::Copied`].
-    CopyRange(CopyPlan),
-    /// Make bytes zero, up to the end of the file, which stays; [`Outcome::Zeroed`].
-    ZeroRange {
-        /// The file.
-        file: LocalOpen,
-        /// Bytes from the start of the file.
-        range: Range<u64>,
-    },
-    /// Set or clear the attribute SPARSE, which nothing else touches; [`Outcome::Metadata`].
-    SetSparse {
-        /// The file.
-        file: LocalOpen,
-        /// Whether bytes that were never written need not take space.
-        is_sparse: bool,
-    },
-    /// Which bytes of a range take space: all, of a file that is not SPARSE; [`Outcome::Ranges`].
-    AllocatedRanges {
-        /// The file.
-        file: LocalOpen,
-        /// Bytes from the start of the file.
-        range: Range<u64>,
-        /// Ranges at most.
-        limit: usize,
-    },
-    /// Put on stable storage; [`Outcome::Done`].
-    Flush(LocalOpen),
-    /// Give the file another name; [`Outcome::Renamed`].
-    Rename {
-        /// The file, which keeps its opens.
-        file: LocalOpen,
-        /// The new name.
-        to: SharePath,
-        /// Whether a file of that name is replaced.
-        replace: bool,
-    },
-    /// Give the file one more name; [`Outcome::Done`].
-    Link {
-        /// The file.
-        file: LocalOpen,
-        /// The further name.
-        to: SharePath,
-        /// Whether a file of that name is replaced.
-        replace: bool,
-    },
-    /// Remove a name, if it still names this file; [`Outcome::Done`]. The core knows the name: an
-    /// open may have been renamed through another one.
-    Unlink {
-        /// The file.
-        file: LocalOpen,
-        /// Its name.
-        path: SharePath,
-    },
-    /// Whether a directory holds nothing; [`Outcome::Done`] or DIRECTORY_NOT_EMPTY.
-    CheckEmpty(LocalOpen),
-    /// Whether this token may delete the file; [`Outcome::Done`], or ACCESS_DENIED, or
-    /// CANNOT_DELETE for a file that is READONLY.
-    CheckDelete(LocalOpen),
-    /// Which file a name stands for, without opening it; [`Outcome::Found`].
-    LookUp {
-        /// An open of the share, whose token counts.
-        file: LocalOpen,
-        /// The name.
-        path: SharePath,
-    },
-    /// List a directory from where the last call ended; [`Outcome::Directory`].
-    ReadDirectory(DirectoryPlan),
-    /// Ask about the file system; [`Outcome::Volume`].
-    Volume(LocalOpen),
-    /// From now on tell [`LocalEvent`]s of a directory, until it is closed; [`Outcome::Done`].
-    /// Where that is not to be had nobody is told anything, which is no failure.
-    Watch {
-        /// The directory.
-        file: LocalOpen,
-        /// Whether all that lies below it counts, too.
-        is_tree: bool,
-    },
+    /// Runs an operation on an open, with the token that the file was opened with.
+    OnOpen(LocalOpen, Operation),
 }
 
 impl FileOp {
-    /// The share that it is for.
+    /// Returns the share whose file system runs the request.
     pub fn share(&self) -> ShareId {
         match self {
             Self::Open(plan) => plan.share,
-            Self::ReadDirectory(plan) => plan.file.share,
-            Self::CopyRange(plan) => plan.target.share,
-            Self::Close(file)
-            | Self::Stat(file)
-            | Self::Flush(file)
-            | Self::CheckEmpty(file)
-            | Self::CheckDelete(file)
-            | Self::Volume(file)
-            | Self::Overwrite { file, .. }
-            | Self::SetBasic { file, .. }
-            | Self::SetMode { file, .. }
-            | Self::SetEndOfFile { file, .. }
-            | Self::SetAllocation { file, .. }
-            | Self::ZeroRange { file, .. }
-            | Self::SetSparse { file, .. }
-            | Self::AllocatedRanges { file, .. }
-            | Self::Rename { file, .. }
-            | Self::Link { file, .. }
-            | Self::Unlink { file, .. }
-            | Self::LookUp { file, .. }
-            | Self::Watch { file, .. } => file.share,
+            Self::OnOpen(file, _) => file.share,
         }
     }
 }
 
-/// Which files an OpenPlan may open.
+/// An operation on an open file or directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Closes the open. Answered with [`Outcome::Done`]. Never fails, even if the open does not
+    /// exist.
+    Close,
+    /// Reads the metadata. Answered with [`Outcome::Metadata`].
+    Stat,
+    /// Truncates the file to 0 bytes and replaces its attributes, as CREATE with an overwriting
+    /// disposition does. Answered with [`Outcome::Metadata`].
+    Overwrite {
+        /// The new attributes. The file system adds ARCHIVE.
+        attributes: FileAttributes,
+        /// Space to reserve in bytes.
+        allocation: u64,
+    },
+    /// Changes times and attributes. Answered with [`Outcome::Metadata`].
+    SetBasic(BasicChanges),
+    /// Sets the Unix permissions (chmod), which alone decide about access. Answered with
+    /// [`Outcome::Metadata`].
+    SetMode {
+        /// The nine permission bits. The other bits of st_mode do not change.
+        mode: u32,
+    },
+    /// Sets the length of the file. Answered with [`Outcome::Done`].
+    SetEndOfFile {
+        /// New length of the file in bytes.
+        length: u64,
+    },
+    /// Reserves space. A length below the end of the file truncates it. Answered with
+    /// [`Outcome::Done`].
+    SetAllocation {
+        /// Space to reserve in bytes.
+        length: u64,
+    },
+    /// Copies bytes from another open into this open. Answered with [`Outcome::Copied`].
+    CopyRange(CopyPlan),
+    /// Replaces bytes with zeros. The end of the file limits the range and does not move. Answered
+    /// with [`Outcome::Zeroed`].
+    ZeroRange {
+        /// Range in bytes from the start of the file.
+        range: Range<u64>,
+    },
+    /// Sets or clears the attribute SPARSE; no other operation changes it. Answered with
+    /// [`Outcome::Metadata`].
+    SetSparse {
+        /// Whether unwritten ranges need no disk space.
+        is_sparse: bool,
+    },
+    /// Lists the allocated ranges within a range. In a file that is not SPARSE, all bytes are
+    /// allocated. Answered with [`Outcome::Ranges`].
+    AllocatedRanges {
+        /// Range in bytes from the start of the file.
+        range: Range<u64>,
+        /// Maximum number of ranges in the answer.
+        limit: usize,
+    },
+    /// Writes cached data to stable storage. Answered with [`Outcome::Done`].
+    Flush,
+    /// Renames the file; its opens stay valid. Answered with [`Outcome::Renamed`].
+    Rename {
+        /// The new name.
+        to: SharePath,
+        /// Whether to replace an existing file of that name.
+        replace: bool,
+    },
+    /// Creates a hard link. Answered with [`Outcome::Done`].
+    Link {
+        /// The additional name.
+        to: SharePath,
+        /// Whether to replace an existing file of that name.
+        replace: bool,
+    },
+    /// Removes a name if it still names this file. Answered with [`Outcome::Done`]. The core passes
+    /// the name because a rename through another open may have changed it.
+    Unlink {
+        /// The current name of the file.
+        path: SharePath,
+    },
+    /// Checks that a directory is empty. Answered with [`Outcome::Done`] or DIRECTORY_NOT_EMPTY.
+    CheckEmpty,
+    /// Checks that the token may delete the file. Answered with [`Outcome::Done`], ACCESS_DENIED,
+    /// or CANNOT_DELETE for a READONLY file.
+    CheckDelete,
+    /// Finds the file that a name stands for, without opening it. The open supplies the share and
+    /// the token. Answered with [`Outcome::Found`].
+    LookUp {
+        /// The name.
+        path: SharePath,
+    },
+    /// Lists a directory from the position where the previous call ended. Answered with
+    /// [`Outcome::Directory`].
+    ReadDirectory(DirectoryPlan),
+    /// Reads the properties of the file system. Answered with [`Outcome::Volume`].
+    Volume,
+    /// Reports [`LocalEvent`]s of a directory until it is closed. Answered with [`Outcome::Done`],
+    /// also by a file system that cannot report events.
+    Watch {
+        /// Whether to report events in subdirectories at all depths too.
+        is_tree: bool,
+    },
+}
+
+/// Selects whether [`OpenPlan`] opens an existing file or creates one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// Only one that is there.
+    /// Open an existing file; fail if it does not exist.
     Open,
-    /// One that is there, or a new one.
+    /// Open an existing file, or create one.
     OpenOrCreate,
-    /// Only a new one.
+    /// Create a file; fail if it exists.
     Create,
 }
 
-/// What kind of file an OpenPlan asks for.
+/// The kind of file that [`OpenPlan`] accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KindWanted {
-    /// Whatever is there; a file, where one is made.
+    /// An existing file of any kind; if the open creates one, it is a regular file.
     Any,
-    /// Not a directory: else FILE_IS_A_DIRECTORY.
+    /// A file that is not a directory; otherwise FILE_IS_A_DIRECTORY.
     File,
-    /// A directory: else NOT_A_DIRECTORY.
+    /// A directory; otherwise NOT_A_DIRECTORY.
     Directory,
 }
 
-/// Open or create a file. Never truncates: whether the opens of others allow that is the core's
-/// to say once it knows which file the name stands for.
+/// Opens or creates a file. Never truncates it: the core decides whether other opens permit that
+/// once it knows which file the name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenPlan {
     /// The share.
     pub share: ShareId,
-    /// Whose rights count. Later operations on the open run with them too.
+    /// The identity for the access check. Later operations on the open run with it too.
     pub token: Arc<Token>,
-    /// The name, found without regard to case.
+    /// The name. The file system compares names without regard to case.
     pub path: SharePath,
-    /// Which rights are asked for: no generic ones, perhaps MAXIMUM_ALLOWED.
+    /// The requested access: no generic rights; may contain MAXIMUM_ALLOWED.
     pub access: AccessMask,
-    /// Rights without which the open fails, beyond those asked for: an overwrite needs the right
-    /// to write. \[MS-SMB2\] 3.3.5.9
+    /// Additional rights without which the open fails: an overwrite requires the right to write.
+    /// \[MS-SMB2\] 3.3.5.9
     pub implied_access: AccessMask,
-    /// Whether it may be there, must or must not.
+    /// Whether the file may, must or must not exist.
     pub existing: Existing,
     /// File or directory.
     pub kind: KindWanted,
     /// Attributes of a new file.
     pub attributes: FileAttributes,
-    /// Bytes to reserve in a new file.
+    /// Space to reserve in a new file in bytes.
     pub allocation: u64,
-    /// Open a link itself and not what it points to.
+    /// Whether to open a symbolic link itself instead of its target.
     pub open_link: bool,
 }
 
-/// Which entries of a directory are wanted.
+/// Selects entries of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Select {
-    /// All.
+    /// All entries.
     All,
-    /// Those whose name matches.
+    /// Entries with a matching name.
     Matching(Pattern),
-    /// The one of this name, without regard to case: a look-up, no scan.
+    /// The entry with this name, compared without regard to case. A lookup without a scan.
     Name(String),
 }
 
-/// List a directory.
+/// Lists a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryPlan {
-    /// The directory.
-    pub file: LocalOpen,
-    /// Start again at the first entry.
+    /// Whether to start at the first entry again.
     pub restart: bool,
-    /// Which entries.
+    /// The entries to return.
     pub select: Select,
-    /// Entries at most. Fewer come only at the end.
+    /// Maximum number of entries in the answer. Fewer entries mean the end of the directory.
     pub limit: u32,
 }
 
-/// Copy bytes. The two ranges may overlap: what is copied is what was there before.
+/// Copies bytes into an open. The two ranges may overlap: the target receives the bytes that the
+/// source held before the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyPlan {
-    /// Where from: perhaps another share.
+    /// The open to copy from. It may belong to another share.
     pub source: LocalOpen,
-    /// Bytes from the start of the source.
+    /// Offset in the source in bytes.
     pub source_offset: u64,
-    /// Where to. The operation is for its share, and its token writes.
-    pub target: LocalOpen,
-    /// Bytes from the start of the target.
+    /// Offset in the target in bytes.
     pub target_offset: u64,
-    /// Bytes. All of them lie before the end of the source: else INVALID_VIEW_SIZE.
+    /// Number of bytes. The range must end before the end of the source; otherwise
+    /// INVALID_VIEW_SIZE.
     pub length: u32,
 }
 
-/// Times and attributes to change; `None` leaves them.
+/// Times and attributes to change. `None` leaves a value unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BasicChanges {
-    /// Birth.
+    /// Creation time.
     pub created: Option<FileTime>,
-    /// Last access.
+    /// Last access time.
     pub accessed: Option<FileTime>,
-    /// Last write.
+    /// Last write time.
     pub written: Option<FileTime>,
-    /// Last change of metadata; a file system that cannot set it ignores it.
+    /// Last change of metadata. A file system that cannot set this time ignores it.
     pub changed: Option<FileTime>,
     /// DOS attributes.
     pub attributes: Option<FileAttributes>,
 }
 
-/// Which file it is, whatever its name: \[MS-FSCC\] 2.4.26 FileInternalInformation and the volume.
+/// Identifies a file independently of its names: \[MS-FSCC\] 2.4.26 FileInternalInformation and
+/// the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FileKey {
-    /// The device.
+    /// Device number.
     pub volume: u64,
-    /// The inode.
+    /// Inode number.
     pub file: u64,
 }
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FileKind {
-    /// Bytes.
+    /// A regular file.
     #[default]
     File,
-    /// Names.
+    /// A directory.
     Directory,
-    /// A link that was not followed.
+    /// A symbolic link that was not followed.
     Link,
-    /// A pipe, socket or device: shown, never opened.
+    /// A pipe, socket or device. Listings show it; an open fails.
     Special,
 }
 
-/// What is known of a file.
+/// The metadata of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Metadata {
-    /// Which file.
+    /// Identity of the file.
     pub key: FileKey,
-    /// What it is.
+    /// Kind of the file.
     pub kind: FileKind,
-    /// DOS attributes; DIRECTORY as the kind says, NORMAL never.
+    /// DOS attributes. DIRECTORY agrees with the kind; NORMAL is never set.
     pub attributes: FileAttributes,
-    /// Those of them that are kept with the file: others are shown for its name or kind.
+    /// The subset of the attributes that the file system stores with the file. The others follow
+    /// from its name or kind.
     pub kept: FileAttributes,
-    /// Bytes of data; 0 for a directory.
+    /// Length of the data in bytes; 0 for a directory.
     pub size: u64,
-    /// Bytes on disk.
+    /// Space on disk in bytes.
     pub allocation: u64,
-    /// Names.
+    /// Number of hard links.
     pub links: u32,
-    /// Birth.
+    /// Creation time.
     pub created: FileTime,
-    /// Last access.
+    /// Last access time.
     pub accessed: FileTime,
-    /// Last write.
+    /// Last write time.
     pub written: FileTime,
     /// Last change of metadata.
     pub changed: FileTime,
     /// Unix type and permissions (st_mode).
     pub mode: u32,
-    /// Unix owner.
+    /// User ID of the Unix owner.
     pub uid: u32,
-    /// Unix group.
+    /// Group ID of the Unix group.
     pub gid: u32,
 }
 
 impl Metadata {
-    /// Whether it is a directory.
+    /// Returns whether the file is a directory.
     pub fn is_directory(&self) -> bool {
         self.kind == FileKind::Directory
     }
 }
 
-/// An entry of a directory; `.` and `..` are among them, first.
+/// An entry of a directory. A listing starts with `.` and `..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryEntry {
-    /// The name.
+    /// Name of the entry.
     pub name: String,
-    /// What is known of it.
+    /// Metadata of the file.
     pub metadata: Metadata,
 }
 
-/// What came of an open.
+/// The result of a successful open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
     /// The open.
     pub file: LocalOpen,
-    /// Whether the file is new.
+    /// Whether the open created the file.
     pub created: bool,
-    /// The rights asked for, with MAXIMUM_ALLOWED replaced by what it stands for.
+    /// The requested rights; MAXIMUM_ALLOWED is replaced with the rights that it stands for.
     pub granted: AccessMask,
-    /// All rights that the token has.
+    /// All rights of the token on the file.
     pub maximal: AccessMask,
-    /// What is known of the file.
+    /// Metadata of the file.
     pub metadata: Metadata,
     /// The name as the file system spells it.
     pub path: SharePath,
 }
 
-/// What is known of a file system. Sizes in units of `block` bytes.
+/// The properties of a file system. Sizes are in units of `block` bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct VolumeInfo {
-    /// Bytes of an allocation unit.
+    /// Size of an allocation unit in bytes.
     pub block: u32,
-    /// Units in all.
+    /// Number of units in total.
     pub total: u64,
-    /// Units that are free.
+    /// Number of free units.
     pub free: u64,
-    /// Units that this user may still use.
+    /// Number of units that this user may still allocate.
     pub available: u64,
-    /// The volume's number.
+    /// Serial number of the volume.
     pub serial: u64,
-    /// UTF-16 units in a name.
+    /// Maximum length of a name in UTF-16 units.
     pub max_name: u32,
     /// Whether files can be SPARSE.
     pub has_sparse_files: bool,
-    /// Birth of the volume.
+    /// Creation time of the volume.
     pub created: FileTime,
 }
 
-/// What somebody else than the server did in or below a directory that [`FileOp::Watch`] named.
-/// The file system tells `Server::local_events`; what the server does itself it does not tell.
+/// A change that another process made in or below a directory that [`Operation::Watch`] named. The
+/// driver passes it to `Server::local_events`. Changes by the server itself are not reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LocalEvent {
-    /// Something happened to a name.
+    /// A name changed.
     Change(LocalChange),
-    /// Something happened and it is not known what: in the whole share, or below one directory.
+    /// Events were lost: below this directory, or in the whole share if `None`.
     Lost(Option<FileKey>),
-    /// The directory itself is gone.
+    /// The directory itself was removed.
     Gone(FileKey),
 }
 
-/// What happened to a name.
+/// A change of a name in a watched directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalChange {
-    /// The directory that is watched.
+    /// The watched directory.
     pub directory: FileKey,
-    /// The path from there, as the file system spells it.
+    /// The path relative to that directory, as the file system spells it.
     pub path: SharePath,
-    /// What happened. Of a name that changed, the new one follows the old one at once.
+    /// The kind of change. The new name of a renamed file follows the old name immediately.
     pub action: FileAction,
-    /// The filters by which it is seen: one is enough.
+    /// The filters that match the change. A watch receives it if it has at least one of them.
     pub filter: CompletionFilter,
+}
+
+/// The result of a successful [`FileOp`].
+///
+/// The `expect_` functions return the value of one variant.
+///
+/// # Panics
+///
+/// The `expect_` functions panic if the file system answered with another variant. That is a bug of
+/// the file system or of the driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The operation is complete and has no value.
+    Done,
+    /// Answers [`FileOp::Open`].
+    Opened(Opened),
+    /// Answers [`Operation::Stat`] and the operations that change metadata.
+    Metadata(Metadata),
+    /// Answers [`Operation::Rename`]: the new name as the file system spells it.
+    Renamed(SharePath),
+    /// Answers [`Operation::LookUp`]: the metadata, or `None` if the file does not exist.
+    Found(Option<Metadata>),
+    /// Answers [`Operation::ReadDirectory`]. No entries mean the end of the directory.
+    Directory(Vec<DirectoryEntry>),
+    /// Answers [`Operation::CopyRange`].
+    Copied {
+        /// Number of copied bytes from the start of the range.
+        count: u32,
+        /// The reason why the count is less than the requested length; SUCCESS for a full copy.
+        status: Status,
+    },
+    /// Answers [`Operation::ZeroRange`]: the offset up to which the range is zero. The file system
+    /// may stop before the end of a long range; the core then requests the rest.
+    Zeroed(u64),
+    /// Answers [`Operation::AllocatedRanges`]: all ranges, or the first ones up to the limit.
+    Ranges(Vec<Range<u64>>),
+    /// Answers [`Operation::Volume`].
+    Volume(VolumeInfo),
+}
+
+impl Outcome {
+    /// Checks that the outcome is `Done`.
+    pub fn expect_done(self) {
+        let Self::Done = self else {
+            panic!("the operation has no value, the driver answered {self:?}");
+        };
+    }
+
+    /// Returns the value of `Opened`.
+    pub fn expect_opened(self) -> Opened {
+        let Self::Opened(opened) = self else {
+            panic!("an open expects Opened, the driver answered {self:?}");
+        };
+        opened
+    }
+
+    /// Returns the value of `Metadata`.
+    pub fn expect_metadata(self) -> Metadata {
+        let Self::Metadata(metadata) = self else {
+            panic!("the operation expects Metadata, the driver answered {self:?}");
+        };
+        metadata
+    }
+
+    /// Returns the value of `Renamed`.
+    pub fn expect_renamed(self) -> SharePath {
+        let Self::Renamed(path) = self else {
+            panic!("a rename expects Renamed, the driver answered {self:?}");
+        };
+        path
+    }
+
+    /// Returns the value of `Found`.
+    pub fn expect_found(self) -> Option<Metadata> {
+        let Self::Found(found) = self else {
+            panic!("a lookup expects Found, the driver answered {self:?}");
+        };
+        found
+    }
+
+    /// Returns the value of `Directory`.
+    pub fn expect_directory(self) -> Vec<DirectoryEntry> {
+        let Self::Directory(entries) = self else {
+            panic!("a listing expects Directory, the driver answered {self:?}");
+        };
+        entries
+    }
+
+    /// Returns the values of `Copied`: the count and the status.
+    pub fn expect_copied(self) -> (u32, Status) {
+        let Self::Copied { count, status } = self else {
+            panic!("a copy expects Copied, the driver answered {self:?}");
+        };
+        (count, status)
+    }
+
+    /// Returns the value of `Zeroed`.
+    pub fn expect_zeroed(self) -> u64 {
+        let Self::Zeroed(end) = self else {
+            panic!("zeroing expects Zeroed, the driver answered {self:?}");
+        };
+        end
+    }
+
+    /// Returns the value of `Ranges`.
+    pub fn expect_ranges(self) -> Vec<Range<u64>> {
+        let Self::Ranges(ranges) = self else {
+            panic!("the operation expects Ranges, the driver answered {self:?}");
+        };
+        ranges
+    }
+
+    /// Returns the value of `Volume`.
+    pub fn expect_volume(self) -> VolumeInfo {
+        let Self::Volume(volume) = self else {
+            panic!("the operation expects Volume, the driver answered {self:?}");
+        };
+        volume
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proto::effect::{Outcome, Payload, PayloadToken, ReadPlan};
-use proto::file::{FileOp, LocalOpen, ShareId};
+use proto::file::{FileOp, LocalOpen, Operation, ShareId};
 use vfs::memory::{Memory, Options};
 use vfs::{Attempt, Effort, FileSystem, copy};
 use wire::{FileTime, Status};
@@ -63,11 +63,16 @@ impl Disk {
         arm(memory, faults, &mut self.choices);
         memory.set_time(now);
         match work {
-            Work::File(FileOp::CopyRange(plan)) if plan.source.share != plan.target.share => {
+            Work::File(FileOp::OnOpen(target, Operation::CopyRange(plan)))
+                if plan.source.share != target.share =>
+            {
                 let source = &self.shares[plan.source.share.0 as usize];
-                Some(copy::between(source, memory, plan))
+                Some(copy::between(source, memory, *target, plan).into())
             }
-            Work::File(operation) => memory.execute(operation, effort).done(),
+            Work::File(operation) => {
+                let outcome = memory.execute(operation, effort).done()?;
+                Some(outcome.into())
+            }
             Work::Read(plan) => {
                 let mut bytes = vec![0; plan.length as usize];
                 let attempt = memory.read(plan.file, plan.offset, &mut bytes, effort);

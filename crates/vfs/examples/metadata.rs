@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use proto::effect::Outcome;
 use proto::file::{
-    DirectoryPlan, Existing, FileOp, KindWanted, LocalOpen, OpenPlan, Select, ShareId,
+    DirectoryPlan, Existing, FileOp, KindWanted, LocalOpen, OpenPlan, Operation, Outcome, Select,
+    ShareId,
 };
 use proto::path::SharePath;
 use proto::token::Token;
@@ -29,7 +29,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn run(&mut self, op: &FileOp) -> Outcome {
+    fn run(&mut self, op: &FileOp) -> Result<Outcome, Status> {
         match self.posix.execute(op, Effort::Cached) {
             Attempt::Done(outcome) => outcome,
             Attempt::WouldBlock => {
@@ -56,14 +56,15 @@ impl Bench {
             open_link: false,
         };
         match self.run(&FileOp::Open(plan)) {
-            Outcome::Opened(opened) => Some(opened.file),
-            Outcome::Failed(Status::OBJECT_NAME_NOT_FOUND) => None,
-            other => panic!("{path}: {other:?}"),
+            Ok(outcome) => Some(outcome.expect_opened().file),
+            Err(Status::OBJECT_NAME_NOT_FOUND) => None,
+            Err(other) => panic!("{path}: {other:?}"),
         }
     }
 
     fn close(&mut self, file: LocalOpen) {
-        self.run(&FileOp::Close(file));
+        self.run(&FileOp::OnOpen(file, Operation::Close))
+            .expect("a close never fails");
     }
 
     fn create(&mut self, path: &str) {
@@ -80,14 +81,12 @@ impl Bench {
         let (mut count, mut restart) = (0, true);
         loop {
             let plan = DirectoryPlan {
-                file,
                 restart,
                 select: Select::All,
                 limit: 1000,
             };
-            let Outcome::Directory(entries) = self.run(&FileOp::ReadDirectory(plan)) else {
-                panic!("no listing");
-            };
+            let listed = self.run(&FileOp::OnOpen(file, Operation::ReadDirectory(plan)));
+            let entries = listed.expect("a listing").expect_directory();
             restart = false;
             count += entries.len() as u32;
             if entries.is_empty() {
@@ -182,7 +181,9 @@ fn names(bench: &mut Bench) {
             let file = bench
                 .open(path.as_str(), Existing::Open, KindWanted::Any)
                 .expect("a file");
-            bench.run(&FileOp::Unlink { file, path });
+            bench
+                .run(&FileOp::OnOpen(file, Operation::Unlink { path }))
+                .expect("unlinked");
             bench.close(file);
         }
     });

@@ -4,8 +4,7 @@
 //! file systems that can share blocks do, and file servers that can copy do. What it refuses goes
 //! through a buffer: ranges of one file that overlap, and file systems that cannot.
 
-use proto::effect::Outcome;
-use proto::file::{CopyPlan, FileKind, FileOp, LocalOpen, Metadata};
+use proto::file::{CopyPlan, FileKind, FileOp, LocalOpen, Metadata, Operation, Outcome};
 use rustix::fs::copy_file_range;
 use rustix::io::Errno;
 use wire::Status;
@@ -18,22 +17,28 @@ const BUFFER: u32 = 256 << 10;
 
 /// Copies until it is done, on a thread that may wait. The opens are of these two file systems,
 /// which may be the same.
-pub fn between(source: &dyn FileSystem, target: &dyn FileSystem, plan: &CopyPlan) -> Outcome {
+pub fn between(
+    source: &dyn FileSystem,
+    target: &dyn FileSystem,
+    into: LocalOpen,
+    plan: &CopyPlan,
+) -> Result<Outcome, Status> {
     let copy = Copy {
         source,
         target,
+        into,
         plan,
     };
-    match copy.check() {
-        Ok(is_overlapping) => copy.run(is_overlapping),
-        Err(status) => Outcome::Failed(status),
-    }
+    let is_overlapping = copy.check()?;
+    copy.run(is_overlapping)
 }
 
 /// A copy under way.
 struct Copy<'a> {
     source: &'a dyn FileSystem,
     target: &'a dyn FileSystem,
+    /// The open to copy into.
+    into: LocalOpen,
     plan: &'a CopyPlan,
 }
 
@@ -41,7 +46,7 @@ impl Copy<'_> {
     /// Whether the ranges lie in one file and overlap; or why nothing can be copied.
     fn check(&self) -> Result<bool, Status> {
         let from = metadata(self.source, self.plan.source)?;
-        let to = metadata(self.target, self.plan.target)?;
+        let to = metadata(self.target, self.into)?;
         if from.kind != FileKind::File || to.kind != FileKind::File {
             return Err(Status::INVALID_DEVICE_REQUEST);
         }
@@ -50,7 +55,7 @@ impl Copy<'_> {
         Ok(from.key == to.key && distance < u64::from(self.plan.length))
     }
 
-    fn run(&self, is_overlapping: bool) -> Outcome {
+    fn run(&self, is_overlapping: bool) -> Result<Outcome, Status> {
         let (count, stopped) = if is_overlapping {
             (0, None)
         } else {
@@ -71,7 +76,6 @@ impl Copy<'_> {
         let CopyPlan {
             source,
             mut source_offset,
-            target,
             mut target_offset,
             length,
         } = *self.plan;
@@ -80,7 +84,7 @@ impl Copy<'_> {
             return (0, None);
         }
         let from = self.source.descriptor(source);
-        let (Some(from), Some(to)) = (from, self.target.descriptor(target)) else {
+        let (Some(from), Some(to)) = (from, self.target.descriptor(self.into)) else {
             return (0, None);
         };
         if let Err(status) = identity::assume(&to.token) {
@@ -103,7 +107,7 @@ impl Copy<'_> {
     }
 
     /// Copies what lies behind the first `count` bytes.
-    fn by_buffer(&self, mut count: u32) -> Outcome {
+    fn by_buffer(&self, mut count: u32) -> Result<Outcome, Status> {
         let length = self.plan.length;
         let mut buffer = vec![0; BUFFER.min(length - count) as usize];
         while count < length {
@@ -120,7 +124,7 @@ impl Copy<'_> {
 
     /// Copies to a place further back in the same file, so that nothing is overwritten before it
     /// was read. What is not done when it fails is the start.
-    fn by_buffer_from_the_end(&self) -> Outcome {
+    fn by_buffer_from_the_end(&self) -> Result<Outcome, Status> {
         let mut left = self.plan.length;
         let mut buffer = vec![0; BUFFER.min(left) as usize];
         while left > 0 {
@@ -139,7 +143,6 @@ impl Copy<'_> {
         let CopyPlan {
             source,
             source_offset,
-            target,
             target_offset,
             length: _,
         } = *self.plan;
@@ -154,7 +157,7 @@ impl Copy<'_> {
             return Ok(0);
         }
         let at = Some(target_offset + u64::from(skip));
-        let to = (self.target).write(target, at, &buffer[..read], false, Effort::Blocking);
+        let to = (self.target).write(self.into, at, &buffer[..read], false, Effort::Blocking);
         let written = to.done().expect("a blocking write blocks")?;
         Ok(u32::try_from(written).expect("no more than the buffer holds"))
     }
@@ -174,19 +177,16 @@ pub(crate) fn ends_within(plan: &CopyPlan, size: u64) -> Result<(), Status> {
 }
 
 fn metadata(of: &dyn FileSystem, file: LocalOpen) -> Result<Metadata, Status> {
-    let asked = of.execute(&FileOp::Stat(file), Effort::Blocking);
-    match asked.done().expect("a blocking operation blocks") {
-        Outcome::Metadata(metadata) => Ok(metadata),
-        Outcome::Failed(status) => Err(status),
-        _ => Err(Status::INTERNAL_ERROR),
-    }
+    let asked = of.execute(&FileOp::OnOpen(file, Operation::Stat), Effort::Blocking);
+    let outcome = asked.done().expect("a blocking operation blocks")?;
+    Ok(outcome.expect_metadata())
 }
 
 /// What a copy came to that stopped here.
-fn copied(count: u32, status: Status) -> Outcome {
+fn copied(count: u32, status: Status) -> Result<Outcome, Status> {
     match status {
-        Status::SUCCESS => Outcome::Copied { count, status },
-        _ if count == 0 => Outcome::Failed(status),
-        _ => Outcome::Copied { count, status },
+        Status::SUCCESS => Ok(Outcome::Copied { count, status }),
+        _ if count == 0 => Err(status),
+        _ => Ok(Outcome::Copied { count, status }),
     }
 }

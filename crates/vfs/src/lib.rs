@@ -1,6 +1,6 @@
 //! What a file is: a folder of the local system, or memory.
 //!
-//! Both implement the file operations of [`proto::effect`]; there is no mapping layer in between.
+//! Both implement the file operations of [`proto::file`]; there is no mapping layer in between.
 //! [`posix::Posix`] serves a folder, [`memory::Memory`] serves tests and the simulator. What can
 //! be decided without a system call is decided once for both: who may do what in [`rights`], DOS
 //! attributes in [`attributes`], names without regard to case in [`fold`].
@@ -31,8 +31,7 @@ pub use self::lanes::Turn;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use proto::effect::Outcome;
-use proto::file::{FileOp, LocalEvent, LocalOpen, Select};
+use proto::file::{FileOp, LocalEvent, LocalOpen, Outcome, Select};
 use proto::token::Token;
 use wire::Status;
 
@@ -108,7 +107,7 @@ pub type Listener = Arc<dyn Fn(&[LocalEvent]) + Send + Sync>;
 /// A share's files. Used from several threads at once.
 pub trait FileSystem: Send + Sync {
     /// Does the operation now, or says that it would have to wait.
-    fn execute(&self, op: &FileOp, effort: Effort) -> Attempt<Outcome>;
+    fn execute(&self, op: &FileOp, effort: Effort) -> Attempt<Result<Outcome, Status>>;
 
     /// Reads at `offset` until `into` is full or the file ends; how many bytes that were.
     fn read(
@@ -130,7 +129,8 @@ pub trait FileSystem: Send + Sync {
         effort: Effort,
     ) -> Attempt<Result<usize, Status>>;
 
-    /// From now on tells this one of changes in directories that [`FileOp::Watch`] names. A file
+    /// From now on tells this one of changes in directories that
+    /// [`Operation::Watch`](proto::file::Operation::Watch) names. A file
     /// system that nobody else changes tells nothing.
     fn listen(&self, _listener: Listener) {}
 
@@ -182,19 +182,10 @@ impl From<Status> for Stop {
 /// A step of an operation.
 pub(crate) type Step<T> = Result<T, Stop>;
 
-/// The attempt that the steps of an operation make.
-pub(crate) fn attempt(step: Step<Outcome>) -> Attempt<Outcome> {
+/// Converts the result of an operation or of a transfer into an attempt.
+pub(crate) fn attempt<T>(step: Step<T>) -> Attempt<Result<T, Status>> {
     match step {
-        Ok(outcome) => Attempt::Done(outcome),
-        Err(Stop::Failed(status)) => Attempt::Done(Outcome::Failed(status)),
-        Err(Stop::WouldBlock) => Attempt::WouldBlock,
-    }
-}
-
-/// The attempt that the steps of a transfer of bytes make.
-pub(crate) fn attempt_bytes(step: Step<usize>) -> Attempt<Result<usize, Status>> {
-    match step {
-        Ok(count) => Attempt::Done(Ok(count)),
+        Ok(value) => Attempt::Done(Ok(value)),
         Err(Stop::Failed(status)) => Attempt::Done(Err(status)),
         Err(Stop::WouldBlock) => Attempt::WouldBlock,
     }

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use proto::effect::Outcome;
-use proto::file::{Existing, FileOp, KindWanted, LocalOpen, OpenPlan, ShareId};
+use proto::file::{Existing, FileOp, KindWanted, LocalOpen, OpenPlan, Operation, Outcome, ShareId};
 use proto::path::SharePath;
 use proto::token::Token;
 use smbeam_vfs::memory::{Memory, Options};
@@ -11,7 +10,7 @@ use smbeam_vfs::{Attempt, Effort, FileSystem};
 use wire::Status;
 use wire::access::{AccessMask, FileAttributes};
 
-fn create(memory: &Memory, effort: Effort) -> Attempt<Outcome> {
+fn create(memory: &Memory, effort: Effort) -> Attempt<Result<Outcome, Status>> {
     let plan = OpenPlan {
         share: ShareId(0),
         token: Arc::new(Token {
@@ -33,7 +32,7 @@ fn create(memory: &Memory, effort: Effort) -> Attempt<Outcome> {
 
 fn opened(memory: &Memory) -> LocalOpen {
     match create(memory, Effort::Blocking) {
-        Attempt::Done(Outcome::Opened(opened)) => opened.file,
+        Attempt::Done(Ok(Outcome::Opened(opened))) => opened.file,
         other => panic!("an open came to {other:?}"),
     }
 }
@@ -75,10 +74,10 @@ fn a_full_disk_refuses_and_a_removal_makes_room() {
     assert_eq!(write(1 << 20), Attempt::Done(Ok(4096)));
     assert_eq!(write(4096), Attempt::Done(Err(Status::DISK_FULL)));
     assert_eq!(write(0), Attempt::Done(Ok(4096)));
-    let cut = FileOp::SetEndOfFile { file, length: 4096 };
+    let cut = FileOp::OnOpen(file, Operation::SetEndOfFile { length: 4096 });
     assert!(matches!(
         memory.execute(&cut, Effort::Blocking),
-        Attempt::Done(Outcome::Done)
+        Attempt::Done(Ok(Outcome::Done))
     ));
     assert_eq!(write(4096), Attempt::Done(Ok(4096)));
 }
@@ -105,7 +104,7 @@ fn a_close_never_fails() {
             .fail
             .extend((0..100).map(|n| (n, Status::IO_DEVICE_ERROR)));
     });
-    let attempt = memory.execute(&FileOp::Close(file), Effort::Cached);
-    assert!(matches!(attempt, Attempt::Done(Outcome::Done)));
+    let attempt = memory.execute(&FileOp::OnOpen(file, Operation::Close), Effort::Cached);
+    assert!(matches!(attempt, Attempt::Done(Ok(Outcome::Done))));
     assert_eq!(memory.opens(), 0);
 }

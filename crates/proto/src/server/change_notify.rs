@@ -10,7 +10,7 @@ use wire::change_notify::{ChangeNotifyFlags, CompletionFilter, Request, Response
 use wire::{Status, fscc::FileAction};
 
 use crate::effect::Outcome;
-use crate::file::{FileOp, LocalOpen};
+use crate::file::{FileOp, LocalOpen, Operation};
 use crate::id::OpId;
 use crate::path::SharePath;
 use crate::server::context::{self, Context, Parked, Progress, Reply};
@@ -54,7 +54,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         // Nobody waits for it: the request is to wait already when what it waits for happens, and
         // to be there for a CANCEL.
         let is_tree = scope.is_tree;
-        context.run(FileOp::Watch { file, is_tree });
+        context.run(FileOp::OnOpen(file, Operation::Watch { is_tree }));
     }
     let op = context.op();
     Step { open, max_len, op }.look(context)
@@ -76,9 +76,9 @@ impl Step {
         context: &mut Context<'_>,
         outcome: Outcome,
     ) -> Result<Progress, Status> {
-        match outcome {
-            Outcome::Done => self.look(context),
-            Outcome::Failed(status) => {
+        match outcome.expect_woken() {
+            Ok(()) => self.look(context),
+            Err(status) => {
                 let waiter = (context.connection, self.op);
                 context.server.watches.forget(self.open.file, waiter);
                 // It was cancelled, or its tree or session ends.
@@ -89,7 +89,6 @@ impl Step {
                     Status::NOTIFY_CLEANUP
                 })
             }
-            _ => Err(Status::INTERNAL_ERROR),
         }
     }
 

@@ -11,7 +11,7 @@ use wire::close::{CloseFlags, Request, Response};
 use wire::fscc::FileAction;
 
 use crate::effect::{Effect, Effects, Outcome};
-use crate::file::{FileKey, FileOp, Metadata};
+use crate::file::{FileKey, FileOp, Metadata, Operation};
 use crate::id::OpId;
 use crate::path::SharePath;
 use crate::server::Server;
@@ -46,7 +46,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     let taken = context.session.opens.lock().remove(&open.id.volatile);
     let open = taken.ok_or(Status::FILE_CLOSED)?;
     if request.flags.contains(CloseFlags::POSTQUERY_ATTRIB) {
-        let operation = FileOp::Stat(open.file);
+        let operation = FileOp::OnOpen(open.file, Operation::Stat);
         let step = context::Step::Close(Step::Stat(open));
         return Ok(context.wait(operation, step));
     }
@@ -62,10 +62,10 @@ impl Step {
     ) -> Result<Progress, Status> {
         match self {
             Self::Stat(open) => {
-                let response = match outcome {
-                    Outcome::Metadata(metadata) => describe(&metadata),
+                let response = match outcome.expect_file() {
+                    Ok(outcome) => describe(&outcome.expect_metadata()),
                     // [MS-SMB2] 3.3.5.10: the close does not fail for want of attributes.
-                    _ => Response::default(),
+                    Err(_) => Response::default(),
                 };
                 Ok(leave(context, open, response))
             }
@@ -78,12 +78,13 @@ impl Step {
                     response,
                 } = *unlinking;
                 context.server.files.forget(open.key);
-                if matches!(outcome, Outcome::Done) {
+                if let Ok(outcome) = outcome.expect_file() {
+                    outcome.expect_done();
                     let filter = of_name(open.is_directory);
                     context.report_at(&open, FileAction::REMOVED, filter, &path);
                 }
                 for file in departure.close {
-                    context.run(FileOp::Close(file));
+                    context.run(FileOp::OnOpen(file, Operation::Close));
                 }
                 context.post(departure.mail);
                 Ok(done(&response))
@@ -104,7 +105,7 @@ fn leave(context: &mut Context<'_>, open: Arc<Open>, response: Response) -> Prog
             departure,
             response,
         }));
-        let operation = FileOp::Unlink { file, path };
+        let operation = FileOp::OnOpen(file, Operation::Unlink { path });
         return context.wait(operation, context::Step::Close(step));
     }
     context.depart(open.key, departure);
@@ -168,10 +169,10 @@ fn depart(
     };
     if let Some((file, path)) = departure.unlink {
         server.files.forget(key);
-        run(FileOp::Unlink { file, path });
+        run(FileOp::OnOpen(file, Operation::Unlink { path }));
     }
     for file in departure.close {
-        run(FileOp::Close(file));
+        run(FileOp::OnOpen(file, Operation::Close));
     }
     server.post(departure.mail, effects);
 }

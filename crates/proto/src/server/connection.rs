@@ -192,11 +192,11 @@ impl Connection {
                 level,
             }),
             Notice::OplockBroken(op) | Notice::DirectoryChanged(op) | Notice::PipeReadable(op) => {
-                self.unpark(now, op, Outcome::Done, effects);
+                self.unpark(now, op, Outcome::Woken, effects);
             }
             Notice::LockSettled { op, is_granted } => {
                 let outcome = match is_granted {
-                    true => Outcome::Done,
+                    true => Outcome::Woken,
                     false => Outcome::Failed(Status::RANGE_NOT_LOCKED),
                 };
                 self.unpark(now, op, outcome, effects);

@@ -24,7 +24,7 @@ use wire::fscc::FileAction;
 use wire::{FileId, Status};
 
 use crate::effect::Outcome;
-use crate::file::{FileOp, Metadata, OpenPlan, Opened};
+use crate::file::{FileOp, Metadata, OpenPlan, Opened, Operation};
 use crate::server::change_notify::of_name;
 use crate::server::context;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
@@ -111,32 +111,29 @@ impl Step {
         context: &mut Context<'_>,
         outcome: Outcome,
     ) -> Result<Progress, Status> {
-        match (self, outcome) {
-            (Self::Opening(wanted), Outcome::Opened(opened)) => enter(context, *wanted, opened),
-            (Self::Opening(wanted), Outcome::Failed(status)) => {
-                Err(wanted.explain(status, &context.tree))
+        match self {
+            Self::Opening(wanted) => match outcome.expect_file() {
+                Ok(outcome) => enter(context, *wanted, outcome.expect_opened()),
+                Err(status) => Err(wanted.explain(status, &context.tree)),
+            },
+            Self::Overwriting(mut entered) => match outcome.expect_file() {
+                Ok(outcome) => {
+                    entered.opened.metadata = outcome.expect_metadata();
+                    entered.emptied(context);
+                    finish(context, &entered)
+                }
+                Err(status) => {
+                    entered.withdraw(context);
+                    Err(status)
+                }
+            },
+            Self::Parked(wanted) => {
+                outcome.expect_woken()?;
+                Ok(open(context, *wanted))
             }
-            (Self::Overwriting(mut entered), Outcome::Metadata(metadata)) => {
-                entered.opened.metadata = metadata;
-                entered.emptied(context);
-                finish(context, &entered)
-            }
-            (Self::Overwriting(entered), Outcome::Failed(status)) => {
-                entered.withdraw(context);
-                Err(status)
-            }
-            (Self::Overwriting(entered), _) => {
-                entered.withdraw(context);
-                Err(Status::INTERNAL_ERROR)
-            }
-            (Self::Parked(wanted), Outcome::Done) => Ok(open(context, *wanted)),
-            (Self::Parked(_), Outcome::Failed(status)) => Err(status),
-            (Self::Replaying(replayed), Outcome::Metadata(metadata)) => {
+            Self::Replaying(replayed) => {
+                let metadata = outcome.expect_file()?.expect_metadata();
                 Ok(replayed.answer(context, &metadata))
-            }
-            (Self::Replaying(_), Outcome::Failed(status)) => Err(status),
-            (Self::Opening(_) | Self::Parked(_) | Self::Replaying(_), _) => {
-                Err(Status::INTERNAL_ERROR)
             }
         }
     }
@@ -160,7 +157,7 @@ fn enter(
     match oplock::enter(context, &wanted, &opened, granted) {
         Ok(None) => {}
         Ok(Some(parked)) => {
-            context.run(FileOp::Close(opened.file));
+            context.run(FileOp::OnOpen(opened.file, Operation::Close));
             wanted.is_made = opened.created;
             let step = Step::Parked(Box::new(wanted));
             return Ok(Progress::Park(parked, context::Step::Create(step)));
@@ -168,7 +165,7 @@ fn enter(
         Err(status) => {
             // Also where the file is new: another client opened it before we could say how it is
             // shared. It is that client's file now.
-            context.run(FileOp::Close(opened.file));
+            context.run(FileOp::OnOpen(opened.file, Operation::Close));
             return Err(status);
         }
     }
@@ -185,11 +182,13 @@ fn enter(
 }
 
 fn overwrite(context: &mut Context<'_>, entered: Entered) -> Progress {
-    let operation = FileOp::Overwrite {
-        file: entered.opened.file,
-        attributes: entered.wanted.attributes,
-        allocation: entered.wanted.asked.allocation,
-    };
+    let operation = FileOp::OnOpen(
+        entered.opened.file,
+        Operation::Overwrite {
+            attributes: entered.wanted.attributes,
+            allocation: entered.wanted.asked.allocation,
+        },
+    );
     let step = Step::Overwriting(Box::new(entered));
     context.wait(operation, context::Step::Create(step))
 }

@@ -185,7 +185,7 @@ impl Connection {
 
     fn go_on(&mut self, now: Now, drain: &Drain, effects: &mut Effects) {
         if let Some(task) = drain.after {
-            self.resume(now, task, Outcome::Done, effects);
+            self.resume(now, task, Outcome::Woken, effects);
         }
         if drain.tree.is_some() || matches!(drain.stage, Stage::Left) {
             return;

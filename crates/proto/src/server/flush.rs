@@ -5,7 +5,7 @@ use wire::access::AccessMask;
 use wire::flush::{Request, Response};
 
 use crate::effect::Outcome;
-use crate::file::FileOp;
+use crate::file::{FileOp, Operation};
 use crate::server::context::{self, Context, Progress, Reply};
 use crate::server::open::{Need, malformed};
 
@@ -24,7 +24,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     let open = context.open(request.file_id)?;
     open.authorize(Need::Right(FLUSHES))?;
     let step = context::Step::Flush(Step);
-    Ok(context.wait(FileOp::Flush(open.file), step))
+    Ok(context.wait(FileOp::OnOpen(open.file, Operation::Flush), step))
 }
 
 impl Step {
@@ -34,10 +34,7 @@ impl Step {
         _context: &mut Context<'_>,
         outcome: Outcome,
     ) -> Result<Progress, Status> {
-        match outcome {
-            Outcome::Done => Ok(Progress::Done(Reply::message(|out| Response.encode(out)))),
-            Outcome::Failed(status) => Err(status),
-            _ => Err(Status::INTERNAL_ERROR),
-        }
+        outcome.expect_file()?.expect_done();
+        Ok(Progress::Done(Reply::message(|out| Response.encode(out))))
     }
 }

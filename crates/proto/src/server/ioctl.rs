@@ -79,11 +79,11 @@ impl Step {
     ) -> Result<Progress, Status> {
         match self {
             Self::AllocatedRanges(step) => step.resume(outcome),
-            Self::CopyChunk(step) => step.resume(context, &outcome),
-            Self::Ending(ending) => ending.resume(context, &outcome),
-            Self::ReparsePoint => reparse_point::resume(&outcome),
-            Self::Sparse(step) => step.resume(context, &outcome),
-            Self::ZeroData(step) => step.resume(context, &outcome),
+            Self::CopyChunk(step) => step.resume(context, outcome),
+            Self::Ending(ending) => ending.resume(context, outcome),
+            Self::ReparsePoint => reparse_point::resume(outcome),
+            Self::Sparse(step) => step.resume(context, outcome),
+            Self::ZeroData(step) => step.resume(context, outcome),
         }
     }
 }

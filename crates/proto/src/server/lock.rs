@@ -230,10 +230,8 @@ impl Step {
         if self.is_replaced.load(Ordering::Acquire) {
             return Err(Status::CANCELLED);
         }
-        let status = match outcome {
-            Outcome::Done => return locked(context, &self.open, self.sequence),
-            Outcome::Failed(status) => status,
-            _ => Status::INTERNAL_ERROR,
+        let Err(status) = outcome.expect_woken() else {
+            return locked(context, &self.open, self.sequence);
         };
         let has_waited = self.open.locks.withdraw(self.waiter);
         // smbtorture smb2.lock.cancel, cancel-tdis and cancel-logoff.

@@ -15,7 +15,7 @@ use wire::text::utf16;
 use wire::{Status, Utf16};
 
 use crate::effect::Outcome;
-use crate::file::{DirectoryEntry, DirectoryPlan, FileOp, Select};
+use crate::file::{DirectoryEntry, DirectoryPlan, FileOp, Operation, Select};
 use crate::path::MAX_COMPONENT_UNITS;
 use crate::pattern::Pattern;
 use crate::server::context::{self, Context, Progress, Reply};
@@ -136,12 +136,11 @@ impl Step {
         context: &mut Context<'_>,
         outcome: Outcome,
     ) -> Result<Progress, Status> {
-        let mut entries = match outcome {
-            Outcome::Directory(entries) => entries,
+        let mut entries = match outcome.expect_file() {
+            Ok(outcome) => outcome.expect_directory(),
             // What is there already is an answer; the error comes again with the next request.
-            Outcome::Failed(_) if !self.writer.is_empty() => return self.finish(),
-            Outcome::Failed(status) => return Err(status),
-            _ => return Err(Status::INTERNAL_ERROR),
+            Err(_) if !self.writer.is_empty() => return self.finish(),
+            Err(status) => return Err(status),
         };
         // [`DirectoryPlan::limit`]: fewer come only at the end.
         let is_end = entries.len() < self.batch;
@@ -181,13 +180,12 @@ impl Step {
         };
         drop(state);
         let plan = DirectoryPlan {
-            file: self.open.file,
             restart,
             select,
             limit: u32::try_from(self.batch).expect("a batch is small"),
         };
-        let step = context::Step::QueryDirectory(self);
-        context.wait(FileOp::ReadDirectory(plan), step)
+        let operation = FileOp::OnOpen(self.open.file, Operation::ReadDirectory(plan));
+        context.wait(operation, context::Step::QueryDirectory(self))
     }
 
     /// Puts entries into the answer, the last one first, as many as fit; the others are left over.

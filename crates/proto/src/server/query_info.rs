@@ -12,7 +12,7 @@ use wire::query_info::{Request, Response, SecurityInformation};
 use wire::{Status, error_response};
 
 use crate::effect::Outcome;
-use crate::file::FileOp;
+use crate::file::{FileOp, Operation};
 use crate::server::context::{self, Context, Progress, Reply};
 use crate::server::open::{Open, malformed};
 pub(crate) use filesystem::volume_id;
@@ -47,17 +47,26 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         InfoType::FILE => {
             let class = FileInfoClass(request.file_info_class);
             file::check(class, &open, context.dialect, max_len)?;
-            (Asked::File(class), FileOp::Stat(open.file))
+            (
+                Asked::File(class),
+                FileOp::OnOpen(open.file, Operation::Stat),
+            )
         }
         InfoType::FILESYSTEM => {
             let class = FsInfoClass(request.file_info_class);
             filesystem::check(class, max_len)?;
-            (Asked::Filesystem(class), FileOp::Volume(open.file))
+            (
+                Asked::Filesystem(class),
+                FileOp::OnOpen(open.file, Operation::Volume),
+            )
         }
         InfoType::SECURITY => {
             let parts = SecurityInformation(request.additional_information);
             security::check(parts, &open)?;
-            (Asked::Security(parts), FileOp::Stat(open.file))
+            (
+                Asked::Security(parts),
+                FileOp::OnOpen(open.file, Operation::Stat),
+            )
         }
         InfoType::QUOTA => return Err(Status::NOT_SUPPORTED),
         _ => return Err(Status::INVALID_PARAMETER),
@@ -76,21 +85,22 @@ impl Step {
         context: &mut Context<'_>,
         outcome: Outcome,
     ) -> Result<Progress, Status> {
-        match (self.asked, outcome) {
-            (_, Outcome::Failed(status)) => Err(status),
-            (Asked::File(class), Outcome::Metadata(metadata)) => {
+        let outcome = outcome.expect_file()?;
+        match self.asked {
+            Asked::File(class) => {
+                let metadata = outcome.expect_metadata();
                 let bytes = file::describe(class, context.server, &self.open, &metadata)?;
                 Ok(answer(bytes, self.max_len))
             }
-            (Asked::Filesystem(class), Outcome::Volume(volume)) => {
+            Asked::Filesystem(class) => {
+                let volume = outcome.expect_volume();
                 let bytes = filesystem::describe(class, context, &volume)?;
                 Ok(answer(bytes, self.max_len))
             }
-            (Asked::Security(parts), Outcome::Metadata(metadata)) => {
-                let bytes = security::describe(parts, &metadata);
+            Asked::Security(parts) => {
+                let bytes = security::describe(parts, &outcome.expect_metadata());
                 Ok(answer_whole(&bytes, self.max_len, context))
             }
-            _ => Err(Status::INTERNAL_ERROR),
         }
     }
 }

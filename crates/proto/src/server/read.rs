@@ -96,7 +96,7 @@ impl Step {
             Outcome::Failed(status) => return Err(status),
             // Nobody hears an answer, and what is in the client's memory nobody knows.
             Outcome::RemoteFailed => return Ok(Progress::End(Violation::RemoteMemory)),
-            _ => return Err(Status::INTERNAL_ERROR),
+            other => panic!("a read expects bytes, the driver answered {other:?}"),
         };
         assert!(len <= self.length, "no more is read than asked for");
         // [MS-SMB2] 3.3.5.12: too little is the end of the file; nothing is enough only where

@@ -33,8 +33,8 @@ use crate::effect::{
     WritePlan,
 };
 use crate::file::{
-    CopyPlan, DirectoryEntry, Existing, FileKey, FileKind, FileOp, KindWanted, LocalOpen, Metadata,
-    OpenPlan, Opened, ShareId, VolumeInfo,
+    self, CopyPlan, DirectoryEntry, Existing, FileKey, FileKind, FileOp, KindWanted, LocalOpen,
+    Metadata, OpenPlan, Opened, Operation, ShareId, VolumeInfo,
 };
 use crate::id::ConnectionId;
 use crate::login::{Account, AccountKind};
@@ -168,7 +168,7 @@ impl World {
             let mut outcome = None;
             while let Some(effect) = effects.pop() {
                 let (op, came) = match effect {
-                    Effect::File(op, operation) => (op, self.disk.perform(operation)),
+                    Effect::File(op, operation) => (op, self.disk.perform(operation).into()),
                     Effect::Read(plan) => (plan.op, self.disk.read(plan)),
                     Effect::Write(plan) => (plan.op, self.disk.write(plan)),
                     Effect::Release(token) => {
@@ -517,7 +517,10 @@ impl Disk {
     /// Names of what was asked, but for `Open`.
     pub(crate) fn asked(&mut self) -> Vec<String> {
         let names = self.log.drain(..).map(|operation| {
-            let text = alloc::format!("{operation:?}");
+            let text = match operation {
+                FileOp::Open(_) => "Open".to_string(),
+                FileOp::OnOpen(_, operation) => alloc::format!("{operation:?}"),
+            };
             let end = text.find([' ', '(']).unwrap_or(text.len());
             text[..end].to_string()
         });
@@ -554,19 +557,19 @@ impl Disk {
         Outcome::Written(count)
     }
 
-    fn copy(&mut self, plan: &CopyPlan) -> Outcome {
+    fn copy(&mut self, target: LocalOpen, plan: &CopyPlan) -> Result<file::Outcome, Status> {
         if plan.source_offset + u64::from(plan.length) > self.of(plan.source).size {
-            return Outcome::Failed(Status::INVALID_VIEW_SIZE);
+            return Err(Status::INVALID_VIEW_SIZE);
         }
         let (count, status) = match self.copy_stops_after {
             Some(count) => (count, Status::DISK_FULL),
             None => (plan.length, Status::SUCCESS),
         };
-        let metadata = self.of(plan.target);
+        let metadata = self.of(target);
         let end = plan.target_offset + u64::from(count);
         metadata.size = metadata.size.max(end);
         metadata.written = FileTime(9_999);
-        Outcome::Copied { count, status }
+        Ok(file::Outcome::Copied { count, status })
     }
 
     fn of(&mut self, file: LocalOpen) -> &mut Metadata {
@@ -577,57 +580,60 @@ impl Disk {
             .expect("the tests unlink nothing that they still use")
     }
 
-    fn perform(&mut self, operation: FileOp) -> Outcome {
+    fn perform(&mut self, operation: FileOp) -> Result<file::Outcome, Status> {
         self.log.push(operation.clone());
-        if let FileOp::Close(file) = operation {
+        if let FileOp::OnOpen(file, Operation::Close) = operation {
             let was_open = self.opens.remove(&file).is_some();
             assert!(was_open, "nothing is closed twice");
-            return Outcome::Done;
+            return Ok(file::Outcome::Done);
         }
         if let Some(status) = self.fail_next.take() {
-            return Outcome::Failed(status);
+            return Err(status);
         }
-        if let (FileOp::Overwrite { .. }, Some(status)) = (&operation, self.fail_overwrite) {
-            return Outcome::Failed(status);
+        if let (FileOp::OnOpen(_, Operation::Overwrite { .. }), Some(status)) =
+            (&operation, self.fail_overwrite)
+        {
+            return Err(status);
         }
+        let (file, operation) = match operation {
+            FileOp::Open(plan) => return self.open(&plan),
+            FileOp::OnOpen(file, operation) => (file, operation),
+        };
         match operation {
-            FileOp::Open(plan) => self.open(&plan),
-            FileOp::Overwrite {
-                file, attributes, ..
-            } => {
+            Operation::Overwrite { attributes, .. } => {
                 let metadata = self.of(file);
                 (metadata.size, metadata.attributes) = (0, attributes);
-                Outcome::Metadata(*metadata)
+                Ok(file::Outcome::Metadata(*metadata))
             }
-            FileOp::SetBasic { file, changes } => {
+            Operation::SetBasic(changes) => {
                 let metadata = self.of(file);
                 metadata.written = changes.written.unwrap_or(metadata.written);
                 metadata.attributes = changes.attributes.unwrap_or(metadata.attributes);
-                Outcome::Metadata(*metadata)
+                Ok(file::Outcome::Metadata(*metadata))
             }
-            FileOp::Stat(file) => Outcome::Metadata(*self.of(file)),
-            FileOp::SetMode { file, mode } => {
+            Operation::Stat => Ok(file::Outcome::Metadata(*self.of(file))),
+            Operation::SetMode { mode } => {
                 self.of(file).mode = 0o100_000 | mode;
-                Outcome::Metadata(*self.of(file))
+                Ok(file::Outcome::Metadata(*self.of(file)))
             }
-            FileOp::SetEndOfFile { file, length } => {
+            Operation::SetEndOfFile { length } => {
                 self.of(file).size = length;
-                Outcome::Done
+                Ok(file::Outcome::Done)
             }
-            FileOp::Unlink { path, .. } => self.unlink(&path),
-            FileOp::Rename { file, to, .. } => self.rename(file, &to),
-            FileOp::LookUp { path, .. } => {
-                Outcome::Found(self.files.get(&path.as_str().to_lowercase()).copied())
-            }
-            FileOp::CheckEmpty(file) => self.check_empty(file),
-            FileOp::CheckDelete(file) => {
+            Operation::Unlink { path, .. } => self.unlink(&path),
+            Operation::Rename { to, .. } => self.rename(file, &to),
+            Operation::LookUp { path, .. } => Ok(file::Outcome::Found(
+                self.files.get(&path.as_str().to_lowercase()).copied(),
+            )),
+            Operation::CheckEmpty => self.check_empty(file),
+            Operation::CheckDelete => {
                 if self.of(file).attributes.contains(FileAttributes::READONLY) {
-                    return Outcome::Failed(Status::CANNOT_DELETE);
+                    return Err(Status::CANNOT_DELETE);
                 }
-                Outcome::Done
+                Ok(file::Outcome::Done)
             }
-            FileOp::ReadDirectory(plan) => self.list(plan.restart, plan.limit as usize),
-            FileOp::Volume(_) => Outcome::Volume(VolumeInfo {
+            Operation::ReadDirectory(plan) => self.list(plan.restart, plan.limit as usize),
+            Operation::Volume => Ok(file::Outcome::Volume(VolumeInfo {
                 block: 4096,
                 total: 100,
                 free: 50,
@@ -636,44 +642,46 @@ impl Disk {
                 max_name: 255,
                 has_sparse_files: true,
                 created: FileTime(5_000),
-            }),
-            FileOp::CopyRange(plan) => self.copy(&plan),
-            FileOp::ZeroRange { file, range } => {
+            })),
+            Operation::CopyRange(plan) => self.copy(file, &plan),
+            Operation::ZeroRange { range } => {
                 self.of(file).written = FileTime(9_999);
-                Outcome::Zeroed(range.end.min(range.start + ZEROS_MAX))
+                Ok(file::Outcome::Zeroed(
+                    range.end.min(range.start + ZEROS_MAX),
+                ))
             }
-            FileOp::SetSparse { file, is_sparse } => {
+            Operation::SetSparse { is_sparse } => {
                 let metadata = self.of(file);
                 let others = metadata.attributes.without(FileAttributes::SPARSE_FILE);
                 let sparse = FileAttributes::SPARSE_FILE;
                 metadata.attributes = if is_sparse { others | sparse } else { others };
-                Outcome::Metadata(*metadata)
+                Ok(file::Outcome::Metadata(*metadata))
             }
-            FileOp::AllocatedRanges { range, limit, .. } => {
+            Operation::AllocatedRanges { range, limit, .. } => {
                 let within = |piece: &Range<u64>| piece.start < range.end;
                 let pieces = self.pieces.iter().filter(|piece| within(piece));
-                Outcome::Ranges(pieces.take(limit).cloned().collect())
+                Ok(file::Outcome::Ranges(pieces.take(limit).cloned().collect()))
             }
-            FileOp::Close(_)
-            | FileOp::Flush(_)
-            | FileOp::Link { .. }
-            | FileOp::SetAllocation { .. }
-            | FileOp::Watch { .. } => Outcome::Done,
+            Operation::Close
+            | Operation::Flush
+            | Operation::Link { .. }
+            | Operation::SetAllocation { .. }
+            | Operation::Watch { .. } => Ok(file::Outcome::Done),
         }
     }
 
-    fn open(&mut self, plan: &OpenPlan) -> Outcome {
+    fn open(&mut self, plan: &OpenPlan) -> Result<file::Outcome, Status> {
         let name = plan.path.as_str().to_lowercase();
         let found = self.files.get(&name).copied();
         let created = found.is_none();
         match (found, plan.existing) {
-            (None, Existing::Open) => return Outcome::Failed(Status::OBJECT_NAME_NOT_FOUND),
-            (Some(_), Existing::Create) => return Outcome::Failed(Status::OBJECT_NAME_COLLISION),
+            (None, Existing::Open) => return Err(Status::OBJECT_NAME_NOT_FOUND),
+            (Some(_), Existing::Create) => return Err(Status::OBJECT_NAME_COLLISION),
             (Some(found), _) if found.is_directory() && plan.kind == KindWanted::File => {
-                return Outcome::Failed(Status::FILE_IS_A_DIRECTORY);
+                return Err(Status::FILE_IS_A_DIRECTORY);
             }
             (Some(found), _) if !found.is_directory() && plan.kind == KindWanted::Directory => {
-                return Outcome::Failed(Status::NOT_A_DIRECTORY);
+                return Err(Status::NOT_A_DIRECTORY);
             }
             (None, _) if plan.kind == KindWanted::Directory => self.add_directory(&name),
             (None, _) => self.add_file(&name, plan.attributes),
@@ -687,22 +695,22 @@ impl Disk {
         };
         self.opens.insert(file, metadata.key);
         let is_maximum = plan.access.contains(AccessMask::MAXIMUM_ALLOWED);
-        Outcome::Opened(Opened {
+        Ok(file::Outcome::Opened(Opened {
             file,
             created,
             granted: if is_maximum { ALL } else { plan.access },
             maximal: ALL,
             metadata,
             path: SharePath::from_trusted(&name),
-        })
+        }))
     }
 
-    fn unlink(&mut self, path: &SharePath) -> Outcome {
+    fn unlink(&mut self, path: &SharePath) -> Result<file::Outcome, Status> {
         if self.holds_something(path.as_str()) {
-            return Outcome::Failed(Status::DIRECTORY_NOT_EMPTY);
+            return Err(Status::DIRECTORY_NOT_EMPTY);
         }
         self.files.remove(path.as_str());
-        Outcome::Done
+        Ok(file::Outcome::Done)
     }
 
     fn holds_something(&self, name: &str) -> bool {
@@ -711,32 +719,32 @@ impl Disk {
         names.any(|name| SharePath::from_trusted(name).is_below(&directory))
     }
 
-    fn check_empty(&mut self, file: LocalOpen) -> Outcome {
+    fn check_empty(&mut self, file: LocalOpen) -> Result<file::Outcome, Status> {
         let key = self.opens[&file];
         let mut files = self.files.iter();
         let (name, _) = (files.find(|(_, found)| found.key == key)).expect("it is there");
         if self.holds_something(name) {
-            Outcome::Failed(Status::DIRECTORY_NOT_EMPTY)
+            Err(Status::DIRECTORY_NOT_EMPTY)
         } else {
-            Outcome::Done
+            Ok(file::Outcome::Done)
         }
     }
 
-    fn rename(&mut self, file: LocalOpen, to: &SharePath) -> Outcome {
+    fn rename(&mut self, file: LocalOpen, to: &SharePath) -> Result<file::Outcome, Status> {
         let key = self.opens[&file];
         let metadata = *self.of(file);
         self.files.retain(|_, found| found.key != key);
         self.files.insert(to.as_str().to_lowercase(), metadata);
-        Outcome::Renamed(to.clone())
+        Ok(file::Outcome::Renamed(to.clone()))
     }
 
-    fn list(&mut self, restart: bool, limit: usize) -> Outcome {
+    fn list(&mut self, restart: bool, limit: usize) -> Result<file::Outcome, Status> {
         if restart {
             self.listed = 0;
         }
         let rest = self.entries[self.listed..].iter();
         let batch: Vec<DirectoryEntry> = rest.take(limit).cloned().collect();
         self.listed += batch.len();
-        Outcome::Directory(batch)
+        Ok(file::Outcome::Directory(batch))
     }
 }

@@ -186,12 +186,12 @@ impl Connection {
         };
         login.is_busy = false;
         let is_binding = matches!(login.purpose, Purpose::Binding(_));
-        match outcome {
-            Outcome::Authenticated(Authenticated::Continue(token)) => {
+        match outcome.expect_authenticated() {
+            Ok(Authenticated::Continue(token)) => {
                 let status = Status::MORE_PROCESSING_REQUIRED;
                 Ok(Flow::Done(reply(status, SessionFlags::NONE, &token)))
             }
-            Outcome::Authenticated(Authenticated::Accepted(accepted)) => {
+            Ok(Authenticated::Accepted(accepted)) => {
                 // A binding replaces nothing.
                 let is_waiting =
                     !is_binding && self.replace(now, task, (id, previous), &accepted, effects);
@@ -201,11 +201,10 @@ impl Connection {
                 }
                 self.accept(request, &accepted, security_mode, effects)
             }
-            Outcome::Authenticated(Authenticated::Refused(status, _)) | Outcome::Failed(status) => {
+            Ok(Authenticated::Refused(status, _)) | Err(status) => {
                 self.refuse(now, id, effects);
                 Err(status)
             }
-            other => panic!("the authenticator answered {other:?}"),
         }
     }
 
@@ -256,7 +255,7 @@ impl Connection {
         let is_meant = |awaited: &AwaitedSession| awaited.session == session;
         while let Some(index) = self.awaited.iter().position(is_meant) {
             let awaited = self.awaited.swap_remove(index);
-            self.resume(now, awaited.task, Outcome::Done, effects);
+            self.resume(now, awaited.task, Outcome::Woken, effects);
         }
     }
 
@@ -266,14 +265,14 @@ impl Connection {
             |awaited: &AwaitedSession| awaited.deadline.is_some_and(|at| at <= now.instant);
         while let Some(index) = self.awaited.iter().position(is_due) {
             let awaited = self.awaited.swap_remove(index);
-            self.resume(now, awaited.task, Outcome::Done, effects);
+            self.resume(now, awaited.task, Outcome::Woken, effects);
         }
     }
 
     /// Goes on with every request that waits so: the connection ends.
     pub(super) fn end_waits_for_replaced(&mut self, now: Now, effects: &mut Effects) {
         while let Some(awaited) = self.awaited.pop() {
-            self.resume(now, awaited.task, Outcome::Done, effects);
+            self.resume(now, awaited.task, Outcome::Woken, effects);
         }
     }
 

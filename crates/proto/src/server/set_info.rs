@@ -20,7 +20,7 @@ use wire::set_info::{Request, Response};
 use wire::{DecodeError, Status};
 
 use crate::effect::Outcome;
-use crate::file::{BasicChanges, FileOp};
+use crate::file::{BasicChanges, FileOp, Operation};
 use crate::server::context::{self, Context, Progress, Reply};
 use crate::server::fsa::{MAX_FILE_SIZE, MAX_OFFSET};
 use crate::server::open::{Need, Open, malformed};
@@ -137,10 +137,7 @@ fn set_allocation(
 ) -> Result<Progress, Status> {
     let information = FileAllocationInformation::decode(buffer);
     let length = size(&open, information.map(|it| it.allocation_size))?;
-    let operation = FileOp::SetAllocation {
-        file: open.file,
-        length,
-    };
+    let operation = FileOp::OnOpen(open.file, Operation::SetAllocation { length });
     Ok(wait(context, operation, Step::Resizing(open)))
 }
 
@@ -152,10 +149,7 @@ fn set_end_of_file(
 ) -> Result<Progress, Status> {
     let information = FileEndOfFileInformation::decode(buffer);
     let length = size(&open, information.map(|it| it.end_of_file))?;
-    let operation = FileOp::SetEndOfFile {
-        file: open.file,
-        length,
-    };
+    let operation = FileOp::OnOpen(open.file, Operation::SetEndOfFile { length });
     Ok(wait(context, operation, Step::Resizing(open)))
 }
 
@@ -185,22 +179,25 @@ impl Step {
         if let Self::Resizing(open) = &self {
             context.data_changed(open);
         }
-        match (&self, &outcome) {
-            (Self::Restoring, _) => return Ok(done()),
-            (_, Outcome::Failed(status)) => return Err(*status),
-            _ => {}
-        }
         match self {
+            // The size is set, even if the file system did not restore the time.
             Self::Restoring => Ok(done()),
             Self::Permitting(open) => {
+                outcome.expect_file()?.expect_metadata();
                 context.report_change(&open, CompletionFilter::SECURITY);
                 Ok(done())
             }
-            Self::Resizing(open) => Ok(restore_write_time(context, &open)),
-            Self::Basic(step) => step.resume(context, &outcome),
-            Self::Disposition(step) => step.resume(context),
+            Self::Resizing(open) => {
+                outcome.expect_file()?.expect_done();
+                Ok(restore_write_time(context, &open))
+            }
+            Self::Basic(step) => step.resume(context, &outcome.expect_file()?.expect_metadata()),
+            Self::Disposition(step) => {
+                outcome.expect_file()?.expect_done();
+                step.resume(context)
+            }
             Self::Rename(step) => step.resume(context, outcome),
-            Self::Security(step) => step.resume(context, &outcome),
+            Self::Security(step) => step.resume(context, &outcome.expect_file()?.expect_metadata()),
         }
     }
 }
@@ -218,7 +215,11 @@ fn restore_write_time(context: &mut Context<'_>, open: &Open) -> Progress {
         ..BasicChanges::default()
     };
     let file = open.file;
-    wait(context, FileOp::SetBasic { file, changes }, Step::Restoring)
+    wait(
+        context,
+        FileOp::OnOpen(file, Operation::SetBasic(changes)),
+        Step::Restoring,
+    )
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use wire::smbd::BufferDescriptorV1;
 use wire::write::{Request, Response, WriteFlags};
 
 use crate::effect::{Effect, Outcome, WriteData, WritePlan};
-use crate::file::{BasicChanges, FileOp};
+use crate::file::{BasicChanges, FileOp, Operation};
 use crate::server::context::{self, Context, Progress, Reply};
 use crate::server::fsa::byte_range::RangeAccess;
 use crate::server::fsa::{MAX_FILE_SIZE, MAX_OFFSET};
@@ -119,7 +119,7 @@ fn find_end(
     data: WriteData,
     through: bool,
 ) -> Progress {
-    let operation = FileOp::Stat(open.file);
+    let operation = FileOp::OnOpen(open.file, Operation::Stat);
     let step = Step::FindingEnd {
         open,
         data,
@@ -190,14 +190,18 @@ impl Step {
             context.data_changed(open);
         }
         match (self, outcome) {
+            // The bytes are written, even if the file system did not restore the time.
+            (Self::Restoring { count }, _) => Ok(done(count)),
+            (_, Outcome::Failed(status)) => Err(status),
             (
                 Self::FindingEnd {
                     open,
                     data,
                     through,
                 },
-                Outcome::Metadata(metadata),
+                outcome,
             ) => {
+                let metadata = outcome.expect_file()?.expect_metadata();
                 open.check_locks(RangeAccess::Write, metadata.size, data.len() as u64)?;
                 Ok(write(context, open, None, data, through))
             }
@@ -206,12 +210,9 @@ impl Step {
                 Ok(Progress::End(Violation::RemoteMemory))
             }
             (Self::Writing { open }, Outcome::Written(count)) => Ok(written(context, &open, count)),
-            (Self::Writing { .. } | Self::FindingEnd { .. }, Outcome::Failed(status)) => {
-                Err(status)
+            (Self::Writing { .. }, other) => {
+                panic!("a write expects Written, the driver answered {other:?}")
             }
-            (Self::Writing { .. } | Self::FindingEnd { .. }, _) => Err(Status::INTERNAL_ERROR),
-            // The bytes are written, whatever became of the time.
-            (Self::Restoring { count }, _) => Ok(done(count)),
         }
     }
 }
@@ -238,7 +239,7 @@ pub(crate) fn report(context: &mut Context<'_>, open: &Open) -> Option<FileOp> {
         ..BasicChanges::default()
     };
     let file = open.file;
-    Some(FileOp::SetBasic { file, changes })
+    Some(FileOp::OnOpen(file, Operation::SetBasic(changes)))
 }
 
 fn done(count: u32) -> Progress {

@@ -19,7 +19,7 @@ use net::PayloadBytes;
 use proto::effect::{
     Access, Delivery, Effect, Outbound, Outcome, Payload, ReadPlan, WriteData, WritePlan,
 };
-use proto::file::{CopyPlan, FileOp, LocalOpen};
+use proto::file::{CopyPlan, FileOp, LocalOpen, Operation};
 use proto::id::OpId;
 use proto::login::{Authenticate, Authenticated};
 use ring::{Buffer, File, Personality, VIEW_BYTES_MIN, View};
@@ -432,14 +432,14 @@ impl Connection {
     }
 
     fn file(self: &Rc<Self>, state: &mut State, op: OpId, operation: FileOp) {
-        if let FileOp::CopyRange(plan) = operation
-            && plan.source.share != plan.target.share
+        if let FileOp::OnOpen(target, Operation::CopyRange(plan)) = operation
+            && plan.source.share != target.share
         {
-            return self.copy_between(op, plan);
+            return self.copy_between(op, target, plan);
         }
         let file_system = Arc::clone(self.worker.shares().of_operation(&operation));
         match file_system.execute(&operation, Effort::Cached) {
-            Attempt::Done(outcome) => self.complete_now(state, op, outcome),
+            Attempt::Done(outcome) => self.complete_now(state, op, outcome.into()),
             Attempt::WouldBlock => {
                 let handle = self.handle().clone();
                 self.run(op, async move {
@@ -447,21 +447,20 @@ impl Connection {
                         Attempt::Done(outcome) => outcome,
                         Attempt::WouldBlock => unreachable!("a blocking operation blocks"),
                     };
-                    handle.blocking(execute).await
+                    handle.blocking(execute).await.into()
                 });
             }
         }
     }
 
     /// Copies from one share to another, on a thread.
-    fn copy_between(self: &Rc<Self>, op: OpId, plan: CopyPlan) {
+    fn copy_between(self: &Rc<Self>, op: OpId, target: LocalOpen, plan: CopyPlan) {
         let shares = self.worker.shares();
-        let [source, target] =
-            [plan.source, plan.target].map(|file| Arc::clone(shares.of_open(file)));
+        let [from, to] = [plan.source, target].map(|file| Arc::clone(shares.of_open(file)));
         let handle = self.handle().clone();
         self.run(op, async move {
-            let copy = move || vfs::copy::between(&*source, &*target, &plan);
-            handle.blocking(copy).await
+            let copy = move || vfs::copy::between(&*from, &*to, target, &plan);
+            handle.blocking(copy).await.into()
         });
     }
 

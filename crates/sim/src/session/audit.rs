@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proto::effect::Access;
 use proto::effect::{Delivery, Outcome, ReadPlan};
-use proto::file::{Existing, FileOp, KindWanted, LocalOpen, OpenPlan, ShareId};
+use proto::file::{self, Existing, FileOp, KindWanted, LocalOpen, OpenPlan, Operation, ShareId};
 use proto::id::OpId;
 use proto::path::SharePath;
 use proto::token::Token;
@@ -104,17 +104,18 @@ fn open(disk: &mut Disk, name: &str) -> Check<Option<LocalOpen>> {
         open_link: false,
     };
     match perform(disk, &Work::File(FileOp::Open(plan))) {
-        Outcome::Opened(opened) => Ok(Some(opened.file)),
+        Outcome::File(opened) => Ok(Some(opened.expect_opened().file)),
         Outcome::Failed(Status::OBJECT_NAME_NOT_FOUND) => Ok(None),
         outcome => Err(format!("{name} cannot be opened: {outcome:?}")),
     }
 }
 
 fn close(disk: &mut Disk, open: LocalOpen) -> Check {
-    let outcome = perform(disk, &Work::File(FileOp::Close(open)));
-    ensure(matches!(outcome, Outcome::Done), || {
-        format!("{outcome:?} came of a close")
-    })
+    let outcome = perform(disk, &Work::File(FileOp::OnOpen(open, Operation::Close)));
+    ensure(
+        matches!(outcome, Outcome::File(file::Outcome::Done)),
+        || format!("{outcome:?} came of a close"),
+    )
 }
 
 fn perform(disk: &mut Disk, work: &Work) -> Outcome {

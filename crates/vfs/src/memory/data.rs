@@ -1,7 +1,6 @@
 //! Bytes of files in memory.
 
-use proto::effect::Outcome;
-use proto::file::{FileKind, LocalOpen};
+use proto::file::{FileKind, LocalOpen, Outcome};
 use wire::Status;
 use wire::access::AccessMask;
 

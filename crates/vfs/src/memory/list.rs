@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use proto::effect::Outcome;
-use proto::file::{DirectoryEntry, DirectoryPlan, FileKind, LocalOpen, Select};
+use proto::file::{DirectoryEntry, DirectoryPlan, FileKind, LocalOpen, Outcome, Select};
 use wire::Status;
 
 use super::State;
@@ -12,16 +11,19 @@ use crate::rights;
 
 impl State {
     /// The entries are those of the moment at which the listing began, less those that are gone.
-    pub(super) fn read_directory(&mut self, plan: &DirectoryPlan) -> Result<Outcome, Status> {
+    pub(super) fn read_directory(
+        &mut self,
+        file: LocalOpen,
+        plan: &DirectoryPlan,
+    ) -> Result<Outcome, Status> {
         let DirectoryPlan {
-            file,
             restart,
             select,
             limit,
         } = plan;
-        let node = self.directory_of(*file)?;
+        let node = self.directory_of(file)?;
         let fresh = self.entries(node, select);
-        let open = self.open_mut(*file)?;
+        let open = self.open_mut(file)?;
         if *restart || open.listing.is_none() {
             open.listing = Some(fresh);
         }

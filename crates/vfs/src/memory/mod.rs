@@ -15,17 +15,17 @@ mod tree;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use proto::effect::Outcome;
-use proto::file::{BasicChanges, DirectoryEntry, FileKind, FileOp, LocalOpen, ShareId, VolumeInfo};
+use proto::file::{
+    BasicChanges, DirectoryEntry, FileKind, FileOp, LocalOpen, Operation, Outcome, ShareId,
+    VolumeInfo,
+};
 use proto::token::Token;
 use wire::access::{AccessMask, FileAttributes};
 use wire::{FileTime, Status};
 
 use self::bytes::PAGE;
 use self::tree::{Content, NodeId, Place, ROOT, Tree};
-use crate::{
-    Attempt, Descriptor, Effort, FileSystem, Step, Stop, attempt, attempt_bytes, attributes,
-};
+use crate::{Attempt, Descriptor, Effort, FileSystem, Step, Stop, attempt, attributes};
 
 /// The time at which a memory share begins: 2020-01-01 UTC.
 pub const EPOCH: FileTime = FileTime(132_223_104_000_000_000);
@@ -172,12 +172,12 @@ impl Memory {
 }
 
 impl FileSystem for Memory {
-    fn execute(&self, op: &FileOp, effort: Effort) -> Attempt<Outcome> {
+    fn execute(&self, op: &FileOp, effort: Effort) -> Attempt<Result<Outcome, Status>> {
         let mut state = self.lock();
         // A close does not fail, whatever else does.
-        if let FileOp::Close(file) = op {
+        if let FileOp::OnOpen(file, Operation::Close) = op {
             state.close(*file);
-            return Attempt::Done(Outcome::Done);
+            return Attempt::Done(Ok(Outcome::Done));
         }
         attempt(
             state
@@ -195,7 +195,7 @@ impl FileSystem for Memory {
     ) -> Attempt<Result<usize, Status>> {
         let mut state = self.lock();
         let step = state.begin(effort);
-        attempt_bytes(step.and_then(|()| Ok(state.read(file, offset, into)?)))
+        attempt(step.and_then(|()| Ok(state.read(file, offset, into)?)))
     }
 
     fn write(
@@ -208,7 +208,7 @@ impl FileSystem for Memory {
     ) -> Attempt<Result<usize, Status>> {
         let mut state = self.lock();
         let step = state.begin(effort);
-        attempt_bytes(step.and_then(|()| Ok(state.write(file, offset, from)?)))
+        attempt(step.and_then(|()| Ok(state.write(file, offset, from)?)))
     }
 
     fn descriptor(&self, _file: LocalOpen) -> Option<Descriptor> {
@@ -232,36 +232,37 @@ impl State {
     }
 
     fn execute(&mut self, op: &FileOp) -> Result<Outcome, Status> {
-        match op {
-            FileOp::Open(plan) => self.open(plan).map(Outcome::Opened),
-            FileOp::Close(file) => Ok(self.close(*file)),
-            FileOp::Stat(file) => self.stat(*file),
-            FileOp::Overwrite {
-                file,
+        let (file, operation) = match op {
+            FileOp::Open(plan) => return self.open(plan).map(Outcome::Opened),
+            FileOp::OnOpen(file, operation) => (*file, operation),
+        };
+        match operation {
+            Operation::Close => Ok(self.close(file)),
+            Operation::Stat => self.stat(file),
+            Operation::Overwrite {
                 attributes,
                 allocation,
-            } => self.overwrite(*file, *attributes, *allocation),
-            FileOp::SetBasic { file, changes } => self.set_basic(*file, changes),
-            FileOp::SetMode { file, mode } => self.set_mode(*file, *mode),
-            FileOp::SetEndOfFile { file, length } => self.set_end_of_file(*file, *length),
-            FileOp::SetAllocation { file, length } => self.set_allocation(*file, *length),
-            FileOp::CopyRange(plan) => self.copy_range(plan),
-            FileOp::ZeroRange { file, range } => self.zero_range(*file, range),
-            FileOp::SetSparse { file, is_sparse } => self.set_sparse(*file, *is_sparse),
-            FileOp::AllocatedRanges { file, range, limit } => {
-                self.allocated_ranges(*file, range, *limit)
+            } => self.overwrite(file, *attributes, *allocation),
+            Operation::SetBasic(changes) => self.set_basic(file, changes),
+            Operation::SetMode { mode } => self.set_mode(file, *mode),
+            Operation::SetEndOfFile { length } => self.set_end_of_file(file, *length),
+            Operation::SetAllocation { length } => self.set_allocation(file, *length),
+            Operation::CopyRange(plan) => self.copy_range(file, plan),
+            Operation::ZeroRange { range } => self.zero_range(file, range),
+            Operation::SetSparse { is_sparse } => self.set_sparse(file, *is_sparse),
+            Operation::AllocatedRanges { range, limit } => {
+                self.allocated_ranges(file, range, *limit)
             }
-            FileOp::Flush(file) => self.open_of(*file).map(|_| Outcome::Done),
-            FileOp::Rename { file, to, replace } => self.rename(*file, to, *replace),
-            FileOp::Link { file, to, replace } => self.link(*file, to, *replace),
-            FileOp::Unlink { file, path } => self.unlink(*file, path),
-            FileOp::CheckEmpty(file) => self.check_empty(*file),
-            FileOp::CheckDelete(file) => self.check_delete(*file),
-            FileOp::LookUp { file, path } => self.look_up(*file, path),
-            FileOp::ReadDirectory(plan) => self.read_directory(plan),
-            FileOp::Volume(file) => self.volume(*file),
-            // Nobody else changes it but through the functions of the tests.
-            FileOp::Watch { file, .. } => self.open_of(*file).map(|_| Outcome::Done),
+            Operation::Rename { to, replace } => self.rename(file, to, *replace),
+            Operation::Link { to, replace } => self.link(file, to, *replace),
+            Operation::Unlink { path } => self.unlink(file, path),
+            Operation::CheckEmpty => self.check_empty(file),
+            Operation::CheckDelete => self.check_delete(file),
+            Operation::LookUp { path } => self.look_up(file, path),
+            Operation::ReadDirectory(plan) => self.read_directory(file, plan),
+            Operation::Volume => self.volume(file),
+            // Memory is always durable, and only the functions of the tests change it.
+            Operation::Flush | Operation::Watch { .. } => self.open_of(file).map(|_| Outcome::Done),
         }
     }
 

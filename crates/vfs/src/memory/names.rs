@@ -1,7 +1,6 @@
 //! Names of files in memory: renaming, linking, removing.
 
-use proto::effect::Outcome;
-use proto::file::{FileKind, LocalOpen};
+use proto::file::{FileKind, LocalOpen, Outcome};
 use proto::path::SharePath;
 use wire::Status;
 

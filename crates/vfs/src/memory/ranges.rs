@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use proto::effect::Outcome;
-use proto::file::{CopyPlan, FileKind, LocalOpen};
+use proto::file::{CopyPlan, FileKind, LocalOpen, Outcome};
 use wire::Status;
 use wire::access::FileAttributes;
 
@@ -12,11 +11,14 @@ use crate::{attributes, copy, rights};
 
 impl State {
     /// Copies within the share.
-    pub(super) fn copy_range(&mut self, plan: &CopyPlan) -> Result<Outcome, Status> {
+    pub(super) fn copy_range(
+        &mut self,
+        target: LocalOpen,
+        plan: &CopyPlan,
+    ) -> Result<Outcome, Status> {
         let CopyPlan {
             source,
             source_offset,
-            target,
             target_offset,
             length,
         } = *plan;

@@ -2,8 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use proto::effect::Outcome;
-use proto::file::{BasicChanges, FileKind, VolumeInfo};
+use proto::file::{BasicChanges, FileKind, Outcome, VolumeInfo};
 use rustix::fs::{
     AtFlags, CWD, Mode, Timespec, Timestamps, UTIME_OMIT, chmodat, fdatasync, fstatvfs, fsync,
     ftruncate, utimensat,

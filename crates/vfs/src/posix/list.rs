@@ -13,8 +13,7 @@ use std::fmt::Write;
 use std::os::fd::OwnedFd;
 use std::sync::PoisonError;
 
-use proto::effect::Outcome;
-use proto::file::{DirectoryEntry, DirectoryPlan, FileKind, Select};
+use proto::file::{DirectoryEntry, DirectoryPlan, FileKind, Outcome, Select};
 use rustix::fs::{RawDir, SeekFrom, lgetxattr, seek};
 use rustix::io::Errno;
 use wire::Status;
@@ -36,7 +35,6 @@ impl Posix {
         run: Run<'_>,
     ) -> Step<Outcome> {
         let DirectoryPlan {
-            file: _,
             restart,
             select,
             limit,

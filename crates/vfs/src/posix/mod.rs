@@ -47,8 +47,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use proto::effect::Outcome;
-use proto::file::{FileKind, FileOp, LocalOpen, ShareId};
+use proto::file::{FileKind, FileOp, LocalOpen, Operation, Outcome, ShareId};
 use rustix::fs::{Mode, OFlags, fgetxattr, open};
 use rustix::io::Errno;
 use wire::Status;
@@ -61,8 +60,8 @@ use self::walk::{Directories, Directory, Run};
 use crate::lanes::Lanes;
 use crate::table::Table;
 use crate::{
-    Attempt, Descriptor, Direct, Effort, FileSystem, Listener, Step, Stop, Way, attempt,
-    attempt_bytes, copy, dosattrib, identity,
+    Attempt, Descriptor, Direct, Effort, FileSystem, Listener, Step, Stop, Way, attempt, copy,
+    dosattrib, identity,
 };
 
 pub use self::changes::DIRECTORIES_MAX as WATCHED_MAX;
@@ -197,85 +196,57 @@ impl Posix {
         }
     }
 
-    /// Does an operation on an open, under the credentials of its token.
-    fn with(
-        &self,
-        file: LocalOpen,
-        effort: Effort,
-        run: impl FnOnce(&OpenFile, Run<'_>) -> Step<Outcome>,
-    ) -> Step<Outcome> {
-        let file = self.file(file)?;
-        identity::assume(&file.token)?;
-        run(
-            &file,
-            Run {
-                token: &file.token,
-                effort,
-            },
-        )
-    }
-
     fn run(&self, op: &FileOp, effort: Effort) -> Step<Outcome> {
         match op {
             FileOp::Open(plan) => self.open(plan, effort).map(Outcome::Opened),
-            FileOp::Close(file) => self.close(*file, effort),
-            FileOp::Stat(file) => self.with(*file, effort, |file, _| self.stat(file)),
-            FileOp::Overwrite {
-                file,
+            FileOp::OnOpen(file, Operation::Close) => self.close(*file, effort),
+            FileOp::OnOpen(_, Operation::CopyRange(_)) if effort == Effort::Cached => {
+                Err(Stop::WouldBlock)
+            }
+            FileOp::OnOpen(file, Operation::CopyRange(plan)) => {
+                Ok(copy::between(self, self, *file, plan)?)
+            }
+            FileOp::OnOpen(file, Operation::Watch { is_tree }) => self.watch(*file, *is_tree),
+            FileOp::OnOpen(file, operation) => self.on_open(*file, operation, effort),
+        }
+    }
+
+    /// Runs an operation on an open under the credentials of its token.
+    fn on_open(&self, file: LocalOpen, operation: &Operation, effort: Effort) -> Step<Outcome> {
+        let open = self.file(file)?;
+        let file = &*open;
+        identity::assume(&file.token)?;
+        let run = Run {
+            token: &file.token,
+            effort,
+        };
+        match operation {
+            Operation::Stat => self.stat(file),
+            Operation::Overwrite {
                 attributes,
                 allocation,
-            } => self.with(*file, effort, |file, run| {
-                self.overwrite(file, *attributes, *allocation, run)
-            }),
-            FileOp::SetBasic { file, changes } => {
-                self.with(*file, effort, |file, _| self.set_basic(file, changes))
+            } => self.overwrite(file, *attributes, *allocation, run),
+            Operation::SetBasic(changes) => self.set_basic(file, changes),
+            Operation::SetMode { mode } => self.set_mode(file, *mode),
+            Operation::SetEndOfFile { length } => self.set_end_of_file(file, *length, run),
+            Operation::SetAllocation { length } => self.set_allocation(file, *length, run),
+            Operation::ZeroRange { range } => self.zero_range(file, range, run),
+            Operation::SetSparse { is_sparse } => self.set_sparse(file, *is_sparse),
+            Operation::AllocatedRanges { range, limit } => {
+                self.allocated_ranges(file, range, *limit, run)
             }
-            FileOp::SetMode { file, mode } => {
-                self.with(*file, effort, |file, _| self.set_mode(file, *mode))
+            Operation::Flush => self.flush(file, run),
+            Operation::Rename { to, replace } => self.rename(file, to, *replace, run),
+            Operation::Link { to, replace } => self.link(file, to, *replace, run),
+            Operation::Unlink { path } => self.unlink(file, path, run),
+            Operation::CheckEmpty => self.check_empty(file, run),
+            Operation::CheckDelete => self.check_delete(file, run),
+            Operation::LookUp { path } => self.look_up(path, run),
+            Operation::ReadDirectory(plan) => self.read_directory(file, plan, run),
+            Operation::Volume => self.volume(),
+            Operation::Close | Operation::CopyRange(_) | Operation::Watch { .. } => {
+                unreachable!("`run` does these")
             }
-            FileOp::SetEndOfFile { file, length } => self.with(*file, effort, |file, run| {
-                self.set_end_of_file(file, *length, run)
-            }),
-            FileOp::SetAllocation { file, length } => self.with(*file, effort, |file, run| {
-                self.set_allocation(file, *length, run)
-            }),
-            FileOp::CopyRange(_) if effort == Effort::Cached => Err(Stop::WouldBlock),
-            FileOp::CopyRange(plan) => Ok(copy::between(self, self, plan)),
-            FileOp::ZeroRange { file, range } => {
-                self.with(*file, effort, |file, run| self.zero_range(file, range, run))
-            }
-            FileOp::SetSparse { file, is_sparse } => {
-                self.with(*file, effort, |file, _| self.set_sparse(file, *is_sparse))
-            }
-            FileOp::AllocatedRanges { file, range, limit } => {
-                self.with(*file, effort, |file, run| {
-                    self.allocated_ranges(file, range, *limit, run)
-                })
-            }
-            FileOp::Flush(file) => self.with(*file, effort, |file, run| self.flush(file, run)),
-            FileOp::Rename { file, to, replace } => self.with(*file, effort, |file, run| {
-                self.rename(file, to, *replace, run)
-            }),
-            FileOp::Link { file, to, replace } => self.with(*file, effort, |file, run| {
-                self.link(file, to, *replace, run)
-            }),
-            FileOp::Unlink { file, path } => {
-                self.with(*file, effort, |file, run| self.unlink(file, path, run))
-            }
-            FileOp::CheckEmpty(file) => {
-                self.with(*file, effort, |file, run| self.check_empty(file, run))
-            }
-            FileOp::CheckDelete(file) => {
-                self.with(*file, effort, |file, run| self.check_delete(file, run))
-            }
-            FileOp::LookUp { file, path } => {
-                self.with(*file, effort, |_, run| self.look_up(path, run))
-            }
-            FileOp::ReadDirectory(plan) => self.with(plan.file, effort, |file, run| {
-                self.read_directory(file, plan, run)
-            }),
-            FileOp::Volume(file) => self.with(*file, effort, |_, _| self.volume()),
-            FileOp::Watch { file, is_tree } => self.watch(*file, *is_tree),
         }
     }
 
@@ -312,7 +283,7 @@ impl Posix {
 }
 
 impl FileSystem for Posix {
-    fn execute(&self, op: &FileOp, effort: Effort) -> Attempt<Outcome> {
+    fn execute(&self, op: &FileOp, effort: Effort) -> Attempt<Result<Outcome, Status>> {
         attempt(self.run(op, self.effort(effort)))
     }
 
@@ -323,7 +294,7 @@ impl FileSystem for Posix {
         into: &mut [u8],
         effort: Effort,
     ) -> Attempt<Result<usize, Status>> {
-        attempt_bytes(self.read_bytes(file, offset, into, self.effort(effort)))
+        attempt(self.read_bytes(file, offset, into, self.effort(effort)))
     }
 
     fn write(
@@ -334,7 +305,7 @@ impl FileSystem for Posix {
         through: bool,
         effort: Effort,
     ) -> Attempt<Result<usize, Status>> {
-        attempt_bytes(self.write_bytes(file, offset, from, through, self.effort(effort)))
+        attempt(self.write_bytes(file, offset, from, through, self.effort(effort)))
     }
 
     fn listen(&self, listener: Listener) {

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use proto::effect::Outcome;
-use proto::file::FileKind;
+use proto::file::{FileKind, Outcome};
 use proto::path::SharePath;
 use rustix::fs::{AtFlags, CWD, RenameFlags, linkat, renameat, renameat_with, unlinkat};
 use rustix::io::Errno;

@@ -3,8 +3,7 @@
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 
-use proto::effect::Outcome;
-use proto::file::FileKind;
+use proto::file::{FileKind, Outcome};
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use rustix::io::{Errno, ReadWriteFlags};
 use wire::Status;

@@ -1,6 +1,6 @@
 //! DOS attributes and times.
 
-use proto::file::{BasicChanges, Existing, FileOp, KindWanted, OpenPlan};
+use proto::file::{BasicChanges, Existing, FileOp, KindWanted, OpenPlan, Operation};
 use wire::access::{AccessMask, FileAttributes};
 use wire::{FileTime, Status};
 
@@ -81,12 +81,15 @@ pub(crate) fn a_read_only_file_is_not_written_or_deleted(share: &Share) {
         .open_for("f", AccessMask::DELETE)
         .expect("an open")
         .file;
-    let check = share.unit(&FileOp::CheckDelete(delete));
+    let check = share.unit(&FileOp::OnOpen(delete, Operation::CheckDelete));
     assert_eq!(check, Err(Status::CANNOT_DELETE));
     share
         .set_basic(file, attributes(FileAttributes::NONE))
         .expect("set");
-    assert_eq!(share.unit(&FileOp::CheckDelete(delete)), Ok(()));
+    assert_eq!(
+        share.unit(&FileOp::OnOpen(delete, Operation::CheckDelete)),
+        Ok(())
+    );
     assert!(share.open_for("f", AccessMask::FILE_WRITE_DATA).is_ok());
 }
 
@@ -113,11 +116,13 @@ pub(crate) fn an_overwrite_replaces_the_attributes(share: &Share) {
         .set_basic(file, attributes(FileAttributes::SYSTEM))
         .expect("set");
     let attributes = FileAttributes::HIDDEN;
-    let metadata = share.metadata(&FileOp::Overwrite {
+    let metadata = share.metadata(&FileOp::OnOpen(
         file,
-        attributes,
-        allocation: 0,
-    });
+        Operation::Overwrite {
+            attributes,
+            allocation: 0,
+        },
+    ));
     let shown = metadata.expect("metadata").attributes;
     assert_eq!(shown, FileAttributes::HIDDEN | FileAttributes::ARCHIVE);
 }

@@ -1,6 +1,6 @@
 //! Reading, writing and cutting.
 
-use proto::file::FileOp;
+use proto::file::{FileOp, Operation};
 use wire::Status;
 use wire::access::{AccessMask, FileAttributes};
 
@@ -40,7 +40,7 @@ pub(crate) fn a_write_past_the_end_leaves_zeros(share: &Share) {
 
 pub(crate) fn the_end_of_a_file_moves(share: &Share) {
     let file = share.file("f", b"0123456789");
-    let to = |length| share.unit(&FileOp::SetEndOfFile { file, length });
+    let to = |length| share.unit(&FileOp::OnOpen(file, Operation::SetEndOfFile { length }));
     to(4).expect("cut");
     to(6).expect("grown");
     assert_eq!(share.content("f"), Ok(b"0123\0\0".to_vec()));
@@ -49,7 +49,10 @@ pub(crate) fn the_end_of_a_file_moves(share: &Share) {
 pub(crate) fn allocation_below_the_end_cuts(share: &Share) {
     let file = share.file("f", b"0123456789");
     share
-        .unit(&FileOp::SetAllocation { file, length: 4 })
+        .unit(&FileOp::OnOpen(
+            file,
+            Operation::SetAllocation { length: 4 },
+        ))
         .expect("cut");
     assert_eq!(share.content("f"), Ok(b"0123".to_vec()));
 }
@@ -57,10 +60,10 @@ pub(crate) fn allocation_below_the_end_cuts(share: &Share) {
 pub(crate) fn allocation_above_the_end_does_not_grow_the_file(share: &Share) {
     let file = share.file("f", b"0123");
     share
-        .unit(&FileOp::SetAllocation {
+        .unit(&FileOp::OnOpen(
             file,
-            length: 100_000,
-        })
+            Operation::SetAllocation { length: 100_000 },
+        ))
         .expect("reserved");
     let metadata = share.stat(file).expect("metadata");
     assert_eq!(metadata.size, 4);
@@ -70,11 +73,13 @@ pub(crate) fn allocation_above_the_end_does_not_grow_the_file(share: &Share) {
 pub(crate) fn an_overwrite_leaves_nothing(share: &Share) {
     let file = share.file("f", b"0123456789");
     let attributes = FileAttributes::NONE;
-    let metadata = share.metadata(&FileOp::Overwrite {
+    let metadata = share.metadata(&FileOp::OnOpen(
         file,
-        attributes,
-        allocation: 0,
-    });
+        Operation::Overwrite {
+            attributes,
+            allocation: 0,
+        },
+    ));
     assert_eq!(metadata.expect("metadata").size, 0);
     assert_eq!(share.content("f"), Ok(vec![]));
 }

@@ -1,6 +1,6 @@
 //! Renaming, linking and removing.
 
-use proto::file::FileOp;
+use proto::file::{FileOp, Operation};
 use proto::path::SharePath;
 use wire::Status;
 
@@ -137,7 +137,7 @@ pub(crate) fn an_unlink_removes_the_name_that_is_told(share: &Share) {
     share.link(file, "d/two", false).expect("linked");
     let path = SharePath::from_trusted("d/two");
     share
-        .unit(&FileOp::Unlink { file, path })
+        .unit(&FileOp::OnOpen(file, Operation::Unlink { path }))
         .expect("unlinked");
     assert_eq!(share.names("d"), Vec::<String>::new());
     assert_eq!(share.names(""), ["d", "one"]);
@@ -145,10 +145,16 @@ pub(crate) fn an_unlink_removes_the_name_that_is_told(share: &Share) {
 
 pub(crate) fn a_full_directory_stays(share: &Share) {
     let directory = share.directory("d");
-    assert_eq!(share.unit(&FileOp::CheckEmpty(directory)), Ok(()));
+    assert_eq!(
+        share.unit(&FileOp::OnOpen(directory, Operation::CheckEmpty)),
+        Ok(())
+    );
     let file = share.file("d/f", b"");
     let full = Err(Status::DIRECTORY_NOT_EMPTY);
-    assert_eq!(share.unit(&FileOp::CheckEmpty(directory)), full);
+    assert_eq!(
+        share.unit(&FileOp::OnOpen(directory, Operation::CheckEmpty)),
+        full
+    );
     assert_eq!(share.unlink(directory), full);
     share.unlink(file).expect("unlinked");
     share.unlink(directory).expect("unlinked");

@@ -1,6 +1,8 @@
 //! Opening and making files.
 
-use proto::file::{Existing, FileKind, FileOp, KindWanted, LocalOpen, OpenPlan, ShareId};
+use proto::file::{
+    Existing, FileKind, FileOp, KindWanted, LocalOpen, OpenPlan, Operation, ShareId,
+};
 use wire::Status;
 use wire::access::AccessMask;
 
@@ -148,7 +150,7 @@ pub(crate) fn another_shares_open_is_not_ours(share: &Share) {
     };
     assert_eq!(share.stat(theirs), Err(Status::FILE_CLOSED));
     share
-        .unit(&FileOp::Close(theirs))
+        .unit(&FileOp::OnOpen(theirs, Operation::Close))
         .expect("a close never fails");
     assert!(share.stat(ours).is_ok());
 }

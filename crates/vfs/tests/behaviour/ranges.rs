@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use proto::effect::Outcome;
-use proto::file::{BasicChanges, CopyPlan, FileOp, LocalOpen};
+use proto::file::{BasicChanges, CopyPlan, FileOp, LocalOpen, Operation, Outcome};
 use vfs::copy;
 use wire::Status;
 use wire::access::{AccessMask, FileAttributes};
@@ -13,42 +12,40 @@ use crate::share::Share;
 /// More than a page of any file system of these tests.
 const BIG: u64 = 1 << 20;
 
-fn plan(from: (LocalOpen, u64), to: (LocalOpen, u64), length: u32) -> CopyPlan {
-    CopyPlan {
+fn plan(from: (LocalOpen, u64), to: (LocalOpen, u64), length: u32) -> (LocalOpen, CopyPlan) {
+    let plan = CopyPlan {
         source: from.0,
         source_offset: from.1,
-        target: to.0,
         target_offset: to.1,
         length,
-    }
+    };
+    (to.0, plan)
 }
 
-fn run(share: &Share, plan: CopyPlan) -> Result<u32, Status> {
-    match share.execute(&FileOp::CopyRange(plan))? {
-        Outcome::Copied {
-            count,
-            status: Status::SUCCESS,
-        } => Ok(count),
-        other => panic!("a copy came to {other:?}"),
-    }
+fn run(share: &Share, (target, plan): (LocalOpen, CopyPlan)) -> Result<u32, Status> {
+    let op = FileOp::OnOpen(target, Operation::CopyRange(plan));
+    let (count, status) = share.execute(&op)?.expect_copied();
+    assert_eq!(status, Status::SUCCESS, "after {count} bytes");
+    Ok(count)
 }
 
 fn zero(share: &Share, file: LocalOpen, mut range: Range<u64>) -> Result<(), Status> {
     while !range.is_empty() {
-        let op = FileOp::ZeroRange {
+        let op = FileOp::OnOpen(
             file,
-            range: range.clone(),
-        };
-        match share.execute(&op)? {
-            Outcome::Zeroed(end) if end > range.start => range.start = end,
-            other => panic!("zeros came to {other:?}"),
-        }
+            Operation::ZeroRange {
+                range: range.clone(),
+            },
+        );
+        let end = share.execute(&op)?.expect_zeroed();
+        assert!(end > range.start, "zeroing makes progress");
+        range.start = end;
     }
     Ok(())
 }
 
 fn set_sparse(share: &Share, file: LocalOpen, is_sparse: bool) -> FileAttributes {
-    let metadata = share.metadata(&FileOp::SetSparse { file, is_sparse });
+    let metadata = share.metadata(&FileOp::OnOpen(file, Operation::SetSparse { is_sparse }));
     metadata.expect("metadata").attributes
 }
 
@@ -58,10 +55,8 @@ fn ranges(
     range: Range<u64>,
     limit: usize,
 ) -> Result<Vec<Range<u64>>, Status> {
-    match share.execute(&FileOp::AllocatedRanges { file, range, limit })? {
-        Outcome::Ranges(ranges) => Ok(ranges),
-        other => panic!("ranges came to {other:?}"),
-    }
+    let op = FileOp::OnOpen(file, Operation::AllocatedRanges { range, limit });
+    Ok(share.execute(&op)?.expect_ranges())
 }
 
 fn digits(count: usize) -> Vec<u8> {
@@ -128,14 +123,14 @@ pub(crate) fn a_copy_between_shares_brings_the_bytes(share: &Share) {
         let bytes = digits(600_001);
         let source = other.file("s", &bytes);
         let target = share.file("t", b"");
-        let plan = plan((source, 1), (target, 3), 600_000);
-        let outcome = copy::between(&*other.fs, &*share.fs, &plan);
+        let (into, plan) = plan((source, 1), (target, 3), 600_000);
+        let outcome = copy::between(&*other.fs, &*share.fs, into, &plan);
         let is_whole = matches!(
             outcome,
-            Outcome::Copied {
+            Ok(Outcome::Copied {
                 count: 600_000,
                 status: Status::SUCCESS
-            }
+            })
         );
         assert!(is_whole, "{outcome:?}");
         let is = share.read(target, 0, 1_000_000).expect("bytes");
@@ -203,11 +198,13 @@ pub(crate) fn sparse_is_set_and_cleared_by_itself(share: &Share) {
 pub(crate) fn an_overwritten_file_is_not_sparse(share: &Share) {
     let file = share.file("f", b"data");
     set_sparse(share, file, true);
-    let metadata = share.metadata(&FileOp::Overwrite {
+    let metadata = share.metadata(&FileOp::OnOpen(
         file,
-        attributes: FileAttributes::NONE,
-        allocation: 0,
-    });
+        Operation::Overwrite {
+            attributes: FileAttributes::NONE,
+            allocation: 0,
+        },
+    ));
     let metadata = metadata.expect("metadata");
     assert_eq!(metadata.attributes, FileAttributes::ARCHIVE);
 }
@@ -231,7 +228,7 @@ pub(crate) fn a_hole_in_a_sparse_file_takes_no_space(share: &Share) {
 
 pub(crate) fn a_file_that_is_not_sparse_takes_all_its_space(share: &Share) {
     let file = share.file("f", &digits(10_000));
-    let op = FileOp::SetEndOfFile { file, length: BIG };
+    let op = FileOp::OnOpen(file, Operation::SetEndOfFile { length: BIG });
     share.unit(&op).expect("a later end");
     zero(share, file, 0..BIG).expect("zeros");
     let all = |range| ranges(share, file, range, 9);
@@ -281,9 +278,9 @@ pub(crate) fn directories_have_no_ranges(share: &Share) {
     );
     let listed = ranges(share, directory, 0..1, 1).map(|_| ());
     assert_eq!(listed, refused);
-    let sparse = share.metadata(&FileOp::SetSparse {
-        file: directory,
-        is_sparse: true,
-    });
+    let sparse = share.metadata(&FileOp::OnOpen(
+        directory,
+        Operation::SetSparse { is_sparse: true },
+    ));
     assert_eq!(sparse, Err(Status::INVALID_PARAMETER));
 }

@@ -1,6 +1,6 @@
 //! Who may do what.
 
-use proto::file::{Existing, FileOp, KindWanted, OpenPlan};
+use proto::file::{Existing, FileOp, KindWanted, OpenPlan, Operation};
 use wire::Status;
 use wire::access::AccessMask;
 
@@ -48,11 +48,13 @@ pub(crate) fn implied_rights_are_checked_and_not_granted(share: &Share) {
     let opened = opened.expect("the file");
     assert_eq!(opened.granted, access);
     let (file, attributes) = (opened.file, wire::access::FileAttributes::NONE);
-    let metadata = share.metadata(&FileOp::Overwrite {
+    let metadata = share.metadata(&FileOp::OnOpen(
         file,
-        attributes,
-        allocation: 0,
-    });
+        Operation::Overwrite {
+            attributes,
+            allocation: 0,
+        },
+    ));
     assert_eq!(metadata.expect("metadata").size, 0);
     let implied_access = AccessMask::ACCESS_SYSTEM_SECURITY;
     let refused = share.open_plan(OpenPlan {
@@ -71,7 +73,7 @@ pub(crate) fn the_root_is_not_deleted(share: &Share) {
     // As clients do that ask for GENERIC_ALL whatever they open.
     let root = share.open_for("", ALL).expect("the root").file;
     assert_eq!(
-        share.unit(&FileOp::CheckDelete(root)),
+        share.unit(&FileOp::OnOpen(root, Operation::CheckDelete)),
         Err(Status::CANNOT_DELETE)
     );
     assert!(share.unlink(root).is_err());
@@ -87,7 +89,7 @@ pub(crate) fn permissions_decide_and_are_changed(share: &Share) {
     assert_eq!(mode, 0o100_644);
     let set = |mode| {
         share
-            .metadata(&FileOp::SetMode { file, mode })
+            .metadata(&FileOp::OnOpen(file, Operation::SetMode { mode }))
             .expect("set")
             .mode
     };

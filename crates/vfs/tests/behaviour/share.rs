@@ -4,10 +4,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proto::effect::Outcome;
 use proto::file::{
     BasicChanges, DirectoryEntry, DirectoryPlan, Existing, FileOp, KindWanted, LocalOpen, Metadata,
-    OpenPlan, Opened, Select, ShareId,
+    OpenPlan, Opened, Operation, Outcome, Select, ShareId,
 };
 use proto::path::SharePath;
 use proto::token::Token;
@@ -126,17 +125,13 @@ impl Share {
 
     /// An operation as a server does it: first without waiting, then with.
     pub(crate) fn execute(&self, op: &FileOp) -> Result<Outcome, Status> {
-        let outcome = match self.fs.execute(op, Effort::Cached) {
+        match self.fs.execute(op, Effort::Cached) {
             Attempt::Done(outcome) => outcome,
             Attempt::WouldBlock => self
                 .fs
                 .execute(op, Effort::Blocking)
                 .done()
                 .expect("it waited"),
-        };
-        match outcome {
-            Outcome::Failed(status) => Err(status),
-            outcome => Ok(outcome),
         }
     }
 
@@ -157,10 +152,7 @@ impl Share {
     }
 
     pub(crate) fn open_plan(&self, plan: OpenPlan) -> Result<Opened, Status> {
-        match self.execute(&FileOp::Open(plan))? {
-            Outcome::Opened(opened) => Ok(opened),
-            other => panic!("an open came to {other:?}"),
-        }
+        Ok(self.execute(&FileOp::Open(plan))?.expect_opened())
     }
 
     /// Opens what is there.
@@ -194,12 +186,12 @@ impl Share {
     }
 
     pub(crate) fn close(&self, file: LocalOpen) {
-        self.execute(&FileOp::Close(file))
+        self.execute(&FileOp::OnOpen(file, Operation::Close))
             .expect("a close never fails");
     }
 
     pub(crate) fn stat(&self, file: LocalOpen) -> Result<Metadata, Status> {
-        self.metadata(&FileOp::Stat(file))
+        self.metadata(&FileOp::OnOpen(file, Operation::Stat))
     }
 
     pub(crate) fn set_basic(
@@ -207,15 +199,12 @@ impl Share {
         file: LocalOpen,
         changes: BasicChanges,
     ) -> Result<Metadata, Status> {
-        self.metadata(&FileOp::SetBasic { file, changes })
+        self.metadata(&FileOp::OnOpen(file, Operation::SetBasic(changes)))
     }
 
     /// An operation that comes to metadata.
     pub(crate) fn metadata(&self, op: &FileOp) -> Result<Metadata, Status> {
-        match self.execute(op)? {
-            Outcome::Metadata(metadata) => Ok(metadata),
-            other => panic!("{op:?} came to {other:?}"),
-        }
+        Ok(self.execute(op)?.expect_metadata())
     }
 
     pub(crate) fn write(
@@ -264,42 +253,37 @@ impl Share {
         replace: bool,
     ) -> Result<String, Status> {
         let to = SharePath::from_trusted(to);
-        match self.execute(&FileOp::Rename { file, to, replace })? {
-            Outcome::Renamed(path) => Ok(path.as_str().to_owned()),
-            other => panic!("a rename came to {other:?}"),
-        }
+        let op = FileOp::OnOpen(file, Operation::Rename { to, replace });
+        let path = self.execute(&op)?.expect_renamed();
+        Ok(path.as_str().to_owned())
     }
 
     pub(crate) fn link(&self, file: LocalOpen, to: &str, replace: bool) -> Result<(), Status> {
-        self.unit(&FileOp::Link {
+        self.unit(&FileOp::OnOpen(
             file,
-            to: SharePath::from_trusted(to),
-            replace,
-        })
+            Operation::Link {
+                to: SharePath::from_trusted(to),
+                replace,
+            },
+        ))
     }
 
     /// By the name that the open itself has, wherever a rename has taken it.
     pub(crate) fn unlink(&self, file: LocalOpen) -> Result<(), Status> {
         let path = SharePath::root();
-        self.unit(&FileOp::Unlink { file, path })
+        self.unit(&FileOp::OnOpen(file, Operation::Unlink { path }))
     }
 
     /// An operation with nothing to say.
     pub(crate) fn unit(&self, op: &FileOp) -> Result<(), Status> {
-        match self.execute(op)? {
-            Outcome::Done => Ok(()),
-            other => panic!("{op:?} came to {other:?}"),
-        }
+        self.execute(op)?.expect_done();
+        Ok(())
     }
 
     pub(crate) fn look_up(&self, file: LocalOpen, path: &str) -> Result<Option<Metadata>, Status> {
-        match self.execute(&FileOp::LookUp {
-            file,
-            path: SharePath::from_trusted(path),
-        })? {
-            Outcome::Found(found) => Ok(found),
-            other => panic!("a look-up came to {other:?}"),
-        }
+        let path = SharePath::from_trusted(path);
+        let op = FileOp::OnOpen(file, Operation::LookUp { path });
+        Ok(self.execute(&op)?.expect_found())
     }
 
     /// The next entries of a directory.
@@ -311,15 +295,12 @@ impl Share {
         limit: u32,
     ) -> Result<Vec<DirectoryEntry>, Status> {
         let plan = DirectoryPlan {
-            file,
             restart,
             select,
             limit,
         };
-        match self.execute(&FileOp::ReadDirectory(plan))? {
-            Outcome::Directory(entries) => Ok(entries),
-            other => panic!("a listing came to {other:?}"),
-        }
+        let op = FileOp::OnOpen(file, Operation::ReadDirectory(plan));
+        Ok(self.execute(&op)?.expect_directory())
     }
 
     /// The names in a directory, sorted, without `.` and `..`.

@@ -3,8 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use proto::effect::Outcome;
-use proto::file::{Existing, FileOp, KindWanted, OpenPlan};
+use proto::file::{Existing, FileOp, KindWanted, OpenPlan, Outcome};
 use vfs::posix::{DIRECTORIES_MAX, Options};
 use vfs::{Attempt, Effort, FileSystem};
 use wire::Status;
@@ -193,12 +192,7 @@ fn the_directory_not_used_for_the_longest_goes_first() {
             .plan(&format!("d{d}/none"), Existing::Open, KindWanted::Any);
         folder.posix.execute(&FileOp::Open(plan), Effort::Cached)
     };
-    let missing = |attempt| {
-        matches!(
-            attempt,
-            Attempt::Done(Outcome::Failed(Status::OBJECT_NAME_NOT_FOUND))
-        )
-    };
+    let missing = |attempt| matches!(attempt, Attempt::Done(Err(Status::OBJECT_NAME_NOT_FOUND)));
     assert!(missing(look_at_once(0)));
     assert!(!missing(look_at_once(1)));
 }
@@ -215,11 +209,11 @@ fn new_files_need_no_scan() {
         let attempt = folder.posix.execute(&FileOp::Open(look), Effort::Cached);
         assert!(matches!(
             attempt,
-            Attempt::Done(Outcome::Failed(Status::OBJECT_NAME_NOT_FOUND))
+            Attempt::Done(Err(Status::OBJECT_NAME_NOT_FOUND))
         ));
         let plan = share.plan(&name, Existing::Create, KindWanted::File);
         let attempt = folder.posix.execute(&FileOp::Open(plan), Effort::Cached);
-        let Attempt::Done(Outcome::Opened(opened)) = attempt else {
+        let Attempt::Done(Ok(Outcome::Opened(opened))) = attempt else {
             panic!("{name}: {attempt:?}");
         };
         assert!(opened.created);

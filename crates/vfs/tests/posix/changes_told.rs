@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use proto::file::{FileOp, LocalEvent, LocalOpen};
+use proto::file::{FileOp, LocalEvent, LocalOpen, Operation};
 use vfs::FileSystem;
 use vfs::posix::Options;
 use wire::access::AccessMask;
@@ -69,7 +69,7 @@ impl Watched {
         let file = opened.expect("it is there").file;
         self.folder
             .share
-            .unit(&FileOp::Watch { file, is_tree })
+            .unit(&FileOp::OnOpen(file, Operation::Watch { is_tree }))
             .expect("a watch");
         let directory = if directory.is_empty() { "." } else { directory };
         assert_eq!(self.told(directory), []);

@@ -1,7 +1,6 @@
 //! What need not wait is done at once, and what would wait does nothing.
 
-use proto::effect::Outcome;
-use proto::file::{DirectoryPlan, Existing, FileOp, KindWanted, OpenPlan, Select};
+use proto::file::{DirectoryPlan, Existing, FileOp, KindWanted, OpenPlan, Operation, Select};
 use vfs::posix::{Options, WRITE_MAX};
 use vfs::{Attempt, Effort, FileSystem};
 use wire::access::FileAttributes;
@@ -59,7 +58,6 @@ fn what_goes_to_the_disk_would_block() {
         return;
     }
     let list = DirectoryPlan {
-        file: directory,
         restart: true,
         select: Select::All,
         limit: 9,
@@ -70,22 +68,21 @@ fn what_goes_to_the_disk_would_block() {
         ..create("new")
     };
     for op in [
-        FileOp::Flush(file),
-        FileOp::SetAllocation { file, length: 4096 },
+        FileOp::OnOpen(file, Operation::Flush),
+        FileOp::OnOpen(file, Operation::SetAllocation { length: 4096 }),
         FileOp::Open(reserving),
-        FileOp::Overwrite {
+        FileOp::OnOpen(
             file,
-            attributes: FileAttributes::NONE,
-            allocation: 4096,
-        },
-        FileOp::ReadDirectory(list),
+            Operation::Overwrite {
+                attributes: FileAttributes::NONE,
+                allocation: 4096,
+            },
+        ),
+        FileOp::OnOpen(directory, Operation::ReadDirectory(list)),
     ] {
         let cached = folder.posix.execute(&op, Effort::Cached);
         assert!(matches!(cached, Attempt::WouldBlock), "{op:?}");
         let blocking = folder.posix.execute(&op, Effort::Blocking);
-        assert!(
-            !matches!(blocking, Attempt::Done(Outcome::Failed(_))),
-            "{op:?}"
-        );
+        assert!(!matches!(blocking, Attempt::Done(Err(_))), "{op:?}");
     }
 }

@@ -4,8 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::sync::Arc;
 
-use proto::effect::Outcome;
-use proto::file::{BasicChanges, FileOp};
+use proto::file::{BasicChanges, FileOp, Operation, Outcome};
 use proto::token::Token;
 use rustix::process::{getegid, geteuid, getgroups};
 use vfs::posix::Options;
@@ -231,7 +230,7 @@ fn the_open_keeps_the_token_it_was_opened_with() {
     // Whoever asks, it is ann's open, and ann may not remove what is bob's.
     let of_bob = ann.open_for("bob", READ).expect("readable").file;
     assert_eq!(bob.unlink(of_bob), Err(Status::ACCESS_DENIED));
-    let check = bob.unit(&FileOp::CheckDelete(of_bob));
+    let check = bob.unit(&FileOp::OnOpen(of_bob, Operation::CheckDelete));
     assert_eq!(check, Err(Status::ACCESS_DENIED));
     assert_eq!(bob.unlink(of_ann), Ok(()));
 }
@@ -341,7 +340,9 @@ fn an_access_control_list_counts() {
 fn a_close_needs_no_rights() {
     let folder = Folder::new(Options::default());
     let file = folder.share.file("f", b"x");
-    let attempt = folder.posix.execute(&FileOp::Close(file), Effort::Cached);
-    assert!(matches!(attempt, Attempt::Done(Outcome::Done)));
+    let attempt = folder
+        .posix
+        .execute(&FileOp::OnOpen(file, Operation::Close), Effort::Cached);
+    assert!(matches!(attempt, Attempt::Done(Ok(Outcome::Done))));
     assert_eq!(folder.posix.held().opens, 0);
 }

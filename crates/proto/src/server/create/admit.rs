@@ -4,7 +4,7 @@ use wire::Status;
 use wire::access::{AccessMask, CreateOptions, FileAttributes};
 
 use super::wanted::Wanted;
-use crate::file::{FileOp, Opened};
+use crate::file::{FileOp, Opened, Operation};
 use crate::server::context::Context;
 use crate::server::fsa::Sharing;
 use crate::server::tree_connect::TreeConnect;
@@ -104,10 +104,12 @@ pub(super) fn checked_sharing(wanted: &Wanted, granted: AccessMask) -> Sharing {
 pub(super) fn discard(context: &mut Context<'_>, wanted: &Wanted, opened: &Opened) {
     let is_ours = opened.created && !wanted.path.is_root();
     if is_ours && !context.server.files.is_open(opened.metadata.key) {
-        context.run(FileOp::Unlink {
-            file: opened.file,
-            path: opened.path.clone(),
-        });
+        context.run(FileOp::OnOpen(
+            opened.file,
+            Operation::Unlink {
+                path: opened.path.clone(),
+            },
+        ));
     }
-    context.run(FileOp::Close(opened.file));
+    context.run(FileOp::OnOpen(opened.file, Operation::Close));
 }

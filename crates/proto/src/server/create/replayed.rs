@@ -10,7 +10,7 @@ use wire::{Flags, Status};
 use super::contexts::Asked;
 use super::wanted::Wanted;
 use super::{Step, answer};
-use crate::file::{FileOp, Metadata};
+use crate::file::{FileOp, Metadata, Operation};
 use crate::server::context::{self, Context, Progress, RelatedOpen};
 use crate::server::fsa::oplock::Mail;
 use crate::server::open::Open;
@@ -48,7 +48,7 @@ pub(super) fn begin(
     // It was closed a moment ago, or the tree is another one: the client mixes up its names.
     let open = open.filter(|open| open.tree == context.tree.id);
     let open = open.ok_or(Status::DUPLICATE_OBJECTID)?;
-    let operation = FileOp::Stat(open.file);
+    let operation = FileOp::OnOpen(open.file, Operation::Stat);
     let replayed = Replayed {
         open,
         known,

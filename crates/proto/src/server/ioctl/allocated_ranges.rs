@@ -11,7 +11,7 @@ use wire::ioctl::Request;
 
 use super::Asked;
 use crate::effect::Outcome;
-use crate::file::FileOp;
+use crate::file::{FileOp, Operation};
 use crate::server::context::{self, Context, Progress};
 use crate::server::fsa::MAX_OFFSET;
 use crate::server::open::{Need, malformed};
@@ -40,12 +40,14 @@ pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<
     let range = file_offset..end.ok_or(Status::INVALID_PARAMETER)?;
     let room = request.max_output_response as usize / AllocatedRange::LEN;
     let room = room.min(MAX_RANGES);
-    let operation = FileOp::AllocatedRanges {
-        file: open.file,
-        range,
-        // One more tells whether there are more.
-        limit: room + 1,
-    };
+    let operation = FileOp::OnOpen(
+        open.file,
+        Operation::AllocatedRanges {
+            range,
+            // One more range shows whether the file has more than fit.
+            limit: room + 1,
+        },
+    );
     let asked = Asked::by(request);
     let step = super::Step::AllocatedRanges(Step { asked, room });
     Ok(context.wait(operation, context::Step::Ioctl(step)))
@@ -53,11 +55,7 @@ pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<
 
 impl Step {
     pub(super) fn resume(self, outcome: Outcome) -> Result<Progress, Status> {
-        let ranges = match outcome {
-            Outcome::Ranges(ranges) => ranges,
-            Outcome::Failed(status) => return Err(status),
-            _ => return Err(Status::INTERNAL_ERROR),
-        };
+        let ranges = outcome.expect_file()?.expect_ranges();
         let status = match self.room {
             room if ranges.len() <= room => Status::SUCCESS,
             // Not even one fits: smbtorture smb2.ioctl.sparse_qar_malformed.

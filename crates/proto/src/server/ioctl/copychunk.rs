@@ -16,7 +16,7 @@ use wire::ioctl::Request;
 use super::ending::Ending;
 use super::{Asked, resume_key};
 use crate::effect::Outcome;
-use crate::file::{CopyPlan, FileOp};
+use crate::file::{CopyPlan, FileOp, Operation};
 use crate::server::context::{self, Context, Progress, Reply};
 use crate::server::fsa::MAX_FILE_SIZE;
 use crate::server::fsa::byte_range::RangeAccess;
@@ -112,8 +112,9 @@ impl Step {
         };
         match self.plan(context, chunk) {
             Ok(plan) => {
+                let operation = FileOp::OnOpen(self.target.file, Operation::CopyRange(plan));
                 let step = super::Step::CopyChunk(Box::new(self));
-                context.wait(FileOp::CopyRange(plan), context::Step::Ioctl(step))
+                context.wait(operation, context::Step::Ioctl(step))
             }
             Err(status) => self.end(context, status),
         }
@@ -139,7 +140,6 @@ impl Step {
         Ok(CopyPlan {
             source: self.source.file,
             source_offset,
-            target: self.target.file,
             target_offset,
             length,
         })
@@ -148,28 +148,22 @@ impl Step {
     pub(super) fn resume(
         mut self,
         context: &mut Context<'_>,
-        outcome: &Outcome,
+        outcome: Outcome,
     ) -> Result<Progress, Status> {
         // Whatever came of it: a part may have been written.
         context.data_changed(&self.target);
-        match *outcome {
-            Outcome::Copied {
-                count,
-                status: Status::SUCCESS,
-            } => {
-                self.left.pop();
-                self.copied.chunks_written += 1;
-                self.copied.total_bytes_written += count;
-                Ok(self.go_on(context))
-            }
-            Outcome::Copied { count, status } => {
-                self.copied.chunk_bytes_written = count;
-                self.copied.total_bytes_written += count;
-                Ok(self.end(context, status))
-            }
-            Outcome::Failed(status) => Ok(self.end(context, status)),
-            _ => Err(Status::INTERNAL_ERROR),
+        let (count, status) = match outcome.expect_file() {
+            Ok(outcome) => outcome.expect_copied(),
+            Err(status) => return Ok(self.end(context, status)),
+        };
+        self.copied.total_bytes_written += count;
+        if status != Status::SUCCESS {
+            self.copied.chunk_bytes_written = count;
+            return Ok(self.end(context, status));
         }
+        self.left.pop();
+        self.copied.chunks_written += 1;
+        Ok(self.go_on(context))
     }
 
     fn end(self, context: &mut Context<'_>, status: Status) -> Progress {

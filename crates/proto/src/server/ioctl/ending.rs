@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use wire::Status;
 
 use crate::effect::Outcome;
-use crate::file::FileOp;
+use crate::file::{FileOp, Operation};
 use crate::server::context::{self, Context, Progress, Reply};
 use crate::server::open::Open;
 use crate::server::write;
@@ -26,7 +26,7 @@ impl Ending {
         let mut left = Vec::new();
         left.extend(write::report(context, open));
         if open.is_write_through() {
-            left.push(FileOp::Flush(open.file));
+            left.push(FileOp::OnOpen(open.file, Operation::Flush));
         }
         let ending = Self {
             reply,
@@ -39,11 +39,11 @@ impl Ending {
     pub(super) fn resume(
         self,
         context: &mut Context<'_>,
-        outcome: &Outcome,
+        outcome: Outcome,
     ) -> Result<Progress, Status> {
-        match outcome {
-            Outcome::Failed(status) if self.matters => Err(*status),
-            _ => Ok(self.go_on(context)),
+        match outcome.expect_file() {
+            Err(status) if self.matters => Err(status),
+            Ok(_) | Err(_) => Ok(self.go_on(context)),
         }
     }
 
@@ -52,7 +52,7 @@ impl Ending {
             return Progress::Done(self.reply);
         };
         // The data are changed, whatever becomes of the time.
-        self.matters = matches!(operation, FileOp::Flush(_));
+        self.matters = matches!(operation, FileOp::OnOpen(_, Operation::Flush));
         context.wait(operation, context::Step::Ioctl(super::Step::Ending(self)))
     }
 }

@@ -9,7 +9,7 @@ use wire::ioctl::Request;
 
 use super::Asked;
 use crate::effect::Outcome;
-use crate::file::FileOp;
+use crate::file::{FileOp, Operation};
 use crate::server::context::{self, Context, Progress};
 use crate::server::open::{Need, Open};
 
@@ -34,10 +34,12 @@ pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<
     if open.is_directory {
         return Err(Status::INVALID_PARAMETER);
     }
-    let operation = FileOp::SetSparse {
-        file: open.file,
-        is_sparse: request.input.first() != Some(&0),
-    };
+    let operation = FileOp::OnOpen(
+        open.file,
+        Operation::SetSparse {
+            is_sparse: request.input.first() != Some(&0),
+        },
+    );
     let asked = Asked::by(request);
     let step = super::Step::Sparse(Step { asked, open });
     Ok(context.wait(operation, context::Step::Ioctl(step)))
@@ -47,16 +49,11 @@ impl Step {
     pub(super) fn resume(
         self,
         context: &mut Context<'_>,
-        outcome: &Outcome,
+        outcome: Outcome,
     ) -> Result<Progress, Status> {
-        match outcome {
-            Outcome::Metadata(_) => {
-                context.report_change(&self.open, CompletionFilter::ATTRIBUTES);
-                Ok(Progress::Done(self.asked.reply(Status::SUCCESS, &[])))
-            }
-            Outcome::Failed(status) => Err(*status),
-            _ => Err(Status::INTERNAL_ERROR),
-        }
+        outcome.expect_file()?.expect_metadata();
+        context.report_change(&self.open, CompletionFilter::ATTRIBUTES);
+        Ok(Progress::Done(self.asked.reply(Status::SUCCESS, &[])))
     }
 }
 

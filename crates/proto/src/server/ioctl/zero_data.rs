@@ -12,7 +12,7 @@ use wire::ioctl::Request;
 use super::Asked;
 use super::ending::Ending;
 use crate::effect::Outcome;
-use crate::file::FileOp;
+use crate::file::{FileOp, Operation};
 use crate::server::context::{self, Context, Progress};
 use crate::server::fsa::MAX_OFFSET;
 use crate::server::fsa::byte_range::RangeAccess;
@@ -49,10 +49,12 @@ pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<
 
 impl Step {
     fn go_on(self, context: &mut Context<'_>) -> Progress {
-        let operation = FileOp::ZeroRange {
-            file: self.open.file,
-            range: self.left.clone(),
-        };
+        let operation = FileOp::OnOpen(
+            self.open.file,
+            Operation::ZeroRange {
+                range: self.left.clone(),
+            },
+        );
         let step = super::Step::ZeroData(self);
         context.wait(operation, context::Step::Ioctl(step))
     }
@@ -60,24 +62,19 @@ impl Step {
     pub(super) fn resume(
         mut self,
         context: &mut Context<'_>,
-        outcome: &Outcome,
+        outcome: Outcome,
     ) -> Result<Progress, Status> {
         // Whatever came of it: a part may have been written.
         context.data_changed(&self.open);
-        match *outcome {
-            Outcome::Zeroed(end) if end >= self.left.end => {
-                let reply = self.asked.reply(Status::SUCCESS, &[]);
-                Ok(Ending::start(context, &self.open, reply))
-            }
-            Outcome::Zeroed(end) => {
-                assert!(end > self.left.start, "each step makes some bytes zero");
-                context.check_wanted()?;
-                self.left.start = end;
-                Ok(self.go_on(context))
-            }
-            Outcome::Failed(status) => Err(status),
-            _ => Err(Status::INTERNAL_ERROR),
+        let end = outcome.expect_file()?.expect_zeroed();
+        if end >= self.left.end {
+            let reply = self.asked.reply(Status::SUCCESS, &[]);
+            return Ok(Ending::start(context, &self.open, reply));
         }
+        assert!(end > self.left.start, "each step makes some bytes zero");
+        context.check_wanted()?;
+        self.left.start = end;
+        Ok(self.go_on(context))
     }
 }
 

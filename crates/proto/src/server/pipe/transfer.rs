@@ -138,14 +138,13 @@ impl Step {
         context: &mut Context<'_>,
         outcome: Outcome,
     ) -> Result<Progress, Status> {
-        match outcome {
-            Outcome::Done => self.look(context),
-            // It was cancelled, or its tree or session ends.
-            Outcome::Failed(status) => {
+        match outcome.expect_woken() {
+            Ok(()) => self.look(context),
+            // The client canceled the request, or its tree or session ends.
+            Err(status) => {
                 self.give_up(context);
                 Err(status)
             }
-            _ => Err(Status::INTERNAL_ERROR),
         }
     }
 

@@ -8,7 +8,7 @@ use wire::query_directory::{QueryDirectoryFlags, Request, Response};
 use wire::text::utf16;
 use wire::{FileId, Status, Utf16};
 
-use crate::file::{DirectoryEntry, FileOp, Metadata, Select};
+use crate::file::{DirectoryEntry, FileOp, Metadata, Operation, Select};
 use crate::server::scripted::{ALL, World, body};
 
 const NONE: QueryDirectoryFlags = QueryDirectoryFlags::NONE;
@@ -135,7 +135,7 @@ fn the_pattern_of_the_first_call_holds_until_a_restart() {
             .log
             .drain(..)
             .filter_map(|operation| match operation {
-                FileOp::ReadDirectory(plan) => Some(plan.select),
+                FileOp::OnOpen(_, Operation::ReadDirectory(plan)) => Some(plan.select),
                 _ => None,
             });
         asked.collect::<Vec<_>>().pop()

@@ -8,8 +8,7 @@ use wire::fscc::FileBasicInformation;
 use wire::{FileTime, Status};
 
 use super::{done, wait};
-use crate::effect::Outcome;
-use crate::file::{BasicChanges, FileOp, Metadata};
+use crate::file::{BasicChanges, FileOp, Metadata, Operation};
 use crate::server::context::{Context, Progress};
 use crate::server::open::{Open, malformed};
 
@@ -70,9 +69,9 @@ pub(super) fn start(
     let seen = seen(&changes);
     let file = open.file;
     let operation = if changes != BasicChanges::default() {
-        FileOp::SetBasic { file, changes }
+        FileOp::OnOpen(file, Operation::SetBasic(changes))
     } else if write_time == WriteTime::Kept {
-        FileOp::Stat(file)
+        FileOp::OnOpen(file, Operation::Stat)
     } else {
         Step {
             open,
@@ -141,11 +140,8 @@ impl Step {
     pub(super) fn resume(
         self,
         context: &mut Context<'_>,
-        outcome: &Outcome,
+        metadata: &Metadata,
     ) -> Result<Progress, Status> {
-        let Outcome::Metadata(metadata) = outcome else {
-            return Err(Status::INTERNAL_ERROR);
-        };
         self.keep(Some(metadata));
         let seen = self.seen;
         context.report_change(&self.open, seen);

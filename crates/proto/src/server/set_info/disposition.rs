@@ -6,7 +6,7 @@ use wire::Status;
 use wire::fscc::FileDispositionInformation;
 
 use super::{done, wait};
-use crate::file::FileOp;
+use crate::file::{FileOp, Operation};
 use crate::server::context::{Context, Progress};
 use crate::server::open::{Open, malformed};
 
@@ -27,7 +27,7 @@ pub(super) fn start(
     if !information.is_delete_pending {
         let parked = context.server.files.clear_delete_pending(open.key);
         if let Some(file) = parked {
-            context.run(FileOp::Close(file));
+            context.run(FileOp::OnOpen(file, Operation::Close));
         }
         return Ok(done());
     }
@@ -35,7 +35,7 @@ pub(super) fn start(
     if path.is_none_or(|path| path.is_root()) {
         return Err(Status::CANNOT_DELETE);
     }
-    let operation = FileOp::CheckDelete(open.file);
+    let operation = FileOp::OnOpen(open.file, Operation::CheckDelete);
     let step = super::Step::Disposition(Step::Allowed(open));
     Ok(wait(context, operation, step))
 }
@@ -44,7 +44,7 @@ impl Step {
     pub(super) fn resume(self, context: &mut Context<'_>) -> Result<Progress, Status> {
         match self {
             Self::Allowed(open) if open.is_directory => {
-                let operation = FileOp::CheckEmpty(open.file);
+                let operation = FileOp::OnOpen(open.file, Operation::CheckEmpty);
                 let step = super::Step::Disposition(Self::Empty(open));
                 Ok(wait(context, operation, step))
             }

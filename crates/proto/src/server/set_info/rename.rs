@@ -9,7 +9,7 @@ use wire::{Status, Utf16};
 
 use super::{done, wait};
 use crate::effect::Outcome;
-use crate::file::{FileKey, FileOp, Metadata};
+use crate::file::{FileKey, FileOp, Metadata, Operation};
 use crate::path::SharePath;
 use crate::server::change_notify::of_name;
 use crate::server::context::{self, Context, Parked, Progress};
@@ -148,10 +148,12 @@ impl Step {
 
     fn look_up(mut self, context: &mut Context<'_>) -> Progress {
         self.stage = Stage::LookUp;
-        let operation = FileOp::LookUp {
-            file: self.open.file,
-            path: self.to.clone(),
-        };
+        let operation = FileOp::OnOpen(
+            self.open.file,
+            Operation::LookUp {
+                path: self.to.clone(),
+            },
+        );
         wait(context, operation, super::Step::Rename(Box::new(self)))
     }
 
@@ -160,23 +162,29 @@ impl Step {
         context: &mut Context<'_>,
         outcome: Outcome,
     ) -> Result<Progress, Status> {
-        match (self.stage, outcome) {
-            (Stage::Begin, Outcome::Done) => self.begin(context),
-            (Stage::LookUp, Outcome::Found(None)) => Ok(self.change(context)),
-            (Stage::LookUp, Outcome::Found(Some(found))) => self.replace(context, &found),
-            (Stage::Change, Outcome::Renamed(path)) => {
+        match self.stage {
+            Stage::Begin => {
+                outcome.expect_woken()?;
+                self.begin(context)
+            }
+            Stage::LookUp => match outcome.expect_file()?.expect_found() {
+                None => Ok(self.change(context)),
+                Some(found) => self.replace(context, &found),
+            },
+            Stage::Change if self.kind == Kind::Rename => {
+                let path = outcome.expect_file()?.expect_renamed();
                 let Open { key, file, .. } = *self.open;
                 let files = &context.server.files;
                 files.rename(key, file.share, &self.from, &path);
                 self.report_rename(context, &path);
                 Ok(done())
             }
-            (Stage::Change, Outcome::Done) => {
+            Stage::Change => {
+                outcome.expect_file()?.expect_done();
                 let filter = of_name(self.open.is_directory);
                 context.report_at(&self.open, FileAction::ADDED, filter, &self.to);
                 Ok(done())
             }
-            _ => Err(Status::INTERNAL_ERROR),
         }
     }
 
@@ -220,8 +228,8 @@ impl Step {
         self.stage = Stage::Change;
         let (file, to, replace) = (self.open.file, self.to.clone(), self.replace);
         let operation = match self.kind {
-            Kind::Rename => FileOp::Rename { file, to, replace },
-            Kind::Link => FileOp::Link { file, to, replace },
+            Kind::Rename => FileOp::OnOpen(file, Operation::Rename { to, replace }),
+            Kind::Link => FileOp::OnOpen(file, Operation::Link { to, replace }),
         };
         wait(context, operation, super::Step::Rename(Box::new(self)))
     }

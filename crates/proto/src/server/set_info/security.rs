@@ -14,8 +14,7 @@ use wire::query_info::SecurityInformation;
 use wire::security::{Ace, AceFlags, AceType, DescriptorControl, SecurityDescriptor, Sid};
 
 use super::{done, wait};
-use crate::effect::Outcome;
-use crate::file::{FileOp, Metadata};
+use crate::file::{FileOp, Metadata, Operation};
 use crate::server::context::{Context, Progress};
 use crate::server::open::{Need, Open};
 
@@ -44,7 +43,7 @@ pub(super) fn start(
     }
     let descriptor = SecurityDescriptor::decode(buffer);
     let descriptor = descriptor.map_err(|_| Status::INVALID_SECURITY_DESCR)?;
-    let operation = FileOp::Stat(open.file);
+    let operation = FileOp::OnOpen(open.file, Operation::Stat);
     let step = Step {
         open,
         parts,
@@ -58,16 +57,13 @@ impl Step {
     pub(super) fn resume(
         self,
         context: &mut Context<'_>,
-        outcome: &Outcome,
+        metadata: &Metadata,
     ) -> Result<Progress, Status> {
-        let Outcome::Metadata(metadata) = outcome else {
-            return Err(Status::INTERNAL_ERROR);
-        };
         self.check_owners(metadata)?;
         match self.mode(metadata)? {
             Some(mode) if mode != metadata.mode & 0o777 => {
                 let file = self.open.file;
-                let operation = FileOp::SetMode { file, mode };
+                let operation = FileOp::OnOpen(file, Operation::SetMode { mode });
                 Ok(wait(context, operation, super::Step::Permitting(self.open)))
             }
             _ => {

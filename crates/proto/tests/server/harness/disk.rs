@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use proto::effect::{Outcome, Payload, PayloadToken, ReadPlan, WriteData, WritePlan};
 use proto::file::{
-    CopyPlan, Existing, FileKey, FileKind, FileOp, KindWanted, LocalOpen, Metadata, OpenPlan,
-    Opened,
+    self, CopyPlan, Existing, FileKey, FileKind, FileOp, KindWanted, LocalOpen, Metadata, OpenPlan,
+    Opened, Operation,
 };
 use proto::time::Now;
 use wire::Status;
@@ -111,7 +111,7 @@ impl Disk {
         Outcome::Written(bytes.len() as u32)
     }
 
-    fn copy(&mut self, plan: &CopyPlan) -> Outcome {
+    fn copy(&mut self, target: LocalOpen, plan: &CopyPlan) -> Result<file::Outcome, Status> {
         self.copies += 1;
         let start = plan.source_offset as usize;
         let end = start + plan.length as usize;
@@ -121,52 +121,54 @@ impl Disk {
             .get(start..end)
             .map(<[u8]>::to_vec)
         else {
-            return Outcome::Failed(Status::INVALID_VIEW_SIZE);
+            return Err(Status::INVALID_VIEW_SIZE);
         };
         let to = plan.target_offset as usize;
-        let target = self.file(plan.target);
+        let target = self.file(target);
         let len = target.data.len().max(to + bytes.len());
         target.data.resize(len, 0);
         target.data[to..to + bytes.len()].copy_from_slice(&bytes);
         target.metadata.size = len as u64;
-        Outcome::Copied {
+        Ok(file::Outcome::Copied {
             count: plan.length,
             status: Status::SUCCESS,
-        }
+        })
     }
 
-    pub(crate) fn perform(&mut self, operation: FileOp, now: Now) -> Outcome {
+    pub(crate) fn perform(&mut self, operation: FileOp, now: Now) -> Result<file::Outcome, Status> {
         match operation {
-            FileOp::CopyRange(plan) => self.copy(&plan),
+            FileOp::OnOpen(file, Operation::CopyRange(plan)) => self.copy(file, &plan),
             FileOp::Open(plan) => self.open(&plan, now),
-            FileOp::Close(open) => {
+            FileOp::OnOpen(open, Operation::Close) => {
                 self.opens
                     .remove(&open.slot)
                     .expect("a slot is closed once");
-                Outcome::Done
+                Ok(file::Outcome::Done)
             }
-            FileOp::Stat(open) => Outcome::Metadata(self.file(open).metadata),
-            FileOp::Overwrite { file, .. } => {
+            FileOp::OnOpen(open, Operation::Stat) => {
+                Ok(file::Outcome::Metadata(self.file(open).metadata))
+            }
+            FileOp::OnOpen(file, Operation::Overwrite { .. }) => {
                 let file = self.file(file);
                 file.data.clear();
                 file.metadata.size = 0;
-                Outcome::Metadata(file.metadata)
+                Ok(file::Outcome::Metadata(file.metadata))
             }
-            FileOp::SetEndOfFile { file, length } => {
+            FileOp::OnOpen(file, Operation::SetEndOfFile { length }) => {
                 let file = self.file(file);
                 file.data.resize(length as usize, 0);
                 file.metadata.size = length;
-                Outcome::Done
+                Ok(file::Outcome::Done)
             }
-            FileOp::Watch { file, is_tree } => {
+            FileOp::OnOpen(file, Operation::Watch { is_tree }) => {
                 self.watched.push((file, is_tree));
-                Outcome::Done
+                Ok(file::Outcome::Done)
             }
-            FileOp::LookUp { path, .. } => {
+            FileOp::OnOpen(_, Operation::LookUp { path, .. }) => {
                 let found = self.files.get(&path.as_str().to_lowercase());
-                Outcome::Found(found.map(|file| file.metadata))
+                Ok(file::Outcome::Found(found.map(|file| file.metadata)))
             }
-            FileOp::Rename { file, to, .. } => {
+            FileOp::OnOpen(file, Operation::Rename { to, .. }) => {
                 let from = self.opens[&file.slot].clone();
                 let name = to.as_str().to_lowercase();
                 let file = self.files.remove(&from).expect("an open file is there");
@@ -174,23 +176,26 @@ impl Disk {
                 let opens = self.opens.values_mut();
                 let renamed = opens.filter(|open| **open == from);
                 renamed.for_each(|open| open.clone_from(&name));
-                Outcome::Renamed(to)
+                Ok(file::Outcome::Renamed(to))
             }
-            FileOp::Unlink { path, .. } => {
+            FileOp::OnOpen(_, Operation::Unlink { path, .. }) => {
                 self.files.remove(&path.as_str().to_lowercase());
-                Outcome::Done
+                Ok(file::Outcome::Done)
             }
-            FileOp::Flush(_) | FileOp::CheckEmpty(_) | FileOp::CheckDelete(_) => Outcome::Done,
-            _ => Outcome::Failed(Status::NOT_SUPPORTED),
+            FileOp::OnOpen(
+                _,
+                Operation::Flush | Operation::CheckEmpty | Operation::CheckDelete,
+            ) => Ok(file::Outcome::Done),
+            _ => Err(Status::NOT_SUPPORTED),
         }
     }
 
-    fn open(&mut self, plan: &OpenPlan, now: Now) -> Outcome {
+    fn open(&mut self, plan: &OpenPlan, now: Now) -> Result<file::Outcome, Status> {
         let name = plan.path.as_str().to_lowercase();
         let is_there = name.is_empty() || self.files.contains_key(&name);
         let created = match (plan.existing, is_there) {
-            (Existing::Open, false) => return Outcome::Failed(Status::OBJECT_NAME_NOT_FOUND),
-            (Existing::Create, true) => return Outcome::Failed(Status::OBJECT_NAME_COLLISION),
+            (Existing::Open, false) => return Err(Status::OBJECT_NAME_NOT_FOUND),
+            (Existing::Create, true) => return Err(Status::OBJECT_NAME_COLLISION),
             (_, is_there) => !is_there,
         };
         if !self.files.contains_key(&name) {
@@ -202,7 +207,7 @@ impl Disk {
         let slot = self.number();
         let metadata = self.files[&name].metadata;
         self.opens.insert(slot, name);
-        Outcome::Opened(Opened {
+        Ok(file::Outcome::Opened(Opened {
             file: LocalOpen {
                 share: plan.share,
                 slot,
@@ -212,7 +217,7 @@ impl Disk {
             maximal: AccessMask(0x001F_01FF),
             metadata,
             path: plan.path.clone(),
-        })
+        }))
     }
 
     fn new_metadata(&mut self, is_directory: bool, now: Now) -> Metadata {

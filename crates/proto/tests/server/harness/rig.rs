@@ -252,7 +252,7 @@ impl Rig {
         let (op, outcome) = match work {
             Work::Read(plan) => (plan.op, self.read_disk(&plan)),
             Work::Write(plan) => (plan.op, self.write_disk(plan, &[])),
-            Work::File(op, operation) => (op, self.disk.perform(operation, self.now)),
+            Work::File(op, operation) => (op, self.disk.perform(operation, self.now).into()),
         };
         self.complete(id, op, outcome);
     }
@@ -288,7 +288,7 @@ impl Rig {
                     self.finish(id, plan.op, outcome);
                 }
                 Effect::File(op, operation) => {
-                    let outcome = self.disk.perform(operation, self.now);
+                    let outcome = self.disk.perform(operation, self.now).into();
                     self.finish(id, op, outcome);
                 }
                 Effect::Authenticate(op, leg) => self.finish(id, op, verdict(&leg)),

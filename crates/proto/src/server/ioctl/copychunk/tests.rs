@@ -102,7 +102,9 @@ fn each_chunk_is_copied_for_itself_and_in_order() {
         .log
         .iter()
         .filter_map(|operation| match operation {
-            FileOp::CopyRange(plan) => Some((plan.source_offset, plan.target_offset, plan.length)),
+            FileOp::OnOpen(_, Operation::CopyRange(plan)) => {
+                Some((plan.source_offset, plan.target_offset, plan.length))
+            }
             _ => None,
         });
     assert_eq!(

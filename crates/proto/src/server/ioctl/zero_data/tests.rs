@@ -46,7 +46,7 @@ fn ranges(world: &World) -> Vec<Range<u64>> {
         .log
         .iter()
         .filter_map(|operation| match operation {
-            FileOp::ZeroRange { range, .. } => Some(range.clone()),
+            FileOp::OnOpen(_, Operation::ZeroRange { range, .. }) => Some(range.clone()),
             _ => None,
         });
     ranges.collect()
