@@ -1,7 +1,8 @@
-//! Apple's create context AAPL: a client asks once after a tree connect what the server can do.
+//! AAPL, the create context of Apple: after a tree connect, a client queries once which features
+//! the server supports.
 //!
-//! Not in the specifications of Microsoft. As Apple publishes it in its SMB client (smbfs), and
-//! as Samba's vfs_fruit answers it.
+//! The specifications of Microsoft do not contain it. The layout follows Apple's SMB client (smbfs)
+//! and the vfs_fruit module of Samba.
 
 use alloc::vec::Vec;
 
@@ -11,21 +12,21 @@ use crate::open_enum::{open_enum, open_flags};
 use crate::text::Utf16;
 
 open_enum! {
-    /// What a context asks for.
+    /// The command of an AAPL request.
     AaplCommand(u32) {
-        /// What can the server do?
+        /// Query the features of server and volume.
         SERVER_QUERY = 1,
-        /// What is the path of this file id?
+        /// Resolve a file id to a path.
         RESOLVE_ID = 2,
     }
 }
 
 open_flags! {
-    /// What a query asks for, and what a reply holds.
+    /// The fields that a query requests, and that a reply contains.
     AaplFields(u64) {
-        /// What server or client can do.
+        /// Features of the peer that sends the context: [`AaplServerCaps`].
         SERVER_CAPS = 0x1,
-        /// What the volume can do.
+        /// Features of the volume: [`AaplVolumeCaps`].
         VOLUME_CAPS = 0x2,
         /// The model of the server.
         MODEL_INFO = 0x4,
@@ -33,52 +34,52 @@ open_flags! {
 }
 
 open_flags! {
-    /// What server or client can do.
+    /// Features of a server or client.
     AaplServerCaps(u64) {
         /// Listings by class 37 carry [`DirectoryAttributes`].
         SUPPORTS_READ_DIR_ATTR = 0x1,
-        /// FSCTL_SRV_COPYCHUNK copies the whole file, with streams and attributes.
+        /// FSCTL_SRV_COPYCHUNK can copy the whole file with its streams and attributes.
         SUPPORTS_OSX_COPYFILE = 0x2,
-        /// The server keeps Unix modes.
+        /// The server stores Unix modes.
         UNIX_BASED = 0x4,
-        /// ACEs for the SIDs S-1-5-88 set mode, owner and group.
+        /// ACEs for the SIDs S-1-5-88 set mode, owner and group of a file.
         SUPPORTS_NFS_ACE = 0x8,
     }
 }
 
 open_flags! {
-    /// What a volume can do.
+    /// Features of a volume.
     AaplVolumeCaps(u64) {
-        /// RESOLVE_ID works.
+        /// The server supports [`AaplCommand::RESOLVE_ID`].
         SUPPORT_RESOLVE_ID = 0x1,
-        /// Names that differ in case only are two names.
+        /// Names that differ only in case are different names.
         CASE_SENSITIVE = 0x2,
-        /// A flush goes to the disk: Time Machine asks for it.
+        /// FLUSH can flush the cache of the disk. Time Machine requires it.
         SUPPORTS_FULL_SYNC = 0x4,
     }
 }
 
-/// The data of the context in a request.
+/// The data of the AAPL context in a CREATE request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AaplRequest<'a> {
-    /// What can the server do?
+    /// Query the features of server and volume.
     ServerQuery {
-        /// What is asked for.
+        /// The requested fields.
         fields: AaplFields,
-        /// What the client can do.
+        /// Features of the client.
         client_caps: AaplServerCaps,
     },
-    /// Something else.
+    /// Another command.
     Other {
-        /// What is asked for.
+        /// The command.
         command: AaplCommand,
-        /// What follows command and reserved field.
+        /// The bytes after the command and its reserved field.
         data: &'a [u8],
     },
 }
 
 impl<'a> AaplRequest<'a> {
-    /// Reads the data of the context.
+    /// Decodes the data of the context.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let command = AaplCommand(reader.u32("CommandCode")?);
@@ -93,7 +94,7 @@ impl<'a> AaplRequest<'a> {
         })
     }
 
-    /// Appends the data of the context.
+    /// Appends the encoded data of the context to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match *self {
             Self::ServerQuery {
@@ -112,25 +113,25 @@ impl<'a> AaplRequest<'a> {
     }
 }
 
-/// Appends command and reserved field.
+/// Appends the command and its reserved field.
 fn put_head(out: &mut Vec<u8>, command: AaplCommand) {
     out.put_u32(command.0);
     out.put_u32(0);
 }
 
-/// The answer to [`AaplRequest::ServerQuery`]. What is `Some` is in the reply.
+/// The response to [`AaplRequest::ServerQuery`]. It contains the fields that are `Some`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct AaplReply<'a> {
-    /// What the server can do.
+    /// Features of the server.
     pub server_caps: Option<AaplServerCaps>,
-    /// What the volume can do.
+    /// Features of the volume.
     pub volume_caps: Option<AaplVolumeCaps>,
-    /// The model, which picks the icon in the Finder: "MacSamba".
+    /// Model of the server, which selects the icon in the macOS Finder: "MacSamba".
     pub model: Option<Utf16<'a>>,
 }
 
 impl<'a> AaplReply<'a> {
-    /// Reads the data of the context.
+    /// Decodes the data of the context.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let command = reader.u32("CommandCode")?;
@@ -155,7 +156,7 @@ impl<'a> AaplReply<'a> {
         Ok(reply)
     }
 
-    /// What the reply holds.
+    /// The fields that the reply contains.
     pub fn fields(&self) -> AaplFields {
         let mut fields = AaplFields::NONE;
         if self.server_caps.is_some() {
@@ -170,7 +171,7 @@ impl<'a> AaplReply<'a> {
         fields
     }
 
-    /// Appends the data of the context.
+    /// Appends the encoded data of the context to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_head(out, AaplCommand::SERVER_QUERY);
         out.put_u64(self.fields().0);
@@ -188,32 +189,34 @@ impl<'a> AaplReply<'a> {
     }
 }
 
-/// Reads the padding, the length and the characters of the model.
+/// Decodes the padding, the length and the characters of the model.
 fn read_model<'a>(reader: &mut Reader<'a>) -> Result<Utf16<'a>, DecodeError> {
     reader.skip("Padding", 4)?;
     let length = usize::try_from(reader.u32("ModelLength")?).unwrap_or(usize::MAX);
     reader.bytes("Model", length).map(Utf16)
 }
 
-/// What a listing by class 37 carries from EaSize to Reserved2, 32 bytes in all, once both sides
-/// agreed on [`AaplServerCaps::SUPPORTS_READ_DIR_ATTR`].
+/// The bytes from EaSize to Reserved2 in an entry of class 37 (ID_BOTH_DIRECTORY), 32 in all, after
+/// both peers have announced [`AaplServerCaps::SUPPORTS_READ_DIR_ATTR`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct DirectoryAttributes {
-    /// The rights of the user, in the place of EaSize.
+    /// Maximal access rights of the user, as in [`AccessMask`](crate::AccessMask); it replaces
+    /// EaSize.
     pub max_access: u32,
-    /// Bytes of the resource fork.
+    /// Length of the resource fork in bytes.
     pub resource_fork_len: u64,
-    /// The parts of the FinderInfo that a listing shows.
+    /// The compressed FinderInfo: the parts that a listing shows.
     pub finder_info: [u8; 16],
-    /// The Unix mode, type included, where the server is UNIX_BASED.
+    /// The Unix mode including the file type, from a server that announces
+    /// [`AaplServerCaps::UNIX_BASED`].
     pub unix_mode: u16,
 }
 
 impl DirectoryAttributes {
-    /// Bytes on the wire.
+    /// Length of the encoded structure in bytes.
     pub const LEN: usize = 32;
 
-    /// Reads the bytes from EaSize to Reserved2.
+    /// Decodes the bytes from EaSize to Reserved2.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::read(&mut Reader::new(bytes))
     }
@@ -229,10 +232,10 @@ impl DirectoryAttributes {
         })
     }
 
-    /// Appends the bytes from EaSize to Reserved2.
+    /// Appends the encoded bytes from EaSize to Reserved2.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u32(self.max_access);
-        // There is no 8.3 name, but clients are used to see a length of 24 here.
+        // The entry has no 8.3 name, but clients expect a length of 24.
         out.put_u16(24);
         out.put_u64(self.resource_fork_len);
         out.put(&self.finder_info);
@@ -245,7 +248,7 @@ mod tests {
     use super::*;
     use crate::text::utf16;
 
-    /// What macOS asks for: all three.
+    /// The query of macOS: all three fields.
     const QUERY: &[u8; 24] = b"\x01\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0";
 
     #[test]
@@ -281,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_hold_what_their_bits_say() {
+    fn replies_contain_the_fields_of_their_bits() {
         let model = utf16("Xserve");
         let reply = AaplReply {
             server_caps: Some(AaplServerCaps::UNIX_BASED | AaplServerCaps::SUPPORTS_NFS_ACE),

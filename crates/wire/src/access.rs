@@ -1,21 +1,21 @@
-//! What a CREATE asks for: rights, sharing, disposition, options, attributes.
-//! \[MS-SMB2\] 2.2.13
+//! The parameters of a CREATE: access mask, share access, disposition, options, attributes, oplock
+//! level. \[MS-SMB2\] 2.2.13
 
 use crate::open_enum::{open_enum, open_flags};
 
 open_flags! {
-    /// Rights. The low bits have one name for files and pipes, another for directories.
-    /// \[MS-SMB2\] 2.2.13.1
+    /// Access rights to a file, pipe or directory. Some bits have one name for files and pipes and
+    /// another for directories. \[MS-SMB2\] 2.2.13.1
     AccessMask(u32) {
-        /// Read from the file.
+        /// Read data from the file.
         FILE_READ_DATA = 0x0000_0001,
         /// List the directory.
         FILE_LIST_DIRECTORY = 0x0000_0001,
-        /// Write to the file.
+        /// Write data to the file.
         FILE_WRITE_DATA = 0x0000_0002,
         /// Create a file in the directory.
         FILE_ADD_FILE = 0x0000_0002,
-        /// Write to the end of the file.
+        /// Append data to the file.
         FILE_APPEND_DATA = 0x0000_0004,
         /// Create a directory in the directory.
         FILE_ADD_SUBDIRECTORY = 0x0000_0004,
@@ -25,99 +25,99 @@ open_flags! {
         FILE_WRITE_EA = 0x0000_0010,
         /// Execute the file.
         FILE_EXECUTE = 0x0000_0020,
-        /// Pass through the directory.
+        /// Traverse the directory.
         FILE_TRAVERSE = 0x0000_0020,
-        /// Delete what the directory holds, whatever its own rights.
+        /// Delete files in the directory, regardless of the rights on the files.
         FILE_DELETE_CHILD = 0x0000_0040,
         /// Read attributes and times.
         FILE_READ_ATTRIBUTES = 0x0000_0080,
         /// Write attributes and times.
         FILE_WRITE_ATTRIBUTES = 0x0000_0100,
-        /// Delete or rename.
+        /// Delete or rename the file.
         DELETE = 0x0001_0000,
         /// Read owner, group and DACL.
         READ_CONTROL = 0x0002_0000,
-        /// Write the DACL.
+        /// Change the DACL.
         WRITE_DAC = 0x0004_0000,
-        /// Write owner and group.
+        /// Change owner and group.
         WRITE_OWNER = 0x0008_0000,
-        /// Wait on the object.
+        /// Wait for the object to become signaled.
         SYNCHRONIZE = 0x0010_0000,
-        /// Read and write the SACL.
+        /// Read and change the SACL.
         ACCESS_SYSTEM_SECURITY = 0x0100_0000,
-        /// Whatever the user may do.
+        /// All rights that the security descriptor grants to the user.
         MAXIMUM_ALLOWED = 0x0200_0000,
-        /// Everything, by the mapping of the object.
+        /// All rights; the object type defines them.
         GENERIC_ALL = 0x1000_0000,
-        /// Execute, by the mapping of the object.
+        /// The rights to execute; the object type defines them.
         GENERIC_EXECUTE = 0x2000_0000,
-        /// Write, by the mapping of the object.
+        /// The rights to write; the object type defines them.
         GENERIC_WRITE = 0x4000_0000,
-        /// Read, by the mapping of the object.
+        /// The rights to read; the object type defines them.
         GENERIC_READ = 0x8000_0000,
     }
 }
 
 open_flags! {
-    /// What others may do while this open lasts. \[MS-SMB2\] 2.2.13
+    /// Share modes: the access that other opens may have while this open exists. \[MS-SMB2\] 2.2.13
     ShareAccess(u32) {
-        /// Read.
+        /// Other opens may read.
         READ = 0x0000_0001,
-        /// Write.
+        /// Other opens may write.
         WRITE = 0x0000_0002,
-        /// Delete and rename.
+        /// Other opens may delete and rename.
         DELETE = 0x0000_0004,
     }
 }
 
 open_enum! {
-    /// What to do if the file exists, and if it does not. \[MS-SMB2\] 2.2.13
+    /// The action when the file exists, and when it does not. \[MS-SMB2\] 2.2.13
     CreateDisposition(u32) {
-        /// Replace it; or create it.
+        /// Replace an existing file, or create it.
         SUPERSEDE = 0,
-        /// Open it; or fail.
+        /// Open an existing file, or fail.
         OPEN = 1,
-        /// Fail; or create it.
+        /// Create the file, or fail if it exists.
         CREATE = 2,
-        /// Open it; or create it.
+        /// Open an existing file, or create it.
         OPEN_IF = 3,
-        /// Truncate it; or fail.
+        /// Truncate an existing file, or fail.
         OVERWRITE = 4,
-        /// Truncate it; or create it.
+        /// Truncate an existing file, or create it.
         OVERWRITE_IF = 5,
     }
 }
 
 open_flags! {
-    /// How to open or create. \[MS-SMB2\] 2.2.13
+    /// Options of a CREATE. \[MS-SMB2\] 2.2.13
     CreateOptions(u32) {
-        /// Must be a directory.
+        /// The file must be a directory.
         DIRECTORY_FILE = 0x0000_0001,
-        /// A write is done when it is on stable storage.
+        /// A write completes when the data are on stable storage.
         WRITE_THROUGH = 0x0000_0002,
-        /// Will be read from the start to the end.
+        /// The application reads the file from start to end.
         SEQUENTIAL_ONLY = 0x0000_0004,
-        /// Leave it out of caches.
+        /// Do not cache the data.
         NO_INTERMEDIATE_BUFFERING = 0x0000_0008,
-        /// Local meaning only; ignored.
+        /// Ignored on the network.
         SYNCHRONOUS_IO_ALERT = 0x0000_0010,
-        /// Local meaning only; ignored.
+        /// Ignored on the network.
         SYNCHRONOUS_IO_NONALERT = 0x0000_0020,
-        /// Must not be a directory.
+        /// The file must not be a directory.
         NON_DIRECTORY_FILE = 0x0000_0040,
-        /// Local meaning only; ignored.
+        /// Ignored on the network.
         COMPLETE_IF_OPLOCKED = 0x0000_0100,
-        /// The application knows nothing of extended attributes.
+        /// The application does not understand extended attributes.
         NO_EA_KNOWLEDGE = 0x0000_0200,
-        /// Local meaning only; ignored.
+        /// Ignored on the network.
         OPEN_REMOTE_INSTANCE = 0x0000_0400,
-        /// Will be read here and there.
+        /// The application reads the file at random offsets.
         RANDOM_ACCESS = 0x0000_0800,
-        /// Delete it when the last open of it is closed.
+        /// Delete the file when its last open closes.
         DELETE_ON_CLOSE = 0x0000_1000,
-        /// The name is a file id.
+        /// The name is a file id instead of a path.
         OPEN_BY_FILE_ID = 0x0000_2000,
-        /// For backup: rights that the user's privileges give.
+        /// Open for backup: grant access by the privileges of the user.
         OPEN_FOR_BACKUP_INTENT = 0x0000_4000,
         /// Do not compress the new file.
         NO_COMPRESSION = 0x0000_8000,
@@ -125,87 +125,87 @@ open_flags! {
         OPEN_REQUIRING_OPLOCK = 0x0001_0000,
         /// Fail where another open does not allow FILE_READ_DATA.
         DISALLOW_EXCLUSIVE = 0x0002_0000,
-        /// Not supported by any server.
+        /// Not supported by any known server.
         RESERVE_OPFILTER = 0x0010_0000,
-        /// Open the reparse point, not what it leads to.
+        /// Open the reparse point itself, not its target.
         OPEN_REPARSE_POINT = 0x0020_0000,
-        /// Do not recall the data from remote storage.
+        /// Do not recall the data from offline storage.
         OPEN_NO_RECALL = 0x0040_0000,
-        /// Open for the quantity of free space the user has.
+        /// Open the file to query the free space that the user has.
         OPEN_FOR_FREE_SPACE_QUERY = 0x0080_0000,
     }
 }
 
 open_flags! {
-    /// Attributes of a file. \[MS-FSCC\] 2.6
+    /// DOS attributes of a file. \[MS-FSCC\] 2.6
     FileAttributes(u32) {
-        /// Not to be written or deleted.
+        /// The file is read-only: neither written nor deleted.
         READONLY = 0x0000_0001,
-        /// Not listed by default.
+        /// Directory listings omit the file by default.
         HIDDEN = 0x0000_0002,
-        /// Of the operating system.
+        /// The operating system uses the file.
         SYSTEM = 0x0000_0004,
-        /// A directory.
+        /// The file is a directory.
         DIRECTORY = 0x0000_0010,
-        /// Wants to be archived.
+        /// The file has changed since the last backup.
         ARCHIVE = 0x0000_0020,
-        /// No other attribute is set.
+        /// The file has no other attribute.
         NORMAL = 0x0000_0080,
-        /// Temporary.
+        /// The file is temporary.
         TEMPORARY = 0x0000_0100,
-        /// Has holes.
+        /// The file is sparse.
         SPARSE_FILE = 0x0000_0200,
-        /// Has a reparse point.
+        /// The file has a reparse point.
         REPARSE_POINT = 0x0000_0400,
-        /// Is compressed.
+        /// The file is compressed.
         COMPRESSED = 0x0000_0800,
-        /// The data are elsewhere.
+        /// The data are in offline storage.
         OFFLINE = 0x0000_1000,
-        /// Not to be indexed.
+        /// The content indexing service skips the file.
         NOT_CONTENT_INDEXED = 0x0000_2000,
-        /// Is encrypted on disk.
+        /// The file is encrypted on disk.
         ENCRYPTED = 0x0000_4000,
-        /// Guarded by integrity streams.
+        /// Integrity streams protect the file.
         INTEGRITY_STREAM = 0x0000_8000,
-        /// Not to be read by the scrubber.
+        /// The data integrity scanner skips the file.
         NO_SCRUB_DATA = 0x0002_0000,
-        /// Opening it recalls it from remote storage.
+        /// Opening the file recalls its data from remote storage.
         RECALL_ON_OPEN = 0x0004_0000,
-        /// To be kept at hand.
+        /// The data stay on local storage.
         PINNED = 0x0008_0000,
-        /// Need not be kept at hand.
+        /// The data may move to remote storage.
         UNPINNED = 0x0010_0000,
-        /// Reading it recalls it from remote storage.
+        /// Reading the data recalls them from remote storage.
         RECALL_ON_DATA_ACCESS = 0x0040_0000,
     }
 }
 
 open_enum! {
-    /// What the server may do in the name of the user. \[MS-SMB2\] 2.2.13
+    /// The degree to which the server may act as the user. \[MS-SMB2\] 2.2.13
     ImpersonationLevel(u32) {
-        /// Not know who it is.
+        /// The server may not identify the user.
         ANONYMOUS = 0,
-        /// Know who it is.
+        /// The server may identify the user, but not act as the user.
         IDENTIFICATION = 1,
-        /// Act as the user on this machine.
+        /// The server may act as the user on its own machine.
         IMPERSONATION = 2,
-        /// Act as the user anywhere.
+        /// The server may act as the user on other machines as well.
         DELEGATE = 3,
     }
 }
 
 open_enum! {
-    /// What a client may cache. \[MS-SMB2\] 2.2.13
+    /// The caching that an oplock grants to a client. \[MS-SMB2\] 2.2.13
     OplockLevel(u8) {
-        /// Nothing.
+        /// No caching.
         NONE = 0x00,
-        /// Reads.
+        /// Read caching, which clients may share.
         II = 0x01,
-        /// Reads and writes.
+        /// Read and write caching for one client.
         EXCLUSIVE = 0x08,
-        /// Reads, writes and the open itself.
+        /// Read, write and handle caching for one client.
         BATCH = 0x09,
-        /// As a lease says.
+        /// The lease in the create context defines the caching.
         LEASE = 0xFF,
     }
 }

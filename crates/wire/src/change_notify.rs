@@ -1,4 +1,4 @@
-//! CHANGE_NOTIFY: wait for a change in a directory. \[MS-SMB2\] 2.2.35, 2.2.36
+//! CHANGE_NOTIFY: report changes in a directory. \[MS-SMB2\] 2.2.35, 2.2.36
 
 use alloc::vec::Vec;
 
@@ -9,19 +9,19 @@ use crate::layout::{begin, buffer_response};
 use crate::open_enum::open_flags;
 
 open_flags! {
-    /// Flags of the request. \[MS-SMB2\] 2.2.35
+    /// Flags of a CHANGE_NOTIFY request. \[MS-SMB2\] 2.2.35
     ChangeNotifyFlags(u16) {
-        /// Everything beneath, too.
+        /// Watch the whole tree below the directory.
         WATCH_TREE = 0x0001,
     }
 }
 
 open_flags! {
-    /// Which changes count. \[MS-SMB2\] 2.2.35
+    /// The kinds of changes to report. \[MS-SMB2\] 2.2.35
     CompletionFilter(u32) {
-        /// A file appears, goes or is renamed.
+        /// A file is created, deleted or renamed.
         FILE_NAME = 0x0000_0001,
-        /// A directory appears, goes or is renamed.
+        /// A directory is created, deleted or renamed.
         DIR_NAME = 0x0000_0002,
         /// Attributes change.
         ATTRIBUTES = 0x0000_0004,
@@ -37,7 +37,7 @@ open_flags! {
         EA = 0x0000_0080,
         /// The security descriptor changes.
         SECURITY = 0x0000_0100,
-        /// A stream appears, goes or is renamed.
+        /// A stream is created, deleted or renamed.
         STREAM_NAME = 0x0000_0200,
         /// The size of a stream changes.
         STREAM_SIZE = 0x0000_0400,
@@ -46,21 +46,21 @@ open_flags! {
     }
 }
 
-/// What to wait for. \[MS-SMB2\] 2.2.35
+/// A CHANGE_NOTIFY request. \[MS-SMB2\] 2.2.35
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Whether everything beneath counts.
+    /// Whether to watch the directory alone or the whole tree below it.
     pub flags: ChangeNotifyFlags,
-    /// Most bytes of the answer.
+    /// Maximum length of the response's buffer in bytes.
     pub output_buffer_length: u32,
-    /// The directory.
+    /// FileId of the open directory.
     pub file_id: FileId,
-    /// Which changes count.
+    /// The kinds of changes to report.
     pub completion_filter: CompletionFilter,
 }
 
 impl Request {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "CHANGE_NOTIFY request")?;
         reader.structure_size("CHANGE_NOTIFY request", 32)?;
@@ -77,7 +77,7 @@ impl Request {
         })
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 32);
         message.put_u16(self.flags.0);
@@ -89,6 +89,6 @@ impl Request {
 }
 
 buffer_response! {
-    /// The changes: FILE_NOTIFY_INFORMATION. \[MS-SMB2\] 2.2.36
+    /// The reported changes: a list of FILE_NOTIFY_INFORMATION. \[MS-SMB2\] 2.2.36
     Response, "CHANGE_NOTIFY response"
 }

@@ -11,24 +11,24 @@ use crate::open_enum::open_flags;
 use crate::time::FileTime;
 
 open_flags! {
-    /// Flags of request and response. \[MS-SMB2\] 2.2.15
+    /// Flags of a CLOSE request and response. \[MS-SMB2\] 2.2.15
     CloseFlags(u16) {
-        /// The times, sizes and attributes of the response are wanted, or set.
+        /// Request: return times, sizes and attributes. Response: these fields are valid.
         POSTQUERY_ATTRIB = 0x0001,
     }
 }
 
-/// Close an open. \[MS-SMB2\] 2.2.15
+/// A CLOSE request. \[MS-SMB2\] 2.2.15
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Whether attributes are wanted.
+    /// Whether the client requests times, sizes and attributes.
     pub flags: CloseFlags,
-    /// The open.
+    /// FileId of the open.
     pub file_id: FileId,
 }
 
 impl Request {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "CLOSE request")?;
         reader.structure_size("CLOSE request", 24)?;
@@ -38,7 +38,7 @@ impl Request {
         Ok(Self { flags, file_id })
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 24);
         message.put_u16(self.flags.0);
@@ -47,29 +47,29 @@ impl Request {
     }
 }
 
-/// The open is closed. Without POSTQUERY_ATTRIB all else is zero. \[MS-SMB2\] 2.2.16
+/// A CLOSE response. Without POSTQUERY_ATTRIB all other fields are zero. \[MS-SMB2\] 2.2.16
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Response {
-    /// Whether the attributes are set.
+    /// Whether the other fields are valid.
     pub flags: CloseFlags,
-    /// When the file was created.
+    /// Time of the creation of the file (CreationTime).
     pub creation_time: FileTime,
-    /// When it was last read.
+    /// Time of the last read of the file (LastAccessTime).
     pub last_access_time: FileTime,
-    /// When it was last written.
+    /// Time of the last write to the file (LastWriteTime).
     pub last_write_time: FileTime,
-    /// When its metadata last changed.
+    /// Time of the last change of data or attributes (ChangeTime).
     pub change_time: FileTime,
-    /// Bytes that it takes on the disk.
+    /// Space allocated to the file, in bytes (AllocationSize).
     pub allocation_size: u64,
-    /// Its length in bytes.
+    /// Length of the file in bytes (EndOfFile).
     pub end_of_file: u64,
-    /// Its attributes.
+    /// DOS attributes of the file.
     pub file_attributes: FileAttributes,
 }
 
 impl Response {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "CLOSE response")?;
         reader.structure_size("CLOSE response", 60)?;
@@ -87,7 +87,7 @@ impl Response {
         })
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 60);
         message.put_u16(self.flags.0);

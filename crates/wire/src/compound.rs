@@ -1,4 +1,4 @@
-//! Several messages in one frame. \[MS-SMB2\] 3.2.4.1.4, 3.3.5.2.7
+//! Compounds: several messages in one transport frame. \[MS-SMB2\] 3.2.4.1.4, 3.3.5.2.7
 
 use alloc::vec::Vec;
 
@@ -6,20 +6,21 @@ use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::header::HEADER_LEN;
 
-/// Where NextCommand stands in the header.
+/// Position of NextCommand in the header.
 const NEXT_COMMAND: core::ops::Range<usize> = 20..24;
 
-/// Walks the messages of a frame. Each starts at a multiple of 8 bytes, holds at least a header
-/// and ends where the next starts, padding included: the signature covers the padding. After an
-/// error the walk ends. How many members are too many is for the protocol to say; a frame of N
-/// bytes has at most N / 64.
+/// Iterates over the messages of a frame.
+///
+/// Each message starts at a multiple of 8 bytes, has at least a header, and ends where the next one
+/// starts: its signature covers the padding. An error ends the iteration. A frame of N bytes has at
+/// most N / 64 messages; a lower limit is the caller's policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Members<'a> {
     left: &'a [u8],
 }
 
 impl<'a> Members<'a> {
-    /// The messages of a frame. An empty frame has none.
+    /// The messages of `frame`. An empty frame has none.
     pub fn new(frame: &'a [u8]) -> Self {
         Self { left: frame }
     }
@@ -41,7 +42,7 @@ impl<'a> Iterator for Members<'a> {
     }
 }
 
-/// The first message, and what follows it.
+/// Splits the first message from the rest of the frame.
 fn split_first(frame: &[u8]) -> Result<(&[u8], &[u8]), DecodeError> {
     let header = Reader::new(frame).bytes("SMB2 header", HEADER_LEN)?;
     let next = Reader::new(&header[NEXT_COMMAND]).u32("NextCommand")?;
@@ -59,8 +60,8 @@ fn split_first(frame: &[u8]) -> Result<(&[u8], &[u8]), DecodeError> {
     }
 }
 
-/// Makes a message one that another follows: pads it to a multiple of 8 bytes and sets its
-/// NextCommand. To be done before the message is signed.
+/// Prepares a message for a further message after it: pads it to a multiple of 8 bytes and sets its
+/// NextCommand. The caller signs the message afterwards.
 pub fn link(message: &mut Vec<u8>) {
     assert!(message.len() >= HEADER_LEN, "a message has a header");
     message.align(8);

@@ -20,52 +20,52 @@ const REQUEST_LEN: usize = 56;
 const RESPONSE_LEN: usize = 88;
 
 open_enum! {
-    /// What the server did. \[MS-SMB2\] 2.2.14
+    /// The action that the server took. \[MS-SMB2\] 2.2.14
     CreateAction(u32) {
-        /// Replaced the file.
+        /// The server replaced the file.
         SUPERSEDED = 0,
-        /// Opened it.
+        /// The server opened the file.
         OPENED = 1,
-        /// Created it.
+        /// The server created the file.
         CREATED = 2,
-        /// Truncated it.
+        /// The server truncated the file.
         OVERWRITTEN = 3,
     }
 }
 
 open_flags! {
-    /// Flags of the response. \[MS-SMB2\] 2.2.14
+    /// Flags of a CREATE response. \[MS-SMB2\] 2.2.14
     ResponseFlags(u8) {
-        /// The last part of the name is a reparse point. Dialects 3.x.
+        /// The last component of the path is a reparse point. Dialects 3.x.
         REPARSEPOINT = 0x01,
     }
 }
 
-/// What to open, and how. \[MS-SMB2\] 2.2.13
+/// A CREATE request. \[MS-SMB2\] 2.2.13
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// What the client would like to cache.
+    /// The requested oplock.
     pub oplock_level: OplockLevel,
-    /// What the server may do in the name of the user.
+    /// The degree to which the server may act as the user.
     pub impersonation_level: ImpersonationLevel,
-    /// Rights that the open should have.
+    /// The requested access rights.
     pub desired_access: AccessMask,
-    /// Attributes of a new file.
+    /// Attributes of the file if the server creates it.
     pub file_attributes: FileAttributes,
-    /// What others may do meanwhile.
+    /// The access that other opens may have while this open exists.
     pub share_access: ShareAccess,
-    /// What to do if the file exists, and if not.
+    /// The action when the file exists, and when it does not.
     pub create_disposition: CreateDisposition,
-    /// How to open or create.
+    /// Options of the open.
     pub create_options: CreateOptions,
-    /// The name beneath the share, without a leading backslash.
+    /// The path below the root of the share, without a leading backslash.
     pub name: Utf16<'a>,
-    /// What else is asked.
+    /// The create contexts of the request.
     pub contexts: Vec<RawContext<'a>>,
 }
 
 impl<'a> Request<'a> {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "CREATE request")?;
         reader.structure_size("CREATE request", 57)?;
@@ -94,7 +94,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         let name_offset = HEADER_LEN + REQUEST_LEN;
         begin(message, 57);
@@ -130,7 +130,8 @@ fn decode_contexts<'a>(
     create_context::decode_list(list)
 }
 
-/// Appends offset and length of the contexts, which follow `end` at a multiple of 8 bytes.
+/// Appends offset and length of the contexts, which start at the first multiple of 8 bytes after
+/// `end`.
 fn put_contexts_extent(end: usize, contexts: &[u8], message: &mut Vec<u8>) {
     if contexts.is_empty() {
         message.put_u64(0);
@@ -140,37 +141,37 @@ fn put_contexts_extent(end: usize, contexts: &[u8], message: &mut Vec<u8>) {
     }
 }
 
-/// What was opened. \[MS-SMB2\] 2.2.14
+/// A CREATE response. \[MS-SMB2\] 2.2.14
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// What the client may cache.
+    /// The granted oplock.
     pub oplock_level: OplockLevel,
-    /// Flags.
+    /// Flags of the response.
     pub flags: ResponseFlags,
-    /// What the server did.
+    /// The action that the server took.
     pub create_action: CreateAction,
-    /// When the file was created.
+    /// Time of the creation of the file (CreationTime).
     pub creation_time: FileTime,
-    /// When it was last read.
+    /// Time of the last read of the file (LastAccessTime).
     pub last_access_time: FileTime,
-    /// When it was last written.
+    /// Time of the last write to the file (LastWriteTime).
     pub last_write_time: FileTime,
-    /// When its metadata last changed.
+    /// Time of the last change of data or attributes (ChangeTime).
     pub change_time: FileTime,
-    /// Bytes that it takes on the disk.
+    /// Space allocated to the file, in bytes (AllocationSize).
     pub allocation_size: u64,
-    /// Its length in bytes.
+    /// Length of the file in bytes (EndOfFile).
     pub end_of_file: u64,
-    /// Its attributes.
+    /// DOS attributes of the file.
     pub file_attributes: FileAttributes,
-    /// The open.
+    /// FileId of the open.
     pub file_id: FileId,
-    /// What else is answered.
+    /// The create contexts of the response.
     pub contexts: Vec<RawContext<'a>>,
 }
 
 impl<'a> Response<'a> {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "CREATE response")?;
         reader.structure_size("CREATE response", 89)?;
@@ -202,8 +203,8 @@ impl<'a> Response<'a> {
         })
     }
 
-    /// Appends the body to a message that holds its header. Without contexts the message ends
-    /// with the fixed part, 152 bytes in all, as Windows sends it.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only. Without
+    /// contexts the message ends with the fixed part, 152 bytes in all, as Windows sends it.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 89);
         message.put_u8(self.oplock_level.0);

@@ -1,7 +1,8 @@
-//! What a CREATE asks and answers besides: the chain of contexts and what they say.
-//! \[MS-SMB2\] 2.2.13.2, 2.2.14.2
+//! Create contexts: the chain of contexts in CREATE requests and responses, and the data of most of
+//! them. \[MS-SMB2\] 2.2.13.2, 2.2.14.2
 //!
-//! The data of EXTENDED_ATTRIBUTES, SECURITY_DESCRIPTOR and APPLE are not read here.
+//! This module does not decode the data of EXTENDED_ATTRIBUTES and SECURITY_DESCRIPTOR.
+//! [`crate::aapl`] decodes the data of APPLE.
 
 use alloc::vec::Vec;
 
@@ -23,69 +24,69 @@ pub use durable::{
 pub use lease::{Lease, LeaseFlags, LeaseState, LeaseV2};
 pub use posix::{PosixRequest, PosixResponse};
 
-/// Most contexts of a CREATE. The specification knows a dozen names, each once; the rest is room
-/// for those to come.
+/// Maximum number of contexts in a CREATE. The specification defines about a dozen, each at most
+/// once; the rest is reserve for future ones.
 pub const MAX_CONTEXTS: usize = 64;
 
-/// Bytes before the name of a context.
+/// Length of a context before its name, in bytes.
 const HEAD_LEN: usize = 16;
 
-/// Names of contexts. \[MS-SMB2\] 2.2.13.2
+/// Names of create contexts. \[MS-SMB2\] 2.2.13.2
 pub mod name {
     /// Extended attributes of a new file: FILE_FULL_EA_INFORMATION.
     pub const EXTENDED_ATTRIBUTES: &[u8] = b"ExtA";
-    /// The security descriptor of a new file.
+    /// Security descriptor of a new file.
     pub const SECURITY_DESCRIPTOR: &[u8] = b"SecD";
-    /// A durable open.
+    /// Request of a durable open.
     pub const DURABLE_REQUEST: &[u8] = b"DHnQ";
-    /// A durable open, again.
+    /// Reconnect of a durable open after a lost connection.
     pub const DURABLE_RECONNECT: &[u8] = b"DHnC";
-    /// Bytes that a new file should take on the disk.
+    /// Space to allocate for a new file, in bytes.
     pub const ALLOCATION_SIZE: &[u8] = b"AlSi";
-    /// What the user may do at most.
+    /// Query of the maximal access rights of the user.
     pub const MAXIMAL_ACCESS: &[u8] = b"MxAc";
-    /// The file as it was.
+    /// The version of the file at an earlier time.
     pub const TIMEWARP: &[u8] = b"TWrp";
-    /// The file's number on its disk.
+    /// Query of the identifiers of file and volume.
     pub const ON_DISK_ID: &[u8] = b"QFid";
-    /// A lease, of version 1 or 2 by its length.
+    /// A lease: version 1 or 2, depending on its length.
     pub const LEASE: &[u8] = b"RqLs";
-    /// A durable or persistent open, version 2.
+    /// Request of a durable or persistent open, version 2.
     pub const DURABLE_REQUEST_V2: &[u8] = b"DH2Q";
-    /// A durable or persistent open, version 2, again.
+    /// Reconnect of a durable or persistent open, version 2.
     pub const DURABLE_RECONNECT_V2: &[u8] = b"DH2C";
-    /// Apple's extensions. Not of \[MS-SMB2\].
+    /// Extensions by Apple, not part of \[MS-SMB2\].
     pub const APPLE: &[u8] = b"AAPL";
-    /// The instance of an application that moves between clients.
+    /// Identifier of an application instance that can move between clients.
     pub const APP_INSTANCE_ID: &[u8] =
         b"\x45\xBC\xA6\x6A\xEF\xA7\xF7\x4A\x90\x08\xFA\x46\x2E\x14\x4D\x74";
-    /// The version of that instance.
+    /// Version of the application instance.
     pub const APP_INSTANCE_VERSION: &[u8] =
         b"\xB9\x82\xD0\xB7\x3B\x56\x07\x4F\xA0\x7B\x52\x4A\x81\x16\xA0\x10";
-    /// A shared virtual disk.
+    /// Open of a shared virtual disk. \[MS-RSVD\]
     pub const SVHDX_OPEN_DEVICE: &[u8] =
         b"\x9C\xCB\xCF\x9E\x04\xC1\xE6\x43\x98\x0E\x15\x8D\xA1\xF6\xEC\x83";
-    /// The POSIX extensions of Samba and Linux. Not of \[MS-SMB2\].
+    /// The SMB3 POSIX extensions of Samba and Linux, not part of \[MS-SMB2\].
     pub const POSIX: &[u8] = b"\x93\xAD\x25\x50\x9C\xB4\x11\xE7\xB4\x23\x83\xDE\x96\x8B\xCD\x7C";
 }
 
-/// A context as it stands in the message. \[MS-SMB2\] 2.2.13.2
+/// One create context, with undecoded data. \[MS-SMB2\] 2.2.13.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawContext<'a> {
-    /// What it is about: one of [`name`], or another.
+    /// Name of the context: one of [`name`], or unknown.
     pub name: &'a [u8],
-    /// What it says.
+    /// Data of the context.
     pub data: &'a [u8],
 }
 
-/// The data of the first context of that name.
+/// The data of the first context with that name; `None` when no context has it.
 pub fn find<'a>(contexts: &[RawContext<'a>], name: &[u8]) -> Option<&'a [u8]> {
     let context = contexts.iter().find(|context| context.name == name)?;
     Some(context.data)
 }
 
-/// Reads a chain of contexts. Next is relative, a multiple of 8 and at least a head: the walk
-/// goes forward only.
+/// Decodes a chain of contexts. Next is relative, a multiple of 8 and at least the length of a
+/// head, so the iteration always advances.
 pub fn decode_list(list: &[u8]) -> Result<Vec<RawContext<'_>>, DecodeError> {
     let mut contexts = Vec::new();
     let mut left = list;
@@ -117,8 +118,8 @@ fn invalid(field: &'static str, value: u64) -> DecodeError {
     DecodeError::Invalid { field, value }
 }
 
-/// Reads one context, which is all of `context`. Where there are no data, clients write any
-/// DataOffset; Windows and Samba do not look at it.
+/// Decodes one context, which is all of `context`. A context without data may have any DataOffset;
+/// Windows and Samba ignore it.
 fn decode_one(context: &[u8]) -> Result<RawContext<'_>, DecodeError> {
     let mut reader = Reader::new(context);
     reader.skip("CreateContext Next", 4)?;
@@ -127,7 +128,7 @@ fn decode_one(context: &[u8]) -> Result<RawContext<'_>, DecodeError> {
     reader.skip("CreateContext Reserved", 2)?;
     let data_offset = reader.u16("CreateContext DataOffset")?;
     let data_length = reader.u32("CreateContext DataLength")?;
-    // Windows and Samba refuse a shorter name: smbtorture smb2.create.blob.
+    // Windows and Samba refuse a shorter name, as smbtorture smb2.create.blob checks.
     if name_length < 4 {
         return Err(invalid("CreateContext NameLength", name_length.into()));
     }
@@ -138,7 +139,8 @@ fn decode_one(context: &[u8]) -> Result<RawContext<'_>, DecodeError> {
     })
 }
 
-/// The chain of contexts, each at a multiple of 8 bytes; the last is not padded.
+/// Encodes the chain of contexts. Each starts at a multiple of 8 bytes; the last one has no
+/// padding.
 pub fn encode_list(contexts: &[RawContext<'_>]) -> Vec<u8> {
     let mut list = Vec::new();
     for (index, context) in contexts.iter().enumerate() {
@@ -170,7 +172,7 @@ fn encode_one(context: &RawContext<'_>, is_last: bool, list: &mut Vec<u8>) {
     }
 }
 
-/// Refuses data that have not the one length that they may have.
+/// Fails unless `data` has `length` bytes.
 fn check_length(data: &[u8], field: &'static str, length: usize) -> Result<(), DecodeError> {
     if data.len() == length {
         Ok(())
@@ -179,15 +181,15 @@ fn check_length(data: &[u8], field: &'static str, length: usize) -> Result<(), D
     }
 }
 
-/// MxAc, request. \[MS-SMB2\] 2.2.13.2.5
+/// Data of MAXIMAL_ACCESS (MxAc) in a request. \[MS-SMB2\] 2.2.13.2.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaximalAccessRequest {
-    /// Answer only if the file was written since.
+    /// Return the rights only if the file was written after this time; `None` always returns them.
     pub timestamp: Option<FileTime>,
 }
 
 impl MaximalAccessRequest {
-    /// Reads the data of a context.
+    /// Decodes the data of the context.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         if data.is_empty() {
             return Ok(Self { timestamp: None });
@@ -197,7 +199,7 @@ impl MaximalAccessRequest {
         Ok(Self { timestamp })
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         match self.timestamp {
             Some(timestamp) => timestamp.0.to_le_bytes().to_vec(),
@@ -206,17 +208,17 @@ impl MaximalAccessRequest {
     }
 }
 
-/// MxAc, response. \[MS-SMB2\] 2.2.14.2.5
+/// Data of MAXIMAL_ACCESS (MxAc) in a response. \[MS-SMB2\] 2.2.14.2.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaximalAccessResponse {
-    /// Whether the answer is one.
+    /// Result of the query: `maximal_access` is valid when it is SUCCESS.
     pub query_status: Status,
-    /// What the user may do at most.
+    /// Maximal access rights of the user.
     pub maximal_access: AccessMask,
 }
 
 impl MaximalAccessResponse {
-    /// Reads the data of a context.
+    /// Decodes the data of the context.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "MxAc", 8)?;
         let mut reader = Reader::new(data);
@@ -226,7 +228,7 @@ impl MaximalAccessResponse {
         })
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u32(self.query_status.0);
@@ -235,17 +237,17 @@ impl MaximalAccessResponse {
     }
 }
 
-/// QFid, response; the request has no data. \[MS-SMB2\] 2.2.14.2.9
+/// Data of ON_DISK_ID (QFid) in a response; the request has none. \[MS-SMB2\] 2.2.14.2.9
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnDiskIdResponse {
-    /// The file's number on its volume.
+    /// Identifier of the file on its volume.
     pub disk_file_id: u64,
-    /// The volume.
+    /// Identifier of the volume.
     pub volume_id: u64,
 }
 
 impl OnDiskIdResponse {
-    /// Reads the data of a context.
+    /// Decodes the data of the context.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "QFid", 32)?;
         let mut reader = Reader::new(data);
@@ -255,7 +257,7 @@ impl OnDiskIdResponse {
         })
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u64(self.disk_file_id);
@@ -265,43 +267,43 @@ impl OnDiskIdResponse {
     }
 }
 
-/// AlSi, request. \[MS-SMB2\] 2.2.13.2.6
+/// Data of ALLOCATION_SIZE (AlSi) in a request. \[MS-SMB2\] 2.2.13.2.6
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocationSize {
-    /// Bytes that a new file should take on the disk.
+    /// Space to allocate for a new file, in bytes.
     pub allocation_size: u64,
 }
 
 impl AllocationSize {
-    /// Reads the data of a context.
+    /// Decodes the data of the context.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "AlSi", 8)?;
         let allocation_size = Reader::new(data).u64("AllocationSize")?;
         Ok(Self { allocation_size })
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         self.allocation_size.to_le_bytes().to_vec()
     }
 }
 
-/// TWrp, request. \[MS-SMB2\] 2.2.13.2.7
+/// Data of TIMEWARP (TWrp) in a request. \[MS-SMB2\] 2.2.13.2.7
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timewarp {
-    /// The time of the snapshot.
+    /// Time of the snapshot.
     pub timestamp: FileTime,
 }
 
 impl Timewarp {
-    /// Reads the data of a context.
+    /// Decodes the data of the context.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "TWrp", 8)?;
         let timestamp = FileTime(Reader::new(data).u64("Timestamp")?);
         Ok(Self { timestamp })
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         self.timestamp.0.to_le_bytes().to_vec()
     }

@@ -1,11 +1,11 @@
-//! The one way in which bytes are read and written: checked, little-endian.
+//! Checked reads and writes of little-endian fields. All decoders and encoders use this module.
 
 use alloc::vec::Vec;
 
 use crate::error::DecodeError;
 use crate::ids::{FileId, Guid};
 
-/// Reads fields one after the other. Nothing here panics, whatever the bytes.
+/// Reads the fields of a message in order. No method panics, regardless of the bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -18,29 +18,29 @@ impl<'a> Reader<'a> {
         Self { bytes, position: 0 }
     }
 
-    /// Reads the body of an SMB2 message: what follows the 64 bytes of the header.
+    /// A reader of the body of an SMB2 message: the bytes after its 64-byte header.
     pub fn body(message: &'a [u8], field: &'static str) -> Result<Self, DecodeError> {
         let mut reader = Self::new(message);
         reader.skip(field, crate::header::HEADER_LEN)?;
         Ok(reader)
     }
 
-    /// Bytes read so far, counted from the start.
+    /// Number of bytes read so far.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// Bytes not read yet.
+    /// Number of bytes not yet read.
     pub fn left(&self) -> usize {
         self.bytes.len() - self.position
     }
 
-    /// Everything not read yet.
+    /// All bytes not yet read. The position does not change.
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.position..]
     }
 
-    /// The next `count` bytes.
+    /// Reads `count` bytes.
     pub fn bytes(&mut self, field: &'static str, count: usize) -> Result<&'a [u8], DecodeError> {
         let rest = self.rest();
         let Some(taken) = rest.get(..count) else {
@@ -54,44 +54,44 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// The next `N` bytes, by value.
+    /// Reads an array of `N` bytes.
     pub fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
         let mut array = [0; N];
         array.copy_from_slice(self.bytes(field, N)?);
         Ok(array)
     }
 
-    /// Passes over `count` bytes.
+    /// Skips `count` bytes.
     pub fn skip(&mut self, field: &'static str, count: usize) -> Result<(), DecodeError> {
         self.bytes(field, count).map(|_| ())
     }
 
-    /// The next byte.
+    /// Reads one byte.
     pub fn u8(&mut self, field: &'static str) -> Result<u8, DecodeError> {
         self.array::<1>(field).map(|[byte]| byte)
     }
 
-    /// The next two bytes.
+    /// Reads a 16-bit integer.
     pub fn u16(&mut self, field: &'static str) -> Result<u16, DecodeError> {
         self.array(field).map(u16::from_le_bytes)
     }
 
-    /// The next four bytes.
+    /// Reads a 32-bit integer.
     pub fn u32(&mut self, field: &'static str) -> Result<u32, DecodeError> {
         self.array(field).map(u32::from_le_bytes)
     }
 
-    /// The next eight bytes.
+    /// Reads a 64-bit integer.
     pub fn u64(&mut self, field: &'static str) -> Result<u64, DecodeError> {
         self.array(field).map(u64::from_le_bytes)
     }
 
-    /// The next sixteen bytes.
+    /// Reads a 16-byte GUID.
     pub fn guid(&mut self, field: &'static str) -> Result<Guid, DecodeError> {
         self.array(field).map(Guid)
     }
 
-    /// The next sixteen bytes, which name an open.
+    /// Reads a 16-byte FileId.
     pub fn file_id(&mut self, field: &'static str) -> Result<FileId, DecodeError> {
         Ok(FileId {
             persistent: self.u64(field)?,
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads a StructureSize and checks it.
+    /// Reads a StructureSize. Fails when it differs from the expected one.
     pub fn structure_size(
         &mut self,
         structure: &'static str,
@@ -114,8 +114,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The bytes that an offset and a length from the wire describe. The only way in which such a
-/// pair is used. An empty range is good at any offset, as Windows takes it.
+/// The bytes at an offset and length that a message contains. Every such pair passes through this
+/// function. An empty range is valid at any offset, as in Windows.
 pub fn slice_at<'a>(
     message: &'a [u8],
     field: &'static str,
@@ -136,21 +136,21 @@ pub fn slice_at<'a>(
     message.get(start..end).ok_or(out_of_bounds)
 }
 
-/// Appends little-endian fields to a vector.
+/// Appends little-endian fields to a byte vector.
 pub trait Put {
-    /// One byte.
+    /// Appends one byte.
     fn put_u8(&mut self, value: u8);
-    /// Two bytes.
+    /// Appends a 16-bit integer.
     fn put_u16(&mut self, value: u16);
-    /// Four bytes.
+    /// Appends a 32-bit integer.
     fn put_u32(&mut self, value: u32);
-    /// Eight bytes.
+    /// Appends a 64-bit integer.
     fn put_u64(&mut self, value: u64);
-    /// The sixteen bytes that name an open.
+    /// Appends a 16-byte FileId.
     fn put_file_id(&mut self, file_id: FileId);
-    /// The bytes as they are.
+    /// Appends the bytes unchanged.
     fn put(&mut self, bytes: &[u8]);
-    /// Zero bytes up to a length that is a multiple of `alignment`.
+    /// Appends zero bytes up to the next length that is a multiple of `alignment`.
     fn align(&mut self, alignment: usize);
 }
 

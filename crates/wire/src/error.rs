@@ -1,40 +1,40 @@
-//! Why bytes could not be read as what they should be.
+//! The error of all decoders.
 
 use core::fmt;
 
-/// Bytes that do not hold what they should. Names the field, carries the values.
+/// Why bytes cannot be decoded. Each variant names the structure or field and carries the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// Fewer bytes than the field needs.
+    /// The input ends inside a field.
     Truncated {
-        /// The structure or field that was being read.
+        /// The structure or field.
         field: &'static str,
-        /// Bytes that it needs.
+        /// Length of the field in bytes.
         needed: usize,
-        /// Bytes that were left.
+        /// Number of bytes that the input still has.
         left: usize,
     },
-    /// A StructureSize that is not the one of the specification.
+    /// The StructureSize differs from the one in the specification.
     StructureSize {
-        /// The structure that was being read.
+        /// The structure.
         structure: &'static str,
-        /// The size found.
+        /// The StructureSize in the message.
         found: u16,
     },
-    /// An offset and length that do not lie within the message.
+    /// An offset and length point outside the message.
     OutOfBounds {
         /// The field that they describe.
         field: &'static str,
-        /// Bytes from the start of the message.
+        /// Offset in bytes from the start of the message.
         offset: u64,
-        /// Bytes.
+        /// Length in bytes.
         length: u64,
     },
-    /// A value that the structure does not allow.
+    /// The structure does not allow this value.
     Invalid {
         /// The field.
         field: &'static str,
-        /// The value found, widened.
+        /// The value in the message, widened to 64 bits.
         value: u64,
     },
 }
@@ -47,7 +47,7 @@ impl fmt::Display for DecodeError {
                 needed,
                 left,
             } => {
-                write!(f, "{field} needs {needed} bytes, {left} are left")
+                write!(f, "{field} needs {needed} bytes, the input has {left}")
             }
             Self::StructureSize { structure, found } => {
                 write!(f, "{structure} has structure size {found}")

@@ -1,5 +1,5 @@
-//! The body of a response that is an error: plain, or with the contexts of dialect 3.1.1.
-//! \[MS-SMB2\] 2.2.2
+//! The ERROR response: a status alone, or with error data, or with the error contexts of dialect
+//! 3.1.1. \[MS-SMB2\] 2.2.2
 
 use alloc::vec::Vec;
 
@@ -9,32 +9,32 @@ use crate::layout::{begin, u16_of, u32_of};
 use crate::open_enum::{open_enum, open_flags};
 use crate::text::Utf16;
 
-/// Most contexts that are read. No server sends more than one.
+/// Maximum number of contexts to decode. No known server sends more than one.
 pub const MAX_CONTEXTS: u8 = 16;
 /// "SYML". \[MS-SMB2\] 2.2.2.2.1
 const SYMLINK_ERROR_TAG: u32 = 0x4C4D_5953;
 /// IO_REPARSE_TAG_SYMLINK. \[MS-FSCC\] 2.1.2.1
 const REPARSE_TAG_SYMLINK: u32 = 0xA000_000C;
-/// Bytes of a symlink error before its names.
+/// Length of a symlink error before its names, in bytes.
 const SYMLINK_LEN: usize = 28;
 
-/// An error. \[MS-SMB2\] 2.2.2
+/// The body of an ERROR response. The status is in the header. \[MS-SMB2\] 2.2.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Response<'a> {
-    /// Contexts in the data; always 0 before dialect 3.1.1.
+    /// Number of contexts in the data; always 0 before dialect 3.1.1.
     pub context_count: u8,
-    /// What the error says besides: see [`decode_contexts`] and [`SymlinkError`].
+    /// Error data; for their structure see [`decode_contexts`] and [`SymlinkError`].
     pub error_data: &'a [u8],
 }
 
 impl<'a> Response<'a> {
-    /// An error that is told by its status alone.
+    /// An error without data: the status in the header says everything.
     pub const PLAIN: Response<'static> = Response {
         context_count: 0,
         error_data: &[],
     };
 
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "ERROR response")?;
         reader.structure_size("ERROR response", 9)?;
@@ -48,8 +48,9 @@ impl<'a> Response<'a> {
         })
     }
 
-    /// Appends the body to a message that holds its header. Without data one zero byte stands in
-    /// their place, as the specification has it and Windows and Samba send it: 73 bytes in all.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only. An error
+    /// without data has one zero byte instead, as the specification requires and Windows and Samba
+    /// send: 73 bytes in all.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 9);
         message.put_u8(self.context_count);
@@ -63,26 +64,26 @@ impl<'a> Response<'a> {
 }
 
 open_enum! {
-    /// What an error context says. \[MS-SMB2\] 2.2.2.1
+    /// The identifier of an error context. \[MS-SMB2\] 2.2.2.1
     ErrorId(u32) {
-        /// What the error says by itself: a symlink, or the size of buffer that is needed.
+        /// The data depend on the status: a symlink error, or the required buffer length.
         DEFAULT = 0x0000_0000,
-        /// The share is elsewhere.
+        /// The share moved to another server.
         SHARE_REDIRECT = 0x7264_5253,
     }
 }
 
-/// A context of an error, dialect 3.1.1. \[MS-SMB2\] 2.2.2.1
+/// An error context, dialect 3.1.1. \[MS-SMB2\] 2.2.2.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorContext<'a> {
-    /// What it is about.
+    /// Identifier of the context.
     pub error_id: ErrorId,
-    /// What it says.
+    /// Data of the context.
     pub data: &'a [u8],
 }
 
-/// Reads `count` contexts. Each starts at a multiple of 8 bytes; the padding of the last may be
-/// missing.
+/// Decodes `count` contexts. Each starts at a multiple of 8 bytes; the padding after the last one
+/// may be absent.
 pub fn decode_contexts(error_data: &[u8], count: u8) -> Result<Vec<ErrorContext<'_>>, DecodeError> {
     if count > MAX_CONTEXTS {
         let (field, value) = ("ErrorContextCount", count.into());
@@ -101,7 +102,7 @@ pub fn decode_contexts(error_data: &[u8], count: u8) -> Result<Vec<ErrorContext<
     Ok(contexts)
 }
 
-/// The error data of some contexts.
+/// Encodes contexts as error data.
 pub fn encode_contexts(contexts: &[ErrorContext<'_>]) -> Vec<u8> {
     let mut error_data = Vec::new();
     for context in contexts {
@@ -121,21 +122,21 @@ open_flags! {
     }
 }
 
-/// The path went through a link: the data of STOPPED_ON_SYMLINK. \[MS-SMB2\] 2.2.2.2.1
+/// A path with a symbolic link in it: the error data of STOPPED_ON_SYMLINK. \[MS-SMB2\] 2.2.2.2.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymlinkError<'a> {
-    /// Bytes at the end of the path that come after the link.
+    /// Length in bytes of the part of the path after the link.
     pub unparsed_path_length: u16,
     /// Whether the target is relative.
     pub flags: SymlinkFlags,
-    /// The target.
+    /// Target of the link.
     pub substitute_name: Utf16<'a>,
-    /// The target, for people.
+    /// Target of the link for display.
     pub print_name: Utf16<'a>,
 }
 
 impl<'a> SymlinkError<'a> {
-    /// Reads error data, or the data of a context.
+    /// Decodes error data, or the data of an error context.
     pub fn decode(data: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         reader.skip("SymLinkLength", 4)?;
@@ -168,7 +169,7 @@ impl<'a> SymlinkError<'a> {
         })
     }
 
-    /// The error data, or the data of a context.
+    /// Encodes error data, or the data of an error context.
     pub fn encode(&self) -> Vec<u8> {
         let names_len = self.substitute_name.len() + self.print_name.len();
         let mut data = Vec::with_capacity(SYMLINK_LEN + names_len);

@@ -1,4 +1,4 @@
-//! FLUSH: put what was written on stable storage. \[MS-SMB2\] 2.2.17, 2.2.18
+//! FLUSH: write the cached data of an open to stable storage. \[MS-SMB2\] 2.2.17, 2.2.18
 
 use alloc::vec::Vec;
 
@@ -7,17 +7,17 @@ use crate::error::DecodeError;
 use crate::ids::FileId;
 use crate::layout::{begin, empty_message};
 
-/// Flush an open. \[MS-SMB2\] 2.2.17
+/// A FLUSH request. \[MS-SMB2\] 2.2.17
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Reserved1 of the specification; macOS asks here for a flush of the disk's cache (0xFFFF).
+    /// Reserved1 of the specification; macOS sends 0xFFFF to request a flush of the disk's cache.
     pub reserved: u16,
-    /// The open.
+    /// FileId of the open.
     pub file_id: FileId,
 }
 
 impl Request {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "FLUSH request")?;
         reader.structure_size("FLUSH request", 24)?;
@@ -27,7 +27,7 @@ impl Request {
         Ok(Self { reserved, file_id })
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 24);
         message.put_u16(self.reserved);
@@ -37,6 +37,6 @@ impl Request {
 }
 
 empty_message! {
-    /// It is on stable storage. \[MS-SMB2\] 2.2.18
+    /// A FLUSH response: the data are on stable storage. \[MS-SMB2\] 2.2.18
     Response, "FLUSH response"
 }

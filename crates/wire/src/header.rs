@@ -8,31 +8,31 @@ use crate::ids::{AsyncId, MessageId, SessionId, TreeId};
 use crate::open_enum::{open_enum, open_flags};
 use crate::status::Status;
 
-/// Bytes of the header.
+/// Length of the header in bytes.
 pub const HEADER_LEN: usize = 64;
 /// The first four bytes of an SMB2 message. \[MS-SMB2\] 2.2.1.1
 pub const PROTOCOL_ID: [u8; 4] = *b"\xFESMB";
-/// Where the 16 bytes of the signature stand.
+/// Position of the 16-byte Signature in the header.
 pub const SIGNATURE: core::ops::Range<usize> = 48..64;
 
 open_enum! {
-    /// What a message asks or answers. \[MS-SMB2\] 2.2.1.2
+    /// The command of a request or response. \[MS-SMB2\] 2.2.1.2
     Command(u16) {
-        /// Agree on a dialect.
+        /// Negotiate the dialect and its parameters.
         NEGOTIATE = 0x00,
-        /// Log in.
+        /// Authenticate a user and create a session.
         SESSION_SETUP = 0x01,
-        /// Log out.
+        /// End a session.
         LOGOFF = 0x02,
-        /// Enter a share.
+        /// Connect to a share.
         TREE_CONNECT = 0x03,
-        /// Leave a share.
+        /// Disconnect from a share.
         TREE_DISCONNECT = 0x04,
         /// Open or create a file, a directory or a pipe.
         CREATE = 0x05,
         /// Close an open.
         CLOSE = 0x06,
-        /// Put what was written on stable storage.
+        /// Write cached data to stable storage.
         FLUSH = 0x07,
         /// Read from a file or pipe.
         READ = 0x08,
@@ -40,88 +40,89 @@ open_enum! {
         WRITE = 0x09,
         /// Lock and unlock byte ranges.
         LOCK = 0x0A,
-        /// Control a file, a file system or the server.
+        /// Send a control code to a file, a file system or the server.
         IOCTL = 0x0B,
-        /// Give up on a request.
+        /// Cancel a pending request.
         CANCEL = 0x0C,
-        /// Say that both still live.
+        /// Check that the peer still responds.
         ECHO = 0x0D,
         /// List a directory.
         QUERY_DIRECTORY = 0x0E,
-        /// Wait for a change in a directory.
+        /// Report changes in a directory.
         CHANGE_NOTIFY = 0x0F,
-        /// Ask about a file, a file system, security or quotas.
+        /// Query a file, a file system, a security descriptor or quotas.
         QUERY_INFO = 0x10,
-        /// Change what QUERY_INFO tells.
+        /// Change a file, a file system, a security descriptor or quotas.
         SET_INFO = 0x11,
-        /// Break an oplock or a lease, or acknowledge that.
+        /// Break an oplock or a lease, or acknowledge the break.
         OPLOCK_BREAK = 0x12,
-        /// The server says something unasked.
+        /// A notification from the server without a request.
         SERVER_TO_CLIENT_NOTIFICATION = 0x13,
     }
 }
 
 open_flags! {
-    /// How a message is to be taken. \[MS-SMB2\] 2.2.1.2
+    /// Flags of the header. \[MS-SMB2\] 2.2.1.2
     Flags(u32) {
-        /// A response.
+        /// The message is a response.
         SERVER_TO_REDIR = 0x0000_0001,
-        /// The header holds an AsyncId in place of the tree.
+        /// The header is ASYNC: it contains an AsyncId instead of a TreeId.
         ASYNC_COMMAND = 0x0000_0002,
-        /// A member of a compound that depends on the one before.
+        /// The message is part of a compound and uses session, tree and open of the message before
+        /// it.
         RELATED_OPERATIONS = 0x0000_0004,
         /// The message is signed.
         SIGNED = 0x0000_0008,
-        /// The bits of the priority. Dialect 3.1.1.
+        /// The bits of the priority, 0 to 7. Dialect 3.1.1.
         PRIORITY_MASK = 0x0000_0070,
-        /// Meant for DFS.
+        /// The path is a DFS path.
         DFS_OPERATIONS = 0x1000_0000,
-        /// Sent again after a lost channel. Dialects 3.x.
+        /// The client sends the request again after the loss of a channel. Dialects 3.x.
         REPLAY_OPERATION = 0x2000_0000,
     }
 }
 
-/// Whom a message is about: a tree, or a request that is under way.
+/// TreeId of a SYNC header, AsyncId of an ASYNC header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// \[MS-SMB2\] 2.2.1.2
+    /// A SYNC header. \[MS-SMB2\] 2.2.1.2
     Sync {
-        /// A process id by its old meaning; cifs.ko and Windows send 0xFEFF.
+        /// ProcessId of older dialects, now reserved; cifs.ko and Windows send 0xFEFF.
         process_id: u32,
         /// The tree connect.
         tree_id: TreeId,
     },
-    /// \[MS-SMB2\] 2.2.1.1
+    /// An ASYNC header. \[MS-SMB2\] 2.2.1.1
     Async(AsyncId),
 }
 
 /// The header of an SMB2 message. \[MS-SMB2\] 2.2.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Credits that the request uses up. Reserved in dialect 2.0.2.
+    /// Number of credits that the request consumes; reserved in dialect 2.0.2.
     pub credit_charge: u16,
-    /// In a response: how it went. In a request of dialect 3.x: ChannelSequence in the low half.
+    /// Response: the status. Request of dialect 3.x: ChannelSequence in the low 16 bits.
     pub status: Status,
-    /// What is asked or answered.
+    /// The command.
     pub command: Command,
-    /// Credits asked for, or granted.
+    /// Request: the number of requested credits. Response: the number of granted credits.
     pub credits: u16,
-    /// How the message is to be taken.
+    /// Flags of the message.
     pub flags: Flags,
-    /// Bytes to the next message of the compound; 0 in the last.
+    /// Distance in bytes to the next message of the compound; 0 in the last one.
     pub next_command: u32,
-    /// The place in the connection's sequence.
+    /// MessageId: the position of the request in the command sequence of the connection.
     pub message_id: MessageId,
-    /// Tree or async id.
+    /// TreeId or AsyncId.
     pub target: Target,
-    /// The session.
+    /// SessionId of the session; 0 before the first SESSION_SETUP response.
     pub session_id: SessionId,
-    /// The signature; zero where there is none.
+    /// Signature of the message; zeros in an unsigned one.
     pub signature: [u8; 16],
 }
 
 impl Header {
-    /// Reads the header at the start of a message.
+    /// Decodes the header at the start of `message`.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(message);
         let protocol: [u8; 4] = reader.array("ProtocolId")?;
@@ -165,7 +166,7 @@ impl Header {
         })
     }
 
-    /// Appends the 64 bytes. Whether the target is a tree or an async id sets the flag.
+    /// Appends the 64 bytes of the header. `target` determines the flag ASYNC_COMMAND.
     pub fn encode(&self, message: &mut Vec<u8>) {
         message.put(&PROTOCOL_ID);
         message.put_u16(64);
@@ -194,7 +195,7 @@ impl Header {
         message.put(&self.signature);
     }
 
-    /// The tree, where the header names one.
+    /// The TreeId of a SYNC header; `None` for an ASYNC header.
     pub fn tree_id(&self) -> Option<TreeId> {
         match self.target {
             Target::Sync { tree_id, .. } => Some(tree_id),
@@ -202,7 +203,7 @@ impl Header {
         }
     }
 
-    /// Whether the message answers a request.
+    /// Whether the message is a response.
     pub fn is_response(&self) -> bool {
         self.flags.contains(Flags::SERVER_TO_REDIR)
     }

@@ -1,4 +1,4 @@
-//! The identifiers of the protocol, each a type of its own.
+//! The identifiers of the protocol, each with its own type.
 
 use core::fmt;
 
@@ -17,55 +17,56 @@ macro_rules! id {
 }
 
 id! {
-    /// The place of a request in its connection's sequence. \[MS-SMB2\] 2.2.1.2
+    /// Position of a request in the command sequence of its connection. \[MS-SMB2\] 2.2.1.2
     MessageId(u64)
 }
 id! {
-    /// A session of a user. \[MS-SMB2\] 2.2.1.2
+    /// Identifier of a session, which belongs to one user. \[MS-SMB2\] 2.2.1.2
     SessionId(u64)
 }
 id! {
-    /// A tree connect within a session. \[MS-SMB2\] 2.2.1.2
+    /// Identifier of a tree connect within a session. \[MS-SMB2\] 2.2.1.2
     TreeId(u32)
 }
 id! {
-    /// A request that is answered later. \[MS-SMB2\] 2.2.1.1
+    /// Identifier of a request that the server completes asynchronously. \[MS-SMB2\] 2.2.1.1
     AsyncId(u64)
 }
 
 impl MessageId {
-    /// The MessageId of what a server says unasked. \[MS-SMB2\] 2.2.23.1
+    /// MessageId of an unsolicited message of the server, such as an oplock break. \[MS-SMB2\]
+    /// 2.2.23.1
     pub const UNSOLICITED: Self = Self(u64::MAX);
 }
 
 impl TreeId {
-    /// In a related compound: the tree of the request before. \[MS-SMB2\] 3.2.4.1.4
+    /// In a related compound: the tree connect of the previous request. \[MS-SMB2\] 3.2.4.1.4
     pub const RELATED: Self = Self(u32::MAX);
 }
 
 impl SessionId {
-    /// In a related compound: the session of the request before. \[MS-SMB2\] 3.2.4.1.4
+    /// In a related compound: the session of the previous request. \[MS-SMB2\] 3.2.4.1.4
     pub const RELATED: Self = Self(u64::MAX);
 }
 
-/// An open as the client knows it. \[MS-SMB2\] 2.2.14.1
+/// Identifier of an open. \[MS-SMB2\] 2.2.14.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FileId {
-    /// The same across reconnects of a durable open.
+    /// Identifier that survives the reconnect of a durable open.
     pub persistent: u64,
-    /// Of this connection of the open.
+    /// Identifier that changes with every reconnect.
     pub volatile: u64,
 }
 
 impl FileId {
-    /// In a related compound: the open of the request before. \[MS-SMB2\] 3.3.5.2.7.2
+    /// In a related compound: the open of the previous request. \[MS-SMB2\] 3.3.5.2.7.2
     pub const RELATED: Self = Self {
         persistent: u64::MAX,
         volatile: u64::MAX,
     };
 }
 
-/// Sixteen bytes that name something, as they stand on the wire. \[MS-DTYP\] 2.3.4
+/// A 16-byte identifier, with the bytes in wire order. \[MS-DTYP\] 2.3.4
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Guid(pub [u8; 16]);
 

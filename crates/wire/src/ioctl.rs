@@ -1,6 +1,6 @@
-//! IOCTL: control a file, a file system or the server. \[MS-SMB2\] 2.2.31, 2.2.32
+//! IOCTL: send a control code to a file, a file system or the server. \[MS-SMB2\] 2.2.31, 2.2.32
 //!
-//! What the buffers say is in [`crate::fsctl`].
+//! [`crate::fsctl`] describes the input and output buffers.
 
 use alloc::vec::Vec;
 
@@ -16,34 +16,35 @@ const REQUEST_LEN: usize = 56;
 const RESPONSE_LEN: usize = 48;
 
 open_flags! {
-    /// Flags of request and response. \[MS-SMB2\] 2.2.31
+    /// Flags of an IOCTL request and response. \[MS-SMB2\] 2.2.31
     IoctlFlags(u32) {
-        /// An FSCTL. Without it an IOCTL, which no server takes.
+        /// The control code is an FSCTL. Without this flag it is an IOCTL of a device, which
+        /// servers refuse.
         IS_FSCTL = 0x0000_0001,
     }
 }
 
-/// What to control. \[MS-SMB2\] 2.2.31
+/// An IOCTL request. \[MS-SMB2\] 2.2.31
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The function.
+    /// The control code.
     pub ctl_code: CtlCode,
-    /// The open; all ones for functions of the server.
+    /// FileId of the open; all ones for control codes of the server.
     pub file_id: FileId,
-    /// Most bytes of input in the response.
+    /// Maximum length of the input in the response, in bytes.
     pub max_input_response: u32,
-    /// Most bytes of output in the response.
+    /// Maximum length of the output in the response, in bytes.
     pub max_output_response: u32,
-    /// Flags.
+    /// Flags of the request.
     pub flags: IoctlFlags,
-    /// What the function works on.
+    /// Input buffer of the control code.
     pub input: &'a [u8],
-    /// Output bytes of a request: nothing sends any. Not written.
+    /// Output buffer of the request. Known clients leave it empty, and `encode` ignores it.
     pub output: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "IOCTL request")?;
         reader.structure_size("IOCTL request", 57)?;
@@ -69,7 +70,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         let input_offset = u32_of(HEADER_LEN + REQUEST_LEN);
         begin(message, 57);
@@ -89,23 +90,23 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What the function says. \[MS-SMB2\] 2.2.32
+/// An IOCTL response. \[MS-SMB2\] 2.2.32
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// The function.
+    /// The control code.
     pub ctl_code: CtlCode,
-    /// The open.
+    /// FileId of the open.
     pub file_id: FileId,
-    /// Flags; reserved.
+    /// Reserved.
     pub flags: IoctlFlags,
-    /// The input again; empty as a rule.
+    /// A copy of the input; usually empty.
     pub input: &'a [u8],
-    /// The output.
+    /// Output buffer of the control code.
     pub output: &'a [u8],
 }
 
 impl<'a> Response<'a> {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "IOCTL response")?;
         reader.structure_size("IOCTL response", 49)?;
@@ -127,9 +128,9 @@ impl<'a> Response<'a> {
         })
     }
 
-    /// Appends the body to a message that holds its header. Output follows input at a multiple
-    /// of 8 bytes. Without output Samba sends 112 bytes in all, not the one more that
-    /// StructureSize counts.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only. The output
+    /// starts at the next multiple of 8 bytes after the input. Without output, the message has 112
+    /// bytes as in Samba, without the extra byte that StructureSize counts.
     pub fn encode(&self, message: &mut Vec<u8>) {
         let input_offset = HEADER_LEN + RESPONSE_LEN;
         let output_offset = (input_offset + self.input.len()).next_multiple_of(8);

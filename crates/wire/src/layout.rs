@@ -1,4 +1,4 @@
-//! Small steps that every encoder and decoder of a message shares.
+//! Functions that the encoders and decoders of all messages share.
 
 use alloc::vec::Vec;
 
@@ -6,23 +6,23 @@ use crate::cursor::{Put, Reader, slice_at};
 use crate::error::DecodeError;
 use crate::header::HEADER_LEN;
 
-/// Starts the body of a message: all offsets count from a header that is already there.
+/// Starts the body of a message. `message` already has its header, so all offsets include it.
 pub(crate) fn begin(message: &mut Vec<u8>, structure_size: u16) {
     assert_eq!(message.len(), HEADER_LEN, "a body follows its header alone");
     message.put_u16(structure_size);
 }
 
-/// A length or offset for a field of 16 bits. Who encodes has made sure that it fits.
+/// Converts a length or offset to 16 bits. The caller guarantees that the value fits.
 pub(crate) fn u16_of(count: usize) -> u16 {
-    u16::try_from(count).expect("an encoder is given no more than its field can tell")
+    u16::try_from(count).expect("the caller guarantees that the value fits")
 }
 
-/// A length or offset for a field of 32 bits. Who encodes has made sure that it fits.
+/// Converts a length or offset to 32 bits. The caller guarantees that the value fits.
 pub(crate) fn u32_of(count: usize) -> u32 {
-    u32::try_from(count).expect("an encoder is given no more than its field can tell")
+    u32::try_from(count).expect("the caller guarantees that the value fits")
 }
 
-/// The one byte of buffer that an odd StructureSize counts, where the buffer is empty and
+/// Appends the one byte of buffer that an odd StructureSize counts, when the buffer is empty and
 /// nothing else follows the fixed part. \[MS-SMB2\] 2.2.3 to 2.2.40, "Buffer".
 pub(crate) fn fill_empty(message: &mut Vec<u8>, fixed_len: usize) {
     if message.len() == HEADER_LEN + fixed_len {
@@ -30,20 +30,20 @@ pub(crate) fn fill_empty(message: &mut Vec<u8>, fixed_len: usize) {
     }
 }
 
-/// Reads a body that is a StructureSize of 4 and two reserved bytes.
+/// Decodes a body of a StructureSize of 4 and two reserved bytes.
 pub(crate) fn decode_empty(message: &[u8], structure: &'static str) -> Result<(), DecodeError> {
     let mut reader = Reader::body(message, structure)?;
     reader.structure_size(structure, 4)?;
     reader.skip("Reserved", 2)
 }
 
-/// Appends a body that is a StructureSize of 4 and two reserved bytes.
+/// Appends a body of a StructureSize of 4 and two reserved bytes.
 pub(crate) fn encode_empty(message: &mut Vec<u8>) {
     begin(message, 4);
     message.put_u16(0);
 }
 
-/// Declares a request or response whose body holds nothing.
+/// Declares a request or response with an empty body.
 macro_rules! empty_message {
     ($(#[$meta:meta])* $name:ident, $structure:literal) => {
         $(#[$meta])*
@@ -51,12 +51,12 @@ macro_rules! empty_message {
         pub struct $name;
 
         impl $name {
-            /// Reads the body of a message.
+            /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
             pub fn decode(message: &[u8]) -> Result<Self, $crate::error::DecodeError> {
                 $crate::layout::decode_empty(message, $structure).map(|()| Self)
             }
 
-            /// Appends the body to a message that holds its header.
+            /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
             pub fn encode(&self, message: &mut alloc::vec::Vec<u8>) {
                 $crate::layout::encode_empty(message);
             }
@@ -66,27 +66,27 @@ macro_rules! empty_message {
 
 pub(crate) use empty_message;
 
-/// Declares a response whose body is an offset, a length and a buffer.
+/// Declares a response with a body of an offset, a length and a buffer.
 macro_rules! buffer_response {
     ($(#[$meta:meta])* $name:ident, $structure:literal) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name<'a> {
-            /// What is answered.
+            /// The output buffer.
             pub output: &'a [u8],
         }
 
         impl<'a> $name<'a> {
-            /// Bytes of header and fixed part: where the output stands.
+            /// Length of the header and the fixed part in bytes: the offset of the output.
             pub const HEAD_LEN: usize = $crate::layout::BUFFER_RESPONSE_OFFSET;
 
-            /// Reads the body of a message.
+            /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
             pub fn decode(message: &'a [u8]) -> Result<Self, $crate::error::DecodeError> {
                 let output = $crate::layout::decode_buffer(message, $structure)?;
                 Ok(Self { output })
             }
 
-            /// Appends the body to a message that holds its header.
+            /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
             pub fn encode(&self, message: &mut alloc::vec::Vec<u8>) {
                 $crate::layout::encode_buffer(self.output, message);
             }
@@ -96,10 +96,10 @@ macro_rules! buffer_response {
 
 pub(crate) use buffer_response;
 
-/// Where the output of a [`buffer_response`] stands.
+/// Offset of the output of a [`buffer_response`] in bytes.
 pub(crate) const BUFFER_RESPONSE_OFFSET: usize = HEADER_LEN + 8;
 
-/// Reads the body of a [`buffer_response`].
+/// Decodes the body of a [`buffer_response`].
 pub(crate) fn decode_buffer<'a>(
     message: &'a [u8],
     structure: &'static str,
@@ -111,8 +111,8 @@ pub(crate) fn decode_buffer<'a>(
     slice_at(message, "OutputBuffer", offset.into(), length.into())
 }
 
-/// Appends the body of a [`buffer_response`]. Without output it is the fixed part alone, as Samba
-/// sends it, not the one byte more that StructureSize counts.
+/// Appends the body of a [`buffer_response`]. Without output, the body is the fixed part alone as
+/// in Samba, without the extra byte that StructureSize counts.
 pub(crate) fn encode_buffer(output: &[u8], message: &mut Vec<u8>) {
     begin(message, 9);
     message.put_u16(u16_of(BUFFER_RESPONSE_OFFSET));

@@ -1,16 +1,17 @@
-//! What the bytes of SMB mean: messages, contexts, information classes, tokens, frames.
+//! The wire format of SMB: messages, contexts, information classes, tokens, frames.
 //!
-//! One file for each SMB2 command, named after it, with a `Request` and a `Response` that decode
-//! and encode themselves. The conventions that every file keeps:
+//! Each SMB2 command has a module with its name, with a `Request` and a `Response` that decode and
+//! encode themselves. All modules follow these conventions:
 //!
-//! - A *message* is one SMB2 message from the first byte of its header to its own end: in a
-//!   compound each member is sliced out first. Every offset of \[MS-SMB2\] counts from there.
+//! - A *message* is one SMB2 message, from the first byte of its header to its end. The caller
+//!   splits a compound into messages first. Every offset of \[MS-SMB2\] is relative to the start of
+//!   the message.
 //! - `decode(message: &[u8]) -> Result<Self, DecodeError>` borrows from the message. It checks
 //!   bounds and structure sizes, not policy.
-//! - `encode(&self, message: &mut Vec<u8>)` appends the body to a vector that begins with the
-//!   64 bytes of its header. Padding is zero.
-//! - Enumerations and flags are open: a newtype with constants. An unknown value survives a
-//!   decode and encode round trip.
+//! - `encode(&self, message: &mut Vec<u8>)` appends the body to a vector that starts with the 64
+//!   bytes of its header. Padding is zero.
+//! - Enumerations and flags are open: a newtype with constants. An unknown value survives a decode
+//!   and encode round trip.
 #![no_std]
 #![forbid(unsafe_code)]
 

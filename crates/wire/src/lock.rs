@@ -8,57 +8,57 @@ use crate::ids::FileId;
 use crate::layout::{begin, empty_message, u16_of};
 use crate::open_enum::open_flags;
 
-/// Bytes of one element.
+/// Length of an element in bytes.
 const ELEMENT_LEN: usize = 24;
 
 open_flags! {
-    /// What to do with a range. \[MS-SMB2\] 2.2.26.1
+    /// The action on a byte range. \[MS-SMB2\] 2.2.26.1
     LockFlags(u32) {
-        /// Others may read.
+        /// Shared lock: other opens may read the range, but not write it.
         SHARED_LOCK = 0x0000_0001,
-        /// Others may not read or write.
+        /// Exclusive lock: other opens may neither read nor write the range.
         EXCLUSIVE_LOCK = 0x0000_0002,
-        /// Unlock.
+        /// Unlock the range.
         UNLOCK = 0x0000_0004,
-        /// Do not wait.
+        /// Fail immediately instead of waiting for the range.
         FAIL_IMMEDIATELY = 0x0000_0010,
     }
 }
 
-/// A range and what to do with it. \[MS-SMB2\] 2.2.26.1
+/// A byte range and the action on it. \[MS-SMB2\] 2.2.26.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockElement {
-    /// Bytes from the start of the file.
+    /// Offset of the range in bytes.
     pub offset: u64,
-    /// Bytes.
+    /// Length of the range in bytes.
     pub length: u64,
-    /// What to do.
+    /// The action.
     pub flags: LockFlags,
 }
 
-/// Which ranges to lock or unlock. \[MS-SMB2\] 2.2.26
+/// A LOCK request. \[MS-SMB2\] 2.2.26
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// LockSequenceNumber in the low 4 bits, LockSequenceIndex above. Reserved in dialect 2.0.2.
     pub lock_sequence: u32,
-    /// The open.
+    /// FileId of the open.
     pub file_id: FileId,
-    /// The ranges. No range at all is not refused here.
+    /// The ranges. `decode` accepts an empty list.
     pub locks: Vec<LockElement>,
 }
 
 impl Request {
-    /// The number of the lock sequence. \[MS-SMB2\] 2.2.26
+    /// LockSequenceNumber, 0 to 15. \[MS-SMB2\] 2.2.26
     pub fn lock_sequence_number(&self) -> u8 {
         (self.lock_sequence & 0x0F) as u8
     }
 
-    /// The index of the lock sequence; 0 for none. \[MS-SMB2\] 2.2.26
+    /// LockSequenceIndex; 0 for none. \[MS-SMB2\] 2.2.26
     pub fn lock_sequence_index(&self) -> u32 {
         self.lock_sequence >> 4
     }
 
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "LOCK request")?;
         reader.structure_size("LOCK request", 48)?;
@@ -77,7 +77,7 @@ impl Request {
         })
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 48);
         message.put_u16(u16_of(self.locks.len()));
@@ -105,6 +105,6 @@ fn decode_element(reader: &mut Reader<'_>) -> Result<LockElement, DecodeError> {
 }
 
 empty_message! {
-    /// The ranges are locked or unlocked. \[MS-SMB2\] 2.2.27
+    /// A LOCK response: all ranges are locked or unlocked. \[MS-SMB2\] 2.2.27
     Response, "LOCK response"
 }

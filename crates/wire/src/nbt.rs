@@ -1,5 +1,5 @@
-//! How SMB messages are framed on a stream: four bytes before each message, in the two forms of
-//! direct TCP (port 445) and of the NetBIOS session service (port 139). \[MS-SMB2\] 2.1,
+//! The framing of SMB messages in a byte stream: a four-byte header before each message, in the
+//! format of direct TCP (port 445) or of the NetBIOS session service (port 139). \[MS-SMB2\] 2.1,
 //! RFC 1001 and 1002
 
 use alloc::vec::Vec;
@@ -8,22 +8,22 @@ use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::open_enum::open_enum;
 
-/// Bytes of the header of a frame, in both forms.
+/// Length of the header of a frame in bytes, in both formats.
 pub const FRAME_HEADER_LEN: usize = 4;
-/// The longest message in a frame of direct TCP: 24 bits. \[MS-SMB2\] 2.1
+/// Maximum length of a message in direct TCP in bytes: 24 bits. \[MS-SMB2\] 2.1
 pub const MAX_DIRECT_LEN: u32 = 0x00FF_FFFF;
-/// The longest message in a frame of the session service: 17 bits. RFC 1002 4.3.1
+/// Maximum length of a message in the session service in bytes: 17 bits. RFC 1002 4.3.1
 pub const MAX_SESSION_LEN: u32 = 0x0001_FFFF;
 
-/// The header of a frame of direct TCP: zero, and a length of 24 bits. \[MS-SMB2\] 2.1
+/// The header of a frame in direct TCP: a zero byte and a 24-bit length. \[MS-SMB2\] 2.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectHeader {
-    /// Bytes of the message.
+    /// Length of the message in bytes.
     pub length: u32,
 }
 
 impl DirectHeader {
-    /// Reads a header. The first byte must be zero.
+    /// Decodes a header. Fails unless the first byte is zero.
     pub fn decode(header: [u8; FRAME_HEADER_LEN]) -> Result<Self, DecodeError> {
         let length = u32::from_be_bytes(header);
         match header[0] {
@@ -32,41 +32,41 @@ impl DirectHeader {
         }
     }
 
-    /// The header; `None` where the message is too long.
+    /// Encodes the header; `None` when the message is too long.
     pub fn encode(&self) -> Option<[u8; FRAME_HEADER_LEN]> {
         (self.length <= MAX_DIRECT_LEN).then(|| self.length.to_be_bytes())
     }
 }
 
 open_enum! {
-    /// What a frame of the session service is. RFC 1002 4.3.1
+    /// The type of a frame in the session service. RFC 1002 4.3.1
     SessionPacketType(u8) {
-        /// A message.
+        /// The frame carries an SMB message.
         MESSAGE = 0x00,
-        /// The caller names itself and whom it calls.
+        /// The client requests a session: called and calling name.
         REQUEST = 0x81,
-        /// The session is there.
+        /// The server accepts the session.
         POSITIVE_RESPONSE = 0x82,
-        /// There will be none.
+        /// The server refuses the session.
         NEGATIVE_RESPONSE = 0x83,
-        /// Try elsewhere.
+        /// The server redirects the client to another address.
         RETARGET_RESPONSE = 0x84,
-        /// Nothing; read and forget it.
+        /// The frame is a keep-alive without contents. The receiver ignores it.
         KEEP_ALIVE = 0x85,
     }
 }
 
-/// The header of a frame of the session service. RFC 1002 4.3.1
+/// The header of a frame in the session service. RFC 1002 4.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionHeader {
-    /// What the frame is.
+    /// Type of the frame.
     pub packet_type: SessionPacketType,
-    /// Bytes after the header.
+    /// Length of the frame after its header, in bytes.
     pub length: u32,
 }
 
 impl SessionHeader {
-    /// Reads a header. The seven reserved flags must be zero.
+    /// Decodes a header. Fails unless the seven reserved flags are zero.
     pub fn decode(header: [u8; FRAME_HEADER_LEN]) -> Result<Self, DecodeError> {
         let [packet_type, flags, high, low] = header;
         if flags > 1 {
@@ -78,40 +78,42 @@ impl SessionHeader {
         })
     }
 
-    /// The header; `None` where the message is too long.
+    /// Encodes the header; `None` when the message is too long.
     pub fn encode(&self) -> Option<[u8; FRAME_HEADER_LEN]> {
         let [_, flags, high, low] = self.length.to_be_bytes();
         (self.length <= MAX_SESSION_LEN).then_some([self.packet_type.0, flags, high, low])
     }
 }
 
-/// Bytes of a NetBIOS name: 15 characters and what it names. RFC 1001 5.2
+/// Length of a NetBIOS name in bytes: 15 characters and a suffix for the type. RFC 1001 5.2
 const NAME_LEN: usize = 16;
-/// Bytes of its first label: each half of a byte is a letter. RFC 1001 14.1
+/// Length of the encoded first label in bytes: each half of a byte becomes one character. RFC 1001
+/// 14.1
 const ENCODED_NAME_LEN: u8 = 32;
-/// The letter for 0.
-const ZERO_LETTER: u8 = b'A';
-/// The longest label of a scope. RFC 1002 4.1
+/// The character for the value 0.
+const ZERO_CHAR: u8 = b'A';
+/// Maximum length of a label of a scope in bytes. RFC 1002 4.1
 const MAX_LABEL_LEN: u8 = 63;
-/// The longest name with its scope. RFC 1002 4.1
+/// Maximum length of an encoded name with its scope in bytes. RFC 1002 4.1
 const MAX_ENCODED_LEN: usize = 255;
 
 /// A NetBIOS name. RFC 1001 5.2
 ///
-/// The scope that may follow it is checked and dropped: nobody uses one today.
+/// A decoder checks the scope after the name and discards it, because no current system uses
+/// scopes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NetbiosName(pub [u8; NAME_LEN]);
 
 impl NetbiosName {
-    /// The suffix of a workstation.
+    /// The suffix of the workstation service.
     pub const WORKSTATION: u8 = 0x00;
-    /// The suffix of a file server.
+    /// The suffix of the file server service.
     pub const SERVER: u8 = 0x20;
-    /// The name that reaches any file server: "*SMBSERVER".
+    /// The name that addresses any file server: "*SMBSERVER".
     pub const ANY_SERVER: Self = Self(*b"*SMBSERVER      ");
 
-    /// A name in capitals, padded with spaces. `None` where it is empty, longer than 15 bytes or
-    /// not ASCII.
+    /// Creates a name in upper case, padded with spaces. `None` when it is empty, longer than 15
+    /// bytes or not ASCII.
     pub fn new(name: &str, suffix: u8) -> Option<Self> {
         let mut bytes = [b' '; NAME_LEN];
         let place = bytes[..NAME_LEN - 1].get_mut(..name.len())?;
@@ -124,17 +126,17 @@ impl NetbiosName {
         Some(Self(bytes))
     }
 
-    /// The characters, without the spaces after them.
+    /// The characters of the name, without trailing spaces.
     pub fn name(&self) -> &[u8] {
         self.0[..NAME_LEN - 1].trim_ascii_end()
     }
 
-    /// What it names.
+    /// The suffix: the type of the name.
     pub fn suffix(&self) -> u8 {
         self.0[NAME_LEN - 1]
     }
 
-    /// Reads an encoded name and its scope. RFC 1001 14.1, RFC 1002 4.1
+    /// Decodes a name and its scope. RFC 1001 14.1, RFC 1002 4.1
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let start = reader.position();
         let length = reader.u8("NetBIOS name")?;
@@ -150,26 +152,26 @@ impl NetbiosName {
         Ok(Self(name))
     }
 
-    /// Appends the encoded name, with no scope.
+    /// Appends the encoded name without a scope.
     fn encode(&self, out: &mut Vec<u8>) {
         out.put_u8(ENCODED_NAME_LEN);
         for byte in self.0 {
-            out.put(&[ZERO_LETTER + (byte >> 4), ZERO_LETTER + (byte & 0xF)]);
+            out.put(&[ZERO_CHAR + (byte >> 4), ZERO_CHAR + (byte & 0xF)]);
         }
         out.put_u8(0);
     }
 }
 
-/// The half of a byte that a letter stands for.
-fn nibble(letter: u8) -> Result<u8, DecodeError> {
-    let value = letter.wrapping_sub(ZERO_LETTER);
+/// The half byte that a character encodes.
+fn nibble(ch: u8) -> Result<u8, DecodeError> {
+    let value = ch.wrapping_sub(ZERO_CHAR);
     if value > 0xF {
-        return Err(invalid("NetBIOS name", u32::from(letter)));
+        return Err(invalid("NetBIOS name", u32::from(ch)));
     }
     Ok(value)
 }
 
-/// Passes over the labels of a scope, up to the empty one that ends a name.
+/// Skips the labels of a scope, up to the empty label at the end of the name.
 fn skip_scope(reader: &mut Reader<'_>, start: usize) -> Result<(), DecodeError> {
     loop {
         let length = reader.u8("NetBIOS scope")?;
@@ -184,17 +186,17 @@ fn skip_scope(reader: &mut Reader<'_>, start: usize) -> Result<(), DecodeError> 
     }
 }
 
-/// What a caller sends first. RFC 1002 4.3.2
+/// The client's first message in the session service. RFC 1002 4.3.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionRequest {
-    /// Whom it calls.
+    /// Name of the server.
     pub called: NetbiosName,
-    /// Who it is.
+    /// Name of the client.
     pub calling: NetbiosName,
 }
 
 impl SessionRequest {
-    /// Reads what follows the header.
+    /// Decodes the bytes after the header.
     pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(body);
         Ok(Self {
@@ -203,7 +205,7 @@ impl SessionRequest {
         })
     }
 
-    /// Appends the frame, header and all.
+    /// Appends the encoded frame with its header.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put(&[SessionPacketType::REQUEST.0, 0, 0, 68]);
         self.called.encode(out);
@@ -212,31 +214,31 @@ impl SessionRequest {
 }
 
 open_enum! {
-    /// Why there is no session. RFC 1002 4.3.4
+    /// The reason for which the server refuses a session. RFC 1002 4.3.4
     SessionError(u8) {
-        /// Nobody listens on the called name.
+        /// No service listens on the called name.
         NOT_LISTENING_ON_CALLED_NAME = 0x80,
-        /// Nobody listens for the calling name.
+        /// No service listens for the calling name.
         NOT_LISTENING_FOR_CALLING_NAME = 0x81,
-        /// There is no such called name.
+        /// The called name does not exist.
         CALLED_NAME_NOT_PRESENT = 0x82,
-        /// The name is there, but not what a session needs.
+        /// The called name exists, but the server lacks the resources for a session.
         INSUFFICIENT_RESOURCES = 0x83,
-        /// Something else.
+        /// Any other reason.
         UNSPECIFIED = 0x8F,
     }
 }
 
-/// The answer to a [`SessionRequest`]. RFC 1002 4.3.3 to 4.3.5
+/// The response to a [`SessionRequest`]. RFC 1002 4.3.3 to 4.3.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionResponse {
-    /// The session is there.
+    /// The server accepts the session.
     Positive,
-    /// There will be none.
+    /// The server refuses the session.
     Negative(SessionError),
-    /// Try elsewhere.
+    /// The server redirects the client to another address.
     Retarget {
-        /// The IPv4 address.
+        /// The IPv4 address in network byte order.
         address: [u8; 4],
         /// The TCP port.
         port: u16,
@@ -244,7 +246,7 @@ pub enum SessionResponse {
 }
 
 impl SessionResponse {
-    /// Reads what follows a header of the type `packet_type`.
+    /// Decodes the bytes after a header of type `packet_type`.
     pub fn decode(packet_type: SessionPacketType, body: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(body);
         match packet_type {
@@ -261,7 +263,7 @@ impl SessionResponse {
         }
     }
 
-    /// Appends the frame, header and all.
+    /// Appends the encoded frame with its header.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match *self {
             Self::Positive => out.put(&[SessionPacketType::POSITIVE_RESPONSE.0, 0, 0, 0]),
@@ -278,7 +280,7 @@ impl SessionResponse {
     }
 }
 
-/// A frame that only shows that its sender lives. RFC 1002 4.3.7
+/// A keep-alive frame, which shows that the sender still responds. RFC 1002 4.3.7
 pub const KEEP_ALIVE: [u8; FRAME_HEADER_LEN] = [SessionPacketType::KEEP_ALIVE.0, 0, 0, 0];
 
 fn invalid(field: &'static str, value: u32) -> DecodeError {
@@ -324,7 +326,7 @@ mod tests {
         assert_eq!(keep_alive.length, 0);
     }
 
-    /// From smbclient 4.25.1 to port 139 of a server given by address.
+    /// Sent by smbclient 4.25.1 to port 139 of a server that the user gave by address.
     const REQUEST: &[u8; 72] = b"\x81\0\0\x44\
         \x20DBDCDHCODACODACODBCACACACACACACA\0\
         \x20FGENCACACACACACACACACACACACACAAA\0";
@@ -363,9 +365,9 @@ mod tests {
     #[test]
     fn names_that_are_none() {
         assert_eq!(NetbiosName::new("", 0), None);
-        assert_eq!(NetbiosName::new("sixteen-letters-", 0), None);
+        assert_eq!(NetbiosName::new("sixteen-chars---", 0), None);
         assert_eq!(NetbiosName::new("b\u{FC}ro", 0), None);
-        // The length, a letter before A, one after P, a pointer in place of a scope.
+        // The length, a character before A, a character after P, a pointer instead of a scope.
         for (at, value) in [(0, 31), (0, 0xC0), (1, b'@'), (2, b'Q'), (33, 0xC0)] {
             let mut body = REQUEST[4..].to_vec();
             body[at] = value;

@@ -1,7 +1,7 @@
-//! NEGOTIATE: agree on a dialect. \[MS-SMB2\] 2.2.3, 2.2.4
+//! NEGOTIATE: select the dialect and its parameters. \[MS-SMB2\] 2.2.3, 2.2.4
 //!
-//! The contexts of dialect 3.1.1 are read and written here as they are; what they say is in
-//! [`crate::negotiate_context`].
+//! This module decodes the contexts of dialect 3.1.1 as opaque data; [`crate::negotiate_context`]
+//! decodes the data.
 
 use alloc::vec::Vec;
 
@@ -17,23 +17,23 @@ use crate::time::FileTime;
 const REQUEST_LEN: usize = 36;
 const RESPONSE_LEN: usize = 64;
 
-/// The dialects that a client offers. \[MS-SMB2\] 2.2.3
+/// A NEGOTIATE request. \[MS-SMB2\] 2.2.3
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// What the client wants of signing.
+    /// Signing requirement of the client.
     pub security_mode: SecurityMode,
-    /// What the client can do.
+    /// Features of the client.
     pub capabilities: Capabilities,
-    /// The client.
+    /// ClientGuid: identifies the client computer.
     pub client_guid: Guid,
-    /// The dialects, in the order of the message.
+    /// The offered dialects, in the order of the message.
     pub dialects: Vec<Dialect>,
-    /// The contexts; empty where 3.1.1 is not among the dialects.
+    /// The negotiate contexts; empty unless 3.1.1 is among the dialects.
     pub contexts: Vec<RawContext<'a>>,
 }
 
 impl<'a> Request<'a> {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "NEGOTIATE request")?;
         reader.structure_size("NEGOTIATE request", 36)?;
@@ -42,7 +42,7 @@ impl<'a> Request<'a> {
         reader.skip("Reserved", 2)?;
         let capabilities = Capabilities(reader.u32("Capabilities")?);
         let client_guid = reader.guid("ClientGuid")?;
-        // Without 3.1.1 these eight bytes are the ClientStartTime, which nobody needs.
+        // Without dialect 3.1.1, these eight bytes are the reserved ClientStartTime.
         let context_offset = reader.u32("NegotiateContextOffset")?;
         let context_count = reader.u16("NegotiateContextCount")?;
         reader.skip("Reserved2", 2)?;
@@ -61,7 +61,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         let has_contexts = self.dialects.contains(&Dialect::SMB_3_1_1);
         let dialects_end = HEADER_LEN + REQUEST_LEN + 2 * self.dialects.len();
@@ -96,35 +96,36 @@ fn decode_dialects(reader: &mut Reader<'_>, count: u16) -> Result<Vec<Dialect>, 
         .collect())
 }
 
-/// The dialect that the server chose. \[MS-SMB2\] 2.2.4
+/// A NEGOTIATE response. \[MS-SMB2\] 2.2.4
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// What the server wants of signing.
+    /// Signing requirement of the server.
     pub security_mode: SecurityMode,
-    /// The dialect.
+    /// The selected dialect.
     pub dialect: Dialect,
-    /// The server.
+    /// ServerGuid: identifies the server.
     pub server_guid: Guid,
-    /// What the server can do.
+    /// Features of the server.
     pub capabilities: Capabilities,
-    /// Most bytes of a QUERY_INFO, SET_INFO, QUERY_DIRECTORY, CHANGE_NOTIFY or IOCTL buffer.
+    /// Maximum length in bytes of a QUERY_INFO, SET_INFO, QUERY_DIRECTORY, CHANGE_NOTIFY or IOCTL
+    /// buffer.
     pub max_transact_size: u32,
-    /// Most bytes of a READ.
+    /// Maximum length of a READ in bytes.
     pub max_read_size: u32,
-    /// Most bytes of a WRITE.
+    /// Maximum length of a WRITE in bytes.
     pub max_write_size: u32,
-    /// The server's clock.
+    /// Current time of the server.
     pub system_time: FileTime,
-    /// When the server started; servers say 0. \[MS-SMB2\] 3.3.5.4
+    /// Start time of the server; servers send 0. \[MS-SMB2\] 3.3.5.4
     pub server_start_time: FileTime,
-    /// The token that starts the login.
+    /// The server's first authentication token.
     pub security_buffer: &'a [u8],
-    /// The contexts; empty unless the dialect is 3.1.1.
+    /// The negotiate contexts; empty unless the dialect is 3.1.1.
     pub contexts: Vec<RawContext<'a>>,
 }
 
 impl<'a> Response<'a> {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "NEGOTIATE response")?;
         reader.structure_size("NEGOTIATE response", 65)?;
@@ -162,7 +163,7 @@ impl<'a> Response<'a> {
         })
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         let buffer_offset = HEADER_LEN + RESPONSE_LEN;
         let has_contexts = self.dialect == Dialect::SMB_3_1_1;

@@ -1,4 +1,5 @@
-//! What 3.1.1 adds to NEGOTIATE: the list of contexts and what they say. \[MS-SMB2\] 2.2.3.1
+//! Negotiate contexts of dialect 3.1.1: the list in a message, and the data of each context.
+//! \[MS-SMB2\] 2.2.3.1
 
 use alloc::vec::Vec;
 
@@ -9,34 +10,34 @@ use crate::layout::u16_of;
 use crate::open_enum::{open_enum, open_flags};
 use crate::text::Utf16;
 
-/// Most contexts of a message. The specification knows eight types, each once; the rest is room
-/// for those to come.
+/// Maximum number of contexts in a message. The specification defines eight types, each at most
+/// once; the rest is reserve for future ones.
 pub const MAX_CONTEXTS: u16 = 64;
 
 open_enum! {
-    /// What a context is about. \[MS-SMB2\] 2.2.3.1
+    /// The type of a negotiate context. \[MS-SMB2\] 2.2.3.1
     ContextType(u16) {
-        /// The hash that guards the messages before the login.
+        /// Hash algorithms for preauthentication integrity.
         PREAUTH_INTEGRITY_CAPABILITIES = 0x0001,
         /// Ciphers.
         ENCRYPTION_CAPABILITIES = 0x0002,
         /// Compression algorithms.
         COMPRESSION_CAPABILITIES = 0x0003,
-        /// The name by which the client calls the server.
+        /// The server name that the client uses.
         NETNAME_NEGOTIATE_CONTEXT_ID = 0x0005,
-        /// What the transport does by itself.
+        /// Security features of the transport.
         TRANSPORT_CAPABILITIES = 0x0006,
-        /// What is done to data that go by RDMA.
+        /// Transforms of data that RDMA transfers.
         RDMA_TRANSFORM_CAPABILITIES = 0x0007,
         /// Signing algorithms.
         SIGNING_CAPABILITIES = 0x0008,
-        /// The POSIX extensions of Samba and Linux; not of \[MS-SMB2\].
+        /// The SMB3 POSIX extensions of Samba and Linux, not part of \[MS-SMB2\].
         POSIX_EXTENSIONS_AVAILABLE = 0x0100,
     }
 }
 
 open_enum! {
-    /// A hash of the preauthentication integrity. \[MS-SMB2\] 2.2.3.1.1
+    /// A hash algorithm for preauthentication integrity. \[MS-SMB2\] 2.2.3.1.1
     HashAlgorithm(u16) {
         /// SHA-512.
         SHA_512 = 0x0001,
@@ -46,7 +47,7 @@ open_enum! {
 open_enum! {
     /// A cipher. \[MS-SMB2\] 2.2.3.1.2
     Cipher(u16) {
-        /// In a response: no cipher in common.
+        /// Response: the peers have no common cipher.
         NONE = 0x0000,
         /// AES-128-CCM.
         AES_128_CCM = 0x0001,
@@ -62,7 +63,7 @@ open_enum! {
 open_enum! {
     /// A compression algorithm. \[MS-SMB2\] 2.2.3.1.3
     CompressionAlgorithm(u16) {
-        /// In a response: none in common.
+        /// Response: the peers have no common algorithm.
         NONE = 0x0000,
         /// LZNT1.
         LZNT1 = 0x0001,
@@ -70,7 +71,7 @@ open_enum! {
         LZ77 = 0x0002,
         /// LZ77 with Huffman coding.
         LZ77_HUFFMAN = 0x0003,
-        /// A run of one byte.
+        /// Pattern_V1: runs of one byte.
         PATTERN_V1 = 0x0004,
         /// LZ4.
         LZ4 = 0x0005,
@@ -78,25 +79,25 @@ open_enum! {
 }
 
 open_flags! {
-    /// How messages are compressed. \[MS-SMB2\] 2.2.3.1.3
+    /// Compression flags. \[MS-SMB2\] 2.2.3.1.3
     CompressionFlags(u32) {
-        /// Several payloads may be chained.
+        /// Chained compression payloads are allowed.
         CHAINED = 0x0000_0001,
     }
 }
 
 open_flags! {
-    /// What the transport does. \[MS-SMB2\] 2.2.3.1.5
+    /// Security features of the transport. \[MS-SMB2\] 2.2.3.1.5
     TransportFlags(u32) {
-        /// The transport encrypts; SMB need not.
+        /// The peer accepts the encryption of the transport instead of SMB encryption.
         ACCEPT_TRANSPORT_LEVEL_SECURITY = 0x0000_0001,
     }
 }
 
 open_enum! {
-    /// What is done to data that go by RDMA. \[MS-SMB2\] 2.2.3.1.6
+    /// A transform of data that RDMA transfers. \[MS-SMB2\] 2.2.3.1.6
     RdmaTransform(u16) {
-        /// Nothing.
+        /// No transform.
         NONE = 0x0000,
         /// Encryption.
         ENCRYPTION = 0x0001,
@@ -117,23 +118,23 @@ open_enum! {
     }
 }
 
-/// The only content of POSIX_EXTENSIONS_AVAILABLE: 93AD2550-9CB4-11E7-B423-83DE968BCD7C, as its
-/// bytes stand on the wire.
+/// The only data of POSIX_EXTENSIONS_AVAILABLE: 93AD2550-9CB4-11E7-B423-83DE968BCD7C, with the
+/// bytes in wire order.
 pub const POSIX_EXTENSIONS: Guid = Guid([
     0x93, 0xAD, 0x25, 0x50, 0x9C, 0xB4, 0x11, 0xE7, 0xB4, 0x23, 0x83, 0xDE, 0x96, 0x8B, 0xCD, 0x7C,
 ]);
 
-/// A context as it stands in the message. \[MS-SMB2\] 2.2.3.1
+/// One negotiate context, with undecoded data. \[MS-SMB2\] 2.2.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawContext<'a> {
-    /// What it is about.
+    /// Type of the context.
     pub context_type: ContextType,
-    /// What it says.
+    /// Data of the context.
     pub data: &'a [u8],
 }
 
-/// Reads the contexts of a message. Each starts at a multiple of 8 bytes; the padding of the last
-/// may be missing.
+/// Decodes the contexts of a message. Each starts at a multiple of 8 bytes; the padding after the
+/// last one may be absent.
 pub(crate) fn decode_list(
     message: &[u8],
     offset: u32,
@@ -166,7 +167,7 @@ fn decode_one<'a>(reader: &mut Reader<'a>) -> Result<RawContext<'a>, DecodeError
     Ok(RawContext { context_type, data })
 }
 
-/// Appends the contexts at a multiple of 8 bytes.
+/// Appends the encoded contexts, which start at a multiple of 8 bytes.
 pub(crate) fn encode_list(contexts: &[RawContext<'_>], message: &mut Vec<u8>) {
     for context in contexts {
         message.align(8);
@@ -177,7 +178,7 @@ pub(crate) fn encode_list(contexts: &[RawContext<'_>], message: &mut Vec<u8>) {
     }
 }
 
-/// Reads `count` numbers of 16 bits.
+/// Reads `count` 16-bit identifiers.
 fn decode_ids<T>(
     reader: &mut Reader<'_>,
     field: &'static str,
@@ -191,17 +192,17 @@ fn decode_ids<T>(
         .collect())
 }
 
-/// Hashes that a side can compute, and its salt. \[MS-SMB2\] 2.2.3.1.1
+/// Data of PREAUTH_INTEGRITY_CAPABILITIES. \[MS-SMB2\] 2.2.3.1.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreauthIntegrity<'a> {
-    /// In a response: the one chosen.
+    /// Request: the supported algorithms. Response: the selected one.
     pub hash_algorithms: Vec<HashAlgorithm>,
-    /// Random bytes.
+    /// Random bytes of the sender, which make its messages unpredictable.
     pub salt: &'a [u8],
 }
 
 impl<'a> PreauthIntegrity<'a> {
-    /// Reads the data of a context.
+    /// Decodes the data of the context.
     pub fn decode(data: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         let count = reader.u16("HashAlgorithmCount")?;
@@ -212,7 +213,7 @@ impl<'a> PreauthIntegrity<'a> {
         })
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u16(u16_of(self.hash_algorithms.len()));
@@ -225,15 +226,16 @@ impl<'a> PreauthIntegrity<'a> {
     }
 }
 
-/// Ciphers that a side can do, best first. \[MS-SMB2\] 2.2.3.1.2
+/// Data of ENCRYPTION_CAPABILITIES. \[MS-SMB2\] 2.2.3.1.2
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encryption {
-    /// In a response: the one chosen, or NONE.
+    /// Request: the supported ciphers, the preferred one first. Response: the selected one, or
+    /// NONE.
     pub ciphers: Vec<Cipher>,
 }
 
 impl Encryption {
-    /// Reads the data of a context.
+    /// Decodes the data of the context.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         let count = reader.u16("CipherCount")?;
@@ -241,7 +243,7 @@ impl Encryption {
         Ok(Self { ciphers })
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u16(u16_of(self.ciphers.len()));
@@ -252,17 +254,17 @@ impl Encryption {
     }
 }
 
-/// Compression algorithms that a side can do. \[MS-SMB2\] 2.2.3.1.3
+/// Data of COMPRESSION_CAPABILITIES. \[MS-SMB2\] 2.2.3.1.3
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compression {
-    /// Whether payloads may be chained.
+    /// Whether chained payloads are allowed.
     pub flags: CompressionFlags,
-    /// In a response: those chosen, or NONE.
+    /// Request: the supported algorithms. Response: the selected ones, or NONE.
     pub algorithms: Vec<CompressionAlgorithm>,
 }
 
 impl Compression {
-    /// Reads the data of a context.
+    /// Decodes the data of the context.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         let count = reader.u16("CompressionAlgorithmCount")?;
@@ -273,7 +275,7 @@ impl Compression {
         Ok(Self { flags, algorithms })
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u16(u16_of(self.algorithms.len()));
@@ -286,51 +288,52 @@ impl Compression {
     }
 }
 
-/// The name by which the client calls the server. \[MS-SMB2\] 2.2.3.1.4
+/// Data of NETNAME_NEGOTIATE_CONTEXT_ID: the server name that the client uses. \[MS-SMB2\]
+/// 2.2.3.1.4
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetName<'a>(pub Utf16<'a>);
 
 impl<'a> NetName<'a> {
-    /// Reads the data of a context: all of it is the name.
+    /// Decodes the data of the context. All of it is the name.
     pub fn decode(data: &'a [u8]) -> Self {
         Self(Utf16(data))
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         self.0.0.to_vec()
     }
 }
 
-/// What the transport does by itself. \[MS-SMB2\] 2.2.3.1.5
+/// Data of TRANSPORT_CAPABILITIES. \[MS-SMB2\] 2.2.3.1.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transport {
-    /// What it does.
+    /// Security features of the transport.
     pub flags: TransportFlags,
 }
 
 impl Transport {
-    /// Reads the data of a context.
+    /// Decodes the data of the context.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         let flags = TransportFlags(Reader::new(data).u32("Flags")?);
         Ok(Self { flags })
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         self.flags.0.to_le_bytes().to_vec()
     }
 }
 
-/// What a side can do to data that go by RDMA. \[MS-SMB2\] 2.2.3.1.6
+/// Data of RDMA_TRANSFORM_CAPABILITIES. \[MS-SMB2\] 2.2.3.1.6
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RdmaTransforms {
-    /// The transforms.
+    /// The supported transforms.
     pub transforms: Vec<RdmaTransform>,
 }
 
 impl RdmaTransforms {
-    /// Reads the data of a context.
+    /// Decodes the data of the context.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         let count = reader.u16("TransformCount")?;
@@ -339,7 +342,7 @@ impl RdmaTransforms {
         Ok(Self { transforms })
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u16(u16_of(self.transforms.len()));
@@ -351,15 +354,15 @@ impl RdmaTransforms {
     }
 }
 
-/// Signing algorithms that a side can do, best first. \[MS-SMB2\] 2.2.3.1.7
+/// Data of SIGNING_CAPABILITIES. \[MS-SMB2\] 2.2.3.1.7
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signing {
-    /// In a response: the one chosen.
+    /// Request: the supported algorithms, the preferred one first. Response: the selected one.
     pub algorithms: Vec<SigningAlgorithm>,
 }
 
 impl Signing {
-    /// Reads the data of a context.
+    /// Decodes the data of the context.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         let count = reader.u16("SigningAlgorithmCount")?;
@@ -367,7 +370,7 @@ impl Signing {
         Ok(Self { algorithms })
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u16(u16_of(self.algorithms.len()));

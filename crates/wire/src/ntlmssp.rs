@@ -1,100 +1,100 @@
-//! The three messages of NTLM and what is in them. [MS-NLMP] 2.2
+//! The three NTLM messages and their structures. [MS-NLMP] 2.2
 //!
-//! Names stay UTF-16LE bytes, as they were sent: NTLM hashes some of them, and a name that is not
-//! valid UTF-16 must not become another name on the way. [`text`] and [`utf16`] convert.
+//! Names remain UTF-16LE bytes, because NTLM hashes some of them, and a conversion could change a
+//! name that is not valid UTF-16. [`text`] and [`utf16`] convert them.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::BitOr;
 
-/// What every message begins with. [MS-NLMP] 2.2.1
+/// The first eight bytes of every NTLM message. [MS-NLMP] 2.2.1
 pub const SIGNATURE: [u8; 8] = *b"NTLMSSP\0";
 
-/// Bytes of the MIC of an AUTHENTICATE. [MS-NLMP] 2.2.1.3
+/// Length of the MIC of an AUTHENTICATE in bytes. [MS-NLMP] 2.2.1.3
 pub const MIC_LEN: usize = 16;
 
-/// Where the MIC lies in an AUTHENTICATE that has one, in bytes. [MS-NLMP] 2.2.1.3
+/// Offset of the MIC in an AUTHENTICATE in bytes. [MS-NLMP] 2.2.1.3
 pub const MIC_OFFSET: usize = 72;
 
-/// Pairs in one target info before it counts as garbage; there are 11 ids.
+/// Maximum number of pairs in a target info; the specification defines 11 identifiers.
 pub const AV_PAIRS_MAX: usize = 64;
 
-/// What the client offers first. [MS-NLMP] 2.2.1.1
+/// NEGOTIATE_MESSAGE, the first message of the client. [MS-NLMP] 2.2.1.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Negotiate<'a> {
-    /// What the client can do.
+    /// The flags that the client offers.
     pub flags: Flags,
-    /// The client's domain in its OEM code page; mostly empty.
+    /// Domain of the client in its OEM code page; usually empty.
     pub domain: &'a [u8],
-    /// The client's name in its OEM code page; mostly empty.
+    /// Name of the client computer in its OEM code page; usually empty.
     pub workstation: &'a [u8],
-    /// With [`Flags::VERSION`].
+    /// Version of the client; present with [`Flags::VERSION`].
     pub version: Option<Version>,
 }
 
-/// What the server answers. [MS-NLMP] 2.2.1.2
+/// CHALLENGE_MESSAGE, the response of the server. [MS-NLMP] 2.2.1.2
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge<'a> {
-    /// What was agreed on so far.
+    /// The flags that the server grants.
     pub flags: Flags,
-    /// The server's name or domain, UTF-16LE.
+    /// Name of the server or its domain, UTF-16LE.
     pub target_name: &'a [u8],
-    /// Random bytes that the client's proof covers.
+    /// Eight random bytes, which the client's proof covers.
     pub server_challenge: [u8; 8],
-    /// [`AvPairs`] with [`Flags::TARGET_INFO`], otherwise empty.
+    /// [`AvPairs`] with [`Flags::TARGET_INFO`]; otherwise empty.
     pub target_info: &'a [u8],
-    /// With [`Flags::VERSION`].
+    /// Version of the server; present with [`Flags::VERSION`].
     pub version: Option<Version>,
 }
 
-/// The client's proof. [MS-NLMP] 2.2.1.3
+/// AUTHENTICATE_MESSAGE, the second message of the client, with its proof. [MS-NLMP] 2.2.1.3
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authenticate<'a> {
-    /// What was agreed on.
+    /// The negotiated flags.
     pub flags: Flags,
-    /// 24 bytes of LM or LMv2 response; zeros or nothing from anybody new.
+    /// The LM or LMv2 response, 24 bytes; current clients send zeros, or no bytes.
     pub lm_response: &'a [u8],
-    /// A [`Ntlmv2Response`], or 24 bytes of the older NTLM; empty when anonymous.
+    /// The [`Ntlmv2Response`], or the 24 bytes of NTLMv1; empty for an anonymous client.
     pub nt_response: &'a [u8],
-    /// The account's domain, UTF-16LE.
+    /// Domain of the account, UTF-16LE.
     pub domain: &'a [u8],
-    /// The account's name, UTF-16LE; empty when anonymous.
+    /// Name of the account, UTF-16LE; empty for an anonymous client.
     pub user: &'a [u8],
-    /// The client's name, UTF-16LE.
+    /// Name of the client computer, UTF-16LE.
     pub workstation: &'a [u8],
-    /// The session key under the key exchange key, with [`Flags::KEY_EXCHANGE`].
+    /// The session key, encrypted with the key exchange key; present with [`Flags::KEY_EXCHANGE`].
     pub encrypted_session_key: &'a [u8],
-    /// With [`Flags::VERSION`].
+    /// Version of the client; present with [`Flags::VERSION`].
     pub version: Option<Version>,
-    /// The 16 bytes at [`MIC_OFFSET`] when the payload leaves room for them. They are a MIC only
-    /// if the client's target info says so: see [`AvFlags::MIC`].
+    /// The 16 bytes at [`MIC_OFFSET`]; `None` when the payload starts before their end. They are a
+    /// MIC only if the client's target info has [`AvFlags::MIC`].
     pub mic: Option<[u8; MIC_LEN]>,
 }
 
-/// One of the three messages.
+/// Any of the three messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// The client's first.
+    /// The first message of the client.
     Negotiate(Negotiate<'a>),
-    /// The server's.
+    /// The message of the server.
     Challenge(Challenge<'a>),
-    /// The client's second.
+    /// The second message of the client.
     Authenticate(Authenticate<'a>),
 }
 
-/// NtChallengeResponse of NTLMv2. [MS-NLMP] 2.2.2.7, 2.2.2.8
+/// NTLMv2_RESPONSE, the NT response of NTLMv2. [MS-NLMP] 2.2.2.7, 2.2.2.8
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ntlmv2Response<'a> {
-    /// NTProofStr: the HMAC over the server's challenge and `client_data`.
+    /// NTProofStr: the HMAC over the server challenge and `client_data`.
     pub proof: [u8; 16],
-    /// NTLMv2_CLIENT_CHALLENGE, everything that the proof covers from the client.
+    /// NTLMv2_CLIENT_CHALLENGE: the client's part of the data under the proof.
     pub client_data: &'a [u8],
-    /// When, in units of 100 ns since 1601.
+    /// Time of the response, in units of 100 ns since 1601-01-01 UTC.
     pub timestamp: u64,
-    /// ChallengeFromClient.
+    /// ChallengeFromClient: eight random bytes of the client.
     pub client_challenge: [u8; 8],
-    /// [`AvPairs`]: those of the server, with the client's additions.
+    /// [`AvPairs`]: those of the server and the additions of the client.
     pub target_info: &'a [u8],
 }
 
@@ -129,7 +129,7 @@ impl Flags {
         self.0 & flags.0 == flags.0
     }
 
-    /// These without `flags`.
+    /// These flags without `flags`.
     #[must_use]
     pub const fn without(self, flags: Self) -> Self {
         Self(self.0 & !flags.0)
@@ -143,16 +143,16 @@ impl BitOr for Flags {
     }
 }
 
-/// The sender's operating system, for debugging only. [MS-NLMP] 2.2.2.10
+/// Operating system of the sender, for debugging only. [MS-NLMP] 2.2.2.10
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version(pub [u8; 8]);
 
 impl Version {
-    /// What Windows 10 and Server 2016 and later send: 10.0, NTLM revision 15.
+    /// The version that Windows 10 and Server 2016 and later send: 10.0, NTLM revision 15.
     pub const WINDOWS_10: Self = Self([10, 0, 0, 0, 0, 0, 0, 15]);
 }
 
-/// What an AV_PAIR is about; unknown ids are passed on. [MS-NLMP] 2.2.2.1
+/// The identifier of an AV_PAIR; unknown ones are preserved. [MS-NLMP] 2.2.2.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AvId(pub u16);
 
@@ -176,11 +176,11 @@ impl AvId {
 pub struct AvFlags(pub u32);
 
 impl AvFlags {
-    /// The account may authenticate only so much.
+    /// The authentication of the account is constrained.
     pub const CONSTRAINED: Self = Self(1);
     /// The AUTHENTICATE carries a MIC.
     pub const MIC: Self = Self(2);
-    /// The target name came from an untrusted source.
+    /// The target name is from an untrusted source.
     pub const UNTRUSTED_TARGET: Self = Self(4);
 
     /// Whether all of `flags` are set.
@@ -189,7 +189,7 @@ impl AvFlags {
     }
 }
 
-/// Walks the AV_PAIRs of a target info up to its end mark. [MS-NLMP] 2.2.2.1
+/// Iterates over the AV_PAIRs of a target info, up to MsvAvEOL. [MS-NLMP] 2.2.2.1
 #[derive(Clone, Debug)]
 pub struct AvPairs<'a> {
     rest: &'a [u8],
@@ -197,28 +197,28 @@ pub struct AvPairs<'a> {
     ended: bool,
 }
 
-/// Why bytes are no message of NTLM.
+/// Why bytes are not a valid NTLM message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// Ends before its fixed part does.
+    /// The message ends before its fixed part does.
     Truncated,
-    /// Does not begin with [`SIGNATURE`].
+    /// The message does not start with [`SIGNATURE`].
     Signature,
-    /// None of the three messages.
+    /// MessageType is none of the three messages.
     MessageType(u32),
-    /// This field lies outside the message, or inside its fixed part.
+    /// This field points outside the message, or into its fixed part.
     Field(&'static str),
-    /// The target info is cut off, has no end mark or no end.
+    /// The target info is truncated, has no MsvAvEOL, or has more than [`AV_PAIRS_MAX`] pairs.
     AvPairs,
-    /// The response is not of NTLMv2.
+    /// The NT response is not an NTLMv2 response.
     NotNtlmv2,
 }
 
 impl<'a> Message<'a> {
-    /// Reads any of the three.
+    /// Decodes any of the three messages.
     ///
     /// # Errors
-    /// When a field lies outside `bytes`, or it is no message of NTLM at all.
+    /// Fails when a field points outside `bytes`, or `bytes` is not an NTLM message.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         match Reader::message_type(bytes)? {
             Negotiate::TYPE => Negotiate::decode(bytes).map(Self::Negotiate),
@@ -232,10 +232,10 @@ impl<'a> Message<'a> {
 impl<'a> Negotiate<'a> {
     const TYPE: u32 = 1;
 
-    /// Reads one. Everything after the flags may be missing. [MS-NLMP] 2.2.1.1
+    /// Decodes a NEGOTIATE. The fields after the flags may be absent. [MS-NLMP] 2.2.1.1
     ///
     /// # Errors
-    /// When a field lies outside `bytes`, or it is another message.
+    /// Fails when a field points outside `bytes`, or `bytes` is another message.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let message = Reader::new(bytes, Self::TYPE, 32)?;
         let flags = Flags(message.u32(12)?);
@@ -251,7 +251,7 @@ impl<'a> Negotiate<'a> {
         })
     }
 
-    /// The bytes to send.
+    /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
         let mut message = Writer::new(Self::TYPE, 40);
         message.put(12, &self.flags.0.to_le_bytes());
@@ -268,10 +268,10 @@ impl<'a> Negotiate<'a> {
 impl<'a> Challenge<'a> {
     const TYPE: u32 = 2;
 
-    /// Reads one. [MS-NLMP] 2.2.1.2
+    /// Decodes a CHALLENGE. [MS-NLMP] 2.2.1.2
     ///
     /// # Errors
-    /// When a field lies outside `bytes`, or it is another message.
+    /// Fails when a field points outside `bytes`, or `bytes` is another message.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let message = Reader::new(bytes, Self::TYPE, 48)?;
         let flags = Flags(message.u32(20)?);
@@ -289,7 +289,7 @@ impl<'a> Challenge<'a> {
         })
     }
 
-    /// The bytes to send.
+    /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
         let mut message = Writer::new(Self::TYPE, 56);
         message.put(20, &self.flags.0.to_le_bytes());
@@ -305,10 +305,10 @@ impl<'a> Authenticate<'a> {
     const TYPE: u32 = 3;
     const FIELDS: [usize; 6] = [12, 20, 28, 36, 44, 52];
 
-    /// Reads one. [MS-NLMP] 2.2.1.3
+    /// Decodes an AUTHENTICATE. [MS-NLMP] 2.2.1.3
     ///
     /// # Errors
-    /// When a field lies outside `bytes`, or it is another message.
+    /// Fails when a field points outside `bytes`, or `bytes` is another message.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let message = Reader::new(bytes, Self::TYPE, 64)?;
         let flags = Flags(message.u32(60)?);
@@ -335,14 +335,14 @@ impl<'a> Authenticate<'a> {
         })
     }
 
-    /// The bytes to send.
+    /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
         let mic_len = if self.mic.is_some() { MIC_LEN } else { 0 };
         let mut message = Writer::new(Self::TYPE, MIC_OFFSET + mic_len);
         message.put(60, &self.flags.0.to_le_bytes());
         message.put_version(64, self.version);
         message.put(MIC_OFFSET, self.mic.as_ref().map_or(&[], |mic| &mic[..]));
-        // The order in which Windows lays them out.
+        // The order of the payload fields in Windows.
         message.field(28, self.domain);
         message.field(36, self.user);
         message.field(44, self.workstation);
@@ -354,13 +354,13 @@ impl<'a> Authenticate<'a> {
 }
 
 impl<'a> Ntlmv2Response<'a> {
-    /// Bytes of the proof and of the fixed part of the client's data. [MS-NLMP] 2.2.2.7
+    /// Length in bytes of the proof and of the fixed part of the client's data. [MS-NLMP] 2.2.2.7
     const FIXED_LEN: usize = 16 + 28;
 
-    /// Reads NtChallengeResponse, whose pairs are checked as well.
+    /// Decodes an NT response and checks its target info.
     ///
     /// # Errors
-    /// When it is an older NTLM's, cut off, or its target info is not well formed.
+    /// Fails when it is truncated, is an NTLMv1 response, or its target info is not well formed.
     pub fn decode(response: &'a [u8]) -> Result<Self, DecodeError> {
         let (proof, client_data) = response.split_first_chunk().ok_or(DecodeError::NotNtlmv2)?;
         // RespType and HiRespType.
@@ -378,7 +378,7 @@ impl<'a> Ntlmv2Response<'a> {
         })
     }
 
-    /// NTLMv2_CLIENT_CHALLENGE, with the four zero bytes that end it. [MS-NLMP] 3.3.2
+    /// Encodes NTLMv2_CLIENT_CHALLENGE, with the four zero bytes at its end. [MS-NLMP] 3.3.2
     pub fn client_data(timestamp: u64, client_challenge: [u8; 8], target_info: &[u8]) -> Vec<u8> {
         let mut data = Vec::from([1, 1, 0, 0, 0, 0, 0, 0]);
         data.extend_from_slice(&timestamp.to_le_bytes());
@@ -389,7 +389,7 @@ impl<'a> Ntlmv2Response<'a> {
         data
     }
 
-    /// The flags of the client's target info.
+    /// The flags in the client's target info.
     pub fn av_flags(&self) -> AvFlags {
         let value = AvPairs::new(self.target_info).find(AvId::FLAGS);
         AvFlags(
@@ -401,7 +401,7 @@ impl<'a> Ntlmv2Response<'a> {
 }
 
 impl<'a> AvPairs<'a> {
-    /// Starts at the first pair.
+    /// An iterator from the first pair.
     pub const fn new(target_info: &'a [u8]) -> Self {
         Self {
             rest: target_info,
@@ -410,7 +410,8 @@ impl<'a> AvPairs<'a> {
         }
     }
 
-    /// The value of the first pair with this id, before anything malformed.
+    /// The value of the first pair with this identifier; `None` when no pair before the first
+    /// malformed one has it.
     pub fn find(self, id: AvId) -> Option<&'a [u8]> {
         self.map_while(Result::ok)
             .find(|(found, _)| *found == id)
@@ -420,7 +421,7 @@ impl<'a> AvPairs<'a> {
     /// Appends one pair to a target info.
     ///
     /// # Panics
-    /// When the value is longer than 65,535 bytes.
+    /// Panics when the value is longer than 65,535 bytes.
     pub fn push(target_info: &mut Vec<u8>, id: AvId, value: &[u8]) {
         let len = u16::try_from(value.len()).expect("the length of an AV_PAIR has 16 bits");
         target_info.extend_from_slice(&id.0.to_le_bytes());
@@ -455,7 +456,7 @@ impl<'a> Iterator for AvPairs<'a> {
     }
 }
 
-/// UTF-16LE as text; `None` when it is not valid UTF-16.
+/// Converts UTF-16LE to text; `None` when it is not valid UTF-16.
 pub fn text(utf16: &[u8]) -> Option<String> {
     let (units, rest) = utf16.as_chunks::<2>();
     let units = units.iter().map(|unit| u16::from_le_bytes(*unit));
@@ -463,15 +464,15 @@ pub fn text(utf16: &[u8]) -> Option<String> {
         .then(|| char::decode_utf16(units).collect::<Result<_, _>>().ok())?
 }
 
-/// Text as UTF-16LE.
+/// Converts text to UTF-16LE.
 pub fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// Reads at offsets, and the payload that offsets and lengths point to.
+/// Reads fields at fixed offsets, and the payload that their offsets and lengths point to.
 struct Reader<'a> {
     bytes: &'a [u8],
-    /// Bytes of the fixed part that payload may not overlap.
+    /// Length in bytes of the fixed part, which the payload may not overlap.
     fixed_len: usize,
 }
 
@@ -498,13 +499,13 @@ impl<'a> Reader<'a> {
         self.array(at).map(u32::from_le_bytes)
     }
 
-    /// Length and offset, both in bytes, of the field whose descriptor lies at `at`.
+    /// Length and offset in bytes in the field descriptor at `at`.
     fn extent(&self, at: usize) -> Result<(u64, u64), DecodeError> {
         let len = u16::from_le_bytes(self.array(at)?);
         Ok((u64::from(len), u64::from(self.u32(at + 4)?)))
     }
 
-    /// An empty field may claim any offset: senders leave it zero, or worse.
+    /// The payload of the field descriptor at `at`. An empty field may have any offset.
     fn field(&self, at: usize, name: &'static str) -> Result<&'a [u8], DecodeError> {
         let (len, offset) = self.extent(at)?;
         if len == 0 {
@@ -519,7 +520,7 @@ impl<'a> Reader<'a> {
             .ok_or(DecodeError::Field(name))
     }
 
-    /// Where the first field that is not empty begins; the message's end if all are.
+    /// Offset in bytes of the first non-empty field; the length of the message if all are empty.
     fn payload_offset(&self, fields: &[usize]) -> Result<usize, DecodeError> {
         let mut first = self.bytes.len();
         for at in fields {
@@ -537,7 +538,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A message with its fixed part zeroed, to be filled in and grown.
+/// A message with zeros in its fixed part, for the encoder to fill in and extend.
 struct Writer {
     bytes: Vec<u8>,
 }
@@ -560,7 +561,7 @@ impl Writer {
         self.put(at, version.as_ref().map_or(&[], |version| &version.0[..]));
     }
 
-    /// Appends `value` and describes it at `at`.
+    /// Appends `value` and writes its field descriptor at `at`.
     fn field(&mut self, at: usize, value: &[u8]) {
         let len = u16::try_from(value.len()).expect("fields of NTLM have 16-bit lengths");
         let offset = u32::try_from(self.bytes.len()).expect("six fields of 64 KiB fit 32 bits");
@@ -582,12 +583,12 @@ fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], DecodeEr
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Truncated => f.write_str("message of NTLM is cut off"),
-            Self::Signature => f.write_str("no message of NTLM"),
-            Self::MessageType(found) => write!(f, "unexpected message {found} of NTLM"),
-            Self::Field(name) => write!(f, "{name} lies outside the message of NTLM"),
-            Self::AvPairs => f.write_str("target info of NTLM is malformed"),
-            Self::NotNtlmv2 => f.write_str("response is not of NTLMv2"),
+            Self::Truncated => f.write_str("NTLM message is truncated"),
+            Self::Signature => f.write_str("not an NTLM message"),
+            Self::MessageType(found) => write!(f, "unexpected NTLM message type {found}"),
+            Self::Field(name) => write!(f, "{name} points outside the NTLM message"),
+            Self::AvPairs => f.write_str("NTLM target info is malformed"),
+            Self::NotNtlmv2 => f.write_str("NT response is not an NTLMv2 response"),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Open enumerations: a number with names for the values that are known.
+//! Open enumerations: integers with names for the known values.
 
-/// Declares a newtype over an integer with named constants. Unknown values are kept as they are.
+/// Declares a newtype over an integer with named constants. It preserves unknown values.
 macro_rules! open_enum {
     (
         $(#[$meta:meta])*
@@ -13,7 +13,8 @@ macro_rules! open_enum {
         impl $name {
             $($(#[$item])* pub const $constant: Self = Self($value);)*
 
-            /// The name of the specification, where the value is a known one.
+            /// The constant's name, which is that of the specification; `None` for an unknown
+            /// value.
             pub fn name(self) -> Option<&'static str> {
                 $(if self == Self::$constant { return Some(stringify!($constant)); })*
                 None
@@ -31,7 +32,7 @@ macro_rules! open_enum {
     };
 }
 
-/// Declares a newtype over an integer whose bits have names. Unknown bits are kept as they are.
+/// Declares a newtype over an integer with named bits. It preserves unknown bits.
 macro_rules! open_flags {
     (
         $(#[$meta:meta])*

@@ -1,4 +1,4 @@
-//! OPLOCK_BREAK: break an oplock or a lease, or acknowledge that. \[MS-SMB2\] 2.2.23 to 2.2.25
+//! OPLOCK_BREAK: break an oplock or a lease, or acknowledge the break. \[MS-SMB2\] 2.2.23 to 2.2.25
 
 use alloc::vec::Vec;
 
@@ -10,20 +10,20 @@ use crate::ids::{FileId, Guid};
 use crate::layout::begin;
 use crate::open_enum::open_flags;
 
-/// StructureSize of everything about an oplock.
+/// StructureSize of the notification, acknowledgment and response of an oplock break.
 const OPLOCK_SIZE: u16 = 24;
-/// StructureSize of the notification about a lease.
+/// StructureSize of the notification of a lease break.
 const LEASE_NOTIFICATION_SIZE: u16 = 44;
-/// StructureSize of acknowledgement and response about a lease.
+/// StructureSize of the acknowledgment and response of a lease break.
 const LEASE_SIZE: u16 = 36;
 
-/// An oplock and its level: notification, acknowledgement and response have one form.
-/// \[MS-SMB2\] 2.2.23.1, 2.2.24.1, 2.2.25.1
+/// The body of the notification, acknowledgment and response of an oplock break. \[MS-SMB2\]
+/// 2.2.23.1, 2.2.24.1, 2.2.25.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OplockBreak {
-    /// What the client may cache from now on.
+    /// The oplock level after the break.
     pub oplock_level: OplockLevel,
-    /// The open.
+    /// FileId of the open.
     pub file_id: FileId,
 }
 
@@ -46,25 +46,25 @@ impl OplockBreak {
 }
 
 open_flags! {
-    /// Flags of the notification. \[MS-SMB2\] 2.2.23.2
+    /// Flags of a lease break notification. \[MS-SMB2\] 2.2.23.2
     LeaseBreakFlags(u32) {
-        /// The client must acknowledge.
+        /// The client must acknowledge the break.
         ACK_REQUIRED = 0x0000_0001,
     }
 }
 
-/// The server wants to break a lease. \[MS-SMB2\] 2.2.23.2
+/// The notification of a lease break. \[MS-SMB2\] 2.2.23.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseBreakNotification {
-    /// The number of the new state; 0 for leases of version 1.
+    /// Epoch of the new state; 0 for a lease of version 1.
     pub new_epoch: u16,
-    /// Whether to acknowledge.
+    /// Whether the client must acknowledge the break.
     pub flags: LeaseBreakFlags,
-    /// The lease.
+    /// LeaseKey of the lease.
     pub lease_key: Guid,
-    /// What the client may cache now.
+    /// The caching before the break.
     pub current_lease_state: LeaseState,
-    /// What it may cache from now on.
+    /// The caching after the break.
     pub new_lease_state: LeaseState,
 }
 
@@ -97,13 +97,12 @@ impl LeaseBreakNotification {
     }
 }
 
-/// A lease and its state: acknowledgement and response have one form.
-/// \[MS-SMB2\] 2.2.24.2, 2.2.25.2
+/// The body of the acknowledgment and response of a lease break. \[MS-SMB2\] 2.2.24.2, 2.2.25.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseBreak {
-    /// The lease.
+    /// LeaseKey of the lease.
     pub lease_key: Guid,
-    /// What the client caches from now on.
+    /// The caching after the break.
     pub lease_state: LeaseState,
 }
 
@@ -130,17 +129,17 @@ impl LeaseBreak {
     }
 }
 
-/// What the server says unasked, by its StructureSize. \[MS-SMB2\] 2.2.23
+/// A break notification of the server; StructureSize distinguishes the variants. \[MS-SMB2\] 2.2.23
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notification {
-    /// An oplock is to be broken.
+    /// Break of an oplock.
     Oplock(OplockBreak),
-    /// A lease is to be broken.
+    /// Break of a lease.
     Lease(LeaseBreakNotification),
 }
 
 impl Notification {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let structure = "OPLOCK_BREAK notification";
         let mut reader = Reader::body(message, structure)?;
@@ -153,7 +152,7 @@ impl Notification {
         }
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         match self {
             Self::Oplock(oplock) => oplock.encode(message),
@@ -162,17 +161,18 @@ impl Notification {
     }
 }
 
-/// The client's acknowledgement, by its StructureSize. \[MS-SMB2\] 2.2.24
+/// A break acknowledgment of the client; StructureSize distinguishes the variants. \[MS-SMB2\]
+/// 2.2.24
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Of an oplock break.
+    /// Acknowledgment of an oplock break.
     Oplock(OplockBreak),
-    /// Of a lease break.
+    /// Acknowledgment of a lease break.
     Lease(LeaseBreak),
 }
 
 impl Request {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let structure = "OPLOCK_BREAK acknowledgement";
         let mut reader = Reader::body(message, structure)?;
@@ -183,7 +183,7 @@ impl Request {
         }
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         match self {
             Self::Oplock(oplock) => oplock.encode(message),
@@ -192,17 +192,18 @@ impl Request {
     }
 }
 
-/// The server's answer to an acknowledgement, by its StructureSize. \[MS-SMB2\] 2.2.25
+/// The server's response to an acknowledgment; StructureSize distinguishes the variants.
+/// \[MS-SMB2\] 2.2.25
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// About an oplock.
+    /// Response for an oplock break.
     Oplock(OplockBreak),
-    /// About a lease.
+    /// Response for a lease break.
     Lease(LeaseBreak),
 }
 
 impl Response {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let structure = "OPLOCK_BREAK response";
         let mut reader = Reader::body(message, structure)?;
@@ -213,7 +214,7 @@ impl Response {
         }
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         match self {
             Self::Oplock(oplock) => oplock.encode(message),

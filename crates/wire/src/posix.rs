@@ -1,6 +1,6 @@
-//! The POSIX extensions of SMB 3.1.1: the create context of a response, two information classes
-//! of files, one of volumes. "SMB3 POSIX Protocol Extensions", as Samba and the Linux kernel
-//! speak them.
+//! The SMB3 POSIX extensions of dialect 3.1.1, as Samba and the Linux kernel implement them: the
+//! create context of a response, two information classes of files and one of volumes. "SMB3 POSIX
+//! Protocol Extensions".
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,7 @@ use crate::security::Sid;
 use crate::time::FileTime;
 
 open_enum! {
-    /// What kind of file, in bits 12 to 14 of a mode.
+    /// Type of a file, in bits 12 to 14 of a [`PosixMode`].
     PosixFileType(u32) {
         /// A regular file.
         FILE = 0,
@@ -31,19 +31,19 @@ open_enum! {
     }
 }
 
-/// Permissions and type: as in chmod in bits 0 to 11, the type in bits 12 to 14.
+/// Permissions and type of a file: the bits of chmod in bits 0 to 11, the type in bits 12 to 14.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct PosixMode(pub u32);
 
-/// The bits of chmod.
+/// The permission bits.
 const PERMISSIONS: u32 = 0o7777;
-/// The bits of the type.
+/// Position of the type in a [`PosixMode`].
 const TYPE_SHIFT: u32 = 12;
-/// Three bits hold a type.
+/// Mask of the type: three bits.
 const TYPE_MASK: u32 = 0x7;
-/// The bits of the type in a Unix mode.
+/// Mask of the type in `st_mode`.
 const UNIX_TYPE: u32 = 0o170_000;
-/// Each type as a Unix mode has it.
+/// The value of each type in `st_mode`.
 const UNIX_TYPES: [(u32, PosixFileType); 7] = [
     (0o100_000, PosixFileType::FILE),
     (0o040_000, PosixFileType::DIRECTORY),
@@ -55,7 +55,7 @@ const UNIX_TYPES: [(u32, PosixFileType); 7] = [
 ];
 
 impl PosixMode {
-    /// From what stat tells. A type that the wire has no number for is a file.
+    /// Converts `st_mode`. A type without a value on the wire becomes FILE.
     pub fn from_unix(mode: u32) -> Self {
         let file_type = UNIX_TYPES
             .iter()
@@ -64,7 +64,7 @@ impl PosixMode {
         Self(mode & PERMISSIONS | file_type.0 << TYPE_SHIFT)
     }
 
-    /// As stat would tell it; `None` for a type that Unix does not have.
+    /// Converts to `st_mode`; `None` for a type that Unix does not have.
     pub fn to_unix(self) -> Option<u32> {
         let file_type = self.file_type();
         UNIX_TYPES
@@ -73,38 +73,38 @@ impl PosixMode {
             .map(|(unix, _)| self.permissions() | unix)
     }
 
-    /// The bits of chmod.
+    /// The permission bits: `st_mode & 07777`.
     pub const fn permissions(self) -> u32 {
         self.0 & PERMISSIONS
     }
 
-    /// What kind of file.
+    /// Type of the file.
     pub const fn file_type(self) -> PosixFileType {
         PosixFileType(self.0 >> TYPE_SHIFT & TYPE_MASK)
     }
 }
 
-/// The create context of a response, SIDs and all; the information classes end in the same
-/// fields. [`crate::create_context::PosixResponse`] is the same with the SIDs as bytes.
+/// Data of the create context POSIX in a response, with decoded SIDs. The POSIX information classes
+/// end with the same fields. [`crate::create_context::PosixResponse`] has the SIDs as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PosixCreateResponse {
-    /// Names that the file has.
+    /// Number of hard links.
     pub number_of_links: u32,
-    /// What kind of reparse point; 0 for none.
+    /// Reparse tag; 0 for a file without a reparse point.
     pub reparse_tag: u32,
-    /// Permissions and type.
+    /// Permissions and type of the file.
     pub mode: PosixMode,
-    /// The owner.
+    /// SID of the owner.
     pub owner: Sid,
-    /// The group.
+    /// SID of the group.
     pub group: Sid,
 }
 
 impl PosixCreateResponse {
-    /// Bytes before the SIDs.
+    /// Length of the structure before the SIDs, in bytes.
     pub const FIXED_LEN: usize = 12;
 
-    /// Reads the data of the context.
+    /// Decodes the data of the context.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::read(&mut Reader::new(bytes))
     }
@@ -119,7 +119,7 @@ impl PosixCreateResponse {
         })
     }
 
-    /// Appends the data of the context.
+    /// Appends the encoded data of the context to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u32(self.number_of_links);
         out.put_u32(self.reparse_tag);
@@ -129,43 +129,43 @@ impl PosixCreateResponse {
     }
 }
 
-/// What a listing by class 100 tells besides what other classes do.
+/// The fields of class 100 that other listing classes do not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PosixAttributes {
-    /// The device that holds the file.
+    /// Device number of the file system (`st_dev`).
     pub device: u32,
-    /// Links, tag, mode, owner and group.
+    /// Link count, reparse tag, mode, owner and group.
     pub create: PosixCreateResponse,
 }
 
-/// FILE_POSIX_INFO: the attributes of a file. File information class 100.
+/// FILE_POSIX_INFO: the POSIX attributes of a file. File information class 100.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FilePosixInformation {
-    /// When the file was created.
+    /// Time of the creation of the file (CreationTime).
     pub created: FileTime,
-    /// When it was last read.
+    /// Time of the last read of the file (LastAccessTime).
     pub accessed: FileTime,
-    /// When its data last changed.
+    /// Time of the last write to the file (LastWriteTime).
     pub written: FileTime,
-    /// When its data or attributes last changed.
+    /// Time of the last change of data or attributes (ChangeTime).
     pub changed: FileTime,
-    /// Bytes in the file.
+    /// Length of the file in bytes (EndOfFile).
     pub end_of_file: u64,
-    /// Bytes on disk.
+    /// Space allocated to the file, in bytes (AllocationSize).
     pub allocation_size: u64,
     /// DOS attributes.
     pub attributes: FileAttributes,
-    /// The number of the file on its device.
+    /// Inode number of the file.
     pub inode: u64,
-    /// Device, links, tag, mode, owner and group.
+    /// Device, link count, reparse tag, mode, owner and group.
     pub posix: PosixAttributes,
 }
 
 impl FilePosixInformation {
-    /// Bytes before the SIDs.
+    /// Length of the structure before the SIDs, in bytes.
     pub const FIXED_LEN: usize = 80;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::read(&mut Reader::new(bytes))
     }
@@ -187,7 +187,7 @@ impl FilePosixInformation {
         })
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u64(self.created.0);
         out.put_u64(self.accessed.0);
@@ -203,39 +203,39 @@ impl FilePosixInformation {
     }
 }
 
-/// Reads the device and the zero after it.
+/// Reads the device number and the zeros after it.
 fn read_device(reader: &mut Reader<'_>) -> Result<u32, DecodeError> {
     let device = reader.u32("DeviceId")?;
     reader.skip("Reserved", 4)?;
     Ok(device)
 }
 
-/// FS_POSIX_INFO: what statvfs tells. File system information class 100.
+/// FS_POSIX_INFO: the data of statvfs. File system information class 100.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FsPosixInformation {
-    /// Bytes that are best moved at once.
+    /// Preferred length of a transfer in bytes.
     pub optimal_transfer_size: u32,
-    /// Bytes in a block, the unit of the next three.
+    /// Length in bytes of a block, the unit of the next three fields.
     pub block_size: u32,
-    /// Blocks of the volume.
+    /// Total number of blocks.
     pub total_blocks: u64,
-    /// Free blocks.
+    /// Number of free blocks.
     pub blocks_available: u64,
-    /// Free blocks for the user.
+    /// Number of free blocks for the user.
     pub user_blocks_available: u64,
-    /// Inodes of the volume.
+    /// Total number of inodes.
     pub total_file_nodes: u64,
-    /// Free inodes.
+    /// Number of free inodes.
     pub free_file_nodes: u64,
-    /// The id of the file system.
+    /// Identifier of the file system.
     pub file_system_identifier: u64,
 }
 
 impl FsPosixInformation {
-    /// Bytes on the wire.
+    /// Length of the encoded structure in bytes.
     pub const LEN: usize = 56;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {
@@ -250,7 +250,7 @@ impl FsPosixInformation {
         })
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u32(self.optimal_transfer_size);
         out.put_u32(self.block_size);
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(PosixMode(7 << TYPE_SHIFT).to_unix(), None);
     }
 
-    /// From Samba 4.25.1 to cifs.ko of Linux 7.2: a directory of root's group.
+    /// Sent by Samba 4.25.1 to cifs.ko of Linux 7.2, for a directory of group root.
     const CONTEXT: &[u8] = b"\x04\0\0\0\0\0\0\0\xFF\x11\0\0\
         \x01\x05\0\0\0\0\0\x05\x15\0\0\0\
         \x3F\x07\x21\x88\xA2\xE7\xD3\xBE\x35\x51\xA5\x81\xF5\x01\0\0\

@@ -13,38 +13,38 @@ use crate::text::Utf16;
 const REQUEST_LEN: usize = 32;
 
 open_flags! {
-    /// How to go on. \[MS-SMB2\] 2.2.33
+    /// Flags of a QUERY_DIRECTORY request: the start of the listing. \[MS-SMB2\] 2.2.33
     QueryDirectoryFlags(u8) {
-        /// From the start.
+        /// Restart the listing from its beginning.
         RESTART_SCANS = 0x01,
-        /// One entry.
+        /// Return one entry only.
         RETURN_SINGLE_ENTRY = 0x02,
-        /// From FileIndex.
+        /// Continue the listing from FileIndex.
         INDEX_SPECIFIED = 0x04,
-        /// From the start, with a new pattern.
+        /// Restart the listing with a new search pattern.
         REOPEN = 0x10,
     }
 }
 
-/// What to list. \[MS-SMB2\] 2.2.33
+/// A QUERY_DIRECTORY request. \[MS-SMB2\] 2.2.33
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The form of the entries. \[MS-FSCC\] 2.4
+    /// FileInfoClass of the entries. \[MS-FSCC\] 2.4
     pub file_information_class: u8,
-    /// How to go on.
+    /// Flags of the request.
     pub flags: QueryDirectoryFlags,
-    /// Where to go on.
+    /// FileIndex of the entry to continue from; valid with INDEX_SPECIFIED.
     pub file_index: u32,
-    /// The directory.
+    /// FileId of the open directory.
     pub file_id: FileId,
-    /// Names that are asked for.
+    /// Search pattern for names, with wildcards.
     pub pattern: Utf16<'a>,
-    /// Most bytes of the answer.
+    /// Maximum length of the response's buffer in bytes.
     pub output_buffer_length: u32,
 }
 
 impl<'a> Request<'a> {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "QUERY_DIRECTORY request")?;
         reader.structure_size("QUERY_DIRECTORY request", 33)?;
@@ -66,7 +66,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 33);
         message.put_u8(self.file_information_class);
@@ -82,6 +82,6 @@ impl<'a> Request<'a> {
 }
 
 buffer_response! {
-    /// Entries of the directory. \[MS-SMB2\] 2.2.34
+    /// Entries of the directory, in the requested class. \[MS-SMB2\] 2.2.34
     Response, "QUERY_DIRECTORY response"
 }

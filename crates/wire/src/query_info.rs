@@ -1,4 +1,5 @@
-//! QUERY_INFO: ask about a file, a file system, security or quotas. \[MS-SMB2\] 2.2.37, 2.2.38
+//! QUERY_INFO: query a file, a file system, a security descriptor or quotas. \[MS-SMB2\] 2.2.37,
+//! 2.2.38
 
 use alloc::vec::Vec;
 
@@ -12,21 +13,21 @@ use crate::open_enum::{open_enum, open_flags};
 const REQUEST_LEN: usize = 40;
 
 open_enum! {
-    /// What kind of thing is asked or set. \[MS-SMB2\] 2.2.37
+    /// The object of a QUERY_INFO or SET_INFO. \[MS-SMB2\] 2.2.37
     InfoType(u8) {
-        /// The file.
+        /// A file.
         FILE = 0x01,
-        /// Its file system.
+        /// The file system of the file.
         FILESYSTEM = 0x02,
-        /// Its security descriptor.
+        /// The security descriptor of the file.
         SECURITY = 0x03,
-        /// Quotas.
+        /// Quotas of the file system.
         QUOTA = 0x04,
     }
 }
 
 open_flags! {
-    /// Which parts of a security descriptor are asked or set. \[MS-SMB2\] 2.2.37
+    /// Parts of a security descriptor to query or set. \[MS-SMB2\] 2.2.37
     SecurityInformation(u32) {
         /// The owner.
         OWNER = 0x0000_0001,
@@ -38,48 +39,49 @@ open_flags! {
         SACL = 0x0000_0008,
         /// The integrity label.
         LABEL = 0x0000_0010,
-        /// Resource attributes.
+        /// The resource attributes.
         ATTRIBUTE = 0x0000_0020,
         /// The central access policy.
         SCOPE = 0x0000_0040,
-        /// Everything, for backup.
+        /// All parts, for a backup.
         BACKUP = 0x0001_0000,
     }
 }
 
 open_flags! {
-    /// How extended attributes and quotas are listed. \[MS-SMB2\] 2.2.37
+    /// Flags of a query of extended attributes or quotas. \[MS-SMB2\] 2.2.37
     QueryInfoFlags(u32) {
-        /// From the start.
+        /// Restart the list from its beginning.
         RESTART_SCAN = 0x0000_0001,
-        /// One entry.
+        /// Return one entry only.
         RETURN_SINGLE_ENTRY = 0x0000_0002,
-        /// From the index.
+        /// Continue the list from the index in AdditionalInformation.
         INDEX_SPECIFIED = 0x0000_0004,
     }
 }
 
-/// What is asked. \[MS-SMB2\] 2.2.37
+/// A QUERY_INFO request. \[MS-SMB2\] 2.2.37
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The kind of thing.
+    /// The object of the query.
     pub info_type: InfoType,
-    /// The form of the answer. \[MS-FSCC\] 2.4, 2.5
+    /// FileInfoClass or FsInfoClass of the response. \[MS-FSCC\] 2.4, 2.5
     pub file_info_class: u8,
-    /// Most bytes of the answer.
+    /// Maximum length of the response's buffer in bytes.
     pub output_buffer_length: u32,
     /// SecurityInformation; or the index of an extended attribute.
     pub additional_information: u32,
-    /// How to list.
+    /// Flags of the query.
     pub flags: QueryInfoFlags,
-    /// The open.
+    /// FileId of the open.
     pub file_id: FileId,
-    /// Names of extended attributes, or quotas, that are asked for.
+    /// Names of extended attributes, or a quota query; otherwise empty.
     pub input: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// Reads the body of a message. Clients write any InputBufferOffset where the length is zero.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header. InputBufferOffset
+    /// may have any value when the length is zero.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "QUERY_INFO request")?;
         reader.structure_size("QUERY_INFO request", 41)?;
@@ -108,8 +110,9 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the body to a message that holds its header. Without input Windows sends 104 bytes
-    /// in all, not the one more that StructureSize counts.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only. Without
+    /// input, the message has 104 bytes as in Windows, without the extra byte that StructureSize
+    /// counts.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 41);
         message.put_u8(self.info_type.0);
@@ -126,6 +129,6 @@ impl<'a> Request<'a> {
 }
 
 buffer_response! {
-    /// The answer, in the form that was asked for. \[MS-SMB2\] 2.2.38
+    /// The queried information, in the requested class. \[MS-SMB2\] 2.2.38
     Response, "QUERY_INFO response"
 }

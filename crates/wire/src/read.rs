@@ -12,60 +12,61 @@ use crate::open_enum::{open_enum, open_flags};
 const REQUEST_LEN: usize = 48;
 const RESPONSE_LEN: usize = 16;
 
-/// Where the data stand in the responses that are made here: right after the fixed part.
+/// Offset in bytes of the data in an encoded response: directly after the fixed part.
 pub const DATA_OFFSET: u8 = 80;
 
 const _: () = assert!(DATA_OFFSET as usize == HEADER_LEN + RESPONSE_LEN);
 
 open_flags! {
-    /// Flags of the request. \[MS-SMB2\] 2.2.19
+    /// Flags of a READ request. \[MS-SMB2\] 2.2.19
     ReadFlags(u8) {
-        /// Past the server's cache. Dialects 3.0.2 and 3.1.1.
+        /// Bypass the cache of the server. Dialects 3.0.2 and 3.1.1.
         UNBUFFERED = 0x01,
-        /// The response may be compressed. Dialect 3.1.1.
+        /// The server may compress the response. Dialect 3.1.1.
         REQUEST_COMPRESSED = 0x02,
     }
 }
 
 open_enum! {
-    /// How data of READ and WRITE go. \[MS-SMB2\] 2.2.19
+    /// The channel that transfers the data of a READ or WRITE. \[MS-SMB2\] 2.2.19
     Channel(u32) {
-        /// In the message.
+        /// The SMB2 message carries the data.
         NONE = 0x0000_0000,
-        /// By RDMA.
+        /// RDMA transfers the data.
         RDMA_V1 = 0x0000_0001,
-        /// By RDMA; the token is invalidated.
+        /// RDMA transfers the data, and the server invalidates the client's token with its
+        /// response.
         RDMA_V1_INVALIDATE = 0x0000_0002,
-        /// By RDMA, transformed.
+        /// RDMA transfers the data after a transform.
         RDMA_TRANSFORM = 0x0000_0003,
     }
 }
 
-/// What to read. \[MS-SMB2\] 2.2.19
+/// A READ request. \[MS-SMB2\] 2.2.19
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Where the client would like the data in the response. Servers take no heed.
+    /// The offset that the client prefers for the data in the response. Servers ignore it.
     pub padding: u8,
-    /// Flags.
+    /// Flags of the request.
     pub flags: ReadFlags,
-    /// Most bytes to read.
+    /// Maximum number of bytes to read.
     pub length: u32,
-    /// Bytes from the start of the file.
+    /// Offset in the file in bytes.
     pub offset: u64,
-    /// The open.
+    /// FileId of the open.
     pub file_id: FileId,
-    /// Fewer bytes than this are no success.
+    /// Minimum number of bytes; a read of fewer bytes fails.
     pub minimum_count: u32,
-    /// How the data go.
+    /// Whether the message carries the data, or RDMA transfers them.
     pub channel: Channel,
-    /// Bytes that the client will read after this.
+    /// Number of bytes that the client intends to read after this request.
     pub remaining_bytes: u32,
-    /// Where the data go by RDMA.
+    /// Buffer descriptors of the client's memory for RDMA; empty without RDMA.
     pub channel_info: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "READ request")?;
         reader.structure_size("READ request", 49)?;
@@ -95,7 +96,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         let has_info = !self.channel_info.is_empty();
         let info_offset = if has_info {
@@ -119,8 +120,8 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What a READ or WRITE says of its channel, behind its fixed part. Without a channel the fields
-/// mean nothing.
+/// The channel info of a READ or WRITE, which follows the fixed part. Without a channel, its offset
+/// and length have no meaning.
 pub(crate) fn channel_info<'a>(
     message: &'a [u8],
     field: &'static str,
@@ -138,27 +139,27 @@ pub(crate) fn channel_info<'a>(
 }
 
 open_flags! {
-    /// Flags of the response. Dialect 3.1.1. \[MS-SMB2\] 2.2.20
+    /// Flags of a READ response, dialect 3.1.1. \[MS-SMB2\] 2.2.20
     ResponseFlags(u32) {
-        /// The data are preceded by an RDMA transform.
+        /// An RDMA transform precedes the data.
         RDMA_TRANSFORM = 0x0000_0001,
     }
 }
 
-/// What was read, without the data. \[MS-SMB2\] 2.2.20
+/// The fixed part of a READ response. \[MS-SMB2\] 2.2.20
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// Where the data stand, from the start of the header.
+    /// Offset of the data in bytes from the start of the header.
     pub data_offset: u8,
-    /// Bytes that went by RDMA.
+    /// Number of bytes that RDMA transferred.
     pub data_remaining: u32,
-    /// Flags.
+    /// Flags of the response.
     pub flags: ResponseFlags,
 }
 
 impl Response {
-    /// DataOffset and DataLength, from the first 80 bytes of a message: whether the data are there
-    /// is not checked.
+    /// DataOffset and DataLength in bytes, from the first 80 bytes of a message. The caller must
+    /// check that the message contains the data.
     pub fn extent(start: &[u8]) -> Result<(usize, u32), DecodeError> {
         let mut reader = Reader::body(start, "READ response")?;
         reader.structure_size("READ response", 17)?;
@@ -167,7 +168,7 @@ impl Response {
         Ok((data_offset.into(), reader.u32("DataLength")?))
     }
 
-    /// Reads the body of a message: the fixed part, and the data.
+    /// Decodes the body of a message; returns the fixed part and the data.
     pub fn decode(message: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
         let mut reader = Reader::body(message, "READ response")?;
         reader.structure_size("READ response", 17)?;
@@ -185,11 +186,11 @@ impl Response {
         Ok((response, data))
     }
 
-    /// Appends the 16 bytes of the fixed part to a message that holds its header. The data go
-    /// right after, from another buffer, with DataOffset [`DATA_OFFSET`].
+    /// Appends the 16 bytes of the fixed part to a message that so far holds its header only. The
+    /// data follow directly, from another buffer, at DataOffset [`DATA_OFFSET`].
     ///
-    /// A READ of no bytes that succeeds is these 80 bytes alone, as Samba sends it; the one byte
-    /// that \[MS-SMB2\] 2.2.20 counts is left out.
+    /// A successful READ of no bytes has these 80 bytes alone, as in Samba, without the one byte
+    /// that \[MS-SMB2\] 2.2.20 requires.
     pub fn encode_head(&self, data_length: u32, message: &mut Vec<u8>) {
         begin(message, 17);
         message.put_u8(self.data_offset);

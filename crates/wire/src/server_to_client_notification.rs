@@ -1,4 +1,4 @@
-//! SERVER_TO_CLIENT_NOTIFICATION: the server says something unasked. \[MS-SMB2\] 2.2.44
+//! SERVER_TO_CLIENT_NOTIFICATION: a notification without a request. \[MS-SMB2\] 2.2.44
 
 use alloc::vec::Vec;
 
@@ -8,23 +8,23 @@ use crate::layout::begin;
 use crate::open_enum::open_enum;
 
 open_enum! {
-    /// What is said. \[MS-SMB2\] 2.2.44.1
+    /// Type of a notification. \[MS-SMB2\] 2.2.44.1
     NotificationType(u32) {
         /// The session of the header is closed.
         NOTIFY_SESSION_CLOSED = 0x0000_0000,
     }
 }
 
-/// What the server says. NOTIFY_SESSION_CLOSED has four reserved bytes more, which are written
-/// as zero and not read. \[MS-SMB2\] 2.2.44.1, 2.2.44.2
+/// A notification of the server. NOTIFY_SESSION_CLOSED has four further reserved bytes, which
+/// `encode` sets to zero and `decode` ignores. \[MS-SMB2\] 2.2.44.1, 2.2.44.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// What is said.
+    /// Type of the notification.
     pub notification_type: NotificationType,
 }
 
 impl Notification {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let structure = "SERVER_TO_CLIENT_NOTIFICATION";
         let mut reader = Reader::body(message, structure)?;
@@ -34,7 +34,7 @@ impl Notification {
         Ok(Self { notification_type })
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 4);
         message.put_u16(0);

@@ -1,4 +1,4 @@
-//! SESSION_SETUP: log in. \[MS-SMB2\] 2.2.5, 2.2.6
+//! SESSION_SETUP: authenticate a user and create a session. \[MS-SMB2\] 2.2.5, 2.2.6
 
 use alloc::vec::Vec;
 
@@ -14,44 +14,44 @@ const REQUEST_LEN: usize = 24;
 const RESPONSE_LEN: usize = 8;
 
 open_flags! {
-    /// Flags of the request. \[MS-SMB2\] 2.2.5
+    /// Flags of a SESSION_SETUP request. \[MS-SMB2\] 2.2.5
     RequestFlags(u8) {
-        /// Bind this connection to a session that exists.
+        /// Bind this connection to an existing session.
         BINDING = 0x01,
     }
 }
 
 open_flags! {
-    /// Flags of the response. \[MS-SMB2\] 2.2.6
+    /// Flags of a session. \[MS-SMB2\] 2.2.6
     SessionFlags(u16) {
         /// The user is a guest.
         IS_GUEST = 0x0001,
-        /// The user is nobody.
+        /// The user is anonymous.
         IS_NULL = 0x0002,
-        /// Everything in this session is encrypted.
+        /// The client must encrypt all messages of the session.
         ENCRYPT_DATA = 0x0004,
     }
 }
 
-/// One leg of a login. \[MS-SMB2\] 2.2.5
+/// A SESSION_SETUP request, with one token of the authentication. \[MS-SMB2\] 2.2.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Whether to bind.
+    /// Flags of the request.
     pub flags: RequestFlags,
-    /// What the client wants of signing. One byte on the wire.
+    /// Signing requirement of the client. One byte on the wire.
     pub security_mode: SecurityMode,
-    /// What the client can do; only DFS counts.
+    /// Features of the client; a server evaluates DFS only.
     pub capabilities: Capabilities,
     /// Reserved; zero.
     pub channel: u32,
-    /// A session of the same client that is to be replaced.
+    /// Earlier session of the same client that the new one replaces; 0 for none.
     pub previous_session_id: SessionId,
-    /// The token.
+    /// Authentication token of the client.
     pub security_buffer: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "SESSION_SETUP request")?;
         reader.structure_size("SESSION_SETUP request", 25)?;
@@ -73,7 +73,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 25);
         message.put_u8(self.flags.0);
@@ -88,17 +88,17 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The answer to one leg of a login. \[MS-SMB2\] 2.2.6
+/// A SESSION_SETUP response, with one token of the authentication. \[MS-SMB2\] 2.2.6
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// What the session is.
+    /// Flags of the session.
     pub flags: SessionFlags,
-    /// The token.
+    /// Authentication token of the server.
     pub security_buffer: &'a [u8],
 }
 
 impl<'a> Response<'a> {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "SESSION_SETUP response")?;
         reader.structure_size("SESSION_SETUP response", 9)?;
@@ -112,7 +112,7 @@ impl<'a> Response<'a> {
         })
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 9);
         message.put_u16(self.flags.0);

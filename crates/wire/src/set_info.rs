@@ -1,4 +1,5 @@
-//! SET_INFO: change what QUERY_INFO tells. \[MS-SMB2\] 2.2.39, 2.2.40
+//! SET_INFO: change a file, a file system, a security descriptor or quotas. \[MS-SMB2\] 2.2.39,
+//! 2.2.40
 
 use alloc::vec::Vec;
 
@@ -11,23 +12,23 @@ use crate::query_info::InfoType;
 
 const REQUEST_LEN: usize = 32;
 
-/// What to change. \[MS-SMB2\] 2.2.39
+/// A SET_INFO request. \[MS-SMB2\] 2.2.39
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The kind of thing.
+    /// The object of the change.
     pub info_type: InfoType,
-    /// The form of the buffer. \[MS-FSCC\] 2.4, 2.5
+    /// FileInfoClass or FsInfoClass of the buffer. \[MS-FSCC\] 2.4, 2.5
     pub file_info_class: u8,
-    /// SecurityInformation.
+    /// SecurityInformation: the parts of the security descriptor to set.
     pub additional_information: u32,
-    /// The open.
+    /// FileId of the open.
     pub file_id: FileId,
-    /// The new values.
+    /// The new values, in the class.
     pub buffer: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "SET_INFO request")?;
         reader.structure_size("SET_INFO request", 33)?;
@@ -47,7 +48,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 33);
         message.put_u8(self.info_type.0);
@@ -62,19 +63,19 @@ impl<'a> Request<'a> {
     }
 }
 
-/// It is changed. A body of two bytes. \[MS-SMB2\] 2.2.40
+/// A SET_INFO response; its body has two bytes. \[MS-SMB2\] 2.2.40
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Response;
 
 impl Response {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "SET_INFO response")?;
         reader.structure_size("SET_INFO response", 2)?;
         Ok(Self)
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 2);
     }

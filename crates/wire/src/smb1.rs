@@ -1,5 +1,5 @@
-//! The one message of SMB1 that leads to SMB2: NEGOTIATE with its dialect strings.
-//! \[MS-SMB2\] 3.3.5.3, \[MS-CIFS\] 2.2.4.52
+//! The SMB1 message that can lead to SMB2: NEGOTIATE with its dialect strings. \[MS-SMB2\] 3.3.5.3,
+//! \[MS-CIFS\] 2.2.4.52
 
 use alloc::vec::Vec;
 
@@ -9,11 +9,11 @@ use crate::layout::u16_of;
 
 /// The first four bytes of an SMB1 message.
 pub const PROTOCOL_ID: [u8; 4] = *b"\xFFSMB";
-/// Bytes of the header of SMB1.
+/// Length of the SMB1 header in bytes.
 pub const HEADER_LEN: usize = 32;
-/// "I speak SMB 2.0.2".
+/// Dialect string of SMB 2.0.2.
 pub const DIALECT_SMB_2_002: &[u8] = b"SMB 2.002";
-/// "I speak SMB 2.1 or later".
+/// Dialect string of SMB 2.1 and later.
 pub const DIALECT_SMB_2_WILDCARD: &[u8] = b"SMB 2.???";
 
 /// SMB_COM_NEGOTIATE.
@@ -21,17 +21,17 @@ const COMMAND_NEGOTIATE: u8 = 0x72;
 /// The byte before each dialect string.
 const BUFFER_FORMAT_DIALECT: u8 = 0x02;
 
-/// An SMB1 NEGOTIATE. \[MS-CIFS\] 2.2.4.52.1
+/// An SMB1 NEGOTIATE request. \[MS-CIFS\] 2.2.4.52.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Negotiate<'a> {
-    /// TID, PIDLow, UID and MID, which an answer repeats.
+    /// TID, PIDLow, UID and MID, which the response repeats.
     ids: [u8; 8],
-    /// The dialect strings as they stand in the message.
+    /// The encoded dialect strings.
     dialects: &'a [u8],
 }
 
 impl<'a> Negotiate<'a> {
-    /// Reads a message, from the first byte of its header.
+    /// Decodes a message, from the first byte of its header.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(message);
         let protocol: [u8; 4] = reader.array("SMB1 Protocol")?;
@@ -54,23 +54,24 @@ impl<'a> Negotiate<'a> {
         Ok(Self { ids, dialects })
     }
 
-    /// The dialect strings, without their NUL.
+    /// The dialect strings, without their terminating NUL.
     pub fn dialects(&self) -> impl Iterator<Item = &'a [u8]> {
         Dialects(self.dialects).map_while(Result::ok)
     }
 
-    /// Whether a dialect string is among them.
+    /// Whether the client offers this dialect string.
     pub fn offers(&self, dialect: &[u8]) -> bool {
         self.dialects().any(|offered| offered == dialect)
     }
 
-    /// The whole answer that takes none of the dialects. \[MS-CIFS\] 2.2.4.52.2
+    /// Encodes a whole response that selects none of the dialects. \[MS-CIFS\] 2.2.4.52.2
     pub fn encode_refusal(&self) -> Vec<u8> {
         let mut message = Vec::new();
         message.put(&PROTOCOL_ID);
         message.put_u8(COMMAND_NEGOTIATE);
         message.put_u32(0);
-        // Flags: an answer, names without case. Flags2: NTSTATUS, extended attributes, long names.
+        // Flags: response, case-insensitive names. Flags2: NTSTATUS, extended attributes, long
+        // names.
         message.put_u8(0x88);
         message.put_u16(0x4003);
         message.put(&[0; 12]);
@@ -91,7 +92,7 @@ fn expect(field: &'static str, is_met: bool, found: impl Into<u64>) -> Result<()
     Err(DecodeError::Invalid { field, value })
 }
 
-/// Walks the dialect strings. Each step takes two bytes at least, or ends the walk.
+/// Iterates over the dialect strings. Each step consumes at least two bytes, or ends the iteration.
 struct Dialects<'a>(&'a [u8]);
 
 impl<'a> Iterator for Dialects<'a> {
@@ -117,7 +118,7 @@ impl<'a> Iterator for Dialects<'a> {
     }
 }
 
-/// A whole SMB1 NEGOTIATE that offers these dialects.
+/// Encodes a whole SMB1 NEGOTIATE that offers these dialects.
 pub fn encode_negotiate(dialects: &[&[u8]]) -> Vec<u8> {
     let mut strings = Vec::new();
     for dialect in dialects {
@@ -129,8 +130,8 @@ pub fn encode_negotiate(dialects: &[&[u8]]) -> Vec<u8> {
     message.put(&PROTOCOL_ID);
     message.put_u8(COMMAND_NEGOTIATE);
     message.put_u32(0);
-    // Flags: paths in canonical form, without case. Flags2: Unicode, NTSTATUS, extended security,
-    // long names.
+    // Flags: canonical, case-insensitive paths. Flags2: Unicode, NTSTATUS, extended security, long
+    // names.
     message.put_u8(0x18);
     message.put_u16(0xC853);
     message.put(&[0; 12]);

@@ -1,8 +1,8 @@
-//! SMB Direct: how SMB messages travel in the SENDs of RDMA, and how memory is named for its
-//! READs and WRITEs. \[MS-SMBD\] 2.2
+//! SMB Direct: the messages in RDMA SENDs, and the buffer descriptors for RDMA READs and WRITEs.
+//! \[MS-SMBD\] 2.2
 //!
-//! There are no SMB2 headers here: a message is what one SEND carried, from its first byte. A
-//! longer message than its structure is not refused, as nobody does.
+//! These messages have no SMB2 header: a message is the contents of one SEND. A message may be
+//! longer than its structure; the rest is ignored, as in other implementations.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -12,37 +12,37 @@ use crate::error::DecodeError;
 use crate::open_enum::open_flags;
 use crate::status::Status;
 
-/// The only version there is: 1.0. \[MS-SMBD\] 1.7
+/// The only version of the protocol: 1.0. \[MS-SMBD\] 1.7
 pub const VERSION_1: u16 = 0x0100;
 
-/// The shortest MaxReceiveSize, in bytes. \[MS-SMBD\] 3.1.5.6
+/// Minimum value of MaxReceiveSize in bytes. \[MS-SMBD\] 3.1.5.6
 pub const MIN_RECEIVE_SIZE: u32 = 128;
 
-/// The shortest MaxFragmentedSize, in bytes. \[MS-SMBD\] 3.1.5.6
+/// Minimum value of MaxFragmentedSize in bytes. \[MS-SMBD\] 3.1.5.6
 pub const MIN_FRAGMENTED_SIZE: u32 = 131_072;
 
-/// What a client says first. \[MS-SMBD\] 2.2.1
+/// The client's first message. \[MS-SMBD\] 2.2.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NegotiateRequest {
-    /// The lowest version that it speaks.
+    /// The lowest version that the client supports.
     pub min_version: u16,
-    /// The highest one.
+    /// The highest version that the client supports.
     pub max_version: u16,
-    /// How many SENDs it would like to be allowed.
+    /// Number of Send Credits that the client requests.
     pub credits_requested: u16,
-    /// Bytes that it would like to put into one SEND.
+    /// Maximum length in bytes of a SEND that the client intends to post.
     pub preferred_send_size: u32,
-    /// Bytes of the longest SEND that it takes.
+    /// Maximum length in bytes of a SEND that the client can receive.
     pub max_receive_size: u32,
-    /// Bytes of the longest message that it puts together from fragments.
+    /// Maximum length in bytes of a fragmented message that the client can reassemble.
     pub max_fragmented_size: u32,
 }
 
 impl NegotiateRequest {
-    /// Bytes.
+    /// Length of the encoded message in bytes.
     pub const LEN: usize = 20;
 
-    /// Reads a message.
+    /// Decodes a message.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let structure = "SMB Direct negotiate request";
         let mut reader = Reader::new(fixed(message, structure, Self::LEN)?);
@@ -59,7 +59,7 @@ impl NegotiateRequest {
         })
     }
 
-    /// Appends the message.
+    /// Appends the encoded message.
     pub fn encode(&self, message: &mut Vec<u8>) {
         message.put_u16(self.min_version);
         message.put_u16(self.max_version);
@@ -71,36 +71,36 @@ impl NegotiateRequest {
     }
 }
 
-/// What the server answers. \[MS-SMBD\] 2.2.2
+/// The server's response to a [`NegotiateRequest`]. \[MS-SMBD\] 2.2.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NegotiateResponse {
-    /// The lowest version that it speaks.
+    /// The lowest version that the server supports.
     pub min_version: u16,
-    /// The highest one.
+    /// The highest version that the server supports.
     pub max_version: u16,
-    /// The one that is spoken from now on.
+    /// The version of the connection.
     pub negotiated_version: u16,
-    /// How many SENDs it would like to be allowed.
+    /// Number of Send Credits that the server requests.
     pub credits_requested: u16,
-    /// How many SENDs it allows.
+    /// Number of Send Credits that the server grants.
     pub credits_granted: u16,
-    /// Whether there is a connection.
+    /// Whether the server accepts the connection.
     pub status: Status,
-    /// Bytes of the longest RDMA READ or WRITE that it does.
+    /// Maximum length in bytes of an RDMA READ or WRITE by the server.
     pub max_read_write_size: u32,
-    /// Bytes of the longest SEND that it does.
+    /// Maximum length in bytes of a SEND that the server posts.
     pub preferred_send_size: u32,
-    /// Bytes of the longest SEND that it takes.
+    /// Maximum length in bytes of a SEND that the server can receive.
     pub max_receive_size: u32,
-    /// Bytes of the longest message that it puts together from fragments.
+    /// Maximum length in bytes of a fragmented message that the server can reassemble.
     pub max_fragmented_size: u32,
 }
 
 impl NegotiateResponse {
-    /// Bytes.
+    /// Length of the encoded message in bytes.
     pub const LEN: usize = 32;
 
-    /// Reads a message.
+    /// Decodes a message.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let structure = "SMB Direct negotiate response";
         let mut reader = Reader::new(fixed(message, structure, Self::LEN)?);
@@ -122,7 +122,7 @@ impl NegotiateResponse {
         })
     }
 
-    /// Appends the message.
+    /// Appends the encoded message.
     pub fn encode(&self, message: &mut Vec<u8>) {
         message.put_u16(self.min_version);
         message.put_u16(self.max_version);
@@ -139,41 +139,42 @@ impl NegotiateResponse {
 }
 
 open_flags! {
-    /// What a data transfer asks for. \[MS-SMBD\] 2.2.3
+    /// Flags of a data transfer. \[MS-SMBD\] 2.2.3
     TransferFlags(u16) {
-        /// An answer at once: the sender wants to know whether we live.
+        /// The receiver must respond immediately: a keep-alive.
         RESPONSE_REQUESTED = 0x0001,
     }
 }
 
-/// What stands in front of the data of every SEND after the negotiation. \[MS-SMBD\] 2.2.3
+/// The header of every SEND after the negotiation. \[MS-SMBD\] 2.2.3
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataTransfer {
-    /// How many SENDs the sender would like to be allowed, with those that it is allowed already.
+    /// Number of Send Credits that the sender wants to have, including its present ones.
     pub credits_requested: u16,
-    /// How many more SENDs it allows.
+    /// Number of further Send Credits that the sender grants.
     pub credits_granted: u16,
-    /// What it asks for.
+    /// Flags of the transfer.
     pub flags: TransferFlags,
-    /// Bytes of the message that follow in other SENDs.
+    /// Number of bytes of the message that follow in further SENDs.
     pub remaining_data_length: u32,
-    /// Where the data are, in bytes from the start of the SEND; 0 without data.
+    /// Offset of the data in bytes from the start of the SEND; 0 without data.
     pub data_offset: u32,
-    /// Bytes of data.
+    /// Length of the data in bytes.
     pub data_length: u32,
 }
 
 impl DataTransfer {
-    /// Bytes of the header.
+    /// Length of the header in bytes.
     pub const LEN: usize = 20;
-    /// Where senders put data: the first multiple of 8 behind the header.
+    /// Offset of the data in bytes, as all senders choose it: the first multiple of 8 after the
+    /// header.
     pub const DATA_OFFSET: u32 = 24;
 
-    /// Reads the header of a message and checks that its data are inside.
+    /// Decodes the header of a message and checks that the message contains the data.
     ///
-    /// Data that overlap the header are refused as well, though \[MS-SMBD\] 3.1.5.8 does not ask
-    /// for it: nobody sends such. Without data any aligned offset within the message will do, as
-    /// Windows and Linux take it.
+    /// It also refuses data that overlap the header. \[MS-SMBD\] 3.1.5.8 does not require that, but
+    /// no known peer sends such data. Without data, any aligned offset within the message is valid,
+    /// as in Windows and Linux.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let structure = "SMB Direct data transfer";
         let mut reader = Reader::new(fixed(message, structure, Self::LEN)?);
@@ -215,13 +216,14 @@ impl DataTransfer {
         slice_at(message, "Buffer", offset, length).map(|_| ())
     }
 
-    /// Where the data are in a message that [`DataTransfer::decode`] has read.
+    /// Position of the data in a message that [`DataTransfer::decode`] has accepted.
     pub fn data(&self) -> Range<usize> {
         let start = self.data_offset as usize;
         start..start + self.data_length as usize
     }
 
-    /// Appends the header; data follow at [`DataTransfer::data_offset`], behind zeros.
+    /// Appends the encoded header of [`Self::LEN`] bytes. For data, the caller appends zeros up to
+    /// [`DataTransfer::data_offset`], then the data.
     pub fn encode(&self, message: &mut Vec<u8>) {
         message.put_u16(self.credits_requested);
         message.put_u16(self.credits_granted);
@@ -233,23 +235,23 @@ impl DataTransfer {
     }
 }
 
-/// Memory of the peer: what the channel info of READ and WRITE is made of.
-/// \[MS-SMBD\] 2.2.3.1, \[MS-SMB2\] 2.2.19, 2.2.21
+/// A buffer of the peer for RDMA. The channel info of READ and WRITE is a list of them. \[MS-SMBD\]
+/// 2.2.3.1, \[MS-SMB2\] 2.2.19, 2.2.21
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferDescriptorV1 {
-    /// Where it begins: an address as the peer's adapter counts it.
+    /// Address of the buffer, valid for the peer's adapter.
     pub offset: u64,
-    /// By which right: the key of the registration, which a SEND may invalidate.
+    /// Steering tag of the registration, which a SEND can invalidate.
     pub token: u32,
-    /// Bytes.
+    /// Length of the buffer in bytes.
     pub length: u32,
 }
 
 impl BufferDescriptorV1 {
-    /// Bytes of one.
+    /// Length of an encoded descriptor in bytes.
     pub const LEN: usize = 16;
 
-    /// Reads a list, which has to end where a descriptor does.
+    /// Decodes a list. Fails when its length is not a multiple of [`Self::LEN`].
     pub fn decode_list(list: &[u8]) -> Result<Vec<Self>, DecodeError> {
         let (pieces, rest) = list.as_chunks::<{ Self::LEN }>();
         if !rest.is_empty() {
@@ -271,20 +273,20 @@ impl BufferDescriptorV1 {
         })
     }
 
-    /// Appends it.
+    /// Appends the encoded descriptor.
     pub fn encode(&self, list: &mut Vec<u8>) {
         list.put_u64(self.offset);
         list.put_u32(self.token);
         list.put_u32(self.length);
     }
 
-    /// Bytes of all of them together.
+    /// Total length of the buffers in bytes.
     pub fn total(list: &[Self]) -> u64 {
         list.iter().map(|piece| u64::from(piece.length)).sum()
     }
 }
 
-/// The first `needed` bytes of a message.
+/// The first `needed` bytes of a message. Fails when it is shorter.
 fn fixed<'a>(
     message: &'a [u8],
     field: &'static str,

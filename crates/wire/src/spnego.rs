@@ -1,19 +1,18 @@
-//! SPNEGO tokens: which mechanism, and its tokens on their way. RFC 4178, [MS-SPNG] 2.2
+//! SPNEGO tokens, which select a mechanism and carry its tokens. RFC 4178, [MS-SPNG] 2.2
 //!
-//! The reader takes the subset of DER that SPNEGO needs: definite lengths of at most four bytes,
-//! nesting as deep as the grammar and no deeper. It tolerates lengths that are longer than they
-//! need be and fields that it does not know.
+//! The decoder accepts the subset of DER that SPNEGO uses: definite lengths of at most four bytes,
+//! and the nesting of the grammar. It tolerates lengths that are not minimal, and unknown fields.
 
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Mechanisms in one offer before it counts as garbage; Windows offers five.
+/// Maximum number of mechanisms in an offer; Windows offers five.
 pub const MECHANISMS_MAX: usize = 32;
 
-/// What [MS-SPNG] 2.2.1 has a server say in its hint, where a name could stand.
+/// The constant in place of a name in the server's hint. [MS-SPNG] 2.2.1
 pub const HINT_NAME: &[u8] = b"not_defined_in_RFC4178@please_ignore";
 
-/// An object identifier: the content of its DER element.
+/// An object identifier: the contents of its DER element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Oid<'a>(pub &'a [u8]);
 
@@ -26,34 +25,34 @@ impl Oid<'static> {
     pub const NEGOEX: Self = Self(&[0x2b, 0x06, 0x01, 0x04, 0x01, 0x82, 0x37, 0x02, 0x02, 0x1e]);
     /// Kerberos, 1.2.840.113554.1.2.2. RFC 4121
     pub const KERBEROS: Self = Self(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 0x01, 0x02, 0x02]);
-    /// Kerberos as Windows 2000 misspelt it, 1.2.840.48018.1.2.2. [MS-SPNG] 3.1.5.1
+    /// Kerberos with the wrong identifier of Windows 2000, 1.2.840.48018.1.2.2. [MS-SPNG] 3.1.5.1
     pub const MS_KERBEROS: Self = Self(&[0x2a, 0x86, 0x48, 0x82, 0xf7, 0x12, 0x01, 0x02, 0x02]);
 }
 
-/// MechTypeList as DER, byte for byte as it was sent: mechListMIC covers it. RFC 4178, 4.1, 5
+/// MechTypeList as DER, exactly as sent, because mechListMIC covers it. RFC 4178, 4.1, 5
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MechList<'a>(&'a [u8]);
 
-/// The first token of an initiator, or the hint of an acceptor that speaks first (NegTokenInit2).
-/// RFC 4178, 4.2.1; [MS-SPNG] 2.2.1
+/// The first token of an initiator; or the hint of an acceptor in the NEGOTIATE response
+/// (NegTokenInit2). RFC 4178, 4.2.1; [MS-SPNG] 2.2.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NegTokenInit<'a> {
-    /// What is offered, best first.
+    /// The offered mechanisms, the preferred one first.
     pub mechanisms: MechList<'a>,
     /// The first token of the first mechanism.
     pub mech_token: Option<&'a [u8]>,
-    /// hintName of negHints: an acceptor's hint has it.
+    /// hintName of negHints; present in the hint of an acceptor.
     pub hint_name: Option<&'a [u8]>,
     /// The MIC over `mechanisms`.
     pub mech_list_mic: Option<&'a [u8]>,
 }
 
-/// Every token after the first. RFC 4178, 4.2.2
+/// A token after the first one. RFC 4178, 4.2.2
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NegTokenResp<'a> {
-    /// How far the negotiation is.
+    /// State of the negotiation.
     pub state: Option<NegState>,
-    /// What the acceptor chose.
+    /// The mechanism that the acceptor selected.
     pub mechanism: Option<Oid<'a>>,
     /// The next token of the mechanism.
     pub response_token: Option<&'a [u8]>,
@@ -61,16 +60,16 @@ pub struct NegTokenResp<'a> {
     pub mech_list_mic: Option<&'a [u8]>,
 }
 
-/// Either token.
+/// A token of either kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token<'a> {
-    /// The first.
+    /// A first token.
     Init(NegTokenInit<'a>),
-    /// A later one.
+    /// A later token.
     Response(NegTokenResp<'a>),
 }
 
-/// negState; unknown values are passed on. RFC 4178, 4.2.2
+/// negState; unknown values are preserved. RFC 4178, 4.2.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NegState(pub u8);
 
@@ -82,18 +81,18 @@ impl NegState {
     pub const REQUEST_MIC: Self = Self(3);
 }
 
-/// Why bytes are no SPNEGO token.
+/// Why bytes are not a valid SPNEGO token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// An element is cut off, or reaches beyond the one that holds it.
+    /// An element is truncated, or exceeds the element around it.
     Truncated,
-    /// A length without end, or of more than four bytes.
+    /// A length is indefinite, or has more than four bytes.
     Length,
-    /// Another element stands where this one belongs.
+    /// The input has another element in place of this one.
     Expected(&'static str),
-    /// A required field is missing.
+    /// A required field is absent.
     Missing(&'static str),
-    /// Nobody has that many mechanisms.
+    /// The list has more than [`MECHANISMS_MAX`] mechanisms.
     TooManyMechanisms,
 }
 
@@ -103,7 +102,7 @@ mod tag {
     pub(super) const ENUMERATED: u8 = 0x0a;
     pub(super) const GENERAL_STRING: u8 = 0x1b;
     pub(super) const SEQUENCE: u8 = 0x30;
-    /// `[APPLICATION 0]`, the frame of a GSS-API token. RFC 2743, 3.1
+    /// `[APPLICATION 0]`, the tag of a GSS-API token. RFC 2743, 3.1
     pub(super) const GSS: u8 = 0x60;
     /// `[n]`, constructed.
     pub(super) const fn context(number: u8) -> u8 {
@@ -112,15 +111,16 @@ mod tag {
 }
 
 impl<'a> Token<'a> {
-    /// Whether the bytes begin as an SPNEGO token does; other mechanisms come raw.
+    /// Whether the first byte is that of an SPNEGO token. A mechanism without SPNEGO sends other
+    /// bytes: an NTLM message starts with [`SIGNATURE`](crate::ntlmssp::SIGNATURE).
     pub fn is_plausible(bytes: &[u8]) -> bool {
         matches!(bytes.first(), Some(&(tag::GSS | 0xa0 | 0xa1)))
     }
 
-    /// Reads either token. Bytes after it are ignored.
+    /// Decodes a token of either kind. Bytes after it are ignored.
     ///
     /// # Errors
-    /// When the bytes are no token of SPNEGO.
+    /// Fails when the bytes are not an SPNEGO token.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut outer = Der(bytes);
         if outer.peek() == Some(tag::GSS) {
@@ -170,7 +170,7 @@ impl<'a> NegTokenInit<'a> {
         })
     }
 
-    /// The bytes to send, in their GSS-API frame.
+    /// Encodes the token, with its GSS-API frame.
     pub fn encode(&self) -> Vec<u8> {
         let mut fields = element(tag::context(0), &[self.mechanisms.0]);
         let mic_number = if self.hint_name.is_some() { 4 } else { 3 };
@@ -223,7 +223,7 @@ impl<'a> NegTokenResp<'a> {
         Ok(token)
     }
 
-    /// The bytes to send; later tokens have no GSS-API frame.
+    /// Encodes the token. Tokens after the first one have no GSS-API frame.
     pub fn encode(&self) -> Vec<u8> {
         let mut fields = Vec::new();
         let state = self.state.map(|state| [state.0]);
@@ -253,10 +253,10 @@ fn state(content: &[u8]) -> Result<NegState, DecodeError> {
 }
 
 impl<'a> MechList<'a> {
-    /// Checks the DER of a MechTypeList, which begins with its SEQUENCE.
+    /// Checks the DER of a MechTypeList, which starts with its SEQUENCE.
     ///
     /// # Errors
-    /// When it is no list of OIDs, or has more than [`MECHANISMS_MAX`].
+    /// Fails when it is not a list of OIDs, or has more than [`MECHANISMS_MAX`].
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut rest = Der(bytes);
         let mut mechanisms = Der(rest.expect(tag::SEQUENCE, "mechTypes")?);
@@ -271,7 +271,7 @@ impl<'a> MechList<'a> {
         Ok(Self(&bytes[..bytes.len() - rest.0.len()]))
     }
 
-    /// The DER of a list, to be borrowed by [`MechList::decode`].
+    /// Encodes a list as DER, for [`MechList::decode`] to borrow.
     pub fn encode(mechanisms: &[Oid<'_>]) -> Vec<u8> {
         let mut content = Vec::new();
         for mechanism in mechanisms {
@@ -280,12 +280,12 @@ impl<'a> MechList<'a> {
         element(tag::SEQUENCE, &[&content])
     }
 
-    /// The DER, as mechListMIC covers it.
+    /// The DER of the list, which mechListMIC covers.
     pub const fn as_bytes(&self) -> &'a [u8] {
         self.0
     }
 
-    /// The mechanisms, best first.
+    /// The mechanisms, the preferred one first.
     pub fn iter(&self) -> impl Iterator<Item = Oid<'a>> + use<'a> {
         let mut mechanisms = Der(self.0).expect(tag::SEQUENCE, "mechTypes").map(Der).ok();
         core::iter::from_fn(move || {
@@ -298,7 +298,7 @@ impl<'a> MechList<'a> {
     }
 }
 
-/// DER that is still to be read.
+/// DER input that is not yet read.
 #[derive(Clone, Copy)]
 struct Der<'a>(&'a [u8]);
 
@@ -307,7 +307,7 @@ impl<'a> Der<'a> {
         self.0.first().copied()
     }
 
-    /// The next element's tag and content; `None` at the end.
+    /// Reads the tag and contents of the next element; `None` at the end.
     fn next(&mut self) -> Result<Option<(u8, &'a [u8])>, DecodeError> {
         let Some((&tag, rest)) = self.0.split_first() else {
             return Ok(None);
@@ -320,22 +320,22 @@ impl<'a> Der<'a> {
         Ok(Some((tag, content)))
     }
 
-    fn expect(&mut self, tag: u8, what: &'static str) -> Result<&'a [u8], DecodeError> {
+    fn expect(&mut self, tag: u8, element: &'static str) -> Result<&'a [u8], DecodeError> {
         match self.next()? {
             Some((found, content)) if found == tag => Ok(content),
-            _ => Err(DecodeError::Expected(what)),
+            _ => Err(DecodeError::Expected(element)),
         }
     }
 
     /// The fields of a SEQUENCE inside an explicit tag.
-    fn nested(&mut self, tag: u8, what: &'static str) -> Result<Self, DecodeError> {
-        Der(self.expect(tag, what)?)
-            .expect(tag::SEQUENCE, what)
+    fn nested(&mut self, tag: u8, element: &'static str) -> Result<Self, DecodeError> {
+        Der(self.expect(tag, element)?)
+            .expect(tag::SEQUENCE, element)
             .map(Der)
     }
 }
 
-/// A length whose first byte is `first`, and what follows it. X.690, 8.1.3
+/// Decodes a length with the first byte `first`; returns it and the bytes after it. X.690, 8.1.3
 fn long_len(first: u8, rest: &[u8]) -> Result<(u32, &[u8]), DecodeError> {
     let count = usize::from(first & 0x7f);
     if first < 0x80 {
@@ -367,7 +367,7 @@ fn element(tag: u8, content: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// The shortest encoding, as DER wants it.
+/// Appends a length in the shortest encoding, as DER requires.
 fn push_len(bytes: &mut Vec<u8>, len: u32) {
     if len < 0x80 {
         bytes.push(len as u8);
@@ -379,7 +379,7 @@ fn push_len(bytes: &mut Vec<u8>, len: u32) {
     bytes.extend_from_slice(digits);
 }
 
-/// `[number]` around one element, if there is a value.
+/// Appends `[number]` around one element, if `value` is present.
 fn push_field(fields: &mut Vec<u8>, number: u8, tag: u8, value: Option<&[u8]>) {
     if let Some(value) = value {
         fields.extend_from_slice(&element(tag::context(number), &[&element(tag, &[value])]));
@@ -408,10 +408,12 @@ impl fmt::Debug for MechList<'_> {
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Truncated => f.write_str("SPNEGO token is cut off"),
+            Self::Truncated => f.write_str("SPNEGO token is truncated"),
             Self::Length => f.write_str("SPNEGO token has a length that DER does not allow"),
-            Self::Expected(what) => write!(f, "SPNEGO token has no {what} where it belongs"),
-            Self::Missing(what) => write!(f, "SPNEGO token lacks {what}"),
+            Self::Expected(element) => {
+                write!(f, "SPNEGO token has no {element} at the expected position")
+            }
+            Self::Missing(field) => write!(f, "SPNEGO token lacks {field}"),
             Self::TooManyMechanisms => f.write_str("SPNEGO token offers too many mechanisms"),
         }
     }

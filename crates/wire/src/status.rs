@@ -1,166 +1,166 @@
-//! How a request went: the NTSTATUS values that SMB uses. \[MS-ERREF\] 2.3
+//! NTSTATUS values of SMB. \[MS-ERREF\] 2.3
 
 use crate::open_enum::open_enum;
 
 open_enum! {
-    /// An NTSTATUS. \[MS-ERREF\] 2.3
+    /// An NTSTATUS: the result of a request. \[MS-ERREF\] 2.3
     #[must_use]
     Status(u32) {
-        /// It went well.
+        /// The request succeeded.
         SUCCESS = 0x0000_0000,
-        /// An answer will follow.
+        /// The request is pending; the final response follows.
         PENDING = 0x0000_0103,
-        /// More changes than fit: list the directory again.
+        /// The changes do not fit the buffer; the client must list the directory again.
         NOTIFY_ENUM_DIR = 0x0000_010C,
-        /// The notification was ended by a close.
+        /// A close completed the CHANGE_NOTIFY.
         NOTIFY_CLEANUP = 0x0000_010B,
-        /// The buffer holds less than there is.
+        /// The buffer is too small for all data, and holds the first part.
         BUFFER_OVERFLOW = 0x8000_0005,
-        /// Nothing more to list.
+        /// The listing has no further entries.
         NO_MORE_FILES = 0x8000_0006,
         /// The list of extended attributes is inconsistent.
         EA_LIST_INCONSISTENT = 0x8000_0014,
-        /// The path went through a link that the client must follow.
+        /// The path has a symbolic link in it that the client must resolve.
         STOPPED_ON_SYMLINK = 0x8000_002D,
-        /// It did not go well, and there is no better word for it.
+        /// The request failed for a reason that has no specific status.
         UNSUCCESSFUL = 0xC000_0001,
-        /// The server does not know how.
+        /// The server does not implement the function.
         NOT_IMPLEMENTED = 0xC000_0002,
-        /// No such information class.
+        /// The information class is not valid.
         INVALID_INFO_CLASS = 0xC000_0003,
-        /// The buffer has not the length of the information class.
+        /// The length of the buffer does not fit the information class.
         INFO_LENGTH_MISMATCH = 0xC000_0004,
-        /// No such open.
+        /// The open does not exist.
         INVALID_HANDLE = 0xC000_0008,
-        /// A parameter is wrong.
+        /// A parameter is not valid.
         INVALID_PARAMETER = 0xC000_000D,
-        /// There is no such device.
+        /// The device does not exist.
         NO_SUCH_DEVICE = 0xC000_000E,
         /// No file matches.
         NO_SUCH_FILE = 0xC000_000F,
-        /// Not for this kind of object.
+        /// The function does not apply to this kind of object.
         INVALID_DEVICE_REQUEST = 0xC000_0010,
-        /// A read at or past the end.
+        /// The offset is at or past the end of the file.
         END_OF_FILE = 0xC000_0011,
-        /// The login needs another leg.
+        /// The authentication requires a further SESSION_SETUP.
         MORE_PROCESSING_REQUIRED = 0xC000_0016,
-        /// A range that is to be copied does not end within the file.
+        /// The source range of a copy ends after the end of the file.
         INVALID_VIEW_SIZE = 0xC000_001F,
-        /// Not enough memory.
+        /// The server is out of memory.
         NO_MEMORY = 0xC000_0017,
-        /// Not allowed.
+        /// The user does not have the required access rights.
         ACCESS_DENIED = 0xC000_0022,
-        /// The buffer cannot hold the fixed part.
+        /// The buffer is too small for the fixed part.
         BUFFER_TOO_SMALL = 0xC000_0023,
-        /// Of another type than asked for.
+        /// The object has another type than the requested one.
         OBJECT_TYPE_MISMATCH = 0xC000_0024,
-        /// Not a name.
+        /// The name is not valid.
         OBJECT_NAME_INVALID = 0xC000_0033,
-        /// No such name.
+        /// The name does not exist.
         OBJECT_NAME_NOT_FOUND = 0xC000_0034,
-        /// The name is taken.
+        /// The name already exists.
         OBJECT_NAME_COLLISION = 0xC000_0035,
-        /// The path is not one.
+        /// The path is not valid.
         OBJECT_PATH_INVALID = 0xC000_0039,
         /// A directory of the path does not exist.
         OBJECT_PATH_NOT_FOUND = 0xC000_003A,
-        /// The path is not of the expected syntax.
+        /// The syntax of the path is not valid.
         OBJECT_PATH_SYNTAX_BAD = 0xC000_003B,
-        /// Another open does not share.
+        /// The share modes of another open do not permit the access.
         SHARING_VIOLATION = 0xC000_0043,
         /// An extended attribute is too large.
         EA_TOO_LARGE = 0xC000_0050,
-        /// The file system has no extended attributes.
+        /// The file system does not support extended attributes.
         EAS_NOT_SUPPORTED = 0xC000_004F,
         /// The file has no extended attributes.
         NO_EAS_ON_FILE = 0xC000_0052,
-        /// A locked range is in the way.
+        /// A lock of another open covers the range.
         FILE_LOCK_CONFLICT = 0xC000_0054,
-        /// The lock was not granted.
+        /// The server did not grant the lock.
         LOCK_NOT_GRANTED = 0xC000_0055,
-        /// The file is about to be deleted.
+        /// The file has a pending deletion.
         DELETE_PENDING = 0xC000_0056,
-        /// May not be the owner.
+        /// The user may not set this owner.
         INVALID_OWNER = 0xC000_005A,
-        /// A privilege is needed that the user does not have.
+        /// The user does not have a required privilege.
         PRIVILEGE_NOT_HELD = 0xC000_0061,
-        /// The range goes beyond the last offset.
+        /// The end of the range is past the largest offset.
         INVALID_LOCK_RANGE = 0xC000_01A1,
-        /// No such range is locked.
+        /// The open has no lock of this range.
         RANGE_NOT_LOCKED = 0xC000_007E,
-        /// The user is not known. Not told to a client: LOGON_FAILURE is.
+        /// The user does not exist. A server sends LOGON_FAILURE instead.
         NO_SUCH_USER = 0xC000_0064,
-        /// The password is wrong. Not told to a client: LOGON_FAILURE is.
+        /// The password is wrong. A server sends LOGON_FAILURE instead.
         WRONG_PASSWORD = 0xC000_006A,
-        /// User or password are wrong.
+        /// The user name or the password is wrong.
         LOGON_FAILURE = 0xC000_006D,
-        /// The account may not log in this way.
+        /// A restriction of the account prevents the logon.
         ACCOUNT_RESTRICTION = 0xC000_006E,
-        /// The user may not log in at this time.
+        /// The user may not log on at this time.
         INVALID_LOGON_HOURS = 0xC000_006F,
-        /// The user may not log in from here.
+        /// The user may not log on from this computer.
         INVALID_WORKSTATION = 0xC000_0070,
-        /// The password is too old.
+        /// The password has expired.
         PASSWORD_EXPIRED = 0xC000_0071,
-        /// The account is switched off.
+        /// The account is disabled.
         ACCOUNT_DISABLED = 0xC000_0072,
-        /// There is nothing to say about it.
+        /// The server could map none of the names or SIDs.
         NONE_MAPPED = 0xC000_0073,
-        /// Not a security descriptor.
+        /// The security descriptor is not valid.
         INVALID_SECURITY_DESCR = 0xC000_0079,
         /// The disk is full.
         DISK_FULL = 0xC000_007F,
-        /// The server has not got what it needs.
+        /// The server lacks the resources for the request.
         INSUFFICIENT_RESOURCES = 0xC000_009A,
-        /// The volume is gone.
+        /// The volume is dismounted.
         VOLUME_DISMOUNTED = 0xC000_026E,
-        /// The disk or share is not to be written.
+        /// The disk or share is read-only.
         MEDIA_WRITE_PROTECTED = 0xC000_00A2,
-        /// The server may not act for the user in this way.
+        /// The impersonation level does not permit the request.
         BAD_IMPERSONATION_LEVEL = 0xC000_00A5,
-        /// No pipe instance is free.
+        /// No instance of the pipe is available.
         INSTANCE_NOT_AVAILABLE = 0xC000_00AB,
-        /// No instance of the pipe is free.
+        /// No instance of the pipe is available.
         PIPE_NOT_AVAILABLE = 0xC000_00AC,
         /// The pipe is busy.
         PIPE_BUSY = 0xC000_00AE,
-        /// The other end of the pipe is gone.
+        /// The peer has closed the pipe.
         PIPE_DISCONNECTED = 0xC000_00B0,
         /// The pipe is closed.
         PIPE_BROKEN = 0xC000_014B,
-        /// It took too long.
+        /// The timeout of the request has expired.
         IO_TIMEOUT = 0xC000_00B5,
-        /// A file was asked for, there is a directory.
+        /// The object is a directory, but the request requires a file.
         FILE_IS_A_DIRECTORY = 0xC000_00BA,
         /// The request is not supported.
         NOT_SUPPORTED = 0xC000_00BB,
-        /// The network name was deleted.
+        /// The share no longer exists, or the connection to it has ended.
         NETWORK_NAME_DELETED = 0xC000_00C9,
-        /// The network access is denied.
+        /// The user may not access the share.
         NETWORK_ACCESS_DENIED = 0xC000_00CA,
-        /// No such share.
+        /// The share does not exist.
         BAD_NETWORK_NAME = 0xC000_00CC,
-        /// Too many sessions.
+        /// The client has too many sessions.
         TOO_MANY_SESSIONS = 0xC000_00CE,
-        /// The request was not accepted.
+        /// The server does not accept further connections to the share.
         REQUEST_NOT_ACCEPTED = 0xC000_00D0,
-        /// Not on the same device.
+        /// Source and target are on different file systems.
         NOT_SAME_DEVICE = 0xC000_00D4,
-        /// The oplock was not granted.
+        /// The server did not grant the oplock.
         OPLOCK_NOT_GRANTED = 0xC000_00E2,
-        /// The acknowledgement is not one.
+        /// The acknowledgment does not match a break in progress.
         INVALID_OPLOCK_PROTOCOL = 0xC000_00E3,
-        /// Something is wrong inside.
+        /// The server has an internal error.
         INTERNAL_ERROR = 0xC000_00E5,
-        /// The directory holds something.
+        /// The directory is not empty.
         DIRECTORY_NOT_EMPTY = 0xC000_0101,
-        /// A directory was asked for, there is a file.
+        /// The object is a file, but the request requires a directory.
         NOT_A_DIRECTORY = 0xC000_0103,
         /// The name is too long.
         NAME_TOO_LONG = 0xC000_0106,
         /// Too many files are open.
         TOO_MANY_OPENED_FILES = 0xC000_011F,
-        /// The request was cancelled.
+        /// The request was canceled.
         CANCELLED = 0xC000_0120,
         /// The file cannot be deleted.
         CANNOT_DELETE = 0xC000_0121,
@@ -168,57 +168,57 @@ open_enum! {
         FILE_DELETED = 0xC000_0123,
         /// The file was closed.
         FILE_CLOSED = 0xC000_0128,
-        /// Device error.
+        /// The device reports an error.
         IO_DEVICE_ERROR = 0xC000_0185,
-        /// Logins of this kind are not allowed.
+        /// The account may not log on over the network.
         LOGON_TYPE_NOT_GRANTED = 0xC000_015B,
-        /// A path that only DFS knows.
+        /// Only DFS can resolve the path.
         PATH_NOT_COVERED = 0xC000_0257,
-        /// The driver for the file system is needed.
+        /// A file system driver is required.
         FS_DRIVER_REQUIRED = 0xC000_019C,
-        /// There is no such session.
+        /// The session does not exist.
         USER_SESSION_DELETED = 0xC000_0203,
-        /// Not enough room on the server.
+        /// The server lacks the resources for the request.
         INSUFF_SERVER_RESOURCES = 0xC000_0205,
-        /// The buffer is not of an allowed size.
+        /// The length of the buffer is not valid.
         INVALID_BUFFER_SIZE = 0xC000_0206,
-        /// The password must be changed before anything else.
+        /// The user must change the password before the first logon.
         PASSWORD_MUST_CHANGE = 0xC000_0224,
-        /// The account was valid for a time that is over.
+        /// The account has expired.
         ACCOUNT_EXPIRED = 0xC000_0193,
-        /// Too many wrong passwords: the account is locked for a while.
+        /// The account is locked after too many wrong passwords.
         ACCOUNT_LOCKED_OUT = 0xC000_0234,
-        /// No such object.
+        /// The object does not exist.
         NOT_FOUND = 0xC000_0225,
-        /// The client's name for an object is taken.
+        /// The client already uses this identifier for another object.
         DUPLICATE_OBJECTID = 0xC000_022A,
-        /// Nothing to retry with.
+        /// The client should send the request again.
         RETRY = 0xC000_022D,
-        /// Too many links.
+        /// The file has too many hard links.
         TOO_MANY_LINKS = 0xC000_0265,
-        /// The session's ticket ran out.
+        /// The authentication of the session has expired.
         NETWORK_SESSION_EXPIRED = 0xC000_035C,
-        /// There is no such object id or reparse point.
+        /// The file has no reparse point.
         NOT_A_REPARSE_POINT = 0xC000_0275,
-        /// The request does not fit what was agreed on before.
+        /// The request is not valid in the present state of the exchange.
         REQUEST_OUT_OF_SEQUENCE = 0xC000_042A,
-        /// The file is not available.
+        /// The file is temporarily not available.
         FILE_NOT_AVAILABLE = 0xC000_0467,
-        /// No hash algorithm in common. \[MS-SMB2\] 3.3.5.4
+        /// The peers have no common hash algorithm. \[MS-SMB2\] 3.3.5.4
         SMB_NO_PREAUTH_INTEGRITY_HASH_OVERLAP = 0xC05D_0000,
-        /// The client asks for another version of a context.
+        /// The client requires another version of the cluster dialect.
         SMB_BAD_CLUSTER_DIALECT = 0xC05D_0001,
-        /// The request is not a valid SMB.
+        /// The message is not a valid SMB message.
         INVALID_SMB = 0x0001_0002,
-        /// The user id is not a session's.
+        /// The user identifier is not valid.
         SMB_BAD_UID = 0x005B_0002,
-        /// The tree id is not one.
+        /// The tree identifier is not valid.
         SMB_BAD_TID = 0x0005_0002,
     }
 }
 
 impl Status {
-    /// Whether the two severity bits say error. \[MS-ERREF\] 2.3
+    /// Whether the severity bits indicate an error. \[MS-ERREF\] 2.3
     pub const fn is_error(self) -> bool {
         self.0 >> 30 == 3
     }

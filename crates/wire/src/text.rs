@@ -1,24 +1,24 @@
-//! UTF-16LE text as it stands on the wire.
+//! UTF-16LE text on the wire.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// UTF-16LE bytes, not yet checked.
+/// UTF-16LE bytes that may not be valid UTF-16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Utf16<'a>(pub &'a [u8]);
 
 impl Utf16<'_> {
-    /// Bytes on the wire.
+    /// Length of the text in bytes.
     pub fn len(self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is no text.
+    /// Whether the text is empty.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
-    /// As Rust text; `None` for an odd number of bytes or an unpaired surrogate.
+    /// Converts the text to a `String`; `None` for an odd number of bytes or an unpaired surrogate.
     pub fn decode(self) -> Option<String> {
         if !self.0.len().is_multiple_of(2) {
             return None;
@@ -33,14 +33,14 @@ impl Utf16<'_> {
     }
 }
 
-/// UTF-16LE bytes of a text.
+/// Converts a text to UTF-16LE.
 pub fn utf16(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len() * 2);
     put_utf16(&mut bytes, text);
     bytes
 }
 
-/// Appends the UTF-16LE bytes of a text.
+/// Appends a text as UTF-16LE.
 pub fn put_utf16(bytes: &mut Vec<u8>, text: &str) {
     for unit in text.encode_utf16() {
         bytes.extend_from_slice(&unit.to_le_bytes());

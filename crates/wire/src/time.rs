@@ -1,23 +1,23 @@
-//! Points in time as Windows counts them.
+//! FILETIME, the time format of Windows.
 
-/// 100-nanosecond steps since 1601-01-01 UTC. \[MS-DTYP\] 2.3.3
+/// A FILETIME: units of 100 ns since 1601-01-01 UTC. \[MS-DTYP\] 2.3.3
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FileTime(pub u64);
 
-/// Steps of a FileTime in a second.
+/// Units of a FileTime per second.
 const STEPS_PER_SECOND: i128 = 10_000_000;
 /// Seconds from 1601-01-01 to 1970-01-01.
 const UNIX_EPOCH_SECONDS: i128 = 11_644_473_600;
 
 impl FileTime {
-    /// "Not set": leave the time as it is. \[MS-FSCC\] 2.4.7
+    /// 0: leave the time unchanged. \[MS-FSCC\] 2.4.7
     pub const OMIT: Self = Self(0);
-    /// -1: do not change the time by what follows on this open. \[MS-FSCC\] 2.4.7
+    /// -1: later operations of this open do not update the time. \[MS-FSCC\] 2.4.7
     pub const FREEZE: Self = Self(u64::MAX);
-    /// -2: change the time again by what follows on this open. \[MS-FSCC\] 2.4.7
+    /// -2: later operations of this open update the time again. \[MS-FSCC\] 2.4.7
     pub const THAW: Self = Self(u64::MAX - 1);
 
-    /// From seconds and nanoseconds since 1970; times outside the range are clamped.
+    /// Converts seconds and nanoseconds since 1970-01-01 UTC. Times outside the range are clamped.
     pub fn from_unix(seconds: i64, nanoseconds: u32) -> Self {
         let steps = (i128::from(seconds) + UNIX_EPOCH_SECONDS) * STEPS_PER_SECOND
             + i128::from(nanoseconds / 100);
@@ -28,7 +28,7 @@ impl FileTime {
         )
     }
 
-    /// Seconds and nanoseconds since 1970.
+    /// Converts to seconds and nanoseconds since 1970-01-01 UTC.
     pub fn to_unix(self) -> (i64, u32) {
         let steps = i128::from(self.0) - UNIX_EPOCH_SECONDS * STEPS_PER_SECOND;
         let seconds = steps.div_euclid(STEPS_PER_SECOND);

@@ -1,4 +1,4 @@
-//! The header before an encrypted message. \[MS-SMB2\] 2.2.41
+//! The transform header before an encrypted message. \[MS-SMB2\] 2.2.41
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -7,43 +7,44 @@ use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::ids::SessionId;
 
-/// Bytes of the header.
+/// Length of the transform header in bytes.
 pub const TRANSFORM_LEN: usize = 52;
-/// The first four bytes.
+/// The first four bytes of a transform header.
 pub const PROTOCOL_ID: [u8; 4] = *b"\xFDSMB";
-/// Where the tag stands.
+/// Position of Signature, the authentication tag, in the header.
 pub const SIGNATURE: Range<usize> = 4..20;
-/// Where the nonce stands.
+/// Position of Nonce in the header.
 pub const NONCE: Range<usize> = 20..36;
-/// What the tag guards besides the message: from the nonce to the end. \[MS-SMB2\] 3.1.4.3
+/// Position of the associated data of the cipher: from Nonce to the end of the header. \[MS-SMB2\]
+/// 3.1.4.3
 pub const ASSOCIATED_DATA: Range<usize> = 20..52;
-/// Bytes of the nonce that AES-CCM uses.
+/// Length in bytes of the part of Nonce that AES-CCM uses.
 pub const CCM_NONCE_LEN: usize = 11;
-/// Bytes of the nonce that AES-GCM uses.
+/// Length in bytes of the part of Nonce that AES-GCM uses.
 pub const GCM_NONCE_LEN: usize = 12;
 
-/// In dialect 3.1.1: the message is encrypted. In 3.0 and 3.0.2 the same number is the
+/// Dialect 3.1.1: the message is encrypted. In 3.0 and 3.0.2 the same value is the
 /// EncryptionAlgorithm AES-128-CCM.
 pub const FLAG_ENCRYPTED: u16 = 0x0001;
 
-/// The header before an encrypted message. \[MS-SMB2\] 2.2.41
+/// The transform header before an encrypted message. \[MS-SMB2\] 2.2.41
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transform {
-    /// The tag of the cipher.
+    /// Authentication tag of the cipher.
     pub signature: [u8; 16],
-    /// The nonce: the first [`CCM_NONCE_LEN`] or [`GCM_NONCE_LEN`] bytes count, the rest are zero.
+    /// Nonce of the cipher: the first [`CCM_NONCE_LEN`] or [`GCM_NONCE_LEN`] bytes; the rest are
+    /// zero.
     pub nonce: [u8; 16],
-    /// Bytes of the message.
+    /// Length of the encrypted message in bytes.
     pub original_message_size: u32,
     /// [`FLAG_ENCRYPTED`], in every dialect.
     pub flags: u16,
-    /// The session whose key it is.
+    /// The session that has the key.
     pub session_id: SessionId,
 }
 
 impl Transform {
-    /// Reads the header at the start of a frame. Whether the message has its length is for
-    /// [`split`].
+    /// Decodes the header at the start of a frame. [`split`] checks the length of the message.
     pub fn decode(frame: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(frame);
         let protocol: [u8; 4] = reader.array("ProtocolId")?;
@@ -64,7 +65,7 @@ impl Transform {
         })
     }
 
-    /// The 52 bytes.
+    /// Encodes the 52 bytes of the header.
     pub fn encode(&self) -> [u8; TRANSFORM_LEN] {
         let mut bytes = Vec::with_capacity(TRANSFORM_LEN);
         bytes.put(&PROTOCOL_ID);
@@ -78,18 +79,18 @@ impl Transform {
     }
 }
 
-/// What an encrypted frame consists of.
+/// The parts of an encrypted frame.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Parts<'a> {
-    /// The header.
+    /// The transform header.
     pub header: Transform,
-    /// What the tag guards besides the message.
+    /// The associated data of the cipher.
     pub associated_data: &'a [u8],
-    /// The encrypted message, to be decrypted in place.
+    /// The ciphertext, for decryption in place.
     pub ciphertext: &'a mut [u8],
 }
 
-/// Takes an encrypted frame apart. OriginalMessageSize must be what follows the header.
+/// Splits an encrypted frame. Fails unless OriginalMessageSize equals the length after the header.
 pub fn split(frame: &mut [u8]) -> Result<Parts<'_>, DecodeError> {
     let header = Transform::decode(frame)?;
     let (head, ciphertext) = frame.split_at_mut(TRANSFORM_LEN);

@@ -1,4 +1,4 @@
-//! TREE_CONNECT: enter a share. \[MS-SMB2\] 2.2.9, 2.2.10
+//! TREE_CONNECT: connect to a share. \[MS-SMB2\] 2.2.9, 2.2.10
 
 use alloc::vec::Vec;
 
@@ -13,99 +13,98 @@ use crate::text::Utf16;
 const REQUEST_LEN: usize = 8;
 
 open_flags! {
-    /// Flags of the request, dialect 3.1.1. \[MS-SMB2\] 2.2.9
+    /// Flags of a TREE_CONNECT request, dialect 3.1.1. \[MS-SMB2\] 2.2.9
     RequestFlags(u16) {
-        /// The client was here before the cluster failed over.
+        /// The client reconnects after a failover of the cluster.
         CLUSTER_RECONNECT = 0x0001,
-        /// The client can be sent to the node that owns the share.
+        /// The client supports a redirection to the node that owns the share.
         REDIRECT_TO_OWNER = 0x0002,
-        /// Contexts stand before the path.
+        /// Tree connect contexts precede the path.
         EXTENSION_PRESENT = 0x0004,
     }
 }
 
 open_enum! {
-    /// What is shared. \[MS-SMB2\] 2.2.10
+    /// Type of a share. \[MS-SMB2\] 2.2.10
     ShareType(u8) {
-        /// Files.
+        /// A share of files.
         DISK = 0x01,
-        /// Named pipes.
+        /// A share of named pipes (IPC$).
         PIPE = 0x02,
-        /// A printer.
+        /// A printer share.
         PRINT = 0x03,
     }
 }
 
 open_flags! {
-    /// How a share is to be used. The two bits of the caching mode are a number.
-    /// \[MS-SMB2\] 2.2.10
+    /// Flags of a share. The two bits of the caching mode are one number. \[MS-SMB2\] 2.2.10
     ShareFlags(u32) {
-        /// Caching mode 1: the client may cache by itself.
+        /// Caching mode 1: clients may cache files offline automatically.
         AUTO_CACHING = 0x0000_0010,
-        /// Caching mode 2: the client may cache programs too.
+        /// Caching mode 2: clients may cache files and programs offline.
         VDO_CACHING = 0x0000_0020,
-        /// Caching mode 3: the client must not cache offline.
+        /// Caching mode 3: clients must not cache files offline.
         NO_CACHING = 0x0000_0030,
-        /// The share is in a DFS tree.
+        /// The share is in a DFS namespace.
         DFS = 0x0000_0001,
-        /// The share is the root of a DFS tree.
+        /// The share is the root of a DFS namespace.
         DFS_ROOT = 0x0000_0002,
-        /// Opens that do not share are refused.
+        /// The server refuses exclusive opens.
         RESTRICT_EXCLUSIVE_OPENS = 0x0000_0100,
-        /// Files may be deleted though they are open.
+        /// Files may be deleted while they are open.
         FORCE_SHARED_DELETE = 0x0000_0200,
-        /// Clients may cache the list of names.
+        /// Clients may cache directory listings.
         ALLOW_NAMESPACE_CACHING = 0x0000_0400,
-        /// A user sees what he may open, no more.
+        /// A listing contains only the files that the user may access.
         ACCESS_BASED_DIRECTORY_ENUM = 0x0000_0800,
-        /// No more than a level II oplock is granted.
+        /// The server grants level II oplocks at most.
         FORCE_LEVELII_OPLOCK = 0x0000_1000,
-        /// Hashes for BranchCache, version 1.
+        /// The share supports hashes for BranchCache, version 1.
         ENABLE_HASH_V1 = 0x0000_2000,
-        /// Hashes for BranchCache, version 2.
+        /// The share supports hashes for BranchCache, version 2.
         ENABLE_HASH_V2 = 0x0000_4000,
-        /// Everything about the share is encrypted.
+        /// The client must encrypt all messages to the share.
         ENCRYPT_DATA = 0x0000_8000,
-        /// The share is served from each node of a cluster.
+        /// The share supports identity remoting.
         IDENTITY_REMOTING = 0x0004_0000,
-        /// Reads and writes may be compressed.
+        /// The client should compress reads and writes.
         COMPRESS_DATA = 0x0010_0000,
-        /// Data of this share are not to leave the transport unencrypted.
+        /// The data of the share must not leave the client without encryption.
         ISOLATED_TRANSPORT = 0x0020_0000,
     }
 }
 
 open_flags! {
-    /// What a share can do. \[MS-SMB2\] 2.2.10
+    /// Features of a share. \[MS-SMB2\] 2.2.10
     ShareCapabilities(u32) {
-        /// In a DFS tree.
+        /// The share is in a DFS namespace.
         DFS = 0x0000_0008,
-        /// Opens survive the failure of a node.
+        /// Opens can survive the failure of a cluster node.
         CONTINUOUS_AVAILABILITY = 0x0000_0010,
-        /// Served by each node of a cluster.
+        /// Every cluster node serves the share.
         SCALEOUT = 0x0000_0020,
-        /// Of a cluster.
+        /// The share is on a cluster.
         CLUSTER = 0x0000_0040,
-        /// May move to another node.
+        /// The share may move to another cluster node.
         ASYMMETRIC = 0x0000_0080,
-        /// The client can be sent to the owner.
+        /// The server can redirect the client to the node that owns the share.
         REDIRECT_TO_OWNER = 0x0000_0100,
     }
 }
 
-/// Enter a share. \[MS-SMB2\] 2.2.9
+/// A TREE_CONNECT request. \[MS-SMB2\] 2.2.9
 ///
-/// The contexts of \[MS-SMB2\] 2.2.9.1 (EXTENSION_PRESENT) are passed over.
+/// `decode` skips the contexts of \[MS-SMB2\] 2.2.9.1 (EXTENSION_PRESENT).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Flags. EXTENSION_PRESENT is read but never written.
+    /// Flags of the request. `encode` never sets EXTENSION_PRESENT.
     pub flags: RequestFlags,
-    /// `\\server\share`.
+    /// Path of the share: `\\server\share`.
     pub path: Utf16<'a>,
 }
 
 impl<'a> Request<'a> {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "TREE_CONNECT request")?;
         reader.structure_size("TREE_CONNECT request", 9)?;
@@ -119,7 +118,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 9);
         message.put_u16(self.flags.without(RequestFlags::EXTENSION_PRESENT).0);
@@ -130,21 +129,21 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What the share is. \[MS-SMB2\] 2.2.10
+/// A TREE_CONNECT response. \[MS-SMB2\] 2.2.10
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// Files, pipes or a printer.
+    /// Type of the share.
     pub share_type: ShareType,
-    /// How it is to be used.
+    /// Flags of the share.
     pub share_flags: ShareFlags,
-    /// What it can do.
+    /// Features of the share.
     pub capabilities: ShareCapabilities,
-    /// What the user may do in it at most.
+    /// Maximal access rights of the user in the share.
     pub maximal_access: AccessMask,
 }
 
 impl Response {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "TREE_CONNECT response")?;
         reader.structure_size("TREE_CONNECT response", 16)?;
@@ -158,7 +157,7 @@ impl Response {
         })
     }
 
-    /// Appends the body to a message that holds its header.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 16);
         message.put_u8(self.share_type.0);

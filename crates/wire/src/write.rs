@@ -13,65 +13,68 @@ use crate::read::{Channel, channel_info};
 
 const REQUEST_LEN: usize = 48;
 
-/// Bytes of header and fixed part: where the data stand in the requests that are made here.
+/// Length in bytes of the header and the fixed part: the offset of the data in an encoded request.
 pub const HEAD_LEN: usize = HEADER_LEN + REQUEST_LEN;
 
 open_flags! {
-    /// Flags of the request. \[MS-SMB2\] 2.2.21
+    /// Flags of a WRITE request. \[MS-SMB2\] 2.2.21
     WriteFlags(u32) {
-        /// On stable storage before the answer. Dialects 2.1 and later.
+        /// Write the data to stable storage before the response. Dialects 2.1 and later.
         WRITE_THROUGH = 0x0000_0001,
-        /// Past the server's cache. Dialects 3.0.2 and 3.1.1.
+        /// Bypass the cache of the server. Dialects 3.0.2 and 3.1.1.
         WRITE_UNBUFFERED = 0x0000_0002,
     }
 }
 
-/// What to write. \[MS-SMB2\] 2.2.21
+/// A WRITE request. \[MS-SMB2\] 2.2.21
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Bytes from the start of the file.
+    /// Offset in the file in bytes.
     pub offset: u64,
-    /// The open.
+    /// FileId of the open.
     pub file_id: FileId,
-    /// How the data go.
+    /// Whether the message carries the data, or RDMA transfers them.
     pub channel: Channel,
-    /// Bytes that go by RDMA; else bytes that the client will write after this.
+    /// Number of bytes that RDMA transfers; without RDMA, number of bytes that the client intends
+    /// to write after this request.
     pub remaining_bytes: u32,
-    /// Where the data come from by RDMA.
+    /// Buffer descriptors of the client's memory for RDMA; empty without RDMA.
     pub channel_info: &'a [u8],
-    /// Flags.
+    /// Flags of the request.
     pub flags: WriteFlags,
-    /// Where the data stand, from the start of the header. Encoding sets its own.
+    /// Offset of the data in bytes from the start of the header. `encode` ignores it.
     pub data_offset: u32,
     /// The data.
     pub data: &'a [u8],
 }
 
-/// The fixed part of a WRITE, before its data are there. \[MS-SMB2\] 2.2.21
+/// The fixed part of a WRITE request, for a receiver that does not yet have the data. \[MS-SMB2\]
+/// 2.2.21
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Where the data will stand, from the start of the header.
+    /// Offset of the data in bytes from the start of the header.
     pub data_offset: u16,
-    /// Bytes of data.
+    /// Length of the data in bytes.
     pub length: u32,
-    /// Bytes from the start of the file.
+    /// Offset in the file in bytes.
     pub offset: u64,
-    /// The open.
+    /// FileId of the open.
     pub file_id: FileId,
-    /// How the data go.
+    /// Whether the message carries the data, or RDMA transfers them.
     pub channel: Channel,
-    /// Bytes that go by RDMA; else bytes that the client will write after this.
+    /// Number of bytes that RDMA transfers; without RDMA, number of bytes that the client intends
+    /// to write after this request.
     pub remaining_bytes: u32,
-    /// Where the channel info stands, from the start of the header.
+    /// Offset of the channel info in bytes from the start of the header.
     pub channel_info_offset: u16,
-    /// Bytes of channel info.
+    /// Length of the channel info in bytes.
     pub channel_info_length: u16,
-    /// Flags.
+    /// Flags of the request.
     pub flags: WriteFlags,
 }
 
 impl Head {
-    /// Reads the fixed part; what it says of offsets and lengths is not checked.
+    /// Decodes the fixed part. The caller must check its offsets and lengths.
     pub fn decode(start: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(start, "WRITE request")?;
         reader.structure_size("WRITE request", 49)?;
@@ -89,8 +92,8 @@ impl Head {
     }
 }
 
-/// Appends the body of a request whose data follow the message's head, `length` bytes that the
-/// encoder never sees: [`HEAD_LEN`] bytes in all with the header.
+/// Appends the body of a request without its data: `length` bytes that follow the encoded part,
+/// which has [`HEAD_LEN`] bytes including the header.
 pub fn encode_head(
     file_id: FileId,
     offset: u64,
@@ -110,7 +113,7 @@ pub fn encode_head(
 }
 
 impl<'a> Request<'a> {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let head = Head::decode(message)?;
         let data_offset = u64::from(head.data_offset);
@@ -127,14 +130,14 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Where the data stand within the message.
+    /// Position of the data in the message.
     pub fn data_range(&self) -> Range<usize> {
         let start = self.data_offset as usize;
         start..start + self.data.len()
     }
 
-    /// Appends the body to a message that holds its header: the fixed part, the data or the
-    /// channel info. Where the data go by RDMA there is no DataOffset. \[MS-SMB2\] 3.2.4.7
+    /// Appends the encoded body to a message that so far holds its header only: the fixed part,
+    /// then the data or the channel info. With RDMA, DataOffset is 0. \[MS-SMB2\] 3.2.4.7
     pub fn encode(&self, message: &mut Vec<u8>) {
         let info_len = self.channel_info.len();
         let info_offset = if info_len > 0 { HEAD_LEN } else { 0 };
@@ -156,15 +159,15 @@ impl<'a> Request<'a> {
     }
 }
 
-/// How much was written. \[MS-SMB2\] 2.2.22
+/// A WRITE response. \[MS-SMB2\] 2.2.22
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// Bytes written.
+    /// Number of bytes written.
     pub count: u32,
 }
 
 impl Response {
-    /// Reads the body of a message.
+    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "WRITE response")?;
         reader.structure_size("WRITE response", 17)?;
@@ -174,8 +177,8 @@ impl Response {
         Ok(Self { count })
     }
 
-    /// Appends the body to a message that holds its header. Windows sends 80 bytes in all, not
-    /// the one more that StructureSize counts.
+    /// Appends the encoded body to `message`, which so far holds its SMB2 header only. The message
+    /// has 80 bytes as in Windows, without the extra byte that StructureSize counts.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 17);
         message.put_u16(0);

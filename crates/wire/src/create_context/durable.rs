@@ -1,4 +1,4 @@
-//! The contexts that keep an open over a lost connection.
+//! The create contexts of durable and persistent opens, which survive a lost connection.
 
 use alloc::vec::Vec;
 
@@ -8,27 +8,27 @@ use crate::error::DecodeError;
 use crate::ids::{FileId, Guid};
 use crate::open_enum::open_flags;
 
-/// DHnQ, request: 16 reserved bytes. \[MS-SMB2\] 2.2.13.2.3
+/// Data of DURABLE_REQUEST (DHnQ) in a request: 16 reserved bytes. \[MS-SMB2\] 2.2.13.2.3
 pub const DURABLE_REQUEST_DATA: [u8; 16] = [0; 16];
-/// DHnQ, response: 8 reserved bytes. \[MS-SMB2\] 2.2.14.2.3
+/// Data of DURABLE_REQUEST (DHnQ) in a response: 8 reserved bytes. \[MS-SMB2\] 2.2.14.2.3
 pub const DURABLE_RESPONSE_DATA: [u8; 8] = [0; 8];
 
-/// DHnC, request; the response has none. \[MS-SMB2\] 2.2.13.2.4
+/// Data of DURABLE_RECONNECT (DHnC) in a request; the response has none. \[MS-SMB2\] 2.2.13.2.4
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurableReconnect {
-    /// The open.
+    /// FileId of the durable open.
     pub file_id: FileId,
 }
 
 impl DurableReconnect {
-    /// Reads the data of a context.
+    /// Decodes the data of the context.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "DHnC", 16)?;
         let file_id = Reader::new(data).file_id("DHnC")?;
         Ok(Self { file_id })
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_file_id(self.file_id);
@@ -39,24 +39,25 @@ impl DurableReconnect {
 open_flags! {
     /// Flags of a durable open. \[MS-SMB2\] 2.2.13.2.11
     DurableFlags(u32) {
-        /// The open is persistent.
+        /// The open is persistent: it survives a restart of the server.
         PERSISTENT = 0x0000_0002,
     }
 }
 
-/// DH2Q, request. \[MS-SMB2\] 2.2.13.2.11
+/// Data of DURABLE_REQUEST_V2 (DH2Q) in a request. \[MS-SMB2\] 2.2.13.2.11
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurableRequestV2 {
-    /// How long to keep the open; 0 for the server's choice.
+    /// Time in ms that the server preserves the open without a connection; 0 selects the server's
+    /// default.
     pub timeout_ms: u32,
-    /// Whether the open should be persistent.
+    /// Whether the client requests a persistent open.
     pub flags: DurableFlags,
-    /// The client's name for the CREATE.
+    /// CreateGuid: the client's identifier of the CREATE.
     pub create_guid: Guid,
 }
 
 impl DurableRequestV2 {
-    /// Reads the data of a context.
+    /// Decodes the data of the context.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "DH2Q", 32)?;
         let mut reader = Reader::new(data);
@@ -70,7 +71,7 @@ impl DurableRequestV2 {
         })
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u32(self.timeout_ms);
@@ -81,17 +82,17 @@ impl DurableRequestV2 {
     }
 }
 
-/// DH2Q, response. \[MS-SMB2\] 2.2.14.2.12
+/// Data of DURABLE_REQUEST_V2 (DH2Q) in a response. \[MS-SMB2\] 2.2.14.2.12
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurableResponseV2 {
-    /// How long the open is kept.
+    /// Time in ms that the server preserves the open without a connection.
     pub timeout_ms: u32,
     /// Whether the open is persistent.
     pub flags: DurableFlags,
 }
 
 impl DurableResponseV2 {
-    /// Reads the data of a context.
+    /// Decodes the data of the context.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "DH2Q", 8)?;
         let mut reader = Reader::new(data);
@@ -101,7 +102,7 @@ impl DurableResponseV2 {
         })
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u32(self.timeout_ms);
@@ -110,19 +111,19 @@ impl DurableResponseV2 {
     }
 }
 
-/// DH2C, request; the response has none. \[MS-SMB2\] 2.2.13.2.12
+/// Data of DURABLE_RECONNECT_V2 (DH2C) in a request; the response has none. \[MS-SMB2\] 2.2.13.2.12
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurableReconnectV2 {
-    /// The open.
+    /// FileId of the durable open.
     pub file_id: FileId,
-    /// The client's name for the CREATE.
+    /// CreateGuid of the CREATE that opened the file.
     pub create_guid: Guid,
     /// Whether the open was persistent.
     pub flags: DurableFlags,
 }
 
 impl DurableReconnectV2 {
-    /// Reads the data of a context.
+    /// Decodes the data of the context.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "DH2C", 36)?;
         let mut reader = Reader::new(data);
@@ -133,7 +134,7 @@ impl DurableReconnectV2 {
         })
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_file_id(self.file_id);

@@ -1,4 +1,4 @@
-//! The context that asks for a lease.
+//! The create context that requests a lease.
 
 use alloc::vec::Vec;
 
@@ -9,13 +9,13 @@ use crate::ids::Guid;
 use crate::open_enum::open_flags;
 
 open_flags! {
-    /// What a lease lets a client cache. \[MS-SMB2\] 2.2.13.2.8
+    /// The caching that a lease grants to a client. \[MS-SMB2\] 2.2.13.2.8
     LeaseState(u32) {
-        /// Reads.
+        /// Read caching.
         READ_CACHING = 0x0000_0001,
-        /// The open itself.
+        /// Handle caching: the client may delay the CLOSE.
         HANDLE_CACHING = 0x0000_0002,
-        /// Writes.
+        /// Write caching.
         WRITE_CACHING = 0x0000_0004,
     }
 }
@@ -23,43 +23,43 @@ open_flags! {
 open_flags! {
     /// Flags of a lease. \[MS-SMB2\] 2.2.13.2.10, 2.2.14.2.10
     LeaseFlags(u32) {
-        /// In a response: the lease is being broken.
+        /// Response only: a break of the lease is in progress.
         BREAK_IN_PROGRESS = 0x0000_0002,
-        /// The parent's key is set.
+        /// `parent_lease_key` is valid.
         PARENT_LEASE_KEY_SET = 0x0000_0004,
     }
 }
 
-/// What a lease of version 2 has more. \[MS-SMB2\] 2.2.13.2.10
+/// The additional fields of a version 2 lease. \[MS-SMB2\] 2.2.13.2.10
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseV2 {
-    /// The lease on the directory. Counts where PARENT_LEASE_KEY_SET is set.
+    /// Key of the lease on the parent directory; valid when PARENT_LEASE_KEY_SET is set.
     pub parent_lease_key: Guid,
-    /// The number of the state.
+    /// Epoch: the number of state changes of the lease.
     pub epoch: u16,
 }
 
-/// RqLs, request and response: version 1 of 32 bytes, version 2 of 52.
+/// Data of LEASE (RqLs) in a request and a response: version 1 has 32 bytes, version 2 has 52.
 /// \[MS-SMB2\] 2.2.13.2.8, 2.2.13.2.10, 2.2.14.2.10, 2.2.14.2.11
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The client's name for the lease.
+    /// LeaseKey: the client's identifier of the lease.
     pub lease_key: Guid,
-    /// What is asked or granted.
+    /// The requested or granted caching.
     pub lease_state: LeaseState,
-    /// Flags.
+    /// Flags of the lease.
     pub lease_flags: LeaseFlags,
-    /// What version 2 has more.
+    /// The fields of version 2; `None` in version 1.
     pub v2: Option<LeaseV2>,
 }
 
 impl Lease {
-    /// Bytes of version 1.
+    /// Length of version 1 in bytes.
     pub const V1_LEN: usize = 32;
-    /// Bytes of version 2.
+    /// Length of version 2 in bytes.
     pub const V2_LEN: usize = 52;
 
-    /// Reads the data of a context.
+    /// Decodes the data of the context.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         let is_v2 = data.len() == Self::V2_LEN;
         if !is_v2 {
@@ -86,7 +86,7 @@ impl Lease {
         })
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put(&self.lease_key.0);

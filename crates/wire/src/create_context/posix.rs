@@ -1,4 +1,4 @@
-//! The context of the POSIX extensions, which Samba and cifs.ko share.
+//! The create context of the SMB3 POSIX extensions, as Samba and cifs.ko implement them.
 
 use alloc::vec::Vec;
 
@@ -6,42 +6,42 @@ use super::check_length;
 use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 
-/// POSIX, request: the mode of a new file. Not of \[MS-SMB2\]; Samba and cifs.ko.
+/// Data of POSIX in a request. Not part of \[MS-SMB2\]; as in Samba and cifs.ko.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PosixRequest {
-    /// The permission bits.
+    /// Permission bits of a new file (`st_mode & 07777`).
     pub mode: u32,
 }
 
 impl PosixRequest {
-    /// Reads the data of a context.
+    /// Decodes the data of the context.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "POSIX", 4)?;
         let mode = Reader::new(data).u32("POSIX mode")?;
         Ok(Self { mode })
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         self.mode.to_le_bytes().to_vec()
     }
 }
 
-/// POSIX, response. Not of \[MS-SMB2\]; Samba and cifs.ko.
+/// Data of POSIX in a response. Not part of \[MS-SMB2\]; as in Samba and cifs.ko.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PosixResponse<'a> {
-    /// Hard links.
+    /// Number of hard links.
     pub link_count: u32,
-    /// The reparse tag; 0 for none.
+    /// Reparse tag; 0 for a file without a reparse point.
     pub reparse_tag: u32,
-    /// The permission bits.
+    /// Permission bits of the file (`st_mode & 07777`).
     pub mode: u32,
-    /// The owner's SID, then the group's, as they stand on the wire.
+    /// SID of the owner, then SID of the group, both encoded.
     pub sids: &'a [u8],
 }
 
 impl<'a> PosixResponse<'a> {
-    /// Reads the data of a context.
+    /// Decodes the data of the context.
     pub fn decode(data: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         Ok(Self {
@@ -52,7 +52,7 @@ impl<'a> PosixResponse<'a> {
         })
     }
 
-    /// The data of a context.
+    /// Encodes the data of the context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u32(self.link_count);

@@ -1,5 +1,5 @@
-//! Information classes of fixed length about times, sizes, attributes and ids, and the one that
-//! holds them all.
+//! Information classes of fixed length for times, sizes, attributes and identifiers, and
+//! FileAllInformation, which contains them.
 
 use alloc::vec::Vec;
 
@@ -13,29 +13,29 @@ use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::time::FileTime;
 
-/// Times and attributes. \[MS-FSCC\] 2.4.7
+/// Times and attributes of a file. \[MS-FSCC\] 2.4.7
 ///
-/// In a set, 0 leaves a time alone, [`FileTime::FREEZE`] and [`FileTime::THAW`] stop and restart
-/// its updates, and attributes of 0 stay as they are.
+/// In SET_INFO, a time of 0 leaves the time unchanged, [`FileTime::FREEZE`] and [`FileTime::THAW`]
+/// stop and restart its updates, and attributes of 0 leave the attributes unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileBasicInformation {
-    /// When the file was created.
+    /// Time of the creation of the file (CreationTime).
     pub created: FileTime,
-    /// When it was last read.
+    /// Time of the last read of the file (LastAccessTime).
     pub accessed: FileTime,
-    /// When its data last changed.
+    /// Time of the last write to the file (LastWriteTime).
     pub written: FileTime,
-    /// When its data or attributes last changed.
+    /// Time of the last change of data or attributes (ChangeTime).
     pub changed: FileTime,
     /// DOS attributes.
     pub attributes: FileAttributes,
 }
 
 impl FileBasicInformation {
-    /// Bytes on the wire.
+    /// Length of the encoded structure in bytes.
     pub const LEN: usize = 40;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::read(&mut Reader::new(bytes))
     }
@@ -52,7 +52,7 @@ impl FileBasicInformation {
         Ok(information)
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u64(self.created.0);
         out.put_u64(self.accessed.0);
@@ -63,26 +63,26 @@ impl FileBasicInformation {
     }
 }
 
-/// Sizes, links, and what kind. \[MS-FSCC\] 2.4.47
+/// Sizes, link count, and type of a file. \[MS-FSCC\] 2.4.47
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileStandardInformation {
-    /// Bytes on disk.
+    /// Space allocated to the file, in bytes (AllocationSize).
     pub allocation_size: u64,
-    /// Bytes in the file.
+    /// Length of the file in bytes (EndOfFile).
     pub end_of_file: u64,
-    /// Names that the file has.
+    /// Number of hard links.
     pub number_of_links: u32,
-    /// Whether it goes away with the last close.
+    /// Whether the file system deletes the file at the last close.
     pub is_delete_pending: bool,
-    /// Whether it is a directory.
+    /// Whether the file is a directory.
     pub is_directory: bool,
 }
 
 impl FileStandardInformation {
-    /// Bytes on the wire.
+    /// Length of the encoded structure in bytes.
     pub const LEN: usize = 24;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::read(&mut Reader::new(bytes))
     }
@@ -99,7 +99,7 @@ impl FileStandardInformation {
         Ok(information)
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u64(self.allocation_size);
         out.put_u64(self.end_of_file);
@@ -110,34 +110,34 @@ impl FileStandardInformation {
     }
 }
 
-/// Nine classes in one. \[MS-FSCC\] 2.4.2
+/// The contents of nine other classes. \[MS-FSCC\] 2.4.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileAllInformation<'a> {
     /// Times and attributes.
     pub basic: FileBasicInformation,
-    /// Sizes, links, and what kind.
+    /// Sizes, link count, and type.
     pub standard: FileStandardInformation,
-    /// The number of the file.
+    /// Identifier of the file.
     pub internal: FileInternalInformation,
-    /// The size of the extended attributes.
+    /// Length of the extended attributes.
     pub ea: FileEaInformation,
-    /// The access that the open has.
+    /// Access rights of the open.
     pub access: FileAccessInformation,
     /// The position of the open.
     pub position: FilePositionInformation,
-    /// How the open does its I/O.
+    /// I/O mode of the open.
     pub mode: FileModeInformation,
-    /// The alignment that the device asks for.
+    /// Buffer alignment that the device requires.
     pub alignment: FileAlignmentInformation,
     /// The path from the root of the share, with a leading backslash.
     pub name: FileNameInformation<'a>,
 }
 
 impl<'a> FileAllInformation<'a> {
-    /// Bytes before the characters of the name.
+    /// Length of the structure before the characters of the name, in bytes.
     pub const FIXED_LEN: usize = 100;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let reader = &mut Reader::new(bytes);
         Ok(Self {
@@ -153,7 +153,7 @@ impl<'a> FileAllInformation<'a> {
         })
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         self.basic.encode(out);
         self.standard.encode(out);
@@ -167,26 +167,26 @@ impl<'a> FileAllInformation<'a> {
     }
 }
 
-/// How the file is compressed. \[MS-FSCC\] 2.4.9
+/// Compression state of a file. \[MS-FSCC\] 2.4.9
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileCompressionInformation {
-    /// Bytes after compression.
+    /// Length of the compressed file in bytes.
     pub compressed_size: u64,
-    /// 0 for none, 2 for LZNT1.
+    /// Compression format: 0 for none, 2 for LZNT1.
     pub format: u16,
-    /// Bytes of a compression unit, as a power of two.
+    /// Length of a compression unit in bytes, as a power of two.
     pub unit_shift: u8,
-    /// Bytes of a chunk, as a power of two.
+    /// Length of a chunk in bytes, as a power of two.
     pub chunk_shift: u8,
-    /// Bytes of a cluster, as a power of two.
+    /// Length of a cluster in bytes, as a power of two.
     pub cluster_shift: u8,
 }
 
 impl FileCompressionInformation {
-    /// Bytes on the wire.
+    /// Length of the encoded structure in bytes.
     pub const LEN: usize = 16;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let information = Self {
@@ -200,7 +200,7 @@ impl FileCompressionInformation {
         Ok(information)
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u64(self.compressed_size);
         out.put_u16(self.format);
@@ -211,30 +211,30 @@ impl FileCompressionInformation {
     }
 }
 
-/// What a client asks for after an open. \[MS-FSCC\] 2.4.34
+/// Times, sizes and attributes of a file in one query. \[MS-FSCC\] 2.4.34
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileNetworkOpenInformation {
-    /// When the file was created.
+    /// Time of the creation of the file (CreationTime).
     pub created: FileTime,
-    /// When it was last read.
+    /// Time of the last read of the file (LastAccessTime).
     pub accessed: FileTime,
-    /// When its data last changed.
+    /// Time of the last write to the file (LastWriteTime).
     pub written: FileTime,
-    /// When its data or attributes last changed.
+    /// Time of the last change of data or attributes (ChangeTime).
     pub changed: FileTime,
-    /// Bytes on disk.
+    /// Space allocated to the file, in bytes (AllocationSize).
     pub allocation_size: u64,
-    /// Bytes in the file.
+    /// Length of the file in bytes (EndOfFile).
     pub end_of_file: u64,
     /// DOS attributes.
     pub attributes: FileAttributes,
 }
 
 impl FileNetworkOpenInformation {
-    /// Bytes on the wire.
+    /// Length of the encoded structure in bytes.
     pub const LEN: usize = 56;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let information = Self {
@@ -250,7 +250,7 @@ impl FileNetworkOpenInformation {
         Ok(information)
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u64(self.created.0);
         out.put_u64(self.accessed.0);
@@ -263,20 +263,20 @@ impl FileNetworkOpenInformation {
     }
 }
 
-/// Attributes, and the tag where the file is a reparse point. \[MS-FSCC\] 2.4.6
+/// Attributes and reparse tag of a file. \[MS-FSCC\] 2.4.6
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileAttributeTagInformation {
     /// DOS attributes.
     pub attributes: FileAttributes,
-    /// What kind of reparse point; 0 for none. \[MS-FSCC\] 2.1.2.1
+    /// Reparse tag; 0 for a file without a reparse point. \[MS-FSCC\] 2.1.2.1
     pub reparse_tag: u32,
 }
 
 impl FileAttributeTagInformation {
-    /// Bytes on the wire.
+    /// Length of the encoded structure in bytes.
     pub const LEN: usize = 8;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {
@@ -285,27 +285,27 @@ impl FileAttributeTagInformation {
         })
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u32(self.attributes.0);
         out.put_u32(self.reparse_tag);
     }
 }
 
-/// What no other file on any volume has. \[MS-FSCC\] 2.4.26
+/// The identifier of a file, unique across volumes. \[MS-FSCC\] 2.4.26
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileIdInformation {
-    /// The serial number of the volume.
+    /// Serial number of the volume.
     pub volume_serial_number: u64,
-    /// The 128-bit id of the file.
+    /// 128-bit identifier of the file on its volume.
     pub file_id: u128,
 }
 
 impl FileIdInformation {
-    /// Bytes on the wire.
+    /// Length of the encoded structure in bytes.
     pub const LEN: usize = 24;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {
@@ -314,7 +314,7 @@ impl FileIdInformation {
         })
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u64(self.volume_serial_number);
         out.put(&self.file_id.to_le_bytes());

@@ -1,28 +1,28 @@
-//! Lists whose entries begin with NextEntryOffset: bytes from one entry to the next, 0 in the
-//! last. \[MS-FSCC\] 2.4, 2.7.1
+//! Lists of entries that start with NextEntryOffset: the distance in bytes to the next entry, 0 in
+//! the last one. \[MS-FSCC\] 2.4, 2.7.1
 
 use alloc::vec::Vec;
 
 use crate::cursor::Put;
 use crate::error::DecodeError;
 
-/// Bytes of a NextEntryOffset.
+/// Length of NextEntryOffset in bytes.
 const OFFSET_LEN: usize = 4;
 
-/// Writes the entries of a list, each at its alignment, with no padding after the last.
+/// Encodes a list of entries. Each entry is aligned; the last one has no padding.
 #[derive(Clone, Debug)]
 pub struct ChainWriter {
     bytes: Vec<u8>,
-    /// Where the list begins in `bytes`; alignment counts from here.
+    /// Index in `bytes` of the start of the list; the alignment is relative to it.
     start: usize,
-    /// Where the last entry begins in `bytes`.
+    /// Index in `bytes` of the start of the last entry.
     last: Option<usize>,
     alignment: usize,
     max_len: usize,
 }
 
 impl ChainWriter {
-    /// A list that is appended to `bytes` and takes at most `max_len` more.
+    /// A writer that appends a list of at most `max_len` bytes to `bytes`.
     pub fn new(bytes: Vec<u8>, alignment: usize, max_len: usize) -> Self {
         let start = bytes.len();
         Self {
@@ -34,8 +34,8 @@ impl ChainWriter {
         }
     }
 
-    /// Appends an entry: `encode` writes what follows NextEntryOffset. False, and nothing is
-    /// changed, where the entry does not fit.
+    /// Appends an entry. `encode` appends the entry without its NextEntryOffset. Returns false,
+    /// without a change, when the entry does not fit.
     pub fn push(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> bool {
         let before = self.bytes.len();
         let length = (before - self.start).next_multiple_of(self.alignment);
@@ -51,7 +51,7 @@ impl ChainWriter {
         true
     }
 
-    /// Makes the last entry point at the one that begins at `entry`.
+    /// Sets NextEntryOffset of the last entry to the entry at index `entry`.
     fn link(&mut self, entry: usize) -> bool {
         let Some(last) = self.last else {
             return true;
@@ -63,34 +63,34 @@ impl ChainWriter {
         true
     }
 
-    /// Bytes of the list so far.
+    /// Length of the list so far, in bytes.
     pub fn len(&self) -> usize {
         self.bytes.len() - self.start
     }
 
-    /// Whether no entry was written.
+    /// Whether the list has no entries.
     pub fn is_empty(&self) -> bool {
         self.last.is_none()
     }
 
-    /// The bytes given to [`ChainWriter::new`], with the list after them.
+    /// The bytes passed to [`ChainWriter::new`], followed by the list.
     pub fn finish(self) -> Vec<u8> {
         self.bytes
     }
 }
 
-/// Reads the entries of a list: the bytes of each after its NextEntryOffset. The first error
-/// ends it, and every step goes forward, so that it ends whatever the bytes.
+/// Iterates over the entries of a list: the bytes of each after its NextEntryOffset. An error ends
+/// the iteration. Each step advances, so the iteration ends for any input.
 #[derive(Clone, Debug)]
 pub struct Chain<'a> {
-    /// From the next entry on; `None` after the last.
+    /// The bytes from the next entry on; `None` after the last entry.
     rest: Option<&'a [u8]>,
     field: &'static str,
     alignment: usize,
 }
 
 impl<'a> Chain<'a> {
-    /// The entries in `bytes`; no bytes are an empty list.
+    /// The entries in `bytes`. Empty `bytes` are an empty list.
     pub fn new(bytes: &'a [u8], field: &'static str, alignment: usize) -> Self {
         Self {
             rest: (!bytes.is_empty()).then_some(bytes),
@@ -99,7 +99,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// The entry at the start of `rest`, and what comes after it.
+    /// Splits the entry at the start of `rest` from the entries after it.
     fn split(&self, rest: &'a [u8]) -> Result<(&'a [u8], Option<&'a [u8]>), DecodeError> {
         let Some((offset, entry)) = rest.split_first_chunk::<OFFSET_LEN>() else {
             return Err(DecodeError::Truncated {

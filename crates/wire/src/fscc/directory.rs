@@ -1,5 +1,5 @@
-//! What QUERY_DIRECTORY lists: one neutral entry, and the form that each class gives it.
-//! \[MS-FSCC\] 2.4.8, 2.4.10, 2.4.17, 2.4.20 to 2.4.22, 2.4.33
+//! Entries of a directory listing: one common structure, and its encoding in each information class
+//! of QUERY_DIRECTORY. \[MS-FSCC\] 2.4.8, 2.4.10, 2.4.17, 2.4.20 to 2.4.22, 2.4.33
 
 use alloc::vec::Vec;
 
@@ -13,58 +13,59 @@ use crate::posix::PosixAttributes;
 use crate::text::Utf16;
 use crate::time::FileTime;
 
-/// Where each entry of a list begins.
+/// Alignment of the entries in bytes.
 pub(super) const ALIGNMENT: usize = 8;
-/// Bytes of an 8.3 name, with room for 12 characters. \[MS-FSCC\] 2.4.8
+/// Length of the field for an 8.3 name in bytes: 12 characters fit. \[MS-FSCC\] 2.4.8
 pub(super) const SHORT_NAME_LEN: usize = 24;
 
-/// A file in a directory. Each class takes of it what it has a place for; a decoder leaves the
-/// rest at its default.
+/// An entry of a directory. Each class encodes the fields that it has; a decoder leaves the others
+/// at their defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct DirectoryEntry<'a> {
-    /// The place in the directory, where the file system has one that lasts; else 0.
+    /// Position in the directory, if the file system has stable positions; else 0.
     pub file_index: u32,
-    /// When the file was created.
+    /// Time of the creation of the file (CreationTime).
     pub created: FileTime,
-    /// When it was last read.
+    /// Time of the last read of the file (LastAccessTime).
     pub accessed: FileTime,
-    /// When its data last changed.
+    /// Time of the last write to the file (LastWriteTime).
     pub written: FileTime,
-    /// When its data or attributes last changed.
+    /// Time of the last change of data or attributes (ChangeTime).
     pub changed: FileTime,
-    /// Bytes in the file.
+    /// Length of the file in bytes (EndOfFile).
     pub end_of_file: u64,
-    /// Bytes on disk.
+    /// Space allocated to the file, in bytes (AllocationSize).
     pub allocation_size: u64,
     /// DOS attributes.
     pub attributes: FileAttributes,
-    /// Bytes of the list of extended attributes. Where the attributes say REPARSE_POINT, classes
-    /// 2, 3, 37 and 38 carry the reparse tag in its place.
+    /// Length of the extended attributes in bytes. For a reparse point, classes 2, 3, 37 and 38
+    /// carry the reparse tag in this field.
     pub ea_size: u32,
-    /// What kind of reparse point; 0 for none.
+    /// Reparse tag; 0 for a file without a reparse point.
     pub reparse_tag: u32,
-    /// The number of the file. In class 100 the inode.
+    /// Identifier of the file; in class 100 the inode number.
     pub file_id: u64,
-    /// The upper half of the 128 bits of class 60.
+    /// Upper half of the 128-bit identifier in class 60.
     pub file_id_high: u64,
-    /// The 8.3 name, at most 12 characters; empty where there is none.
+    /// The 8.3 name, at most 12 characters; empty for none.
     pub short_name: Utf16<'a>,
-    /// What Apple's clients asked to find in class 37.
+    /// The attributes that Apple's clients negotiate for class 37.
     pub apple: Option<DirectoryAttributes>,
-    /// What class 100 tells.
+    /// The additional attributes of class 100.
     pub posix: PosixAttributes,
-    /// The name.
+    /// Name of the file.
     pub name: Utf16<'a>,
 }
 
 impl FileInfoClass {
-    /// Whether the class lists a directory and this library knows its form.
+    /// Whether the class lists a directory and this crate supports it.
     pub const fn is_directory_class(self) -> bool {
         self.entry_len().is_some()
     }
 
-    /// Bytes of an entry before its name and, in class 100, before its SIDs; a buffer that is
-    /// shorter is STATUS_INFO_LENGTH_MISMATCH. \[MS-FSA\] 2.1.5.6.3
+    /// Minimum length of an entry in bytes: without its name and, in class 100, without its SIDs. A
+    /// shorter buffer is STATUS_INFO_LENGTH_MISMATCH. `None` for a class that lists no directory.
+    /// \[MS-FSA\] 2.1.5.6.3
     pub const fn entry_len(self) -> Option<usize> {
         match self {
             Self::DIRECTORY => Some(64),
@@ -79,8 +80,8 @@ impl FileInfoClass {
         }
     }
 
-    /// Appends an entry in the form of this class, its NextEntryOffset 0. False, and nothing is
-    /// appended, for a class that lists no directory.
+    /// Appends an entry in the encoding of this class, with NextEntryOffset 0. Returns false,
+    /// without a change, for a class that lists no directory.
     pub fn encode_entry(self, entry: &DirectoryEntry<'_>, out: &mut Vec<u8>) -> bool {
         if !self.is_directory_class() {
             return false;
@@ -92,7 +93,7 @@ impl FileInfoClass {
 }
 
 impl<'a> DirectoryEntry<'a> {
-    /// Appends what follows NextEntryOffset.
+    /// Appends the encoded entry without its NextEntryOffset.
     fn encode(&self, class: FileInfoClass, out: &mut Vec<u8>) {
         out.put_u32(self.file_index);
         match class {
@@ -106,7 +107,7 @@ impl<'a> DirectoryEntry<'a> {
         out.put(self.name.0);
     }
 
-    /// What all classes but 12 and 100 have.
+    /// Appends the fields of all classes except 12 and 100.
     fn encode_shared(&self, out: &mut Vec<u8>) {
         self.encode_times(out);
         out.put_u64(self.end_of_file);
@@ -122,7 +123,7 @@ impl<'a> DirectoryEntry<'a> {
         out.put_u64(self.changed.0);
     }
 
-    /// What each of them adds.
+    /// Appends the further fields of the class.
     fn encode_own(&self, class: FileInfoClass, out: &mut Vec<u8>) {
         match class {
             FileInfoClass::FULL_DIRECTORY => out.put_u32(self.ea_size_or_tag()),
@@ -157,7 +158,7 @@ impl<'a> DirectoryEntry<'a> {
         out.put_u64(self.file_id);
     }
 
-    /// The 8.3 name in its 26 bytes; one that is too long is none.
+    /// Appends the 26 bytes of the 8.3 name. A name that is too long is omitted.
     fn encode_short_name(&self, out: &mut Vec<u8>) {
         let mut field = [0; SHORT_NAME_LEN];
         let mut short_name_len = 0;
@@ -170,7 +171,7 @@ impl<'a> DirectoryEntry<'a> {
         out.put(&field);
     }
 
-    /// What stands in the field EaSize of the classes that have no field for the tag.
+    /// The value of EaSize in the classes without a field for the reparse tag.
     fn ea_size_or_tag(&self) -> u32 {
         if self.attributes.contains(FileAttributes::REPARSE_POINT) {
             self.reparse_tag
@@ -192,7 +193,7 @@ impl<'a> DirectoryEntry<'a> {
     }
 }
 
-/// Writes a list in the form of one class.
+/// Encodes a list of directory entries in one class.
 #[derive(Clone, Debug)]
 pub struct DirectoryWriter {
     class: FileInfoClass,
@@ -201,12 +202,13 @@ pub struct DirectoryWriter {
 }
 
 impl DirectoryWriter {
-    /// A list of at most `max_len` bytes. `None` for a class that lists no directory.
+    /// A writer of a list of at most `max_len` bytes. `None` for a class that lists no directory.
     pub fn new(class: FileInfoClass, max_len: usize) -> Option<Self> {
         Self::append_to(Vec::new(), class, max_len)
     }
 
-    /// A list of at most `max_len` bytes after those that `bytes` holds.
+    /// A writer that appends a list of at most `max_len` bytes to `bytes`. `None` for a class that
+    /// lists no directory.
     pub fn append_to(bytes: Vec<u8>, class: FileInfoClass, max_len: usize) -> Option<Self> {
         class.is_directory_class().then(|| Self {
             class,
@@ -215,7 +217,7 @@ impl DirectoryWriter {
         })
     }
 
-    /// Appends an entry; false where it does not fit.
+    /// Appends an entry. Returns false when it does not fit.
     pub fn push(&mut self, entry: &DirectoryEntry<'_>) -> bool {
         let class = self.class;
         let fits = self.chain.push(|out| entry.encode(class, out));
@@ -223,22 +225,22 @@ impl DirectoryWriter {
         fits
     }
 
-    /// Bytes of the list so far.
+    /// Length of the list so far, in bytes.
     pub fn len(&self) -> usize {
         self.chain.len()
     }
 
-    /// Entries in the list so far.
+    /// Number of entries in the list so far.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Whether there is no entry yet.
+    /// Whether the list has no entries.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The bytes, those from before with the list after them.
+    /// The bytes from before the list, followed by the list.
     pub fn finish(self) -> Vec<u8> {
         self.chain.finish()
     }

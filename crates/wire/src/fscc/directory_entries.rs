@@ -1,4 +1,4 @@
-//! Reads what [`super::DirectoryWriter`] writes.
+//! Decodes the lists that [`super::DirectoryWriter`] encodes.
 
 use super::FileInfoClass;
 use super::chain::Chain;
@@ -12,7 +12,7 @@ use crate::posix::FilePosixInformation;
 use crate::text::Utf16;
 use crate::time::FileTime;
 
-/// Reads a list in the form of one class.
+/// Iterates over the entries of a directory listing in one class.
 #[derive(Clone, Debug)]
 pub struct DirectoryEntries<'a> {
     class: FileInfoClass,
@@ -30,7 +30,7 @@ impl<'a> DirectoryEntries<'a> {
         })
     }
 
-    /// The same, where both sides agreed that class 37 carries [`DirectoryAttributes`].
+    /// Decodes class 37 with [`DirectoryAttributes`], after both peers have negotiated them.
     pub fn with_apple(self) -> Self {
         Self {
             is_apple: true,
@@ -50,7 +50,7 @@ impl<'a> Iterator for DirectoryEntries<'a> {
 }
 
 impl<'a> DirectoryEntry<'a> {
-    /// Reads what follows NextEntryOffset.
+    /// Decodes an entry without its NextEntryOffset.
     fn decode(class: FileInfoClass, is_apple: bool, bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let mut entry = Self {
@@ -69,7 +69,7 @@ impl<'a> DirectoryEntry<'a> {
         Ok(entry)
     }
 
-    /// Reads what all classes but 12 and 100 have, and returns the bytes of the name.
+    /// Reads the fields of all classes except 12 and 100. Returns the length of the name in bytes.
     fn read_shared(&mut self, reader: &mut Reader<'a>) -> Result<u32, DecodeError> {
         self.created = FileTime(reader.u64("CreationTime")?);
         self.accessed = FileTime(reader.u64("LastAccessTime")?);
@@ -81,7 +81,7 @@ impl<'a> DirectoryEntry<'a> {
         reader.u32("FileNameLength")
     }
 
-    /// Reads what each of them adds.
+    /// Reads the further fields of the class.
     fn read_own(
         &mut self,
         class: FileInfoClass,

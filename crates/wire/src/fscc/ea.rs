@@ -7,13 +7,13 @@ use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::open_enum::open_flags;
 
-/// Where each entry of the lists begins.
+/// Alignment of the entries in bytes.
 const ALIGNMENT: usize = 4;
 
 open_flags! {
-    /// What is special about an extended attribute. \[MS-FSCC\] 2.4.16
+    /// Flags of an extended attribute. \[MS-FSCC\] 2.4.16
     EaFlags(u8) {
-        /// Who does not understand the attribute cannot use the file.
+        /// An application must understand the attribute to use the file.
         NEED_EA = 0x80,
     }
 }
@@ -21,16 +21,16 @@ open_flags! {
 /// An extended attribute. \[MS-FSCC\] 2.4.16
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FullEa<'a> {
-    /// What is special about it.
+    /// Flags of the attribute.
     pub flags: EaFlags,
-    /// The name: 8-bit characters, no NUL; at most 255 bytes.
+    /// Name of at most 255 8-bit characters, without the terminating NUL.
     pub name: &'a [u8],
-    /// The value; at most 65,535 bytes. None deletes the attribute.
+    /// Value of at most 65,535 bytes. An empty value deletes the attribute.
     pub value: &'a [u8],
 }
 
 impl<'a> FullEa<'a> {
-    /// Reads what follows NextEntryOffset.
+    /// Decodes an entry without its NextEntryOffset.
     fn decode(entry: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(entry);
         let flags = EaFlags(reader.u8("Flags")?);
@@ -42,7 +42,7 @@ impl<'a> FullEa<'a> {
     }
 }
 
-/// Reads a name and the NUL after it.
+/// Reads a name and its terminating NUL.
 fn read_name<'a>(reader: &mut Reader<'a>, name_len: u8) -> Result<&'a [u8], DecodeError> {
     let name = reader.bytes("EaName", usize::from(name_len))?;
     match reader.u8("EaName")? {
@@ -54,18 +54,18 @@ fn read_name<'a>(reader: &mut Reader<'a>, name_len: u8) -> Result<&'a [u8], Deco
     }
 }
 
-/// Writes a list of extended attributes. \[MS-FSCC\] 2.4.16
+/// Encodes a list of extended attributes. \[MS-FSCC\] 2.4.16
 #[derive(Clone, Debug)]
 pub struct EaWriter(ChainWriter);
 
 impl EaWriter {
-    /// A list of at most `max_len` bytes.
+    /// A writer of a list of at most `max_len` bytes.
     pub fn new(max_len: usize) -> Self {
         Self(ChainWriter::new(Vec::new(), ALIGNMENT, max_len))
     }
 
-    /// Appends an attribute. False where it does not fit, and where name or value are longer
-    /// than the wire can say.
+    /// Appends an attribute. Returns false when it does not fit, or its name or value is too long
+    /// for its length field.
     pub fn push(&mut self, ea: &FullEa<'_>) -> bool {
         let Ok(name_len) = u8::try_from(ea.name.len()) else {
             return false;
@@ -83,18 +83,18 @@ impl EaWriter {
         })
     }
 
-    /// The list.
+    /// The encoded list.
     pub fn finish(self) -> Vec<u8> {
         self.0.finish()
     }
 }
 
-/// Reads a list of extended attributes. \[MS-FSCC\] 2.4.16
+/// Iterates over a list of extended attributes. \[MS-FSCC\] 2.4.16
 #[derive(Clone, Debug)]
 pub struct Eas<'a>(Chain<'a>);
 
 impl<'a> Eas<'a> {
-    /// The attributes in `bytes`. An error is STATUS_EA_LIST_INCONSISTENT.
+    /// The attributes in `bytes`. An error corresponds to STATUS_EA_LIST_INCONSISTENT.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(Chain::new(bytes, "FILE_FULL_EA_INFORMATION", ALIGNMENT))
     }
@@ -109,7 +109,7 @@ impl<'a> Iterator for Eas<'a> {
     }
 }
 
-/// Reads the names that a query asks for: FILE_GET_EA_INFORMATION. \[MS-FSCC\] 2.4.16.1
+/// Iterates over the names in a query: FILE_GET_EA_INFORMATION. \[MS-FSCC\] 2.4.16.1
 #[derive(Clone, Debug)]
 pub struct EaNames<'a>(Chain<'a>);
 
@@ -133,8 +133,8 @@ impl<'a> Iterator for EaNames<'a> {
     }
 }
 
-/// A list of the names that a query asks for: FILE_GET_EA_INFORMATION. `None` where a name is
-/// longer than 255 bytes. \[MS-FSCC\] 2.4.16.1
+/// Appends the names of a query, FILE_GET_EA_INFORMATION, to `out` and returns it. `None` when a
+/// name is longer than 255 bytes. \[MS-FSCC\] 2.4.16.1
 pub fn put_ea_names(out: Vec<u8>, names: &[&[u8]]) -> Option<Vec<u8>> {
     let mut chain = ChainWriter::new(out, ALIGNMENT, usize::MAX);
     for name in names {

@@ -1,9 +1,9 @@
-//! Information classes: what QUERY_INFO, SET_INFO, QUERY_DIRECTORY and CHANGE_NOTIFY carry.
+//! Information classes: the structures in QUERY_INFO, SET_INFO, QUERY_DIRECTORY and CHANGE_NOTIFY.
 //! \[MS-FSCC\] 2.4 to 2.7
 //!
-//! Each structure bears the name of the specification and decodes and encodes itself. Names are
-//! UTF-16LE as on the wire; times, sizes and offsets are kept as sent, negative ones too: what a
-//! value may be is policy, and not decided here.
+//! Each structure has the name of the specification, and decodes and encodes itself. Names are
+//! UTF-16LE as on the wire. Times, sizes and offsets keep every value that the peer sent, including
+//! negative ones: the caller decides which values are valid.
 
 mod attribute;
 mod chain;
@@ -53,59 +53,59 @@ pub use crate::query_info::InfoType;
 open_enum! {
     /// An information class of a file or directory. \[MS-FSCC\] 2.4
     FileInfoClass(u8) {
-        /// List: names, times, sizes. \[MS-FSCC\] 2.4.10
+        /// Listing: names, times, sizes. \[MS-FSCC\] 2.4.10
         DIRECTORY = 1,
-        /// List: and the size of the extended attributes. \[MS-FSCC\] 2.4.17
+        /// Listing: DIRECTORY and the length of the extended attributes. \[MS-FSCC\] 2.4.17
         FULL_DIRECTORY = 2,
-        /// List: and the 8.3 name. \[MS-FSCC\] 2.4.8
+        /// Listing: FULL_DIRECTORY and the 8.3 name. \[MS-FSCC\] 2.4.8
         BOTH_DIRECTORY = 3,
         /// Times and attributes. \[MS-FSCC\] 2.4.7
         BASIC = 4,
-        /// Sizes, links, what kind. \[MS-FSCC\] 2.4.47
+        /// Sizes, link count, and type. \[MS-FSCC\] 2.4.47
         STANDARD = 5,
-        /// The number of the file. \[MS-FSCC\] 2.4.27
+        /// Identifier of the file. \[MS-FSCC\] 2.4.27
         INTERNAL = 6,
-        /// The size of the extended attributes. \[MS-FSCC\] 2.4.13
+        /// Length of the extended attributes. \[MS-FSCC\] 2.4.13
         EA = 7,
-        /// The access that the open has. \[MS-FSCC\] 2.4.1
+        /// Access rights of the open. \[MS-FSCC\] 2.4.1
         ACCESS = 8,
-        /// The path. \[MS-FSCC\] 2.4.32
+        /// The path of the file. \[MS-FSCC\] 2.4.32
         NAME = 9,
-        /// Set: another name. \[MS-FSCC\] 2.4.42
+        /// SET_INFO: rename the file. \[MS-FSCC\] 2.4.42
         RENAME = 10,
-        /// Set: one more name. \[MS-FSCC\] 2.4.28
+        /// SET_INFO: create a hard link. \[MS-FSCC\] 2.4.28
         LINK = 11,
-        /// List: names only. \[MS-FSCC\] 2.4.33
+        /// Listing: names only. \[MS-FSCC\] 2.4.33
         NAMES = 12,
-        /// Set: delete on close, or not. \[MS-FSCC\] 2.4.11
+        /// SET_INFO: set or clear delete-on-close. \[MS-FSCC\] 2.4.11
         DISPOSITION = 13,
         /// The position of the open. \[MS-FSCC\] 2.4.40
         POSITION = 14,
         /// Extended attributes. \[MS-FSCC\] 2.4.16
         FULL_EA = 15,
-        /// How the open does its I/O. \[MS-FSCC\] 2.4.31
+        /// I/O mode of the open. \[MS-FSCC\] 2.4.31
         MODE = 16,
-        /// The alignment that the device asks for. \[MS-FSCC\] 2.4.3
+        /// Buffer alignment that the device requires. \[MS-FSCC\] 2.4.3
         ALIGNMENT = 17,
-        /// Nine of the others in one. \[MS-FSCC\] 2.4.2
+        /// The contents of nine other classes. \[MS-FSCC\] 2.4.2
         ALL = 18,
-        /// Set: the size on disk. \[MS-FSCC\] 2.4.4
+        /// SET_INFO: the allocated space. \[MS-FSCC\] 2.4.4
         ALLOCATION = 19,
-        /// Set: the size. \[MS-FSCC\] 2.4.14
+        /// SET_INFO: the length of the file. \[MS-FSCC\] 2.4.14
         END_OF_FILE = 20,
         /// The 8.3 name. \[MS-FSCC\] 2.4.5
         ALTERNATE_NAME = 21,
-        /// The streams. \[MS-FSCC\] 2.4.49
+        /// The streams of the file. \[MS-FSCC\] 2.4.49
         STREAM = 22,
-        /// How a pipe reads and completes. \[MS-FSCC\] 2.4.37
+        /// Read and completion mode of a pipe. \[MS-FSCC\] 2.4.37
         PIPE = 23,
-        /// The near end of a pipe. \[MS-FSCC\] 2.4.38
+        /// The local end of a pipe. \[MS-FSCC\] 2.4.38
         PIPE_LOCAL = 24,
-        /// The far end of a pipe. \[MS-FSCC\] 2.4.39
+        /// The remote end of a pipe. \[MS-FSCC\] 2.4.39
         PIPE_REMOTE = 25,
-        /// How the file is compressed. \[MS-FSCC\] 2.4.9
+        /// Compression state of the file. \[MS-FSCC\] 2.4.9
         COMPRESSION = 28,
-        /// The object id. \[MS-FSCC\] 2.4.36
+        /// Object identifier of the file. \[MS-FSCC\] 2.4.36
         OBJECT_ID = 29,
         /// Quotas. \[MS-FSCC\] 2.4.41
         QUOTA = 32,
@@ -115,35 +115,36 @@ open_enum! {
         NETWORK_OPEN = 34,
         /// Attributes and reparse tag. \[MS-FSCC\] 2.4.6
         ATTRIBUTE_TAG = 35,
-        /// List: BOTH_DIRECTORY and file ids. \[MS-FSCC\] 2.4.20
+        /// Listing: BOTH_DIRECTORY and file identifiers. \[MS-FSCC\] 2.4.20
         ID_BOTH_DIRECTORY = 37,
-        /// List: FULL_DIRECTORY and file ids. \[MS-FSCC\] 2.4.21
+        /// Listing: FULL_DIRECTORY and file identifiers. \[MS-FSCC\] 2.4.21
         ID_FULL_DIRECTORY = 38,
-        /// Set: how much of the file was written. \[MS-FSCC\] 2.4.50
+        /// SET_INFO: the valid data length. \[MS-FSCC\] 2.4.50
         VALID_DATA_LENGTH = 39,
-        /// Set: the 8.3 name. \[MS-FSCC\] 2.4.46
+        /// SET_INFO: the 8.3 name. \[MS-FSCC\] 2.4.46
         SHORT_NAME = 40,
-        /// The path with no short names in it. \[MS-FSCC\] 2.4.35
+        /// The path without 8.3 names. \[MS-FSCC\] 2.4.35
         NORMALIZED_NAME = 48,
-        /// Volume serial number and 128-bit file id. \[MS-FSCC\] 2.4.26
+        /// Volume serial number and 128-bit file identifier. \[MS-FSCC\] 2.4.26
         ID = 59,
-        /// List: 128-bit file ids. \[MS-FSCC\] 2.4.22
+        /// Listing: FULL_DIRECTORY and 128-bit file identifiers. \[MS-FSCC\] 2.4.22
         ID_EXTD_DIRECTORY = 60,
-        /// Set: delete, with flags. \[MS-FSCC\] 2.4.12
+        /// SET_INFO: delete the file, with flags. \[MS-FSCC\] 2.4.12
         DISPOSITION_EX = 64,
-        /// Set: another name, with flags. \[MS-FSCC\] 2.4.43
+        /// SET_INFO: rename the file, with flags. \[MS-FSCC\] 2.4.43
         RENAME_EX = 65,
-        /// POSIX attributes; in a listing POSIX attributes and names. SMB3 POSIX extensions.
+        /// POSIX attributes; in a listing also the names. SMB3 POSIX extensions.
         POSIX = 100,
     }
 }
 
 impl FileInfoClass {
-    /// Bytes of the smallest buffer that a query of this class takes, and of the smallest that
-    /// sets it; a smaller one is STATUS_INFO_LENGTH_MISMATCH. Where a name or list follows, this
-    /// is the structure with one character of it, padded to its alignment, as \[MS-FSA\]
-    /// 2.1.5.12 has it. `None` where any length may do, and for classes that list a directory:
-    /// see [`FileInfoClass::entry_len`].
+    /// Minimum length of a buffer for this class, in bytes: for a query, and for SET_INFO. A
+    /// shorter buffer is STATUS_INFO_LENGTH_MISMATCH.
+    ///
+    /// For a class with a name or list at its end, it is the length of the structure with one
+    /// character, padded to its alignment. \[MS-FSA\] 2.1.5.12. `None` when any length is valid,
+    /// and for classes that list a directory: see [`FileInfoClass::entry_len`].
     pub const fn fixed_len(self) -> Option<usize> {
         match self {
             Self::BASIC => Some(FileBasicInformation::LEN),
@@ -178,33 +179,33 @@ impl FileInfoClass {
 open_enum! {
     /// An information class of a volume. \[MS-FSCC\] 2.5
     FsInfoClass(u8) {
-        /// Label, serial number, birth. \[MS-FSCC\] 2.5.9
+        /// Label, serial number and creation time. \[MS-FSCC\] 2.5.9
         VOLUME = 1,
-        /// Set: the label. \[MS-FSCC\] 2.5.5
+        /// SET_INFO: the label. \[MS-FSCC\] 2.5.5
         LABEL = 2,
         /// Free and total space. \[MS-FSCC\] 2.5.8
         SIZE = 3,
-        /// What kind of device. \[MS-FSCC\] 2.5.10
+        /// Type of the device. \[MS-FSCC\] 2.5.10
         DEVICE = 4,
-        /// What the file system can do. \[MS-FSCC\] 2.5.1
+        /// Features of the file system. \[MS-FSCC\] 2.5.1
         ATTRIBUTE = 5,
         /// Default quotas. \[MS-FSCC\] 2.5.2
         CONTROL = 6,
-        /// Free and total space, for the caller and for all. \[MS-FSCC\] 2.5.4
+        /// Free and total space, for the user and in all. \[MS-FSCC\] 2.5.4
         FULL_SIZE = 7,
-        /// The object id of the volume. \[MS-FSCC\] 2.5.6
+        /// Object identifier of the volume. \[MS-FSCC\] 2.5.6
         OBJECT_ID = 8,
         /// Sector sizes. \[MS-FSCC\] 2.5.7
         SECTOR_SIZE = 11,
-        /// What statvfs tells. SMB3 POSIX extensions.
+        /// The data of statvfs. SMB3 POSIX extensions.
         POSIX = 100,
     }
 }
 
 impl FsInfoClass {
-    /// Bytes of the smallest buffer that a query of this class takes; a smaller one is
-    /// STATUS_INFO_LENGTH_MISMATCH. Counted as in [`FileInfoClass::fixed_len`].
-    /// \[MS-FSA\] 2.1.5.13
+    /// Minimum length of a buffer for a query of this class, in bytes, as in
+    /// [`FileInfoClass::fixed_len`]. A shorter buffer is STATUS_INFO_LENGTH_MISMATCH. \[MS-FSA\]
+    /// 2.1.5.13
     pub const fn fixed_len(self) -> Option<usize> {
         match self {
             Self::VOLUME => Some(24),

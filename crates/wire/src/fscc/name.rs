@@ -1,4 +1,4 @@
-//! Information classes that hold a name: its length in bytes, then its characters.
+//! Information classes that contain a name: its length in bytes, then its characters.
 
 use alloc::vec::Vec;
 
@@ -6,12 +6,12 @@ use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::text::Utf16;
 
-/// Appends the length of a name. A name is far shorter than what a u32 counts.
+/// Appends the length of a name in bytes. Every name is shorter than 4 GiB.
 pub(super) fn put_name_len(out: &mut Vec<u8>, name: Utf16<'_>) {
     out.put_u32(u32::try_from(name.len()).expect("a name is shorter than 4 GiB"));
 }
 
-/// Reads a length in bytes, and as many of a name.
+/// Reads the length of a name in bytes, then the name.
 pub(super) fn read_name<'a>(
     reader: &mut Reader<'a>,
     field: &'static str,
@@ -30,23 +30,23 @@ pub(super) fn name_of<'a>(
     reader.bytes(field, length).map(Utf16)
 }
 
-/// A name or path. The classes Name, AlternateName and NormalizedName have this form.
-/// \[MS-FSCC\] 2.1.7
+/// A name or path, in the structure that the classes NAME, ALTERNATE_NAME and NORMALIZED_NAME
+/// share. \[MS-FSCC\] 2.1.7
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileNameInformation<'a> {
-    /// The name. In AlternateName the 8.3 name alone; in the others the path from the root of
-    /// the share, with a leading backslash in Name and without it in NormalizedName.
+    /// The name. ALTERNATE_NAME: the 8.3 name alone. NAME: the path from the root of the share,
+    /// with a leading backslash. NORMALIZED_NAME: the path without it.
     pub name: Utf16<'a>,
 }
 
-/// Set: the 8.3 name. \[MS-FSCC\] 2.4.46
+/// SET_INFO: the 8.3 name. \[MS-FSCC\] 2.4.46
 pub type FileShortNameInformation<'a> = FileNameInformation<'a>;
 
 impl<'a> FileNameInformation<'a> {
-    /// Bytes before the characters.
+    /// Length of the structure before the characters, in bytes.
     pub const FIXED_LEN: usize = 4;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         Self::read(&mut Reader::new(bytes))
     }
@@ -56,7 +56,7 @@ impl<'a> FileNameInformation<'a> {
         Ok(Self { name })
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_name_len(out, self.name);
         out.put(self.name.0);

@@ -1,4 +1,4 @@
-//! Changes in a directory, as CHANGE_NOTIFY tells them. \[MS-FSCC\] 2.7.1
+//! Changes in a directory, as in a CHANGE_NOTIFY response. \[MS-FSCC\] 2.7.1
 
 use alloc::vec::Vec;
 
@@ -9,33 +9,33 @@ use crate::error::DecodeError;
 use crate::open_enum::open_enum;
 use crate::text::Utf16;
 
-/// Where each entry of the list begins.
+/// Alignment of the entries in bytes.
 const ALIGNMENT: usize = 4;
 
 open_enum! {
-    /// What happened to a name. \[MS-FSCC\] 2.7.1
+    /// The kind of a change. \[MS-FSCC\] 2.7.1
     FileAction(u32) {
-        /// It is new.
+        /// The file was created.
         ADDED = 0x1,
-        /// It is gone.
+        /// The file was deleted.
         REMOVED = 0x2,
-        /// Data or attributes changed.
+        /// Data or attributes of the file changed.
         MODIFIED = 0x3,
-        /// It was renamed; the new name follows.
+        /// The file was renamed; this is the old name. The entry with the new name follows.
         RENAMED_OLD_NAME = 0x4,
-        /// The new name.
+        /// The file was renamed; this is the new name.
         RENAMED_NEW_NAME = 0x5,
-        /// A stream is new.
+        /// A stream was created.
         ADDED_STREAM = 0x6,
-        /// A stream is gone.
+        /// A stream was deleted.
         REMOVED_STREAM = 0x7,
-        /// A stream changed.
+        /// A stream was modified.
         MODIFIED_STREAM = 0x8,
-        /// The object id was taken away.
+        /// The object identifier was removed.
         REMOVED_BY_DELETE = 0x9,
-        /// The object id could not be kept in a move.
+        /// The object identifier was lost when the file moved.
         ID_NOT_TUNNELLED = 0xA,
-        /// The object id is in use by another file.
+        /// Another file already uses the object identifier.
         TUNNELLED_ID_COLLISION = 0xB,
     }
 }
@@ -43,14 +43,14 @@ open_enum! {
 /// A change in a directory. \[MS-FSCC\] 2.7.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileNotifyInformation<'a> {
-    /// What happened.
+    /// Kind of the change.
     pub action: FileAction,
-    /// The path from the directory that is watched.
+    /// Path relative to the watched directory.
     pub name: Utf16<'a>,
 }
 
 impl<'a> FileNotifyInformation<'a> {
-    /// Reads what follows NextEntryOffset.
+    /// Decodes an entry without its NextEntryOffset.
     fn decode(entry: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(entry);
         Ok(Self {
@@ -59,7 +59,7 @@ impl<'a> FileNotifyInformation<'a> {
         })
     }
 
-    /// Appends what follows NextEntryOffset.
+    /// Appends the encoded entry without its NextEntryOffset.
     fn encode(&self, out: &mut Vec<u8>) {
         out.put_u32(self.action.0);
         put_name_len(out, self.name);
@@ -67,29 +67,29 @@ impl<'a> FileNotifyInformation<'a> {
     }
 }
 
-/// Writes a list of changes.
+/// Encodes a list of changes.
 #[derive(Clone, Debug)]
 pub struct NotifyWriter(ChainWriter);
 
 impl NotifyWriter {
-    /// A list of at most `max_len` bytes.
+    /// A writer of a list of at most `max_len` bytes.
     pub fn new(max_len: usize) -> Self {
         Self(ChainWriter::new(Vec::new(), ALIGNMENT, max_len))
     }
 
-    /// Appends a change. Where it does not fit, false: the answer is then
+    /// Appends a change. Returns false when it does not fit; the response is then
     /// STATUS_NOTIFY_ENUM_DIR. \[MS-SMB2\] 3.3.5.19
     pub fn push(&mut self, change: &FileNotifyInformation<'_>) -> bool {
         self.0.push(|out| change.encode(out))
     }
 
-    /// The list.
+    /// The encoded list.
     pub fn finish(self) -> Vec<u8> {
         self.0.finish()
     }
 }
 
-/// Reads a list of changes.
+/// Iterates over a list of changes.
 #[derive(Clone, Debug)]
 pub struct NotifyEntries<'a>(Chain<'a>);
 

@@ -5,20 +5,20 @@ use alloc::vec::Vec;
 use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 
-/// How the near end of a pipe reads and completes. \[MS-FSCC\] 2.4.37
+/// Read and completion mode of the local end of a pipe. \[MS-FSCC\] 2.4.37
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FilePipeInformation {
-    /// 0 for bytes, 1 for messages.
+    /// Read mode: 0 for bytes, 1 for messages.
     pub read_mode: u32,
-    /// 0 waits, 1 does not.
+    /// Completion mode: 0 waits, 1 does not.
     pub completion_mode: u32,
 }
 
 impl FilePipeInformation {
-    /// Bytes on the wire.
+    /// Length of the encoded structure in bytes.
     pub const LEN: usize = 8;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {
@@ -27,43 +27,43 @@ impl FilePipeInformation {
         })
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u32(self.read_mode);
         out.put_u32(self.completion_mode);
     }
 }
 
-/// The near end of a pipe. \[MS-FSCC\] 2.4.38
+/// State of the local end of a pipe. \[MS-FSCC\] 2.4.38
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FilePipeLocalInformation {
-    /// 0 for bytes, 1 for messages.
+    /// Type: 0 for bytes, 1 for messages.
     pub pipe_type: u32,
-    /// 0 inbound, 1 outbound, 2 both.
+    /// Direction: 0 inbound, 1 outbound, 2 both.
     pub configuration: u32,
-    /// Most opens of the pipe; all ones for any number.
+    /// Maximum number of instances of the pipe; 0xFFFFFFFF for no limit.
     pub maximum_instances: u32,
-    /// Opens of the pipe.
+    /// Number of instances of the pipe.
     pub current_instances: u32,
-    /// Bytes that may wait for the server.
+    /// Capacity in bytes for data to the server.
     pub inbound_quota: u32,
-    /// Bytes that wait for the client.
+    /// Number of bytes that the client can read now.
     pub read_data_available: u32,
-    /// Bytes that may wait for the client.
+    /// Capacity in bytes for data to the client.
     pub outbound_quota: u32,
-    /// Bytes that the client may still write.
+    /// Number of bytes that the client can write now.
     pub write_quota_available: u32,
-    /// 1 disconnected, 2 listening, 3 connected, 4 closing.
+    /// State: 1 disconnected, 2 listening, 3 connected, 4 closing.
     pub state: u32,
-    /// 0 for the client's end, 1 for the server's.
+    /// End of the pipe: 0 for the client's, 1 for the server's.
     pub end: u32,
 }
 
 impl FilePipeLocalInformation {
-    /// Bytes on the wire.
+    /// Length of the encoded structure in bytes.
     pub const LEN: usize = 40;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {
@@ -80,7 +80,7 @@ impl FilePipeLocalInformation {
         })
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         for value in [
             self.pipe_type,

@@ -1,4 +1,5 @@
-//! Set: another name, or one more. The form that SMB2 uses, with a 64-bit root.
+//! Information classes for renames and hard links, in the form that SMB2 uses, with a 64-bit
+//! RootDirectory.
 
 use alloc::vec::Vec;
 
@@ -8,26 +9,27 @@ use crate::error::DecodeError;
 use crate::open_enum::open_flags;
 use crate::text::Utf16;
 
-/// Set: another name. \[MS-FSCC\] 2.4.42.2
+/// SET_INFO: rename the file. \[MS-FSCC\] 2.4.42.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileRenameInformation<'a> {
-    /// Whether a file that has the name gives way.
+    /// Whether the rename replaces an existing file with the new name.
     pub is_replacing: bool,
-    /// Always 0 over the network.
+    /// RootDirectory; always 0 on the network.
     pub root_directory: u64,
-    /// The path from the root of the share. Some clients lead it with a backslash: smbclient
-    /// does in a link.
+    /// The new path from the root of the share. Some clients add a leading backslash; smbclient
+    /// does so for a hard link.
     pub name: Utf16<'a>,
 }
 
-/// Set: one more name. \[MS-FSCC\] 2.4.28.2
+/// SET_INFO: create a hard link. \[MS-FSCC\] 2.4.28.2
 pub type FileLinkInformation<'a> = FileRenameInformation<'a>;
 
 impl<'a> FileRenameInformation<'a> {
-    /// Bytes before the name, and the least that Windows takes. \[MS-FSA\] 2.1.5.15.12
+    /// Length of the structure before the name in bytes, and the minimum that Windows accepts.
+    /// \[MS-FSA\] 2.1.5.15.12
     pub const LEN: usize = 20;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let is_replacing = reader.u8("ReplaceIfExists")? != 0;
@@ -39,7 +41,8 @@ impl<'a> FileRenameInformation<'a> {
         })
     }
 
-    /// Appends the structure, padded to the 24 bytes that the specification asks for at least.
+    /// Appends the encoded structure to `out`, padded to the minimum of 24 bytes in the
+    /// specification.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.put_u8(u8::from(self.is_replacing));
@@ -49,38 +52,38 @@ impl<'a> FileRenameInformation<'a> {
 }
 
 open_flags! {
-    /// How to rename. \[MS-FSCC\] 2.4.43
+    /// Flags of a rename. \[MS-FSCC\] 2.4.43
     RenameFlags(u32) {
-        /// A file that has the name gives way.
+        /// Replace an existing file with the new name.
         REPLACE_IF_EXISTS = 0x0000_0001,
-        /// Even while it is open.
+        /// Replace the existing file even while it is open.
         POSIX_SEMANTICS = 0x0000_0002,
-        /// Opens do not lose the pin of their storage reserve.
+        /// Do not inherit the pin state of the target directory.
         SUPPRESS_PIN_STATE_INHERITANCE = 0x0000_0004,
-        /// The file leaves its storage reserve.
+        /// Do not inherit the storage reserve of the target directory.
         SUPPRESS_STORAGE_RESERVE_INHERITANCE = 0x0000_0008,
-        /// The new place may grow by it.
+        /// Resize storage reserves so that the available space of the volume does not increase.
         NO_INCREASE_AVAILABLE_SPACE = 0x0000_0010,
-        /// The old place may shrink by it.
+        /// Resize storage reserves so that the available space of the volume does not decrease.
         NO_DECREASE_AVAILABLE_SPACE = 0x0000_0020,
-        /// A read-only file gives way too.
+        /// Replace the existing file even if it is read-only.
         IGNORE_READONLY_ATTRIBUTE = 0x0000_0040,
     }
 }
 
-/// Set: another name, with flags. \[MS-FSCC\] 2.4.43
+/// SET_INFO: rename the file, with flags. \[MS-FSCC\] 2.4.43
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileRenameInformationEx<'a> {
-    /// How to rename.
+    /// Flags of the rename.
     pub flags: RenameFlags,
-    /// Always 0 over the network.
+    /// RootDirectory; always 0 on the network.
     pub root_directory: u64,
-    /// The path from the root of the share; no leading backslash.
+    /// The new path from the root of the share, without a leading backslash.
     pub name: Utf16<'a>,
 }
 
 impl<'a> FileRenameInformationEx<'a> {
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let flags = RenameFlags(reader.u32("Flags")?);
@@ -92,7 +95,8 @@ impl<'a> FileRenameInformationEx<'a> {
         })
     }
 
-    /// Appends the structure, padded to the 24 bytes that the specification asks for at least.
+    /// Appends the encoded structure to `out`, padded to the minimum of 24 bytes in the
+    /// specification.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.put_u32(self.flags.0);
@@ -101,7 +105,7 @@ impl<'a> FileRenameInformationEx<'a> {
     }
 }
 
-/// Appends root and name to a structure that began at `start`.
+/// Appends RootDirectory and name to a structure that starts at index `start`.
 fn put_target(out: &mut Vec<u8>, start: usize, root_directory: u64, name: Utf16<'_>) {
     out.put_u64(root_directory);
     put_name_len(out, name);

@@ -1,4 +1,4 @@
-//! Information classes that hold one value.
+//! Information classes with a single value.
 
 use alloc::vec::Vec;
 
@@ -7,7 +7,8 @@ use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::open_enum::open_flags;
 
-/// Declares a structure of one field: its type, its integer on the wire, and how both meet.
+/// Declares a structure of one field: its type, its integer type on the wire, and the conversions
+/// between them.
 macro_rules! single {
     ($(#[$meta:meta])* $name:ident {
         $(#[$item:meta])* $field:ident: $type:ty, $label:literal,
@@ -21,10 +22,10 @@ macro_rules! single {
         }
 
         impl $name {
-            /// Bytes on the wire.
+            /// Length of the encoded structure in bytes.
             pub const LEN: usize = size_of::<$int>();
 
-            /// Reads the structure at the start of `bytes`.
+            /// Decodes the structure at the start of `bytes`.
             pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
                 Self::read(&mut Reader::new(bytes))
             }
@@ -34,7 +35,7 @@ macro_rules! single {
                 Ok(Self { $field })
             }
 
-            /// Appends the structure.
+            /// Appends the encoded structure to `out`.
             pub fn encode(&self, out: &mut Vec<u8>) {
                 out.$put($to(self.$field));
             }
@@ -42,31 +43,31 @@ macro_rules! single {
     };
 }
 
-/// The value as it is.
+/// The identity function, for fields without a conversion.
 fn same<T>(value: T) -> T {
     value
 }
 
 single! {
-    /// The number of the file, the same as in a listing with ids. \[MS-FSCC\] 2.4.27
+    /// Identifier of a file, equal to the identifier in a directory listing. \[MS-FSCC\] 2.4.27
     FileInternalInformation {
-        /// Unique on the volume.
+        /// Identifier, unique on the volume.
         index_number: u64, "IndexNumber", u64, put_u64, same, same
     }
 }
 
 single! {
-    /// The size of the extended attributes. \[MS-FSCC\] 2.4.13
+    /// Length of the extended attributes. \[MS-FSCC\] 2.4.13
     FileEaInformation {
-        /// Bytes of the FILE_FULL_EA_INFORMATION list; 0 where there is none.
+        /// Length of the FILE_FULL_EA_INFORMATION list in bytes; 0 for none.
         ea_size: u32, "EaSize", u32, put_u32, same, same
     }
 }
 
 single! {
-    /// The access that the open has. \[MS-FSCC\] 2.4.1
+    /// Access rights of the open. \[MS-FSCC\] 2.4.1
     FileAccessInformation {
-        /// The rights.
+        /// The granted access rights.
         access_flags: AccessMask, "AccessFlags", u32, put_u32, AccessMask, |mask: AccessMask| mask.0
     }
 }
@@ -74,97 +75,99 @@ single! {
 single! {
     /// The position of the open. \[MS-FSCC\] 2.4.40
     FilePositionInformation {
-        /// Bytes from the start of the file. A server only keeps it.
+        /// Offset in bytes from the start of the file. A server only stores it.
         current_byte_offset: u64, "CurrentByteOffset", u64, put_u64, same, same
     }
 }
 
 open_flags! {
-    /// How an open does its I/O: some of the CreateOptions. \[MS-FSCC\] 2.4.31
+    /// I/O mode of an open: a subset of the CreateOptions. \[MS-FSCC\] 2.4.31
     ModeFlags(u32) {
-        /// A write is on disk when it is answered.
+        /// A write completes when the data are on stable storage.
         WRITE_THROUGH = 0x0000_0002,
-        /// Read from start to end.
+        /// The application reads the file from start to end.
         SEQUENTIAL_ONLY = 0x0000_0004,
-        /// No cache in between.
+        /// The data are not cached.
         NO_INTERMEDIATE_BUFFERING = 0x0000_0008,
-        /// A local matter of the client.
+        /// Local to the client.
         SYNCHRONOUS_IO_ALERT = 0x0000_0010,
-        /// A local matter of the client.
+        /// Local to the client.
         SYNCHRONOUS_IO_NONALERT = 0x0000_0020,
-        /// Goes away with this open.
+        /// The file is deleted when the open closes.
         DELETE_ON_CLOSE = 0x0000_1000,
     }
 }
 
 single! {
-    /// How the open does its I/O. \[MS-FSCC\] 2.4.31
+    /// I/O mode of the open. \[MS-FSCC\] 2.4.31
     FileModeInformation {
-        /// The bits.
+        /// The mode bits.
         mode: ModeFlags, "Mode", u32, put_u32, ModeFlags, |mode: ModeFlags| mode.0
     }
 }
 
 single! {
-    /// The alignment that the device asks for. \[MS-FSCC\] 2.4.3
+    /// Buffer alignment that the device requires. \[MS-FSCC\] 2.4.3
     FileAlignmentInformation {
-        /// 0 for bytes, else a power of two less one.
+        /// 0 for no alignment, else the alignment in bytes less one: a power of two less one.
         alignment_requirement: u32, "AlignmentRequirement", u32, put_u32, same, same
     }
 }
 
 single! {
-    /// Set: the size on disk. Less than the size of the file truncates it. \[MS-FSCC\] 2.4.4
+    /// SET_INFO: the space allocated to the file. A value below its length truncates the file.
+    /// \[MS-FSCC\] 2.4.4
     FileAllocationInformation {
-        /// Bytes; a signed number on the wire.
+        /// Allocated space in bytes; a signed integer on the wire.
         allocation_size: u64, "AllocationSize", u64, put_u64, same, same
     }
 }
 
 single! {
-    /// Set: the size of the file. \[MS-FSCC\] 2.4.14
+    /// SET_INFO: the length of the file. \[MS-FSCC\] 2.4.14
     FileEndOfFileInformation {
-        /// Bytes; a signed number on the wire.
+        /// Length in bytes; a signed integer on the wire.
         end_of_file: u64, "EndOfFile", u64, put_u64, same, same
     }
 }
 
 single! {
-    /// Set: how much of the file was written. \[MS-FSCC\] 2.4.50
+    /// SET_INFO: the valid data length, the length of the written part of the file. \[MS-FSCC\]
+    /// 2.4.50
     FileValidDataLengthInformation {
-        /// Bytes; a signed number on the wire.
+        /// Valid data length in bytes; a signed integer on the wire.
         valid_data_length: u64, "ValidDataLength", u64, put_u64, same, same
     }
 }
 
 single! {
-    /// Set: whether the file goes away with the last close. \[MS-FSCC\] 2.4.11
+    /// SET_INFO: whether the file system deletes the file at its last close. \[MS-FSCC\] 2.4.11
     FileDispositionInformation {
-        /// Whether to delete.
+        /// Whether to delete the file.
         is_delete_pending: bool, "DeletePending", u8, put_u8, |byte| byte != 0, u8::from
     }
 }
 
 open_flags! {
-    /// How to delete. \[MS-FSCC\] 2.4.12
+    /// Flags of a deletion. \[MS-FSCC\] 2.4.12
     DispositionFlags(u32) {
-        /// Delete; without it: do not.
+        /// Delete the file; without this flag, cancel the deletion.
         DELETE = 0x0000_0001,
-        /// The name goes at once, the file with its last open.
+        /// Remove the name immediately, and the file at its last close.
         POSIX_SEMANTICS = 0x0000_0002,
-        /// Fail where an image section is mapped.
+        /// Fail if the file has a mapped image section.
         FORCE_IMAGE_SECTION_CHECK = 0x0000_0004,
-        /// Change only what the open does by DELETE_ON_CLOSE.
+        /// Set or clear the DELETE_ON_CLOSE option of the open.
         ON_CLOSE = 0x0000_0008,
-        /// A read-only file too.
+        /// Delete the file even if it is read-only.
         IGNORE_READONLY_ATTRIBUTE = 0x0000_0010,
     }
 }
 
 single! {
-    /// Set: delete, with flags. \[MS-FSCC\] 2.4.12
+    /// SET_INFO: delete the file, with flags. \[MS-FSCC\] 2.4.12
     FileDispositionInformationEx {
-        /// What to do.
+        /// Flags of the deletion.
         flags: DispositionFlags, "Flags", u32, put_u32,
         DispositionFlags, |flags: DispositionFlags| flags.0
     }

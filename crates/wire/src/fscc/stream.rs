@@ -8,22 +8,22 @@ use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::text::Utf16;
 
-/// Where each entry of the list begins.
+/// Alignment of the entries in bytes.
 const ALIGNMENT: usize = 8;
 
 /// A stream of a file. \[MS-FSCC\] 2.4.49
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileStreamInformation<'a> {
-    /// Bytes in the stream.
+    /// Length of the stream in bytes.
     pub stream_size: u64,
-    /// Bytes on disk.
+    /// Space allocated to the stream, in bytes.
     pub allocation_size: u64,
-    /// The name with its type: "::$DATA", ":notes:$DATA".
+    /// Name with type: "::$DATA" for the data of the file, ":notes:$DATA" for a named stream.
     pub name: Utf16<'a>,
 }
 
 impl<'a> FileStreamInformation<'a> {
-    /// Reads what follows NextEntryOffset.
+    /// Decodes an entry without its NextEntryOffset.
     fn decode(entry: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(entry);
         let name_len = reader.u32("StreamNameLength")?;
@@ -34,7 +34,7 @@ impl<'a> FileStreamInformation<'a> {
         })
     }
 
-    /// Appends what follows NextEntryOffset.
+    /// Appends the encoded entry without its NextEntryOffset.
     fn encode(&self, out: &mut Vec<u8>) {
         put_name_len(out, self.name);
         out.put_u64(self.stream_size);
@@ -43,28 +43,28 @@ impl<'a> FileStreamInformation<'a> {
     }
 }
 
-/// Writes the list of streams.
+/// Encodes a list of streams.
 #[derive(Clone, Debug)]
 pub struct StreamWriter(ChainWriter);
 
 impl StreamWriter {
-    /// A list of at most `max_len` bytes.
+    /// A writer of a list of at most `max_len` bytes.
     pub fn new(max_len: usize) -> Self {
         Self(ChainWriter::new(Vec::new(), ALIGNMENT, max_len))
     }
 
-    /// Appends a stream; false where it does not fit.
+    /// Appends a stream. Returns false when it does not fit.
     pub fn push(&mut self, stream: &FileStreamInformation<'_>) -> bool {
         self.0.push(|out| stream.encode(out))
     }
 
-    /// The list.
+    /// The encoded list.
     pub fn finish(self) -> Vec<u8> {
         self.0.finish()
     }
 }
 
-/// Reads the list of streams.
+/// Iterates over a list of streams.
 #[derive(Clone, Debug)]
 pub struct Streams<'a>(Chain<'a>);
 

@@ -10,24 +10,24 @@ use crate::open_enum::{open_enum, open_flags};
 use crate::text::Utf16;
 use crate::time::FileTime;
 
-/// Label, serial number, birth. \[MS-FSCC\] 2.5.9
+/// Label, serial number and creation time of a volume. \[MS-FSCC\] 2.5.9
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileFsVolumeInformation<'a> {
-    /// When the volume was made.
+    /// Time of the creation of the volume.
     pub created: FileTime,
-    /// A number that tells volumes apart.
+    /// Serial number of the volume.
     pub serial_number: u32,
-    /// Whether the file system has object ids.
+    /// Whether the file system supports object identifiers.
     pub supports_objects: bool,
-    /// The label.
+    /// Label of the volume.
     pub label: Utf16<'a>,
 }
 
 impl<'a> FileFsVolumeInformation<'a> {
-    /// Bytes before the label.
+    /// Length of the structure before the label, in bytes.
     pub const FIXED_LEN: usize = 18;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let created = FileTime(reader.u64("VolumeCreationTime")?);
@@ -43,7 +43,7 @@ impl<'a> FileFsVolumeInformation<'a> {
         })
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u64(self.created.0);
         out.put_u32(self.serial_number);
@@ -54,48 +54,48 @@ impl<'a> FileFsVolumeInformation<'a> {
     }
 }
 
-/// Set: the label. \[MS-FSCC\] 2.5.5
+/// SET_INFO: the label. \[MS-FSCC\] 2.5.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileFsLabelInformation<'a> {
-    /// The label.
+    /// Label of the volume.
     pub label: Utf16<'a>,
 }
 
 impl<'a> FileFsLabelInformation<'a> {
-    /// Bytes before the label.
+    /// Length of the structure before the label, in bytes.
     pub const FIXED_LEN: usize = 4;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let label = read_name(&mut Reader::new(bytes), "VolumeLabel")?;
         Ok(Self { label })
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_name_len(out, self.label);
         out.put(self.label.0);
     }
 }
 
-/// Free and total space. \[MS-FSCC\] 2.5.8
+/// Free and total space of a volume. \[MS-FSCC\] 2.5.8
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileFsSizeInformation {
-    /// Allocation units of the volume that the caller may use.
+    /// Total number of allocation units that the user may use.
     pub total_allocation_units: u64,
-    /// Those that are free.
+    /// Number of free allocation units.
     pub available_allocation_units: u64,
-    /// Sectors in an allocation unit.
+    /// Number of sectors in an allocation unit.
     pub sectors_per_allocation_unit: u32,
-    /// Bytes in a sector.
+    /// Length of a sector in bytes.
     pub bytes_per_sector: u32,
 }
 
 impl FileFsSizeInformation {
-    /// Bytes on the wire.
+    /// Length of the encoded structure in bytes.
     pub const LEN: usize = 24;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {
@@ -106,7 +106,7 @@ impl FileFsSizeInformation {
         })
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u64(self.total_allocation_units);
         out.put_u64(self.available_allocation_units);
@@ -116,7 +116,7 @@ impl FileFsSizeInformation {
 }
 
 open_enum! {
-    /// What kind of device. \[MS-FSCC\] 2.5.10
+    /// Type of a device. \[MS-FSCC\] 2.5.10
     DeviceType(u32) {
         /// A CD or DVD.
         CD_ROM = 0x0000_0002,
@@ -126,41 +126,41 @@ open_enum! {
 }
 
 open_flags! {
-    /// What is special about a device. \[MS-FSCC\] 2.5.10
+    /// Characteristics of a device. \[MS-FSCC\] 2.5.10
     DeviceCharacteristics(u32) {
-        /// The medium can be taken out.
+        /// The medium is removable.
         REMOVABLE_MEDIA = 0x0000_0001,
-        /// Nothing can be written.
+        /// The device is read-only.
         READ_ONLY_DEVICE = 0x0000_0002,
         /// A floppy disk.
         FLOPPY_DISKETTE = 0x0000_0004,
-        /// What is written stays as it is.
+        /// The medium can be written once.
         WRITE_ONCE_MEDIA = 0x0000_0008,
-        /// Reached over a network, as the server sees it.
+        /// The device is on a network, in the view of the server.
         REMOTE_DEVICE = 0x0000_0010,
-        /// Mounted.
+        /// The device is mounted.
         DEVICE_IS_MOUNTED = 0x0000_0020,
-        /// A virtual volume.
+        /// The volume is virtual.
         VIRTUAL_VOLUME = 0x0000_0040,
-        /// Has a security descriptor that is checked on open.
+        /// The device checks a security descriptor in every open.
         DEVICE_SECURE_OPEN = 0x0000_0100,
     }
 }
 
-/// What kind of device. \[MS-FSCC\] 2.5.10
+/// Type and characteristics of the device. \[MS-FSCC\] 2.5.10
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileFsDeviceInformation {
-    /// The kind.
+    /// Type of the device.
     pub device_type: DeviceType,
-    /// What is special about it.
+    /// Characteristics of the device.
     pub characteristics: DeviceCharacteristics,
 }
 
 impl FileFsDeviceInformation {
-    /// Bytes on the wire.
+    /// Length of the encoded structure in bytes.
     pub const LEN: usize = 8;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {
@@ -169,7 +169,7 @@ impl FileFsDeviceInformation {
         })
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u32(self.device_type.0);
         out.put_u32(self.characteristics.0);
@@ -177,79 +177,79 @@ impl FileFsDeviceInformation {
 }
 
 open_flags! {
-    /// What a file system can do. \[MS-FSCC\] 2.5.1
+    /// Features of a file system. \[MS-FSCC\] 2.5.1
     FileSystemAttributes(u32) {
-        /// Names that differ in case only are two names.
+        /// Names that differ only in case are different names.
         CASE_SENSITIVE_SEARCH = 0x0000_0001,
-        /// Names are stored in the case in which they were given.
+        /// The file system preserves the case of names.
         CASE_PRESERVED_NAMES = 0x0000_0002,
         /// Names are Unicode on disk.
         UNICODE_ON_DISK = 0x0000_0004,
-        /// Access control lists are kept and enforced.
+        /// The file system stores and enforces access control lists.
         PERSISTENT_ACLS = 0x0000_0008,
-        /// Files can be compressed.
+        /// The file system supports compression of files.
         FILE_COMPRESSION = 0x0000_0010,
-        /// Quotas for users.
+        /// The file system supports quotas of users.
         VOLUME_QUOTAS = 0x0000_0020,
-        /// Files can have holes.
+        /// The file system supports sparse files.
         SUPPORTS_SPARSE_FILES = 0x0000_0040,
-        /// Reparse points.
+        /// The file system supports reparse points.
         SUPPORTS_REPARSE_POINTS = 0x0000_0080,
-        /// Files can be moved to slower storage.
+        /// The file system supports remote storage.
         SUPPORTS_REMOTE_STORAGE = 0x0000_0100,
-        /// A cleanup tells what it did.
+        /// A close returns information about the cleanup.
         RETURNS_CLEANUP_RESULT_INFO = 0x0000_0200,
-        /// A delete or rename can follow POSIX.
+        /// The file system supports deletes and renames with POSIX semantics.
         SUPPORTS_POSIX_UNLINK_RENAME = 0x0000_0400,
         /// The volume is compressed.
         VOLUME_IS_COMPRESSED = 0x0000_8000,
-        /// Object ids.
+        /// The file system supports object identifiers.
         SUPPORTS_OBJECT_IDS = 0x0001_0000,
-        /// The encrypted file system.
+        /// The file system supports encryption of files (EFS).
         SUPPORTS_ENCRYPTION = 0x0002_0000,
-        /// Named streams.
+        /// The file system supports named streams.
         NAMED_STREAMS = 0x0004_0000,
-        /// Nothing can be written.
+        /// The volume is read-only.
         READ_ONLY_VOLUME = 0x0008_0000,
-        /// Can be written once, in order.
+        /// The volume can be written once, sequentially.
         SEQUENTIAL_WRITE_ONCE = 0x0010_0000,
-        /// Transactions.
+        /// The file system supports transactions.
         SUPPORTS_TRANSACTIONS = 0x0020_0000,
-        /// Several names for a file.
+        /// The file system supports hard links.
         SUPPORTS_HARD_LINKS = 0x0040_0000,
-        /// Extended attributes.
+        /// The file system supports extended attributes.
         SUPPORTS_EXTENDED_ATTRIBUTES = 0x0080_0000,
-        /// A file can be opened by its id.
+        /// The file system can open a file by its identifier.
         SUPPORTS_OPEN_BY_FILE_ID = 0x0100_0000,
-        /// A journal of changes.
+        /// The file system has a journal of changes (USN).
         SUPPORTS_USN_JOURNAL = 0x0200_0000,
-        /// Integrity streams.
+        /// The file system supports integrity streams.
         SUPPORTS_INTEGRITY_STREAMS = 0x0400_0000,
         /// Files can share extents.
         SUPPORTS_BLOCK_REFCOUNTING = 0x0800_0000,
-        /// The valid data length is kept sparse.
+        /// The file system tracks the valid data length sparsely.
         SUPPORTS_SPARSE_VDL = 0x1000_0000,
-        /// Files that stand for others.
+        /// The file system supports placeholder files (ghosting).
         SUPPORTS_GHOSTING = 0x4000_0000,
     }
 }
 
-/// What the file system can do. \[MS-FSCC\] 2.5.1
+/// Features and name of the file system. \[MS-FSCC\] 2.5.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileFsAttributeInformation<'a> {
-    /// What it can do.
+    /// Features of the file system.
     pub attributes: FileSystemAttributes,
-    /// Characters in the longest name of a file.
+    /// Maximum length of a file name in characters.
     pub maximum_component_name_length: u32,
-    /// The name of the file system: "NTFS".
+    /// Name of the file system, for example "NTFS".
     pub file_system_name: Utf16<'a>,
 }
 
 impl<'a> FileFsAttributeInformation<'a> {
-    /// Bytes before the name.
+    /// Length of the structure before the name, in bytes.
     pub const FIXED_LEN: usize = 12;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {
@@ -259,7 +259,7 @@ impl<'a> FileFsAttributeInformation<'a> {
         })
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u32(self.attributes.0);
         out.put_u32(self.maximum_component_name_length);
@@ -269,51 +269,51 @@ impl<'a> FileFsAttributeInformation<'a> {
 }
 
 open_flags! {
-    /// How quotas work. \[MS-FSCC\] 2.5.2
+    /// Quota and logging flags of a volume. \[MS-FSCC\] 2.5.2
     ControlFlags(u32) {
-        /// Quotas are counted.
+        /// The file system tracks quotas.
         QUOTA_TRACK = 0x0000_0001,
-        /// Quotas are counted and enforced.
+        /// The file system tracks and enforces quotas.
         QUOTA_ENFORCE = 0x0000_0002,
-        /// The index of contents is off.
+        /// The content index is disabled.
         CONTENT_INDEX_DISABLED = 0x0000_0008,
-        /// A user over the threshold is logged.
+        /// The system logs when a user exceeds the quota threshold.
         LOG_QUOTA_THRESHOLD = 0x0000_0010,
-        /// A user over the limit is logged.
+        /// The system logs when a user exceeds the quota limit.
         LOG_QUOTA_LIMIT = 0x0000_0020,
-        /// A volume that is low on space is logged.
+        /// The system logs when the free space of the volume falls below its threshold.
         LOG_VOLUME_THRESHOLD = 0x0000_0040,
-        /// A volume that is out of space is logged.
+        /// The system logs when the volume is full.
         LOG_VOLUME_LIMIT = 0x0000_0080,
-        /// The quotas are not complete.
+        /// The quota information is incomplete.
         QUOTAS_INCOMPLETE = 0x0000_0100,
-        /// The quotas are being counted anew.
+        /// The file system is rebuilding the quota information.
         QUOTAS_REBUILDING = 0x0000_0200,
     }
 }
 
-/// Default quotas. \[MS-FSCC\] 2.5.2
+/// Default quotas and content indexing of a volume. \[MS-FSCC\] 2.5.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileFsControlInformation {
-    /// Bytes free at which the content index starts.
+    /// Minimum free space in bytes to start content indexing.
     pub free_space_start_filtering: u64,
-    /// Bytes free at which it goes on.
+    /// Minimum free space in bytes to continue content indexing.
     pub free_space_threshold: u64,
-    /// Bytes free at which it stops.
+    /// Minimum free space in bytes; below it, content indexing stops.
     pub free_space_stop_filtering: u64,
-    /// Bytes at which a new user is warned; all ones for never.
+    /// Default warning threshold of a user in bytes; 0xFFFFFFFFFFFFFFFF for none.
     pub default_quota_threshold: u64,
-    /// Bytes that a new user may have; all ones for no limit.
+    /// Default quota of a user in bytes; 0xFFFFFFFFFFFFFFFF for no limit.
     pub default_quota_limit: u64,
-    /// How quotas work.
+    /// Quota and logging flags.
     pub flags: ControlFlags,
 }
 
 impl FileFsControlInformation {
-    /// Bytes on the wire.
+    /// Length of the encoded structure in bytes.
     pub const LEN: usize = 48;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let information = Self {
@@ -328,7 +328,7 @@ impl FileFsControlInformation {
         Ok(information)
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u64(self.free_space_start_filtering);
         out.put_u64(self.free_space_threshold);
@@ -340,26 +340,26 @@ impl FileFsControlInformation {
     }
 }
 
-/// Free and total space, for the caller and for all. \[MS-FSCC\] 2.5.4
+/// Free and total space, for the user and in all. \[MS-FSCC\] 2.5.4
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileFsFullSizeInformation {
-    /// Allocation units of the volume that the caller may use.
+    /// Total number of allocation units that the user may use.
     pub total_allocation_units: u64,
-    /// Those that are free for the caller.
+    /// Number of free allocation units for the user.
     pub caller_available_allocation_units: u64,
-    /// Those that are free at all.
+    /// Number of free allocation units in all.
     pub actual_available_allocation_units: u64,
-    /// Sectors in an allocation unit.
+    /// Number of sectors in an allocation unit.
     pub sectors_per_allocation_unit: u32,
-    /// Bytes in a sector.
+    /// Length of a sector in bytes.
     pub bytes_per_sector: u32,
 }
 
 impl FileFsFullSizeInformation {
-    /// Bytes on the wire.
+    /// Length of the encoded structure in bytes.
     pub const LEN: usize = 32;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {
@@ -371,7 +371,7 @@ impl FileFsFullSizeInformation {
         })
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u64(self.total_allocation_units);
         out.put_u64(self.caller_available_allocation_units);
@@ -381,20 +381,20 @@ impl FileFsFullSizeInformation {
     }
 }
 
-/// The object id of the volume. \[MS-FSCC\] 2.5.6
+/// Object identifier of the volume. \[MS-FSCC\] 2.5.6
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileFsObjectIdInformation {
-    /// The id.
+    /// Object identifier.
     pub object_id: Guid,
-    /// What the file system adds.
+    /// Additional information, defined by the file system.
     pub extended_info: [u8; 48],
 }
 
 impl FileFsObjectIdInformation {
-    /// Bytes on the wire.
+    /// Length of the encoded structure in bytes.
     pub const LEN: usize = 64;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {
@@ -403,7 +403,7 @@ impl FileFsObjectIdInformation {
         })
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put(&self.object_id.0);
         out.put(&self.extended_info);
@@ -411,43 +411,44 @@ impl FileFsObjectIdInformation {
 }
 
 open_flags! {
-    /// What is known about the sectors. \[MS-FSCC\] 2.5.7
+    /// Flags of a sector layout. \[MS-FSCC\] 2.5.7
     SectorSizeFlags(u32) {
-        /// The first sector begins where a physical one does.
+        /// The first logical sector is aligned with a physical sector.
         ALIGNED_DEVICE = 0x0000_0001,
-        /// The partition begins where a physical sector does.
+        /// The partition is aligned with a physical sector.
         PARTITION_ALIGNED_ON_DEVICE = 0x0000_0002,
-        /// No cost for seeking.
+        /// The device has no seek penalty.
         NO_SEEK_PENALTY = 0x0000_0004,
-        /// The device takes TRIM.
+        /// The device supports TRIM.
         TRIM_ENABLED = 0x0000_0008,
     }
 }
 
-/// Sector sizes. \[MS-FSCC\] 2.5.7
+/// Sector lengths and alignment of the device. \[MS-FSCC\] 2.5.7
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileFsSectorSizeInformation {
-    /// Bytes in a logical sector.
+    /// Length of a logical sector in bytes.
     pub logical_bytes_per_sector: u32,
-    /// Bytes that are written whole or not at all.
+    /// Number of bytes that the device writes atomically.
     pub physical_bytes_per_sector_for_atomicity: u32,
-    /// Bytes that are best written at once.
+    /// Preferred length of a write in bytes.
     pub physical_bytes_per_sector_for_performance: u32,
-    /// Bytes that the file system takes for a physical sector.
+    /// Length in bytes that the file system uses for a physical sector.
     pub effective_physical_bytes_per_sector_for_atomicity: u32,
-    /// What is known about the sectors.
+    /// Flags of the sector layout.
     pub flags: SectorSizeFlags,
-    /// Bytes from the first physical sector to the first logical one; all ones if not known.
+    /// Distance in bytes from the first physical to the first logical sector; 0xFFFFFFFF if
+    /// unknown.
     pub byte_offset_for_sector_alignment: u32,
-    /// Bytes from a physical sector to the partition; all ones if not known.
+    /// Distance in bytes from a physical sector to the partition; 0xFFFFFFFF if unknown.
     pub byte_offset_for_partition_alignment: u32,
 }
 
 impl FileFsSectorSizeInformation {
-    /// Bytes on the wire.
+    /// Length of the encoded structure in bytes.
     pub const LEN: usize = 28;
 
-    /// Reads the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let mut next = || reader.u32("FILE_FS_SECTOR_SIZE_INFORMATION");
@@ -462,7 +463,7 @@ impl FileFsSectorSizeInformation {
         })
     }
 
-    /// Appends the structure.
+    /// Appends the encoded structure to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u32(self.logical_bytes_per_sector);
         out.put_u32(self.physical_bytes_per_sector_for_atomicity);

@@ -1,4 +1,4 @@
-//! Copies on the server.
+//! Server-side copies.
 
 use alloc::vec::Vec;
 
@@ -6,25 +6,25 @@ use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::layout::u32_of;
 
-/// SRV_REQUEST_RESUME_KEY, output. \[MS-SMB2\] 2.2.32.3
+/// Output of SRV_REQUEST_RESUME_KEY. \[MS-SMB2\] 2.2.32.3
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResumeKeyResponse {
-    /// Stands for the open.
+    /// Key that identifies the open.
     pub resume_key: [u8; 24],
 }
 
 impl ResumeKeyResponse {
-    /// Bytes of the output.
+    /// Length of the output in bytes.
     pub const LEN: u32 = 32;
 
-    /// Reads the output.
+    /// Decodes the output buffer.
     pub fn decode(output: &[u8]) -> Result<Self, DecodeError> {
         let resume_key = Reader::new(output).array("ResumeKey")?;
         Ok(Self { resume_key })
     }
 
-    /// The output: the key, a ContextLength of zero, and the four bytes of a context all the same
-    /// that Windows sends and Samba's clients read.
+    /// Encodes the output buffer: the key, a ContextLength of zero, and four bytes of Context,
+    /// which Windows sends regardless and Samba's clients read.
     pub fn encode(&self) -> Vec<u8> {
         let mut output = self.resume_key.to_vec();
         output.put_u32(0);
@@ -36,28 +36,28 @@ impl ResumeKeyResponse {
 /// A range to copy. \[MS-SMB2\] 2.2.31.1.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Bytes from the start of the source.
+    /// Offset in bytes in the source file.
     pub source_offset: u64,
-    /// Bytes from the start of the target.
+    /// Offset in bytes in the target file.
     pub target_offset: u64,
-    /// Bytes.
+    /// Length of the range in bytes.
     pub length: u32,
 }
 
-/// SRV_COPYCHUNK and SRV_COPYCHUNK_WRITE, input. \[MS-SMB2\] 2.2.31.1
+/// Input of SRV_COPYCHUNK and SRV_COPYCHUNK_WRITE. \[MS-SMB2\] 2.2.31.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyChunkRequest {
-    /// Stands for the source.
+    /// Key of the source open, from SRV_REQUEST_RESUME_KEY.
     pub source_key: [u8; 24],
-    /// The ranges.
+    /// The ranges to copy.
     pub chunks: Vec<Chunk>,
 }
 
-/// Bytes of a [`Chunk`].
+/// Length of an encoded [`Chunk`] in bytes.
 const CHUNK_LEN: u64 = 24;
 
 impl CopyChunkRequest {
-    /// Reads the input.
+    /// Decodes the input buffer.
     pub fn decode(input: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(input);
         let source_key = reader.array("SourceKey")?;
@@ -75,7 +75,7 @@ impl CopyChunkRequest {
         })
     }
 
-    /// The input.
+    /// Encodes the input buffer.
     pub fn encode(&self) -> Vec<u8> {
         let mut input = self.source_key.to_vec();
         input.put_u32(u32_of(self.chunks.len()));
@@ -102,23 +102,23 @@ fn decode_chunk(reader: &mut Reader<'_>) -> Result<Chunk, DecodeError> {
     })
 }
 
-/// SRV_COPYCHUNK, output: what was copied; or, with INVALID_PARAMETER, the limits.
-/// \[MS-SMB2\] 2.2.32.1
+/// Output of SRV_COPYCHUNK and SRV_COPYCHUNK_WRITE: the progress, or with status INVALID_PARAMETER
+/// the limits of the server. \[MS-SMB2\] 2.2.32.1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyChunkResponse {
-    /// Ranges copied; or the most ranges of a request.
+    /// Number of copied ranges; or maximum number of ranges in a request.
     pub chunks_written: u32,
-    /// Bytes of the range that failed; or the most bytes of a range.
+    /// Number of bytes copied of the range that failed; or maximum length of a range in bytes.
     pub chunk_bytes_written: u32,
-    /// Bytes copied; or the most bytes of a request.
+    /// Number of bytes copied in all; or maximum number of bytes in a request.
     pub total_bytes_written: u32,
 }
 
 impl CopyChunkResponse {
-    /// Bytes of the output.
+    /// Length of the output in bytes.
     pub const LEN: u32 = 12;
 
-    /// Reads the output.
+    /// Decodes the output buffer.
     pub fn decode(output: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(output);
         Ok(Self {
@@ -128,7 +128,7 @@ impl CopyChunkResponse {
         })
     }
 
-    /// The output.
+    /// Encodes the output buffer.
     pub fn encode(&self) -> Vec<u8> {
         let mut output = Vec::new();
         output.put_u32(self.chunks_written);

@@ -1,4 +1,4 @@
-//! The server's network interfaces.
+//! The network interfaces of the server.
 
 use alloc::vec::Vec;
 
@@ -8,46 +8,47 @@ use crate::layout::u32_of;
 use crate::open_enum::open_flags;
 
 open_flags! {
-    /// What a network interface can do. \[MS-SMB2\] 2.2.32.5
+    /// Capabilities of a network interface. \[MS-SMB2\] 2.2.32.5
     InterfaceCapability(u32) {
-        /// Receives on several queues.
+        /// The interface supports receive-side scaling (RSS).
         RSS_CAPABLE = 0x0000_0001,
-        /// RDMA.
+        /// The interface supports RDMA.
         RDMA_CAPABLE = 0x0000_0002,
     }
 }
 
-/// An address of an interface. \[MS-SMB2\] 2.2.32.5.1
+/// The address of a network interface. \[MS-SMB2\] 2.2.32.5.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketAddress {
-    /// IPv4, family 0x0002. \[MS-SMB2\] 2.2.32.5.1.1
+    /// An IPv4 address in network byte order; family 0x0002. \[MS-SMB2\] 2.2.32.5.1.1
     V4([u8; 4]),
-    /// IPv6, family 0x0017. \[MS-SMB2\] 2.2.32.5.1.2
+    /// An IPv6 address in network byte order; family 0x0017. \[MS-SMB2\] 2.2.32.5.1.2
     V6([u8; 16]),
-    /// Another family; its 126 bytes are passed over.
+    /// An address of another family, with the family; the 126 bytes of the address are ignored.
     Other(u16),
 }
 
-/// One element of QUERY_NETWORK_INTERFACE_INFO. \[MS-SMB2\] 2.2.32.5
+/// An address of a network interface, in the output of QUERY_NETWORK_INTERFACE_INFO. \[MS-SMB2\]
+/// 2.2.32.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkInterface {
-    /// The number of the interface.
+    /// Index of the interface. Several elements may have the same index.
     pub if_index: u32,
-    /// What it can do.
+    /// Capabilities of the interface.
     pub capability: InterfaceCapability,
-    /// Bits per second.
+    /// Link speed in bits per second.
     pub link_speed: u64,
-    /// The address.
+    /// Address of the interface.
     pub address: SocketAddress,
 }
 
 impl NetworkInterface {
-    /// Bytes of an element.
+    /// Length of an element in bytes.
     pub const LEN: usize = 152;
-    /// Most elements of an answer that are read.
+    /// Maximum number of elements to decode.
     pub const MAX_COUNT: usize = 1024;
 
-    /// Reads the output of QUERY_NETWORK_INTERFACE_INFO.
+    /// Decodes the output of QUERY_NETWORK_INTERFACE_INFO.
     pub fn decode_list(output: &[u8]) -> Result<Vec<Self>, DecodeError> {
         let mut interfaces = Vec::new();
         let mut left = output;
@@ -83,7 +84,7 @@ impl NetworkInterface {
         })
     }
 
-    /// The output of QUERY_NETWORK_INTERFACE_INFO.
+    /// Encodes the output of QUERY_NETWORK_INTERFACE_INFO.
     pub fn encode_list(interfaces: &[Self]) -> Vec<u8> {
         let mut output = Vec::with_capacity(interfaces.len() * Self::LEN);
         for (index, interface) in interfaces.iter().enumerate() {

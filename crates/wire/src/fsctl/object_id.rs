@@ -1,4 +1,4 @@
-//! Object ids.
+//! Object identifiers of files.
 
 use alloc::vec::Vec;
 
@@ -9,21 +9,21 @@ use crate::error::DecodeError;
 /// FILE_OBJECTID_BUFFER, the output of CREATE_OR_GET_OBJECT_ID. \[MS-FSCC\] 2.1.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectIdBuffer {
-    /// The file's id, alone of its kind on the volume.
+    /// Object identifier of the file, unique on the volume.
     pub object_id: Guid,
-    /// The volume on which the file was made.
+    /// Identifier of the volume on which the file was created.
     pub birth_volume_id: Guid,
-    /// The file's id when it was made.
+    /// Object identifier of the file at its creation.
     pub birth_object_id: Guid,
-    /// Nothing uses it.
+    /// Reserved; zero.
     pub domain_id: Guid,
 }
 
 impl ObjectIdBuffer {
-    /// Bytes on the wire.
+    /// Length of the encoded structure in bytes.
     pub const LEN: u32 = 64;
 
-    /// Reads the output.
+    /// Decodes the output buffer.
     pub fn decode(output: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(output);
         Ok(Self {
@@ -34,7 +34,7 @@ impl ObjectIdBuffer {
         })
     }
 
-    /// The output.
+    /// Encodes the output buffer.
     pub fn encode(&self) -> Vec<u8> {
         let mut output = Vec::new();
         for id in [

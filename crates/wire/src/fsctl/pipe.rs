@@ -1,4 +1,4 @@
-//! Functions of named pipes.
+//! Control codes of named pipes.
 
 use alloc::vec::Vec;
 
@@ -7,17 +7,17 @@ use crate::error::DecodeError;
 use crate::layout::u32_of;
 use crate::text::Utf16;
 
-/// PIPE_WAIT, input: wait until a pipe can be opened. \[MS-FSCC\] 2.3.49
+/// Input of PIPE_WAIT. \[MS-FSCC\] 2.3.49
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipeWait<'a> {
-    /// How long, in steps of 100 ns, negative for a span; where it is given.
+    /// Timeout in units of 100 ns, negative for a duration; `None` for the default of the pipe.
     pub timeout: Option<u64>,
-    /// The pipe, without `\PIPE\`.
+    /// Name of the pipe, without `\PIPE\`.
     pub name: Utf16<'a>,
 }
 
 impl<'a> PipeWait<'a> {
-    /// Reads the input.
+    /// Decodes the input buffer.
     pub fn decode(input: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(input);
         let timeout = reader.u64("Timeout")?;
@@ -30,7 +30,7 @@ impl<'a> PipeWait<'a> {
         })
     }
 
-    /// The input.
+    /// Encodes the input buffer.
     pub fn encode(&self) -> Vec<u8> {
         let mut input = Vec::new();
         input.put_u64(self.timeout.unwrap_or(0));
@@ -42,26 +42,26 @@ impl<'a> PipeWait<'a> {
     }
 }
 
-/// PIPE_PEEK, output: what a pipe holds. \[MS-FSCC\] 2.3.46
+/// Output of PIPE_PEEK. \[MS-FSCC\] 2.3.46
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipePeek<'a> {
-    /// 3 for connected, 4 for closing.
+    /// State of the pipe: 3 connected, 4 closing.
     pub state: u32,
-    /// Bytes that wait for the client.
+    /// Number of bytes that the client can read.
     pub read_data_available: u32,
-    /// Messages that wait.
+    /// Number of messages that the client can read.
     pub number_of_messages: u32,
-    /// Bytes of the first.
+    /// Length of the first message in bytes.
     pub message_length: u32,
-    /// As many of them as there was room for.
+    /// The first of the available bytes, as many as the client's buffer can hold.
     pub data: &'a [u8],
 }
 
 impl<'a> PipePeek<'a> {
-    /// Bytes before the data.
+    /// Length of the structure before the data, in bytes.
     pub const HEAD_LEN: usize = 16;
 
-    /// Reads the output.
+    /// Decodes the output buffer.
     pub fn decode(output: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(output);
         Ok(Self {
@@ -73,7 +73,7 @@ impl<'a> PipePeek<'a> {
         })
     }
 
-    /// The output.
+    /// Encodes the output buffer.
     pub fn encode(&self) -> Vec<u8> {
         let mut output = Vec::new();
         output.put_u32(self.state);

@@ -1,21 +1,21 @@
-//! Holes in files.
+//! Ranges of sparse files.
 
 use alloc::vec::Vec;
 
 use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 
-/// SET_ZERO_DATA, input. \[MS-FSCC\] 2.3.71
+/// Input of SET_ZERO_DATA. \[MS-FSCC\] 2.3.71
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZeroData {
-    /// The first byte of the hole.
+    /// Offset in bytes of the first byte to zero.
     pub file_offset: u64,
-    /// The first byte after the hole.
+    /// Offset in bytes of the first byte after the range.
     pub beyond_final_zero: u64,
 }
 
 impl ZeroData {
-    /// Reads the input.
+    /// Decodes the input buffer.
     pub fn decode(input: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(input);
         Ok(Self {
@@ -24,7 +24,7 @@ impl ZeroData {
         })
     }
 
-    /// The input.
+    /// Encodes the input buffer.
     pub fn encode(&self) -> Vec<u8> {
         let mut input = Vec::new();
         input.put_u64(self.file_offset);
@@ -33,21 +33,21 @@ impl ZeroData {
     }
 }
 
-/// A range of QUERY_ALLOCATED_RANGES: one in the input, any number in the output.
-/// \[MS-FSCC\] 2.3.51, 2.3.52
+/// A range of QUERY_ALLOCATED_RANGES: the input has one, the output any number. \[MS-FSCC\] 2.3.51,
+/// 2.3.52
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocatedRange {
-    /// Bytes from the start of the file.
+    /// Offset in bytes of the start of the range.
     pub file_offset: u64,
-    /// Bytes.
+    /// Length of the range in bytes.
     pub length: u64,
 }
 
 impl AllocatedRange {
-    /// Bytes of a range.
+    /// Length of an encoded range in bytes.
     pub const LEN: usize = 16;
 
-    /// Reads the input.
+    /// Decodes the input buffer.
     pub fn decode(input: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(input);
         Ok(Self {
@@ -56,13 +56,13 @@ impl AllocatedRange {
         })
     }
 
-    /// The input, or one range of the output.
+    /// Appends the encoded range: the input, or one range of the output.
     pub fn encode(&self, buffer: &mut Vec<u8>) {
         buffer.put_u64(self.file_offset);
         buffer.put_u64(self.length);
     }
 
-    /// Reads the output; bytes after the last whole range are passed over.
+    /// Decodes the output buffer. Bytes after the last whole range are ignored.
     pub fn decode_list(output: &[u8]) -> Result<Vec<Self>, DecodeError> {
         output.chunks_exact(Self::LEN).map(Self::decode).collect()
     }

@@ -1,4 +1,4 @@
-//! Whether NEGOTIATE was tampered with.
+//! Validation of NEGOTIATE: the client checks that no attacker changed it in transit.
 
 use alloc::vec::Vec;
 
@@ -8,21 +8,21 @@ use crate::error::DecodeError;
 use crate::ids::Guid;
 use crate::layout::u16_of;
 
-/// VALIDATE_NEGOTIATE_INFO, input. \[MS-SMB2\] 2.2.31.4
+/// Input of VALIDATE_NEGOTIATE_INFO. \[MS-SMB2\] 2.2.31.4
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValidateNegotiateInfoRequest {
-    /// As in the NEGOTIATE.
+    /// Capabilities of the client's NEGOTIATE request.
     pub capabilities: Capabilities,
-    /// As in the NEGOTIATE.
+    /// ClientGuid of the NEGOTIATE request.
     pub guid: Guid,
-    /// As in the NEGOTIATE.
+    /// SecurityMode of the NEGOTIATE request.
     pub security_mode: SecurityMode,
-    /// As in the NEGOTIATE.
+    /// Dialects of the NEGOTIATE request.
     pub dialects: Vec<Dialect>,
 }
 
 impl ValidateNegotiateInfoRequest {
-    /// Reads the input.
+    /// Decodes the input buffer.
     pub fn decode(input: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(input);
         let capabilities = Capabilities(reader.u32("Capabilities")?);
@@ -41,7 +41,7 @@ impl ValidateNegotiateInfoRequest {
         })
     }
 
-    /// The input.
+    /// Encodes the input buffer.
     pub fn encode(&self) -> Vec<u8> {
         let mut input = Vec::new();
         input.put_u32(self.capabilities.0);
@@ -55,21 +55,21 @@ impl ValidateNegotiateInfoRequest {
     }
 }
 
-/// VALIDATE_NEGOTIATE_INFO, output. \[MS-SMB2\] 2.2.32.6
+/// Output of VALIDATE_NEGOTIATE_INFO. \[MS-SMB2\] 2.2.32.6
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValidateNegotiateInfoResponse {
-    /// As in the NEGOTIATE.
+    /// Capabilities of the server's NEGOTIATE response.
     pub capabilities: Capabilities,
-    /// As in the NEGOTIATE.
+    /// ServerGuid of the NEGOTIATE response.
     pub guid: Guid,
-    /// As in the NEGOTIATE.
+    /// SecurityMode of the NEGOTIATE response.
     pub security_mode: SecurityMode,
-    /// As in the NEGOTIATE.
+    /// DialectRevision of the NEGOTIATE response.
     pub dialect: Dialect,
 }
 
 impl ValidateNegotiateInfoResponse {
-    /// Reads the output.
+    /// Decodes the output buffer.
     pub fn decode(output: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(output);
         Ok(Self {
@@ -80,7 +80,7 @@ impl ValidateNegotiateInfoResponse {
         })
     }
 
-    /// The output.
+    /// Encodes the output buffer.
     pub fn encode(&self) -> Vec<u8> {
         let mut output = Vec::new();
         output.put_u32(self.capabilities.0);

@@ -1,4 +1,4 @@
-//! The agreement on interfaces: bind, bind_ack, bind_nak, alter_context. \[C706\] 12.6.4.3 to
+//! Negotiation of interfaces: bind, bind_ack, bind_nak, alter_context. \[C706\] 12.6.4.3 to
 //! 12.6.4.5, \[MS-RPCE\] 2.2.2.4, 2.2.2.14
 
 use alloc::string::String;
@@ -10,27 +10,27 @@ use crate::error::DecodeError;
 use crate::layout::u16_of;
 use crate::open_enum::open_enum;
 
-/// Asks for interfaces. \[C706\] 12.6.4.3
+/// A bind or alter_context: the client requests interfaces. \[C706\] 12.6.4.3
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bind {
-    /// Bytes of the longest fragment that the client sends.
+    /// Maximum length in bytes of a fragment that the client sends.
     pub max_xmit_frag: u16,
-    /// Bytes of the longest fragment that the client takes.
+    /// Maximum length in bytes of a fragment that the client accepts.
     pub max_recv_frag: u16,
-    /// The connections that this one belongs to; 0 for a new group.
+    /// Association group of the connection; 0 for a new group.
     pub assoc_group_id: u32,
-    /// The interfaces.
+    /// The requested interfaces.
     pub contexts: Vec<PresentationContext>,
 }
 
-/// An interface, and the ways in which the client can write its arguments.
+/// A requested interface, and the transfer syntaxes that the client supports for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PresentationContext {
-    /// What requests will call it.
+    /// Identifier of the interface in later requests.
     pub id: u16,
-    /// The interface.
+    /// The interface and its version.
     pub abstract_syntax: SyntaxId,
-    /// The ways.
+    /// The transfer syntaxes.
     pub transfer_syntaxes: Vec<SyntaxId>,
 }
 
@@ -91,56 +91,56 @@ impl PresentationContext {
 }
 
 open_enum! {
-    /// Whether an interface is to be had. \[C706\] 12.6.3.1, \[MS-RPCE\] 2.2.2.4
+    /// Whether the server accepts an interface. \[C706\] 12.6.3.1, \[MS-RPCE\] 2.2.2.4
     ResultCode(u16) {
-        /// It is.
+        /// The server accepts the interface.
         ACCEPTANCE = 0,
-        /// The user says no.
+        /// The application refuses the interface.
         USER_REJECTION = 1,
-        /// The server says no.
+        /// The RPC runtime of the server refuses the interface.
         PROVIDER_REJECTION = 2,
-        /// These features are to be had.
+        /// The server responds to a feature negotiation.
         NEGOTIATE_ACK = 3,
     }
 }
 
 open_enum! {
-    /// Why not. \[C706\] 12.6.3.1
+    /// The reason for which the server refuses an interface. \[C706\] 12.6.3.1
     Reason(u16) {
-        /// For no reason that has a number.
+        /// No specified reason.
         NOT_SPECIFIED = 0,
-        /// There is no such interface.
+        /// The server does not have the interface.
         ABSTRACT_SYNTAX_NOT_SUPPORTED = 1,
-        /// There is no such way to write arguments.
+        /// The server supports none of the transfer syntaxes.
         PROPOSED_TRANSFER_SYNTAXES_NOT_SUPPORTED = 2,
-        /// There are too many.
+        /// The client requests too many interfaces.
         LOCAL_LIMIT_EXCEEDED = 3,
     }
 }
 
-/// Which interfaces there are. \[C706\] 12.6.4.4
+/// A bind_ack: the server's response to a bind. \[C706\] 12.6.4.4
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindAck {
-    /// Bytes of the longest fragment that the server sends.
+    /// Maximum length in bytes of a fragment that the server sends.
     pub max_xmit_frag: u16,
-    /// Bytes of the longest fragment that the server takes.
+    /// Maximum length in bytes of a fragment that the server accepts.
     pub max_recv_frag: u16,
-    /// The connections that this one belongs to.
+    /// Association group of the connection.
     pub assoc_group_id: u32,
-    /// Where more connections of the group go, such as `\PIPE\srvsvc`.
+    /// Address for further connections of the group, such as `\PIPE\srvsvc`.
     pub secondary_address: String,
-    /// One for each interface that was asked for.
+    /// One result for each requested interface, in the same order.
     pub results: Vec<ContextResult>,
 }
 
-/// Whether an interface is to be had.
+/// The server's response to one requested interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextResult {
-    /// Whether it is.
+    /// Whether the server accepts the interface.
     pub result: ResultCode,
-    /// Why not; of NEGOTIATE_ACK the bits of the features.
+    /// Reason for a refusal; with NEGOTIATE_ACK the bits of the accepted features.
     pub reason: Reason,
-    /// How arguments are written.
+    /// The selected transfer syntax.
     pub transfer_syntax: SyntaxId,
 }
 
@@ -175,7 +175,7 @@ impl BindAck {
         })
     }
 
-    /// `start` is where the fragment begins.
+    /// Appends the encoded body. `start` is the index of the start of the fragment.
     pub(super) fn encode(&self, start: usize, fragment: &mut Vec<u8>) {
         fragment.put_u16(self.max_xmit_frag);
         fragment.put_u16(self.max_recv_frag);
@@ -213,29 +213,29 @@ impl ContextResult {
 }
 
 open_enum! {
-    /// Why a bind is refused. \[C706\] 12.6.3.1, \[MS-RPCE\] 2.2.2.5
+    /// The reason for which the server refuses a bind. \[C706\] 12.6.3.1, \[MS-RPCE\] 2.2.2.5
     RejectReason(u16) {
-        /// For no reason that has a number.
+        /// No specified reason.
         NOT_SPECIFIED = 0,
-        /// Later, perhaps.
+        /// The server is temporarily congested.
         TEMPORARY_CONGESTION = 1,
-        /// Too many.
+        /// The server has reached a limit.
         LOCAL_LIMIT_EXCEEDED = 2,
-        /// Another version of the protocol.
+        /// The server does not support the version of the protocol.
         PROTOCOL_VERSION_NOT_SUPPORTED = 4,
-        /// There is no such security provider.
+        /// The server does not support the security provider.
         AUTHENTICATION_TYPE_NOT_RECOGNIZED = 8,
         /// The credentials are wrong.
         INVALID_CHECKSUM = 9,
     }
 }
 
-/// That there is no interface to be had at all. \[C706\] 12.6.4.5
+/// A bind_nak: the server refuses a bind as a whole. \[C706\] 12.6.4.5
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindNak {
-    /// Why.
+    /// Reason for the refusal.
     pub reason: RejectReason,
-    /// The versions of the protocol that the server speaks: major and minor.
+    /// Versions of the protocol that the server supports: major and minor.
     pub versions: Vec<(u8, u8)>,
 }
 
@@ -243,7 +243,7 @@ impl BindNak {
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let reason = RejectReason(reader.u16("provider_reject_reason")?);
         let mut versions = Vec::new();
-        // Servers that have no more to say leave the list out.
+        // Some servers omit the list.
         if reader.left() > 0 {
             let count = reader.u8("n_protocols")?;
             for _ in 0..count {
@@ -262,7 +262,7 @@ impl BindNak {
     }
 }
 
-/// A count for a field of 8 bits. Who encodes has made sure that it fits.
+/// Converts a count to 8 bits. The caller guarantees that it fits.
 fn u8_of(count: usize) -> u8 {
-    u8::try_from(count).expect("an encoder is given no more than its field can tell")
+    u8::try_from(count).expect("the caller guarantees that the value fits")
 }

@@ -1,4 +1,4 @@
-//! A call: request, response, fault. \[C706\] 12.6.4.9, 12.6.4.10, 12.6.4.7
+//! The messages of a call: request, response, fault. \[C706\] 12.6.4.9, 12.6.4.10, 12.6.4.7
 
 use alloc::vec::Vec;
 
@@ -9,23 +9,24 @@ use crate::ids::Guid;
 use crate::layout::u32_of;
 use crate::open_enum::open_enum;
 
-/// A call, or a part of one. \[C706\] 12.6.4.9
+/// A fragment of a request. \[C706\] 12.6.4.9
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Bytes of the stubs of this part and all that follow; a hint, or 0.
+    /// Hint for the receiver: length of the stub in this and all later fragments, in bytes; or 0.
     pub alloc_hint: u32,
-    /// The interface, as the bind named it.
+    /// Identifier of the interface, from
+    /// [`PresentationContext::id`](super::bind::PresentationContext::id).
     pub context_id: u16,
-    /// Which call.
+    /// Operation number: selects the call of the interface.
     pub opnum: u16,
-    /// An object; no interface here has any.
+    /// UUID of an object; the interfaces of this crate have no objects.
     pub object: Option<Guid>,
-    /// The arguments.
+    /// The encoded arguments, or a part of them.
     pub stub: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// Bytes of a fragment before its stub.
+    /// Length of the fragment before its stub, in bytes.
     pub const HEAD_LEN: usize = 24;
 
     pub(super) fn decode(reader: &mut Reader<'a>, flags: PacketFlags) -> Result<Self, DecodeError> {
@@ -54,21 +55,22 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What a call came to, or a part of it. \[C706\] 12.6.4.10
+/// A fragment of a response. \[C706\] 12.6.4.10
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// Bytes of the stubs of this part and all that follow; a hint, or 0.
+    /// Hint for the receiver: length of the stub in this and all later fragments, in bytes; or 0.
     pub alloc_hint: u32,
-    /// The interface, as the bind named it.
+    /// Identifier of the interface, from
+    /// [`PresentationContext::id`](super::bind::PresentationContext::id).
     pub context_id: u16,
-    /// Cancels that were received.
+    /// Number of cancels that the server received for the call.
     pub cancel_count: u8,
-    /// The results.
+    /// The encoded results, or a part of them.
     pub stub: &'a [u8],
 }
 
 impl<'a> Response<'a> {
-    /// Bytes of a fragment before its stub.
+    /// Length of the fragment before its stub, in bytes.
     pub const HEAD_LEN: usize = 24;
 
     pub(super) fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
@@ -94,38 +96,39 @@ impl<'a> Response<'a> {
 }
 
 open_enum! {
-    /// Why a call failed before it could say so itself. \[C706\] Appendix E, \[MS-RPCE\] 3.3.3.5
+    /// The status of a fault. \[C706\] Appendix E, \[MS-RPCE\] 3.3.3.5
     FaultStatus(u32) {
-        /// Not for this user.
+        /// The user may not make the call.
         ACCESS_DENIED = 0x0000_0005,
-        /// RPC_X_BAD_STUB_DATA: the arguments cannot be read.
+        /// RPC_X_BAD_STUB_DATA: the server cannot decode the arguments.
         BAD_STUB_DATA = 0x0000_06F7,
-        /// nca_op_rng_error: the interface has no such call.
+        /// nca_op_rng_error: the interface does not have the operation number.
         OP_RANGE = 0x1C01_0002,
-        /// nca_unk_if: no such interface was agreed on.
+        /// nca_unk_if: the connection has not negotiated the interface.
         UNKNOWN_INTERFACE = 0x1C01_0003,
-        /// nca_proto_error: fragments in an order that makes no sense.
+        /// nca_proto_error: the order of the fragments violates the protocol.
         PROTOCOL_ERROR = 0x1C01_000B,
-        /// nca_out_args_too_big: the results do not fit.
+        /// nca_out_args_too_big: the results are too long.
         OUT_ARGUMENTS_TOO_BIG = 0x1C01_0013,
-        /// nca_s_fault_remote_no_memory: the arguments do not fit.
+        /// nca_s_fault_remote_no_memory: the arguments are too long.
         NO_MEMORY = 0x1C00_001B,
     }
 }
 
-/// Why a call failed. \[C706\] 12.6.4.7
+/// A fault: the call failed without a response. \[C706\] 12.6.4.7
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The interface, as the bind named it.
+    /// Identifier of the interface, from
+    /// [`PresentationContext::id`](super::bind::PresentationContext::id).
     pub context_id: u16,
-    /// Cancels that were received.
+    /// Number of cancels that the server received for the call.
     pub cancel_count: u8,
-    /// Why.
+    /// Status of the fault.
     pub status: FaultStatus,
 }
 
 impl Fault {
-    /// Bytes of a fault.
+    /// Length of a fault in bytes.
     const LEN: u32 = 32;
 
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -151,10 +154,10 @@ impl Fault {
     }
 }
 
-/// The fragments of a call, none longer than `max_fragment` bytes.
+/// Encodes a request as fragments of at most `max_fragment` bytes.
 ///
 /// # Panics
-/// When `max_fragment` has no room for eight bytes of stub.
+/// Panics when a fragment of `max_fragment` bytes cannot hold eight bytes of stub.
 pub fn request_fragments(
     call_id: u32,
     context_id: u16,
@@ -175,10 +178,10 @@ pub fn request_fragments(
     })
 }
 
-/// The fragments of what a call came to, none longer than `max_fragment` bytes.
+/// Encodes a response as fragments of at most `max_fragment` bytes.
 ///
 /// # Panics
-/// When `max_fragment` has no room for eight bytes of stub.
+/// Panics when a fragment of `max_fragment` bytes cannot hold eight bytes of stub.
 pub fn response_fragments(
     call_id: u32,
     context_id: u16,
@@ -197,19 +200,20 @@ pub fn response_fragments(
     })
 }
 
-/// Cuts a stub in parts of a multiple of eight bytes, as \[C706\] 12.6.4.9 has it but for the last.
+/// Splits a stub into parts of a multiple of eight bytes, except the last, as \[C706\] 12.6.4.9
+/// requires.
 fn cut<'a>(
     stub: &'a [u8],
     max_fragment: u16,
     mut part: impl FnMut(&'a [u8], usize, PacketFlags) -> Pdu<'a>,
 ) -> Vec<Vec<u8>> {
-    let room = usize::from(max_fragment).saturating_sub(Request::HEAD_LEN) & !7;
-    assert!(room > 0, "a fragment has room for a stub");
-    let mut fragments = Vec::with_capacity(stub.len() / room + 1);
+    let capacity = usize::from(max_fragment).saturating_sub(Request::HEAD_LEN) & !7;
+    assert!(capacity > 0, "a fragment can hold a part of the stub");
+    let mut fragments = Vec::with_capacity(stub.len() / capacity + 1);
     let mut left = stub;
     let mut flags = PacketFlags::FIRST_FRAG;
     loop {
-        let (piece, rest) = left.split_at(left.len().min(room));
+        let (piece, rest) = left.split_at(left.len().min(capacity));
         if rest.is_empty() {
             flags |= PacketFlags::LAST_FRAG;
         }

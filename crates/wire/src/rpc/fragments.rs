@@ -1,21 +1,22 @@
-//! Bytes become fragments: a writer may send one in pieces, or several at once.
+//! Reassembly of fragments from a byte stream: one write to a pipe may have a part of a fragment,
+//! or several fragments.
 
 use alloc::vec::Vec;
 
 use super::pdu::Header;
 use crate::error::DecodeError;
 
-/// What has come through a pipe and is not taken yet.
+/// A buffer of received bytes that splits them into fragments.
 #[derive(Clone, Debug)]
 pub struct Fragments {
     bytes: Vec<u8>,
-    /// Where what is not taken begins.
+    /// Index of the first byte that `take` has not returned.
     start: usize,
     max_fragment: u16,
 }
 
 impl Fragments {
-    /// Takes no fragment that is longer.
+    /// An empty buffer that accepts fragments of at most `max_fragment` bytes.
     pub fn new(max_fragment: u16) -> Self {
         Self {
             bytes: Vec::new(),
@@ -24,20 +25,21 @@ impl Fragments {
         }
     }
 
-    /// Adds what has come. Take what is whole, with [`Self::take`], before more is added: then no
-    /// more than a fragment is kept.
+    /// Appends received bytes. The caller calls [`Self::take`] until it returns `None` before it
+    /// appends more, so that the buffer holds at most one incomplete fragment.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.start);
         self.start = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Bytes of a fragment that is not whole.
+    /// Number of bytes not yet returned by [`Self::take`].
     pub fn pending(&self) -> usize {
         self.bytes.len() - self.start
     }
 
-    /// Takes the next fragment, once it is whole. After an error nothing makes sense any more.
+    /// Returns the next complete fragment; `None` while it is incomplete. After an error the buffer
+    /// is no longer usable.
     pub fn take(&mut self) -> Result<Option<Vec<u8>>, DecodeError> {
         let left = &self.bytes[self.start..];
         if left.len() < Header::LEN {

@@ -1,14 +1,14 @@
-//! Remote procedure calls through a named pipe: DCE/RPC over connections. \[C706\] 12.6,
+//! Remote procedure calls over a named pipe: connection-oriented DCE/RPC. \[C706\] 12.6,
 //! \[MS-RPCE\] 2.2.2
 //!
-//! A pipe carries *fragments* ([`Pdu`]): a bind agrees on interfaces, a request and its response
-//! carry *stubs*, the arguments and results of a call in NDR ([`ndr`]). An interface has a file of
-//! its own with the stubs of its calls, both ways: [`srvsvc`] lists shares, [`wkssvc`] tells of the
-//! machine.
+//! A pipe carries *fragments* ([`Pdu`]). A bind negotiates interfaces. A request and its response
+//! carry *stubs*: the arguments and results of a call, encoded in NDR ([`ndr`]). Each interface has
+//! a module with the stubs of its calls: [`srvsvc`] lists shares, [`wkssvc`] describes the
+//! computer.
 //!
-//! Integers are little-endian, as everybody sends them: a big-endian fragment can be measured and
-//! refused, no more. What a fragment may carry beside its stub for a security provider is not read:
-//! the session that the pipe belongs to is authenticated.
+//! Integers are little-endian. This module can measure and refuse a big-endian fragment, but not
+//! decode it. It ignores the authentication trailer of a fragment, because the session of the pipe
+//! is authenticated.
 
 mod bind;
 mod call;
@@ -32,28 +32,28 @@ use crate::error::DecodeError;
 use crate::ids::Guid;
 use crate::open_enum::{open_enum, open_flags};
 
-/// Bytes of a fragment that everybody takes: no bind may be longer, no limit lower.
+/// Maximum length in bytes of a bind, and the minimum that every peer must accept in a fragment.
 /// \[C706\] 12.6.2, MustRecvFragSize
 pub const MIN_FRAGMENT: u16 = 1432;
-/// Bytes of a fragment that Windows offers through a pipe.
+/// Maximum length in bytes of a fragment that Windows offers for a pipe.
 pub const WINDOWS_FRAGMENT: u16 = 4280;
 
-/// An interface, or a way to write arguments: p_syntax_id_t. \[C706\] 12.6.3.1
+/// An interface or a transfer syntax, with its version: p_syntax_id_t. \[C706\] 12.6.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SyntaxId {
-    /// Which one.
+    /// UUID of the interface or syntax.
     pub uuid: Guid,
-    /// The major version.
+    /// Major version.
     pub major: u16,
-    /// The minor version.
+    /// Minor version.
     pub minor: u16,
 }
 
 impl SyntaxId {
-    /// Bytes of a syntax.
+    /// Length of an encoded syntax identifier in bytes.
     pub const LEN: usize = 20;
 
-    /// NDR with pointers of 32 bits: what everybody speaks. \[MS-RPCE\] 2.2.4.12
+    /// NDR with 32-bit pointers, which all known peers support. \[MS-RPCE\] 2.2.4.12
     pub const NDR32: Self = Self {
         uuid: Guid([
             0x04, 0x5D, 0x88, 0x8A, 0xEB, 0x1C, 0xC9, 0x11, 0x9F, 0xE8, 0x08, 0x00, 0x2B, 0x10,
@@ -62,7 +62,7 @@ impl SyntaxId {
         major: 2,
         minor: 0,
     };
-    /// NDR with pointers of 64 bits. \[MS-RPCE\] 2.2.4.12
+    /// NDR with 64-bit pointers. \[MS-RPCE\] 2.2.4.12
     pub const NDR64: Self = Self {
         uuid: Guid([
             0x33, 0x05, 0x71, 0x71, 0xBA, 0xBE, 0x37, 0x49, 0x83, 0x19, 0xB5, 0xDB, 0xEF, 0x9C,
@@ -72,8 +72,8 @@ impl SyntaxId {
         minor: 0,
     };
 
-    /// What a bind asks for beside its interfaces, where this is no syntax but the pattern of bind
-    /// time feature negotiation. \[MS-RPCE\] 2.2.2.14
+    /// The features that a bind requests in place of a transfer syntax; `None` for a transfer
+    /// syntax. \[MS-RPCE\] 2.2.2.14
     pub fn features(&self) -> Option<Features> {
         let (pattern, bits) = self.uuid.0.split_at(8);
         let is_pattern = pattern == FEATURES_PATTERN && self.major == 1 && self.minor == 0;
@@ -84,7 +84,7 @@ impl SyntaxId {
         })
     }
 
-    /// The syntax that asks for features.
+    /// The syntax identifier that requests features.
     pub fn of_features(features: Features) -> Self {
         let mut uuid = [0; 16];
         uuid[..8].copy_from_slice(&FEATURES_PATTERN);
@@ -111,52 +111,52 @@ impl SyntaxId {
     }
 }
 
-/// The first half of a syntax that asks for features. \[MS-RPCE\] 2.2.2.14
+/// The first half of the UUID of a feature negotiation. \[MS-RPCE\] 2.2.2.14
 const FEATURES_PATTERN: [u8; 8] = [0x2C, 0x1C, 0xB7, 0x6C, 0x12, 0x98, 0x40, 0x45];
 
 open_flags! {
-    /// What bind time feature negotiation is about. \[MS-RPCE\] 2.2.2.14
+    /// Features of bind time feature negotiation. \[MS-RPCE\] 2.2.2.14
     Features(u64) {
         /// Several security contexts on one connection.
         SECURITY_CONTEXT_MULTIPLEXING = 0x1,
-        /// A call that the client has given up does not end the connection.
+        /// The connection survives a call that the client has orphaned.
         KEEP_CONNECTION_ON_ORPHAN = 0x2,
     }
 }
 
 open_enum! {
-    /// What a call came to: NET_API_STATUS, an error of Windows. \[MS-ERREF\] 2.2
+    /// The result of a call, NET_API_STATUS: an error code of Windows. \[MS-ERREF\] 2.2
     WinError(u32) {
-        /// It is done.
+        /// The call succeeded.
         SUCCESS = 0,
-        /// Not for this user.
+        /// The user may not make the call.
         ACCESS_DENIED = 5,
-        /// Not here.
+        /// The server does not support the call.
         NOT_SUPPORTED = 50,
-        /// An argument makes no sense.
+        /// An argument is not valid.
         INVALID_PARAMETER = 87,
-        /// There is no such level.
+        /// The information level is not valid.
         INVALID_LEVEL = 124,
-        /// There is more than was asked for.
+        /// The server has more data than the buffer can hold.
         MORE_DATA = 234,
-        /// NERR_NetNameNotFound: there is no such share.
+        /// NERR_NetNameNotFound: the share does not exist.
         NET_NAME_NOT_FOUND = 2310,
     }
 }
 
-/// A structure of which the caller chose how much it tells, as the response of a call has it: the
-/// level, a union of pointers, and what came of the call.
+/// The response of a call with an information level: the level, a union of pointers, and the result
+/// of the call.
 struct Levels {
-    /// Whether the union of all levels has this one.
+    /// Whether the union of all levels has an arm for this level.
     has_arm: fn(u32) -> bool,
-    /// Whether the level is one that these structures know.
+    /// Whether this crate supports the level.
     knows: fn(u32) -> bool,
-    /// The union, for errors.
+    /// Name of the union, for errors.
     field: &'static str,
 }
 
 impl Levels {
-    /// Reads the stub: the level, the structure if there is one, and what came of the call.
+    /// Decodes the stub: the level, the structure if it is present, and the result of the call.
     fn decode<T>(
         &self,
         stub: &[u8],
@@ -176,10 +176,10 @@ impl Levels {
         Ok((level, info, status))
     }
 
-    /// The stub.
+    /// Encodes the stub.
     ///
     /// # Panics
-    /// When there is a structure at a level that is not known.
+    /// Panics when a structure is present and the level is not supported.
     fn encode<T>(
         &self,
         level: u32,

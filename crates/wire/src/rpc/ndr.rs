@@ -1,9 +1,7 @@
-//! NDR: how arguments are written. \[C706\] 14
+//! NDR, the encoding of arguments and results. \[C706\] 14
 //!
-//! With pointers of 32 bits and little-endian integers.
-//!
-//! A structure stands where it is; what its pointers point to follows behind the outermost
-//! structure, in the order of the pointers.
+//! This module implements 32-bit pointers and little-endian integers. The referents of the pointers
+//! follow the outermost structure, in the order of the pointers.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,14 +11,14 @@ use crate::error::DecodeError;
 use crate::layout::u32_of;
 use crate::text::Utf16;
 
-/// Reads a stub. Whatever a count says, no more is taken than there is.
+/// Decodes a stub. A count larger than the remaining stub is an error.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     inner: cursor::Reader<'a>,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads from the start of a stub.
+    /// A reader from the start of a stub.
     pub fn new(stub: &'a [u8]) -> Self {
         Self {
             inner: cursor::Reader::new(stub),
@@ -33,18 +31,19 @@ impl<'a> Reader<'a> {
         self.inner.skip(field, padding)
     }
 
-    /// An unsigned long.
+    /// Reads an unsigned long (32 bits).
     pub fn u32(&mut self, field: &'static str) -> Result<u32, DecodeError> {
         self.align(field, 4)?;
         self.inner.u32(field)
     }
 
-    /// Whether a pointer points to something.
+    /// Reads a pointer. Returns whether it has a referent.
     pub fn pointer(&mut self, field: &'static str) -> Result<bool, DecodeError> {
         self.u32(field).map(|referent| referent != 0)
     }
 
-    /// The count of an array that follows, of elements of `size` bytes at least.
+    /// Reads the count of an array of elements of at least `size` bytes. Fails when the rest of the
+    /// stub is too short for them.
     pub fn count(&mut self, field: &'static str, size: usize) -> Result<usize, DecodeError> {
         let count = self.u32(field)? as usize;
         let left = self.inner.left();
@@ -58,13 +57,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An array of bytes behind its count.
+    /// Reads a conformant array of bytes: its count, then the bytes.
     pub fn bytes(&mut self, field: &'static str) -> Result<&'a [u8], DecodeError> {
         let count = self.count(field, 1)?;
         self.inner.bytes(field, count)
     }
 
-    /// A text: `[string] wchar_t*`, a conformant varying array that ends in a zero.
+    /// Reads a string: `[string] wchar_t*`, a conformant varying array with a terminating zero.
     pub fn string(&mut self, field: &'static str) -> Result<String, DecodeError> {
         let max_count = self.u32(field)?;
         let offset = self.u32(field)?;
@@ -77,10 +76,10 @@ impl<'a> Reader<'a> {
         Utf16(bytes).decode().ok_or(invalid(field, 0))
     }
 
-    /// A text behind a pointer: `[string, unique] wchar_t*` as an argument.
+    /// Reads a pointer to a string as an argument: `[string, unique] wchar_t*`.
     pub fn unique_string(&mut self, field: &'static str) -> Result<Option<String>, DecodeError> {
-        let is_there = self.pointer(field)?;
-        is_there.then(|| self.string(field)).transpose()
+        let is_present = self.pointer(field)?;
+        is_present.then(|| self.string(field)).transpose()
     }
 }
 
@@ -91,46 +90,46 @@ fn invalid(field: &'static str, value: u32) -> DecodeError {
     }
 }
 
-/// Writes a stub.
+/// Encodes a stub.
 #[derive(Clone, Debug, Default)]
 pub struct Writer {
     stub: Vec<u8>,
     referents: u32,
 }
 
-/// What the first pointer is called: anything but zero would do; Windows begins here.
+/// Referent identifier of the first pointer. Any value except zero is valid; Windows uses this one.
 const FIRST_REFERENT: u32 = 0x0002_0000;
 
 impl Writer {
-    /// An empty stub.
+    /// A writer with an empty stub.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The stub.
+    /// The encoded stub.
     pub fn into_stub(self) -> Vec<u8> {
         self.stub
     }
 
-    /// Bytes so far.
+    /// Length of the stub so far, in bytes.
     pub fn len(&self) -> usize {
         self.stub.len()
     }
 
-    /// Whether nothing is written yet.
+    /// Whether the stub is empty.
     pub fn is_empty(&self) -> bool {
         self.stub.is_empty()
     }
 
-    /// An unsigned long.
+    /// Appends an unsigned long (32 bits).
     pub fn put_u32(&mut self, value: u32) {
         self.stub.align(4);
         self.stub.put_u32(value);
     }
 
-    /// A pointer that points to something, or not.
-    pub fn put_pointer(&mut self, is_there: bool) {
-        if !is_there {
+    /// Appends a pointer, with or without a referent.
+    pub fn put_pointer(&mut self, is_present: bool) {
+        if !is_present {
             return self.put_u32(0);
         }
         let referent = FIRST_REFERENT.wrapping_add(self.referents.wrapping_mul(4));
@@ -138,13 +137,13 @@ impl Writer {
         self.put_u32(referent);
     }
 
-    /// An array of bytes behind its count.
+    /// Appends a conformant array of bytes: its count, then the bytes.
     pub fn put_bytes(&mut self, bytes: &[u8]) {
         self.put_u32(u32_of(bytes.len()));
         self.stub.put(bytes);
     }
 
-    /// A text: `[string] wchar_t*`.
+    /// Appends a string: `[string] wchar_t*`.
     pub fn put_string(&mut self, text: &str) {
         let units = u32_of(text.encode_utf16().count() + 1);
         self.put_u32(units);
@@ -154,7 +153,7 @@ impl Writer {
         self.stub.put_u16(0);
     }
 
-    /// A text behind a pointer, as an argument.
+    /// Appends a pointer to a string as an argument: `[string, unique] wchar_t*`.
     pub fn put_unique_string(&mut self, text: Option<&str>) {
         self.put_pointer(text.is_some());
         if let Some(text) = text {

@@ -1,4 +1,4 @@
-//! A fragment: the header that all have in common, and what stands behind it. \[C706\] 12.6.3
+//! Fragments: the common header and the bodies. \[C706\] 12.6.3
 
 use alloc::vec::Vec;
 
@@ -9,92 +9,92 @@ use crate::layout::u16_of;
 use crate::open_enum::{open_enum, open_flags};
 
 open_enum! {
-    /// What a fragment is. \[C706\] 12.6.1, \[MS-RPCE\] 2.2.2.1
+    /// The type of a fragment. \[C706\] 12.6.1, \[MS-RPCE\] 2.2.2.1
     PacketType(u8) {
-        /// A call.
+        /// Request of a call.
         REQUEST = 0,
-        /// What a call came to.
+        /// Response of a call.
         RESPONSE = 2,
-        /// That a call failed, and why.
+        /// Failure of a call without a response.
         FAULT = 3,
-        /// Asks for interfaces.
+        /// Request for interfaces.
         BIND = 11,
-        /// Which interfaces there are.
+        /// Response to a bind.
         BIND_ACK = 12,
-        /// That there are none, and why.
+        /// Refusal of a bind.
         BIND_NAK = 13,
-        /// Asks for more interfaces.
+        /// Request for further interfaces.
         ALTER_CONTEXT = 14,
-        /// Which of them there are.
+        /// Response to an alter_context.
         ALTER_CONTEXT_RESP = 15,
-        /// The third leg of a login.
+        /// Third message of an authentication.
         AUTH3 = 16,
-        /// Asks the client to go.
+        /// The server asks the client to close the connection.
         SHUTDOWN = 17,
-        /// Asks for a call to be cancelled.
+        /// Cancel of a call.
         CO_CANCEL = 18,
-        /// Gives up on a call.
+        /// The client abandons a call.
         ORPHANED = 19,
     }
 }
 
 open_flags! {
-    /// pfc_flags. \[C706\] 12.6.3.1
+    /// Flags of a fragment, pfc_flags. \[C706\] 12.6.3.1
     PacketFlags(u8) {
         /// The first fragment of a call.
         FIRST_FRAG = 0x01,
         /// The last fragment of a call.
         LAST_FRAG = 0x02,
-        /// A cancel is pending; of a bind: headers can be signed.
+        /// A cancel is pending; in a bind: the peer supports signed headers.
         PENDING_CANCEL = 0x04,
-        /// Several calls at one time.
+        /// The peer supports several concurrent calls on a connection.
         CONC_MPX = 0x10,
-        /// Of a fault: the call was not begun.
+        /// Fault: the server did not execute the call.
         DID_NOT_EXECUTE = 0x20,
-        /// The client wants no answer.
+        /// The client expects no response.
         MAYBE = 0x40,
-        /// The id of an object follows the fixed part of a request.
+        /// An object UUID follows the fixed part of a request.
         OBJECT_UUID = 0x80,
     }
 }
 
 impl PacketFlags {
-    /// A fragment that is whole by itself.
+    /// The flags of a call with a single fragment.
     pub const WHOLE: Self = Self(Self::FIRST_FRAG.0 | Self::LAST_FRAG.0);
 }
 
-/// The first byte of drep: integers are little-endian. \[C706\] 14.1
+/// The first byte of the data representation: little-endian integers. \[C706\] 14.1
 const LITTLE_ENDIAN: u8 = 0x10;
 
-/// What every fragment begins with. \[C706\] 12.6.3.1
+/// The common header of all fragments. \[C706\] 12.6.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What it is.
+    /// Type of the fragment.
     pub packet_type: PacketType,
-    /// Flags.
+    /// Flags of the fragment.
     pub flags: PacketFlags,
-    /// Whether its integers are big-endian: then it can be measured, and not be read.
+    /// Whether the integers are big-endian: this crate then decodes the header only.
     pub is_big_endian: bool,
-    /// Bytes of the fragment, this header included.
+    /// Length of the fragment in bytes, including this header.
     pub frag_length: u16,
-    /// Bytes for a security provider at its end.
+    /// Length in bytes of the authentication data at the end of the fragment.
     pub auth_length: u16,
-    /// The call.
+    /// Identifier of the call.
     pub call_id: u32,
 }
 
 impl Header {
-    /// Bytes of the header.
+    /// Length of the header in bytes.
     pub const LEN: usize = 16;
 
-    /// Reads the header at the start of a fragment.
+    /// Decodes the header at the start of a fragment.
     pub fn decode(fragment: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(fragment);
         let version = reader.u8("rpc_vers")?;
         if version != 5 {
             return Err(invalid("rpc_vers", version));
         }
-        // 5.1 differs in nothing that is used here. [C706] 12.6.3.1
+        // Version 5.1 has the same layout in everything that this crate uses. [C706] 12.6.3.1
         let minor = reader.u8("rpc_vers_minor")?;
         if minor > 1 {
             return Err(invalid("rpc_vers_minor", minor));
@@ -124,11 +124,11 @@ impl Header {
         })
     }
 
-    /// Appends the header of a fragment without credentials.
+    /// Appends the header of a fragment without authentication data.
     fn encode(packet_type: PacketType, flags: PacketFlags, call_id: u32, fragment: &mut Vec<u8>) {
         fragment.put(&[5, 0, packet_type.0, flags.0]);
         fragment.put(&[LITTLE_ENDIAN, 0, 0, 0]);
-        // frag_length, once it is known.
+        // frag_length, which Pdu::encode sets.
         fragment.put_u16(0);
         fragment.put_u16(0);
         fragment.put_u32(call_id);
@@ -140,42 +140,42 @@ fn invalid(field: &'static str, value: impl Into<u64>) -> DecodeError {
     DecodeError::Invalid { field, value }
 }
 
-/// A fragment that is neither big-endian nor bears credentials.
+/// A little-endian fragment without authentication data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pdu<'a> {
-    /// The call.
+    /// Identifier of the call.
     pub call_id: u32,
-    /// Flags.
+    /// Flags of the fragment.
     pub flags: PacketFlags,
-    /// What it is.
+    /// Contents of the fragment.
     pub body: Body<'a>,
 }
 
-/// What a fragment is.
+/// The contents of a fragment, by type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
-    /// Asks for interfaces.
+    /// Request for interfaces.
     Bind(Bind),
-    /// Which interfaces there are.
+    /// Response to a bind.
     BindAck(BindAck),
-    /// That there are none.
+    /// Refusal of a bind.
     BindNak(BindNak),
-    /// Asks for more interfaces.
+    /// Request for further interfaces.
     AlterContext(Bind),
-    /// Which of them there are.
+    /// Response to an alter_context.
     AlterContextResp(BindAck),
-    /// A call, or a part of one.
+    /// Request of a call, or a part of it.
     Request(Request<'a>),
-    /// What a call came to, or a part of it.
+    /// Response of a call, or a part of it.
     Response(Response<'a>),
-    /// Why a call failed.
+    /// Failure of a call.
     Fault(Fault),
-    /// Another, with what follows its header.
+    /// A fragment of another type, with the bytes after its header.
     Other(PacketType, &'a [u8]),
 }
 
 impl<'a> Pdu<'a> {
-    /// Reads a fragment: all of it, and nothing more.
+    /// Decodes exactly one fragment.
     pub fn decode(fragment: &'a [u8]) -> Result<Self, DecodeError> {
         let header = Header::decode(fragment)?;
         if header.is_big_endian {
@@ -207,10 +207,11 @@ impl<'a> Pdu<'a> {
         })
     }
 
-    /// Appends the fragment.
+    /// Appends the encoded fragment.
     ///
     /// # Panics
-    /// When it is longer than 65,535 bytes: whoever encodes has cut it.
+    /// Panics when the fragment is longer than 65,535 bytes. The caller splits long stubs
+    /// beforehand.
     pub fn encode(&self, fragment: &mut Vec<u8>) {
         let start = fragment.len();
         let mut flags = self.flags.without(PacketFlags::OBJECT_UUID);
@@ -236,7 +237,7 @@ impl<'a> Pdu<'a> {
 }
 
 impl Body<'_> {
-    /// What the header calls it.
+    /// The type of the fragment, for its header.
     pub fn packet_type(&self) -> PacketType {
         match self {
             Self::Bind(_) => PacketType::BIND,

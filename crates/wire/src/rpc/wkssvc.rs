@@ -1,4 +1,4 @@
-//! The workstation service: what the machine is. \[MS-WKST\]
+//! The workstation service: describes the computer. \[MS-WKST\]
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use crate::error::DecodeError;
 use crate::ids::Guid;
 use crate::open_enum::open_enum;
 
-/// The interface. \[MS-WKST\] 1.9
+/// The interface identifier. \[MS-WKST\] 1.9
 pub const INTERFACE: SyntaxId = SyntaxId {
     uuid: Guid([
         0x98, 0xD0, 0xFF, 0x6B, 0x12, 0xA1, 0x10, 0x36, 0x98, 0x33, 0x46, 0xC3, 0xF8, 0x7E, 0x34,
@@ -19,28 +19,28 @@ pub const INTERFACE: SyntaxId = SyntaxId {
     minor: 0,
 };
 
-/// The pipe. \[MS-WKST\] 2.1
+/// Name of the pipe. \[MS-WKST\] 2.1
 pub const PIPE: &str = "wkssvc";
 
 open_enum! {
-    /// The calls. \[MS-WKST\] 3.2.4
+    /// Operation numbers of the calls. \[MS-WKST\] 3.2.4
     Opnum(u16) {
-        /// NetrWkstaGetInfo.
+        /// NetrWkstaGetInfo: describes the computer.
         WKSTA_GET_INFO = 0,
     }
 }
 
-/// NetrWkstaGetInfo, request. \[MS-WKST\] 3.2.4.1
+/// The request of NetrWkstaGetInfo. \[MS-WKST\] 3.2.4.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WkstaGetInfo {
-    /// The server as the client calls it. Not looked at.
+    /// Name of the server, as the client addresses it. A server ignores it.
     pub server_name: Option<String>,
-    /// What to tell: 100, 101, 102.
+    /// Information level: 100, 101 or 102.
     pub level: u32,
 }
 
 impl WkstaGetInfo {
-    /// Reads the stub.
+    /// Decodes the stub.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         Ok(Self {
@@ -49,7 +49,7 @@ impl WkstaGetInfo {
         })
     }
 
-    /// The stub.
+    /// Encodes the stub.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.put_unique_string(self.server_name.as_deref());
@@ -58,23 +58,23 @@ impl WkstaGetInfo {
     }
 }
 
-/// What is told of a machine, at any level. What a level does not tell is empty or 0.
+/// The fields of a computer at all levels. A field that the level does not have is empty or 0.
 /// \[MS-WKST\] 2.2.5.1 to 2.2.5.3
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct WkstaInfo {
-    /// Which kind of system it is, such as [`super::srvsvc::PLATFORM_NT`].
+    /// Platform of the computer, such as [`super::srvsvc::PLATFORM_NT`].
     pub platform: u32,
-    /// Its name.
+    /// Name of the computer.
     pub computer: String,
-    /// The domain or workgroup that it belongs to.
+    /// Domain or workgroup of the computer.
     pub domain: String,
-    /// The version of the system.
+    /// Major version of the operating system.
     pub version_major: u32,
-    /// The rest of it.
+    /// Minor version of the operating system.
     pub version_minor: u32,
-    /// Where LAN Manager is; level 101 and up.
+    /// Path of the obsolete LAN Manager directory; level 101 and up.
     pub lan_root: String,
-    /// Users that are logged on; level 102.
+    /// Number of logged-on users; level 102.
     pub logged_on_users: u32,
 }
 
@@ -111,7 +111,7 @@ impl WkstaInfo {
         if level >= 102 {
             info.logged_on_users = reader.u32("wki_logged_on_users")?;
         }
-        let mut text = |is_there, field| match is_there {
+        let mut text = |is_present, field| match is_present {
             true => reader.string(field),
             false => Ok(String::new()),
         };
@@ -122,14 +122,14 @@ impl WkstaInfo {
     }
 }
 
-/// NetrWkstaGetInfo, response. \[MS-WKST\] 3.2.4.1
+/// The response of NetrWkstaGetInfo. \[MS-WKST\] 3.2.4.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WkstaGetInfoResponse {
-    /// What is told.
+    /// Information level of the response.
     pub level: u32,
-    /// The machine.
+    /// The computer; `None` after an error.
     pub info: Option<WkstaInfo>,
-    /// SUCCESS, or what went wrong.
+    /// SUCCESS, or the error of the call.
     pub status: WinError,
 }
 
@@ -140,12 +140,12 @@ impl WkstaGetInfoResponse {
         field: "WkstaInfo",
     };
 
-    /// Whether the level is one that these structures know.
+    /// Whether this crate supports the level.
     pub fn knows(level: u32) -> bool {
         (100..=102).contains(&level)
     }
 
-    /// Reads the stub.
+    /// Decodes the stub.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let (level, info, status) = Self::LEVELS.decode(stub, WkstaInfo::read)?;
         Ok(Self {
@@ -155,17 +155,18 @@ impl WkstaGetInfoResponse {
         })
     }
 
-    /// The stub.
+    /// Encodes the stub.
     ///
     /// # Panics
-    /// When there is a machine at a level that is not known.
+    /// Panics when a computer is present and the level is not supported.
     pub fn encode(&self) -> Vec<u8> {
         let (level, info) = (self.level, self.info.as_ref());
         Self::LEVELS.encode(level, info, self.status, WkstaInfo::put)
     }
 }
 
-/// Whether the union of all levels has this one: each of them is a pointer. \[MS-WKST\] 2.2.3.3
+/// Whether the union of all levels has an arm for this level; every arm is a pointer. \[MS-WKST\]
+/// 2.2.3.3
 fn has_arm(level: u32) -> bool {
     matches!(level, 100..=102 | 502 | 1013 | 1018 | 1046)
 }

@@ -8,88 +8,89 @@ use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::open_enum::{open_enum, open_flags};
 
-/// Bytes of an ACE before its body. \[MS-DTYP\] 2.4.4.1
+/// Length of an ACE before its body in bytes. \[MS-DTYP\] 2.4.4.1
 const ACE_HEADER_LEN: usize = 4;
-/// Bytes of an ACL before its entries. \[MS-DTYP\] 2.4.5
+/// Length of an ACL before its entries in bytes. \[MS-DTYP\] 2.4.5
 const ACL_HEADER_LEN: usize = 8;
-/// Every ACE is a multiple of it. \[MS-DTYP\] 2.4.4.1
+/// Alignment of the length of an ACE in bytes. \[MS-DTYP\] 2.4.4.1
 const ALIGNMENT: usize = 4;
 
 open_enum! {
-    /// What an ACE does. \[MS-DTYP\] 2.4.4.1
+    /// Type of an ACE. \[MS-DTYP\] 2.4.4.1
     AceType(u8) {
-        /// Allow.
+        /// Allow access.
         ACCESS_ALLOWED = 0x00,
-        /// Deny.
+        /// Deny access.
         ACCESS_DENIED = 0x01,
-        /// Log.
+        /// Log access.
         SYSTEM_AUDIT = 0x02,
-        /// Allow, for a part of a directory object.
+        /// Allow access to a part of a directory service object.
         ACCESS_ALLOWED_OBJECT = 0x05,
-        /// Deny, for a part of a directory object.
+        /// Deny access to a part of a directory service object.
         ACCESS_DENIED_OBJECT = 0x06,
-        /// Log, for a part of a directory object.
+        /// Log access to a part of a directory service object.
         SYSTEM_AUDIT_OBJECT = 0x07,
-        /// Allow on a condition.
+        /// Allow access under a condition.
         ACCESS_ALLOWED_CALLBACK = 0x09,
-        /// Deny on a condition.
+        /// Deny access under a condition.
         ACCESS_DENIED_CALLBACK = 0x0A,
         /// The integrity label.
         SYSTEM_MANDATORY_LABEL = 0x11,
-        /// An attribute that conditions ask for.
+        /// A resource attribute, which conditions can refer to.
         SYSTEM_RESOURCE_ATTRIBUTE = 0x12,
-        /// A policy that applies.
+        /// A central access policy that applies to the object.
         SYSTEM_SCOPED_POLICY_ID = 0x13,
     }
 }
 
 open_flags! {
-    /// How an ACE is inherited and logged. \[MS-DTYP\] 2.4.4.1
+    /// Inheritance and logging flags of an ACE. \[MS-DTYP\] 2.4.4.1
     AceFlags(u8) {
-        /// By files.
+        /// Files in the directory inherit the ACE.
         OBJECT_INHERIT = 0x01,
-        /// By directories.
+        /// Directories in the directory inherit the ACE.
         CONTAINER_INHERIT = 0x02,
-        /// By children, not by theirs.
+        /// Children inherit the ACE, but their children do not.
         NO_PROPAGATE_INHERIT = 0x04,
-        /// Not for the object itself.
+        /// The ACE does not apply to the object itself.
         INHERIT_ONLY = 0x08,
-        /// Came from the parent.
+        /// The object inherited the ACE from its parent.
         INHERITED = 0x10,
-        /// Log what was allowed.
+        /// Log successful access.
         SUCCESSFUL_ACCESS = 0x40,
-        /// Log what was denied.
+        /// Log failed access.
         FAILED_ACCESS = 0x80,
     }
 }
 
-/// An entry of a list. \[MS-DTYP\] 2.4.4
+/// An access control entry. \[MS-DTYP\] 2.4.4
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ace {
-    /// Rights of somebody: types 0 to 2, 0x11 and 0x13. \[MS-DTYP\] 2.4.4.2, 2.4.4.4, 2.4.4.10
+    /// An entry of a mask and a SID: types 0 to 2, 0x11 and 0x13. \[MS-DTYP\] 2.4.4.2, 2.4.4.4,
+    /// 2.4.4.10
     Basic {
-        /// What it does.
+        /// Type of the entry.
         ace_type: AceType,
-        /// How it is inherited and logged.
+        /// Inheritance and logging flags.
         flags: AceFlags,
-        /// Which rights.
+        /// The access rights.
         mask: AccessMask,
-        /// Whose.
+        /// The user or group that the entry applies to.
         sid: Sid,
     },
-    /// Any other, kept as it came.
+    /// An entry of another type, with undecoded contents.
     Other {
-        /// What it does.
+        /// Type of the entry.
         ace_type: AceType,
-        /// How it is inherited and logged.
+        /// Inheritance and logging flags.
         flags: AceFlags,
-        /// What follows the header; a multiple of 4 bytes.
+        /// The bytes after the header; a multiple of 4.
         body: Vec<u8>,
     },
 }
 
 impl Ace {
-    /// Allows `mask` to `sid`.
+    /// An entry that allows `mask` to `sid`.
     pub const fn allow(sid: Sid, mask: AccessMask, flags: AceFlags) -> Self {
         Self::Basic {
             ace_type: AceType::ACCESS_ALLOWED,
@@ -99,7 +100,7 @@ impl Ace {
         }
     }
 
-    /// Denies `mask` to `sid`.
+    /// An entry that denies `mask` to `sid`.
     pub const fn deny(sid: Sid, mask: AccessMask, flags: AceFlags) -> Self {
         Self::Basic {
             ace_type: AceType::ACCESS_DENIED,
@@ -109,19 +110,19 @@ impl Ace {
         }
     }
 
-    /// What the entry does.
+    /// Type of the entry.
     pub fn ace_type(&self) -> AceType {
         let (Self::Basic { ace_type, .. } | Self::Other { ace_type, .. }) = self;
         *ace_type
     }
 
-    /// How the entry is inherited and logged.
+    /// Inheritance and logging flags of the entry.
     pub fn flags(&self) -> AceFlags {
         let (Self::Basic { flags, .. } | Self::Other { flags, .. }) = self;
         *flags
     }
 
-    /// Bytes on the wire.
+    /// Length of the encoded entry in bytes.
     pub fn encoded_len(&self) -> usize {
         match self {
             Self::Basic { sid, .. } => ACE_HEADER_LEN + 4 + sid.encoded_len(),
@@ -129,7 +130,7 @@ impl Ace {
         }
     }
 
-    /// Reads an entry.
+    /// Decodes an entry.
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let ace_type = AceType(reader.u8("AceType")?);
         let flags = AceFlags(reader.u8("AceFlags")?);
@@ -159,7 +160,7 @@ impl Ace {
         })
     }
 
-    /// Appends the entry, which is `size` bytes long.
+    /// Appends the encoded entry, which is `size` bytes long.
     fn encode(&self, size: u16, out: &mut Vec<u8>) {
         out.put_u8(self.ace_type().0);
         out.put_u8(self.flags().0);
@@ -178,7 +179,7 @@ impl Ace {
     }
 }
 
-/// Whether the body is a mask and a SID, and nothing more that matters.
+/// Whether the body is a mask and a SID, without further data of importance.
 fn is_basic(ace_type: AceType) -> bool {
     matches!(
         ace_type,
@@ -190,7 +191,7 @@ fn is_basic(ace_type: AceType) -> bool {
     )
 }
 
-/// A list of entries, which always fits the 65,535 bytes that its header can tell.
+/// An access control list. Its encoding always fits the 65,535 bytes that its header can express.
 /// \[MS-DTYP\] 2.4.5
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acl {
@@ -200,12 +201,12 @@ pub struct Acl {
 }
 
 impl Acl {
-    /// The revision of a list with no object entries. \[MS-DTYP\] 2.4.5
+    /// Revision of a list without directory service entries. \[MS-DTYP\] 2.4.5
     pub const REVISION: u8 = 2;
-    /// The revision of a list that may have some. \[MS-DTYP\] 2.4.5
+    /// Revision of a list that may have directory service entries. \[MS-DTYP\] 2.4.5
     pub const REVISION_DS: u8 = 4;
 
-    /// An empty list: nobody may do anything.
+    /// An empty list, which grants no access.
     pub const fn new() -> Self {
         Self {
             revision: Self::REVISION,
@@ -214,22 +215,22 @@ impl Acl {
         }
     }
 
-    /// The entries, in the order in which they count.
+    /// The entries, in the order of their evaluation.
     pub fn aces(&self) -> &[Ace] {
         &self.aces
     }
 
-    /// The revision.
+    /// Revision of the list.
     pub fn revision(&self) -> u8 {
         self.revision
     }
 
-    /// Bytes on the wire.
+    /// Length of the encoded list in bytes.
     pub fn encoded_len(&self) -> usize {
         self.encoded_len
     }
 
-    /// Appends an entry. False, and nothing is changed, where the list would pass 65,535 bytes.
+    /// Appends an entry. Returns false, without a change, when the list would exceed 65,535 bytes.
     #[must_use]
     pub fn push(&mut self, ace: Ace) -> bool {
         let encoded_len = self.encoded_len.saturating_add(ace.encoded_len());
@@ -241,7 +242,7 @@ impl Acl {
         fits
     }
 
-    /// Reads the list at the start of `bytes`.
+    /// Decodes the list at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let revision = reader.u8("AclRevision")?;
@@ -272,7 +273,7 @@ impl Acl {
         Ok(acl)
     }
 
-    /// Appends the list.
+    /// Appends the encoded list to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u8(self.revision);
         out.put_u8(0);
@@ -291,7 +292,7 @@ impl Default for Acl {
     }
 }
 
-/// A length or count within a list.
+/// Converts a length or count within a list to 16 bits. Every list fits.
 fn small(value: usize) -> u16 {
     u16::try_from(value).expect("a list is at most 65,535 bytes long")
 }

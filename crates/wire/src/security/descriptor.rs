@@ -9,69 +9,69 @@ use crate::error::DecodeError;
 use crate::open_enum::open_flags;
 use crate::query_info::SecurityInformation;
 
-/// Bytes before what the offsets point at.
+/// Length of a descriptor before its parts, in bytes.
 const HEADER_LEN: usize = 20;
 /// The only revision. \[MS-DTYP\] 2.4.6
 const REVISION: u8 = 1;
 
 open_flags! {
-    /// What is said about a descriptor. \[MS-DTYP\] 2.4.6
+    /// Control flags of a security descriptor. \[MS-DTYP\] 2.4.6
     DescriptorControl(u16) {
-        /// The owner came by default.
+        /// A default mechanism set the owner.
         OWNER_DEFAULTED = 0x0001,
-        /// The group came by default.
+        /// A default mechanism set the group.
         GROUP_DEFAULTED = 0x0002,
-        /// There is a DACL; where it is none, all is allowed to everyone.
+        /// The descriptor has a DACL. With this flag and without a DACL, everyone has full access.
         DACL_PRESENT = 0x0004,
-        /// The DACL came by default.
+        /// A default mechanism set the DACL.
         DACL_DEFAULTED = 0x0008,
-        /// There is a SACL.
+        /// The descriptor has a SACL.
         SACL_PRESENT = 0x0010,
-        /// The SACL came by default.
+        /// A default mechanism set the SACL.
         SACL_DEFAULTED = 0x0020,
-        /// The server is trusted to set up a compound ACL.
+        /// The server may set up a compound ACL.
         DACL_TRUSTED = 0x0040,
-        /// A server made the descriptor.
+        /// A server created the descriptor.
         SERVER_SECURITY = 0x0080,
-        /// Inherit the DACL anew.
+        /// Inherit the DACL again.
         DACL_AUTO_INHERIT_REQ = 0x0100,
-        /// Inherit the SACL anew.
+        /// Inherit the SACL again.
         SACL_AUTO_INHERIT_REQ = 0x0200,
-        /// The DACL was inherited.
+        /// The object inherited the DACL.
         DACL_AUTO_INHERITED = 0x0400,
-        /// The SACL was inherited.
+        /// The object inherited the SACL.
         SACL_AUTO_INHERITED = 0x0800,
-        /// The DACL does not inherit.
+        /// The object does not inherit a DACL.
         DACL_PROTECTED = 0x1000,
-        /// The SACL does not inherit.
+        /// The object does not inherit a SACL.
         SACL_PROTECTED = 0x2000,
-        /// Sbz1 holds flags of a resource manager.
+        /// `resource_manager_control` is valid.
         RM_CONTROL_VALID = 0x4000,
-        /// The form with offsets: the only one on the wire.
+        /// The descriptor is self-relative, as always on the wire.
         SELF_RELATIVE = 0x8000,
     }
 }
 
-/// Who owns an object, and who may do what with it. \[MS-DTYP\] 2.4.6
+/// A security descriptor: the owner of an object, and the access to it. \[MS-DTYP\] 2.4.6
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct SecurityDescriptor {
-    /// What is said about it. Encoding sets SELF_RELATIVE, and PRESENT for a list that is there.
-    /// DACL_PRESENT with no `dacl` is the NULL DACL, which allows all to everyone.
+    /// Control flags. `encode` sets SELF_RELATIVE, and the PRESENT flags of existing lists.
+    /// DACL_PRESENT without a `dacl` is the NULL DACL, which allows everything to everyone.
     pub control: DescriptorControl,
-    /// Flags of a resource manager, where the control says so.
+    /// Flags of a resource manager; valid with RM_CONTROL_VALID.
     pub resource_manager_control: u8,
-    /// The owner.
+    /// SID of the owner.
     pub owner: Option<Sid>,
-    /// The group.
+    /// SID of the primary group.
     pub group: Option<Sid>,
-    /// Who may do what.
+    /// Discretionary ACL: the entries that allow and deny access.
     pub dacl: Option<Acl>,
-    /// What is logged.
+    /// System ACL: the entries that log access.
     pub sacl: Option<Acl>,
 }
 
 impl SecurityDescriptor {
-    /// Reads a self-relative descriptor.
+    /// Decodes a self-relative descriptor.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let revision = reader.u8("Revision")?;
@@ -99,7 +99,7 @@ impl SecurityDescriptor {
         })
     }
 
-    /// Bytes on the wire.
+    /// Length of the encoded descriptor in bytes.
     pub fn encoded_len(&self) -> usize {
         let sid_len = |sid: &Option<Sid>| sid.as_ref().map_or(0, Sid::encoded_len);
         let acl_len = |acl: &Option<Acl>| acl.as_ref().map_or(0, Acl::encoded_len);
@@ -107,7 +107,7 @@ impl SecurityDescriptor {
         HEADER_LEN + sids + acl_len(&self.sacl) + acl_len(&self.dacl)
     }
 
-    /// The control as it goes on the wire.
+    /// The control flags for the wire.
     fn wire_control(&self) -> DescriptorControl {
         let mut control = self.control | DescriptorControl::SELF_RELATIVE;
         if self.dacl.is_some() {
@@ -119,7 +119,7 @@ impl SecurityDescriptor {
         control
     }
 
-    /// Appends the self-relative form: header, owner, group, SACL, DACL.
+    /// Appends the self-relative encoding: header, owner, group, SACL, DACL.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let end = out.len() + self.encoded_len();
         let mut offset = HEADER_LEN;
@@ -145,7 +145,7 @@ impl SecurityDescriptor {
         assert_eq!(out.len(), end, "the parts are as long as they say");
     }
 
-    /// The parts that a query asks for. \[MS-SMB2\] 3.3.5.20.3
+    /// The parts that a query selects. \[MS-SMB2\] 3.3.5.20.3
     pub fn select(&self, parts: SecurityInformation) -> Self {
         const OF_SACL: SecurityInformation = SecurityInformation(
             SecurityInformation::SACL.0
@@ -176,9 +176,9 @@ impl SecurityDescriptor {
     }
 }
 
-/// What the control says about the DACL.
+/// The control flags of the DACL.
 const OF_DACL_CONTROL: DescriptorControl = DescriptorControl(0x150C);
-/// What the control says about the SACL.
+/// The control flags of the SACL.
 const OF_SACL_CONTROL: DescriptorControl = DescriptorControl(0x2A30);
 
 /// The bytes from an offset on; `None` for the offset 0.

@@ -1,7 +1,7 @@
-//! Who may do what: SIDs, access control lists and self-relative security descriptors, as
-//! QUERY_INFO and SET_INFO carry them. \[MS-DTYP\] 2.4
+//! Security descriptors, access control lists and SIDs, as QUERY_INFO and SET_INFO carry them.
+//! \[MS-DTYP\] 2.4
 //!
-//! Owned types: a descriptor lives longer than the message that brought it.
+//! The types own their data, because a descriptor outlives the message that carried it.
 
 mod acl;
 mod descriptor;

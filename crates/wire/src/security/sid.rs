@@ -1,4 +1,4 @@
-//! Security identifiers: the names of users and groups. \[MS-DTYP\] 2.4.2
+//! Security identifiers (SIDs) of users and groups. \[MS-DTYP\] 2.4.2
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -7,22 +7,24 @@ use core::str::FromStr;
 use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 
-/// The most sub-authorities that a SID has. \[MS-DTYP\] 2.4.2.2
+/// Maximum number of sub-authorities of a SID. \[MS-DTYP\] 2.4.2.2
 const MAX_SUB_AUTHORITIES: usize = 15;
-/// Bytes before the sub-authorities.
+/// Length of a SID before its sub-authorities, in bytes.
 const FIXED_LEN: usize = 8;
 /// The only revision. \[MS-DTYP\] 2.4.2.2
 const REVISION: u8 = 1;
-/// 2 to the power of 48: no identifier authority is that large. \[MS-DTYP\] 2.4.1
+/// 2 to the power of 48, the first number that is too large for an identifier authority.
+/// \[MS-DTYP\] 2.4.1
 const AUTHORITY_END: u64 = 1 << 48;
-/// The authority of the SIDs that stand for Unix users and groups, as Samba has it.
+/// Samba's identifier authority for Unix users and groups.
 const UNIX_AUTHORITY: u64 = 22;
-/// The authority of Windows NT. \[MS-DTYP\] 2.4.1.1
+/// The identifier authority of Windows NT. \[MS-DTYP\] 2.4.1.1
 const NT_AUTHORITY: u64 = 5;
-/// Below it: Unix ids, as "Services for NFS" of Windows writes them; cifs.ko and macOS too.
+/// Sub-authority of NT_AUTHORITY for Unix identifiers: "Services for NFS" of Windows, cifs.ko and
+/// macOS use it.
 const NFS_RID: u32 = 88;
 
-/// The name of a user or group. \[MS-DTYP\] 2.4.2.2
+/// A security identifier: a user or group. \[MS-DTYP\] 2.4.2
 ///
 /// Invariants: the authority has 48 bits; sub-authorities from `count` on are 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,29 +35,29 @@ pub struct Sid {
 }
 
 impl Sid {
-    /// Nobody: S-1-0-0. \[MS-DTYP\] 2.4.2.4
+    /// No user or group: S-1-0-0. \[MS-DTYP\] 2.4.2.4
     pub const NULL: Self = Self::known(0, &[0]);
-    /// Everyone: S-1-1-0. \[MS-DTYP\] 2.4.2.4
+    /// All users: S-1-1-0. \[MS-DTYP\] 2.4.2.4
     pub const EVERYONE: Self = Self::known(1, &[0]);
-    /// In an inherited ACE: who creates the object. S-1-3-0. \[MS-DTYP\] 2.4.2.4
+    /// In an inheritable ACE: the creator of the object. S-1-3-0. \[MS-DTYP\] 2.4.2.4
     pub const CREATOR_OWNER: Self = Self::known(3, &[0]);
-    /// In an inherited ACE: the primary group of who creates it. S-1-3-1. \[MS-DTYP\] 2.4.2.4
+    /// In an inheritable ACE: the primary group of the creator. S-1-3-1. \[MS-DTYP\] 2.4.2.4
     pub const CREATOR_GROUP: Self = Self::known(3, &[1]);
     /// The current owner: S-1-3-4. \[MS-DTYP\] 2.4.2.4
     pub const OWNER_RIGHTS: Self = Self::known(3, &[4]);
-    /// Who logged in over a network: S-1-5-2. \[MS-DTYP\] 2.4.2.4
+    /// Users that logged on over a network: S-1-5-2. \[MS-DTYP\] 2.4.2.4
     pub const NETWORK: Self = Self::known(NT_AUTHORITY, &[2]);
-    /// Who logged in without a name: S-1-5-7. \[MS-DTYP\] 2.4.2.4
+    /// Users that logged on anonymously: S-1-5-7. \[MS-DTYP\] 2.4.2.4
     pub const ANONYMOUS: Self = Self::known(NT_AUTHORITY, &[7]);
-    /// Who logged in with a name: S-1-5-11. \[MS-DTYP\] 2.4.2.4
+    /// Users that logged on with a name: S-1-5-11. \[MS-DTYP\] 2.4.2.4
     pub const AUTHENTICATED_USERS: Self = Self::known(NT_AUTHORITY, &[11]);
     /// The operating system: S-1-5-18. \[MS-DTYP\] 2.4.2.4
     pub const LOCAL_SYSTEM: Self = Self::known(NT_AUTHORITY, &[18]);
-    /// The administrators of the machine: S-1-5-32-544. \[MS-DTYP\] 2.4.2.4
+    /// The administrators of the computer: S-1-5-32-544. \[MS-DTYP\] 2.4.2.4
     pub const BUILTIN_ADMINISTRATORS: Self = Self::known(NT_AUTHORITY, &[32, 544]);
-    /// The users of the machine: S-1-5-32-545. \[MS-DTYP\] 2.4.2.4
+    /// The users of the computer: S-1-5-32-545. \[MS-DTYP\] 2.4.2.4
     pub const BUILTIN_USERS: Self = Self::known(NT_AUTHORITY, &[32, 545]);
-    /// The guests of the machine: S-1-5-32-546. \[MS-DTYP\] 2.4.2.4
+    /// The guests of the computer: S-1-5-32-546. \[MS-DTYP\] 2.4.2.4
     pub const BUILTIN_GUESTS: Self = Self::known(NT_AUTHORITY, &[32, 546]);
 
     const fn known(authority: u64, sub_authorities: &[u32]) -> Self {
@@ -72,29 +74,29 @@ impl Sid {
         sid
     }
 
-    /// A SID; `None` where the authority has more than 48 bits or there are more than 15
+    /// Creates a SID. `None` when the authority has more than 48 bits, or for more than 15
     /// sub-authorities.
     pub fn new(authority: u64, sub_authorities: &[u32]) -> Option<Self> {
         let is_valid = authority < AUTHORITY_END && sub_authorities.len() <= MAX_SUB_AUTHORITIES;
         is_valid.then(|| Self::known(authority, sub_authorities))
     }
 
-    /// The user of a Unix uid: S-1-22-1-uid.
+    /// The SID of a Unix user: S-1-22-1-uid.
     pub const fn unix_user(uid: u32) -> Self {
         Self::known(UNIX_AUTHORITY, &[1, uid])
     }
 
-    /// The group of a Unix gid: S-1-22-2-gid.
+    /// The SID of a Unix group: S-1-22-2-gid.
     pub const fn unix_group(gid: u32) -> Self {
         Self::known(UNIX_AUTHORITY, &[2, gid])
     }
 
-    /// The uid that a SID stands for: S-1-22-1-uid or S-1-5-88-1-uid.
+    /// The uid of S-1-22-1-uid or S-1-5-88-1-uid; `None` for another SID.
     pub fn to_unix_user(&self) -> Option<u32> {
         self.unix_id(1)
     }
 
-    /// The gid that a SID stands for: S-1-22-2-gid or S-1-5-88-2-gid.
+    /// The gid of S-1-22-2-gid or S-1-5-88-2-gid; `None` for another SID.
     pub fn to_unix_group(&self) -> Option<u32> {
         self.unix_id(2)
     }
@@ -107,7 +109,8 @@ impl Sid {
         }
     }
 
-    /// The mode that a SID carries: S-1-5-88-3-mode, in an ACE of a client that sets it so.
+    /// The mode of S-1-5-88-3-mode, which a client puts into an ACE to set the mode of a file;
+    /// `None` for another SID.
     pub fn to_unix_mode(&self) -> Option<u32> {
         match (self.authority, self.sub_authorities()) {
             (NT_AUTHORITY, [NFS_RID, 3, mode]) => Some(*mode),
@@ -120,12 +123,13 @@ impl Sid {
         self.authority
     }
 
-    /// The sub-authorities; the last is the relative id.
+    /// The sub-authorities; the last one is the relative identifier.
     pub fn sub_authorities(&self) -> &[u32] {
         &self.sub_authorities[..usize::from(self.count)]
     }
 
-    /// The SID with one more sub-authority: a user or group of a domain. `None` where it has 15.
+    /// The SID with a further sub-authority: a user or group of a domain. `None` when it already
+    /// has 15.
     pub fn with_rid(&self, rid: u32) -> Option<Self> {
         let mut sid = *self;
         *sid.sub_authorities.get_mut(usize::from(self.count))? = rid;
@@ -133,17 +137,17 @@ impl Sid {
         Some(sid)
     }
 
-    /// Bytes on the wire.
+    /// Length of the encoded SID in bytes.
     pub fn encoded_len(&self) -> usize {
         FIXED_LEN + 4 * usize::from(self.count)
     }
 
-    /// Reads the SID at the start of `bytes`.
+    /// Decodes the SID at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::read(&mut Reader::new(bytes))
     }
 
-    /// Reads a SID. \[MS-DTYP\] 2.4.2.2
+    /// Decodes a SID from a reader. \[MS-DTYP\] 2.4.2.2
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let revision = reader.u8("Revision")?;
         if revision != REVISION {
@@ -160,7 +164,7 @@ impl Sid {
         Ok(sid)
     }
 
-    /// Appends the SID. \[MS-DTYP\] 2.4.2.2
+    /// Appends the encoded SID to `out`. \[MS-DTYP\] 2.4.2.2
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u8(REVISION);
         out.put_u8(self.count);
@@ -185,7 +189,8 @@ impl Default for Sid {
     }
 }
 
-/// S-1-..., with an authority of more than 32 bits in hexadecimal. \[MS-DTYP\] 2.4.2.1
+/// The text form S-1-..., with an authority of more than 32 bits in hexadecimal. \[MS-DTYP\]
+/// 2.4.2.1
 impl fmt::Display for Sid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match u32::try_from(self.authority) {
@@ -204,7 +209,7 @@ impl fmt::Debug for Sid {
     }
 }
 
-/// The text is not a SID.
+/// The text is not a valid SID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseSidError;
 
@@ -216,7 +221,7 @@ impl fmt::Display for ParseSidError {
 
 impl core::error::Error for ParseSidError {}
 
-/// The text form of \[MS-DTYP\] 2.4.2.1.
+/// Parses the text form of \[MS-DTYP\] 2.4.2.1.
 impl FromStr for Sid {
     type Err = ParseSidError;
 

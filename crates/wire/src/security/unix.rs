@@ -1,24 +1,26 @@
-//! The security descriptor that stands for a Unix owner, group and mode.
+//! The security descriptor that represents a Unix owner, group and mode.
 
 use super::acl::{Ace, AceFlags, Acl};
 use super::descriptor::{DescriptorControl, SecurityDescriptor};
 use super::sid::Sid;
 use crate::access::AccessMask;
 
-/// What r allows: FILE_GENERIC_READ. \[MS-SMB2\] 2.2.13.1
+/// Access rights for r: FILE_GENERIC_READ. \[MS-SMB2\] 2.2.13.1
 const READ: AccessMask = AccessMask(0x0012_0089);
-/// What w allows: FILE_GENERIC_WRITE.
+/// Access rights for w: FILE_GENERIC_WRITE.
 const WRITE: AccessMask = AccessMask(0x0012_0116);
-/// What x allows: FILE_GENERIC_EXECUTE.
+/// Access rights for x: FILE_GENERIC_EXECUTE.
 const EXECUTE: AccessMask = AccessMask(0x0012_00A0);
-/// What rwx allows: everything, as by Samba's default "acl map full control = yes".
+/// Access rights for rwx: all, as in Samba with its default "acl map full control = yes".
 const ALL: AccessMask = AccessMask(0x001F_01FF);
 
 impl SecurityDescriptor {
-    /// Owner, group and mode as Samba presents them where a file has no ACL: one entry each for
-    /// owner, group and everyone, with the SIDs S-1-22-1-uid and S-1-22-2-gid. The list is
-    /// protected: a mode is not inherited. There are no entries that deny, so that a mode like
-    /// 0604 shows the group more than it has.
+    /// Represents owner, group and mode as Samba does for a file without an ACL: one allowing entry
+    /// each for owner, group and everyone, with the SIDs S-1-22-1-uid and S-1-22-2-gid. The DACL is
+    /// protected, because a mode is not inherited.
+    ///
+    /// The list has no denying entries, so for a mode such as 0604 it shows more rights of the
+    /// group than the mode grants.
     pub fn from_unix_mode(uid: u32, gid: u32, mode: u32, is_directory: bool) -> Self {
         let owner = Sid::unix_user(uid);
         let group = Sid::unix_group(gid);
@@ -41,10 +43,10 @@ impl SecurityDescriptor {
     }
 }
 
-/// What three bits of a mode allow.
+/// The access rights for three bits of a mode.
 fn mask_of(bits: u32, is_directory: bool) -> AccessMask {
     if bits == 0o7 {
-        // The right to delete a file comes from its directory.
+        // The directory of a file grants the right to delete it.
         return if is_directory {
             ALL
         } else {
@@ -57,7 +59,7 @@ fn mask_of(bits: u32, is_directory: bool) -> AccessMask {
     }
     if bits & 0o2 != 0 {
         mask |= WRITE;
-        // Who may write a directory may delete what is in it.
+        // A user with write access to a directory may delete its entries.
         if is_directory {
             mask |= AccessMask::FILE_DELETE_CHILD;
         }

@@ -1,8 +1,8 @@
-//! The server service: which shares there are, and what the server is. \[MS-SRVS\]
+//! The server service: lists shares and describes the server. \[MS-SRVS\]
 //!
-//! Each call is a pair of structures, one for the stub of the request and one for that of the
-//! response. A `level` chooses what is told of each share, server or the like: [`ShareInfo`] and
-//! [`ServerInfo`] hold what any level tells.
+//! Each call has two structures, one for the stub of the request and one for the stub of the
+//! response. A `level` selects the returned fields. [`ShareInfo`] and [`ServerInfo`] have the
+//! fields of all levels.
 
 mod server;
 mod share;
@@ -18,7 +18,7 @@ use super::SyntaxId;
 use crate::ids::Guid;
 use crate::open_enum::open_enum;
 
-/// The interface. \[MS-SRVS\] 1.9
+/// The interface identifier. \[MS-SRVS\] 1.9
 pub const INTERFACE: SyntaxId = SyntaxId {
     uuid: Guid([
         0xC8, 0x4F, 0x32, 0x4B, 0x70, 0x16, 0xD3, 0x01, 0x12, 0x78, 0x5A, 0x47, 0xBF, 0x6E, 0xE1,
@@ -28,27 +28,27 @@ pub const INTERFACE: SyntaxId = SyntaxId {
     minor: 0,
 };
 
-/// The pipe. \[MS-SRVS\] 2.1
+/// Name of the pipe. \[MS-SRVS\] 2.1
 pub const PIPE: &str = "srvsvc";
 
-/// MAX_PREFERRED_LENGTH: as much as there is. \[MS-SRVS\] 3.1.4.8
+/// MAX_PREFERRED_LENGTH: no limit. \[MS-SRVS\] 3.1.4.8
 pub const ALL: u32 = u32::MAX;
 
-/// PLATFORM_ID_NT. \[MS-SRVS\] 2.2.2.6
+/// PLATFORM_ID_NT: the platform of Windows NT and compatible systems. \[MS-SRVS\] 2.2.2.6
 pub const PLATFORM_NT: u32 = 500;
 
 open_enum! {
-    /// The calls. \[MS-SRVS\] 3.1.4
+    /// Operation numbers of the calls. \[MS-SRVS\] 3.1.4
     Opnum(u16) {
-        /// NetrShareEnum.
+        /// NetrShareEnum: lists shares.
         SHARE_ENUM = 15,
-        /// NetrShareGetInfo.
+        /// NetrShareGetInfo: describes a share.
         SHARE_GET_INFO = 16,
-        /// NetrServerGetInfo.
+        /// NetrServerGetInfo: describes the server.
         SERVER_GET_INFO = 21,
-        /// NetrRemoteTOD.
+        /// NetrRemoteTOD: returns the time of the server.
         REMOTE_TOD = 28,
-        /// NetrShareEnumSticky.
+        /// NetrShareEnumSticky: lists persistent shares.
         SHARE_ENUM_STICKY = 36,
     }
 }

@@ -1,4 +1,4 @@
-//! NetrServerGetInfo: what the server is. \[MS-SRVS\] 3.1.4.17, 2.2.4.40 to 2.2.4.42
+//! NetrServerGetInfo: describes the server. \[MS-SRVS\] 3.1.4.17, 2.2.4.40 to 2.2.4.42
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,32 +9,32 @@ use crate::rpc::ndr::{Reader, Writer};
 use crate::rpc::{Levels, WinError};
 
 open_flags! {
-    /// What software a server runs. \[MS-SRVS\] 2.2.2.7
+    /// Services that a server runs. \[MS-SRVS\] 2.2.2.7
     ServerType(u32) {
-        /// It is a workstation.
+        /// The workstation service.
         WORKSTATION = 0x0000_0001,
-        /// It shares.
+        /// The server service.
         SERVER = 0x0000_0002,
-        /// It is a Unix machine.
+        /// The server runs Unix.
         SERVER_UNIX = 0x0000_0800,
-        /// It is Windows NT or behaves like it.
+        /// The server runs Windows NT or a compatible system.
         NT = 0x0000_1000,
-        /// It is a server of such kind, and no domain controller.
+        /// The server runs Windows NT as a server that is no domain controller.
         SERVER_NT = 0x0000_8000,
     }
 }
 
-/// NetrServerGetInfo, request.
+/// The request of NetrServerGetInfo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerGetInfo {
-    /// The server as the client calls it. Not looked at.
+    /// Name of the server, as the client addresses it. A server ignores it.
     pub server_name: Option<String>,
-    /// What to tell: 100, 101, 102.
+    /// Information level: 100, 101 or 102.
     pub level: u32,
 }
 
 impl ServerGetInfo {
-    /// Reads the stub.
+    /// Decodes the stub.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         Ok(Self {
@@ -43,7 +43,7 @@ impl ServerGetInfo {
         })
     }
 
-    /// The stub.
+    /// Encodes the stub.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.put_unique_string(self.server_name.as_deref());
@@ -52,34 +52,34 @@ impl ServerGetInfo {
     }
 }
 
-/// What is told of a server, at any level. What a level does not tell is empty or 0.
+/// The fields of a server at all levels. A field that the level does not have is empty or 0.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ServerInfo {
-    /// Which kind of system it is, such as [`super::PLATFORM_NT`].
+    /// Platform of the server, such as [`super::PLATFORM_NT`].
     pub platform: u32,
-    /// Its name.
+    /// Name of the server.
     pub name: String,
-    /// The version of the system; level 101 and up.
+    /// Major version of the operating system; level 101 and up.
     pub version_major: u32,
-    /// The rest of it.
+    /// Minor version of the operating system; level 101 and up.
     pub version_minor: u32,
-    /// What software it runs.
+    /// Services that the server runs; level 101 and up.
     pub server_type: ServerType,
-    /// What it is for.
+    /// Description of the server; level 101 and up.
     pub comment: String,
-    /// Most users at one time, all ones for any number; level 102.
+    /// Maximum number of users; 0xFFFFFFFF for no limit; level 102.
     pub users: u32,
-    /// Minutes after which one that does nothing is sent away.
+    /// Minutes before the server disconnects an idle session; level 102.
     pub disconnect: u32,
-    /// Whether it hides from lists of servers.
+    /// Whether lists of servers omit the server; level 102.
     pub is_hidden: bool,
-    /// Seconds between its announcements.
+    /// Interval between announcements in seconds; level 102.
     pub announce: u32,
-    /// Milliseconds by which they vary.
+    /// Random variation of the interval in milliseconds; level 102.
     pub announce_delta: u32,
-    /// Licences.
+    /// Number of licenses; level 102.
     pub licenses: u32,
-    /// Where the folders of users are.
+    /// Path of the users' directories; level 102.
     pub user_path: String,
 }
 
@@ -134,7 +134,7 @@ impl ServerInfo {
             info.licenses = reader.u32("licenses")?;
             has_path = reader.pointer("userpath")?;
         }
-        let mut text = |is_there, field| match is_there {
+        let mut text = |is_present, field| match is_present {
             true => reader.string(field),
             false => Ok(String::new()),
         };
@@ -145,14 +145,14 @@ impl ServerInfo {
     }
 }
 
-/// NetrServerGetInfo, response.
+/// The response of NetrServerGetInfo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerGetInfoResponse {
-    /// What is told.
+    /// Information level of the response.
     pub level: u32,
-    /// The server.
+    /// The server; `None` after an error.
     pub server: Option<ServerInfo>,
-    /// SUCCESS, or what went wrong.
+    /// SUCCESS, or the error of the call.
     pub status: WinError,
 }
 
@@ -163,12 +163,12 @@ impl ServerGetInfoResponse {
         field: "InfoStruct",
     };
 
-    /// Whether the level is one that these structures know.
+    /// Whether this crate supports the level.
     pub fn knows(level: u32) -> bool {
         (100..=102).contains(&level)
     }
 
-    /// Reads the stub.
+    /// Decodes the stub.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let (level, server, status) = Self::LEVELS.decode(stub, ServerInfo::read)?;
         Ok(Self {
@@ -178,17 +178,18 @@ impl ServerGetInfoResponse {
         })
     }
 
-    /// The stub.
+    /// Encodes the stub.
     ///
     /// # Panics
-    /// When there is a server at a level that is not known.
+    /// Panics when a server is present and the level is not supported.
     pub fn encode(&self) -> Vec<u8> {
         let (level, server) = (self.level, self.server.as_ref());
         Self::LEVELS.encode(level, server, self.status, ServerInfo::put)
     }
 }
 
-/// Whether the union of all levels has this one: each of them is a pointer. \[MS-SRVS\] 2.2.3.7
+/// Whether the union of all levels has an arm for this level; every arm is a pointer. \[MS-SRVS\]
+/// 2.2.3.7
 fn has_arm(level: u32) -> bool {
     matches!(level, 100..=103 | 502 | 503 | 599 | 1005 | 1107 | 1010 | 1016..=1018 | 1501..=1599)
 }

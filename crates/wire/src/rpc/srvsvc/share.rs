@@ -1,4 +1,4 @@
-//! What is told of a share: SHARE_INFO_0 and its like. \[MS-SRVS\] 2.2.4.22 to 2.2.4.31
+//! Descriptions of shares: SHARE_INFO_0 and the other levels. \[MS-SRVS\] 2.2.4.22 to 2.2.4.31
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,58 +9,58 @@ use crate::open_enum::open_flags;
 use crate::rpc::ndr::{Reader, Writer};
 
 open_flags! {
-    /// What kind of share it is: one of the first, with any of the others. \[MS-SRVS\] 2.2.2.4
+    /// Type of a share: one of the first four, with any of the flags. \[MS-SRVS\] 2.2.2.4
     ShareType(u32) {
-        /// Files.
+        /// A directory of files.
         DISKTREE = 0x0000_0000,
-        /// A queue of a printer.
+        /// A print queue.
         PRINTQ = 0x0000_0001,
-        /// A device.
+        /// A communication device.
         DEVICE = 0x0000_0002,
-        /// Pipes.
+        /// Named pipes.
         IPC = 0x0000_0003,
-        /// Goes with the server.
+        /// Flag: the share ends with the server process.
         TEMPORARY = 0x4000_0000,
-        /// For administrators: not shown to people.
+        /// Flag: an administrative share, which user interfaces hide.
         SPECIAL = 0x8000_0000,
     }
 }
 
 impl ShareType {
-    /// Which of files, printer, device and pipes it is.
+    /// The type without flags.
     pub fn kind(self) -> Self {
         Self(self.0 & 0xFF)
     }
 }
 
-/// What is told of a share, at any level. What a level does not tell is empty or 0.
+/// The fields of a share at all levels. A field that the level does not have is empty or 0.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ShareInfo {
-    /// Its name.
+    /// Name of the share.
     pub name: String,
-    /// What kind of share it is.
+    /// Type of the share.
     pub share_type: ShareType,
-    /// What it is for.
+    /// Description of the share.
     pub comment: String,
-    /// Rights, where they are those of a share of LAN Manager; else 0.
+    /// Permissions of share-level security, an obsolete feature of LAN Manager; else 0.
     pub permissions: u32,
-    /// Most clients at one time; all ones for any number.
+    /// Maximum number of connections; 0xFFFFFFFF for no limit.
     pub max_uses: u32,
-    /// Clients now.
+    /// Current number of connections.
     pub current_uses: u32,
-    /// The folder.
+    /// Path of the shared directory.
     pub path: String,
-    /// A password, where it is that of a share of LAN Manager.
+    /// Password of share-level security, an obsolete feature of LAN Manager.
     pub password: Option<String>,
-    /// The server that it is of; `*` for any.
+    /// Name of the server of the share; `*` for any.
     pub server_name: String,
     /// SHI1005_FLAGS. \[MS-SRVS\] 2.2.2.5
     pub flags: u32,
-    /// Who may enter; empty where it is not told.
+    /// Self-relative security descriptor of the share; empty when it is not returned.
     pub security_descriptor: Vec<u8>,
 }
 
-/// A member of a structure. Each is four bytes: a number, or a pointer.
+/// A field of a structure. Each is four bytes: an integer or a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Name,
@@ -73,12 +73,12 @@ pub(super) enum Field {
     Password,
     ServerName,
     Flags,
-    /// Bytes of the descriptor.
+    /// Length of the security descriptor in bytes.
     DescriptorLength,
     Descriptor,
 }
 
-/// The members of a level, in order; `None` for a level that is not known.
+/// The fields of a level, in order; `None` for an unsupported level.
 pub(super) fn fields(level: u32) -> Option<&'static [Field]> {
     use Field::{
         Comment, CurrentUses, Descriptor, DescriptorLength, Flags, MaxUses, Name, Password, Path,
@@ -132,7 +132,7 @@ pub(super) fn fields(level: u32) -> Option<&'static [Field]> {
 }
 
 impl ShareInfo {
-    /// Writes the members of a structure, without what they point to.
+    /// Appends the fields of a structure, without the referents of pointers.
     pub(super) fn put_fields(&self, fields: &[Field], out: &mut Writer) {
         for field in fields {
             match field {
@@ -151,7 +151,7 @@ impl ShareInfo {
         }
     }
 
-    /// Writes what the members point to.
+    /// Appends the referents of the fields.
     pub(super) fn put_referents(&self, fields: &[Field], out: &mut Writer) {
         for field in fields {
             match field {
@@ -172,7 +172,7 @@ impl ShareInfo {
         }
     }
 
-    /// Reads the members of a structure: four bytes each.
+    /// Reads the fields of a structure: four bytes each.
     pub(super) fn read_fields(
         fields: &[Field],
         reader: &mut Reader<'_>,
@@ -184,7 +184,7 @@ impl ShareInfo {
         Ok(())
     }
 
-    /// Reads what the members point to.
+    /// Reads the referents of the fields.
     pub(super) fn read_referents(
         fields: &[Field],
         values: &[u32],

@@ -10,21 +10,21 @@ use crate::layout::u32_of;
 use crate::rpc::WinError;
 use crate::rpc::ndr::{Reader, Writer};
 
-/// NetrShareEnum and NetrShareEnumSticky, request: list shares. \[MS-SRVS\] 3.1.4.8
+/// The request of NetrShareEnum and NetrShareEnumSticky: lists shares. \[MS-SRVS\] 3.1.4.8
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareEnum {
-    /// The server as the client calls it: `\\name`. Not looked at.
+    /// Name of the server, as the client addresses it: `\\name`. A server ignores it.
     pub server_name: Option<String>,
-    /// What to tell of each: 0, 1, 2, 501, 502, 503.
+    /// Information level: 0, 1, 2, 501, 502 or 503.
     pub level: u32,
-    /// Bytes that the client would like at most; [`super::ALL`] for any number.
+    /// Preferred maximum length of the response in bytes; [`super::ALL`] for no limit.
     pub preferred_length: u32,
-    /// Where to go on: 0, or what the last answer said.
+    /// Position to continue from: 0, or the value of the last response.
     pub resume_handle: Option<u32>,
 }
 
 impl ShareEnum {
-    /// Reads the stub. Of a level that is not known only the level is sure.
+    /// Decodes the stub. For an unsupported level only the level is valid.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         let server_name = reader.unique_string("ServerName")?;
@@ -43,7 +43,7 @@ impl ShareEnum {
             });
         };
         if reader.pointer("ShareInfo")? {
-            // The container comes empty: what is in it is for the server to say.
+            // The client sends an empty container for the server to fill.
             let count = reader.u32("EntriesRead")?;
             if reader.pointer("Buffer")? {
                 return Err(invalid("EntriesRead", count));
@@ -60,7 +60,7 @@ impl ShareEnum {
         })
     }
 
-    /// The stub.
+    /// Encodes the stub.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.put_unique_string(self.server_name.as_deref());
@@ -77,23 +77,23 @@ impl ShareEnum {
     }
 }
 
-/// NetrShareEnum and NetrShareEnumSticky, response. \[MS-SRVS\] 3.1.4.8
+/// The response of NetrShareEnum and NetrShareEnumSticky. \[MS-SRVS\] 3.1.4.8
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareEnumResponse {
-    /// What is told of each.
+    /// Information level of the shares.
     pub level: u32,
-    /// The shares; `None` where there is no list at all, as after an error.
+    /// The shares; `None` when the response has no list, for example after an error.
     pub shares: Option<Vec<ShareInfo>>,
-    /// Shares that there are from where this call began.
+    /// Number of shares from the position of this call on.
     pub total_entries: u32,
-    /// Where to go on, if the client gave a place for it.
+    /// Position to continue from; `None` if the client sent none.
     pub resume_handle: Option<u32>,
-    /// SUCCESS, MORE_DATA, or what went wrong.
+    /// SUCCESS, MORE_DATA, or the error of the call.
     pub status: WinError,
 }
 
 impl ShareEnumResponse {
-    /// Reads the stub.
+    /// Decodes the stub.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         let level = reader.u32("Level")?;
@@ -115,10 +115,10 @@ impl ShareEnumResponse {
         })
     }
 
-    /// The stub.
+    /// Encodes the stub.
     ///
     /// # Panics
-    /// When there is a list at a level that is not known.
+    /// Panics when a list is present and the level is not supported.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.put_u32(self.level);
@@ -126,7 +126,7 @@ impl ShareEnumResponse {
         let known = fields(self.level);
         match (&self.shares, known) {
             (Some(shares), known) => {
-                let fields = known.expect("a list is of a known level");
+                let fields = known.expect("a list is present only at a supported level");
                 out.put_pointer(true);
                 out.put_u32(u32_of(shares.len()));
                 out.put_pointer(true);
@@ -148,7 +148,7 @@ impl ShareEnumResponse {
     }
 }
 
-/// SHARE_INFO_1_CONTAINER and its like. \[MS-SRVS\] 2.2.4.32 to 2.2.4.37
+/// Reads SHARE_INFO_1_CONTAINER or the container of another level. \[MS-SRVS\] 2.2.4.32 to 2.2.4.37
 fn read_container(
     level: u32,
     reader: &mut Reader<'_>,
@@ -197,19 +197,19 @@ fn invalid(field: &'static str, value: u32) -> DecodeError {
     }
 }
 
-/// NetrShareGetInfo, request: what is known of one share. \[MS-SRVS\] 3.1.4.10
+/// The request of NetrShareGetInfo: describes one share. \[MS-SRVS\] 3.1.4.10
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareGetInfo {
-    /// The server as the client calls it. Not looked at.
+    /// Name of the server, as the client addresses it. A server ignores it.
     pub server_name: Option<String>,
-    /// The share.
+    /// Name of the share.
     pub share: String,
-    /// What to tell: also 1004, 1005, 1006 and 1501.
+    /// Information level: those of [`ShareEnum`], 1004, 1005, 1006 or 1501.
     pub level: u32,
 }
 
 impl ShareGetInfo {
-    /// Reads the stub.
+    /// Decodes the stub.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         Ok(Self {
@@ -219,7 +219,7 @@ impl ShareGetInfo {
         })
     }
 
-    /// The stub.
+    /// Encodes the stub.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.put_unique_string(self.server_name.as_deref());
@@ -229,19 +229,19 @@ impl ShareGetInfo {
     }
 }
 
-/// NetrShareGetInfo, response. \[MS-SRVS\] 3.1.4.10
+/// The response of NetrShareGetInfo. \[MS-SRVS\] 3.1.4.10
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareGetInfoResponse {
-    /// What is told.
+    /// Information level of the share.
     pub level: u32,
-    /// The share.
+    /// The share; `None` after an error.
     pub share: Option<ShareInfo>,
-    /// SUCCESS, or what went wrong.
+    /// SUCCESS, or the error of the call.
     pub status: WinError,
 }
 
 impl ShareGetInfoResponse {
-    /// Reads the stub.
+    /// Decodes the stub.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         let level = reader.u32("switch")?;
@@ -261,17 +261,17 @@ impl ShareGetInfoResponse {
         })
     }
 
-    /// The stub.
+    /// Encodes the stub.
     ///
     /// # Panics
-    /// When there is a share at a level that is not known.
+    /// Panics when a share is present and the level is not supported.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.put_u32(self.level);
         let known = fields(self.level);
         match (&self.share, known) {
             (Some(share), known) => {
-                let fields = known.expect("a share is told at a known level");
+                let fields = known.expect("a share is present only at a supported level");
                 out.put_pointer(true);
                 share.put_fields(fields, &mut out);
                 share.put_referents(fields, &mut out);

@@ -1,4 +1,4 @@
-//! NetrRemoteTOD: what time the server has. \[MS-SRVS\] 3.1.4.21
+//! NetrRemoteTOD: returns the time of the server. \[MS-SRVS\] 3.1.4.21
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,21 +8,21 @@ use crate::rpc::WinError;
 use crate::rpc::ndr::{Reader, Writer};
 use crate::time::FileTime;
 
-/// NetrRemoteTOD, request.
+/// The request of NetrRemoteTOD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteTod {
-    /// The server as the client calls it. Not looked at.
+    /// Name of the server, as the client addresses it. A server ignores it.
     pub server_name: Option<String>,
 }
 
 impl RemoteTod {
-    /// Reads the stub.
+    /// Decodes the stub.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let server_name = Reader::new(stub).unique_string("ServerName")?;
         Ok(Self { server_name })
     }
 
-    /// The stub.
+    /// Encodes the stub.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.put_unique_string(self.server_name.as_deref());
@@ -33,37 +33,37 @@ impl RemoteTod {
 /// TIME_OF_DAY_INFO. \[MS-SRVS\] 2.2.4.105
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TimeOfDay {
-    /// Seconds since 1970.
+    /// Seconds since 1970-01-01 00:00 UTC.
     pub elapsed: u32,
-    /// Milliseconds since some time, such as the start of the server.
+    /// Milliseconds since an arbitrary time, such as the start of the server.
     pub ticks_ms: u32,
-    /// Hours of the day, UTC like what follows.
+    /// Hour of the day, UTC, as all fields below.
     pub hours: u32,
-    /// Minutes.
+    /// Minute.
     pub minutes: u32,
-    /// Seconds.
+    /// Second.
     pub seconds: u32,
-    /// Hundredths of a second.
+    /// Hundredth of a second.
     pub hundredths: u32,
-    /// Minutes that the server's time zone lies west of Greenwich; -1 for one that is not known.
+    /// Time zone of the server in minutes west of Greenwich; -1 if unknown.
     pub timezone: i32,
-    /// Steps of the clock, in units of 0.1 ms.
+    /// Resolution of the clock in units of 0.1 ms.
     pub interval: u32,
-    /// Day of the month, from 1 on.
+    /// Day of the month, from 1.
     pub day: u32,
-    /// Month, from 1 on.
+    /// Month, from 1.
     pub month: u32,
     /// Year.
     pub year: u32,
-    /// Day of the week, from 0 on for Sunday.
+    /// Day of the week, 0 for Sunday.
     pub weekday: u32,
 }
 
-/// Seconds of a day.
+/// Number of seconds in a day.
 const DAY: i64 = 86_400;
 
 impl TimeOfDay {
-    /// A point in time. The time zone is for who calls to say.
+    /// Converts a point in time. The caller sets the time zone.
     pub fn at(time: FileTime, ticks_ms: u32) -> Self {
         let (seconds, nanoseconds) = time.to_unix();
         let (days, of_day) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
@@ -106,10 +106,10 @@ impl TimeOfDay {
     }
 }
 
-/// Year, month and day of a number of days since 1970-01-01, in the calendar of today. A year that
-/// begins with March has its odd day at the end; 400 of them are 146,097 days.
+/// Year, month and day of a number of days since 1970-01-01 in the Gregorian calendar. A year that
+/// starts in March has its leap day at the end; 400 years have 146,097 days.
 fn date(days: i64) -> (u32, u32, u32) {
-    // 0000-03-01 was 719,468 days before 1970-01-01.
+    // 0000-03-01 is 719,468 days before 1970-01-01.
     let days = days + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -126,17 +126,17 @@ fn date(days: i64) -> (u32, u32, u32) {
     (number(year), number(month), number(day))
 }
 
-/// NetrRemoteTOD, response.
+/// The response of NetrRemoteTOD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteTodResponse {
-    /// The time.
+    /// The time; `None` after an error.
     pub time: Option<TimeOfDay>,
-    /// SUCCESS, or what went wrong.
+    /// SUCCESS, or the error of the call.
     pub status: WinError,
 }
 
 impl RemoteTodResponse {
-    /// Reads the stub.
+    /// Decodes the stub.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         let mut time = None;
@@ -161,7 +161,7 @@ impl RemoteTodResponse {
         Ok(Self { time, status })
     }
 
-    /// The stub.
+    /// Encodes the stub.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.put_pointer(self.time.is_some());
