@@ -1,5 +1,5 @@
-//! Lists by NextEntryOffset: whatever the bytes, reading goes forward, stops at the first error
-//! and never panics; writing never passes the limit and pads between entries only.
+//! Lists with NextEntryOffset: for any bytes, the decoder advances, stops at the first error and
+//! never panics. The encoder never exceeds its limit, and pads between entries only.
 
 use proptest::prelude::*;
 use smbeam_wire::error::DecodeError;
@@ -58,8 +58,8 @@ fn an_offset_of_zero_ends_the_list() {
 }
 
 #[test]
-fn offsets_that_lead_nowhere_are_errors_and_end_the_list() {
-    // Into its own offset, backwards, misaligned, to the end, past the end.
+fn invalid_offsets_are_errors_and_end_the_list() {
+    // An offset into itself, backward, misaligned, to the end, past the end.
     for offset in [
         4,
         u32::MAX - 15,
@@ -82,9 +82,9 @@ fn offsets_that_lead_nowhere_are_errors_and_end_the_list() {
 }
 
 #[test]
-fn an_entry_does_not_reach_into_the_next() {
+fn an_entry_does_not_overlap_the_next() {
     let mut bytes = two_changes();
-    // FileNameLength: two bytes of padding are within the entry, more are not.
+    // FileNameLength: two bytes of padding are within the entry, more bytes are not.
     bytes[8] = 4;
     assert!(
         NotifyEntries::new(&bytes)
@@ -185,7 +185,7 @@ fn names_of_extended_attributes_both_ways() {
 }
 
 #[test]
-fn a_short_name_longer_than_its_place_is_an_error() {
+fn a_short_name_longer_than_its_field_is_an_error() {
     let mut bytes = Vec::new();
     let entry = DirectoryEntry::default();
     assert!(FileInfoClass::BOTH_DIRECTORY.encode_entry(&entry, &mut bytes));
@@ -194,7 +194,7 @@ fn a_short_name_longer_than_its_place_is_an_error() {
     assert!(entries.next().is_some_and(|entry| entry.is_err()));
 }
 
-/// Reads any bytes as every list there is; more entries than 5 bytes each is a loop.
+/// Decodes any bytes as every list. More entries than one for 5 bytes indicate an endless loop.
 fn read_all(bytes: &[u8]) {
     let most = bytes.len() / 5 + 1;
     assert!(NotifyEntries::new(bytes).count() <= most);

@@ -1,4 +1,4 @@
-//! Whatever the bytes, a decoder answers with a message or an error; what it takes is bounded.
+//! A decoder returns a message or an error for any bytes, and its result is bounded.
 
 mod support;
 
@@ -15,14 +15,14 @@ use smbeam_wire::{
 };
 use support::Decoder;
 
-/// Names a decoder with the StructureSizes that it takes.
+/// Maps the name of a decoder to a StructureSize that it accepts.
 macro_rules! table {
     ($($size:literal $decode:path,)*) => {
         [$((stringify!($decode), $size, (|message| $decode(message).map(|_| ())) as Decoder),)*]
     };
 }
 
-/// Every message, with a StructureSize that it may have.
+/// Every message decoder.
 const MESSAGES: [(&str, u16, Decoder); 44] = table! {
     36 negotiate::Request::decode,
     65 negotiate::Response::decode,
@@ -70,7 +70,7 @@ const MESSAGES: [(&str, u16, Decoder); 44] = table! {
     9 error_response::Response::decode,
 };
 
-/// Everything else that takes bytes as they are.
+/// Every decoder of other buffers; they have no StructureSize.
 const BUFFERS: [(&str, u16, Decoder); 23] = table! {
     0 Header::decode,
     0 smb1::Negotiate::decode,
@@ -97,21 +97,21 @@ const BUFFERS: [(&str, u16, Decoder); 23] = table! {
     0 NetworkInterface::decode_list,
 };
 
-/// A message of zeros but for its StructureSize.
+/// A message of zeros with this StructureSize.
 fn zeros(structure_size: u16, body_len: usize) -> Vec<u8> {
     let mut message = vec![0; HEADER_LEN + body_len];
     message[HEADER_LEN..HEADER_LEN + 2].copy_from_slice(&structure_size.to_le_bytes());
     message
 }
 
-/// Bytes of a body that must be there.
+/// Length in bytes of the fixed part of a body.
 fn fixed_len(name: &str, structure_size: u16) -> usize {
     match structure_size {
-        // A LOCK counts one range, and may have none.
+        // The StructureSize of a LOCK counts one range; a LOCK may have none.
         48 => 24,
-        // The StructureSize of a notification from the server does not count its type.
+        // The StructureSize of a server-to-client notification does not count its type.
         4 if name.ends_with("Notification::decode") => 8,
-        // An odd StructureSize counts one byte of the variable part, which may be missing.
+        // An odd StructureSize counts one byte of the variable part, which may be absent.
         size => usize::from(size & !1),
     }
 }
@@ -144,8 +144,8 @@ fn a_message_shorter_than_its_fixed_part_is_refused() {
     }
 }
 
-/// A field of four bytes that is all ones, at any place, is an offset, a length or a count that
-/// wraps, or of no weight: never a panic, never a slice outside.
+/// Four bytes of all ones, at any offset, are an offset, a length or a count that overflows, or
+/// have no effect. A decoder never panics, and never returns a slice outside the message.
 #[test]
 fn wrapping_offsets_and_lengths_never_panic() {
     for (_, size, decode) in MESSAGES {
@@ -181,7 +181,7 @@ proptest! {
         let _ = error_response::decode_contexts(&bytes, count);
     }
 
-    /// Small numbers, so that offsets and lengths often lie within the message.
+    /// Small integers, so that offsets and lengths often point into the message.
     #[test]
     fn small_numbers_never_panic(bytes in vec(prop_oneof![3 => Just(0_u8), 1 => 0..160_u8], 400)) {
         for (_, size, decode) in MESSAGES {

@@ -1,7 +1,7 @@
-//! SPNEGO and NTLM tokens from real exchanges and from the specifications decode to what they mean
-//! and encode to the same bytes; tokens that lie about their lengths are refused.
+//! SPNEGO and NTLM tokens of real exchanges and of the specifications decode to the expected values
+//! and encode to the same bytes. Tokens with wrong lengths are refused.
 //!
-//! The SPNEGO tokens are those of Microsoft's "SMB 2 and SMB 3 security in Windows 10".
+//! The SPNEGO tokens are from "SMB 2 and SMB 3 security in Windows 10" by Microsoft.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -118,10 +118,10 @@ fn messages_of_the_ntlm_specification_round_trip() {
     assert_eq!(proof.client_challenge, [0xaa; 8]);
 }
 
-/// CVE-2023-0210 and CVE-2023-38428: lengths and offsets of an AUTHENTICATE that were not checked
-/// let a client without an account read and write the server's memory.
+/// CVE-2023-0210 and CVE-2023-38428: a client without an account could read and write the server's
+/// memory, because the server did not check the lengths and offsets of an AUTHENTICATE.
 #[test]
-fn fields_that_lie_about_their_place_are_refused() {
+fn fields_outside_the_message_are_refused() {
     let whole = hex(RESP_AUTHENTICATE);
     let good = response(&whole)
         .response_token
@@ -151,7 +151,7 @@ fn fields_that_lie_about_their_place_are_refused() {
 }
 
 #[test]
-fn empty_fields_may_claim_any_offset() {
+fn empty_fields_may_have_any_offset() {
     let mut bytes = hex(SPEC_AUTHENTICATE);
     bytes[44..52].copy_from_slice(&[0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
     let message = Authenticate::decode(&bytes).expect("an empty workstation is nowhere");
@@ -202,12 +202,12 @@ fn av_pairs_need_an_end_and_have_a_limit() {
 }
 
 #[test]
-fn der_with_strange_lengths_is_refused_or_understood() {
-    // Indefinite, five bytes of length, and four that reach beyond the end.
+fn der_with_unusual_lengths_is_refused_or_decoded() {
+    // An indefinite length, a length of five bytes, and one of four bytes past the end.
     for bad in ["a180", "a1850000000001", "a184ffffffff", "a1"] {
         assert!(Token::decode(&hex(bad)).is_err(), "{bad}");
     }
-    // Longer than need be: some encoders always write two bytes.
+    // A length that is not minimal: some encoders always use two bytes.
     let long = hex("a18200073005a0030a0101");
     assert_eq!(response(&long).state, Some(NegState::ACCEPT_INCOMPLETE));
     let many = MechList::encode(&[Oid::NTLMSSP; spnego::MECHANISMS_MAX + 1]);
@@ -302,7 +302,7 @@ fn hex(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Windows Server 2016 in its NEGOTIATE response: NegoEx and NTLM, NegoEx first.
+/// Sent by Windows Server 2016 in a NEGOTIATE response: NegoEx and NTLM, NegoEx first.
 const HINT_WINDOWS: &str = "\
     6082013c06062b0601050502a08201303082012ca01a3018060a2b06010401823702021e060a2b0601040182\
     3702020aa282010c048201084e45474f45585453010000000000000060000000700000007c7cc0fd06d6362d\
@@ -312,7 +312,7 @@ const HINT_WINDOWS: &str = "\
     786ec30840000000580000003056a05430523027802530233121301f06035504031318546f6b656e20536967\
     6e696e67205075626c6963204b65793027802530233121301f06035504031318546f6b656e205369676e696e\
     67205075626c6963204b6579";
-/// A Samba server without Kerberos in its NEGOTIATE response.
+/// Sent by a Samba server without Kerberos in a NEGOTIATE response.
 const HINT_SAMBA: &str = "\
     604806062b0601050502a03e303ca00e300c060a2b06010401823702020aa32a3028a0261b246e6f745f6465\
     66696e65645f696e5f5246433431373840706c656173655f69676e6f7265";
@@ -320,7 +320,7 @@ const HINT_SAMBA: &str = "\
 const INIT: &str = "\
     604806062b0601050502a03e303ca00e300c060a2b06010401823702020aa22a04284e544c4d535350000100\
     0000978208e200000000000000000000000000000000060380250000000f";
-/// The server's answer: accept-incomplete, NTLM, a CHALLENGE.
+/// The server's response: accept-incomplete, NTLM, a CHALLENGE.
 const RESP_CHALLENGE: &str = "\
     a181b03081ada0030a0101a10c060a2b06010401823702020aa281970481944e544c4d53535000020000000c\
     000c003800000015828ae20d1d8ba31179d008000000000000000050005000440000000a0092270000000f53\

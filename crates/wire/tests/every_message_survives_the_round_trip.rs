@@ -1,5 +1,5 @@
-//! What is written is read again, for any values; and the members of a compound come apart as
-//! they were put together.
+//! Messages with any values survive encode and decode; a compound splits into its original
+//! messages.
 
 mod support;
 
@@ -35,7 +35,7 @@ fn create_contexts() -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u8>)>> {
     vec((vec(any::<u8>(), 4..20), bytes()), 0..6)
 }
 
-/// A message with a header of zeros.
+/// A message: a header of zeros and the encoded body.
 fn message(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     support::encoded(&[0; HEADER_LEN], encode)
 }
@@ -206,7 +206,7 @@ proptest! {
         (channel, remaining, file_id) in (any::<u32>(), any::<u32>(), file_id()),
         (info, data) in (bytes(), bytes()),
     ) {
-        // Without a channel there is nothing to say of it.
+        // Without a channel, the channel info is empty.
         let info = if channel == 0 { Vec::new() } else { info };
         let request = read::Request {
             padding: read::DATA_OFFSET,
@@ -221,9 +221,9 @@ proptest! {
         };
         let sent = message(|bytes| request.encode(bytes));
         prop_assert_eq!(read::Request::decode(&sent), Ok(request));
-        // Data that go by RDMA are nowhere in the message.
-        let is_elsewhere = data.is_empty() && !info.is_empty();
-        let data_offset = if is_elsewhere { 0 } else { write::HEAD_LEN + info.len() };
+        // The message does not contain data that RDMA transfers.
+        let is_rdma = data.is_empty() && !info.is_empty();
+        let data_offset = if is_rdma { 0 } else { write::HEAD_LEN + info.len() };
         let request = write::Request {
             offset,
             file_id,

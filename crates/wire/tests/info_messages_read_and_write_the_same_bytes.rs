@@ -1,4 +1,5 @@
-//! Captured messages that ask, set and control: what is read is written again, byte for byte.
+//! Captured QUERY_INFO, SET_INFO, QUERY_DIRECTORY, CHANGE_NOTIFY and IOCTL messages decode and
+//! encode to the same bytes.
 
 mod support;
 
@@ -111,7 +112,7 @@ fn validate_negotiate_info() {
     let info = ValidateNegotiateInfoRequest::decode(request.input).expect("captured");
     assert_eq!(info.capabilities, Capabilities(0x7F));
     assert_eq!(info.dialects, [0x0202, 0x0210, 0x0300].map(Dialect));
-    // The client that was captured sends two bytes more than it counts.
+    // The captured client sends two bytes more than it counts.
     assert_eq!(info.encode(), request.input[..30]);
     let response = ValidateNegotiateInfoResponse {
         capabilities: info.capabilities,
@@ -134,7 +135,7 @@ fn pipe_transceive() {
         (152, 1024)
     );
     let mut again = support::encoded(&message, |bytes| request.encode(bytes));
-    // The client that was captured leaves the OutputOffset at zero.
+    // The captured client leaves OutputOffset at zero.
     again[100..104].fill(0);
     assert_eq!(again, message);
     let message = support::message(IOCTL_PIPE_TRANSCEIVE_RESPONSE);
@@ -143,10 +144,10 @@ fn pipe_transceive() {
 }
 
 #[test]
-fn copies_on_the_server() {
+fn server_side_copies() {
     let output = hex(RESUME_KEY);
     let key = ResumeKeyResponse::decode(&output).expect("captured");
-    // The server that was captured sends no context, where Windows has four bytes of one.
+    // The captured server sends no Context; Windows sends four bytes of one.
     assert_eq!(key.encode(), [output, vec![0; 4]].concat());
     let input = hex(COPYCHUNK);
     let request = CopyChunkRequest::decode(&input).expect("captured");
@@ -170,7 +171,7 @@ fn object_ids() {
 }
 
 #[test]
-fn holes() {
+fn ranges_of_sparse_files() {
     let output = hex(ALLOCATED_RANGES);
     let ranges = AllocatedRange::decode_list(&output).expect("captured");
     assert_eq!((ranges[1].file_offset, ranges[1].length), (8192, 46_801));

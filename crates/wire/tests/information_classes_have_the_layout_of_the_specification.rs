@@ -1,12 +1,12 @@
-//! Information classes of which no capture is at hand, against bytes laid out by hand from the
-//! tables of \[MS-FSCC\]; the 8.3 names and tags that Samba did not send; and every fixed length.
+//! Information classes without a capture have the layout of the tables in \[MS-FSCC\], written by
+//! hand here. Also: 8.3 names and reparse tags, which Samba did not send, and every fixed length.
 
 use smbeam_wire::access::{AccessMask, FileAttributes};
 use smbeam_wire::fscc::*;
 use smbeam_wire::text::{Utf16, utf16};
 use smbeam_wire::time::FileTime;
 
-/// Checks that a structure is written as `bytes` and read from them, and from no prefix.
+/// Checks that a structure encodes to `bytes` and decodes from them, and from no prefix of them.
 macro_rules! both_ways {
     ($type:ident, $value:expr, [$($part:expr),+]) => {
         let value: $type = $value;
@@ -22,7 +22,7 @@ macro_rules! both_ways {
     };
 }
 
-/// Four times that differ.
+/// Four different times.
 const TIMES: [u8; 32] =
     *b"\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0";
 
@@ -230,7 +230,7 @@ fn both_ways_padded(rename: &FileRenameInformationEx<'_>, bytes: &[u8]) {
     assert_eq!(FileRenameInformationEx::decode(bytes).as_ref(), Ok(rename));
 }
 
-/// A directory entry with everything in it that the classes of Windows have.
+/// A directory entry with all fields of the Windows classes.
 fn entry<'a>(name: &'a [u8], short_name: &'a [u8]) -> DirectoryEntry<'a> {
     DirectoryEntry {
         file_index: 9,
@@ -251,7 +251,7 @@ fn entry<'a>(name: &'a [u8], short_name: &'a [u8]) -> DirectoryEntry<'a> {
     }
 }
 
-/// NextEntryOffset to FileNameLength.
+/// The bytes from NextEntryOffset to FileNameLength.
 fn shared() -> Vec<u8> {
     let sizes = b"\x05\0\0\0\0\0\0\0\0\x10\0\0\0\0\0\0\0\x04\0\0\x02\0\0\0";
     [&b"\0\0\0\0\x09\0\0\0"[..], &TIMES, sizes].concat()

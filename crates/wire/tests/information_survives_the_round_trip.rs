@@ -1,5 +1,5 @@
-//! What was written is what is read, for entries of directories, streams, attributes, changes and
-//! names with any content.
+//! Entries of directories, streams, attributes, changes and names with any contents survive encode
+//! and decode.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use smbeam_wire::security::Sid;
 use smbeam_wire::text::Utf16;
 use smbeam_wire::time::FileTime;
 
-/// UTF-16 bytes, lone surrogates and all: the codec does not look inside.
+/// UTF-16 bytes, including lone surrogates, which the codec does not check.
 fn name(most: usize) -> impl Strategy<Value = Vec<u8>> {
     vec(any::<u16>(), 0..=most)
         .prop_map(|units| units.into_iter().flat_map(u16::to_le_bytes).collect())
@@ -60,8 +60,8 @@ prop_compose! {
     }
 }
 
-/// What of an entry a class carries.
-fn seen_by<'a>(class: FileInfoClass, entry: &DirectoryEntry<'a>) -> DirectoryEntry<'a> {
+/// The entry with only the fields that a class has.
+fn with_fields_of<'a>(class: FileInfoClass, entry: &DirectoryEntry<'a>) -> DirectoryEntry<'a> {
     let mut seen = DirectoryEntry {
         short_name: Utf16::default(),
         posix: PosixAttributes::default(),
@@ -146,13 +146,13 @@ proptest! {
             let bytes = writer.finish();
             let read = DirectoryEntries::new(class, &bytes).expect("a directory class");
             let read: Result<Vec<_>, _> = read.collect();
-            let seen: Vec<_> = entries.iter().map(|entry| seen_by(class, entry)).collect();
+            let seen: Vec<_> = entries.iter().map(|entry| with_fields_of(class, entry)).collect();
             prop_assert_eq!(read, Ok(seen));
         }
     }
 
     #[test]
-    fn what_apple_finds_in_class_37(
+    fn apple_attributes_in_class_37(
         entry in times_and_sizes(),
         max_access in any::<u32>(),
         resource_fork_len in any::<u64>(),
@@ -221,7 +221,7 @@ proptest! {
     }
 }
 
-/// Decodes any bytes as everything that is not a list.
+/// Decodes any bytes as every structure that is not a list.
 fn decode_all(bytes: &[u8]) {
     let _ = FileAllInformation::decode(bytes);
     let _ = FileNameInformation::decode(bytes);

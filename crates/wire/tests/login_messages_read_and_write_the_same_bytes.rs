@@ -1,5 +1,4 @@
-//! Captured messages of NEGOTIATE, SESSION_SETUP and TREE_CONNECT: what is read is written again,
-//! byte for byte.
+//! Captured NEGOTIATE, SESSION_SETUP and TREE_CONNECT messages decode and encode to the same bytes.
 
 mod support;
 
@@ -86,8 +85,8 @@ const TRANSFORM: &str = "\
     fd534d42922ee8f2a06e7ad47022d71d0b026b110a5767556da0237301000000000000006800000000000100\
     5500002400300000";
 
-/// SMB1 NEGOTIATE with "NT LM 0.12", "SMB 2.002" and "SMB 2.???". By hand, from the tables of
-/// [MS-CIFS] 2.2.3.1 and 2.2.4.52.1.
+/// SMB1 NEGOTIATE with "NT LM 0.12", "SMB 2.002" and "SMB 2.???", written by hand from the tables
+/// of [MS-CIFS] 2.2.3.1 and 2.2.4.52.1.
 const SMB1_NEGOTIATE: &str = "\
     ff534d4272000000001853c8000000000000000000000000fffffffe0000000000220002\
     4e54204c4d20302e31320002534d4220322e3030320002534d4220322e3f3f3f00";
@@ -126,7 +125,7 @@ fn negotiate_request_with_all_contexts() {
 }
 
 #[test]
-fn the_data_of_negotiate_contexts_are_written_as_they_were_read() {
+fn the_data_of_negotiate_contexts_survive_the_round_trip() {
     let message = message(NEGOTIATE_REQUEST);
     let request = negotiate::Request::decode(&message).expect("captured");
     for context in request.contexts {
@@ -173,7 +172,7 @@ fn negotiate_response_without_contexts() {
     assert_eq!(response.max_write_size, 1 << 20);
     assert!(response.contexts.is_empty());
     let again = encoded(&message, |bytes| response.encode(bytes));
-    // Windows leaves old bytes in Reserved2, which is NegotiateContextOffset in 3.1.1.
+    // Windows leaves stale bytes in Reserved2, which is NegotiateContextOffset in 3.1.1.
     message[124..128].fill(0);
     assert_eq!(again, message);
 }
@@ -205,9 +204,9 @@ fn tree_connect() {
     assert_eq!(response.maximal_access, AccessMask(0x011F_01FF));
 }
 
-/// By hand, from the tables of [MS-SMB2] 2.2.7, 2.2.8, 2.2.11, 2.2.12, 2.2.28 to 2.2.30.
+/// Written by hand from the tables of [MS-SMB2] 2.2.7, 2.2.8, 2.2.11, 2.2.12, 2.2.28 to 2.2.30.
 #[test]
-fn messages_that_say_nothing() {
+fn messages_with_empty_bodies() {
     let message = message("04000000");
     both_ways!(logoff::Request::decode, message);
     both_ways!(logoff::Response::decode, message);
@@ -218,13 +217,13 @@ fn messages_that_say_nothing() {
     both_ways!(cancel::Request::decode, message);
 }
 
-/// By hand, from the table of [MS-SMB2] 2.2.2: 73 bytes, as every Windows server sends them.
+/// Written by hand from the table of [MS-SMB2] 2.2.2: 73 bytes, as every Windows server sends them.
 #[test]
 fn a_plain_error() {
     let message = message("090000000000000000");
     let response = both_ways!(error_response::Response::decode, message);
     assert_eq!(response, error_response::Response::PLAIN);
-    // In the middle of a compound Windows leaves the ninth byte out.
+    // Windows omits the ninth byte of the body in the middle of a compound.
     let short = &message[..72];
     assert_eq!(
         error_response::Response::decode(short),
@@ -232,7 +231,7 @@ fn a_plain_error() {
     );
 }
 
-/// [MS-SMB2] 2.2.2.2.1, by hand: a link to "x" at the end of a path, as 2.1 sees it.
+/// [MS-SMB2] 2.2.2.2.1, written by hand: a link to "x" at the end of a path, in dialect 2.1.
 #[test]
 fn a_symlink_error() {
     let data = hex("1c00000053594d4c0c0000a010000000\
@@ -275,7 +274,7 @@ fn smb1_negotiate() {
 
 #[test]
 fn smb1_refusal() {
-    // As smbd of Samba 4.25 answers a client that offers "NT LM 0.12" alone.
+    // The response of smbd of Samba 4.25 to a client that offers only "NT LM 0.12".
     let request = smb1::encode_negotiate(&[b"NT LM 0.12"]);
     let negotiate = smb1::Negotiate::decode(&request).expect("an SMB1 NEGOTIATE");
     let refusal = "ff534d427200000000880340000000000000000000000000fffffffe0000000001ffff0000";

@@ -1,4 +1,4 @@
-//! Captured messages about an open: what is read is written again, byte for byte.
+//! Captured messages about an open decode and encode to the same bytes.
 
 mod support;
 
@@ -128,7 +128,7 @@ fn create_response() {
     assert_eq!(response.create_action, create::CreateAction::OPENED);
     assert_eq!(response.allocation_size, 4096);
     let again = encoded(&message, |bytes| response.encode(bytes));
-    // Windows leaves old bytes in Reserved2.
+    // Windows leaves stale bytes in Reserved2.
     message[124..128].fill(0);
     assert_eq!(again, message);
 }
@@ -273,7 +273,7 @@ fn write() {
     assert_eq!(response.count, 0x74);
 }
 
-/// By hand, from the tables of [MS-SMB2] 2.2.26.
+/// Written by hand from the tables of [MS-SMB2] 2.2.26.
 #[test]
 fn lock() {
     let message = message(
@@ -311,7 +311,7 @@ fn lease_break() {
     both_ways!(oplock_break::Response::decode, message);
 }
 
-/// By hand, from the tables of [MS-SMB2] 2.2.23.1 and 2.2.44.
+/// Written by hand from the tables of [MS-SMB2] 2.2.23.1 and 2.2.44.
 #[test]
 fn oplock_break_and_closed_session() {
     let message = message("1800010000000000250000000000000001000000ffffffff");
@@ -327,7 +327,7 @@ fn oplock_break_and_closed_session() {
     both_ways!(server_to_client_notification::Notification::decode, message);
 }
 
-/// Chains that smbtorture smb2.create.blob sends, and chains that lead nowhere.
+/// Chains that smbtorture smb2.create.blob sends, and chains with offsets out of bounds.
 #[test]
 fn broken_chains_of_contexts_are_refused() {
     let contexts = [(&b"MxAc"[..], &[][..]), (b"AlSi", &[1; 8])];

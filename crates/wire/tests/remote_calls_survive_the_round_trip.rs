@@ -1,5 +1,5 @@
-//! Remote procedure calls: what impacket 0.13 writes is read, what is written is read as the same,
-//! and no bytes lead to more than an error.
+//! Remote procedure calls: the crate decodes the messages of impacket 0.13, round trips preserve
+//! all values, and any bytes lead to an error at most.
 
 mod support;
 
@@ -19,21 +19,21 @@ use smbeam_wire::rpc::{
 use smbeam_wire::{DecodeError, FileTime, Guid};
 use support::{Decoder, hex};
 
-/// From impacket: a bind to srvsvc.
+/// Sent by impacket: a bind to srvsvc.
 const BIND: &str = "\
     05000b03100000004800000001000000b810b810000000000100000000000100c84f324b7016d30112785a47\
     bf6ee18803000000045d888aeb1cc9119fe808002b10486002000000";
-/// From impacket: NetrShareEnum at level 1 of `\\srv`.
+/// Sent by impacket: NetrShareEnum at level 1 of `\\srv`.
 const SHARE_ENUM: &str = "\
     a9bf00000600000000000000060000005c005c00730072007600000001000000010000005968000000000000\
     00000000ffffffff00000000";
-/// From impacket: the answer, with two shares. Its padding is not zero.
+/// Sent by impacket: the response, with two shares. Its padding is not zero.
 const SHARE_ENUM_RESPONSE: &str = "\
     0100000001000000c3a90000020000005093000002000000c9d4000000000000020100006db6000003000080\
     fab9000005000000000000000500000064006100740061000000abab06000000000000000600000046006900\
     6c0065007300000005000000000000000500000049005000430024000000abab010000000000000001000000\
     0000bfbf0200000018a800000000000000000000";
-/// From impacket: NetrShareGetInfo of `data` at level 2.
+/// Sent by impacket: NetrShareGetInfo of `data` at level 2.
 const SHARE_GET_INFO: &str = "\
     0000000005000000000000000500000064006100740061000000bfbf02000000";
 
@@ -110,14 +110,14 @@ fn calls_of_impacket_are_read() {
     assert_eq!(request, expected);
 
     let response = ShareEnumResponse::decode(&hex(SHARE_ENUM_RESPONSE)).expect("it can be read");
-    let shares = response.shares.expect("there is a list");
-    let told: Vec<_> = shares
+    let shares = response.shares.expect("a list is present");
+    let decoded: Vec<_> = shares
         .iter()
         .map(|share| (&*share.name, share.share_type, &*share.comment))
         .collect();
     let ipc = ShareType::IPC | ShareType::SPECIAL;
     assert_eq!(
-        told,
+        decoded,
         [("data", ShareType::DISKTREE, "Files"), ("IPC$", ipc, "")]
     );
     assert_eq!(response.total_entries, 2);
@@ -129,7 +129,7 @@ fn calls_of_impacket_are_read() {
 }
 
 #[test]
-fn a_bind_time_feature_negotiation_is_told_from_a_syntax() {
+fn a_feature_negotiation_differs_from_a_transfer_syntax() {
     assert_eq!(
         SyntaxId::of_features(Features(3)).features(),
         Some(Features(3))
@@ -155,7 +155,7 @@ fn a_big_endian_fragment_is_measured_and_refused() {
 }
 
 #[test]
-fn credentials_are_refused() {
+fn authentication_data_are_refused() {
     let mut bytes = hex(BIND);
     bytes[10] = 8;
     let refused = Pdu::decode(&bytes);
@@ -164,7 +164,7 @@ fn credentials_are_refused() {
 }
 
 #[test]
-fn a_count_beyond_the_stub_is_refused_before_anything_is_taken() {
+fn a_count_beyond_the_stub_is_refused_before_an_allocation() {
     let mut bytes = hex(SHARE_ENUM_RESPONSE);
     bytes[20..24].copy_from_slice(&u32::MAX.to_le_bytes());
     let refused = ShareEnumResponse::decode(&bytes);
@@ -172,7 +172,7 @@ fn a_count_beyond_the_stub_is_refused_before_anything_is_taken() {
 }
 
 #[test]
-fn a_level_that_nobody_knows_has_no_list() {
+fn an_unsupported_level_has_no_list() {
     let request = ShareEnum {
         server_name: None,
         level: 77,
@@ -191,7 +191,7 @@ fn a_level_that_nobody_knows_has_no_list() {
 }
 
 #[test]
-fn the_other_calls_read_what_they_write() {
+fn the_other_calls_survive_the_round_trip() {
     let server_name = Some("\\\\10.0.0.1".to_owned());
     let request = RemoteTod {
         server_name: server_name.clone(),
@@ -273,7 +273,7 @@ fn the_other_calls_read_what_they_write() {
 }
 
 #[test]
-fn a_long_answer_is_cut_and_put_together_again() {
+fn a_long_response_is_fragmented_and_reassembled() {
     let response = ShareEnumResponse {
         level: 0,
         shares: Some(shares(500)),
@@ -325,7 +325,7 @@ fn survives(pdu: &Pdu<'_>) {
     assert_eq!(Pdu::decode(&bytes).as_ref(), Ok(pdu));
 }
 
-/// Everything that takes bytes as they are.
+/// Every decoder of a buffer.
 const DECODERS: [Decoder; 11] = [
     |bytes| Pdu::decode(bytes).map(|_| ()),
     |bytes| ShareEnum::decode(bytes).map(|_| ()),
@@ -342,7 +342,7 @@ const DECODERS: [Decoder; 11] = [
 
 proptest! {
     #[test]
-    fn agreements_survive(
+    fn binds_survive(
         call_id: u32,
         sizes: (u16, u16, u32),
         address in "[A-Z\\\\]{0,9}",
@@ -446,8 +446,8 @@ proptest! {
             let once = ShareEnumResponse::decode(&response.encode()).expect("it can be read");
             let twice = ShareEnumResponse::decode(&once.encode());
             prop_assert_eq!(twice.as_ref(), Ok(&once));
-            let told = once.shares.as_ref().expect("there is a list");
-            prop_assert_eq!(told.len(), list.len());
+            let decoded = once.shares.as_ref().expect("a list is present");
+            prop_assert_eq!(decoded.len(), list.len());
             if level == 503 {
                 let mut whole = response.clone();
                 whole.shares.iter_mut().flatten().for_each(|share| share.flags = 0);
@@ -460,7 +460,7 @@ proptest! {
                     status: WinError(status),
                 };
                 let one = ShareGetInfoResponse::decode(&response.encode()).expect("it can be read");
-                prop_assert_eq!(one.share.as_ref(), told.first());
+                prop_assert_eq!(one.share.as_ref(), decoded.first());
             }
         }
         let share = name.unwrap_or_default();
@@ -480,7 +480,7 @@ proptest! {
         }
     }
 
-    /// Small numbers, so that counts often are what is there.
+    /// Small integers, so that counts often equal the number of elements.
     #[test]
     fn small_numbers_never_panic(bytes in vec(prop_oneof![3 => Just(0_u8), 1 => 0..6_u8], 0..300)) {
         for decode in DECODERS {

@@ -1,5 +1,5 @@
-//! SIDs, lists and descriptors: text and bytes both ways, and bytes that lie about lengths,
-//! counts and offsets.
+//! SIDs, lists and descriptors convert between text and bytes; wrong lengths, counts and offsets
+//! are errors.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn sid(text: &str) -> Sid {
     text.parse().expect("a SID")
 }
 
-/// The administrators, as \[MS-DTYP\] 2.4.2.2 lays a SID out.
+/// The SID of the administrators, in the layout of \[MS-DTYP\] 2.4.2.2.
 const ADMINISTRATORS: [u8; 16] = *b"\x01\x02\0\0\0\0\0\x05\x20\0\0\0\x20\x02\0\0";
 
 #[test]
@@ -85,7 +85,7 @@ fn texts_that_are_no_sids() {
 }
 
 #[test]
-fn unix_ids_come_back() {
+fn unix_ids_survive_the_round_trip() {
     assert_eq!(Sid::unix_user(7).to_unix_user(), Some(7));
     assert_eq!(Sid::unix_user(7).to_unix_group(), None);
     assert_eq!(sid("S-1-5-88-1-7").to_unix_user(), Some(7));
@@ -162,7 +162,7 @@ fn no_dacl_and_the_null_dacl_are_two_things() {
 }
 
 #[test]
-fn offsets_must_lie_behind_the_header_and_before_the_end() {
+fn offsets_must_point_past_the_header_and_before_the_end() {
     let good = encoded(&SecurityDescriptor::from_unix_mode(1, 2, 0o644, false));
     for field in [4, 8, 16] {
         for offset in [
@@ -201,7 +201,7 @@ fn a_descriptor_that_is_not_self_relative_is_an_error() {
 }
 
 #[test]
-fn lists_that_lie_are_errors() {
+fn lists_with_wrong_lengths_are_errors() {
     let mut acl = Acl::new();
     assert!(acl.push(Ace::allow(Sid::EVERYONE, AccessMask(1), AceFlags::NONE)));
     let mut good = Vec::new();
@@ -213,7 +213,7 @@ fn lists_that_lie_are_errors() {
     assert_eq!(Acl::decode(&good), Ok(acl));
     // Revision; AclSize below its header, short, past the end; AceCount; AceSize below its
     // header, misaligned, too short for the SID, past the end; sub-authorities past the entry.
-    let lies = [
+    let changes = [
         (0, 1),
         (0, 5),
         (2, 7),
@@ -230,7 +230,7 @@ fn lists_that_lie_are_errors() {
         (17, 2),
         (17, 255),
     ];
-    for (at, value) in lies {
+    for (at, value) in changes {
         let mut bytes = good.clone();
         bytes[at] = value;
         assert!(Acl::decode(&bytes).is_err(), "{value} at {at}");
@@ -255,7 +255,7 @@ fn entries_of_other_types_keep_their_bytes() {
 
 #[test]
 fn a_list_never_passes_its_length_field() {
-    // CVE-2023-52755: a server that inherited entries without counting wrote past its buffer.
+    // CVE-2023-52755: a server inherited entries without a count, and wrote past its buffer.
     let mut acl = Acl::new();
     let ace = Ace::deny(Sid::EVERYONE, AccessMask(1), AceFlags::NONE);
     let pushed = (0..5000).filter(|_| acl.push(ace.clone())).count();

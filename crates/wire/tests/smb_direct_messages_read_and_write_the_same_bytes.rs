@@ -1,5 +1,5 @@
-//! Messages of SMB Direct: the exchanges of the specification, any values there and back, and any
-//! bytes at all.
+//! SMB Direct messages: the exchanges of the specification, round trips of any values, and decoding
+//! of any bytes.
 
 mod support;
 
@@ -11,16 +11,16 @@ use smbeam_wire::smbd::{
 use smbeam_wire::{DecodeError, Status};
 use support::hex;
 
-/// What the client of \[MS-SMBD\] 4.1 says first.
+/// The client's first message in \[MS-SMBD\] 4.1.
 const REQUEST: &str = "0001000100000a00000400000004000000000200";
 
-/// What its server answers.
+/// The server's response to it.
 const RESPONSE: &str = "00010001000100000a000a000000000000001000000400000004000000000200";
 
-/// A data transfer of 8 bytes that grants ten credits and wants as many, as in \[MS-SMBD\] 4.1.
+/// A data transfer of 8 bytes that grants and requests ten credits, as in \[MS-SMBD\] 4.1.
 const TRANSFER: &str = "0a000a0000000000000000001800000008000000";
 
-/// 1 MiB of memory behind a key.
+/// A descriptor of 1 MiB of memory.
 const DESCRIPTOR: &str = "00100000d75500000102030400001000";
 
 fn written(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {

@@ -1,5 +1,5 @@
-//! What the tests of the messages share.
-// Each test file takes what it needs.
+//! Functions that the tests of the messages share.
+// Each test program uses a part of them.
 #![allow(dead_code, unreachable_pub)]
 
 use smbeam_wire::DecodeError;
@@ -17,24 +17,24 @@ pub fn hex(digits: &str) -> Vec<u8> {
         .collect()
 }
 
-/// A message: the captured body after a header of zeros, which no body looks at.
+/// A message: a header of zeros, which decoders of bodies ignore, and the captured body.
 pub fn message(body: &str) -> Vec<u8> {
     let mut message = vec![0; HEADER_LEN];
     message.extend(hex(body));
     message
 }
 
-/// What an encoder appends to the header of `message`.
+/// The header of `message`, with the body that the encoder appends.
 pub fn encoded(message: &[u8], encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = message[..HEADER_LEN].to_vec();
     encode(&mut bytes);
     bytes
 }
 
-/// Something that reads a message, and tells only whether that went well.
+/// A decoder without its result, which returns only success or failure.
 pub type Decoder = fn(&[u8]) -> Result<(), DecodeError>;
 
-/// Reads a captured message and checks that writing gives the same bytes again.
+/// Decodes a captured message and checks that it encodes to the same bytes.
 #[macro_export]
 macro_rules! both_ways {
     ($decode:path, $message:expr) => {{

@@ -1,6 +1,6 @@
-//! Information classes as they went over the wire between Samba 4.25.1 on one side and smbclient,
-//! smbtorture and cifs.ko of Linux 7.2 on the other, unsigned and not sealed. Each is read, looked
-//! at, and written again to the same bytes.
+//! Information classes in captures between Samba 4.25.1 and smbclient, smbtorture or cifs.ko of
+//! Linux 7.2, unsigned and unencrypted. Each test decodes a capture, checks its values, and encodes
+//! it to the same bytes.
 
 use smbeam_wire::access::{AccessMask, FileAttributes};
 use smbeam_wire::fscc::*;
@@ -9,7 +9,7 @@ use smbeam_wire::security::{AceType, DescriptorControl, SecurityDescriptor, Sid}
 use smbeam_wire::text::Utf16;
 use smbeam_wire::time::FileTime;
 
-/// Bytes of a hexadecimal dump.
+/// The bytes of a hexadecimal dump.
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     let pairs = digits
@@ -24,14 +24,14 @@ fn text(name: Utf16<'_>) -> String {
     name.decode().expect("a name")
 }
 
-/// What `encode` appends.
+/// The bytes that `encode` appends.
 fn written(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode(&mut bytes);
     bytes
 }
 
-/// Reads a list, writes it again, compares, and returns it.
+/// Decodes a list, encodes it again, compares the bytes, and returns the list.
 fn listed(class: FileInfoClass, bytes: &[u8]) -> Vec<DirectoryEntry<'_>> {
     let entries = DirectoryEntries::new(class, bytes).expect("a directory class");
     let entries: Vec<_> = entries.map(|entry| entry.expect("an entry")).collect();
@@ -277,7 +277,7 @@ fn sets_of_smbclient_and_cifs() {
     );
     assert_eq!(written(|out| rename.encode(out)), bytes);
 
-    // cifs.ko ends the name with a NUL that the length does not count.
+    // cifs.ko adds a NUL to the name, which the length does not count.
     let bytes = hex("01000000000000000000000000000000040000006e0032000000");
     let rename = FileRenameInformation::decode(&bytes).expect("FILE_RENAME_INFORMATION");
     assert_eq!(
@@ -373,7 +373,7 @@ fn volume_device_attributes_and_sectors() {
 
 #[test]
 fn changes_in_a_directory() {
-    // Samba pads the last entry too, which the writer does not.
+    // Samba pads the last entry too; the writer does not.
     let bytes = hex("\
         2400000001000000160000007300750062006400690072002d006e0061006d006500000024000000\
         02000000160000007300750062006400690072002d006e0061006d00650000002400000001000000\
@@ -430,7 +430,7 @@ fn the_security_descriptor_of_a_file() {
     );
     assert_eq!(written(|out| descriptor.encode(out)), bytes);
 
-    // The same file, had Samba not mapped uid 65534 to a user of its own.
+    // The same file if Samba had not mapped uid 65534 to another user.
     let ours = SecurityDescriptor::from_unix_mode(65534, 0, 0o644, false);
     assert_eq!(ours.control, descriptor.control);
     let ours = ours.dacl.expect("a DACL");
