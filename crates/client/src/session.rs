@@ -17,7 +17,7 @@ use crate::client::{Client, with_way};
 use crate::error::{ConnectCause, Error};
 use crate::io::call::{Memory, Pending};
 use crate::io::dispatch::Dispatch;
-use crate::io::thread::Target;
+use crate::io::message::Target;
 use crate::options::{Channels, Credentials, Options};
 use crate::share::Share;
 use crate::transports::{Way, rdma_addresses, suggest};

@@ -18,7 +18,7 @@ use wire::{TreeId, Utf16};
 
 use crate::error::{Cause, Error};
 use crate::file::File;
-use crate::io::call::{Memory, Pending};
+use crate::io::call::{Memory, Pending, Requester, close_detached};
 use crate::io::dispatch::Links;
 use crate::metadata::{Changes, Metadata, Volume};
 use crate::open_options::OpenOptions;
@@ -166,7 +166,8 @@ impl Share {
     /// Closes a file that nobody waits for.
     pub(crate) fn close_detached(&self, file: wire::FileId) {
         let dispatch = self.inner.session.dispatch();
-        crate::io::call::close_detached(dispatch, Some(self.inner.tree), self.inner.seal, file);
+        let requester = Arc::clone(dispatch) as Arc<dyn Requester>;
+        close_detached(&requester, Some(self.inner.tree), self.inner.seal, file);
     }
 
     /// Opens a file or directory.

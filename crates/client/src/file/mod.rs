@@ -19,12 +19,12 @@ use crate::Wait;
 use crate::buffer::{IoBuf, IoSource};
 use crate::error::{Cause, Error};
 use crate::io::call::{Done, Memory, Pending};
+use crate::io::window::Window;
 use crate::metadata::{Changes, Metadata};
 use crate::open_options::OpenOptions;
 use crate::session::unexpected;
 use crate::share::Share;
 use crate::stream::{FileReader, FileWriter};
-use crate::transfer::window::Window;
 
 /// Bytes of a list of ranges that are asked for at a time.
 const RANGES_LEN: u32 = 64 << 10;

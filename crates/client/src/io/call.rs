@@ -6,18 +6,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use proto::client::request::{FileRef, Reply};
-use proto::client::{Request, RequestId, Step};
+use proto::client::{Fate, Request, RequestId, Step};
 use ring::{FileRange, Region, Source};
 use wire::lock::{LockElement, LockFlags};
 use wire::{FileId, TreeId};
 
 use crate::error::Cause;
-use crate::io::dispatch::Dispatch;
 use crate::io::slot::{Filler, GivenUp, Pickup, slot};
 
 /// What a request costs a channel beside its data, in bytes: so that channels without data get
 /// their share, too.
 const COST: u64 = 4 << 10;
+
+/// The session as its calls see it: it sends further requests of theirs and chooses other channels.
+pub(crate) trait Requester: Send + Sync {
+    /// Whether this is the process that connected.
+    fn is_here(&self) -> bool;
+
+    /// Starts a request.
+    fn request(self: Arc<Self>, request: Request, memory: Memory) -> Pending;
+
+    /// Cancels a request whose caller does not wait for the response any more.
+    fn cancel(&self, id: RequestId);
+
+    /// Sends a call again that its channel lost, or fails it where that is not safe.
+    fn lost(&self, call: Box<Call>, fate: Fate, reason: &Arc<str>);
+}
 
 /// Memory that goes along with a request.
 #[derive(Debug, Default)]
@@ -133,7 +147,7 @@ pub(crate) struct Call {
     pub(crate) memory: Memory,
     /// What it weighs when a channel is chosen. Bytes.
     pub(crate) cost: u64,
-    pub(crate) dispatch: Arc<Dispatch>,
+    requester: Arc<dyn Requester>,
     cleanup: Cleanup,
     waiting: Filler<Done>,
 }
@@ -155,13 +169,19 @@ impl Call {
     pub(crate) fn finish(self, done: Done) {
         let Self {
             cleanup,
-            dispatch,
+            requester,
             waiting,
             ..
         } = self;
         if let Err(done) = waiting.fill(done) {
-            clean_up(&cleanup, &dispatch, done);
+            clean_up(&cleanup, &requester, done);
         }
+    }
+
+    /// The channel of the call was lost, or ended before the call reached it.
+    pub(crate) fn lost(self: Box<Self>, fate: Fate, reason: &Arc<str>) {
+        let requester = Arc::clone(&self.requester);
+        requester.lost(self, fate, reason);
     }
 
     /// Fails it.
@@ -175,19 +195,19 @@ impl Call {
 }
 
 /// What was opened for somebody who is gone is closed again, and what was locked is unlocked.
-fn clean_up(cleanup: &Cleanup, dispatch: &Arc<Dispatch>, done: Done) {
+fn clean_up(cleanup: &Cleanup, requester: &Arc<dyn Requester>, done: Done) {
     let Ok(replies) = done.replies else { return };
     for reply in replies.into_iter().flatten() {
         match (cleanup, reply) {
             (Cleanup::Open(tree, seal), Reply::Created(created)) => {
-                close_detached(dispatch, *tree, *seal, created.file_id);
+                close_detached(requester, *tree, *seal, created.file_id);
             }
             (Cleanup::Locks(unlock), Reply::Done) => {
-                drop(dispatch.start(Request::clone(unlock), Memory::None));
+                drop(Arc::clone(requester).request(Request::clone(unlock), Memory::None));
             }
             (Cleanup::Tree, Reply::TreeConnected { tree, .. }) => {
                 let request = Request::new(Some(tree), vec![Step::TreeDisconnect]);
-                drop(dispatch.start(request, Memory::None));
+                drop(Arc::clone(requester).request(request, Memory::None));
             }
             _ => {}
         }
@@ -196,7 +216,7 @@ fn clean_up(cleanup: &Cleanup, dispatch: &Arc<Dispatch>, done: Done) {
 
 /// Closes a file; nobody waits for it.
 pub(crate) fn close_detached(
-    dispatch: &Arc<Dispatch>,
+    requester: &Arc<dyn Requester>,
     tree: Option<TreeId>,
     seal: bool,
     file: FileId,
@@ -207,14 +227,14 @@ pub(crate) fn close_detached(
     };
     let mut request = Request::new(tree, vec![close]);
     request.seal = seal;
-    drop(dispatch.start(request, Memory::None));
+    drop(Arc::clone(requester).request(request, Memory::None));
 }
 
 /// A request that is under way. Dropped, the request goes on, but for one that may wait for long:
 /// that is cancelled. What an answer brings that nobody has seen is given back to the server.
 pub(crate) struct Pending {
     id: RequestId,
-    dispatch: Arc<Dispatch>,
+    requester: Arc<dyn Requester>,
     may_wait: bool,
     cleanup: Cleanup,
     pickup: Pickup<Done>,
@@ -243,12 +263,12 @@ impl Future for Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        if !self.dispatch.is_here() {
+        if !self.requester.is_here() {
             return;
         }
         match self.pickup.give_up() {
-            GivenUp::Early if self.may_wait => self.dispatch.cancel(self.id),
-            GivenUp::Late(done) => clean_up(&self.cleanup, &self.dispatch, done),
+            GivenUp::Early if self.may_wait => self.requester.cancel(self.id),
+            GivenUp::Late(done) => clean_up(&self.cleanup, &self.requester, done),
             GivenUp::Early | GivenUp::Done => {}
         }
     }
@@ -256,7 +276,7 @@ impl Drop for Pending {
 
 /// Makes a call, and what waits for it.
 pub(crate) fn call(
-    dispatch: &Arc<Dispatch>,
+    requester: &Arc<dyn Requester>,
     request: Request,
     memory: Memory,
 ) -> (Box<Call>, Pending) {
@@ -266,7 +286,7 @@ pub(crate) fn call(
     let cleanup = cleanup(&request);
     let pending = Pending {
         id,
-        dispatch: Arc::clone(dispatch),
+        requester: Arc::clone(requester),
         may_wait: request.steps.iter().any(may_wait),
         cleanup: cleanup.clone(),
         pickup,
@@ -277,7 +297,7 @@ pub(crate) fn call(
         cleanup,
         request: Some(request),
         memory,
-        dispatch: Arc::clone(dispatch),
+        requester: Arc::clone(requester),
         waiting,
     };
     (Box::new(call), pending)

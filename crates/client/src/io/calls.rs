@@ -284,16 +284,18 @@ fn fresh(len: usize, pool: &Pool) -> Region {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proto::client::Step;
     use ring::{Config, Runtime};
 
     use super::*;
-    use crate::io::call::call;
+    use crate::io::call::{Requester, call};
     use crate::io::dispatch::Dispatch;
 
     fn with_call(memory: Memory) -> (Calls, RequestId, crate::io::call::Pending) {
         let request = Request::new(None, vec![Step::Echo]);
-        let (call, pending) = call(&Dispatch::new(), request, memory);
+        let (call, pending) = call(&(Dispatch::new() as Arc<dyn Requester>), request, memory);
         let id = call.id;
         let mut calls = Calls::new(false);
         calls.insert(call);

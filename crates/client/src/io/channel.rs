@@ -1,6 +1,7 @@
 //! One channel: a connection on its I/O thread, the requests on it, and what waits to be sent.
 
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::net::Shutdown;
 use std::pin::pin;
 use std::rc::Rc;
@@ -16,25 +17,27 @@ use proto::effect::{Inbound, Outbound};
 use proto::time::Instant;
 use ring::{Buffer, Either, Handle, Part, Region, Signal, either};
 use tracing::{debug, info, warn};
+use wire::smbd::BufferDescriptorV1;
 
 use crate::error::{Cause, ConnectCause};
 use crate::io::answer::{Frame, Kept, answer};
 use crate::io::call::Call;
 use crate::io::calls::{Calls, Outcome};
+use crate::io::connect;
+use crate::io::context::ThreadContext;
 use crate::io::dispatch::{ChannelHandle, ChannelKey};
-use crate::io::rdma_registration::Exposures;
-use crate::io::receive;
+use crate::io::message::{Open, Target, ThreadMailbox};
+use crate::io::rdma_registration::{Registrations, released};
 use crate::io::slot::{Filler, slot};
-use crate::io::thread::{Open, Target, Thread};
 
 /// How long to wait before a channel that was lost is opened again; then twice as long, and so on,
 /// up to the longest: a device that was reset is back soon, one that was taken out may come late.
-const REOPEN_AFTER: Duration = Duration::from_secs(1);
+pub(crate) const REOPEN_AFTER: Duration = Duration::from_secs(1);
 const REOPEN_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// A connection on its I/O thread.
 pub(crate) struct Channel {
-    pub(crate) thread: Rc<Thread>,
+    thread: Rc<ThreadContext>,
     target: Target,
     handle: Arc<ChannelHandle>,
     pub(crate) stream: Stream,
@@ -46,7 +49,7 @@ pub(crate) struct Channel {
     /// No request is under way.
     idle: Signal,
     /// Memory that the server might use came home.
-    pub(crate) memory_home: Signal,
+    memory_released: Signal,
     /// Whether it carries the session.
     has_joined: Cell<bool>,
 }
@@ -54,14 +57,14 @@ pub(crate) struct Channel {
 /// What changes.
 pub(crate) struct State {
     pub(crate) core: Connection,
-    pub(crate) effects: Effects,
+    effects: Effects,
     pub(crate) framing: Framing,
     outbox: Outbox,
     /// Frames whose data are still with the send of a first try that the server put off.
     held_back: Vec<Outbound>,
-    pub(crate) calls: Calls,
+    calls: Calls,
     /// Memory that the server may use.
-    pub(crate) exposures: Exposures,
+    registrations: Registrations,
     login: Initiator,
     has_spoken: bool,
     ready: Option<Filler<Result<(), ConnectCause>>>,
@@ -71,9 +74,13 @@ pub(crate) struct State {
     timer: Option<Instant>,
 }
 
-/// Opens a channel and serves it until it ends. One that takes the place of another, which is what
-/// waits `after` that, is tried until it is there or nobody wants it any more.
-pub(crate) async fn run(thread: Rc<Thread>, open: Open, mut after: Duration) {
+/// Connects a channel. One that replaces a lost channel waits for `after`, and tries until it
+/// connects or the session has no use for it any more.
+pub(crate) async fn connect(
+    thread: &Rc<ThreadContext>,
+    open: Open,
+    mut after: Duration,
+) -> Option<Rc<Channel>> {
     let Open {
         target,
         role,
@@ -83,7 +90,7 @@ pub(crate) async fn run(thread: Rc<Thread>, open: Open, mut after: Duration) {
         if !after.is_zero() {
             thread.handle.sleep(after).await;
         }
-        let connected = crate::io::connect::stream(&thread.handle, &target).await;
+        let connected = connect::stream(&thread.handle, &target).await;
         if connected.is_ok() || after.is_zero() || !target.dispatch.wants_another() {
             break connected;
         }
@@ -93,28 +100,34 @@ pub(crate) async fn run(thread: Rc<Thread>, open: Open, mut after: Duration) {
         Err(error) => {
             debug!(address = %target.address, %error, "connecting failed");
             let _ = ready.fill(Err(ConnectCause::Io(Arc::new(error))));
+            None
         }
         Ok((stream, framing)) => {
-            match Channel::new(&thread, target, role, stream, framing, ready) {
-                Ok(channel) => channel.serve().await,
-                Err(error) => debug!(%error, "the connection was gone at once"),
-            }
+            let channel = Channel::new(thread, target, role, stream, framing, ready);
+            channel
+                .inspect_err(|error| debug!(%error, "the connection was closed at once"))
+                .ok()
         }
     }
 }
 
 impl Channel {
     fn new(
-        thread: &Rc<Thread>,
+        thread: &Rc<ThreadContext>,
         target: Target,
         role: Role,
         stream: Stream,
         framing: Framing,
         ready: Filler<Result<(), ConnectCause>>,
-    ) -> std::io::Result<Rc<Self>> {
+    ) -> io::Result<Rc<Self>> {
+        let key = ChannelKey::fresh();
+        let mailbox = ThreadMailbox {
+            key,
+            sender: thread.sender.clone(),
+        };
         let handle = Arc::new(ChannelHandle::new(
-            ChannelKey::fresh(),
-            thread.sender.clone(),
+            key,
+            Box::new(mailbox),
             stream.peer_addr()?,
             stream.local_addr()?,
             target.transport,
@@ -131,7 +144,7 @@ impl Channel {
             outbox: Outbox::default(),
             held_back: Vec::new(),
             calls: Calls::new(target.transport.sends_files()),
-            exposures: Exposures::default(),
+            registrations: Registrations::default(),
             login,
             has_spoken: false,
             ready: Some(ready),
@@ -147,30 +160,13 @@ impl Channel {
             to_send: Signal::default(),
             ended: Signal::default(),
             idle: Signal::default(),
-            memory_home: Signal::default(),
+            memory_released: Signal::default(),
             has_joined: Cell::new(false),
         }))
     }
 
-    /// Serves the channel until it ends, and gives back what was under way.
-    async fn serve(self: Rc<Self>) {
-        let key = self.handle.key;
-        self.thread.enter(key, Rc::clone(&self));
-        let _leave = Leave(&self);
-        let sender = self.io().spawn(Rc::clone(&self).send());
-        self.with_core(Connection::start);
-        if let Err(error) = receive::frames(&self).await {
-            debug!(peer = %self.handle.peer, %error, "connection lost");
-            let mut state = self.state.borrow_mut();
-            state
-                .reason
-                .get_or_insert_with(|| ConnectCause::Io(Arc::new(error)));
-        }
-        self.end();
-        let _ = sender.await;
-        self.with_core(Connection::closed);
-        self.exposures_home().await;
-        self.settle();
+    pub(crate) fn key(&self) -> ChannelKey {
+        self.handle.key
     }
 
     pub(crate) fn io(&self) -> &Handle {
@@ -410,8 +406,19 @@ impl Channel {
         }
     }
 
+    /// The transport failed: ends the connection.
+    pub(crate) fn fail(&self, error: io::Error) {
+        debug!(peer = %self.handle.peer, %error, "connection lost");
+        let mut state = self.state.borrow_mut();
+        state
+            .reason
+            .get_or_insert_with(|| ConnectCause::Io(Arc::new(error)));
+        drop(state);
+        self.end();
+    }
+
     /// Ends the connection.
-    fn end(&self) {
+    pub(crate) fn end(&self) {
         if !self.ended.is_raised() {
             self.ended.raise();
             // A peer that is gone already has shut it down.
@@ -449,7 +456,7 @@ impl Channel {
     }
 
     /// Sends what waits, all of it at once, until the connection ends.
-    async fn send(self: Rc<Self>) {
+    pub(crate) async fn send(self: Rc<Self>) {
         loop {
             let parts = self.state.borrow_mut().outbox.take();
             if !parts.is_empty() {
@@ -473,13 +480,7 @@ impl Channel {
                 self.handle.sent.fetch_add(bytes as u64, Ordering::Relaxed);
             }
             Err(error) => {
-                debug!(peer = %self.handle.peer, %error, "sending failed");
-                let mut state = self.state.borrow_mut();
-                state
-                    .reason
-                    .get_or_insert_with(|| ConnectCause::Io(Arc::new(error)));
-                drop(state);
-                self.end();
+                self.fail(error);
             }
         }
         parts
@@ -494,7 +495,7 @@ impl Channel {
             self.push(&mut state, outbound);
         }
         drop(state);
-        self.name_waiting();
+        self.register_postponed();
         self.finish_calls();
     }
 
@@ -520,8 +521,9 @@ impl Channel {
         }
     }
 
-    /// The end: the channel leaves the session, what it had not done goes elsewhere.
-    fn settle(self: &Rc<Self>) {
+    /// The end: the channel leaves the session, what it had not done goes elsewhere. Returns a
+    /// channel to open in its place where that is of use.
+    pub(crate) fn settle(&self) -> Option<Open> {
         let reason = self.reason();
         let is_worth_another = self.target.dispatch.left(self.handle.key, &reason);
         let mut state = self.state.borrow_mut();
@@ -535,8 +537,7 @@ impl Channel {
         drop(state);
         for (mut call, request, fate) in lost {
             call.request = Some(request);
-            let dispatch = Arc::clone(&call.dispatch);
-            dispatch.lost(call, fate, &reason);
+            call.lost(fate, &reason);
         }
         // The core gives everything back; what it forgot fails all the same.
         for call in left {
@@ -545,21 +546,16 @@ impl Channel {
         if self.has_joined.get() {
             info!(peer = %self.handle.peer, %reason, "channel lost");
         }
-        if is_worth_another {
-            self.reopen();
-        }
-    }
-
-    fn reopen(&self) {
-        let Some(session) = self.target.dispatch.session() else {
-            return;
-        };
-        let open = Open {
+        let session = self
+            .target
+            .dispatch
+            .session()
+            .filter(|_| is_worth_another)?;
+        Some(Open {
             target: self.target.clone(),
             role: Role::Binding(Arc::clone(session)),
             ready: slot().0,
-        };
-        self.thread.open(open, REOPEN_AFTER);
+        })
     }
 
     /// Sleeps for the core's next time-out, unless a task already does.
@@ -597,17 +593,81 @@ impl Channel {
     }
 }
 
-/// Takes the channel off its thread, also where serving it panicked.
-struct Leave<'a>(&'a Rc<Channel>);
-
-impl Drop for Leave<'_> {
-    fn drop(&mut self) {
-        let channel = self.0;
-        if std::thread::panicking() {
-            channel.end();
-            channel.settle();
+/// Memory that the server uses by RDMA.
+impl Channel {
+    /// Registers the memory of a request, and notifies the core.
+    fn expose(self: &Rc<Self>, state: &mut State, id: RequestId, length: u32) {
+        if state.calls.is_away(id) {
+            state.registrations.postpone(id, length);
+            return;
         }
-        channel.thread.leave(channel.handle.key);
+        let pieces = self.register(state, id, length);
+        let now = self.thread.now();
+        let State { core, effects, .. } = state;
+        core.exposed(now, id, pieces, effects);
+    }
+
+    fn register(
+        &self,
+        state: &mut State,
+        id: RequestId,
+        length: u32,
+    ) -> Option<Vec<BufferDescriptorV1>> {
+        let remote = self.stream.remote()?;
+        let State {
+            calls,
+            registrations,
+            ..
+        } = state;
+        registrations.register(&remote, calls, &self.io().pool(), (id, length))
+    }
+
+    /// Invalidates the registration of a request's memory. The memory is back once that is done.
+    fn withdraw(self: &Rc<Self>, state: &mut State, id: RequestId) {
+        let Some(exposure) = state.registrations.release(id) else {
+            return;
+        };
+        let channel = Rc::clone(self);
+        self.io().spawn(async move {
+            let memory = exposure.take_back().await;
+            {
+                let mut state = channel.state.borrow_mut();
+                state.registrations.released();
+                state.calls.come_home(id, released(memory));
+            }
+            channel.register_postponed();
+            channel.finish_calls();
+            channel.memory_released.raise();
+        });
+    }
+
+    /// Registers the memory of requests that waited for a first try to give it back, be it a
+    /// registration or a message.
+    fn register_postponed(self: &Rc<Self>) {
+        while let Some((id, length)) = self.next_postponed() {
+            let pieces = self.register(&mut self.state.borrow_mut(), id, length);
+            self.with_core(|core, now, effects| {
+                core.exposed(now, id, pieces, effects);
+            });
+        }
+    }
+
+    fn next_postponed(&self) -> Option<(RequestId, u32)> {
+        let mut state = self.state.borrow_mut();
+        let State {
+            calls,
+            registrations,
+            ..
+        } = &mut *state;
+        registrations.next_postponed(calls)
+    }
+
+    /// Waits until the server can use no memory any more. The connection has ended.
+    pub(crate) async fn all_memory_released(&self) {
+        while self.state.borrow().registrations.is_releasing() {
+            self.memory_released.lower();
+            self.memory_released.raised().await;
+        }
     }
 }
 

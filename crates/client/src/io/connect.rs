@@ -9,8 +9,9 @@ use ring::{Handle, Part};
 use wire::nbt::{FRAME_HEADER_LEN, NetbiosName, SessionHeader, SessionPacketType, SessionRequest};
 
 use crate::error::Error;
+use crate::io::message::Target;
 use crate::io::slot::slot;
-use crate::io::thread::Target;
+use crate::io::{quic, smbdirect};
 
 /// Addresses of a host that are tried at most.
 const ADDRESSES_MAX: usize = 16;
@@ -59,8 +60,8 @@ async fn by_transport(handle: &Handle, target: &Target) -> io::Result<Stream> {
             ask_for_session(handle, &stream).await?;
             Ok(stream)
         }
-        Transport::Quic => crate::io::quic::stream(handle, target).await,
-        Transport::SmbDirect => crate::io::smbdirect::stream(handle, target).await,
+        Transport::Quic => quic::stream(handle, target.address, &target.tls, &target.quic).await,
+        Transport::SmbDirect => smbdirect::stream(handle, target.address, &target.rdma).await,
     }
 }
 

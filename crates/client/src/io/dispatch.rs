@@ -12,13 +12,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use net::Transport;
 use proto::client::replay;
 use proto::client::{Fate, Request, RequestId, Session, Step};
-use ring::{SendError, Sender};
 
 use crate::error::Cause;
 use crate::fork::Bound;
-use crate::io::call::{Call, Memory, Pending, call};
+use crate::io::call::{Call, Memory, Pending, Requester, call};
 use crate::io::slot::lock;
-use crate::io::thread::Message;
 
 /// Why nothing is done for a session that its owner has closed.
 const CLOSED: &str = "the session was closed";
@@ -40,6 +38,25 @@ impl ChannelKey {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self(LAST.fetch_add(1, Ordering::Relaxed) + 1)
     }
+}
+
+/// A message to a channel on its I/O thread.
+pub(crate) enum ChannelMessage {
+    /// Send a request.
+    Call(Box<Call>),
+    /// Cancel a request whose caller does not wait for the response any more.
+    Cancel(RequestId),
+    /// End the channel once its pending requests are done.
+    Close,
+}
+
+/// Carries messages to one channel.
+pub(crate) trait ChannelMailbox: Send + Sync {
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// The message, where the thread of the channel has ended.
+    fn send(&self, message: ChannelMessage) -> Result<(), ChannelMessage>;
 }
 
 /// Connections of TCP that are used.
@@ -67,8 +84,7 @@ impl Links {
 /// What other threads know of a channel.
 pub(crate) struct ChannelHandle {
     pub(crate) key: ChannelKey,
-    /// The mailbox of its thread.
-    pub(crate) sender: Sender<Message>,
+    mailbox: Box<dyn ChannelMailbox>,
     pub(crate) peer: SocketAddr,
     pub(crate) local: SocketAddr,
     pub(crate) transport: Transport,
@@ -85,14 +101,14 @@ pub(crate) struct ChannelHandle {
 impl ChannelHandle {
     pub(crate) fn new(
         key: ChannelKey,
-        sender: Sender<Message>,
+        mailbox: Box<dyn ChannelMailbox>,
         peer: SocketAddr,
         local: SocketAddr,
         transport: Transport,
     ) -> Self {
         Self {
             key,
-            sender,
+            mailbox,
             peer,
             local,
             transport,
@@ -230,7 +246,8 @@ impl Dispatch {
 
     /// Sends a request on its way.
     pub(crate) fn start(self: &Arc<Self>, request: Request, memory: Memory) -> Pending {
-        let (call, pending) = call(self, request, memory);
+        let requester = Arc::clone(self) as Arc<dyn Requester>;
+        let (call, pending) = call(&requester, request, memory);
         match self.inner.check() {
             Ok(()) if self.is_closing() => call.fail(Cause::Lost(CLOSED.into())),
             Ok(()) => self.submit(call),
@@ -245,15 +262,13 @@ impl Dispatch {
                 Ok(channel) => channel,
                 Err(cause) => return call.fail(cause),
             };
-            match channel.sender.send(Message::Call(channel.key, call)) {
+            match channel.mailbox.send(ChannelMessage::Call(call)) {
                 Ok(()) => return,
-                Err(SendError::Closed(message) | SendError::Full(message)) => {
+                Err(ChannelMessage::Call(back)) => {
                     self.left(channel.key, "the client was closed");
-                    let Message::Call(_, back) = message else {
-                        unreachable!("what is not sent comes back")
-                    };
                     call = back;
                 }
+                Err(_) => unreachable!("a mailbox gives back the message that it refuses"),
             }
         }
     }
@@ -331,25 +346,6 @@ impl Dispatch {
         self.seen(|channels| self.used(channels).all(is_one))
     }
 
-    /// A channel was lost with this request on it.
-    pub(crate) fn lost(&self, mut call: Box<Call>, fate: Fate, reason: &Arc<str>) {
-        let request = call.request.as_mut().expect("given back with the channel");
-        let session = self.session();
-        if session.is_some_and(|session| replay::resend(request, fate, session)) {
-            self.submit(call);
-        } else {
-            call.fail(Cause::Lost(Arc::clone(reason)));
-        }
-    }
-
-    /// Nobody waits for the answer any more.
-    pub(crate) fn cancel(&self, id: RequestId) {
-        for channel in self.channels() {
-            // A thread that is gone has nothing to cancel.
-            let _ = channel.sender.send(Message::Cancel(channel.key, id));
-        }
-    }
-
     /// Logs off; nobody waits for the answer. Nothing is sent behind that: servers hang up on it.
     pub(crate) fn log_off(self: &Arc<Self>) {
         if self.is_here() {
@@ -366,7 +362,34 @@ impl Dispatch {
         let mut channels = lock(&self.inner.channels);
         channels.is_closing = true;
         for channel in &channels.list {
-            let _ = channel.sender.send(Message::Close(channel.key));
+            let _ = channel.mailbox.send(ChannelMessage::Close);
+        }
+    }
+}
+
+impl Requester for Dispatch {
+    fn is_here(&self) -> bool {
+        self.inner.is_here()
+    }
+
+    fn request(self: Arc<Self>, request: Request, memory: Memory) -> Pending {
+        Self::start(&self, request, memory)
+    }
+
+    fn cancel(&self, id: RequestId) {
+        for channel in self.channels() {
+            // A thread that has ended has nothing to cancel.
+            let _ = channel.mailbox.send(ChannelMessage::Cancel(id));
+        }
+    }
+
+    fn lost(&self, mut call: Box<Call>, fate: Fate, reason: &Arc<str>) {
+        let request = call.request.as_mut().expect("given back with the channel");
+        let session = self.session();
+        if session.is_some_and(|session| replay::resend(request, fate, session)) {
+            self.submit(call);
+        } else {
+            call.fail(Cause::Lost(Arc::clone(reason)));
         }
     }
 }

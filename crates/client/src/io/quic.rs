@@ -1,14 +1,13 @@
 //! Connections of QUIC: TLS with the server, and then the transport.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use net::Stream;
 use net::quic;
 use net::tls;
 use ring::Handle;
-
-use crate::io::thread::Target;
 
 /// TLS with one server. It is made when the first connection wants it, since that reads the
 /// system's authorities or files.
@@ -41,14 +40,19 @@ impl Tls {
 }
 
 /// Connects, and verifies the server.
-pub(crate) async fn stream(handle: &Handle, target: &Target) -> io::Result<Stream> {
-    let tls = Arc::clone(&target.tls);
+pub(crate) async fn stream(
+    handle: &Handle,
+    address: SocketAddr,
+    tls: &Arc<Tls>,
+    settings: &quic::Settings,
+) -> io::Result<Stream> {
+    let host = &tls.host;
+    let tls = Arc::clone(tls);
     let handshake = handle
         .blocking(move || tls.client().map(tls::Client::handshake))
         .await?;
-    let (host, settings) = (&target.tls.host, &target.quic);
     let config = handshake.config();
-    let connecting = quic::connect(handle, target.address, host, config, settings);
+    let connecting = quic::connect(handle, address, host, config, settings);
     connecting.await.map_err(|error| {
         // Why the certificate was refused says more than that it was.
         handshake.refusal().map_or(error, io::Error::other)

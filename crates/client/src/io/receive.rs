@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use net::{FrameError, Next, PREFIX_LEN};
-use proto::client::{Expect, RequestId};
+use proto::client::{Connection, Expect, RequestId};
 use ring::{Buffer, Chunk, Region};
 use wire::header::HEADER_LEN;
 
@@ -25,8 +25,23 @@ const STEP_BYTES: usize = 4 << 20;
 /// of a READ answer. \[MS-SMB2\] 2.2.20
 const EXPECT_BYTES: usize = HEADER_LEN + 16;
 
+impl Channel {
+    /// Serves the channel until its connection has ended and the server uses none of its memory.
+    pub(crate) async fn serve(self: &Rc<Self>) {
+        let sender = self.io().spawn(Rc::clone(self).send());
+        self.with_core(Connection::start);
+        if let Err(error) = frames(self).await {
+            self.fail(error);
+        }
+        self.end();
+        let _ = sender.await;
+        self.with_core(Connection::closed);
+        self.all_memory_released().await;
+    }
+}
+
 /// Takes frames in until the connection ends.
-pub(crate) async fn frames(channel: &Rc<Channel>) -> io::Result<()> {
+async fn frames(channel: &Rc<Channel>) -> io::Result<()> {
     let mut receiver = Receiver {
         channel,
         gathered: Vec::new(),

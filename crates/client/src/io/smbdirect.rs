@@ -1,6 +1,7 @@
 //! Connections of SMB Direct: who makes them, and how.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -8,8 +9,6 @@ use net::Stream;
 use net::smbdirect::{self, Settings};
 use rdma::{Choice, Provider};
 use ring::Handle;
-
-use crate::io::thread::Target;
 
 /// Who makes connections over RDMA. Looked for when the first connection wants it.
 pub(crate) struct Rdma {
@@ -40,12 +39,16 @@ impl Rdma {
 }
 
 /// Connects and negotiates.
-pub(crate) async fn stream(handle: &Handle, target: &Target) -> io::Result<Stream> {
-    let provider = target.rdma.provider()?;
+pub(crate) async fn stream(
+    handle: &Handle,
+    address: SocketAddr,
+    rdma: &Rdma,
+) -> io::Result<Stream> {
+    let provider = rdma.provider()?;
     let settings = Settings {
-        busy_poll: target.rdma.busy_poll,
+        busy_poll: rdma.busy_poll,
         ..Settings::default()
     };
-    let connecting = smbdirect::Stream::connect(handle, provider, target.address, &settings);
+    let connecting = smbdirect::Stream::connect(handle, provider, address, &settings);
     connecting.await.map(Stream::from)
 }

@@ -3,70 +3,23 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
-use net::quic::Settings as QuicSettings;
-use net::{TcpOptions, Transport};
-use proto::client::{Config, RequestId, Role};
-use proto::time;
-use proto::time::Now;
-use ring::{Handle, Io, PoolConfig, Receiver, Runtime, Sender, Signal, mailbox};
+use proto::client::Fate;
+use ring::{Io, PoolConfig, Receiver, Runtime, Sender, Signal, mailbox};
 
-use crate::error::ConnectCause;
-use crate::io::call::Call;
 use crate::io::channel::{self, Channel};
-use crate::io::dispatch::{ChannelKey, Dispatch};
-use crate::io::quic::Tls;
+use crate::io::context::ThreadContext;
+use crate::io::dispatch::{ChannelKey, ChannelMessage};
+use crate::io::message::{Message, Open};
 use crate::io::slot::Filler;
-use crate::io::smbdirect::Rdma;
 
 /// How long what is under way may take when the client is closed.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// What a thread is told.
-pub(crate) enum Message {
-    /// Open a channel.
-    Open(Box<Open>),
-    /// Send a request.
-    Call(ChannelKey, Box<Call>),
-    /// Nobody waits for an answer any more.
-    Cancel(ChannelKey, RequestId),
-    /// End a channel once what is under way is done.
-    Close(ChannelKey),
-    /// Say when nothing is under way any more. The process is about to end: end the channels that
-    /// the kernel would not.
-    Settle(Filler<()>),
-    /// End all channels, and the thread.
-    Stop,
-}
-
-/// A channel to be opened.
-pub(crate) struct Open {
-    pub(crate) target: Target,
-    pub(crate) role: Role,
-    /// Told when it carries the session, or why not.
-    pub(crate) ready: Filler<Result<(), ConnectCause>>,
-}
-
-/// Where a channel leads, and for whom.
-#[derive(Clone)]
-pub(crate) struct Target {
-    pub(crate) address: SocketAddr,
-    pub(crate) transport: Transport,
-    pub(crate) tcp: TcpOptions,
-    pub(crate) quic: QuicSettings,
-    pub(crate) connect_timeout: Duration,
-    pub(crate) config: Arc<Config>,
-    pub(crate) credentials: Arc<auth::Credentials>,
-    pub(crate) dispatch: Arc<Dispatch>,
-    pub(crate) tls: Arc<Tls>,
-    pub(crate) rdma: Arc<Rdma>,
-}
 
 /// A thread that runs, from outside.
 pub(crate) struct IoThread {
@@ -132,25 +85,20 @@ fn run(
         }
     };
     let thread = Rc::new(Thread {
-        handle: runtime.handle(),
-        sender,
+        context: Rc::new(ThreadContext::new(runtime.handle(), sender)),
         channels: RefCell::default(),
         left: Signal::default(),
-        started: Instant::now(),
     });
     let _ = started.send(Ok(()));
     runtime.block_on(thread.serve(receiver));
 }
 
 /// A thread that runs, from inside.
-pub(crate) struct Thread {
-    pub(crate) handle: Handle,
-    pub(crate) sender: Sender<Message>,
+struct Thread {
+    context: Rc<ThreadContext>,
     channels: RefCell<BTreeMap<ChannelKey, Rc<Channel>>>,
     /// A channel ended.
     left: Signal,
-    /// The clock of the core starts here.
-    started: Instant,
 }
 
 impl Thread {
@@ -158,19 +106,9 @@ impl Thread {
         while let Some(message) = mailbox.recv().await {
             match message {
                 Message::Open(open) => self.open(*open, Duration::ZERO),
-                Message::Call(key, call) => self.call(key, call),
-                Message::Cancel(key, id) => {
-                    if let Some(channel) = self.channel(key) {
-                        channel.cancel(id);
-                    }
-                }
-                Message::Close(key) => {
-                    if let Some(channel) = self.channel(key) {
-                        self.handle.spawn(channel.close(GRACE));
-                    }
-                }
+                Message::Channel(key, message) => self.forward(key, message),
                 Message::Settle(settled) => {
-                    self.handle.spawn(Rc::clone(&self).settle(settled));
+                    self.context.handle.spawn(Rc::clone(&self).settle(settled));
                 }
                 Message::Stop => break,
             }
@@ -185,7 +123,7 @@ impl Thread {
                 channel.idle().await;
             }
         };
-        let _ = self.handle.timeout(GRACE, idle).await;
+        let _ = self.context.handle.timeout(GRACE, idle).await;
         self.end_all(|channel| !channel.ends_with_process()).await;
         // Nobody waits any more, then.
         let _ = settled.fill(());
@@ -194,7 +132,7 @@ impl Thread {
     /// Ends channels once what is under way is done, and waits until they are gone.
     async fn end_all(&self, of: fn(&Channel) -> bool) {
         for channel in self.chosen(of) {
-            self.handle.spawn(channel.close(GRACE));
+            self.context.handle.spawn(channel.close(GRACE));
         }
         let gone = async {
             while !self.chosen(of).is_empty() {
@@ -202,7 +140,7 @@ impl Thread {
                 self.left.raised().await;
             }
         };
-        if self.handle.timeout(2 * GRACE, gone).await.is_err() {
+        if self.context.handle.timeout(2 * GRACE, gone).await.is_err() {
             let left = self.chosen(of).len();
             tracing::warn!(left, "channels did not end in time");
         }
@@ -214,46 +152,70 @@ impl Thread {
         chosen.cloned().collect()
     }
 
-    /// Opens a channel after a while.
-    pub(crate) fn open(self: &Rc<Self>, open: Open, after: Duration) {
-        self.handle
-            .spawn(channel::run(Rc::clone(self), open, after));
+    /// Opens a channel after a while, and serves it until it ends.
+    fn open(self: &Rc<Self>, open: Open, after: Duration) {
+        self.context.handle.spawn(Rc::clone(self).run(open, after));
     }
 
-    fn call(&self, key: ChannelKey, call: Box<Call>) {
-        match self.channel(key) {
-            Some(channel) => channel.call(call),
-            None => {
-                // It ended while the request was in the mailbox.
-                let dispatch = Arc::clone(&call.dispatch);
-                let reason = Arc::from("the connection was closed");
-                dispatch.lost(call, proto::client::Fate::Unsent, &reason);
+    async fn run(self: Rc<Self>, open: Open, after: Duration) {
+        let Some(channel) = channel::connect(&self.context, open, after).await else {
+            return;
+        };
+        let key = channel.key();
+        self.channels.borrow_mut().insert(key, Rc::clone(&channel));
+        let leave = Leave {
+            thread: &self,
+            channel: &channel,
+        };
+        channel.serve().await;
+        leave.settle();
+    }
+
+    fn forward(&self, key: ChannelKey, message: ChannelMessage) {
+        match (message, self.channel(key)) {
+            (ChannelMessage::Call(call), Some(channel)) => channel.call(call),
+            (ChannelMessage::Call(call), None) => {
+                // The channel ended while the request was in the mailbox.
+                call.lost(Fate::Unsent, &Arc::from("the connection was closed"));
             }
+            (ChannelMessage::Cancel(id), Some(channel)) => channel.cancel(id),
+            (ChannelMessage::Close, Some(channel)) => {
+                self.context.handle.spawn(channel.close(GRACE));
+            }
+            (ChannelMessage::Cancel(_) | ChannelMessage::Close, None) => {}
         }
     }
 
     fn channel(&self, key: ChannelKey) -> Option<Rc<Channel>> {
         self.channels.borrow().get(&key).cloned()
     }
+}
 
-    pub(crate) fn enter(&self, key: ChannelKey, channel: Rc<Channel>) {
-        self.channels.borrow_mut().insert(key, channel);
-    }
+/// Takes a channel off its thread, also where serving it panicked.
+struct Leave<'a> {
+    thread: &'a Rc<Thread>,
+    channel: &'a Rc<Channel>,
+}
 
-    pub(crate) fn leave(&self, key: ChannelKey) {
-        self.channels.borrow_mut().remove(&key);
-        self.left.raise();
-    }
-
-    /// The time, as the core has it.
-    pub(crate) fn now(&self) -> Now {
-        let since = SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
-        let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
-        Now {
-            instant: time::Instant(self.started.elapsed()),
-            wall: wire::FileTime::from_unix(seconds, since.subsec_nanos()),
+impl Leave<'_> {
+    /// Settles the calls of the channel, and opens another one in its place where that is of use.
+    fn settle(&self) {
+        if let Some(open) = self.channel.settle() {
+            self.thread.open(open, channel::REOPEN_AFTER);
         }
+    }
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.channel.end();
+            self.settle();
+        }
+        self.thread
+            .channels
+            .borrow_mut()
+            .remove(&self.channel.key());
+        self.thread.left.raise();
     }
 }

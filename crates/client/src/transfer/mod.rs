@@ -8,7 +8,6 @@
 pub(crate) mod copy;
 pub(crate) mod opens;
 pub(crate) mod plan;
-pub(crate) mod window;
 
 use std::fs;
 use std::io;
@@ -22,9 +21,9 @@ use ring::{FileRange, Region};
 use crate::error::Error;
 use crate::file::{File, count, written};
 use crate::io::call::Memory;
+use crate::io::window::Window;
 use crate::transfer::opens::{Next, Opens, Use, Which};
 use crate::transfer::plan::{Limits, Plan, READS, WRITES};
-use crate::transfer::window::Window;
 
 /// How a file is moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use std::task::Poll;
 use crate::error::Error;
 use crate::file::File;
 use crate::io::call::Done;
+use crate::io::window::Window;
 use crate::open_options::OpenOptions;
-use crate::transfer::window::Window;
 
 /// Bytes of a transfer from which on another login is worth its while: a tenth of a second on a
 /// fast network.

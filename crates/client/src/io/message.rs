@@ -1,0 +1,70 @@
+//! The messages that other threads send to an I/O thread.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use net::quic::Settings as QuicSettings;
+use net::{TcpOptions, Transport};
+use proto::client::{Config, Role};
+use ring::{SendError, Sender};
+
+use crate::error::ConnectCause;
+use crate::io::dispatch::{ChannelKey, ChannelMailbox, ChannelMessage, Dispatch};
+use crate::io::quic::Tls;
+use crate::io::slot::Filler;
+use crate::io::smbdirect::Rdma;
+
+/// What a thread is told.
+pub(crate) enum Message {
+    /// Open a channel.
+    Open(Box<Open>),
+    /// For a channel of the thread.
+    Channel(ChannelKey, ChannelMessage),
+    /// Say when nothing is under way any more. The process is about to end: end the channels that
+    /// the kernel would not.
+    Settle(Filler<()>),
+    /// End all channels, and the thread.
+    Stop,
+}
+
+/// A channel to be opened.
+pub(crate) struct Open {
+    pub(crate) target: Target,
+    pub(crate) role: Role,
+    /// Told when it carries the session, or why not.
+    pub(crate) ready: Filler<Result<(), ConnectCause>>,
+}
+
+/// Where a channel leads, and for whom.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) address: SocketAddr,
+    pub(crate) transport: Transport,
+    pub(crate) tcp: TcpOptions,
+    pub(crate) quic: QuicSettings,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) config: Arc<Config>,
+    pub(crate) credentials: Arc<auth::Credentials>,
+    pub(crate) dispatch: Arc<Dispatch>,
+    pub(crate) tls: Arc<Tls>,
+    pub(crate) rdma: Arc<Rdma>,
+}
+
+/// The mailbox of a channel: that of its thread, with the number of the channel.
+pub(crate) struct ThreadMailbox {
+    pub(crate) key: ChannelKey,
+    pub(crate) sender: Sender<Message>,
+}
+
+impl ChannelMailbox for ThreadMailbox {
+    fn send(&self, message: ChannelMessage) -> Result<(), ChannelMessage> {
+        match self.sender.send(Message::Channel(self.key, message)) {
+            Ok(()) => Ok(()),
+            Err(SendError::Closed(message) | SendError::Full(message)) => match message {
+                Message::Channel(_, message) => Err(message),
+                _ => unreachable!("a mailbox gives back the message that it refuses"),
+            },
+        }
+    }
+}
