@@ -1,25 +1,20 @@
 //! The threads of a client, and how a session begins.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use net::{Endpoint, Transport};
+use net::Transport;
 use proto::client::{Config, Role};
 use wire::Guid;
 
 use crate::error::{ConnectCause, Error};
 use crate::fork::Bound;
-use crate::io::connect;
 use crate::io::dispatch::Dispatch;
 use crate::io::message::{Message, Open, Target};
-use crate::io::quic::Tls;
 use crate::io::slot::{GivenUp, Pickup, lock, slot};
 use crate::io::smbdirect::Rdma;
 use crate::io::thread::IoThread;
 use crate::options::{Credentials, Options};
-use crate::session::{self, Session};
-use crate::transports::Way;
 
 /// Bytes of one READ or WRITE where frames have 17 bits of length. RFC 1002 4.3.1
 const SMALL_FRAME_IO: u32 = 64 << 10;
@@ -35,14 +30,14 @@ pub struct Client {
 
 pub(crate) struct Inner {
     pub(crate) options: Options,
-    rdma: Arc<Rdma>,
+    pub(crate) rdma: Arc<Rdma>,
     guid: Guid,
-    threads: Bound<Vec<IoThread>>,
+    pub(crate) threads: Bound<Vec<IoThread>>,
     next: AtomicUsize,
     /// GUIDs so far.
     guids: AtomicU64,
     /// Those that are still held by somebody.
-    sessions: Mutex<Vec<Weak<session::Inner>>>,
+    sessions: Mutex<Vec<Weak<Dispatch>>>,
 }
 
 impl Client {
@@ -83,7 +78,7 @@ impl Client {
         }
         let sessions = std::mem::take(&mut *lock(&self.inner.sessions));
         let sessions: Vec<_> = sessions.iter().filter_map(Weak::upgrade).collect();
-        sessions.iter().for_each(|session| session.log_off());
+        sessions.iter().for_each(Dispatch::log_off);
         let told = self.inner.threads.iter().map(|thread| {
             let (filler, pickup) = slot();
             // Where the thread is gone, so is the other end of the slot.
@@ -102,90 +97,6 @@ impl Client {
         bytes[8..].copy_from_slice(&count.to_le_bytes());
         Guid(bytes)
     }
-
-    /// Connects to a server and logs in. `port` is that of the first transport; without it, it is
-    /// the one that [`Options::transports`] names. Every transport is tried in turn, at every
-    /// address of the host, until one answers.
-    ///
-    /// # Errors
-    /// When the host is not found, nobody answers, or the login is refused.
-    pub async fn connect(
-        &self,
-        host: &str,
-        port: Option<u16>,
-        credentials: &Credentials,
-    ) -> Result<Session, Error> {
-        if let Err(cause) = self.inner.threads.check() {
-            return Err(cause.of("connect to", host));
-        }
-        let endpoints = self.inner.options.first_channel(port);
-        let addresses = connect::resolve(host, endpoints[0].port).await?;
-        let tls = Tls::new(self.inner.options.tls.clone(), host);
-        let mut tried = Vec::new();
-        for endpoint in endpoints {
-            let login = Login {
-                config: Arc::new(self.inner.config(host, endpoint.transport, credentials)),
-                credentials: Arc::new(credentials.for_login()),
-                tls: Arc::clone(&tls),
-            };
-            let given = session::Login {
-                port,
-                credentials: credentials.clone(),
-            };
-            match self
-                .connect_by(host, endpoint, &addresses, login, given)
-                .await
-            {
-                Ok(session) => return Ok(session),
-                Err(error @ Error::Connect(..)) => {
-                    tracing::debug!(host, %endpoint, %error, "the transport leads nowhere");
-                    tried.push((endpoint, error));
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Err(Error::of_transports(host, tried))
-    }
-
-    /// Tries one transport at every address.
-    async fn connect_by(
-        &self,
-        host: &str,
-        endpoint: Endpoint,
-        addresses: &[SocketAddr],
-        login: Login,
-        given: session::Login,
-    ) -> Result<Session, Error> {
-        let mut last = None;
-        for address in addresses {
-            let address = SocketAddr::new(address.ip(), endpoint.port);
-            let target = Target {
-                address,
-                transport: endpoint.transport,
-                tcp: self.inner.options.tcp.clone(),
-                quic: self.inner.options.quic.clone(),
-                connect_timeout: self.inner.options.connect_timeout,
-                config: Arc::clone(&login.config),
-                credentials: Arc::clone(&login.credentials),
-                dispatch: Dispatch::new(),
-                tls: Arc::clone(&login.tls),
-                rdma: Arc::clone(&self.inner.rdma),
-            };
-            match self.inner.open(target.clone(), Role::First).await {
-                Ok(()) => return Session::start(self.clone(), host, given, target).await,
-                Err(cause @ ConnectCause::Violation(_)) => return Err(cause.of(host, address)),
-                Err(cause) => last = Some(cause.of(host, address)),
-            }
-        }
-        Err(last.expect("a host has at least one address"))
-    }
-}
-
-/// What a session's first channel brings.
-struct Login {
-    config: Arc<Config>,
-    credentials: Arc<auth::Credentials>,
-    tls: Arc<Tls>,
 }
 
 impl Inner {
@@ -212,13 +123,13 @@ impl Inner {
     }
 
     /// Keeps in mind who is to log off.
-    pub(crate) fn remember(&self, session: &Arc<session::Inner>) {
+    pub(crate) fn remember(&self, session: &Arc<Dispatch>) {
         let mut sessions = lock(&self.sessions);
         sessions.retain(|session| session.strong_count() > 0);
         sessions.push(Arc::downgrade(session));
     }
 
-    fn config(&self, host: &str, first: Transport, credentials: &Credentials) -> Config {
+    pub(crate) fn config(&self, host: &str, first: Transport, credentials: &Credentials) -> Config {
         let options = &self.options;
         let max_io = if first.has_large_frames() {
             options.most_bytes()
@@ -261,14 +172,5 @@ impl Drop for Opening {
         {
             self.dispatch.close();
         }
-    }
-}
-
-/// The same session, by another way.
-pub(crate) fn with_way(target: &Target, (address, transport): Way) -> Target {
-    Target {
-        address,
-        transport,
-        ..target.clone()
     }
 }

@@ -338,6 +338,11 @@ impl Cause {
     }
 }
 
+/// The core answered something else than it was asked.
+pub(crate) fn unexpected() -> Cause {
+    Cause::Malformed("an answer to something else".to_owned())
+}
+
 impl From<Failure> for Cause {
     fn from(failure: Failure) -> Self {
         match failure {

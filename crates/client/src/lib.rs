@@ -90,10 +90,13 @@
 #![forbid(unsafe_code)]
 
 mod buffer;
+mod channels;
 mod client;
+mod connect;
 mod error;
 mod file;
 mod fork;
+mod interfaces;
 mod io;
 mod metadata;
 mod open_options;
@@ -110,24 +113,28 @@ pub mod transfer;
 mod transports;
 mod wait;
 mod watch;
+mod write;
 
 pub use buffer::{IoBuf, IoSource};
 pub use client::Client;
 pub use error::Error;
-pub use file::{File, LockKind};
+pub use file::File;
+pub use file::lock::LockKind;
+pub use interfaces::Interface;
 pub use metadata::{Changes, Metadata, Volume};
 pub use open_options::OpenOptions;
-pub use options::{CHANNELS_MAX, Channels, Credentials, Options, Protection};
+pub use options::{
+    CHANNELS_MAX, Channels, Credentials, Options, Protection, REQUEST_BYTES, Transports,
+};
 pub use read_dir::{Blocking, Entry, ReadDir};
 pub use read_each::FILES_TOGETHER;
-pub use session::{ChannelInfo, Interface, Session, SessionInfo};
-pub use share::{Share, WriteOptions};
+pub use session::{ChannelInfo, Session, SessionInfo};
+pub use share::Share;
 pub use shares::ShareInfo;
 pub use stream::{FileReader, FileWriter};
-pub use transfer::plan::REQUEST_BYTES;
-pub use transports::Transports;
 pub use wait::Wait;
 pub use watch::{Change, Watch};
+pub use write::WriteOptions;
 
 pub use net::quic::{Congestion as QuicCongestion, Settings as QuicSettings};
 pub use net::tls;

@@ -6,19 +6,44 @@ use std::time::Duration;
 use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
 use net::quic::Settings as QuicSettings;
 use net::tls::ClientSettings;
-use net::{Endpoint, TcpOptions};
+use net::{Endpoint, Endpoints, TcpOptions, Transport};
 use proto::client::IO_MAX;
 pub use proto::client::config::Protection;
 use wire::dialect::Dialect;
 use zeroize::Zeroizing;
 
-use crate::transfer::plan::REQUEST_BYTES;
-use crate::transports::Transports;
-
 /// The most channels of a session.
 pub const CHANNELS_MAX: usize = 32;
 /// The most channels that are opened unasked, as Windows does on one fast interface.
 pub(crate) const CHANNELS_AUTO: usize = 4;
+
+/// Bytes of one request where nothing else is said: of reads and writes of callers, of small files
+/// and of links of which nothing better is known.
+pub const REQUEST_BYTES: u32 = 1 << 20;
+
+/// How the first connection to a server is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transports {
+    /// One after the other until one answers, each with a time-out of its own. A port that is
+    /// given with the host takes the place of the first one's.
+    InOrder(Endpoints),
+    /// By TCP; then the server is asked which interfaces it has. Where one speaks RDMA, and one
+    /// here reaches it, everything goes by SMB Direct, and TCP stays for when that is lost. Else
+    /// [`Channels::Auto`] opens what further connections of TCP are worth it.
+    Auto,
+}
+
+impl Default for Transports {
+    fn default() -> Self {
+        Self::from(Transport::Tcp)
+    }
+}
+
+impl<T: Into<Endpoints>> From<T> for Transports {
+    fn from(list: T) -> Self {
+        Self::InOrder(list.into())
+    }
+}
 
 /// How many connections a session has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,13 +10,12 @@ use wire::access::AccessMask;
 use wire::fscc::{DirectoryEntries, FileInfoClass};
 
 use crate::Wait;
-use crate::error::{Cause, Error};
+use crate::error::{Cause, Error, unexpected};
 use crate::file::File;
 use crate::io::call::{Memory, Pending};
 use crate::metadata::Metadata;
 use crate::open_options::OpenOptions;
 use crate::path;
-use crate::session::unexpected;
 use crate::share::{Share, first_created};
 
 /// Bytes of the first buffer: a small directory takes one message.

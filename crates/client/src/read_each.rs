@@ -18,12 +18,16 @@ use proto::client::Step;
 use proto::client::request::{FileRef, Reply};
 use ring::Region;
 
-use crate::error::{Cause, Error};
+use crate::error::{Cause, Error, unexpected};
+use crate::file::io::count;
 use crate::io::call::{Done, Memory, Pending};
 use crate::open_options::OpenOptions;
-use crate::session::unexpected;
 use crate::share::{Share, WHOLE_BYTES_MAX, first_created};
+use crate::transfer::{TransferOptions, download};
 
+/// Bytes of a file that are read together with opening and closing it where nobody says how many
+/// there are.
+const SMALL_BYTES: u32 = 64 << 10;
 /// Files that are read by one message at most.
 pub const FILES_TOGETHER: usize = 8;
 /// So many files that can be read, and of one message no other than the first could: the server
@@ -38,6 +42,30 @@ type Parts = vec::IntoIter<Region>;
 type Replies = vec::IntoIter<Result<Reply, Cause>>;
 
 impl Share {
+    /// Reads a whole file. A small one takes one message.
+    pub async fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
+        let bytes = self.read_expecting(path, SMALL_BYTES).await?;
+        Ok(bytes.into_vec().unwrap_or_else(|bytes| bytes.to_vec()))
+    }
+
+    async fn read_large(&self, path: &str, options: &OpenOptions) -> Result<Region, Error> {
+        let file = self.open(path, options).await?;
+        let end = file.len().await?;
+        let mut bytes = Vec::new();
+        // It grows as data come: what a server says of the length is not believed.
+        let mut sink = |offset: u64, piece: &[u8]| {
+            let start = offset as usize;
+            let range = start..start + piece.len();
+            bytes.resize(bytes.len().max(range.end), 0);
+            bytes[range].copy_from_slice(piece);
+            Ok(())
+        };
+        let options = TransferOptions::default();
+        download(&file, 0..end, &mut sink, &options, &mut |_| {}).await?;
+        file.close().await?;
+        Ok(bytes.into())
+    }
+
     /// Reads a whole file that is known to have about so many bytes, up to a mebibyte of which come
     /// in one message; in memory as of [`File::read`](crate::File::read).
     pub async fn read_expecting(&self, path: &str, expected: u32) -> Result<Region, Error> {
@@ -276,7 +304,7 @@ fn take(replies: &mut Replies, parts: &mut Parts) -> Result<Option<Region>, Caus
         _ => None,
     };
     let created = first_created(created)?;
-    let count = crate::file::count(read.ok_or_else(unexpected)?)?;
+    let count = count(read.ok_or_else(unexpected)?)?;
     if created.attributes.size > count as u64 {
         return Ok(None);
     }

@@ -7,38 +7,21 @@
 //! of many small ones each is read by the one that has less to do
 //! ([`read_each`](Share::read_each)). Where the second one is refused or lost, the first does all.
 
-use std::pin::Pin;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use crate::error::Error;
+use crate::file::File;
 use crate::io::slot::lock;
 use crate::options::Channels;
 use crate::session::Session;
-use crate::share::Share;
+use crate::share::{SecondSession, Share};
 
 /// Small files from which on another login is worth its while: it costs a server as much as some
 /// dozens of them.
 const MANY_FILES: usize = 128;
 
-/// A login under way.
-type Opening = Pin<Box<dyn Future<Output = Result<Share, Error>> + Send>>;
-
-/// What there is of a second session.
-#[derive(Default)]
-pub(crate) struct Another {
-    share: Mutex<Option<Share>>,
-    /// A login that nobody waits for: who reads next looks whether it is done.
-    opening: Mutex<Option<Opening>>,
-    /// Small files that were announced, and that were asked for.
-    announced: AtomicUsize,
-    asked: AtomicUsize,
-    /// Whether there was a login for their sake.
-    was_begun: AtomicBool,
-}
-
-impl Another {
+impl SecondSession {
     /// The share, as long as its connection is there.
     fn share(&self) -> Option<Share> {
         lock(&self.share).clone().filter(is_there)
@@ -85,35 +68,35 @@ impl Share {
     /// than TCP, or the client's options say something about channels or requests, the one session
     /// does all.
     pub fn announce(&self, files: usize) {
-        self.count(&self.inner.another.announced, files);
+        self.count(&self.inner.second_session.announced, files);
     }
 
     /// The same for files that are asked for. Who announces them is not to count twice.
     pub(crate) fn ask_for(&self, files: usize) {
-        self.count(&self.inner.another.asked, files);
+        self.count(&self.inner.second_session.asked, files);
     }
 
     fn count(&self, count: &AtomicUsize, files: usize) {
-        let another = &self.inner.another;
+        let second = &self.inner.second_session;
         let before = count.fetch_add(files, Ordering::Relaxed);
         let are_many = before.saturating_add(files) >= MANY_FILES;
         // What takes a lock is asked once the rest is known, and never after the login.
-        let is_due = are_many && !another.was_begun.load(Ordering::Relaxed);
+        let is_due = are_many && !second.was_begun.load(Ordering::Relaxed);
         if !is_due || !self.may_have_another() {
             return;
         }
-        let was_begun = another.was_begun.swap(true, Ordering::Relaxed);
-        if !was_begun && another.share().is_none() {
-            another.begin(self.session().clone(), self.name().to_owned());
+        let was_begun = second.was_begun.swap(true, Ordering::Relaxed);
+        if !was_begun && second.share().is_none() {
+            second.begin(self.session().clone(), self.name().to_owned());
         }
     }
 
     /// The session to read a small file by.
     pub(crate) fn less_busy(&self) -> Share {
-        let another = &self.inner.another;
-        another.proceed();
+        let second = &self.inner.second_session;
+        second.proceed();
         let load = |share: &Share| share.session().dispatch().load();
-        let other = another.share();
+        let other = second.share();
         let other = other.filter(|other| is_there(self) && load(other) < load(self));
         other.unwrap_or_else(|| self.clone())
     }
@@ -121,12 +104,12 @@ impl Share {
     /// The same share on a session of its own. It is there for all who ask, as long as its
     /// connection is.
     pub(crate) async fn of_another_client(&self) -> Result<Share, Error> {
-        match self.inner.another.share() {
+        match self.inner.second_session.share() {
             Some(share) => Ok(share),
             None => {
                 let fresh = open(self.session(), self.name()).await?;
                 // Whoever else asks meanwhile may have been faster.
-                Ok(self.inner.another.keep(fresh))
+                Ok(self.inner.second_session.keep(fresh))
             }
         }
     }
@@ -147,4 +130,12 @@ async fn open(session: &Session, name: &str) -> Result<Share, Error> {
 
 fn is_there(share: &Share) -> bool {
     !share.session().is_lost()
+}
+
+impl File {
+    /// Whether a transfer may open it once more on another connection.
+    pub(crate) fn may_be_opened_again(&self) -> bool {
+        let is_plain = !self.is_append() && !self.is_write_through();
+        is_plain && self.share().may_have_another()
+    }
 }

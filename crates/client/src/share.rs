@@ -1,12 +1,12 @@
 //! A share: files by their paths.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use proto::client::request::{Create, Created, FileRef, Reply};
 use proto::client::{Request, Step};
-use ring::Region;
 use wire::access::{AccessMask, FileAttributes};
 use wire::fscc::{
     FileDispositionInformation, FileFsAttributeInformation, FileFsFullSizeInformation,
@@ -16,22 +16,16 @@ use wire::fscc::{
 use wire::tree_connect::{ShareFlags, ShareType};
 use wire::{TreeId, Utf16};
 
-use crate::error::{Cause, Error};
-use crate::file::File;
+use crate::error::{Cause, Error, unexpected};
 use crate::io::call::{Memory, Pending, Requester, close_detached};
 use crate::io::dispatch::Links;
 use crate::metadata::{Changes, Metadata, Volume};
 use crate::open_options::OpenOptions;
 use crate::path;
-use crate::second_session::Another;
-use crate::session::{Session, unexpected};
-use crate::transfer::{TransferOptions, download};
+use crate::session::Session;
 
 /// Bytes of a volume's description that are asked for: the longest names fit.
 const VOLUME_LEN: u32 = 1024;
-/// Bytes of a file that are read together with opening and closing it where nobody says how many
-/// there are.
-const SMALL_BYTES: u32 = 64 << 10;
 /// Bytes that are read or written in one message with opening and closing, at most: what makes a
 /// further round trip cheap beside the bytes themselves.
 pub(crate) const WHOLE_BYTES_MAX: u32 = 1 << 20;
@@ -46,16 +40,16 @@ pub struct Share {
 }
 
 pub(crate) struct Inner {
-    session: Session,
+    pub(crate) session: Session,
     name: String,
     tree: TreeId,
     seal: bool,
     share_type: ShareType,
     maximal_access: AccessMask,
     /// The same share, on the session that came after its own, when that was lost.
-    successor: OnceLock<Share>,
+    pub(crate) successor: OnceLock<Share>,
     /// The same share, on a session of another client.
-    pub(crate) another: Another,
+    pub(crate) second_session: SecondSession,
     /// Whether the first READ is to ask for more than it needs. After that smbd's malloc keeps as
     /// much for those that follow, where it would give it back to the kernel after each.
     pub(crate) is_fresh: AtomicBool,
@@ -63,19 +57,31 @@ pub(crate) struct Inner {
     pub(crate) opens_one: AtomicBool,
 }
 
-/// How a small file is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WriteOptions {
-    /// Times and attributes that it gets.
-    pub changes: Option<Changes>,
-    /// Fail where there is a file already.
-    pub create_new: bool,
-    /// It is done only when it is on stable storage.
-    pub write_through: bool,
+/// A login under way.
+pub(crate) type Opening = Pin<Box<dyn Future<Output = Result<Share, Error>> + Send>>;
+
+/// What there is of a second session.
+#[derive(Default)]
+pub(crate) struct SecondSession {
+    pub(crate) share: Mutex<Option<Share>>,
+    /// A login that nobody waits for: who reads next looks whether it is done.
+    pub(crate) opening: Mutex<Option<Opening>>,
+    /// Small files that were announced, and that were asked for.
+    pub(crate) announced: AtomicUsize,
+    pub(crate) asked: AtomicUsize,
+    /// Whether there was a login for their sake.
+    pub(crate) was_begun: AtomicBool,
+}
+
+impl Session {
+    /// Opens a share by its name: `data`, not `\\server\data`.
+    pub async fn share(&self, name: &str) -> Result<Share, Error> {
+        Share::connect(self, name).await
+    }
 }
 
 impl Share {
-    pub(crate) async fn connect(session: &Session, name: &str) -> Result<Self, Error> {
+    async fn connect(session: &Session, name: &str) -> Result<Self, Error> {
         if name.is_empty() || name.contains(['/', '\\', '\0']) {
             let why = "a share's name has no separators";
             return Err(Error::InvalidName(name.to_owned(), why));
@@ -101,7 +107,7 @@ impl Share {
                     share_type,
                     maximal_access,
                     successor: OnceLock::new(),
-                    another: Another::default(),
+                    second_session: SecondSession::default(),
                     is_fresh: AtomicBool::new(false),
                     opens_one: AtomicBool::new(false),
                 }),
@@ -118,27 +124,6 @@ impl Share {
     /// Its session.
     pub fn session(&self) -> &Session {
         &self.inner.session
-    }
-
-    /// The same share where its session is lost, on the session [in its
-    /// place](Session::reconnected). All who ask get the same one.
-    ///
-    /// # Errors
-    /// The server is not reached, or refuses; it may be asked for again.
-    pub async fn reconnected(&self) -> Result<Share, Error> {
-        let mut last = self.clone();
-        while let Some(next) = last.inner.successor.get() {
-            last = next.clone();
-        }
-        if !last.session().is_lost() {
-            return Ok(last);
-        }
-        let session = last.session().reconnected().await?;
-        let fresh = session.share(self.name()).await?;
-        let opens_one = last.inner.opens_one.load(Ordering::Relaxed);
-        fresh.inner.opens_one.store(opens_one, Ordering::Relaxed);
-        // Whoever else asks meanwhile may have been faster.
-        Ok(last.inner.successor.get_or_init(|| fresh).clone())
     }
 
     /// Files, pipes or a printer.
@@ -168,18 +153,6 @@ impl Share {
         let dispatch = self.inner.session.dispatch();
         let requester = Arc::clone(dispatch) as Arc<dyn Requester>;
         close_detached(&requester, Some(self.inner.tree), self.inner.seal, file);
-    }
-
-    /// Opens a file or directory.
-    pub async fn open(&self, path: &str, options: &OpenOptions) -> Result<File, Error> {
-        let guid = self.inner.session.fresh_guid();
-        let create = options.create_request(path::to_wire(path)?, guid);
-        let pending = self.start(vec![Step::Create(create)], Memory::None);
-        let (reply, _) = pending.await.only();
-        match reply.map_err(|cause| cause.of("open", path))? {
-            Reply::Created(created) => Ok(File::new(self, path, &created, options)),
-            _ => Err(unexpected().of("open", path)),
-        }
     }
 
     /// What is known of a file; of a link, of what it leads to.
@@ -337,80 +310,6 @@ impl Share {
         self.session().negotiated().is_protected(self.inner.seal)
     }
 
-    /// Reads a whole file. A small one takes one message.
-    pub async fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
-        let bytes = self.read_expecting(path, SMALL_BYTES).await?;
-        Ok(bytes.into_vec().unwrap_or_else(|bytes| bytes.to_vec()))
-    }
-
-    pub(crate) async fn read_large(
-        &self,
-        path: &str,
-        options: &OpenOptions,
-    ) -> Result<Region, Error> {
-        let file = self.open(path, options).await?;
-        let end = file.len().await?;
-        let mut bytes = Vec::new();
-        // It grows as data come: what a server says of the length is not believed.
-        let mut sink = |offset: u64, piece: &[u8]| {
-            let start = offset as usize;
-            let range = start..start + piece.len();
-            bytes.resize(bytes.len().max(range.end), 0);
-            bytes[range].copy_from_slice(piece);
-            Ok(())
-        };
-        let options = TransferOptions::default();
-        download(&file, 0..end, &mut sink, &options, &mut |_| {}).await?;
-        file.close().await?;
-        Ok(bytes.into())
-    }
-
-    /// Writes a whole file; one that is there is emptied before. A small one takes one message.
-    pub async fn write(
-        &self,
-        path: &str,
-        bytes: Vec<u8>,
-        options: &WriteOptions,
-    ) -> Result<(), Error> {
-        let open = OpenOptions::new()
-            .write(true)
-            .directory(false)
-            .create(true)
-            .create_new(options.create_new)
-            .truncate(true)
-            .write_through(options.write_through);
-        let max_write = self.max_write();
-        if bytes.len() > WHOLE_BYTES_MAX.min(max_write) as usize {
-            let file = self.open(path, &open).await?;
-            file.write_at(bytes, 0).await.0?;
-            if let Some(changes) = &options.changes {
-                file.set_metadata(changes).await?;
-            }
-            return file.close().await;
-        }
-        let length = u32::try_from(bytes.len()).expect("a small file is small");
-        let write = (length > 0).then_some(Step::Write {
-            file: FileRef::Previous,
-            offset: 0,
-            length,
-            through: options.write_through,
-        });
-        let change = options
-            .changes
-            .map(|changes| set(FileInfoClass::BASIC.0, changes.encode()));
-        let steps = write.into_iter().chain(change).collect();
-        let steps = self.compound(path, &open, steps)?;
-        let memory = Memory::Source(Region::from(bytes).into());
-        let (replies, _) = self.start(steps, memory).await.all();
-        let replies = replies.map_err(|cause| cause.of("write", path))?;
-        match replies.get(1) {
-            Some(Reply::Written(count)) if *count != length => {
-                Err(Cause::Malformed("not all was written".to_owned()).of("write", path))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// How large the volume is, and what is free of it.
     pub async fn volume(&self) -> Result<Volume, Error> {
         let fs = |class: FsInfoClass| query(InfoType::FILESYSTEM, class.0, VOLUME_LEN);
@@ -476,7 +375,7 @@ fn query(info_type: InfoType, class: u8, length: u32) -> Step {
     }
 }
 
-fn set(class: u8, buffer: Vec<u8>) -> Step {
+pub(crate) fn set(class: u8, buffer: Vec<u8>) -> Step {
     Step::SetInfo {
         file: FileRef::Previous,
         info_type: InfoType::FILE,

@@ -8,7 +8,8 @@ use wire::rpc::{
 };
 
 use crate::error::{Cause, Error};
-use crate::file::{File, count};
+use crate::file::File;
+use crate::file::io::count;
 use crate::open_options::OpenOptions;
 use crate::session::Session;
 

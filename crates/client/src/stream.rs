@@ -8,13 +8,27 @@ use ring::Region;
 
 use crate::Wait;
 use crate::error::Error;
-use crate::file::{File, count, written};
+use crate::file::File;
+use crate::file::io::{count, written};
 use crate::io::call::Pending;
 
 /// READs ahead of the caller.
 const READ_AHEAD: usize = 8;
 /// WRITEs behind the caller.
 const WRITE_BEHIND: usize = 8;
+
+impl File {
+    /// Reads with [`std::io::Read`] from the start on, ahead of its caller; blocks.
+    pub fn reader(&self) -> FileReader {
+        FileReader::new(self.clone())
+    }
+
+    /// Writes with [`std::io::Write`], behind its caller; blocks. Starts at the end of a file that
+    /// was opened to append, else at the start.
+    pub fn writer(&self) -> Result<FileWriter, Error> {
+        FileWriter::new(self.clone())
+    }
+}
 
 /// Reads a file from front to back, ahead of its caller. Made by [`File::reader`].
 pub struct FileReader {

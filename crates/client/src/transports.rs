@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use net::{Endpoint, Endpoints, Transport};
+use net::{Endpoint, Transport};
 
-use crate::options::{CHANNELS_AUTO, CHANNELS_MAX, Channels, Options};
-use crate::session::Interface;
+use crate::interfaces::Interface;
+use crate::options::{CHANNELS_AUTO, CHANNELS_MAX, Channels, Options, Transports};
 
 /// Channels to one address by SMB Direct, as Windows opens them.
 const CHANNELS_PER_RDMA: usize = 2;
@@ -13,30 +13,6 @@ const CHANNELS_PER_RDMA: usize = 2;
 const RDMA_ADDRESSES: usize = 4;
 /// The ports of SMB Direct: of iWARP, and of RoCE and InfiniBand. \[MS-SMBD\] 2.1
 const RDMA_PORTS: [u16; 2] = [5445, 445];
-
-/// How the first connection to a server is made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Transports {
-    /// One after the other until one answers, each with a time-out of its own. A port that is
-    /// given with the host takes the place of the first one's.
-    InOrder(Endpoints),
-    /// By TCP; then the server is asked which interfaces it has. Where one speaks RDMA, and one
-    /// here reaches it, everything goes by SMB Direct, and TCP stays for when that is lost. Else
-    /// [`Channels::Auto`] opens what further connections of TCP are worth it.
-    Auto,
-}
-
-impl Default for Transports {
-    fn default() -> Self {
-        Self::from(Transport::Tcp)
-    }
-}
-
-impl<T: Into<Endpoints>> From<T> for Transports {
-    fn from(list: T) -> Self {
-        Self::InOrder(list.into())
-    }
-}
 
 /// Where a further channel leads.
 pub(crate) type Way = (SocketAddr, Transport);
@@ -130,6 +106,8 @@ pub(crate) fn suggest(first: SocketAddr, interfaces: &[Interface]) -> Vec<Socket
 
 #[cfg(test)]
 mod tests {
+    use net::Endpoints;
+
     use super::*;
 
     fn interface(index: u32, address: &str, speed: u64, is_rss_capable: bool) -> Interface {

@@ -9,11 +9,10 @@ use wire::access::AccessMask;
 use wire::change_notify::CompletionFilter;
 use wire::fscc::{FileAction, NotifyEntries};
 
-use crate::error::{Cause, Error};
+use crate::error::{Cause, Error, unexpected};
 use crate::file::File;
 use crate::io::call::{Memory, Pending};
 use crate::open_options::OpenOptions;
-use crate::session::unexpected;
 use crate::share::Share;
 
 /// Bytes of changes that are asked for at a time.

@@ -3,12 +3,15 @@
 use wire::Status;
 use wire::fsctl::{Chunk, CopyChunkRequest, CopyChunkResponse, CtlCode, ResumeKeyResponse};
 
-use crate::error::{Cause, Error};
+use crate::error::{Cause, Error, unexpected};
 use crate::file::File;
+use crate::file::io::{count, written};
+use crate::io::window::Window;
 use crate::open_options::OpenOptions;
-use crate::session::unexpected;
 use crate::share::Share;
-use crate::transfer::{TransferOptions, relay};
+use crate::transfer::options::{Ranges, TransferOptions};
+use crate::transfer::pieces::{Piece, Pieces, first};
+use crate::transfer::plan::{self, Plan, READS};
 
 /// Bytes of the answer with a resume key.
 const RESUME_KEY_LEN: u32 = 32;
@@ -50,20 +53,75 @@ impl Share {
             .directory(false);
         let target = to_share.open(to, &write).await?;
         let len = source.len().await?;
-        let copied = copy_range(&source, &target, 0, 0, len, progress).await?;
+        let copied = copy_range(&source, &target, (0, 0, len), progress).await?;
         target.close().await?;
         source.close().await?;
         Ok(copied)
     }
 }
 
-/// Copies a range; tells how many bytes.
-pub(crate) async fn copy_range(
+/// Copies ranges of one file, in ascending order, to another through this machine, which may be of
+/// different servers; `by` is how much further back they go there. Tells how many bytes there were.
+/// `progress` as for [`download`].
+pub async fn relay(
     source: &File,
     target: &File,
-    from: u64,
-    to: u64,
-    len: u64,
+    (ranges, by): (impl Into<Ranges>, i64),
+    options: &TransferOptions,
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> Result<u64, Error> {
+    let ranges = ranges.into();
+    let total = ranges.total();
+    let limits =
+        plan::Limits::of_reading(source, total).and(plan::Limits::of_writing(target, total));
+    let plan = Plan::of(options, [source, target], (limits, &READS));
+    let depth = plan.depth;
+    let mut pieces = Pieces::of(ranges, plan, options.span);
+    let mut reads: Window<Piece> = Window::default();
+    let mut writes: Window<Piece> = Window::default();
+    let mut total = 0;
+    loop {
+        while reads.len() < depth
+            && let Some(piece) = pieces.next(first([&reads, &writes]))
+        {
+            reads.push(piece, source.start_read_wanted(piece.len, piece.offset));
+        }
+        if let Some((piece, done)) = reads.next().await {
+            let (reply, memory) = done.only();
+            let count = count(reply).map_err(|cause| source.failed("read", cause))?;
+            pieces.came(piece, count);
+            if count > 0 {
+                let piece = Piece {
+                    len: count,
+                    ..piece
+                };
+                let offset = piece.offset.wrapping_add_signed(by);
+                let bytes = memory.filled(count).into();
+                writes.push(piece, target.start_write(bytes, offset));
+            }
+        } else if writes.len() == 0 {
+            return Ok(total);
+        }
+        // As many pieces are being written as are being read at most: memory stays bounded.
+        let most = match reads.len() {
+            0 => depth.min(writes.len().saturating_sub(1)),
+            _ => depth,
+        };
+        while writes.len() > most
+            && let Some((Piece { len, .. }, done)) = writes.next().await
+        {
+            written(done.only().0, len).map_err(|cause| target.failed("write", cause))?;
+            total += len as u64;
+            progress(len as u64);
+        }
+    }
+}
+
+/// Copies a range between two files, on the server where that can, else as [`relay`].
+pub async fn copy_range(
+    source: &File,
+    target: &File,
+    (from, to, len): (u64, u64, u64),
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, Error> {
     let mut done = 0;
@@ -77,6 +135,20 @@ pub(crate) async fn copy_range(
             Ok(done + relay(source, target, (rest, by), &options, progress).await?)
         }
         Err(cause) => Err(target.failed("copy to", cause)),
+    }
+}
+
+impl File {
+    /// Copies a range to another file, on the server where that can: see
+    /// [`copy_range`](crate::transfer::copy_range).
+    pub async fn copy_range_to(
+        &self,
+        target: &Self,
+        from: u64,
+        to: u64,
+        len: u64,
+    ) -> Result<u64, Error> {
+        copy_range(self, target, (from, to, len), &mut |_| {}).await
     }
 }
 

@@ -8,11 +8,7 @@ use proto::client::BYTES_PER_CREDIT;
 
 use crate::file::File;
 use crate::io::dispatch::{DEPTH, Links};
-use crate::transfer::TransferOptions;
-
-/// Bytes of one request where nothing else is said: of reads and writes of callers, of small files
-/// and of links of which nothing better is known.
-pub const REQUEST_BYTES: u32 = 1 << 20;
+use crate::transfer::options::TransferOptions;
 
 /// What suits connections of TCP.
 ///

@@ -1,0 +1,76 @@
+//! Sparse files: the allocated ranges of a file, and holes. \[MS-FSCC\] 2.3.48
+
+use std::ops::Range;
+
+use wire::fsctl::{AllocatedRange, CtlCode, ZeroData};
+
+use crate::error::{Cause, Error};
+use crate::file::File;
+
+/// Bytes of a list of ranges that are asked for at a time.
+const RANGES_LEN: u32 = 64 << 10;
+/// Ranges of a file that are told apart, at most: 16 MiB of them. Nothing but a limit ends a list
+/// that the server makes up.
+const RANGES_MAX: usize = 1 << 20;
+
+impl File {
+    /// The parts of a range that are no holes.
+    ///
+    /// # Errors
+    /// Also where there are more than a million of them.
+    pub async fn allocated_ranges(&self, range: Range<u64>) -> Result<Vec<Range<u64>>, Error> {
+        let operation = "ask for the holes of";
+        let mut found: Vec<Range<u64>> = Vec::new();
+        let mut start = range.start;
+        while start < range.end {
+            let mut input = Vec::new();
+            AllocatedRange {
+                file_offset: start,
+                length: range.end - start,
+            }
+            .encode(&mut input);
+            let code = CtlCode::QUERY_ALLOCATED_RANGES;
+            let (output, has_more) = self
+                .ioctl(code, input, RANGES_LEN)
+                .await
+                .map_err(|cause| self.failed(operation, cause))?;
+            let list = AllocatedRange::decode_list(&output)
+                .map_err(|error| self.failed(operation, error.into()))?;
+            let ranges = list
+                .iter()
+                .map(|range| range.file_offset..range.file_offset.saturating_add(range.length));
+            found.extend(ranges);
+            if found.len() > RANGES_MAX {
+                let why = "more ranges than can be told apart".to_owned();
+                return Err(self.failed(operation, Cause::Malformed(why)));
+            }
+            let end = found.last().map_or(range.end, |last| last.end);
+            if !has_more || end <= start {
+                break;
+            }
+            start = end;
+        }
+        Ok(found)
+    }
+
+    /// Lets the file have holes, or no more of them.
+    pub async fn set_sparse(&self, sparse: bool) -> Result<(), Error> {
+        let input = vec![u8::from(sparse)];
+        self.ioctl(CtlCode::SET_SPARSE, input, 0)
+            .await
+            .map(drop)
+            .map_err(|cause| self.failed("make sparse", cause))
+    }
+
+    /// Makes a range zeros: a hole, where the file may have any.
+    pub async fn zero_range(&self, range: Range<u64>) -> Result<(), Error> {
+        let zero = ZeroData {
+            file_offset: range.start,
+            beyond_final_zero: range.end,
+        };
+        self.ioctl(CtlCode::SET_ZERO_DATA, zero.encode(), 0)
+            .await
+            .map(drop)
+            .map_err(|cause| self.failed("zero a range of", cause))
+    }
+}

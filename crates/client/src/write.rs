@@ -1,0 +1,71 @@
+//! Small files, written whole in one message.
+
+use proto::client::Step;
+use proto::client::request::{FileRef, Reply};
+use ring::Region;
+use wire::fscc::FileInfoClass;
+
+use crate::error::{Cause, Error};
+use crate::io::call::Memory;
+use crate::metadata::Changes;
+use crate::open_options::OpenOptions;
+use crate::share::{Share, WHOLE_BYTES_MAX, set};
+
+/// How a small file is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// Times and attributes that it gets.
+    pub changes: Option<Changes>,
+    /// Fail where there is a file already.
+    pub create_new: bool,
+    /// It is done only when it is on stable storage.
+    pub write_through: bool,
+}
+
+impl Share {
+    /// Writes a whole file; one that is there is emptied before. A small one takes one message.
+    pub async fn write(
+        &self,
+        path: &str,
+        bytes: Vec<u8>,
+        options: &WriteOptions,
+    ) -> Result<(), Error> {
+        let open = OpenOptions::new()
+            .write(true)
+            .directory(false)
+            .create(true)
+            .create_new(options.create_new)
+            .truncate(true)
+            .write_through(options.write_through);
+        let max_write = self.max_write();
+        if bytes.len() > WHOLE_BYTES_MAX.min(max_write) as usize {
+            let file = self.open(path, &open).await?;
+            file.write_at(bytes, 0).await.0?;
+            if let Some(changes) = &options.changes {
+                file.set_metadata(changes).await?;
+            }
+            return file.close().await;
+        }
+        let length = u32::try_from(bytes.len()).expect("a small file is small");
+        let write = (length > 0).then_some(Step::Write {
+            file: FileRef::Previous,
+            offset: 0,
+            length,
+            through: options.write_through,
+        });
+        let change = options
+            .changes
+            .map(|changes| set(FileInfoClass::BASIC.0, changes.encode()));
+        let steps = write.into_iter().chain(change).collect();
+        let steps = self.compound(path, &open, steps)?;
+        let memory = Memory::Source(Region::from(bytes).into());
+        let (replies, _) = self.start(steps, memory).await.all();
+        let replies = replies.map_err(|cause| cause.of("write", path))?;
+        match replies.get(1) {
+            Some(Reply::Written(count)) if *count != length => {
+                Err(Cause::Malformed("not all was written".to_owned()).of("write", path))
+            }
+            _ => Ok(()),
+        }
+    }
+}
