@@ -14,18 +14,11 @@ use wire::{
     tree_disconnect, write,
 };
 
-use super::effect::Failure;
-use super::receive::Message;
-use super::request::{Attributes, Create, Created, ReadData, Reply, Request, Step};
+use super::message::Message;
+use super::request::{Attributes, Create, Created, Failure, ReadData, Reply, Request, Step};
 
 /// Bytes of an error's data that are kept: limits of a copy, a link's target.
 const ERROR_DATA_MAX: usize = 64 * 1024;
-
-impl From<DecodeError> for Failure {
-    fn from(error: DecodeError) -> Self {
-        Self::Malformed(error)
-    }
-}
 
 /// The good answer of a request that was sent again after its channel was lost, where the server
 /// says by its refusal that the first try has done it.

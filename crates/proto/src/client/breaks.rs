@@ -1,81 +1,18 @@
 //! Oplocks and leases that the server takes away. \[MS-SMB2\] 3.2.5.19
 
-use alloc::collections::{BTreeMap, VecDeque};
-
 use wire::access::OplockLevel;
 use wire::create_context::LeaseState;
 use wire::oplock_break::{LeaseBreakFlags, LeaseBreakNotification, Notification, OplockBreak};
-use wire::{Command, FileId, Guid, TreeId, create};
+use wire::{Command, FileId, create};
 
+use super::caching::{Caching, Early};
 use super::connection::Connection;
-use super::effect::{Effect, Effects, Failure, Violation};
+use super::effect::{Effect, Effects};
 use super::flight::Pending;
-use super::receive::Message;
-use super::request::{FileRef, Reply, Request, Step};
+use super::message::Message;
+use super::request::{Failure, FileRef, Reply, Request, Step};
 use super::session::Session;
-
-/// What an open lets us cache.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Caching {
-    /// Its tree: the acknowledgement names it.
-    pub(super) tree: Option<TreeId>,
-    /// Whether the share asks for sealing.
-    pub(super) seal: bool,
-    /// The oplock.
-    pub(super) level: OplockLevel,
-    /// The lease, where the level is LEASE.
-    pub(super) lease: Option<Guid>,
-    /// Whether the driver acknowledges.
-    pub(super) driver_acknowledges: bool,
-}
-
-/// Breaks that are kept for opens that are not known yet.
-const EARLY_MAX: usize = 16;
-
-/// What the opens of a session let us cache. As long as the driver's opens.
-#[derive(Debug, Default)]
-pub(super) struct CachingTable {
-    opens: BTreeMap<FileId, Caching>,
-    /// Breaks that came on one channel before the answer to the CREATE on another: they are
-    /// acknowledged when that is there. The oldest go first, and the server waits for those in
-    /// vain.
-    early: VecDeque<Early>,
-}
-
-/// A break of something that is not known yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Early {
-    Oplock(FileId, OplockLevel),
-    Lease(Guid, u32),
-}
-
-impl CachingTable {
-    fn keep_early(&mut self, early: Early) {
-        if self.early.len() == EARLY_MAX {
-            self.early.pop_front();
-        }
-        self.early.push_back(early);
-    }
-
-    /// The acknowledgement that an open owes from the start.
-    fn insert(&mut self, id: FileId, mut caching: Caching) -> Option<Step> {
-        let is_meant = |early: &Early| match *early {
-            Early::Oplock(file, _) => file == id,
-            Early::Lease(key, _) => caching.lease == Some(key),
-        };
-        let index = self.early.iter().position(is_meant);
-        let early = index.and_then(|index| self.early.remove(index));
-        let step = early.map(|early| match early {
-            Early::Oplock(file, level) => {
-                caching.level = level;
-                Step::AcknowledgeOplock { file, level }
-            }
-            Early::Lease(key, state) => Step::AcknowledgeLease { key, state },
-        });
-        self.opens.insert(id, caching);
-        step.filter(|_| !caching.driver_acknowledges)
-    }
-}
+use super::violation::Violation;
 
 /// Takes note of what a step's answer says of oplocks. What is to be acknowledged at once.
 pub(super) fn learn(

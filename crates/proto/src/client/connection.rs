@@ -12,13 +12,15 @@ use wire::{MessageId, TreeId};
 
 use super::config::Config;
 use super::credits::{self, Credits};
-use super::effect::{Effect, Effects, Failure, Fate, RequestId, Violation};
+use super::effect::{Effect, Effects, Fate};
 use super::encode;
 use super::flight::{Flight, Pending, Queue, Waiting};
-use super::remote::Place;
-use super::request::{Request, Step};
-use super::session::{Negotiated, Session};
-use super::session_setup::Login;
+use super::login::Login;
+use super::negotiated::Negotiated;
+use super::registration::Placement;
+use super::request::{Failure, Request, RequestId, Step};
+use super::session::Session;
+use super::violation::Violation;
 use crate::carrier::Carrier;
 use crate::effect::Inbound;
 use crate::entropy::Entropy;
@@ -82,7 +84,7 @@ pub struct Connection {
     /// Bytes of the flights.
     pub(super) flying: u64,
     /// Requests that the server put off, and when they are sent again.
-    pub(super) put_off: BTreeMap<(Instant, RequestId), Waiting>,
+    pub(super) retries: BTreeMap<(Instant, RequestId), Waiting>,
     /// When requests are given up on.
     pub(super) deadlines: BTreeSet<(Instant, RequestId)>,
     pub(super) login_deadline: Option<Instant>,
@@ -127,7 +129,7 @@ impl Connection {
             pending: BTreeMap::new(),
             owed: VecDeque::new(),
             flying: 0,
-            put_off: BTreeMap::new(),
+            retries: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             login_deadline: None,
             heard: Instant::default(),
@@ -223,7 +225,7 @@ impl Connection {
 
     /// Requests that wait to be sent.
     pub fn requests_queued(&self) -> usize {
-        self.queue.len() + self.exposing.len() + self.put_off.len()
+        self.queue.len() + self.exposing.len() + self.retries.len()
     }
 
     /// Bytes that these send and ask for.
@@ -255,7 +257,7 @@ impl Connection {
             bytes: 0,
             retries: 0,
             deadline: None,
-            place: Place::Unknown,
+            placement: Placement::Undecided,
             request,
         };
         for step in &waiting.request.steps {
@@ -338,7 +340,7 @@ impl Connection {
         effects: &mut Effects,
     ) {
         match result {
-            Ok(()) => self.send_put_off(now, effects),
+            Ok(()) => self.send_retries(now, effects),
             Err(violation) => self.end(violation, effects),
         }
     }
@@ -363,14 +365,14 @@ impl Connection {
             Self::withdraw(id, flight.memory, effects);
             effects.push(Effect::Lost(id, flight.request, Fate::Sent));
         }
-        while let Some((_, waiting)) = self.put_off.pop_first() {
+        while let Some((_, waiting)) = self.retries.pop_first() {
             effects.push(Effect::Lost(waiting.id, waiting.request, Fate::Sent));
         }
         for waiting in self.stop_exposing() {
             effects.push(Effect::Lost(waiting.id, waiting.request, Fate::Unsent));
         }
         while let Some(waiting) = self.queue.pop() {
-            Self::withdraw(waiting.id, waiting.place.into_memory(), effects);
+            Self::withdraw(waiting.id, waiting.placement.into_memory(), effects);
             effects.push(Effect::Lost(waiting.id, waiting.request, Fate::Unsent));
         }
         effects.push(Effect::Disconnect(violation));

@@ -3,7 +3,7 @@
 use wire::MessageId;
 use wire::dialect::{Capabilities, Dialect};
 
-use super::effect::Violation;
+use super::violation::Violation;
 
 /// Bytes that a credit pays for. \[MS-SMB2\] 3.1.5.2
 pub const BYTES_PER_CREDIT: u32 = 65_536;

@@ -24,9 +24,9 @@ use wire::{
     query_info, read, set_info, tree_connect, tree_disconnect, write,
 };
 
-use super::remote::{self, Memory};
+use super::negotiated::Negotiated;
+use super::registration::{self, Registration};
 use super::request::{Create, FileRef, Step};
-use super::session::Negotiated;
 
 /// Bytes that a name may have on the wire: its length is told in 16 bits.
 const NAME_MAX: usize = 65_534;
@@ -150,7 +150,7 @@ pub(super) fn is_transfer(step: &Step) -> bool {
 /// shorter.
 pub(super) fn body(
     step: &Step,
-    memory: Option<&Memory>,
+    memory: Option<&Registration>,
     server_name: &str,
     negotiated: &Negotiated,
 ) -> Body {
@@ -170,7 +170,7 @@ pub(super) fn body(
 
 fn put(
     step: &Step,
-    memory: Option<&Memory>,
+    memory: Option<&Registration>,
     server_name: &str,
     negotiated: &Negotiated,
     out: &mut Vec<u8>,
@@ -289,9 +289,9 @@ fn create_contexts(create: &Create, dialect: Dialect) -> Vec<(&'static [u8], Vec
 }
 
 /// READ or WRITE. With memory their data go by RDMA. \[MS-SMB2\] 3.2.4.6, 3.2.4.7
-fn put_transfer(step: &Step, memory: Option<&Memory>, dialect: Dialect, out: &mut Vec<u8>) {
+fn put_transfer(step: &Step, memory: Option<&Registration>, dialect: Dialect, out: &mut Vec<u8>) {
     let (channel, info) = match memory {
-        Some(memory) => (remote::channel(dialect), memory.info()),
+        Some(memory) => (registration::channel(dialect), memory.info()),
         None => (Channel::NONE, Vec::new()),
     };
     match step {

@@ -6,10 +6,11 @@ use wire::read::DATA_OFFSET;
 use wire::{Command, Flags, Header, Status, read};
 
 use super::connection::{Connection, Phase};
-use super::effect::{Effects, Expect, Violation};
+use super::effect::{Effects, Expect};
 use super::flight::Owner;
-use super::receive::Message;
+use super::message::Message;
 use super::request::Step;
+use super::violation::Violation;
 use crate::time::Now;
 
 impl Connection {

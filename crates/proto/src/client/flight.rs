@@ -5,9 +5,8 @@ use alloc::vec::Vec;
 
 use wire::{AsyncId, Command, MessageId, TreeId};
 
-use super::effect::{Failure, RequestId};
-use super::remote::{Memory, Place};
-use super::request::{Reply, Request};
+use super::registration::{Placement, Registration};
+use super::request::{Failure, Reply, Request, RequestId};
 use crate::time::Instant;
 
 /// A request that was sent.
@@ -29,7 +28,7 @@ pub(super) struct Flight {
     /// How often the server put it off.
     pub(super) retries: u8,
     /// Memory that it names.
-    pub(super) memory: Option<Memory>,
+    pub(super) memory: Option<Registration>,
 }
 
 /// A message that was sent and has got no final answer.
@@ -86,7 +85,7 @@ pub(super) struct Waiting {
     /// When it is given up on if it is not sent by then.
     pub(super) deadline: Option<Instant>,
     /// Where its data go.
-    pub(super) place: Place,
+    pub(super) placement: Placement,
 }
 
 /// How many requests may overtake the first one that waits. It costs many credits, and those
@@ -125,42 +124,38 @@ impl Queue {
     }
 
     /// Whether a request waits, and it is not its turn.
-    pub(super) fn is_behind(
-        &self,
-        id: RequestId,
-        is_under_way: impl Fn(RequestId) -> bool,
-    ) -> bool {
+    pub(super) fn is_behind(&self, id: RequestId, is_pending: impl Fn(RequestId) -> bool) -> bool {
         let waits = self.waiting.iter().any(|waiting| waiting.id == id);
-        waits && self.in_turn(is_under_way).all(|(_, next)| next.id != id)
+        waits && self.in_turn(is_pending).all(|(_, next)| next.id != id)
     }
 
     /// Those whose turn it is: what they are behind is neither under way nor waits here.
     fn in_turn(
         &self,
-        is_under_way: impl Fn(RequestId) -> bool,
+        is_pending: impl Fn(RequestId) -> bool,
     ) -> impl Iterator<Item = (usize, &Waiting)> {
         let waits = |id| self.waiting.iter().any(|waiting| waiting.id == id);
-        let is_open = move |id| is_under_way(id) || waits(id);
+        let is_open = move |id| is_pending(id) || waits(id);
         let waiting = self.waiting.iter().enumerate();
         waiting.filter(move |(_, waiting)| !waiting.request.behind.is_some_and(&is_open))
     }
 
     /// The first one whose turn it is.
-    pub(super) fn first(&self, is_under_way: impl Fn(RequestId) -> bool) -> Option<&Waiting> {
-        self.in_turn(is_under_way).next().map(|(_, first)| first)
+    pub(super) fn first(&self, is_pending: impl Fn(RequestId) -> bool) -> Option<&Waiting> {
+        self.in_turn(is_pending).next().map(|(_, first)| first)
     }
 
     /// Takes the first one whose turn it is and that `may_go`.
     pub(super) fn take(
         &mut self,
-        is_under_way: impl Fn(RequestId) -> bool,
+        is_pending: impl Fn(RequestId) -> bool,
         may_go: impl Fn(&Waiting) -> bool,
     ) -> Option<Waiting> {
         let depth = match self.overtakers < OVERTAKERS_MAX {
             true => LOOK_AHEAD,
             false => 1,
         };
-        let mut first = self.in_turn(is_under_way).take(depth);
+        let mut first = self.in_turn(is_pending).take(depth);
         let (index, _) = first.find(|(_, waiting)| may_go(waiting))?;
         drop(first);
         let overtakers = self.overtakers + 1;
@@ -209,12 +204,12 @@ mod tests {
             bytes: 0,
             retries: 0,
             deadline: None,
-            place: Place::Unknown,
+            placement: Placement::Undecided,
         }
     }
 
-    fn take(queue: &mut Queue, under_way: u64, may_go: fn(&Waiting) -> bool) -> Option<u64> {
-        let taken = queue.take(|id| id.0 == under_way, may_go);
+    fn take(queue: &mut Queue, pending: u64, may_go: fn(&Waiting) -> bool) -> Option<u64> {
+        let taken = queue.take(|id| id.0 == pending, may_go);
         taken.map(|waiting| waiting.id.0)
     }
 

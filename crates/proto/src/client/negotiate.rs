@@ -18,12 +18,14 @@ use wire::{Command, DecodeError, Status, Utf16};
 use super::config::{Config, Protection};
 use super::connection::Connection;
 use super::credits::{BYTES_PER_CREDIT, has_large_mtu};
-use super::effect::{Effects, Violation};
+use super::effect::Effects;
 use super::encode::Body;
 use super::flight::Owner;
-use super::receive::Message;
+use super::message::Message;
+use super::negotiated::Negotiated;
 use super::send::Envelope;
-use super::session::{Negotiated, Session};
+use super::session::Session;
+use super::violation::Violation;
 use crate::carrier::Carrier;
 
 /// Bytes of one READ or WRITE at most, whatever configuration and server say: a request costs

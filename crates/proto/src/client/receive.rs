@@ -8,23 +8,13 @@ use wire::{Command, DecodeError, Flags, Header, MessageId, Status, transform};
 
 use super::breaks::learn;
 use super::connection::Connection;
-use super::effect::{Effect, Effects, RequestId, Violation};
+use super::effect::{Effect, Effects};
 use super::encode;
 use super::flight::{Owner, Pending};
-use super::remote;
-use super::request::{ReadData, Reply, Step};
-
-/// A message as it came.
-pub(super) struct Message<'a> {
-    pub(super) header: Header,
-    /// The message; where the data of a READ were placed, all before them.
-    pub(super) bytes: &'a [u8],
-    /// The data of a READ that lie in their destination.
-    pub(super) placed: Option<&'a [u8]>,
-    /// Where the message starts in the inbound frame.
-    pub(super) start: usize,
-    pub(super) is_sealed: bool,
-}
+use super::message::Message;
+use super::rdma_buffers;
+use super::request::{ReadData, Reply, RequestId, Step};
+use super::violation::{Violation, invalid};
 
 impl Connection {
     /// Takes a frame, or says why the connection ends.
@@ -263,7 +253,7 @@ impl Connection {
         let request = &flight.request;
         let is_remote = flight.memory.is_some() && encode::is_transfer(step);
         if is_remote {
-            remote::check(step, message)?;
+            rdma_buffers::check(step, message)?;
         }
         let result = match super::answer::was_done_before(request, step, message.header.status) {
             Some(reply) => Ok(reply),
@@ -302,7 +292,7 @@ impl Connection {
         let mut flight = self.land(id).expect("it was there");
         Self::withdraw(id, flight.memory.take(), effects);
         if let Some(at) = self.retry_at(&flight) {
-            self.put_off(at, id, flight);
+            self.retry_later(at, id, flight);
             return;
         }
         let results = flight.results.into_iter().flatten().collect();
@@ -330,8 +320,4 @@ fn check_tree(header: &Header, pending: &Pending) -> Result<(), Violation> {
     } else {
         Err(invalid("TreeId", came.0.into()))
     }
-}
-
-pub(super) fn invalid(field: &'static str, value: u64) -> Violation {
-    Violation::Malformed(DecodeError::Invalid { field, value })
 }

@@ -16,9 +16,12 @@ use wire::fsctl::CtlCode;
 use wire::lock::LockElement;
 use wire::query_info::InfoType;
 use wire::tree_connect::{ShareCapabilities, ShareFlags, ShareType};
-use wire::{FileId, FileTime, Guid, TreeId};
+use wire::{DecodeError, FileId, FileTime, Guid, Status, TreeId};
 
-use super::effect::RequestId;
+/// A request, by the driver's own number: unique within a connection while it is unanswered.
+/// The [`PayloadToken`](crate::effect::PayloadToken) of a WRITE that goes out is the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
 
 /// One message or one compound.
 #[derive(Clone, Debug)]
@@ -305,5 +308,33 @@ impl Request {
             timeout: None,
             behind: None,
         }
+    }
+}
+
+/// Why a request failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The server says so.
+    Status(Status),
+    /// The same, and it gave more than a status: the right limits of a copy, the length that a
+    /// buffer needs, where a link points. \[MS-SMB2\] 2.2.2
+    StatusWith(Status, Vec<u8>),
+    /// The answer is not what this request can have brought: what is wrong with it.
+    Malformed(DecodeError),
+    /// The answer says more than was asked for.
+    Excess(&'static str),
+    /// It took longer than the configuration allows; a CANCEL was sent. The data of a WRITE may
+    /// still be on their way out.
+    TimedOut,
+    /// The driver cancelled it.
+    Cancelled,
+    /// It was never sent, since it cannot be: a buffer longer than the server takes, more credits
+    /// than it grants, a seal where nothing can be sealed.
+    Unsendable(&'static str),
+}
+
+impl From<DecodeError> for Failure {
+    fn from(error: DecodeError) -> Self {
+        Self::Malformed(error)
     }
 }

@@ -13,10 +13,10 @@ use wire::{Command, Flags, Header, MessageId, SessionId, Status, TreeId, cancel}
 
 use super::connection::{Connection, Phase};
 use super::credits;
-use super::effect::{Effect, Effects, RequestId};
+use super::effect::{Effect, Effects};
 use super::encode::{self, Body};
 use super::flight::{Flight, Owner, Pending, Waiting};
-use super::request::{Request, Step};
+use super::request::{Request, RequestId, Step};
 use crate::effect::{OutMessage, Outbound, Payload, PayloadToken};
 use crate::seal::{Seal, Sign};
 use crate::time::{Instant, Now};
@@ -49,14 +49,14 @@ pub(super) struct Envelope {
 }
 
 /// Tells whether a request was begun and is not answered.
-pub(super) fn under_way<'a>(
+pub(super) fn pending_requests<'a>(
     flights: &'a BTreeMap<RequestId, Flight>,
     exposing: &'a BTreeMap<RequestId, Waiting>,
-    put_off: &'a BTreeMap<(Instant, RequestId), Waiting>,
+    retries: &'a BTreeMap<(Instant, RequestId), Waiting>,
 ) -> impl Fn(RequestId) -> bool + use<'a> {
     move |id| {
-        let is_put_off = || put_off.keys().any(|(_, waiting)| *waiting == id);
-        flights.contains_key(&id) || exposing.contains_key(&id) || is_put_off()
+        let is_retried = || retries.keys().any(|(_, waiting)| *waiting == id);
+        flights.contains_key(&id) || exposing.contains_key(&id) || is_retried()
     }
 }
 
@@ -73,8 +73,8 @@ impl Connection {
             let exposing = self.exposing.values().map(|waiting| waiting.charge);
             let reserved: u32 = exposing.sum();
             let may_go = |waiting: &Waiting| credits.allow(waiting.charge.saturating_add(reserved));
-            let is_under_way = under_way(&self.flights, &self.exposing, &self.put_off);
-            match self.queue.take(is_under_way, may_go) {
+            let is_pending = pending_requests(&self.flights, &self.exposing, &self.retries);
+            match self.queue.take(is_pending, may_go) {
                 Some(waiting) => {
                     if let Some(waiting) = self.expose(waiting, effects) {
                         self.launch(now, waiting, effects);
@@ -89,8 +89,8 @@ impl Connection {
     /// Whether the first that waits can never be sent and was answered: nothing is under way that
     /// would bring credits, and an ECHO that asked for as many as it costs brought none.
     fn is_stuck(&mut self, effects: &mut Effects) -> bool {
-        let is_under_way = under_way(&self.flights, &self.exposing, &self.put_off);
-        let Some(first) = self.queue.first(is_under_way) else {
+        let is_pending = pending_requests(&self.flights, &self.exposing, &self.retries);
+        let Some(first) = self.queue.first(is_pending) else {
             return false;
         };
         let id = first.id;
@@ -110,12 +110,12 @@ impl Connection {
         let waiting = self.queue.remove(id).expect("it is the first");
         let Waiting {
             request,
-            place,
+            placement,
             deadline,
             ..
         } = waiting;
         self.stop_clock(id, deadline);
-        Self::withdraw(id, place.into_memory(), effects);
+        Self::withdraw(id, placement.into_memory(), effects);
         self.refuse(id, &request, "more credits than the server grants", effects);
         true
     }
@@ -129,10 +129,10 @@ impl Connection {
             bytes,
             retries,
             deadline: sent_by,
-            place,
+            placement,
         } = waiting;
         self.stop_clock(id, sent_by);
-        let memory = place.into_memory();
+        let memory = placement.into_memory();
         self.begged = None;
         let envelope = self.envelope_of(id, &request);
         let count = request.steps.len();
@@ -140,7 +140,7 @@ impl Connection {
         let mut ids = Vec::with_capacity(count);
         let mut answers = 0;
         for (index, step) in request.steps.iter().enumerate() {
-            let place = Place {
+            let place = Position {
                 index,
                 is_last: index + 1 == count,
                 cost: self.cost(step),
@@ -311,7 +311,7 @@ impl Connection {
 
     /// A message alone in its frame. Its credit is spent.
     pub(super) fn message(&mut self, body: Body, owner: Owner, envelope: &Envelope) -> OutMessage {
-        let place = Place {
+        let place = Position {
             index: 0,
             is_last: true,
             cost: 1,
@@ -325,7 +325,7 @@ impl Connection {
         body: Body,
         owner: Owner,
         envelope: &Envelope,
-        place: &Place,
+        place: &Position,
     ) -> OutMessage {
         let cost = place.cost;
         let id = self.credits.spend(cost);
@@ -445,7 +445,7 @@ impl Connection {
 }
 
 /// Where a message stands in its frame.
-struct Place {
+struct Position {
     index: usize,
     is_last: bool,
     /// Credits.

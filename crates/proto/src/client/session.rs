@@ -3,14 +3,13 @@
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
-use crypto::{Cipher, EncryptionKey, SigningAlgorithm, SigningKey};
+use crypto::{EncryptionKey, SigningKey};
 use spin::Mutex;
-use wire::dialect::{Capabilities, Dialect};
-use wire::{Guid, SessionId};
+use wire::SessionId;
 
-use super::breaks::CachingTable;
-use super::credits;
+use super::caching::CachingTable;
 use super::encode;
+use super::negotiated::Negotiated;
 use super::request::Request;
 use crate::carrier::Carrier;
 use crate::seal::Seal;
@@ -40,33 +39,6 @@ pub struct Session {
     /// The opens that have an oplock or a lease: a break may come on any channel. Taken for the
     /// CREATE and CLOSE of such opens and for breaks, never across a call.
     pub(super) caching: Mutex<CachingTable>,
-}
-
-/// What NEGOTIATE brought. \[MS-SMB2\] 3.2.1.2
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Negotiated {
-    /// The dialect.
-    pub dialect: Dialect,
-    /// The server's.
-    pub capabilities: Capabilities,
-    /// Who the server is.
-    pub server_guid: Guid,
-    /// None where nothing can be sealed.
-    pub cipher: Option<Cipher>,
-    /// How messages are signed.
-    pub signing_algorithm: SigningAlgorithm,
-    /// Bytes of one READ at most, not above the configuration's max_io.
-    pub max_read: u32,
-    /// The same of a WRITE.
-    pub max_write: u32,
-    /// The same of everything else.
-    pub max_transact: u32,
-    /// Bytes of one READ whose data come in its answer, at most.
-    pub max_inline_read: u32,
-    /// The same of a WRITE whose data are in its request.
-    pub max_inline_write: u32,
-    /// Whether the transport does what a seal does, by what both sides said.
-    pub transport_security: bool,
 }
 
 /// The keys of a session's seals.
@@ -138,13 +110,6 @@ impl Session {
     /// Whether anything can be sealed.
     pub fn can_seal(&self) -> bool {
         self.sealing.is_some()
-    }
-}
-
-impl Negotiated {
-    /// Whether requests may cost more than one credit.
-    pub(super) fn has_large_mtu(&self) -> bool {
-        credits::has_large_mtu(self.dialect, self.capabilities)
     }
 }
 

@@ -11,38 +11,22 @@ use spin::Mutex;
 use wire::dialect::{Capabilities, Dialect, SecurityMode};
 use wire::header::HEADER_LEN;
 use wire::session_setup::{Request, RequestFlags, Response, SessionFlags};
-use wire::{Command, DecodeError, Flags, Header, SessionId, Status};
+use wire::{Command, Flags, Header, SessionId, Status};
 use zeroize::Zeroizing;
 
 use super::config::Protection;
 use super::connection::{Connection, Phase};
-use super::effect::{Effect, Effects, Leg, Violation};
+use super::effect::{Effect, Effects, Leg};
 use super::encode::Body;
 use super::flight::Owner;
+use super::login::{Login, LoginStep};
+use super::message::Message;
 use super::negotiate::security_mode;
-use super::receive::Message;
+use super::negotiated::Negotiated;
 use super::send::Envelope;
-use super::session::{Negotiated, SealingPair, Session};
+use super::session::{SealingPair, Session};
+use super::violation::{Violation, invalid};
 use crate::time::Now;
-
-/// A login under way.
-pub(super) struct Login {
-    /// The server's name for the session; 0 before it gave it one.
-    session_id: SessionId,
-    /// Session.PreauthIntegrityHashValue.
-    preauth: PreauthHash,
-    step: LoginStep,
-}
-
-enum LoginStep {
-    /// The authenticator makes a token.
-    Thinking,
-    /// A token is with the server.
-    Asking,
-    /// The server let us in; the authenticator says whether it was the right one. The answer, as
-    /// it came.
-    Concluding(Vec<u8>),
-}
 
 impl Connection {
     /// Asks for the first word.
@@ -327,8 +311,4 @@ fn verify(key: &SigningKey, header: &Header, message: &[u8]) -> Result<(), Viola
     } else {
         Err(Violation::BadSignature(header.session_id))
     }
-}
-
-fn invalid(field: &'static str, value: u64) -> Violation {
-    Violation::Malformed(DecodeError::Invalid { field, value })
 }

@@ -7,11 +7,12 @@ use alloc::vec::Vec;
 use wire::{Command, MessageId};
 
 use super::connection::{Connection, Phase};
-use super::effect::{Effect, Effects, Failure, RequestId, Violation};
+use super::effect::{Effect, Effects};
 use super::encode;
 use super::flight::{Flight, Owner, Waiting};
-use super::request::{FileRef, Step};
-use super::send::under_way;
+use super::request::{Failure, FileRef, RequestId, Step};
+use super::send::pending_requests;
+use super::violation::Violation;
 use crate::time::{Instant, Now};
 
 impl Connection {
@@ -28,7 +29,7 @@ impl Connection {
             Phase::LoggingIn => self.login_deadline,
             Phase::Ready => {
                 let request = self.deadlines.first().map(|(at, _)| *at);
-                let again = self.put_off.keys().next().map(|(at, _)| *at);
+                let again = self.retries.keys().next().map(|(at, _)| *at);
                 let first = request.into_iter().chain(again).min();
                 Some(first.map_or(self.silence(), |at| at.min(self.silence())))
             }
@@ -74,10 +75,10 @@ impl Connection {
     /// Whose turn has not come has its time from now on: what it is behind has a time of its own.
     fn wait_for_turns(&mut self, now: Now) {
         let early: Vec<_> = {
-            let is_under_way = under_way(&self.flights, &self.exposing, &self.put_off);
+            let is_pending = pending_requests(&self.flights, &self.exposing, &self.retries);
             let due = self.deadlines.range(..=(now.instant, RequestId(u64::MAX)));
             let due = due.map(|(_, id)| *id);
-            due.filter(|id| self.queue.is_behind(*id, &is_under_way))
+            due.filter(|id| self.queue.is_behind(*id, &is_pending))
                 .collect()
         };
         for id in early {
@@ -101,7 +102,7 @@ impl Connection {
             }
             self.give_up(id, effects);
         }
-        self.send_put_off(now, effects);
+        self.send_retries(now, effects);
         if self.silence() > now.instant {
             return;
         }
@@ -137,7 +138,7 @@ impl Connection {
             return false;
         };
         self.stop_clock(id, waiting.deadline);
-        Self::withdraw(id, waiting.place.into_memory(), effects);
+        Self::withdraw(id, waiting.placement.into_memory(), effects);
         let results = vec![Err(why.clone()); waiting.request.steps.len()];
         effects.push(Effect::Answer(id, results));
         true
@@ -173,9 +174,9 @@ impl Connection {
             self.pump(now, effects);
             return;
         }
-        let put_off = self.put_off.keys().find(|(_, waiting)| *waiting == id);
-        if let Some(key) = put_off.copied() {
-            self.put_off.remove(&key);
+        let retries = self.retries.keys().find(|(_, waiting)| *waiting == id);
+        if let Some(key) = retries.copied() {
+            self.retries.remove(&key);
             effects.push(Effect::Answer(id, vec![Err(Failure::Cancelled)]));
             return;
         }

@@ -9,12 +9,13 @@ use wire::fsctl::{CtlCode, ValidateNegotiateInfoRequest, ValidateNegotiateInfoRe
 use wire::{Status, TreeId, ioctl};
 
 use super::connection::Connection;
-use super::effect::{Effects, RequestId, Violation};
+use super::effect::Effects;
 use super::flight::Owner;
+use super::message::Message;
 use super::negotiate::{capabilities, security_mode};
-use super::receive::Message;
-use super::request::Step;
+use super::request::{RequestId, Step};
 use super::session::Session;
+use super::violation::Violation;
 
 /// Bytes of the answer. \[MS-SMB2\] 2.2.32.6
 const ANSWER_LEN: u32 = 24;

@@ -14,63 +14,17 @@ use alloc::vec::Vec;
 
 use wire::Status;
 use wire::dialect::Dialect;
-use wire::read::{self, Channel, ResponseFlags};
+use wire::read::{self, ResponseFlags};
 use wire::smbd::BufferDescriptorV1;
 
 use super::connection::{Connection, Phase};
-use super::effect::{Direction, Effect, Effects, RequestId, Violation};
+use super::effect::{Direction, Effect, Effects};
 use super::flight::Waiting;
-use super::receive::Message;
-use super::request::{Request, Step};
+use super::message::Message;
+use super::registration::{Placement, Registration};
+use super::request::{Request, RequestId, Step};
+use super::violation::Violation;
 use crate::time::Now;
-
-/// Memory that was named.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Memory {
-    pieces: Vec<BufferDescriptorV1>,
-    /// Whether the server has taken the first key back.
-    is_revoked: bool,
-}
-
-/// Where the data of a request that waits are to go.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Place {
-    /// Nobody was asked yet.
-    #[default]
-    Unknown,
-    /// In messages: there is no memory that could be named.
-    Inline,
-    /// Through this memory.
-    Memory(Memory),
-}
-
-impl Memory {
-    /// What a request says of it.
-    pub(super) fn info(&self) -> Vec<u8> {
-        let mut info = Vec::with_capacity(self.pieces.len() * BufferDescriptorV1::LEN);
-        self.pieces.iter().for_each(|piece| piece.encode(&mut info));
-        info
-    }
-}
-
-impl Place {
-    /// The memory, if there is any.
-    pub(super) fn into_memory(self) -> Option<Memory> {
-        match self {
-            Self::Memory(memory) => Some(memory),
-            Self::Unknown | Self::Inline => None,
-        }
-    }
-}
-
-/// How memory is named: as soon as the dialect allows it, the server is to take the key back with
-/// its answer, which spares us to do it. \[MS-SMB2\] 2.2.19
-pub(super) fn channel(dialect: Dialect) -> Channel {
-    match dialect >= Dialect::SMB_3_0_2 {
-        true => Channel::RDMA_V1_INVALIDATE,
-        false => Channel::RDMA_V1,
-    }
-}
 
 impl Connection {
     /// The one transfer of a request whose data go by RDMA if there is memory for them.
@@ -89,7 +43,7 @@ impl Connection {
 
     /// Asks for memory for a request that is to go out now. Gives it back if it needs none.
     pub(super) fn expose(&mut self, waiting: Waiting, effects: &mut Effects) -> Option<Waiting> {
-        if waiting.place != Place::Unknown {
+        if waiting.placement != Placement::Undecided {
             return Some(waiting);
         }
         let Some((direction, length)) = self.transfer(&waiting.request) else {
@@ -127,18 +81,18 @@ impl Connection {
             }
             return;
         };
-        waiting.place = match pieces {
+        waiting.placement = match pieces {
             Some(pieces) => {
                 self.check_pieces(&waiting.request, &pieces);
-                Place::Memory(Memory {
+                Placement::Registered(Registration {
                     pieces,
                     is_revoked: false,
                 })
             }
-            None => Place::Inline,
+            None => Placement::Inline,
         };
         let session = self.session.as_ref().expect("the login is done");
-        let is_inline = waiting.place == Place::Inline;
+        let is_inline = waiting.placement == Placement::Inline;
         if is_inline && !session.fits_inline(&self.carrier, &waiting.request) {
             self.stop_clock(id, waiting.deadline);
             let what = "longer than a message, and there is no memory to be named";
@@ -162,14 +116,14 @@ impl Connection {
     pub fn invalidated(&mut self, key: u32) {
         let memories = self.flights.values_mut();
         let mut memories = memories.filter_map(|flight| flight.memory.as_mut());
-        let is_meant = |memory: &&mut Memory| memory.pieces[0].token == key;
+        let is_meant = |memory: &&mut Registration| memory.pieces[0].token == key;
         if let Some(memory) = memories.find(is_meant) {
             memory.is_revoked = true;
         }
     }
 
     /// The server may use the memory no more.
-    pub(super) fn withdraw(id: RequestId, memory: Option<Memory>, effects: &mut Effects) {
+    pub(super) fn withdraw(id: RequestId, memory: Option<Registration>, effects: &mut Effects) {
         if let Some(memory) = memory {
             effects.push(Effect::Withdraw {
                 request: id,

@@ -13,10 +13,11 @@ use wire::dialect::Dialect;
 
 use super::connection::Connection;
 use super::credits;
-use super::effect::{Effects, Failure, RequestId};
+use super::effect::Effects;
 use super::encode;
 use super::flight::{Flight, Waiting};
-use super::remote::Place;
+use super::registration::Placement;
+use super::request::{Failure, RequestId};
 use crate::time::{Instant, Now};
 
 /// How often a request is put off before the driver is told; five seconds in all.
@@ -45,7 +46,7 @@ impl Connection {
         is_stale.then_some(self.heard)
     }
 
-    pub(super) fn put_off(&mut self, at: Instant, id: RequestId, flight: Flight) {
+    pub(super) fn retry_later(&mut self, at: Instant, id: RequestId, flight: Flight) {
         let step = &flight.request.steps[0];
         let charge = match self.has_large_mtu() {
             true => credits::charge(encode::sent(step), encode::asked(step)),
@@ -59,15 +60,15 @@ impl Connection {
             // From when it waits to be sent.
             deadline: None,
             // Named anew: the answer took the key back.
-            place: Place::Unknown,
+            placement: Placement::Undecided,
             request: flight.request,
         };
-        self.put_off.insert((at, id), waiting);
+        self.retries.insert((at, id), waiting);
     }
 
     /// Sends what was put off until now.
-    pub(super) fn send_put_off(&mut self, now: Now, effects: &mut Effects) {
-        while let Some(entry) = self.put_off.first_entry() {
+    pub(super) fn send_retries(&mut self, now: Now, effects: &mut Effects) {
+        while let Some(entry) = self.retries.first_entry() {
             if entry.key().0 > now.instant {
                 break;
             }
