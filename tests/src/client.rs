@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use crate::direct::port::rdma_directory;
 use crate::scratch::Scratch;
 use crate::subject::{self, ALICE, Server, User};
 use crate::wait;
@@ -190,7 +191,7 @@ impl Client {
     /// A command yet to be run, for who wants to give it something or to see what it says.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let root = self.url("");
-        let rdma = format!("emulated:{}", subject::rdma_folder().display());
+        let rdma = format!("emulated:{}", rdma_directory().display());
         let mut command = Command::new(&self.program);
         command
             .current_dir(self.folder())

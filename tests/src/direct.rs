@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::subject::{Server, rdma_folder};
+use crate::subject::Server;
 
 /// How long a peer may take to answer or to close.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -169,7 +169,7 @@ pub struct Direct {
 impl Direct {
     /// Connects to the SMB Direct of a server of tests, and says nothing.
     pub fn knock(server: &Server) -> Result<Self> {
-        Self::knock_at(&rdma_folder(), server.address("smbdirect").port())
+        Self::knock_at(&port::rdma_directory(), server.address("smbdirect").port())
     }
 
     /// Connects to a port, and says nothing.

@@ -1,7 +1,8 @@
 //! Tests of smbeam against peers that nobody here wrote.
 //!
 //! The library finds the peers ([`lab`]), starts the server under test ([`subject`]) and drives the
-//! clients; the modules in `tests/interop/` are named after what they promise. `SMBEAM_SUBJECT=samba` runs
+//! clients; the modules in `tests/interop/` are named after what they promise.
+//! `SMBEAM_SUBJECT=samba` runs
 //! every test against the lab's own smbd: a test that smbd fails says more about the test than
 //! about smbeam.
 #![forbid(unsafe_code)]

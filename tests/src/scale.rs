@@ -17,3 +17,8 @@ pub fn is_full() -> bool {
 pub fn choose<T>(default: T, full: T) -> T {
     if is_full() { full } else { default }
 }
+
+/// The variable and its value for a full or a default run.
+pub fn variable(is_full: bool) -> (&'static str, &'static str) {
+    (VARIABLE, if is_full { "full" } else { "default" })
+}

@@ -53,11 +53,6 @@ pub const BOB: User = USERS[1];
 /// - What takes long over TCP is done with less over the others.
 pub const TRANSPORTS: [&str; 4] = ["tcp", "nbt", "quic", "smbdirect"];
 
-/// Where servers and clients of emulated RDMA meet. All tests use one folder: their ports differ.
-pub fn rdma_folder() -> PathBuf {
-    env::temp_dir().join("smbeam-tests-rdma")
-}
-
 const START_LIMIT: Duration = Duration::from_secs(20);
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 /// How many of the last lines of a server's log a panicking test shows.

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::{lab, test};
+use crate::{lab, workspace};
 
 const BINARY: &str = "SMBEAM_BIN";
 
@@ -15,7 +15,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     lab::build()?;
     let status = Command::new("cargo")
         .args(["run", "--quiet", "--release", "--manifest-path"])
-        .arg(test::workspace().join("Cargo.toml"))
+        .arg(workspace::workspace().join("Cargo.toml"))
         .args(["--package", "smbeam-bench-compare", "--"])
         .args(arguments)
         .env(BINARY, server()?)
@@ -31,9 +31,9 @@ fn server() -> Result<OsString> {
     }
     let built = Command::new("cargo")
         .args(["build", "--release", "--package", "smbeam"])
-        .current_dir(test::workspace())
+        .current_dir(workspace::workspace())
         .status()
         .context("cannot run cargo")?;
     ensure!(built.success(), "the server does not build");
-    Ok(test::target().join("release/smbeam").into())
+    Ok(workspace::target().join("release/smbeam").into())
 }

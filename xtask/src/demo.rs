@@ -14,7 +14,7 @@ use smbeam_tests::smbclient::{Protection, Smbclient};
 use smbeam_tests::subject::{ALICE, Plan, Server};
 
 use crate::process::quiet;
-use crate::{host, lab, table, test};
+use crate::{host, lab, table, workspace};
 
 const LARGE_BYTES: u64 = 1 << 30;
 const SMALL_FILES: u64 = 1000;
@@ -61,7 +61,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     let cargo = &mut Command::new("cargo");
     let build = cargo.args(["build", "--release", "--package", "smbeam"]);
     let built = build
-        .current_dir(test::workspace())
+        .current_dir(workspace::workspace())
         .status()
         .context("cannot run cargo")?;
     ensure!(built.success(), "smbeam does not build");
@@ -94,7 +94,7 @@ impl Stage {
             write_random(&local.join(small_name(number)), small_bytes(number), number)?;
         }
         let checksums = checksums(&local)?;
-        let program = test::target().join("release/smbeam");
+        let program = workspace::target().join("release/smbeam");
         let binary = Some(program.clone());
         let server = Server::start(
             &lab,

@@ -8,6 +8,7 @@ mod lab;
 mod process;
 mod table;
 mod test;
+mod workspace;
 
 use std::env;
 use std::process::ExitCode;
@@ -15,7 +16,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test [STEP]...          everything that must pass: fmt, clippy, doc, deny, build, unit, lab, interop
+  test [STEP]...          everything that must pass: fmt, clippy, doc, deny, build, unit, lab,
+                          interop
   test full [STEP]...     the same with every transport, full sizes and all rounds
   test rdma               both ends against real peers over RDMA, in a guest of its own
   demo                    serve a temporary share and let smbclient use it: plain, signed, encrypted

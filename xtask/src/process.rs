@@ -40,6 +40,12 @@ pub(crate) fn retried(
     }
 }
 
+/// An error as one line.
+pub(crate) fn one_line(error: &anyhow::Error) -> String {
+    let text = format!("{error:#}");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Whether `program` is on the path and `argument` makes it succeed.
 pub(crate) fn works(program: &str, argument: &str) -> bool {
     let mut command = Command::new(program);

@@ -3,7 +3,8 @@
 //! Samba has a process for each client and does all for it on one thread: looking names up,
 //! reading, signing and sealing for however many channels. Other servers have a thread or a core
 //! for each connection. So what goes over one connection of TCP may have a second one, of another
-//! session and as another client: a large file is opened there too ([`opens`](crate::transfer::opens)), and
+//! session and as another client: a large file is opened there too
+//! ([`opens`](crate::transfer::opens)), and
 //! of many small ones each is read by the one that has less to do
 //! ([`read_each`](Share::read_each)). Where the second one is refused or lost, the first does all.
 

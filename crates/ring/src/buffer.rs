@@ -266,7 +266,8 @@ fn map_slab(class: usize, registered: bool) -> io::Result<Memory> {
     }
 }
 
-/// Memory from the [`Pool`](crate::Pool), exclusively owned; dereferences to `[u8]` of its whole size, which
+/// Memory from the [`Pool`](crate::Pool), exclusively owned; dereferences to `[u8]` of its whole
+/// size, which
 /// is at least what was asked for. Goes back to its pool on drop, on whatever thread that is.
 pub struct Buffer {
     start: NonNull<u8>,
@@ -278,7 +279,8 @@ pub struct Buffer {
     shared: Arc<Buffers>,
 }
 
-// SAFETY: a buffer is the only way to its bytes (its location is not in a free list while it lives),
+// SAFETY: a buffer is the only way to its bytes (its location is not in a free list while it
+// lives),
 // the memory has no ties to a thread, and giving it back goes through a mutex.
 unsafe impl Send for Buffer {}
 // SAFETY: a shared reference gives read access to plain bytes only.

@@ -1,5 +1,6 @@
 //! Ports of emulated RDMA: sockets in the folder where servers and clients of tests meet.
 
+use std::env;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -9,8 +10,6 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use anyhow::{Result, bail};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::subject::rdma_folder;
-
 /// The first port of relays and scripted peers; the servers of tests use higher ones, see
 /// [`crate::ports`].
 const FIRST: u16 = 10_000;
@@ -18,9 +17,15 @@ const COUNT: u16 = 10_000;
 /// Connections that may wait.
 const BACKLOG: i32 = 64;
 
+/// The directory where servers and clients of emulated RDMA meet. All tests use the same one: their
+/// ports differ.
+pub fn rdma_directory() -> PathBuf {
+    env::temp_dir().join("smbeam-tests-rdma")
+}
+
 /// The file of a port.
 pub fn path(port: u16) -> PathBuf {
-    path_in(&rdma_folder(), port)
+    path_in(&rdma_directory(), port)
 }
 
 /// The same in a folder of one's own.
@@ -34,7 +39,7 @@ pub fn path_in(folder: &Path, port: u16) -> PathBuf {
 /// The folder cannot be made, or no port is free.
 pub fn listen() -> Result<(Socket, u16)> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    fs::create_dir_all(rdma_folder())?;
+    fs::create_dir_all(rdma_directory())?;
     // Processes begin at different places.
     let begin = (process::id() % u32::from(COUNT)) as u16;
     for _ in 0..COUNT {

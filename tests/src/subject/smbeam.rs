@@ -9,7 +9,8 @@ use anyhow::{Context as _, Result, bail};
 use toml::{Table, Value};
 
 use super::binary;
-use super::{Share, Site, TRANSPORTS, USERS, rdma_folder};
+use super::{Share, Site, TRANSPORTS, USERS};
+use crate::direct::port::rdma_directory;
 use crate::lab::is_root;
 
 /// How long smbeam waits before it answers a failed login, in the tests.
@@ -118,7 +119,7 @@ fn table(site: &Site<'_>) -> Table {
     }
     let mut rdma = Table::new();
     rdma.insert("provider".into(), "emulated".into());
-    rdma.insert("directory".into(), path(&rdma_folder()));
+    rdma.insert("directory".into(), path(&rdma_directory()));
     let mut table = Table::new();
     table.insert("quic".into(), quic(site).into());
     table.insert("rdma".into(), rdma.into());

@@ -3,9 +3,9 @@
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
+use crate::rig::{Peer, Rig, SHARE, for_each_transport, pattern};
 use anyhow::{Result, ensure};
 use smbeam_client::{OpenOptions, Session, Wait, WriteOptions};
-use crate::rig::{Peer, Rig, SHARE, for_each_transport, pattern};
 use smbeam_tests::subject::{Plan, Share};
 
 for_each_transport!(

@@ -9,12 +9,13 @@ use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
+use crate::rig::{PATIENCE, Peer, Rig, SHARE, for_each_transport, pattern};
 use anyhow::{Context as _, Result, ensure};
 use smbeam_client::Transport;
-use crate::rig::{PATIENCE, Peer, Rig, SHARE, for_each_transport, pattern};
 use smbeam_tests::background::Background;
+use smbeam_tests::direct::port::rdma_directory;
 use smbeam_tests::files::{assert_same_file, assert_same_tree, make_tree, write_random};
-use smbeam_tests::subject::{ALICE, rdma_folder};
+use smbeam_tests::subject::ALICE;
 use smbeam_tests::wait;
 
 for_each_transport!(
@@ -73,7 +74,7 @@ fn example(rig: &Rig, name: &str, arguments: &[&str]) -> Result<Command> {
         Transport::Quic => "localhost",
         _ => "127.0.0.1",
     };
-    let rdma = format!("emulated:{}", rdma_folder().display());
+    let rdma = format!("emulated:{}", rdma_directory().display());
     command
         .args([&format!("{host}:{}", endpoint.port), SHARE, ALICE.name])
         .env("SMBEAM_TRANSPORTS", endpoint.transport.name())

@@ -3,10 +3,10 @@
 
 use std::fs;
 
+use crate::rig::{Peer, Rig, SHARE, for_each_transport, pattern};
 use anyhow::{Result, ensure};
 use smbeam_client::transfer::{TransferOptions, relay};
 use smbeam_client::{OpenOptions, Options, Wait};
-use crate::rig::{Peer, Rig, SHARE, for_each_transport, pattern};
 use wire::dialect::Dialect;
 
 for_each_transport!(

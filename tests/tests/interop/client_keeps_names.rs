@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use crate::rig::{Peer, Rig, assert_status, for_each_transport};
 use anyhow::{Context as _, Result, ensure};
 use smbeam_client::{Error, Share, Status, Wait, WriteOptions};
-use crate::rig::{Peer, Rig, assert_status, for_each_transport};
 
 for_each_transport!(
     names_come_back_as_they_went,

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 
+use crate::rig::{Peer, Rig, for_each_transport};
 use anyhow::{Result, ensure};
 use smbeam_client::Wait;
-use crate::rig::{Peer, Rig, for_each_transport};
 
 for_each_transport!(
     every_entry_is_listed_once,

@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use anyhow::{Result, ensure};
-use smbeam_client::{Client, Error, File, OpenOptions, Options, Session, Status, Wait};
 use crate::rig::{
     PATIENCE, Peer, Rig, SHARE, assert_status, by, for_each_transport, log_in_by, loopback_client,
     within,
 };
+use anyhow::{Result, ensure};
+use smbeam_client::{Client, Error, File, OpenOptions, Options, Session, Status, Wait};
 use smbeam_tests::subject::ALICE;
 
 for_each_transport!(

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::rig::{Peer, Rig, for_each_transport, pattern};
 use anyhow::{Context as _, Result, bail, ensure};
 use smbeam_client::transfer::{TransferOptions, download, upload};
 use smbeam_client::{Changes, OpenOptions, Share, Wait, WriteOptions};
-use crate::rig::{Peer, Rig, for_each_transport, pattern};
 use smbeam_tests::files::paths;
 use smbeam_tests::random::Random;
 

@@ -1,10 +1,12 @@
 //! Our client agrees with a server on everything that there is to agree on, and then keeps to it.
 
-use anyhow::{Context as _, Result, bail, ensure};
-use smbeam_client::{Error, Options, Protection, Session, SessionInfo, Transport, Wait, WriteOptions};
-use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
 use crate::rig::proxy::{Kind, Proxy, Way};
 use crate::rig::{Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
+use anyhow::{Context as _, Result, bail, ensure};
+use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
+use smbeam_client::{
+    Error, Options, Protection, Session, SessionInfo, Transport, Wait, WriteOptions,
+};
 use smbeam_tests::lab::Missing;
 use smbeam_tests::raw::command;
 use smbeam_tests::subject::Subject;

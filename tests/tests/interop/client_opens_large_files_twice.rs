@@ -1,10 +1,10 @@
 //! A large transfer over one connection of TCP opens another one, and does without where that
 //! fails.
 
-use anyhow::{Result, ensure};
-use smbeam_client::{Channels, Options, Protection, Transport, Wait};
 use crate::rig::proxy::{Cut, Proxy, Way};
 use crate::rig::{Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
+use anyhow::{Result, ensure};
+use smbeam_client::{Channels, Options, Protection, Transport, Wait};
 use smbeam_tests::subject::Subject;
 
 for_each_transport!(

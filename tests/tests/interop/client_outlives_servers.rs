@@ -3,11 +3,13 @@
 use std::sync::mpsc;
 use std::thread;
 
-use anyhow::{Context as _, Result, bail, ensure};
-use smbeam_client::transfer::{TransferOptions, download, upload};
-use smbeam_client::{Error, OpenOptions, Options, Protection, Share, Transport, Wait, WriteOptions};
 use crate::rig::proxy::{Cut, Proxy, Way};
 use crate::rig::{PATIENCE, Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
+use anyhow::{Context as _, Result, bail, ensure};
+use smbeam_client::transfer::{TransferOptions, download, upload};
+use smbeam_client::{
+    Error, OpenOptions, Options, Protection, Share, Transport, Wait, WriteOptions,
+};
 
 for_each_transport!(
     a_download_is_resumed,

@@ -3,10 +3,10 @@
 
 use std::fs;
 
-use anyhow::{Result, ensure};
-use smbeam_client::{Channels, Options, Protection, Share, Wait};
 use crate::rig::proxy::{Cut, Proxy, Way};
 use crate::rig::{Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
+use anyhow::{Result, ensure};
+use smbeam_client::{Channels, Options, Protection, Share, Wait};
 
 for_each_transport!(
     many_files_come_by_two_sessions,

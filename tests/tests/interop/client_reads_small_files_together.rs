@@ -3,10 +3,10 @@
 
 use std::fs;
 
-use anyhow::{Result, ensure};
-use smbeam_client::{Options, Protection, Share, Status, Transport, Wait};
 use crate::rig::proxy::{Kind, Proxy, Way};
 use crate::rig::{Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
+use anyhow::{Result, ensure};
+use smbeam_client::{Options, Protection, Share, Status, Transport, Wait};
 
 for_each_transport!(
     files_of_any_size_arrive,

@@ -6,9 +6,9 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::rig::{Peer, Rig, SHARE, for_each_transport, pattern};
 use anyhow::{Context as _, Result, ensure};
 use smbeam_client::{Error, OpenOptions, Options, Session, Status, Wait, WriteOptions};
-use crate::rig::{Peer, Rig, SHARE, for_each_transport, pattern};
 use smbeam_tests::lab::{Lab, Missing, is_root};
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{ALICE, BOB, Share, Subject, User};

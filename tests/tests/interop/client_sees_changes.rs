@@ -2,9 +2,11 @@
 
 use std::fs;
 
-use anyhow::{Result, ensure};
-use smbeam_client::{Change, CompletionFilter, FileAction, Share, Status, Wait, Watch, WriteOptions};
 use crate::rig::{Peer, Rig, assert_status, for_each_transport, soon};
+use anyhow::{Result, ensure};
+use smbeam_client::{
+    Change, CompletionFilter, FileAction, Share, Status, Wait, Watch, WriteOptions,
+};
 
 for_each_transport!(
     changes_of_others_are_seen,

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 
+use crate::rig::proxy::{Cut, Proxy, Way};
+use crate::rig::{PATIENCE, Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
 use anyhow::{Context as _, Result, ensure};
 use smbeam_client::transfer::{TransferOptions, download, upload};
 use smbeam_client::{
     Channels, Error, OpenOptions, Options, Protection, Session, Share, Transport, Wait,
     WriteOptions,
 };
-use crate::rig::proxy::{Cut, Proxy, Way};
-use crate::rig::{PATIENCE, Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
 use smbeam_tests::subject::Subject;
 use smbeam_tests::wait;
 use wire::dialect::Dialect;

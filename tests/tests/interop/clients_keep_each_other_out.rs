@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use crate::rig::{Peer, Rig, assert_status, for_each_transport, soon, within};
 use anyhow::{Result, ensure};
 use smbeam_client::{File, LockKind, OpenOptions, Share, Status, Wait, WriteOptions};
-use crate::rig::{Peer, Rig, assert_status, for_each_transport, soon, within};
 
 for_each_transport!(
     locked_ranges_are_kept,

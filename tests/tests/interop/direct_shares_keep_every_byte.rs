@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use smbeam_client::{Client, Credentials, File, OpenOptions, Options, Protection, Session, Wait};
+use smbeam_tests::direct::port::rdma_directory;
 use smbeam_tests::exercise::{Exerciser, Sizes, Storage};
 use smbeam_tests::harness::Test;
 use smbeam_tests::random::Random;
 use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{ALICE, Plan, Server, Share, Subject, TRANSPORTS, rdma_folder};
+use smbeam_tests::subject::{ALICE, Plan, Server, Share, Subject, TRANSPORTS};
 
 /// Bytes of a file of which every request is aligned.
 const EVEN_BYTES: usize = 8 << 20;
@@ -31,8 +32,12 @@ pub(crate) fn tests() -> Vec<Test> {
         Test::new("the_cache_does_where_it_must", the_cache_does_where_it_must),
     ];
     for way in TRANSPORTS {
-        tests.push(Test::over("every_byte", way, move || every_byte(way, "auto")));
-        tests.push(Test::over("transfers_pass_the_cache", way, move || passes_by(way)));
+        tests.push(Test::over("every_byte", way, move || {
+            every_byte(way, "auto")
+        }));
+        tests.push(Test::over("transfers_pass_the_cache", way, move || {
+            passes_by(way)
+        }));
     }
     tests
 }
@@ -84,7 +89,7 @@ impl Rig {
         let mut options = Options {
             transports: transport.parse::<smbeam_client::Endpoints>()?.into(),
             protection,
-            rdma: smbeam_client::RdmaChoice::Emulated(rdma_folder()),
+            rdma: smbeam_client::RdmaChoice::Emulated(rdma_directory()),
             ..Options::default()
         };
         options.tls.trust = smbeam_client::tls::Trust::Anything;

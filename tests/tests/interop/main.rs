@@ -3,23 +3,74 @@
 //! `cargo xtask test interop` runs them in parallel, one process per case. By hand:
 //! `cargo test -p smbeam-tests --test interop -- FILTER...`; see `smbeam_tests::harness`.
 
+mod acknowledged_writes_survive_a_kill;
+mod bad_descriptors_disturb_nobody;
+mod bad_input_disturbs_nobody;
+mod bad_input_over_smbdirect_disturbs_nobody;
+mod bench_measures_servers;
+mod certificates_decide_over_quic;
+mod cli_loses_no_files;
+mod cli_moves_files;
+mod cli_says_what_is_wrong;
+mod cli_streams;
+mod cli_syncs_trees;
+mod client_copies_on_the_server;
+mod client_examples_work;
+mod client_fits_its_requests;
+mod client_keeps_names;
+mod client_lists_large_folders;
+mod client_logs_off_everywhere;
+mod client_moves_whole_trees;
+mod client_negotiates;
+mod client_opens_large_files_twice;
+mod client_outlives_servers;
+mod client_reads_small_files_by_two_sessions;
+mod client_reads_small_files_together;
+mod client_says_what_is_wrong;
+mod client_sees_changes;
+mod client_uses_many_channels;
+mod client_works_with_other_servers;
+mod clients_keep_each_other_out;
+mod direct_shares_keep_every_byte;
+mod files_change_while_they_are_read;
+mod files_move_over_rdma;
+mod greedy_clients_leave_room_for_others;
+mod half_open_connections_are_bounded;
+mod large_folder_is_listed_whole;
+mod libsmb2_works;
+mod linux_kernel_mounts;
+mod local_changes_reach_those_who_watch;
+mod names_in_unicode_survive;
+mod other_quic_libraries_work;
+mod python_clients_work;
+mod quic_peers_that_misbehave;
+mod quic_strangers_are_bounded;
+mod rdma_peers;
 mod rig;
+mod shares_are_listed;
+mod smbclient_negotiates;
+mod smbclient_restores_its_backup;
+mod smbclient_round_trips;
+mod smbclient_speaks_quic;
+mod smbdirect_servers_may_be_hostile;
+mod smbprotocols_own_tests_pass;
+mod status_tells_what_a_server_does;
+mod torture_passes_where_samba_does;
+mod transports_are_tried_in_order;
+mod users_are_kept_apart;
 
 use std::process::ExitCode;
 
 use smbeam_tests::harness::{self, Module};
 
-/// Declares the modules and lists them, each with the methods of [`Module`] that schedule it.
+/// Lists modules, each with the methods of [`Module`] that schedule its cases.
 macro_rules! modules {
     ($($name:ident $(: $($schedule:ident),+)?;)+) => {
-        $(mod $name;)+
-
-        const MODULES: &[Module] =
-            &[$(Module::new(stringify!($name), $name::tests)$($(.$schedule())+)?),+];
+        &[$(Module::new(stringify!($name), $name::tests)$($(.$schedule())+)?),+]
     };
 }
 
-modules! {
+const MODULES: &[Module] = modules! {
     acknowledged_writes_survive_a_kill;
     bad_descriptors_disturb_nobody;
     bad_input_disturbs_nobody;
@@ -74,7 +125,7 @@ modules! {
     torture_passes_where_samba_does: batched;
     transports_are_tried_in_order: every_transport;
     users_are_kept_apart;
-}
+};
 
 fn main() -> ExitCode {
     match rdma_peers::guest_command() {

@@ -8,9 +8,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
+use crate::rig::{Peer, Rig, SHARE, for_each_transport};
 use anyhow::{Context as _, Result, ensure};
 use crypto::{Cipher, SigningAlgorithm};
-use crate::rig::{Peer, Rig, SHARE, for_each_transport};
 use serde_json::Value;
 use smbeam_client::{Channels, LockKind, OpenOptions, Options, Protection, Transport, Wait};
 use smbeam_tests::client::{Client, Output};
@@ -164,7 +164,9 @@ fn channels_files_and_locks_are_told(peer: Peer) -> Result<()> {
         "it is closed"
     );
     session.close().wait()?;
-    wait::until("the session to be gone", crate::rig::PATIENCE, || is_idle(&rig))
+    wait::until("the session to be gone", crate::rig::PATIENCE, || {
+        is_idle(&rig)
+    })
 }
 
 /// A dialect, an algorithm for signatures, a cipher and a protection, and what they are called.
@@ -241,7 +243,9 @@ fn what_is_agreed_on_is_told(peer: Peer) -> Result<()> {
         ensure!(connection["sessions"][0] == login["id"], "{status}");
         ensure!(login["channels"][0] == connection["id"], "{status}");
         session.close().wait()?;
-        wait::until("the session to be gone", crate::rig::PATIENCE, || is_idle(&rig))?;
+        wait::until("the session to be gone", crate::rig::PATIENCE, || {
+            is_idle(&rig)
+        })?;
     }
     Ok(())
 }

@@ -3,9 +3,9 @@
 
 use std::process::{Command, Stdio};
 
+use crate::rig::{Peer, Rig, SHARE, for_each_transport, log_in, pattern};
 use anyhow::{Context as _, Result, ensure};
 use smbeam_client::{Channels, Endpoint, Endpoints, Error, Options, Transport, Transports, Wait};
-use crate::rig::{Peer, Rig, SHARE, for_each_transport, log_in, pattern};
 use smbeam_tests::client::Client;
 use smbeam_tests::ports::ReservedPort;
 use smbeam_tests::subject::{self, ALICE, Subject, TRANSPORTS};
@@ -132,7 +132,11 @@ fn channels_are_opened_over_what_is_named(peer: Peer) -> Result<()> {
     let share = session.share(SHARE).wait()?;
     let bytes = pattern(4 << 20, 1);
     share
-        .write("file", bytes.clone(), &smbeam_client::WriteOptions::default())
+        .write(
+            "file",
+            bytes.clone(),
+            &smbeam_client::WriteOptions::default(),
+        )
         .wait()?;
     rig.assert_holds("file", &bytes)?;
     ensure!(share.read("file").wait()? == bytes, "other bytes come back");

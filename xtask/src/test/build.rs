@@ -7,7 +7,7 @@ use std::process::Stdio;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::cargo;
+use super::cargo::cargo;
 
 /// The package whose tests need peers.
 const INTEROP_PACKAGE: &str = "smbeam-tests";
@@ -113,8 +113,8 @@ fn artifact(line: &str) -> Option<Artifact> {
     }
 }
 
-/// The name in a package id: `path+file:///x/wire#smbeam-wire@0.1.0`, or `path+file:///x/xtask#0.1.0`
-/// where the directory has the same name.
+/// The name in a package id: `path+file:///x/wire#smbeam-wire@0.1.0`, or
+/// `path+file:///x/xtask#0.1.0` where the directory has the same name.
 fn package(id: &str) -> &str {
     let (place, version) = id.split_once('#').unwrap_or((id, ""));
     match version.split_once('@') {

@@ -6,9 +6,10 @@ use std::process::Command;
 use anyhow::Result;
 use smbeam_tests::lab;
 
+use super::cargo::{cargo, check};
 use super::counts::Counts;
-use super::{cargo, check};
 use crate::process::quiet;
+use crate::workspace::workspace;
 
 /// The version of cargo-deny. A cached build of another version is not used.
 const VERSION: &str = "0.20.2";
@@ -22,7 +23,7 @@ pub(crate) fn run() -> Result<Counts> {
     // Called by cargo's name for it, `cargo deny` would take another version from the path.
     let mut command = Command::new(program);
     let arguments = ["check", "licenses", "bans", "sources"];
-    command.args(arguments).current_dir(super::workspace());
+    command.args(arguments).current_dir(workspace());
     check(&mut command)
 }
 

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use smbeam_tests::lab::Part;
+use smbeam_tests::scale;
 
 use super::build::Built;
 use super::pool::{self, Ended, Job};
-use super::report::CaseTime;
+use super::report::{CaseTime, Found};
 use super::timings::{self, Timings};
-use super::{Found, one_line, scale_variable};
 use crate::lab;
+use crate::process::one_line;
 
 /// The variable that names the server under test; see `smbeam_tests::subject`.
 const BINARY: &str = "SMBEAM_BIN";
@@ -47,7 +48,7 @@ pub(crate) fn run(built: &Built, missing: &[(Part, String)], is_full: bool) -> R
     for (part, reason) in missing {
         environment.push((part.missing_variable().into(), reason.into()));
     }
-    let (name, value) = scale_variable(is_full);
+    let (name, value) = scale::variable(is_full);
     environment.push((name.into(), value.into()));
     let cases = plan(built, &environment)?;
     run_cases(built, &environment, cases)

@@ -4,6 +4,7 @@
 //! parallel from a [`pool`]; cargo's own runner would run them one after the other.
 
 mod build;
+mod cargo;
 mod counts;
 mod deny;
 mod interop;
@@ -12,22 +13,21 @@ mod report;
 mod timings;
 mod unit;
 
-use std::cell::OnceCell;
-use std::env;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::cell::{Cell, OnceCell};
+use std::process::ExitCode;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 use smbeam_tests::lab::Part;
 use smbeam_tests::python::Python;
-use smbeam_tests::scale;
 
+use crate::process::one_line;
 use crate::{host, lab};
 use build::Built;
+use cargo::{cargo, check};
 use counts::Counts;
-use report::{CaseTime, Outcome};
+use report::{Found, Outcome};
 
 /// The step that runs only when it is named: its kernel takes minutes to compile.
 const RDMA: &str = "rdma";
@@ -89,15 +89,7 @@ struct Run {
     built: OnceCell<Built>,
     /// The lab, which a thread builds while cargo compiles.
     lab: OnceCell<Vec<(Part, String)>>,
-    lab_thread: std::cell::Cell<Option<JoinHandle<Vec<(Part, String)>>>>,
-}
-
-/// What a step found.
-#[derive(Default)]
-struct Found {
-    counts: Counts,
-    cases: Vec<CaseTime>,
-    note: String,
+    lab_thread: Cell<Option<JoinHandle<Vec<(Part, String)>>>>,
 }
 
 /// Runs the steps named in `words`, or all but the one that must be named. The word `full` asks
@@ -133,38 +125,6 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed)))
 }
 
-/// The root directory of the workspace.
-pub(crate) fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .map_or_else(PathBuf::new, Path::to_path_buf)
-}
-
-/// The directory where cargo puts what it builds.
-pub(crate) fn target() -> PathBuf {
-    let named = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    named.map_or_else(
-        || workspace().join("target"),
-        |directory| workspace().join(directory),
-    )
-}
-
-/// A cargo command for the workspace.
-fn cargo(arguments: &[&str]) -> Command {
-    let mut command = Command::new("cargo");
-    command
-        .args(arguments)
-        .current_dir(workspace())
-        .env("RUSTDOCFLAGS", "-D warnings");
-    command
-}
-
-/// Runs a cargo command that passes or fails.
-fn check(command: &mut Command) -> Result<Counts> {
-    let status = command.status().context("cannot run cargo")?;
-    Ok(Counts::of_check(status.success()))
-}
-
 impl Run {
     /// Starts the lab's build at once where the run needs the lab: it waits for the network while
     /// cargo waits for the processor.
@@ -173,7 +133,7 @@ impl Run {
         Run {
             built: OnceCell::new(),
             lab: OnceCell::new(),
-            lab_thread: std::cell::Cell::new(thread),
+            lab_thread: Cell::new(thread),
         }
     }
 
@@ -258,15 +218,4 @@ fn missing_parts() -> Vec<(Part, String)> {
         println!("lab: {error:#}");
     }
     Vec::new()
-}
-
-/// An error as one line.
-fn one_line(error: &anyhow::Error) -> String {
-    let text = format!("{error:#}");
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// What the environment of every test program says about the size of the run.
-fn scale_variable(is_full: bool) -> (&'static str, &'static str) {
-    (scale::VARIABLE, if is_full { "full" } else { "default" })
 }

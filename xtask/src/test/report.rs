@@ -15,6 +15,14 @@ pub(crate) struct CaseTime {
     pub(crate) time: Duration,
 }
 
+/// What a step found.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub(crate) counts: Counts,
+    pub(crate) cases: Vec<CaseTime>,
+    pub(crate) note: String,
+}
+
 /// A step that has ended.
 pub(crate) struct Outcome {
     pub(crate) name: &'static str,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::pool::Ended;
-use super::target;
+use crate::workspace::target;
 
 /// Expected time of a job without a record: it runs before the ones known to be short.
 const UNKNOWN: Duration = Duration::from_secs(5);

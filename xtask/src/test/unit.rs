@@ -4,12 +4,13 @@ use std::process::Command;
 use std::thread;
 
 use anyhow::Result;
+use smbeam_tests::scale;
 
 use super::build::{Built, Program};
+use super::cargo::cargo;
 use super::pool::{self, Job};
-use super::report::CaseTime;
+use super::report::{CaseTime, Found};
 use super::timings::{self, Timings};
-use super::{Found, cargo, scale_variable};
 
 /// Runs the programs of libtest, then the examples in the documentation.
 pub(crate) fn run(built: &Built, is_full: bool) -> Result<Found> {
@@ -19,7 +20,7 @@ pub(crate) fn run(built: &Built, is_full: bool) -> Result<Found> {
         command
             .current_dir(&program.directory)
             .env("CARGO_MANIFEST_DIR", &program.directory)
-            .envs([scale_variable(is_full)]);
+            .envs([scale::variable(is_full)]);
         Job {
             name: program.name.clone(),
             command,

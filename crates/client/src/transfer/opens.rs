@@ -1,6 +1,7 @@
 //! The opens of a file by which a transfer reaches it: the caller's, and for large ones another.
 //!
-//! The other one is of another session ([`another`](crate::second_session) says why): the same file,
+//! The other one is of another session ([`another`](crate::second_session) says why): the same
+//! file,
 //! opened once more. It is opened while the transfer is under way already, and where that is
 //! refused, or the connection is lost, the transfer goes on without.
 

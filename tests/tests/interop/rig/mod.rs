@@ -24,11 +24,12 @@ use smbeam_client::{
     Client, Credentials, Endpoint, Error, OpenOptions, Options, RdmaChoice, Session, Share, Status,
     Transport, Wait,
 };
+use smbeam_tests::direct::port::rdma_directory;
 use smbeam_tests::harness::Test;
 use smbeam_tests::lab::Lab;
 use smbeam_tests::random::Random;
 use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{ALICE, Plan, Server, Subject, TRANSPORTS, User, rdma_folder};
+use smbeam_tests::subject::{ALICE, Plan, Server, Subject, TRANSPORTS, User};
 
 /// The share that every rig has.
 pub(crate) const SHARE: &str = "data";
@@ -265,7 +266,7 @@ pub(crate) fn log_in(options: Options, port: Option<u16>, user: User) -> Result<
 /// A client for [`log_in_by`].
 pub(crate) fn loopback_client(mut options: Options) -> Result<Client, Error> {
     options.tls.trust = Trust::Anything;
-    options.rdma = RdmaChoice::Emulated(rdma_folder());
+    options.rdma = RdmaChoice::Emulated(rdma_directory());
     Client::new(options)
 }
 

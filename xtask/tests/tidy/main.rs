@@ -1,8 +1,14 @@
-//! The rules of the house that a machine can check. See CONTRIBUTING.md.
+//! The rules of the project that a machine can check. See CONTRIBUTING.md.
+
+mod map;
+mod rings;
+mod tree;
+mod words;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
+
+use tree::{assert_none, files, root, texts};
 
 /// Lines of the longest file.
 const MAX_LINES: usize = 1000;
@@ -11,52 +17,10 @@ const MAX_COLUMNS: usize = 100;
 /// Endings of files that hold code.
 const CODE: [&str; 2] = ["rs", "sh"];
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("tests is a room of the house")
-        .into()
-}
-
-/// The files of the project, by their path from its root.
-fn files() -> Vec<String> {
-    let listed = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
-        .current_dir(root())
-        .output()
-        .expect("git lists the files");
-    let listed = String::from_utf8(listed.stdout).expect("paths are UTF-8");
-    let files: Vec<_> = listed
-        .lines()
-        .filter(|file| root().join(file).is_file())
-        .map(str::to_owned)
-        .collect();
-    assert!(files.len() > 50, "git lists {} files only", files.len());
-    files
-}
-
-/// The text files among them, with their text.
-fn texts() -> Vec<(String, String)> {
-    let read = |file: String| {
-        let text = String::from_utf8(fs::read(root().join(&file)).ok()?).ok()?;
-        Some((file, text))
-    };
-    files()
-        .into_iter()
-        .filter(|file| !file.contains("corpus/"))
-        .filter_map(read)
-        .collect()
-}
-
 fn is_code(file: &str) -> bool {
     Path::new(file)
         .extension()
         .is_some_and(|ending| CODE.iter().any(|code| ending == *code))
-}
-
-#[track_caller]
-fn assert_none(what: &str, found: &[String]) {
-    assert!(found.is_empty(), "{what}:\n{}", found.join("\n"));
 }
 
 #[test]
@@ -123,39 +87,6 @@ fn no_path_or_host_of_a_build_machine_is_named() {
     assert_none("names of a build machine", &found);
 }
 
-/// The rooms that the map of ARCHITECTURE.md names: the first column of its table.
-fn rooms_of_the_map() -> Vec<String> {
-    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
-    let room = |line: &str| {
-        let cell = line.strip_prefix("| `")?;
-        cell.split_once("` |").map(|(room, _)| room.to_owned())
-    };
-    text.lines().filter_map(room).collect()
-}
-
-#[test]
-fn the_map_is_the_tree() {
-    let files = files();
-    let rooms = rooms_of_the_map();
-    assert!(rooms.len() > 10, "the map has {} rooms only", rooms.len());
-    let is_empty = |room: &&String| {
-        !files
-            .iter()
-            .any(|file| file.starts_with(&format!("{room}/")))
-    };
-    let empty: Vec<_> = rooms.iter().filter(is_empty).cloned().collect();
-    assert_none("rooms on the map that are not in the tree", &empty);
-    let is_off_the_map = |file: &&String| {
-        let is_hidden = file.starts_with('.');
-        let is_in_a_room = rooms
-            .iter()
-            .any(|room| file.starts_with(&format!("{room}/")));
-        file.contains('/') && !is_hidden && !is_in_a_room
-    };
-    let strays: Vec<_> = files.iter().filter(is_off_the_map).cloned().collect();
-    assert_none("files in rooms that are not on the map", &strays);
-}
-
 #[test]
 fn only_the_rooms_that_say_so_are_unsafe() {
     let allowed = ["crates/ring/", "crates/rdma/", "crates/crypto/src/sys.rs"];
@@ -169,12 +100,12 @@ fn only_the_rooms_that_say_so_are_unsafe() {
             found.push(file);
         }
     }
-    assert_none("code that forgoes the compiler's help", &found);
+    assert_none("unsafe code in a crate that forbids it", &found);
 }
 
-/// The compiler ignores a file that no module declares.
+/// The compiler ignores a file that no module declares, and the harness one that is not listed.
 #[test]
-fn every_interop_module_is_declared() {
+fn every_interop_module_is_listed() {
     let main = "tests/tests/interop/main.rs";
     let declared = fs::read_to_string(root().join(main)).expect(main);
     let module = |file: &String| {
@@ -191,7 +122,7 @@ fn every_interop_module_is_declared() {
     };
     let undeclared: Vec<_> = modules.into_iter().filter(is_undeclared).collect();
     assert_none(
-        "modules that the interop program does not declare",
+        "modules that the interop program does not list",
         &undeclared,
     );
 }

@@ -1,0 +1,67 @@
+//! Import rings: files of a crate that depend on each other in a circle.
+//!
+//! The compiler allows them; they keep files from being read or tested alone. The test computes
+//! them from `use` declarations and paths in the code, and fails when one grows. Not counted: test
+//! code, `mod` declarations, and re-exports, so that a `mod.rs` which only re-exports is in none.
+
+mod graph;
+mod module;
+
+use crate::tree::{assert_none, files, root};
+
+use graph::rings;
+use module::Crate;
+
+/// The size of the largest ring in a directory. A ring may shrink; the number follows it down.
+const LIMITS: &[(&str, usize)] = &[
+    ("apps/cli/src", 3),
+    ("bench/compare/src", 9),
+    ("crates/auth/src", 4),
+    ("crates/client/src", 12),
+    ("crates/crypto/src", 2),
+    ("crates/net/src", 7),
+    ("crates/proto/src", 58),
+    ("crates/rdma/src", 3),
+    ("crates/ring/src", 2),
+    ("crates/server/src", 15),
+    ("crates/sim/src", 5),
+    ("crates/vfs/src", 13),
+    ("crates/wire/src", 2),
+    ("tests/src", 3),
+];
+
+/// The limit of a directory that the table does not name: no ring.
+const NO_RING: usize = 1;
+
+fn sources() -> Vec<String> {
+    let mut sources: Vec<_> = files()
+        .iter()
+        .filter_map(|file| {
+            let (directory, root) = file.split_once("/src/")?;
+            (root == "lib.rs" || root == "main.rs").then(|| format!("{directory}/src"))
+        })
+        .collect();
+    sources.sort();
+    sources.dedup();
+    sources
+}
+
+#[test]
+fn no_import_ring_grows() {
+    let mut found = Vec::new();
+    for directory in sources() {
+        let rings = rings(&Crate::read(&root(), &directory).edges());
+        let sizes: Vec<_> = rings.iter().map(Vec::len).collect();
+        println!("{directory}: {sizes:?}");
+        let limit = LIMITS.iter().find(|(name, _)| *name == directory);
+        let limit = limit.map_or(NO_RING, |(_, limit)| *limit);
+        for ring in rings.iter().filter(|ring| ring.len() > limit) {
+            let size = ring.len();
+            found.push(format!(
+                "{directory}: {size} files, limit {limit}: {}",
+                ring.join(" ")
+            ));
+        }
+    }
+    assert_none("import rings that have grown", &found);
+}
