@@ -13,7 +13,7 @@ use crate::effect::Outcome;
 use crate::file::{FileOp, LocalOpen, Operation};
 use crate::id::OpId;
 use crate::path::SharePath;
-use crate::server::context::{self, Context, Parked, Progress, Reply};
+use crate::server::context::{Context, Parked, Progress, Reply};
 use crate::server::open::{Need, Open, malformed};
 use crate::server::watch::{Event, News, Scope};
 
@@ -31,7 +31,7 @@ pub(crate) struct Step {
 }
 
 /// Starts on a request.
-pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = Request::decode(message).map_err(malformed)?;
     context.check_charge(request.output_buffer_length)?;
     let open = context.open(request.file_id)?;
@@ -75,7 +75,7 @@ impl Step {
         self,
         context: &mut Context<'_>,
         outcome: Outcome,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Progress<Step>, Status> {
         match outcome.expect_woken() {
             Ok(()) => self.look(context),
             Err(status) => {
@@ -93,7 +93,7 @@ impl Step {
     }
 
     /// Tells what has happened, or waits for it.
-    fn look(self, context: &mut Context<'_>) -> Result<Progress, Status> {
+    fn look(self, context: &mut Context<'_>) -> Result<Progress<Step>, Status> {
         let (key, op) = (self.open.key, self.op);
         // smbtorture smb2.notify.rmdir1
         if context.server.files.is_delete_pending(key) {
@@ -104,8 +104,7 @@ impl Step {
         match watches.take(self.open.file, self.max_len, waiter) {
             News::Nothing => {
                 let until = None;
-                let step = context::Step::ChangeNotify(self);
-                Ok(Progress::Park(Parked { op, key, until }, step))
+                Ok(Progress::Park(Parked { op, key, until }, self))
             }
             News::Changes(output) => Ok(answer(Status::SUCCESS, &output)),
             News::TooMuch => Ok(answer(Status::NOTIFY_ENUM_DIR, &[])),
@@ -116,7 +115,7 @@ impl Step {
 }
 
 /// Neither of the other statuses is an error: they have a body too. \[MS-SMB2\] 3.3.4.4
-fn answer(status: Status, output: &[u8]) -> Progress {
+fn answer(status: Status, output: &[u8]) -> Progress<Step> {
     let response = Response { output };
     Progress::Done(Reply::with_status(status, |out| response.encode(out)))
 }

@@ -5,12 +5,6 @@
 //! next ChannelSequence and as a replay. What it sent before may still be under way here, or
 //! not even read yet: neither may take effect after what came later.
 
-use alloc::sync::Arc;
-
-use wire::{Command, Flags, Header, Status};
-
-use crate::server::open::Open;
-
 /// The requests that act on an open.
 #[derive(Debug, Default)]
 pub(crate) struct ChannelSequence {
@@ -24,36 +18,8 @@ pub(crate) struct ChannelSequence {
     earlier: u64,
 }
 
-/// A request that acts on an open: counted until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Counted {
-    open: Arc<Open>,
-    generation: u64,
-}
-
 /// Largest difference of a number that is later. \[MS-SMB2\] 3.3.5.2.10
 const LATER: u16 = 0x7FFF;
-
-/// Lets a request act on an open and counts it, unless it came too late.
-pub(crate) fn admit(open: &Arc<Open>, header: &Header) -> Result<Option<Counted>, Status> {
-    // It stands where a response has its status.
-    let number = (header.status.0 & 0xFFFF) as u16;
-    let is_replay = header.flags.contains(Flags::REPLAY_OPERATION);
-    let admitted = open.sequence.lock().admit(number, is_replay);
-    match admitted {
-        Some(generation) => Ok(Some(Counted {
-            open: open.clone(),
-            generation,
-        })),
-        None if changes(header.command) => Err(Status::FILE_NOT_AVAILABLE),
-        None => Ok(None),
-    }
-}
-
-/// Whether a request that comes too late would do harm.
-fn changes(command: Command) -> bool {
-    matches!(command, Command::WRITE | Command::SET_INFO | Command::IOCTL)
-}
 
 impl ChannelSequence {
     /// The generation under which a request is counted; `None` if it came too late, or if it is a
@@ -61,7 +27,7 @@ impl ChannelSequence {
     ///
     /// The specification counts a replay that brings a new number without a look at what is under
     /// way. Then a WRITE could land after its own replay, and over what came after that.
-    fn admit(&mut self, number: u16, is_replay: bool) -> Option<u64> {
+    pub(crate) fn admit(&mut self, number: u16, is_replay: bool) -> Option<u64> {
         let difference = number.wrapping_sub(self.current);
         if difference > LATER {
             return None;
@@ -78,19 +44,13 @@ impl ChannelSequence {
         Some(self.generation)
     }
 
-    fn end(&mut self, generation: u64) {
+    pub(crate) fn end(&mut self, generation: u64) {
         let count = if generation == self.generation {
             &mut self.outstanding
         } else {
             &mut self.earlier
         };
         *count = count.checked_sub(1).expect("what ends was counted");
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.open.sequence.lock().end(self.generation);
     }
 }
 

@@ -5,6 +5,7 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use wire::Status;
 use wire::close::{CloseFlags, Request, Response};
@@ -16,9 +17,10 @@ use crate::id::OpId;
 use crate::path::SharePath;
 use crate::server::Server;
 use crate::server::change_notify::of_name;
-use crate::server::context::{self, Context, Progress, Reply};
+use crate::server::context::{Context, Progress, Reply};
 use crate::server::fsa::Departure;
 use crate::server::fsa::oplock::Mail;
+use crate::server::op_ids::OpIds;
 use crate::server::open::{Open, malformed, wire_attributes};
 use crate::server::watch::Event;
 
@@ -39,7 +41,7 @@ pub(crate) struct Unlinking {
 }
 
 /// Starts on a request.
-pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = Request::decode(message).map_err(malformed)?;
     let open = context.open(request.file_id)?;
     // Whoever takes it out of the table closes it, and nobody else.
@@ -47,8 +49,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     let open = taken.ok_or(Status::FILE_CLOSED)?;
     if request.flags.contains(CloseFlags::POSTQUERY_ATTRIB) {
         let operation = FileOp::OnOpen(open.file, Operation::Stat);
-        let step = context::Step::Close(Step::Stat(open));
-        return Ok(context.wait(operation, step));
+        return Ok(context.wait(operation, Step::Stat(open)));
     }
     Ok(leave(context, open, Response::default()))
 }
@@ -59,7 +60,7 @@ impl Step {
         self,
         context: &mut Context<'_>,
         outcome: Outcome,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Progress<Step>, Status> {
         match self {
             Self::Stat(open) => {
                 let response = match outcome.expect_file() {
@@ -94,7 +95,7 @@ impl Step {
 }
 
 /// The open leaves the table of open files.
-fn leave(context: &mut Context<'_>, open: Arc<Open>, response: Response) -> Progress {
+fn leave(context: &mut Context<'_>, open: Arc<Open>, response: Response) -> Progress<Step> {
     let mut departure = context.server.files.leave(open.key, open.file);
     let mail = end_watches(context.server, &open);
     context.post(mail);
@@ -106,13 +107,13 @@ fn leave(context: &mut Context<'_>, open: Arc<Open>, response: Response) -> Prog
             response,
         }));
         let operation = FileOp::OnOpen(file, Operation::Unlink { path });
-        return context.wait(operation, context::Step::Close(step));
+        return context.wait(operation, step);
     }
     context.depart(open.key, departure);
     done(&response)
 }
 
-fn done(response: &Response) -> Progress {
+fn done(response: &Response) -> Progress<Step> {
     Progress::Done(Reply::message(|out| response.encode(out)))
 }
 
@@ -140,7 +141,14 @@ fn end_watches(server: &Server, open: &Open) -> Mail {
 
 /// Closes an open that is out of its session's table already: its tree, session or connection
 /// ended, and nobody waits for an answer. \[MS-SMB2\] 3.3.4.17
-pub(crate) fn abandon(server: &Server, open: &Open, next_op: &mut u64, effects: &mut Effects) {
+///
+/// Returns the operations that close it.
+pub(crate) fn abandon(
+    server: &Server,
+    open: &Open,
+    op_ids: &mut OpIds,
+    effects: &mut Effects,
+) -> Vec<OpId> {
     let mut departure = server.files.leave(open.key, open.file);
     departure.mail.extend(end_watches(server, open));
     if let Some((_, path)) = &departure.unlink {
@@ -152,20 +160,22 @@ pub(crate) fn abandon(server: &Server, open: &Open, next_op: &mut u64, effects: 
         let mail = server.watches.report(&server.files, open.file, &[event]);
         departure.mail.extend(mail);
     }
-    depart(server, open.key, departure, next_op, effects);
+    depart(server, open.key, departure, op_ids, effects)
 }
 
-/// Does what an open left to be done, without waiting for it.
+/// Does what an open left to be done, without waiting for it. Returns the operations.
 fn depart(
     server: &Server,
     key: FileKey,
     departure: Departure,
-    next_op: &mut u64,
+    op_ids: &mut OpIds,
     effects: &mut Effects,
-) {
+) -> Vec<OpId> {
+    let mut ops = Vec::new();
     let mut run = |operation| {
-        *next_op += 1;
-        effects.push(Effect::File(OpId(*next_op), operation));
+        let op = op_ids.allocate();
+        ops.push(op);
+        effects.push(Effect::File(op, operation));
     };
     if let Some((file, path)) = departure.unlink {
         server.files.forget(key);
@@ -175,12 +185,13 @@ fn depart(
         run(FileOp::OnOpen(file, Operation::Close));
     }
     server.post(departure.mail, effects);
+    ops
 }
 
 impl Context<'_> {
     /// Does what an open left to be done, without waiting for it.
     pub(crate) fn depart(&mut self, key: FileKey, departure: Departure) {
-        depart(self.server, key, departure, self.next_op, self.effects);
+        depart(self.server, key, departure, self.op_ids, self.effects);
     }
 }
 

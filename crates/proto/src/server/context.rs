@@ -1,39 +1,32 @@
 //! What a command's handler sees, and what it comes to.
 //!
 //! Each command that has an open to act on lives in a file of its own with one entry:
-//! `start(context, message) -> Result<Progress, Status>`. Where it has to wait for the world it
-//! pushes an effect under [`Context::wait`] and returns [`Progress::Wait`] with what it needs to
-//! go on; the outcome comes to the `resume` of that very file. The request's bytes are gone by
-//! then: what is still needed goes into the step.
+//! `start(context, message) -> Result<Progress<Step>, Status>`, where `Step` is a type of that file.
+//! A handler that has to wait for an operation pushes an effect with [`Context::wait`] and returns
+//! [`Progress::Wait`] with the step; the outcome is passed to `resume` of that step. The frame of
+//! the request is no longer available then: the step holds all that the handler still needs.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::fmt;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use wire::dialect::Dialect;
 use wire::{FileId, Header, Status};
 
 use crate::carrier::Carrier;
-use crate::effect::{Access, Effect, Effects, Outcome, Payload};
+use crate::effect::{Access, Effect, Effects, Payload};
 use crate::file::{FileKey, FileOp};
 use crate::id::{ConnectionId, OpId};
-use crate::server::channel_sequence::{self, Counted};
+use crate::server::Server;
 use crate::server::fsa::oplock::{Mail, Patience, Waiter};
-use crate::server::negotiate::Sizes;
+use crate::server::op_ids::OpIds;
 use crate::server::open::Open;
+use crate::server::outstanding_request::{self, OutstandingRequest};
 use crate::server::session::Session;
-use crate::server::tree_connect::TreeConnect;
-use crate::server::{
-    Server, change_notify, close, create, flush, ioctl, lock, pipe, query_directory, query_info,
-    read, set_info, write,
-};
+use crate::server::sizes::{BYTES_PER_CREDIT, Sizes};
+use crate::server::tree::TreeConnect;
 use crate::time::{Instant, Now};
 use crate::violation::Violation;
-
-/// Bytes that one credit pays for, and most bytes where credits do not count them.
-/// \[MS-SMB2\] 3.3.5.2.5
-pub(crate) const BYTES_PER_CREDIT: u32 = 65_536;
 
 /// What a handler sees of its request and of the world.
 pub(crate) struct Context<'a> {
@@ -60,8 +53,8 @@ pub(crate) struct Context<'a> {
     pub(crate) is_cancelled: bool,
     /// Whether the connection is lost: nobody hears the answer.
     pub(crate) is_lost: bool,
-    /// That the request acts on an open. \[MS-SMB2\] 3.3.5.2.10
-    pub(crate) counted: &'a mut Option<Counted>,
+    /// The count of the request on the open that it acts on. \[MS-SMB2\] 3.3.5.2.10
+    pub(crate) outstanding: &'a mut Option<OutstandingRequest>,
     /// Where the message starts in the inbound frame of this call; `None` once the frame is gone
     /// (a later member of a compound): then bytes that an effect needs are copied.
     pub(crate) frame_offset: Option<usize>,
@@ -74,8 +67,7 @@ pub(crate) struct Context<'a> {
     pub(crate) has_multichannel: bool,
     /// Requests of the connection that wait for a byte-range lock.
     pub(crate) lock_waits: &'a Arc<AtomicUsize>,
-    /// The next number of an operation.
-    pub(crate) next_op: &'a mut u64,
+    pub(crate) op_ids: &'a mut OpIds,
     pub(crate) effects: &'a mut Effects,
 }
 
@@ -91,14 +83,15 @@ pub(crate) enum RelatedOpen {
     Failed(Status),
 }
 
-/// What a handler comes to when it does not fail.
-pub(crate) enum Progress {
+/// What a handler comes to when it does not fail. `S` is the state with which a request that waits
+/// continues: each command has its own.
+pub(crate) enum Progress<S> {
     /// The answer.
     Done(Reply),
     /// The world is to complete this operation first.
-    Wait(OpId, Step),
+    Wait(OpId, S),
     /// An oplock is to be broken first.
-    Park(Parked, Step),
+    Park(Parked, S),
     /// The connection ends.
     End(Violation),
 }
@@ -134,48 +127,15 @@ pub(crate) enum Body {
     Error,
 }
 
-/// What a command that waits goes on with.
-pub(crate) enum Step {
-    Create(create::Step),
-    Close(close::Step),
-    Flush(flush::Step),
-    Read(read::Step),
-    Write(write::Step),
-    Ioctl(ioctl::Step),
-    QueryDirectory(query_directory::Step),
-    ChangeNotify(change_notify::Step),
-    Lock(lock::Step),
-    QueryInfo(query_info::Step),
-    SetInfo(set_info::Step),
-    Pipe(pipe::Step),
-}
-
-impl fmt::Debug for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Step")
-    }
-}
-
-impl Step {
-    /// Goes on with what came of the operation.
-    pub(crate) fn resume(
-        self,
-        context: &mut Context<'_>,
-        outcome: Outcome,
-    ) -> Result<Progress, Status> {
+impl<S> Progress<S> {
+    /// The same progress with the state as a wider type: that of the command of which a function
+    /// serves a part, or the step of all commands.
+    pub(crate) fn widen<T: From<S>>(self) -> Progress<T> {
         match self {
-            Self::Create(step) => step.resume(context, outcome),
-            Self::Close(step) => step.resume(context, outcome),
-            Self::Flush(step) => step.resume(context, outcome),
-            Self::Read(step) => step.resume(context, outcome),
-            Self::Write(step) => step.resume(context, outcome),
-            Self::Ioctl(step) => step.resume(context, outcome),
-            Self::QueryDirectory(step) => step.resume(context, outcome),
-            Self::ChangeNotify(step) => step.resume(context, outcome),
-            Self::Lock(step) => step.resume(context, outcome),
-            Self::QueryInfo(step) => step.resume(context, outcome),
-            Self::SetInfo(step) => step.resume(context, outcome),
-            Self::Pipe(step) => step.resume(context, outcome),
+            Self::Done(reply) => Progress::Done(reply),
+            Self::Wait(op, step) => Progress::Wait(op, step.into()),
+            Self::Park(parked, step) => Progress::Park(parked, step.into()),
+            Self::End(violation) => Progress::End(violation),
         }
     }
 }
@@ -209,12 +169,11 @@ impl Context<'_> {
 
     /// A number for an operation that will be completed.
     pub(crate) fn op(&mut self) -> OpId {
-        *self.next_op += 1;
-        OpId(*self.next_op)
+        self.op_ids.allocate()
     }
 
     /// Asks for a file operation and waits for it.
-    pub(crate) fn wait(&mut self, operation: FileOp, step: Step) -> Progress {
+    pub(crate) fn wait<S>(&mut self, operation: FileOp, step: S) -> Progress<S> {
         let op = self.op();
         self.effects.push(Effect::File(op, operation));
         Progress::Wait(op, step)
@@ -303,8 +262,8 @@ impl Context<'_> {
         let open = open.filter(|open| open.id == id && open.tree == self.tree.id);
         let open = open.ok_or(Status::FILE_CLOSED)?;
         *self.related_open = RelatedOpen::Open(id);
-        if self.dialect >= Dialect::SMB_3_0 && self.counted.is_none() {
-            *self.counted = channel_sequence::admit(&open, &self.header)?;
+        if self.dialect >= Dialect::SMB_3_0 && self.outstanding.is_none() {
+            *self.outstanding = outstanding_request::admit(&open, &self.header)?;
         }
         open.ticket.iter().for_each(|ticket| ticket.spend());
         Ok(open)

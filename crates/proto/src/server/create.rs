@@ -26,7 +26,6 @@ use wire::{FileId, Status};
 use crate::effect::Outcome;
 use crate::file::{FileOp, Metadata, OpenPlan, Opened, Operation};
 use crate::server::change_notify::of_name;
-use crate::server::context;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
 use crate::server::fsa::oplock::Granted;
 use crate::server::open::{Open, OpenState, malformed, wire_attributes};
@@ -59,7 +58,7 @@ pub(crate) struct Entered {
 }
 
 /// Starts on a request.
-pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = Request::decode(message).map_err(malformed)?;
     let mut wanted = Wanted::new(&request, &context.tree)?;
     if let Some(progress) = replayed::begin(context, &mut wanted)? {
@@ -70,7 +69,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
 }
 
 /// Asks the file system to open or create.
-fn open(context: &mut Context<'_>, wanted: Wanted) -> Progress {
+fn open(context: &mut Context<'_>, wanted: Wanted) -> Progress<Step> {
     let plan = OpenPlan {
         share: context.tree.share.id,
         token: token(context),
@@ -84,7 +83,7 @@ fn open(context: &mut Context<'_>, wanted: Wanted) -> Progress {
         open_link: wanted.options.contains(CreateOptions::OPEN_REPARSE_POINT),
     };
     let step = Step::Opening(Box::new(wanted));
-    context.wait(FileOp::Open(plan), context::Step::Create(step))
+    context.wait(FileOp::Open(plan), step)
 }
 
 /// Whose rights count: those that the share forces, or the user's.
@@ -110,7 +109,7 @@ impl Step {
         self,
         context: &mut Context<'_>,
         outcome: Outcome,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Progress<Step>, Status> {
         match self {
             Self::Opening(wanted) => match outcome.expect_file() {
                 Ok(outcome) => enter(context, *wanted, outcome.expect_opened()),
@@ -144,7 +143,7 @@ fn enter(
     context: &mut Context<'_>,
     mut wanted: Wanted,
     mut opened: Opened,
-) -> Result<Progress, Status> {
+) -> Result<Progress<Step>, Status> {
     // Made on an earlier try.
     opened.created |= wanted.is_made;
     let granted = match admit::admit(&wanted, &opened, &context.tree) {
@@ -160,7 +159,7 @@ fn enter(
             context.run(FileOp::OnOpen(opened.file, Operation::Close));
             wanted.is_made = opened.created;
             let step = Step::Parked(Box::new(wanted));
-            return Ok(Progress::Park(parked, context::Step::Create(step)));
+            return Ok(Progress::Park(parked, step));
         }
         Err(status) => {
             // Also where the file is new: another client opened it before we could say how it is
@@ -181,7 +180,7 @@ fn enter(
     finish(context, &entered)
 }
 
-fn overwrite(context: &mut Context<'_>, entered: Entered) -> Progress {
+fn overwrite(context: &mut Context<'_>, entered: Entered) -> Progress<Step> {
     let operation = FileOp::OnOpen(
         entered.opened.file,
         Operation::Overwrite {
@@ -190,7 +189,7 @@ fn overwrite(context: &mut Context<'_>, entered: Entered) -> Progress {
         },
     );
     let step = Step::Overwriting(Box::new(entered));
-    context.wait(operation, context::Step::Create(step))
+    context.wait(operation, step)
 }
 
 impl Entered {
@@ -245,7 +244,7 @@ impl Entered {
 }
 
 /// The open is complete: into the session's table, and to the client.
-fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress, Status> {
+fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress<Step>, Status> {
     // Nobody knows the open, and nobody can ask for it: another channel of the session would be
     // kept out of the file by it.
     if context.is_lost && entered.wanted.ticket.is_none() {
@@ -271,7 +270,7 @@ fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress, Stat
     Ok(answer(asked, &entered.opened.metadata, &known, level))
 }
 
-fn answer(asked: &Asked, metadata: &Metadata, known: &Known, level: OplockLevel) -> Progress {
+fn answer(asked: &Asked, metadata: &Metadata, known: &Known, level: OplockLevel) -> Progress<Step> {
     let answers = asked.answers(metadata, known.maximal);
     let contexts: Vec<RawContext<'_>> = answers
         .iter()

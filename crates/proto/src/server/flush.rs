@@ -6,7 +6,7 @@ use wire::flush::{Request, Response};
 
 use crate::effect::Outcome;
 use crate::file::{FileOp, Operation};
-use crate::server::context::{self, Context, Progress, Reply};
+use crate::server::context::{Context, Progress, Reply};
 use crate::server::open::{Need, malformed};
 
 /// Rights that let an open flush. Of a directory they are FILE_ADD_FILE and
@@ -19,12 +19,11 @@ pub(crate) struct Step;
 
 /// Starts on a request. The flush of macOS to the bottom of the disk (Reserved1 of 0xFFFF) is no
 /// other than that of all.
-pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = Request::decode(message).map_err(malformed)?;
     let open = context.open(request.file_id)?;
     open.authorize(Need::Right(FLUSHES))?;
-    let step = context::Step::Flush(Step);
-    Ok(context.wait(FileOp::OnOpen(open.file, Operation::Flush), step))
+    Ok(context.wait(FileOp::OnOpen(open.file, Operation::Flush), Step))
 }
 
 impl Step {
@@ -33,7 +32,7 @@ impl Step {
         self,
         _context: &mut Context<'_>,
         outcome: Outcome,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Progress<Step>, Status> {
         outcome.expect_file()?.expect_done();
         Ok(Progress::Done(Reply::message(|out| Response.encode(out))))
     }

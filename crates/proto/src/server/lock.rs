@@ -3,8 +3,6 @@
 //! Locks are kept here and bind the clients of this server: READ, WRITE and what else touches data
 //! ask [`Open::check_locks`]. Local processes are not bound, nor are clients bound by theirs.
 
-mod sequence;
-
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,14 +13,12 @@ use wire::lock::{LockElement, LockFlags, Request, Response};
 
 use crate::effect::Outcome;
 use crate::notice::Notice;
-use crate::server::context::{self, Context, Parked, Progress, Reply};
+use crate::server::context::{Context, Parked, Progress, Reply};
 use crate::server::fsa::byte_range::{ByteRange, LockKind};
 use crate::server::fsa::file_locks::Wanted;
 use crate::server::fsa::oplock::{Mail, Waiter};
+use crate::server::lock_sequence::{Sequence, Waiting};
 use crate::server::open::{Open, malformed};
-use sequence::{Sequence, Waiting};
-
-pub(crate) use sequence::LockSequences;
 
 /// Rights of which an open needs one to lock: else who may not even read could keep all others
 /// from it. Windows asks for as much: LockFileEx.
@@ -52,14 +48,14 @@ pub(crate) struct Step {
 struct Turn(Arc<AtomicUsize>);
 
 /// Starts on a request.
-pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = Request::decode(message).map_err(malformed)?;
     // [MS-SMB2] 3.3.5.14: there is something to lock or unlock.
     let first = request.locks.first().ok_or(Status::INVALID_PARAMETER)?;
     let is_unlock = first.flags == LockFlags::UNLOCK;
     check_expiry(context, is_unlock)?;
     let open = context.open(request.file_id)?;
-    let sequence = Sequence::of(context, request.lock_sequence);
+    let sequence = Sequence::of(context.has_multichannel, request.lock_sequence);
     if let Some(sequence) = sequence
         && open.state.lock().lock_sequences.is_replay(sequence)
     {
@@ -171,7 +167,7 @@ fn wait(
     open: Arc<Open>,
     wanted: Wanted,
     sequence: Option<Sequence>,
-) -> Result<Progress, Status> {
+) -> Result<Progress<Step>, Status> {
     // Windows and Samba wait for nothing amid a compound.
     if !context.is_last {
         return Err(Status::INTERNAL_ERROR);
@@ -213,7 +209,7 @@ fn wait(
         is_replaced,
         _turn: turn,
     };
-    Ok(Progress::Park(parked, context::Step::Lock(step)))
+    Ok(Progress::Park(parked, step))
 }
 
 impl Step {
@@ -222,7 +218,7 @@ impl Step {
         self,
         context: &mut Context<'_>,
         outcome: Outcome,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Progress<Step>, Status> {
         if self.sequence.is_some() {
             let mut state = self.open.state.lock();
             state.lock_sequences.forget(self.waiter);
@@ -252,7 +248,7 @@ fn locked(
     context: &mut Context<'_>,
     open: &Open,
     sequence: Option<Sequence>,
-) -> Result<Progress, Status> {
+) -> Result<Progress<Step>, Status> {
     // Who closes an open takes it out of its table first and its locks away then: so a lock that
     // came in between is seen by either or both.
     if !is_open(context, open) {
@@ -276,14 +272,14 @@ fn abandon(context: &mut Context<'_>, open: &Open) -> Status {
     Status::RANGE_NOT_LOCKED
 }
 
-fn succeed(open: &Open, sequence: Option<Sequence>) -> Progress {
+fn succeed(open: &Open, sequence: Option<Sequence>) -> Progress<Step> {
     if let Some(sequence) = sequence {
         open.state.lock().lock_sequences.remember(sequence);
     }
     done()
 }
 
-fn done() -> Progress {
+fn done() -> Progress<Step> {
     Progress::Done(Reply::message(|out| Response.encode(out)))
 }
 

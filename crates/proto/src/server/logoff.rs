@@ -4,8 +4,8 @@ use wire::{Status, logoff};
 
 use crate::effect::Effects;
 use crate::server::connection::Connection;
+use crate::server::connection::task::{Flow, Request, Task, Then};
 use crate::server::context::Reply;
-use crate::server::task::{Flow, Request, Task, Then};
 use crate::time::Now;
 
 impl Connection {
@@ -26,6 +26,6 @@ impl Connection {
             return Ok(Flow::Done(reply));
         }
         self.end_session(now, &session, effects);
-        Ok(Flow::WaitUnasked(Then::Farewell(reply)))
+        Ok(Flow::WaitUnasked(Then::Teardown(reply)))
     }
 }

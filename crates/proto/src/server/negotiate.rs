@@ -13,13 +13,14 @@ use wire::negotiate_context::{
 use wire::smb1::{self, DIALECT_SMB_2_002, DIALECT_SMB_2_WILDCARD};
 use wire::{Command, FileTime, Flags, Guid, Header, MessageId, SessionId, Status, TreeId};
 
-use crate::carrier::Carrier;
 use crate::effect::{Effect, Effects, OutMessage, Outbound};
 use crate::server::config::Config;
 use crate::server::connection::Connection;
-use crate::server::context::{BYTES_PER_CREDIT, Reply};
-use crate::server::reply::Answer;
-use crate::server::task::{self, Flow, Task};
+use crate::server::connection::reply::Answer;
+use crate::server::connection::task::{self, Flow, Task};
+use crate::server::context::Reply;
+use crate::server::negotiated::Negotiated;
+use crate::server::sizes::Sizes;
 use crate::time::Now;
 use crate::violation::Violation;
 
@@ -31,27 +32,6 @@ const DIALECTS: [Dialect; 5] = [
     Dialect::SMB_2_1,
     Dialect::SMB_2_0_2,
 ];
-
-/// What was agreed on. \[MS-SMB2\] 3.3.1.7
-#[derive(Clone, Debug)]
-pub(super) struct Negotiated {
-    pub(super) dialect: Dialect,
-    /// Connection.CipherId.
-    pub(super) cipher: Option<Cipher>,
-    /// Connection.SigningAlgorithmId.
-    pub(super) signing: SigningAlgorithm,
-    /// Connection.SupportsMultiCredit.
-    pub(super) has_large_mtu: bool,
-    /// Connection.ServerCapabilities.
-    pub(super) capabilities: Capabilities,
-    /// Connection.ServerSecurityMode.
-    pub(super) security_mode: SecurityMode,
-    pub(super) client_guid: Guid,
-    pub(super) client_capabilities: Capabilities,
-    pub(super) client_security_mode: SecurityMode,
-    /// Connection.AcceptTransportSecurity: the transport does what a seal does.
-    pub(super) transport_security: bool,
-}
 
 /// What the contexts of a client of dialect 3.1.1 say. \[MS-SMB2\] 3.3.5.4
 #[derive(Default)]
@@ -234,37 +214,6 @@ fn smb1_negotiated(config: &Config, dialect: Dialect) -> Negotiated {
         client_capabilities: Capabilities::NONE,
         client_security_mode: SecurityMode::NONE,
         transport_security: false,
-    }
-}
-
-/// Bytes of the largest READ, WRITE and transaction of a connection. \[MS-SMB2\] 3.3.1.7
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sizes {
-    /// Connection.MaxReadSize.
-    pub(crate) read: u32,
-    /// Connection.MaxWriteSize.
-    pub(crate) write: u32,
-    /// Connection.MaxTransactSize.
-    pub(crate) transact: u32,
-    /// Of a READ whose data come in its answer.
-    pub(crate) inline_read: u32,
-}
-
-impl Sizes {
-    pub(crate) fn new(config: &Config, carrier: &Carrier, has_large_mtu: bool) -> Self {
-        let bounded = |size: u32| match has_large_mtu {
-            true => size,
-            false => size.min(BYTES_PER_CREDIT),
-        };
-        let (sent, received) = (carrier.max_payload_out(), carrier.max_payload_in());
-        let by_rdma = carrier.max_transfer();
-        let read = bounded(config.max_read).min(sent.max(by_rdma));
-        Self {
-            read,
-            write: bounded(config.max_write).min(received.max(by_rdma)),
-            transact: bounded(config.max_transact).min(sent).min(received),
-            inline_read: read.min(sent),
-        }
     }
 }
 

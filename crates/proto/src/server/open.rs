@@ -14,7 +14,7 @@ use crate::server::channel_sequence::ChannelSequence;
 use crate::server::config::Share;
 use crate::server::fsa::byte_range::{ByteRange, RangeAccess};
 use crate::server::fsa::file_locks::FileLocks;
-use crate::server::lock::LockSequences;
+use crate::server::lock_sequence::LockSequences;
 use crate::server::replay::Ticket;
 use crate::server::room::Tallied;
 

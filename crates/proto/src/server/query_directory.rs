@@ -18,7 +18,7 @@ use crate::effect::Outcome;
 use crate::file::{DirectoryEntry, DirectoryPlan, FileOp, Operation, Select};
 use crate::path::MAX_COMPONENT_UNITS;
 use crate::pattern::Pattern;
-use crate::server::context::{self, Context, Progress, Reply};
+use crate::server::context::{Context, Progress, Reply};
 use crate::server::open::{Enumeration, Need, Open, malformed, reparse_tag, wire_attributes};
 
 /// Entries of a batch at most: what an open may leave over.
@@ -51,7 +51,7 @@ enum Filled {
 }
 
 /// Starts on a request.
-pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = Request::decode(message).map_err(malformed)?;
     // The pattern is shorter than what any one credit pays for.
     context.check_charge(request.output_buffer_length)?;
@@ -135,7 +135,7 @@ impl Step {
         mut self,
         context: &mut Context<'_>,
         outcome: Outcome,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Progress<Step>, Status> {
         let mut entries = match outcome.expect_file() {
             Ok(outcome) => outcome.expect_directory(),
             // What is there already is an answer; the error comes again with the next request.
@@ -152,7 +152,7 @@ impl Step {
     }
 
     /// Begins with what the last answer left.
-    fn serve_left_over(mut self, context: &mut Context<'_>) -> Result<Progress, Status> {
+    fn serve_left_over(mut self, context: &mut Context<'_>) -> Result<Progress<Step>, Status> {
         let mut state = self.open.state.lock();
         let enumeration = state.enumeration.as_mut();
         let entries = enumeration.map_or(Vec::new(), |it| core::mem::take(&mut it.left_over));
@@ -169,7 +169,7 @@ impl Step {
     }
 
     /// Asks for as many entries as are likely to fit.
-    fn read_more(mut self, context: &mut Context<'_>) -> Progress {
+    fn read_more(mut self, context: &mut Context<'_>) -> Progress<Step> {
         let fitting = (self.max_len - self.writer.len()) / self.usual_len;
         let wanted = self.max_count - self.writer.count();
         self.batch = fitting.min(wanted).clamp(1, MAX_BATCH);
@@ -185,7 +185,7 @@ impl Step {
             limit: u32::try_from(self.batch).expect("a batch is small"),
         };
         let operation = FileOp::OnOpen(self.open.file, Operation::ReadDirectory(plan));
-        context.wait(operation, context::Step::QueryDirectory(self))
+        context.wait(operation, self)
     }
 
     /// Puts entries into the answer, the last one first, as many as fit; the others are left over.
@@ -220,7 +220,7 @@ impl Step {
         }
     }
 
-    fn finish(self) -> Result<Progress, Status> {
+    fn finish(self) -> Result<Progress<Step>, Status> {
         let mut state = self.open.state.lock();
         let is_empty = self.writer.is_empty();
         let mut has_matched = !is_empty;

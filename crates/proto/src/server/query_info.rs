@@ -13,7 +13,7 @@ use wire::{Status, error_response};
 
 use crate::effect::Outcome;
 use crate::file::{FileOp, Operation};
-use crate::server::context::{self, Context, Progress, Reply};
+use crate::server::context::{Context, Progress, Reply};
 use crate::server::open::{Open, malformed};
 pub(crate) use filesystem::volume_id;
 
@@ -34,7 +34,7 @@ enum Asked {
 }
 
 /// Starts on a request.
-pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = Request::decode(message).map_err(malformed)?;
     let input_len = u32::try_from(request.input.len()).unwrap_or(u32::MAX);
     context.check_charge(request.output_buffer_length.max(input_len))?;
@@ -76,7 +76,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         asked,
         max_len,
     };
-    Ok(context.wait(operation, context::Step::QueryInfo(step)))
+    Ok(context.wait(operation, step))
 }
 
 impl Step {
@@ -84,7 +84,7 @@ impl Step {
         self,
         context: &mut Context<'_>,
         outcome: Outcome,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Progress<Step>, Status> {
         let outcome = outcome.expect_file()?;
         match self.asked {
             Asked::File(class) => {
@@ -106,7 +106,7 @@ impl Step {
 }
 
 /// An answer of which the client gets what its buffer holds. \[MS-SMB2\] 3.3.5.20.1
-fn answer(mut bytes: Vec<u8>, max_len: usize) -> Progress {
+fn answer(mut bytes: Vec<u8>, max_len: usize) -> Progress<Step> {
     let status = if bytes.len() > max_len {
         bytes.truncate(max_len);
         Status::BUFFER_OVERFLOW
@@ -119,7 +119,7 @@ fn answer(mut bytes: Vec<u8>, max_len: usize) -> Progress {
 
 /// An answer that is told whole or not at all: else the error tells how large a buffer it takes.
 /// \[MS-SMB2\] 3.3.5.20.3, 2.2.2.2.2
-fn answer_whole(bytes: &[u8], max_len: usize, context: &Context<'_>) -> Progress {
+fn answer_whole(bytes: &[u8], max_len: usize, context: &Context<'_>) -> Progress<Step> {
     if bytes.len() <= max_len {
         return answer(bytes.to_vec(), max_len);
     }

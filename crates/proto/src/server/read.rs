@@ -9,7 +9,7 @@ use wire::header::HEADER_LEN;
 use wire::read::{DATA_OFFSET, Request, Response, ResponseFlags};
 
 use crate::effect::{Delivery, Effect, Outcome, Payload, ReadPlan};
-use crate::server::context::{self, Body, Context, Progress, Reply};
+use crate::server::context::{Body, Context, Progress, Reply};
 use crate::server::fsa::MAX_OFFSET;
 use crate::server::fsa::byte_range::RangeAccess;
 use crate::server::open::{Need, Open, malformed};
@@ -28,7 +28,7 @@ pub(crate) struct Step {
 }
 
 /// Starts on a request.
-pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = Request::decode(message).map_err(malformed)?;
     let (channel, info) = (request.channel, request.channel_info);
     let delivery = match remote::memory(context, channel, info, request.length)? {
@@ -53,7 +53,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         length: request.length,
         minimum_count: request.minimum_count,
     };
-    Ok(Progress::Wait(op, context::Step::Read(step)))
+    Ok(Progress::Wait(op, step))
 }
 
 fn check(
@@ -89,7 +89,7 @@ impl Step {
         self,
         context: &mut Context<'_>,
         outcome: Outcome,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Progress<Step>, Status> {
         let (len, payload) = match outcome {
             Outcome::Read(payload) => (payload.len, Some(payload)),
             Outcome::Placed(len) => (len, None),

@@ -42,12 +42,14 @@ use crate::notice::Notice;
 use crate::path::SharePath;
 use crate::server::Server;
 use crate::server::channel::{Channel, ChannelList};
-use crate::server::channel_sequence::Counted;
 use crate::server::config::{Config, Limits, Share, ShareKind};
 use crate::server::context::{Body, Context, Progress, RelatedOpen, Reply};
+use crate::server::op_ids::OpIds;
+use crate::server::outstanding_request::OutstandingRequest;
 use crate::server::room::Room;
 use crate::server::session::{Origin, Session, SessionState};
-use crate::server::tree_connect::TreeConnect;
+use crate::server::step::Step;
+use crate::server::tree::TreeConnect;
 use crate::time::{Instant, Now};
 use crate::token::Token;
 use crate::violation::Violation;
@@ -58,7 +60,7 @@ pub(crate) const ALL: AccessMask = AccessMask(0x001F_01FF);
 pub(crate) const SHARE_ALL: ShareAccess = ShareAccess(7);
 
 /// A handler's entry.
-type Start = fn(&mut Context<'_>, &[u8]) -> Result<Progress, Status>;
+type Start<S> = fn(&mut Context<'_>, &[u8]) -> Result<Progress<S>, Status>;
 
 /// A session in a share, over a small file system.
 pub(crate) struct World {
@@ -86,8 +88,8 @@ pub(crate) struct World {
     pub(crate) invalidate: Option<u32>,
     /// Why the connection ended, if it did.
     pub(crate) ended: Option<Violation>,
-    next_op: u64,
-    counted: Option<Counted>,
+    op_ids: OpIds,
+    outstanding: Option<OutstandingRequest>,
 }
 
 impl World {
@@ -136,30 +138,41 @@ impl World {
             is_sealed: false,
             invalidate: None,
             ended: None,
-            next_op: 0,
-            counted: None,
+            op_ids: OpIds::default(),
+            outstanding: None,
         }
     }
 
     /// Runs a request to its end: what it waits for is done at once by the disk.
-    pub(crate) fn run(
+    pub(crate) fn run<S>(
         &mut self,
-        start: Start,
+        start: Start<S>,
         encode: impl FnOnce(&mut Vec<u8>),
-    ) -> Result<Reply, Status> {
+    ) -> Result<Reply, Status>
+    where
+        Step: From<S>,
+    {
         let mut message = vec![0; HEADER_LEN];
         encode(&mut message);
         self.run_message(start, &message)
     }
 
     /// The same with the bytes of a message.
-    pub(crate) fn run_message(&mut self, start: Start, message: &[u8]) -> Result<Reply, Status> {
+    pub(crate) fn run_message<S>(
+        &mut self,
+        start: Start<S>,
+        message: &[u8],
+    ) -> Result<Reply, Status>
+    where
+        Step: From<S>,
+    {
         let mut effects = Effects::new();
-        self.counted = None;
+        self.outstanding = None;
         self.invalidate = None;
         // No request here is related to the one before.
         self.related = RelatedOpen::None;
-        let mut progress = start(&mut self.context(&mut effects), message);
+        let started = start(&mut self.context(&mut effects), message);
+        let mut progress = started.map(Progress::<S>::widen::<Step>);
         loop {
             let waited = match &progress {
                 Ok(Progress::Wait(op, _)) => Some(*op),
@@ -210,7 +223,7 @@ impl World {
             is_last: true,
             is_cancelled: self.is_cancelled,
             is_lost: false,
-            counted: &mut self.counted,
+            outstanding: &mut self.outstanding,
             dialect: self.dialect,
             header: header(self.credit_charge),
             session: self.session.clone(),
@@ -224,7 +237,7 @@ impl World {
             related_open: &mut self.related,
             has_multichannel: self.has_multichannel,
             lock_waits: &self.lock_waits,
-            next_op: &mut self.next_op,
+            op_ids: &mut self.op_ids,
             effects,
         }
     }

@@ -17,7 +17,7 @@ use crate::server::channel::ChannelList;
 use crate::server::open::Open;
 use crate::server::pipe::Pipe;
 use crate::server::room::Room;
-use crate::server::tree_connect::TreeConnect;
+use crate::server::tree::TreeConnect;
 use crate::time::Instant;
 
 /// A session that a user has logged in to. It is in the table of the server only once it is

@@ -13,58 +13,15 @@ use wire::session_setup::{Request, RequestFlags, Response, SessionFlags};
 use wire::{SessionId, Status};
 
 use crate::effect::{Effect, Effects, Outcome};
-use crate::id::OpId;
 use crate::login::{Accepted, AccountKind, Authenticate, Authenticated, ConversationId};
 use crate::server::channel::{Channel, ChannelList};
 use crate::server::connection::Connection;
+use crate::server::connection::login::{Login, LoginStep, Purpose};
+use crate::server::connection::task::{self, Flow, Task, TaskId, Then};
 use crate::server::context::Reply;
-use crate::server::negotiate::Negotiated;
+use crate::server::negotiated::Negotiated;
 use crate::server::session::{Origin, SealingPair, Session, SessionState};
-use crate::server::task::{self, Flow, Task, TaskId, Then};
-use crate::time::{Instant, Now};
-
-/// A login under way. Its session is in no table before it succeeds.
-#[derive(Debug)]
-pub(super) struct Login {
-    conversation: ConversationId,
-    /// Session.PreauthIntegrityHashValue.
-    pub(super) preauth: PreauthHash,
-    /// Whether a leg is with the authenticator.
-    is_busy: bool,
-    purpose: Purpose,
-}
-
-/// What a login is for.
-#[derive(Clone, Debug)]
-enum Purpose {
-    /// A new session.
-    New,
-    /// To renew a session of this connection. If that ends meanwhile, it comes to nothing.
-    Renewal,
-    /// To bind this connection to a session.
-    Binding(Arc<Session>),
-}
-
-/// A LOGOFF that waits until its session is gone, or a login until the one that it replaces is.
-/// \[MS-SMB2\] 3.3.5.5.3, 3.3.5.6
-#[derive(Debug)]
-pub(super) struct AwaitedSession {
-    session: SessionId,
-    task: TaskId,
-    pub(super) deadline: Option<Instant>,
-}
-
-/// What a leg of a login goes on with.
-#[derive(Debug)]
-pub(super) enum LoginStep {
-    /// The authenticator has the token.
-    Authenticate {
-        security_mode: SecurityMode,
-        previous: SessionId,
-    },
-    /// The login succeeded; the session that it replaces is being closed.
-    Replace(Box<Accepted>, SecurityMode),
-}
+use crate::time::Now;
 
 impl Connection {
     /// Takes a leg of a login.
@@ -83,7 +40,7 @@ impl Connection {
         };
         let id = self.login_id(request, task, bound)?;
         request.header.session_id = id;
-        let login = self.logins.get_mut(&id).expect("there is one by now");
+        let login = self.logins.get_mut(id).expect("there is one by now");
         if login.is_busy {
             return Err(Status::REQUEST_NOT_ACCEPTED);
         }
@@ -93,8 +50,7 @@ impl Connection {
             conversation: login.conversation,
             token: setup.security_buffer.to_vec(),
         };
-        self.next_op += 1;
-        let op = OpId(self.next_op);
+        let op = self.allocate_op();
         effects.push(Effect::Authenticate(op, authenticate));
         let step = LoginStep::Authenticate {
             security_mode: setup.security_mode,
@@ -115,7 +71,7 @@ impl Connection {
             Some(id) => id,
             None => request.header.session_id,
         };
-        if let Some(login) = self.logins.get(&id) {
+        if let Some(login) = self.logins.get(id) {
             // Each leg of a binding says that it is one, and is signed.
             let is_alike = matches!(login.purpose, Purpose::Binding(_)) == bound.is_some();
             return is_alike.then_some(id).ok_or(Status::REQUEST_NOT_ACCEPTED);
@@ -153,7 +109,7 @@ impl Connection {
             let id = SessionId(self.entropy.number());
             let is_special = id == SessionId(0) || id == SessionId::RELATED;
             let is_taken =
-                self.logins.contains_key(&id) || self.server.sessions.lock().contains_key(&id);
+                self.logins.get(id).is_some() || self.server.sessions.lock().contains_key(&id);
             if !is_special && !is_taken {
                 return id;
             }
@@ -180,7 +136,7 @@ impl Connection {
                 previous,
             } => (security_mode, previous),
         };
-        let Some(login) = self.logins.get_mut(&id) else {
+        let Some(login) = self.logins.get_mut(id) else {
             // The connection ended in the meantime.
             return Err(Status::USER_SESSION_DELETED);
         };
@@ -232,50 +188,6 @@ impl Connection {
         is_waiting
     }
 
-    /// Lets a request wait until a session is gone. Not if it is already.
-    pub(super) fn await_end(
-        &mut self,
-        session: &Session,
-        task: TaskId,
-        deadline: Option<Instant>,
-    ) -> bool {
-        let is_waiting = session.channels.await_end(self.id);
-        if is_waiting {
-            self.awaited.push(AwaitedSession {
-                session: session.id,
-                task,
-                deadline,
-            });
-        }
-        is_waiting
-    }
-
-    /// What a session had open is closed.
-    pub(super) fn session_gone(&mut self, now: Now, session: SessionId, effects: &mut Effects) {
-        let is_meant = |awaited: &AwaitedSession| awaited.session == session;
-        while let Some(index) = self.awaited.iter().position(is_meant) {
-            let awaited = self.awaited.swap_remove(index);
-            self.resume(now, awaited.task, Outcome::Woken, effects);
-        }
-    }
-
-    /// Goes on with the logins that have waited for long enough: the other connection is stuck.
-    pub(super) fn stop_waiting_for_replaced(&mut self, now: Now, effects: &mut Effects) {
-        let is_due =
-            |awaited: &AwaitedSession| awaited.deadline.is_some_and(|at| at <= now.instant);
-        while let Some(index) = self.awaited.iter().position(is_due) {
-            let awaited = self.awaited.swap_remove(index);
-            self.resume(now, awaited.task, Outcome::Woken, effects);
-        }
-    }
-
-    /// Goes on with every request that waits so: the connection ends.
-    pub(super) fn end_waits_for_replaced(&mut self, now: Now, effects: &mut Effects) {
-        while let Some(awaited) = self.awaited.pop() {
-            self.resume(now, awaited.task, Outcome::Woken, effects);
-        }
-    }
-
     /// A login that failed. One that was to renew a session takes it along, as Windows and Samba
     /// do (smb2.session.reauth6): who cannot say again who it is has no business with its files.
     /// One that was to bind a connection leaves the session alone.
@@ -284,19 +196,6 @@ impl Connection {
         let is_renewal = login.is_some_and(|login| matches!(login.purpose, Purpose::Renewal));
         if let Some(session) = self.sessions.get(&id).filter(|_| is_renewal).cloned() {
             self.end_session(now, &session, effects);
-        }
-    }
-
-    fn end_login(&mut self, id: SessionId, effects: &mut Effects) -> Option<Login> {
-        let login = self.logins.remove(&id)?;
-        effects.push(Effect::EndConversation(login.conversation));
-        Some(login)
-    }
-
-    /// Forgets every login under way.
-    pub(super) fn end_logins(&mut self, effects: &mut Effects) {
-        while let Some((_, login)) = self.logins.pop_first() {
-            effects.push(Effect::EndConversation(login.conversation));
         }
     }
 
@@ -383,7 +282,7 @@ impl Connection {
         });
         self.server.sessions.lock().insert(id, session.clone());
         self.sessions.insert(id, session.clone());
-        self.login_deadline = None;
+        self.logins.deadline = None;
         Ok(session)
     }
 

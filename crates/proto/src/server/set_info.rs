@@ -21,7 +21,7 @@ use wire::{DecodeError, Status};
 
 use crate::effect::Outcome;
 use crate::file::{BasicChanges, FileOp, Operation};
-use crate::server::context::{self, Context, Progress, Reply};
+use crate::server::context::{Context, Progress, Reply};
 use crate::server::fsa::{MAX_FILE_SIZE, MAX_OFFSET};
 use crate::server::open::{Need, Open, malformed};
 
@@ -40,7 +40,7 @@ pub(crate) enum Step {
 }
 
 /// Starts on a request.
-pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = Request::decode(message).map_err(malformed)?;
     let length = u32::try_from(request.buffer.len()).unwrap_or(u32::MAX);
     context.check_charge(length)?;
@@ -68,7 +68,7 @@ fn set_file(
     open: Arc<Open>,
     class: FileInfoClass,
     buffer: &[u8],
-) -> Result<Progress, Status> {
+) -> Result<Progress<Step>, Status> {
     open.authorize(needs(class)?)?;
     if buffer.len() < class.fixed_len().unwrap_or(0) {
         return Err(Status::INFO_LENGTH_MISMATCH);
@@ -106,7 +106,7 @@ fn needs(class: FileInfoClass) -> Result<Need, Status> {
 }
 
 /// The position is kept, and means nothing to a READ. \[MS-FSA\] 2.1.5.15.10
-fn set_position(open: &Open, buffer: &[u8]) -> Result<Progress, Status> {
+fn set_position(open: &Open, buffer: &[u8]) -> Result<Progress<Step>, Status> {
     let information = FilePositionInformation::decode(buffer).map_err(malformed)?;
     let position = information.current_byte_offset;
     if position > MAX_OFFSET {
@@ -117,7 +117,7 @@ fn set_position(open: &Open, buffer: &[u8]) -> Result<Progress, Status> {
 }
 
 /// Samba takes no more than these two; smbtorture smb2.setinfo.
-fn set_mode(open: &Open, buffer: &[u8]) -> Result<Progress, Status> {
+fn set_mode(open: &Open, buffer: &[u8]) -> Result<Progress<Step>, Status> {
     use wire::fscc::ModeFlags;
 
     let settable = ModeFlags::WRITE_THROUGH | ModeFlags::SEQUENTIAL_ONLY;
@@ -134,7 +134,7 @@ fn set_allocation(
     context: &mut Context<'_>,
     open: Arc<Open>,
     buffer: &[u8],
-) -> Result<Progress, Status> {
+) -> Result<Progress<Step>, Status> {
     let information = FileAllocationInformation::decode(buffer);
     let length = size(&open, information.map(|it| it.allocation_size))?;
     let operation = FileOp::OnOpen(open.file, Operation::SetAllocation { length });
@@ -146,7 +146,7 @@ fn set_end_of_file(
     context: &mut Context<'_>,
     open: Arc<Open>,
     buffer: &[u8],
-) -> Result<Progress, Status> {
+) -> Result<Progress<Step>, Status> {
     let information = FileEndOfFileInformation::decode(buffer);
     let length = size(&open, information.map(|it| it.end_of_file))?;
     let operation = FileOp::OnOpen(open.file, Operation::SetEndOfFile { length });
@@ -162,11 +162,11 @@ fn size(open: &Open, size: Result<u64, DecodeError>) -> Result<u64, Status> {
     Ok(size)
 }
 
-fn wait(context: &mut Context<'_>, operation: FileOp, step: Step) -> Progress {
-    context.wait(operation, context::Step::SetInfo(step))
+fn wait(context: &mut Context<'_>, operation: FileOp, step: Step) -> Progress<Step> {
+    context.wait(operation, step)
 }
 
-fn done() -> Progress {
+fn done() -> Progress<Step> {
     Progress::Done(Reply::message(|out| Response.encode(out)))
 }
 
@@ -175,7 +175,7 @@ impl Step {
         self,
         context: &mut Context<'_>,
         outcome: Outcome,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Progress<Step>, Status> {
         if let Self::Resizing(open) = &self {
             context.data_changed(open);
         }
@@ -203,7 +203,7 @@ impl Step {
 }
 
 /// \[MS-FSA\] 2.1.4.17: who set the time of the last write keeps it.
-fn restore_write_time(context: &mut Context<'_>, open: &Open) -> Progress {
+fn restore_write_time(context: &mut Context<'_>, open: &Open) -> Progress<Step> {
     let seen = CompletionFilter::SIZE | CompletionFilter::LAST_WRITE;
     context.report_change(open, seen);
     let kept = open.state.lock().kept_write_time;

@@ -11,24 +11,16 @@ use wire::{Status, TreeId};
 
 use crate::server::config::{Share, ShareKind, folded};
 use crate::server::connection::Connection;
+use crate::server::connection::task::{self, Flow, Task};
 use crate::server::context::Reply;
 use crate::server::session::Session;
-use crate::server::task::{self, Flow, Task};
+use crate::server::tree::TreeConnect;
 use crate::violation::Violation;
 
 /// Everything that a file knows of. \[MS-DTYP\] 2.4.3, FILE_ALL_ACCESS
 const FULL_ACCESS: AccessMask = AccessMask(0x001F_01FF);
 /// Read, list, execute. \[MS-DTYP\] 2.4.3, FILE_GENERIC_READ and FILE_GENERIC_EXECUTE
 const READ_ACCESS: AccessMask = AccessMask(0x0012_00A9);
-
-/// A session within a share.
-#[derive(Debug)]
-pub(crate) struct TreeConnect {
-    pub(crate) id: TreeId,
-    pub(crate) share: Arc<Share>,
-    /// TreeConnect.MaximalAccess: no open has more.
-    pub(crate) maximal_access: AccessMask,
-}
 
 impl Connection {
     /// Enters a share.

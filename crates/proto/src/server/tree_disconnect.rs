@@ -4,8 +4,8 @@ use wire::{Status, tree_disconnect};
 
 use crate::effect::Effects;
 use crate::server::connection::Connection;
+use crate::server::connection::task::{Flow, Request, Task, Then};
 use crate::server::context::Reply;
-use crate::server::task::{Flow, Request, Task, Then};
 
 impl Connection {
     /// Leaves a share: the answer comes when what runs in it has ended and what was open in it is
@@ -23,6 +23,6 @@ impl Connection {
         session.trees.lock().remove(&tree.id);
         self.close_tree(session, tree.id, task.id, effects);
         let reply = Reply::message(|body| tree_disconnect::Response.encode(body));
-        Ok(Flow::WaitUnasked(Then::Farewell(reply)))
+        Ok(Flow::WaitUnasked(Then::Teardown(reply)))
     }
 }

@@ -11,7 +11,7 @@ use wire::write::{Request, Response, WriteFlags};
 
 use crate::effect::{Effect, Outcome, WriteData, WritePlan};
 use crate::file::{BasicChanges, FileOp, Operation};
-use crate::server::context::{self, Context, Progress, Reply};
+use crate::server::context::{Context, Progress, Reply};
 use crate::server::fsa::byte_range::RangeAccess;
 use crate::server::fsa::{MAX_FILE_SIZE, MAX_OFFSET};
 use crate::server::open::{Need, Open, malformed};
@@ -48,7 +48,7 @@ pub(crate) enum Step {
 }
 
 /// Starts on a request.
-pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = Request::decode(message).map_err(malformed)?;
     let data = match memory(context, &request)? {
         Some(memory) => WriteData::Remote(memory),
@@ -99,7 +99,7 @@ fn write(
     offset: Option<u64>,
     data: WriteData,
     through: bool,
-) -> Progress {
+) -> Progress<Step> {
     let op = context.op();
     context.effects.push(Effect::Write(WritePlan {
         op,
@@ -109,7 +109,7 @@ fn write(
         through,
     }));
     let step = Step::Writing { open };
-    Progress::Wait(op, context::Step::Write(step))
+    Progress::Wait(op, step)
 }
 
 /// Where something is locked, whether it may be appended is known once the end is.
@@ -118,14 +118,14 @@ fn find_end(
     open: Arc<Open>,
     data: WriteData,
     through: bool,
-) -> Progress {
+) -> Progress<Step> {
     let operation = FileOp::OnOpen(open.file, Operation::Stat);
     let step = Step::FindingEnd {
         open,
         data,
         through,
     };
-    context.wait(operation, context::Step::Write(step))
+    context.wait(operation, step)
 }
 
 fn check_request(context: &Context<'_>, request: &Request<'_>, length: u32) -> Result<(), Status> {
@@ -184,7 +184,7 @@ impl Step {
         self,
         context: &mut Context<'_>,
         outcome: Outcome,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Progress<Step>, Status> {
         if let Self::Writing { open, .. } = &self {
             // Whatever came of it: a part may have been written.
             context.data_changed(open);
@@ -218,11 +218,11 @@ impl Step {
 }
 
 /// A WRITE moves no position: that is so with Windows and Samba, and smb-rs looks at it.
-fn written(context: &mut Context<'_>, open: &Open, count: u32) -> Progress {
+fn written(context: &mut Context<'_>, open: &Open, count: u32) -> Progress<Step> {
     match report(context, open) {
         None => done(count),
         Some(restore) => {
-            let step = context::Step::Write(Step::Restoring { count });
+            let step = Step::Restoring { count };
             context.wait(restore, step)
         }
     }
@@ -242,7 +242,7 @@ pub(crate) fn report(context: &mut Context<'_>, open: &Open) -> Option<FileOp> {
     Some(FileOp::OnOpen(file, Operation::SetBasic(changes)))
 }
 
-fn done(count: u32) -> Progress {
+fn done(count: u32) -> Progress<Step> {
     Progress::Done(Reply::message(|out| Response { count }.encode(out)))
 }
 

@@ -4,6 +4,7 @@ use wire::text::utf16;
 use wire::{FileId, Status};
 
 use crate::effect::Effects;
+use crate::server::op_ids::OpIds;
 use crate::server::scripted::{World, body, request};
 
 fn doomed(world: &mut World, name: &str) -> FileId {
@@ -82,9 +83,9 @@ fn an_abandoned_open_does_what_a_close_does() {
     let id = doomed(&mut world, "a");
     let open = world.session.opens.lock().remove(&id.volatile);
     let open = open.expect("it is open");
-    let (mut effects, mut next_op) = (Effects::new(), 10);
-    super::abandon(&world.server, &open, &mut next_op, &mut effects);
-    assert_eq!(next_op, 12);
+    let (mut effects, mut op_ids) = (Effects::new(), OpIds::default());
+    let ops = super::abandon(&world.server, &open, &mut op_ids, &mut effects);
+    assert_eq!(ops.len(), 2);
     assert!(alloc::format!("{:?}", effects.pop()).contains("Unlink"));
     assert!(alloc::format!("{:?}", effects.pop()).contains("Close"));
     assert!(effects.is_empty());

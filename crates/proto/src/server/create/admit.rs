@@ -7,7 +7,7 @@ use super::wanted::Wanted;
 use crate::file::{FileOp, Opened, Operation};
 use crate::server::context::Context;
 use crate::server::fsa::Sharing;
-use crate::server::tree_connect::TreeConnect;
+use crate::server::tree::TreeConnect;
 
 /// Rights that a file with the attribute READONLY gives to nobody.
 const WRITES_DATA: AccessMask =

@@ -11,7 +11,7 @@ use super::contexts::Asked;
 use super::wanted::Wanted;
 use super::{Step, answer};
 use crate::file::{FileOp, Metadata, Operation};
-use crate::server::context::{self, Context, Progress, RelatedOpen};
+use crate::server::context::{Context, Progress, RelatedOpen};
 use crate::server::fsa::oplock::Mail;
 use crate::server::open::Open;
 use crate::server::replay::{Found, Known};
@@ -27,7 +27,7 @@ pub(crate) struct Replayed {
 pub(super) fn begin(
     context: &mut Context<'_>,
     wanted: &mut Wanted,
-) -> Result<Option<Progress>, Status> {
+) -> Result<Option<Progress<Step>>, Status> {
     let named = wanted.asked.create_guid;
     let Some(create_guid) = named.filter(|_| context.dialect >= Dialect::SMB_3_0) else {
         return Ok(None);
@@ -55,13 +55,13 @@ pub(super) fn begin(
         asked: wanted.asked,
     };
     let step = Step::Replaying(Box::new(replayed));
-    Ok(Some(context.wait(operation, context::Step::Create(step))))
+    Ok(Some(context.wait(operation, step)))
 }
 
 impl Replayed {
     /// The answer of the first try, as things are now. Windows and Samba tell the oplock that the
     /// replay asks for; the one that the open has is the truth.
-    pub(super) fn answer(&self, context: &mut Context<'_>, metadata: &Metadata) -> Progress {
+    pub(super) fn answer(&self, context: &mut Context<'_>, metadata: &Metadata) -> Progress<Step> {
         let Self { open, known, asked } = self;
         let mut mail = Mail::new();
         let level = context.server.files.settle(open.key, open.file, &mut mail);

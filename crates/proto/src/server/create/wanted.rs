@@ -15,7 +15,7 @@ use crate::path::SharePath;
 use crate::server::open::WRITE_RIGHTS;
 use crate::server::replay::Ticket;
 use crate::server::room::Tallied;
-use crate::server::tree_connect::TreeConnect;
+use crate::server::tree::TreeConnect;
 
 /// What a CREATE asks for.
 #[derive(Clone, Debug)]

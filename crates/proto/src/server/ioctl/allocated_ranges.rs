@@ -9,10 +9,10 @@ use wire::access::AccessMask;
 use wire::fsctl::AllocatedRange;
 use wire::ioctl::Request;
 
-use super::Asked;
+use super::request::Asked;
 use crate::effect::Outcome;
 use crate::file::{FileOp, Operation};
-use crate::server::context::{self, Context, Progress};
+use crate::server::context::{Context, Progress, Reply};
 use crate::server::fsa::MAX_OFFSET;
 use crate::server::open::{Need, malformed};
 
@@ -28,7 +28,10 @@ pub(crate) struct Step {
 }
 
 /// Starts on a request. Locks of others do not matter: smbtorture smb2.ioctl.sparse_lock.
-pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<Progress, Status> {
+pub(super) fn start(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+) -> Result<Progress<Step>, Status> {
     let open = context.open(request.file_id)?;
     open.authorize(Need::Right(AccessMask::FILE_READ_DATA))?;
     let AllocatedRange {
@@ -49,12 +52,11 @@ pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<
         },
     );
     let asked = Asked::by(request);
-    let step = super::Step::AllocatedRanges(Step { asked, room });
-    Ok(context.wait(operation, context::Step::Ioctl(step)))
+    Ok(context.wait(operation, Step { asked, room }))
 }
 
 impl Step {
-    pub(super) fn resume(self, outcome: Outcome) -> Result<Progress, Status> {
+    pub(super) fn resume(self, outcome: Outcome) -> Result<Reply, Status> {
         let ranges = outcome.expect_file()?.expect_ranges();
         let status = match self.room {
             room if ranges.len() <= room => Status::SUCCESS,
@@ -70,7 +72,7 @@ impl Step {
             };
             range.encode(&mut output);
         }
-        Ok(Progress::Done(self.asked.reply(status, &output)))
+        Ok(self.asked.reply(status, &output))
     }
 }
 

@@ -7,28 +7,29 @@ use wire::Status;
 use wire::access::AccessMask;
 use wire::ioctl::Request;
 
-use crate::server::context::{Context, Progress};
+use super::request::reply;
+use crate::server::context::{Context, Reply};
 use crate::server::open::Need;
 
 /// COMPRESSION_FORMAT_NONE. \[MS-FSCC\] 2.3.12
 const NONE: [u8; 2] = [0; 2];
 
 /// Tells the compression.
-pub(super) fn get(context: &mut Context<'_>, request: &Request<'_>) -> Result<Progress, Status> {
+pub(super) fn get(context: &mut Context<'_>, request: &Request<'_>) -> Result<Reply, Status> {
     context.open(request.file_id)?;
     if (request.max_output_response as usize) < NONE.len() {
         return Err(Status::INVALID_PARAMETER);
     }
-    Ok(Progress::Done(super::reply(request, &NONE)))
+    Ok(reply(request, &NONE))
 }
 
 /// Sets the compression to what it is.
-pub(super) fn set(context: &mut Context<'_>, request: &Request<'_>) -> Result<Progress, Status> {
+pub(super) fn set(context: &mut Context<'_>, request: &Request<'_>) -> Result<Reply, Status> {
     let open = context.open(request.file_id)?;
     open.authorize(Need::Right(AccessMask::FILE_WRITE_DATA))?;
     match request.input.get(..NONE.len()) {
         None => Err(Status::INVALID_PARAMETER),
-        Some(format) if format == NONE => Ok(Progress::Done(super::reply(request, &[]))),
+        Some(format) if format == NONE => Ok(reply(request, &[])),
         Some(_) => Err(Status::NOT_SUPPORTED),
     }
 }

@@ -14,10 +14,11 @@ use wire::fsctl::{Chunk, CopyChunkRequest, CopyChunkResponse, CtlCode};
 use wire::ioctl::Request;
 
 use super::ending::Ending;
-use super::{Asked, resume_key};
+use super::request::Asked;
+use super::resume_key;
 use crate::effect::Outcome;
 use crate::file::{CopyPlan, FileOp, Operation};
-use crate::server::context::{self, Context, Progress, Reply};
+use crate::server::context::{Context, Progress, Reply};
 use crate::server::fsa::MAX_FILE_SIZE;
 use crate::server::fsa::byte_range::RangeAccess;
 use crate::server::open::{Need, Open, malformed};
@@ -46,7 +47,10 @@ pub(crate) struct Step {
 }
 
 /// Starts on a request.
-pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<Progress, Status> {
+pub(super) fn start(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+) -> Result<Progress<super::Step>, Status> {
     let target = context.open(request.file_id)?;
     if request.max_output_response < CopyChunkResponse::LEN {
         return Err(Status::INVALID_PARAMETER);
@@ -106,7 +110,7 @@ fn check_rights(ctl_code: CtlCode, source: &Open, target: &Open) -> Result<(), S
 
 impl Step {
     /// Copies the next chunk.
-    fn go_on(self, context: &mut Context<'_>) -> Progress {
+    fn go_on(self, context: &mut Context<'_>) -> Progress<super::Step> {
         let Some(chunk) = self.left.last() else {
             return self.end(context, Status::SUCCESS);
         };
@@ -114,7 +118,7 @@ impl Step {
             Ok(plan) => {
                 let operation = FileOp::OnOpen(self.target.file, Operation::CopyRange(plan));
                 let step = super::Step::CopyChunk(Box::new(self));
-                context.wait(operation, context::Step::Ioctl(step))
+                context.wait(operation, step)
             }
             Err(status) => self.end(context, status),
         }
@@ -149,7 +153,7 @@ impl Step {
         mut self,
         context: &mut Context<'_>,
         outcome: Outcome,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Progress<super::Step>, Status> {
         // Whatever came of it: a part may have been written.
         context.data_changed(&self.target);
         let (count, status) = match outcome.expect_file() {
@@ -166,11 +170,11 @@ impl Step {
         Ok(self.go_on(context))
     }
 
-    fn end(self, context: &mut Context<'_>, status: Status) -> Progress {
+    fn end(self, context: &mut Context<'_>, status: Status) -> Progress<super::Step> {
         let reply = reply(self.asked, status, self.copied);
         match self.copied.total_bytes_written {
             0 => Progress::Done(reply),
-            _ => Ending::start(context, &self.target, reply),
+            _ => Ending::start(context, &self.target, reply).widen(),
         }
     }
 }
@@ -179,7 +183,7 @@ fn reply(asked: Asked, status: Status, response: CopyChunkResponse) -> Reply {
     asked.reply(status, &response.encode())
 }
 
-fn done(asked: Asked, status: Status, response: CopyChunkResponse) -> Progress {
+fn done(asked: Asked, status: Status, response: CopyChunkResponse) -> Progress<super::Step> {
     Progress::Done(reply(asked, status, response))
 }
 

@@ -6,7 +6,7 @@ use wire::Status;
 
 use crate::effect::Outcome;
 use crate::file::{FileOp, Operation};
-use crate::server::context::{self, Context, Progress, Reply};
+use crate::server::context::{Context, Progress, Reply};
 use crate::server::open::Open;
 use crate::server::write;
 
@@ -22,7 +22,7 @@ pub(crate) struct Ending {
 impl Ending {
     /// Tells who watches, puts the data on stable storage where the open is one that writes
     /// through, and gives the time of the last write back to a client that set it.
-    pub(super) fn start(context: &mut Context<'_>, open: &Open, reply: Reply) -> Progress {
+    pub(super) fn start(context: &mut Context<'_>, open: &Open, reply: Reply) -> Progress<Self> {
         let mut left = Vec::new();
         left.extend(write::report(context, open));
         if open.is_write_through() {
@@ -40,19 +40,19 @@ impl Ending {
         self,
         context: &mut Context<'_>,
         outcome: Outcome,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Progress<Self>, Status> {
         match outcome.expect_file() {
             Err(status) if self.matters => Err(status),
             Ok(_) | Err(_) => Ok(self.go_on(context)),
         }
     }
 
-    fn go_on(mut self, context: &mut Context<'_>) -> Progress {
+    fn go_on(mut self, context: &mut Context<'_>) -> Progress<Self> {
         let Some(operation) = self.left.pop() else {
             return Progress::Done(self.reply);
         };
         // The data are changed, whatever becomes of the time.
         self.matters = matches!(operation, FileOp::OnOpen(_, Operation::Flush));
-        context.wait(operation, context::Step::Ioctl(super::Step::Ending(self)))
+        context.wait(operation, self)
     }
 }

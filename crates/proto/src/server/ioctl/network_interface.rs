@@ -5,15 +5,15 @@ use wire::dialect::Dialect;
 use wire::fsctl::NetworkInterface;
 use wire::ioctl::Request;
 
-use super::{check_no_open, reply};
-use crate::server::context::{Context, Progress};
+use super::request::{check_no_open, reply};
+use crate::server::context::{Context, Reply};
 
 /// Lists the interfaces, or gives `refusal` where a session has one connection and no more.
-pub(super) fn query(
+pub(in crate::server) fn query(
     context: &Context<'_>,
     request: &Request<'_>,
     refusal: Status,
-) -> Result<Progress, Status> {
+) -> Result<Reply, Status> {
     check_no_open(request)?;
     if context.dialect < Dialect::SMB_3_0 || !context.server.config.multichannel {
         return Err(refusal);
@@ -26,5 +26,5 @@ pub(super) fn query(
     if output.len() as u64 > u64::from(request.max_output_response) {
         return Err(Status::BUFFER_TOO_SMALL);
     }
-    Ok(Progress::Done(reply(request, &output)))
+    Ok(reply(request, &output))
 }

@@ -7,12 +7,13 @@ use wire::fsctl::ObjectIdBuffer;
 use wire::ioctl::Request;
 use wire::{Guid, Status};
 
+use super::request::reply;
 use crate::file::FileKey;
-use crate::server::context::{Context, Progress};
+use crate::server::context::{Context, Reply};
 use crate::server::query_info::volume_id;
 
 /// Answers at once: the open knows which file it is.
-pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<Progress, Status> {
+pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<Reply, Status> {
     let open = context.open(request.file_id)?;
     if request.max_output_response < ObjectIdBuffer::LEN {
         return Err(Status::INVALID_PARAMETER);
@@ -24,7 +25,7 @@ pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<
         birth_object_id: id,
         domain_id: Guid([0; 16]),
     };
-    Ok(Progress::Done(super::reply(request, &answer.encode())))
+    Ok(reply(request, &answer.encode()))
 }
 
 fn object_id(FileKey { volume, file }: FileKey) -> Guid {

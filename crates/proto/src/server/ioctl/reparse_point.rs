@@ -6,22 +6,32 @@ use wire::ioctl::Request;
 
 use crate::effect::Outcome;
 use crate::file::{FileOp, Operation};
-use crate::server::context::{self, Context, Progress};
+use crate::server::context::{Context, Progress};
+
+/// A file whose attributes are being read.
+pub(crate) struct Step;
 
 /// Starts on a request.
-pub(super) fn get(context: &mut Context<'_>, request: &Request<'_>) -> Result<Progress, Status> {
+pub(super) fn get(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+) -> Result<Progress<Step>, Status> {
     let open = context.open(request.file_id)?;
-    let step = context::Step::Ioctl(super::Step::ReparsePoint);
-    Ok(context.wait(FileOp::OnOpen(open.file, Operation::Stat), step))
+    Ok(context.wait(FileOp::OnOpen(open.file, Operation::Stat), Step))
 }
 
-/// Clients take NOT_A_REPARSE_POINT for the answer to whether a file is a link, and other statuses
-/// for errors: smbprotocol does. What a link that is shown as such leads to is not told yet.
-pub(super) fn resume(outcome: Outcome) -> Result<Progress, Status> {
-    let metadata = outcome.expect_file()?.expect_metadata();
-    let is_link = metadata.attributes.contains(FileAttributes::REPARSE_POINT);
-    Err(match is_link {
-        true => Status::INVALID_DEVICE_REQUEST,
-        false => Status::NOT_A_REPARSE_POINT,
-    })
+impl Step {
+    /// The status of the answer, which is never a success. Clients take NOT_A_REPARSE_POINT for
+    /// "not a link", and other statuses for errors: smbprotocol does. The target of a link that
+    /// the file system shows as such is not reported yet.
+    pub(super) fn resume(self, outcome: Outcome) -> Status {
+        let metadata = match outcome.expect_file() {
+            Ok(outcome) => outcome.expect_metadata(),
+            Err(status) => return status,
+        };
+        match metadata.attributes.contains(FileAttributes::REPARSE_POINT) {
+            true => Status::INVALID_DEVICE_REQUEST,
+            false => Status::NOT_A_REPARSE_POINT,
+        }
+    }
 }

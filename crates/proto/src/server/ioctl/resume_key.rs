@@ -9,7 +9,8 @@ use wire::fsctl::ResumeKeyResponse;
 use wire::ioctl::Request;
 use wire::{FileId, Status};
 
-use crate::server::context::{Context, Progress};
+use super::request::reply;
+use crate::server::context::{Context, Reply};
 use crate::server::open::Open;
 use crate::server::session::Session;
 
@@ -17,14 +18,14 @@ use crate::server::session::Session;
 type Key = [u8; 24];
 
 /// Answers at once.
-pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<Progress, Status> {
+pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<Reply, Status> {
     let open = context.open(request.file_id)?;
     if request.max_output_response < ResumeKeyResponse::LEN {
         return Err(Status::INVALID_PARAMETER);
     }
     let resume_key = key(&context.session, open.id);
     let output = ResumeKeyResponse { resume_key }.encode();
-    Ok(Progress::Done(super::reply(request, &output)))
+    Ok(reply(request, &output))
 }
 
 /// The open that a key names, of whichever tree of the session.

@@ -7,10 +7,10 @@ use wire::access::AccessMask;
 use wire::change_notify::CompletionFilter;
 use wire::ioctl::Request;
 
-use super::Asked;
+use super::request::Asked;
 use crate::effect::Outcome;
 use crate::file::{FileOp, Operation};
-use crate::server::context::{self, Context, Progress};
+use crate::server::context::{Context, Progress, Reply};
 use crate::server::open::{Need, Open};
 
 /// Rights of which each lets an open set it: smbtorture smb2.ioctl.sparse_perms.
@@ -28,7 +28,10 @@ pub(crate) struct Step {
 
 /// Starts on a request. Without a byte of input the file is to be sparse; bytes after the first
 /// say nothing: smbtorture smb2.ioctl.sparse_set_nobuf and sparse_set_oversize.
-pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<Progress, Status> {
+pub(super) fn start(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+) -> Result<Progress<Step>, Status> {
     let open = context.open(request.file_id)?;
     open.authorize(Need::Right(SETS))?;
     if open.is_directory {
@@ -41,8 +44,7 @@ pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<
         },
     );
     let asked = Asked::by(request);
-    let step = super::Step::Sparse(Step { asked, open });
-    Ok(context.wait(operation, context::Step::Ioctl(step)))
+    Ok(context.wait(operation, Step { asked, open }))
 }
 
 impl Step {
@@ -50,10 +52,10 @@ impl Step {
         self,
         context: &mut Context<'_>,
         outcome: Outcome,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Reply, Status> {
         outcome.expect_file()?.expect_metadata();
         context.report_change(&self.open, CompletionFilter::ATTRIBUTES);
-        Ok(Progress::Done(self.asked.reply(Status::SUCCESS, &[])))
+        Ok(self.asked.reply(Status::SUCCESS, &[]))
     }
 }
 

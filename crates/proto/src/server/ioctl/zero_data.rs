@@ -9,11 +9,11 @@ use wire::access::AccessMask;
 use wire::fsctl::ZeroData;
 use wire::ioctl::Request;
 
-use super::Asked;
 use super::ending::Ending;
+use super::request::Asked;
 use crate::effect::Outcome;
 use crate::file::{FileOp, Operation};
-use crate::server::context::{self, Context, Progress};
+use crate::server::context::{Context, Progress};
 use crate::server::fsa::MAX_OFFSET;
 use crate::server::fsa::byte_range::RangeAccess;
 use crate::server::open::{Need, Open, malformed};
@@ -27,7 +27,10 @@ pub(crate) struct Step {
 }
 
 /// Starts on a request. The right to append is not enough: smbtorture smb2.ioctl.sparse_perms.
-pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<Progress, Status> {
+pub(super) fn start(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+) -> Result<Progress<super::Step>, Status> {
     let open = context.open(request.file_id)?;
     open.authorize(Need::Right(AccessMask::FILE_WRITE_DATA))?;
     let ZeroData {
@@ -48,7 +51,7 @@ pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<
 }
 
 impl Step {
-    fn go_on(self, context: &mut Context<'_>) -> Progress {
+    fn go_on(self, context: &mut Context<'_>) -> Progress<super::Step> {
         let operation = FileOp::OnOpen(
             self.open.file,
             Operation::ZeroRange {
@@ -56,20 +59,20 @@ impl Step {
             },
         );
         let step = super::Step::ZeroData(self);
-        context.wait(operation, context::Step::Ioctl(step))
+        context.wait(operation, step)
     }
 
     pub(super) fn resume(
         mut self,
         context: &mut Context<'_>,
         outcome: Outcome,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Progress<super::Step>, Status> {
         // Whatever came of it: a part may have been written.
         context.data_changed(&self.open);
         let end = outcome.expect_file()?.expect_zeroed();
         if end >= self.left.end {
             let reply = self.asked.reply(Status::SUCCESS, &[]);
-            return Ok(Ending::start(context, &self.open, reply));
+            return Ok(Ending::start(context, &self.open, reply).widen());
         }
         assert!(end > self.left.start, "each step makes some bytes zero");
         context.check_wanted()?;

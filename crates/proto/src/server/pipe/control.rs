@@ -4,25 +4,29 @@ use wire::Status;
 use wire::fsctl::{CtlCode, PipePeek, PipeWait};
 use wire::ioctl::Request;
 
+use super::transfer::Step;
 use super::{open, transfer};
 use crate::server::context::{Context, Progress};
-use crate::server::ioctl::{self, check_flags, check_no_open, payload_bytes, reply};
+use crate::server::ioctl::network_interface;
+use crate::server::ioctl::request::{check_flags, check_no_open, payload_bytes, reply};
 
 /// A pipe whose two ends are there. \[MS-FSCC\] 2.4.38
 pub(super) const CONNECTED: u32 = 3;
 
-/// Serves what is about pipes, and leaves the rest to those who serve it everywhere.
-pub(super) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+/// Serves the functions of pipes, and those that every tree has.
+pub(super) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = Request::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
-    match request.ctl_code {
-        CtlCode::DFS_GET_REFERRALS
-        | CtlCode::DFS_GET_REFERRALS_EX
-        | CtlCode::QUERY_NETWORK_INTERFACE_INFO => return ioctl::start(context, message),
-        _ => {}
-    }
     context.check_charge(payload_bytes(&request)?)?;
     check_flags(&request)?;
     match request.ctl_code {
+        CtlCode::DFS_GET_REFERRALS | CtlCode::DFS_GET_REFERRALS_EX => {
+            check_no_open(&request)?;
+            Err(Status::FS_DRIVER_REQUIRED)
+        }
+        CtlCode::QUERY_NETWORK_INTERFACE_INFO => {
+            let refusal = Status::FS_DRIVER_REQUIRED;
+            network_interface::query(context, &request, refusal).map(Progress::Done)
+        }
         CtlCode::PIPE_TRANSCEIVE => transfer::transceive(context, &request),
         CtlCode::PIPE_WAIT => wait(&request),
         CtlCode::PIPE_PEEK => peek(context, &request),
@@ -34,7 +38,7 @@ pub(super) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
 }
 
 /// A pipe that is there can be opened at once. \[MS-SMB2\] 3.3.5.15.9
-fn wait(request: &Request<'_>) -> Result<Progress, Status> {
+fn wait(request: &Request<'_>) -> Result<Progress<Step>, Status> {
     check_no_open(request)?;
     let asked = PipeWait::decode(request.input).map_err(|_| Status::INVALID_PARAMETER)?;
     let name = asked.name.decode().ok_or(Status::INVALID_PARAMETER)?;
@@ -43,7 +47,7 @@ fn wait(request: &Request<'_>) -> Result<Progress, Status> {
 }
 
 /// \[MS-SMB2\] 3.3.5.15.1, \[MS-FSCC\] 2.3.45. Samba does not know it, Windows does.
-fn peek(context: &mut Context<'_>, request: &Request<'_>) -> Result<Progress, Status> {
+fn peek(context: &mut Context<'_>, request: &Request<'_>) -> Result<Progress<Step>, Status> {
     let pipe = context.pipe(request.file_id)?;
     let room = (request.max_output_response as usize).checked_sub(PipePeek::HEAD_LEN);
     let room = room.ok_or(Status::INVALID_PARAMETER)?;

@@ -15,7 +15,7 @@ use wire::rpc::{
     ResultCode, SyntaxId, WINDOWS_FRAGMENT, response_fragments,
 };
 
-use super::Service;
+use super::service::Service;
 
 /// Bytes of the longest fragment that is taken: Samba's clients send such a bind unasked.
 const MAX_FRAGMENT: u16 = 5840;

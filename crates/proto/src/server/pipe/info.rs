@@ -11,10 +11,11 @@ use wire::fscc::{
 };
 use wire::{query_info, set_info};
 
-use super::Pipe;
 use super::control::CONNECTED;
+use super::instance::Pipe;
 use super::open::ALLOCATION;
 use super::state::MAX_WRITE;
+use super::transfer::Step;
 use crate::server::context::{Context, Progress, Reply};
 use crate::server::open::malformed;
 
@@ -23,7 +24,7 @@ const MESSAGES: u32 = 1;
 const FULL_DUPLEX: u32 = 2;
 const UNLIMITED: u32 = u32::MAX;
 
-pub(super) fn query(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+pub(super) fn query(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = query_info::Request::decode(message).map_err(malformed)?;
     context.check_charge(request.output_buffer_length)?;
     let pipe = context.pipe(request.file_id)?;
@@ -81,7 +82,7 @@ fn describe(pipe: &Pipe, class: FileInfoClass) -> Option<Vec<u8>> {
 }
 
 /// A client may say how it reads; that a read does not wait is not offered.
-pub(super) fn set(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+pub(super) fn set(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = set_info::Request::decode(message).map_err(malformed)?;
     let length = u32::try_from(request.buffer.len()).unwrap_or(u32::MAX);
     context.check_charge(length)?;

@@ -6,9 +6,11 @@
 //! table of its own, so that what handles files never meets one. What a pipe is not for is refused
 //! with the statuses of Samba.
 
+mod calls;
 mod control;
 mod endpoint;
 mod info;
+mod instance;
 mod open;
 mod service;
 mod state;
@@ -23,13 +25,14 @@ use crate::server::Server;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
 use crate::server::open::malformed;
 use crate::time::Now;
-pub(crate) use open::Pipe;
-use service::{Caller, Service};
+use calls::Caller;
+pub(crate) use instance::Pipe;
+use service::Service;
 use state::State;
 pub(crate) use transfer::Step;
 
 /// Starts on a request, whatever its command.
-pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     match context.header.command {
         Command::CREATE => open::start(context, message),
         Command::READ => transfer::read(context, message),
@@ -69,7 +72,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
 }
 
 /// Whoever takes it out of the table closes it. Who waits for data waits in vain.
-fn close(context: &mut Context<'_>, id: FileId) -> Result<Progress, Status> {
+fn close(context: &mut Context<'_>, id: FileId) -> Result<Progress<Step>, Status> {
     let pipe = context.pipe(id)?;
     let taken = context.session.pipes.lock().remove(&pipe.id.volatile);
     let pipe = taken.ok_or(Status::FILE_CLOSED)?;
@@ -113,7 +116,7 @@ pub fn converse(server: &Server, now: Now, pipe: &str, writes: &[&[u8]]) -> Opti
         }
         loop {
             while let Some(call) = state.next_call() {
-                let result = service.call(&caller, call.opnum, &call.stub);
+                let result = calls::call(service, &caller, call.opnum, &call.stub);
                 state.answer(&call, result);
             }
             let Some((bytes, _)) = state.read(usize::MAX) else {

@@ -3,18 +3,16 @@
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
-use spin::Mutex;
 use wire::access::{FileAttributes, OplockLevel};
 use wire::create::{CreateAction, Request, Response, ResponseFlags};
 use wire::create_context::name;
-use wire::{FileId, FileTime, Status, TreeId};
+use wire::{FileId, FileTime, Status};
 
+use super::instance::Pipe;
 use super::service::Service;
-use super::state::State;
+use super::transfer::Step;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
-use crate::server::fsa::oplock::Mail;
 use crate::server::open::malformed;
-use crate::server::room::Tallied;
 
 /// Pipes that one session has open at one time. Clients open one for each interface that they
 /// call, and close it soon. Each may hold some 60 KiB: few sessions of nobody in particular must
@@ -23,31 +21,8 @@ const MAX_PIPES: usize = 64;
 /// Bytes that the client is told a pipe takes up, as Windows and Samba have it.
 pub(super) const ALLOCATION: u64 = 4096;
 
-/// A pipe as a client has it open.
-#[derive(Debug)]
-pub(crate) struct Pipe {
-    /// That it counts.
-    _place: Tallied,
-    pub(crate) id: FileId,
-    pub(crate) tree: TreeId,
-    pub(super) service: Service,
-    pub(super) state: Mutex<State>,
-}
-
-impl Pipe {
-    /// What it is called within IPC$.
-    pub(crate) fn name(&self) -> &'static str {
-        self.service.pipe()
-    }
-
-    /// Nothing comes any more. Who waits for it is to be told.
-    pub(crate) fn end(&self) -> Mail {
-        self.state.lock().end()
-    }
-}
-
 /// Opens a pipe. As with Samba neither rights nor dispositions matter.
-pub(super) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+pub(super) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = Request::decode(message).map_err(malformed)?;
     let reconnects = [name::DURABLE_RECONNECT, name::DURABLE_RECONNECT_V2];
     let mut contexts = request.contexts.iter();
@@ -85,13 +60,7 @@ fn make(context: &Context<'_>, service: Service) -> Result<Pipe, Status> {
     };
     // Not 0, which asks for a group where a client says it.
     let group = u32::try_from(number % 0xFFFF_FFFF).expect("the rest is smaller") + 1;
-    Ok(Pipe {
-        _place: place,
-        id,
-        tree: context.tree.id,
-        service,
-        state: Mutex::new(State::new(service, group)),
-    })
+    Ok(Pipe::new(place, id, context.tree.id, service, group))
 }
 
 /// Enters a pipe in its session's table. Fails where the session or tree ended meanwhile: who ends

@@ -1,16 +1,8 @@
-//! The services behind the pipes, and the calls that they do.
+//! The services behind the pipes. `calls.rs` executes their calls.
 
-mod srvsvc;
-mod wkssvc;
+use wire::rpc::SyntaxId;
 
-use alloc::vec::Vec;
-
-use wire::rpc::{FaultStatus, SyntaxId};
-
-use crate::server::Server;
-use crate::time::Now;
-
-/// What is behind a pipe.
+/// The RPC service that a pipe belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Service {
     /// The server service, which lists shares. \[MS-SRVS\]
@@ -18,18 +10,6 @@ pub(super) enum Service {
     /// The workstation service. \[MS-WKST\]
     Workstation,
 }
-
-/// Who calls, and of what.
-pub(super) struct Caller<'a> {
-    pub(super) server: &'a Server,
-    pub(super) now: Now,
-    /// Whether it is a user who proved who it is.
-    pub(super) is_named: bool,
-}
-
-/// The version that the server says it is, as Samba does: what Windows 7 was. Clients take an older
-/// one for something that cannot do what it can.
-const VERSION: (u32, u32) = (6, 1);
 
 impl Service {
     /// The service behind a pipe of this name, in any case.
@@ -51,19 +31,6 @@ impl Service {
         match self {
             Self::Server => wire::rpc::srvsvc::INTERFACE,
             Self::Workstation => wire::rpc::wkssvc::INTERFACE,
-        }
-    }
-
-    /// Does a call.
-    pub(super) fn call(
-        self,
-        caller: &Caller<'_>,
-        opnum: u16,
-        stub: &[u8],
-    ) -> Result<Vec<u8>, FaultStatus> {
-        match self {
-            Self::Server => srvsvc::call(caller, opnum, stub),
-            Self::Workstation => wkssvc::call(caller, opnum, stub),
         }
     }
 }

@@ -13,12 +13,12 @@ use wire::header::HEADER_LEN;
 use wire::read::{Channel, DATA_OFFSET};
 use wire::{FileId, ioctl, read, write};
 
-use super::Pipe;
-use super::service::Caller;
+use super::calls::{self, Caller};
+use super::instance::Pipe;
 use crate::effect::Outcome;
 use crate::file::FileKey;
 use crate::id::OpId;
-use crate::server::context::{self, Body, Context, Parked, Progress, Reply};
+use crate::server::context::{Body, Context, Parked, Progress, Reply};
 use crate::server::open::malformed;
 
 /// Bytes that one read takes, at most, as with Samba.
@@ -42,7 +42,7 @@ enum Answer {
 }
 
 /// READ.
-pub(super) fn read(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+pub(super) fn read(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = read::Request::decode(message).map_err(malformed)?;
     context.check_charge(request.length)?;
     let pipe = context.pipe(request.file_id)?;
@@ -59,7 +59,7 @@ pub(super) fn read(context: &mut Context<'_>, message: &[u8]) -> Result<Progress
 }
 
 /// WRITE.
-pub(super) fn write(context: &mut Context<'_>, message: &[u8]) -> Result<Progress, Status> {
+pub(super) fn write(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = write::Request::decode(message).map_err(malformed)?;
     let length = u32::try_from(request.data.len()).unwrap_or(u32::MAX);
     context.check_charge(length)?;
@@ -77,7 +77,7 @@ pub(super) fn write(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
 pub(super) fn transceive(
     context: &mut Context<'_>,
     request: &ioctl::Request<'_>,
-) -> Result<Progress, Status> {
+) -> Result<Progress<Step>, Status> {
     let pipe = context.pipe(request.file_id)?;
     if request.max_output_response > context.max_transact() {
         return Err(Status::INVALID_PARAMETER);
@@ -112,7 +112,7 @@ fn serve(context: &mut Context<'_>, pipe: &Pipe) {
         let Some(call) = pipe.state.lock().next_call() else {
             break;
         };
-        let result = pipe.service.call(&caller, call.opnum, &call.stub);
+        let result = calls::call(pipe.service, &caller, call.opnum, &call.stub);
         pipe.state.lock().answer(&call, result);
     }
     let mail = pipe.state.lock().wake();
@@ -120,11 +120,11 @@ fn serve(context: &mut Context<'_>, pipe: &Pipe) {
 }
 
 impl Step {
-    fn start(self, context: &mut Context<'_>) -> Result<Progress, Status> {
+    fn start(self, context: &mut Context<'_>) -> Result<Progress<Step>, Status> {
         let (is_last, progress) = (context.is_last, self.look(context)?);
         match progress {
             // Windows and Samba wait for nothing amid a compound.
-            Progress::Park(_, context::Step::Pipe(step)) if !is_last => {
+            Progress::Park(_, step) if !is_last => {
                 step.give_up(context);
                 Err(Status::INTERNAL_ERROR)
             }
@@ -137,7 +137,7 @@ impl Step {
         self,
         context: &mut Context<'_>,
         outcome: Outcome,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Progress<Step>, Status> {
         match outcome.expect_woken() {
             Ok(()) => self.look(context),
             // The client canceled the request, or its tree or session ends.
@@ -149,7 +149,7 @@ impl Step {
     }
 
     /// Takes what there is, or waits for it.
-    fn look(self, context: &mut Context<'_>) -> Result<Progress, Status> {
+    fn look(self, context: &mut Context<'_>) -> Result<Progress<Step>, Status> {
         let mut state = self.pipe.state.lock();
         let wants_data = self.max_len > 0 || matches!(self.answer, Answer::Transceive(_));
         let taken = match wants_data {
@@ -167,7 +167,7 @@ impl Step {
                 key: FileKey::default(),
                 until: None,
             };
-            return Ok(Progress::Park(parked, context::Step::Pipe(self)));
+            return Ok(Progress::Park(parked, self));
         };
         drop(state);
         // There may be room for the answer to a call that had to wait.

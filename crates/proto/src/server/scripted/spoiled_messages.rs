@@ -18,6 +18,7 @@ use wire::{FileId, Utf16, flush, query_directory, query_info, read, set_info, wr
 use super::{ALL, Start, World, pieces, rdma, request};
 use crate::effect::Delivery;
 use crate::server;
+use crate::server::step::Step;
 
 /// Patterns that are written over each place of a message.
 const SPOILS: [&[u8]; 9] = [
@@ -47,7 +48,10 @@ fn world() -> (World, FileId) {
 }
 
 /// Runs a request spoiled at each place, and cut at each place.
-fn spoil(start: Start, encode: impl Fn(FileId, &mut Vec<u8>)) {
+fn spoil<S>(start: Start<S>, encode: impl Fn(FileId, &mut Vec<u8>))
+where
+    Step: From<S>,
+{
     let (_, id) = world();
     let whole = message(|out| encode(id, out));
     for at in HEADER_LEN..whole.len() {
@@ -61,7 +65,10 @@ fn spoil(start: Start, encode: impl Fn(FileId, &mut Vec<u8>)) {
     }
 }
 
-fn run(start: Start, message: &[u8]) {
+fn run<S>(start: Start<S>, message: &[u8])
+where
+    Step: From<S>,
+{
     let (mut world, _) = world();
     let _ = world.run_message(start, message);
     let in_table = world.session.opens.lock().len();

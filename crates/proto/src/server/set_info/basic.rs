@@ -51,7 +51,7 @@ pub(super) fn start(
     context: &mut Context<'_>,
     open: Arc<Open>,
     buffer: &[u8],
-) -> Result<Progress, Status> {
+) -> Result<Progress<super::Step>, Status> {
     let information = FileBasicInformation::decode(buffer).map_err(malformed)?;
     let written = wish(information.written)?;
     let write_time = match written {
@@ -141,7 +141,7 @@ impl Step {
         self,
         context: &mut Context<'_>,
         metadata: &Metadata,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Progress<super::Step>, Status> {
         self.keep(Some(metadata));
         let seen = self.seen;
         context.report_change(&self.open, seen);

@@ -22,7 +22,7 @@ pub(super) fn start(
     context: &mut Context<'_>,
     open: Arc<Open>,
     buffer: &[u8],
-) -> Result<Progress, Status> {
+) -> Result<Progress<super::Step>, Status> {
     let information = FileDispositionInformation::decode(buffer).map_err(malformed)?;
     if !information.is_delete_pending {
         let parked = context.server.files.clear_delete_pending(open.key);
@@ -41,7 +41,7 @@ pub(super) fn start(
 }
 
 impl Step {
-    pub(super) fn resume(self, context: &mut Context<'_>) -> Result<Progress, Status> {
+    pub(super) fn resume(self, context: &mut Context<'_>) -> Result<Progress<super::Step>, Status> {
         match self {
             Self::Allowed(open) if open.is_directory => {
                 let operation = FileOp::OnOpen(open.file, Operation::CheckEmpty);

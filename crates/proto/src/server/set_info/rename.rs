@@ -12,7 +12,7 @@ use crate::effect::Outcome;
 use crate::file::{FileKey, FileOp, Metadata, Operation};
 use crate::path::SharePath;
 use crate::server::change_notify::of_name;
-use crate::server::context::{self, Context, Parked, Progress};
+use crate::server::context::{Context, Parked, Progress};
 use crate::server::fsa::oplock::Mail;
 use crate::server::open::{Open, malformed};
 use crate::server::watch::Event;
@@ -49,7 +49,7 @@ pub(super) fn start_rename(
     context: &mut Context<'_>,
     open: Arc<Open>,
     buffer: &[u8],
-) -> Result<Progress, Status> {
+) -> Result<Progress<super::Step>, Status> {
     let information = FileRenameInformation::decode(buffer).map_err(malformed)?;
     let to = target(information.root_directory, information.name)?;
     let step = Step {
@@ -67,7 +67,7 @@ pub(super) fn start_link(
     context: &mut Context<'_>,
     open: Arc<Open>,
     buffer: &[u8],
-) -> Result<Progress, Status> {
+) -> Result<Progress<super::Step>, Status> {
     let information = FileLinkInformation::decode(buffer).map_err(malformed)?;
     let to = target(information.root_directory, information.name)?;
     if open.is_directory {
@@ -100,7 +100,7 @@ fn name_of(context: &Context<'_>, open: &Open) -> Result<SharePath, Status> {
 }
 
 impl Step {
-    fn begin(mut self, context: &mut Context<'_>) -> Result<Progress, Status> {
+    fn begin(mut self, context: &mut Context<'_>) -> Result<Progress<super::Step>, Status> {
         if self.kind == Kind::Link {
             return Ok(self.look_up(context));
         }
@@ -127,7 +127,7 @@ impl Step {
         mut self,
         context: &mut Context<'_>,
         target: Option<FileKey>,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Progress<super::Step>, Status> {
         let patience = context.patience();
         let mut mail = Mail::new();
         let (files, share) = (&context.server.files, self.open.file.share);
@@ -143,10 +143,10 @@ impl Step {
         self.stage = Stage::Begin;
         let step = super::Step::Rename(Box::new(self));
         let parked = Parked::new(&patience, key, until);
-        Ok(Progress::Park(parked, context::Step::SetInfo(step)))
+        Ok(Progress::Park(parked, step))
     }
 
-    fn look_up(mut self, context: &mut Context<'_>) -> Progress {
+    fn look_up(mut self, context: &mut Context<'_>) -> Progress<super::Step> {
         self.stage = Stage::LookUp;
         let operation = FileOp::OnOpen(
             self.open.file,
@@ -161,7 +161,7 @@ impl Step {
         self,
         context: &mut Context<'_>,
         outcome: Outcome,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Progress<super::Step>, Status> {
         match self.stage {
             Stage::Begin => {
                 outcome.expect_woken()?;
@@ -206,7 +206,11 @@ impl Step {
     }
 
     /// A file has the new name: may it give way?
-    fn replace(self, context: &mut Context<'_>, found: &Metadata) -> Result<Progress, Status> {
+    fn replace(
+        self,
+        context: &mut Context<'_>,
+        found: &Metadata,
+    ) -> Result<Progress<super::Step>, Status> {
         // The file itself: its name in another case, or another of its links.
         if found.key == self.open.key && self.kind == Kind::Rename {
             return Ok(self.change(context));
@@ -224,7 +228,7 @@ impl Step {
         Ok(self.change(context))
     }
 
-    fn change(mut self, context: &mut Context<'_>) -> Progress {
+    fn change(mut self, context: &mut Context<'_>) -> Progress<super::Step> {
         self.stage = Stage::Change;
         let (file, to, replace) = (self.open.file, self.to.clone(), self.replace);
         let operation = match self.kind {

@@ -30,7 +30,7 @@ pub(super) fn start(
     open: Arc<Open>,
     parts: SecurityInformation,
     buffer: &[u8],
-) -> Result<Progress, Status> {
+) -> Result<Progress<super::Step>, Status> {
     let owners = SecurityInformation::OWNER | SecurityInformation::GROUP;
     if parts.intersects(owners) {
         open.authorize(Need::Right(AccessMask::WRITE_OWNER))?;
@@ -58,7 +58,7 @@ impl Step {
         self,
         context: &mut Context<'_>,
         metadata: &Metadata,
-    ) -> Result<Progress, Status> {
+    ) -> Result<Progress<super::Step>, Status> {
         self.check_owners(metadata)?;
         match self.mode(metadata)? {
             Some(mode) if mode != metadata.mode & 0o777 => {

@@ -11,10 +11,10 @@ use wire::dialect::Dialect;
 use wire::{Command, Flags, Header, SessionId, Status, TreeId};
 
 use crate::server::connection::Connection;
+use crate::server::connection::task::{Chain, Request, Task};
 use crate::server::context::RelatedOpen;
 use crate::server::session::{Rules, Session};
-use crate::server::task::{Chain, Request, Task};
-use crate::server::tree_connect::TreeConnect;
+use crate::server::tree::TreeConnect;
 use crate::time::Now;
 
 impl Connection {
@@ -55,12 +55,12 @@ impl Connection {
     }
 
     /// The session that a command cannot do without.
-    pub(super) fn require_session(request: &Request) -> Result<Arc<Session>, Status> {
+    pub(in crate::server) fn require_session(request: &Request) -> Result<Arc<Session>, Status> {
         request.session.clone().ok_or(Status::USER_SESSION_DELETED)
     }
 
     /// The tree that a request names. \[MS-SMB2\] 3.3.5.2.11
-    pub(super) fn require_tree(
+    pub(in crate::server) fn require_tree(
         &self,
         task: &mut Task,
         request: &Request,
@@ -78,7 +78,7 @@ impl Connection {
     }
 
     /// The dialect. Everything that asks comes after NEGOTIATE or is one.
-    pub(super) fn dialect(&self) -> Dialect {
+    pub(in crate::server) fn dialect(&self) -> Dialect {
         self.negotiated
             .as_ref()
             .map_or(Dialect::SMB_2_0_2, |negotiated| negotiated.dialect)

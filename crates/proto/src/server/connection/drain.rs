@@ -2,19 +2,21 @@
 //! ends, then its opens are closed, then whoever asked for it goes on. \[MS-SMB2\] 3.3.4.8,
 //! 3.3.5.6, 3.3.5.8, 3.3.7.1
 
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use wire::{Command, SessionId, Status, TreeId};
 
+use super::Connection;
+use super::task::TaskId;
+use super::waits::Waiter;
 use crate::effect::{Effect, Effects, Outcome};
 use crate::id::OpId;
 use crate::notice::Notice;
 use crate::server::close;
-use crate::server::connection::{Connection, Waiter};
 use crate::server::open::Open;
 use crate::server::session::Session;
-use crate::server::task::TaskId;
 use crate::time::Now;
 
 /// Something that is being closed, within its connection.
@@ -23,7 +25,7 @@ pub(super) struct DrainId(u64);
 
 /// A session that ends or that this connection carries no more, or a tree that is being closed.
 #[derive(Debug)]
-pub(super) struct Drain {
+struct Drain {
     session: Arc<Session>,
     /// The tree; `None` for all that the session has open.
     tree: Option<TreeId>,
@@ -42,9 +44,25 @@ enum Stage {
     Left,
 }
 
+/// The drains of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Drains(BTreeMap<DrainId, Drain>);
+
+impl Drains {
+    /// Whether nothing is being closed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl Connection {
     /// Ends a session on all its channels; of an ended one, this connection leaves.
-    pub(super) fn end_session(&mut self, now: Now, session: &Arc<Session>, effects: &mut Effects) {
+    pub(in crate::server) fn end_session(
+        &mut self,
+        now: Now,
+        session: &Arc<Session>,
+        effects: &mut Effects,
+    ) {
         let others = session.channels.end(self.id);
         self.close_session(session);
         let notice = || Notice::SessionClosed(session.id);
@@ -79,13 +97,13 @@ impl Connection {
         self.cancel_waits(id, None, effects);
         if self.sessions.is_empty() && !self.is_over {
             let timeout = self.server.config.limits.login_timeout;
-            self.login_deadline = Some(now.instant.after(timeout));
+            self.logins.deadline = Some(now.instant.after(timeout));
         }
         self.start_drain(session, None, None);
     }
 
     /// Closes what a tree that is out of its session's table has open.
-    pub(super) fn close_tree(
+    pub(in crate::server) fn close_tree(
         &mut self,
         session: Arc<Session>,
         tree: TreeId,
@@ -104,19 +122,19 @@ impl Connection {
             stage: Stage::Busy,
             after,
         };
-        self.drains.insert(id, drain);
+        self.drains.0.insert(id, drain);
     }
 
     /// Takes each drain as far as it goes. Whether one ended: then others may go further.
     pub(super) fn advance_drains(&mut self, now: Now, effects: &mut Effects) -> bool {
-        let ids: Vec<DrainId> = self.drains.keys().copied().collect();
+        let ids: Vec<DrainId> = self.drains.0.keys().copied().collect();
         let mut has_ended = false;
         for id in ids {
             self.end_parked(now, id, effects);
             self.close_opens(id, effects);
             let is_done = |drain: &Drain| matches!(drain.stage, Stage::Closing(0) | Stage::Left);
-            if self.drains.get(&id).is_some_and(is_done) {
-                let drain = self.drains.remove(&id).expect("it was just seen");
+            if self.drains.0.get(&id).is_some_and(is_done) {
+                let drain = self.drains.0.remove(&id).expect("it was just seen");
                 self.go_on(now, &drain, effects);
                 has_ended = true;
             }
@@ -126,7 +144,7 @@ impl Connection {
 
     /// An operation that closes something is done.
     pub(super) fn drained_one(&mut self, id: DrainId) {
-        let drain = self.drains.get_mut(&id);
+        let drain = self.drains.0.get_mut(&id);
         if let Some(Stage::Closing(left)) = drain.map(|drain| &mut drain.stage) {
             *left -= 1;
         }
@@ -134,7 +152,7 @@ impl Connection {
 
     /// Closes the opens, if no request acts on them any more.
     fn close_opens(&mut self, id: DrainId, effects: &mut Effects) {
-        let Some(drain) = self.drains.get(&id) else {
+        let Some(drain) = self.drains.0.get(&id) else {
             return;
         };
         let (session, tree) = (drain.session.clone(), drain.tree);
@@ -142,45 +160,45 @@ impl Connection {
             return;
         }
         if tree.is_none() && !session.channels.leave(self.id) {
-            let drain = self.drains.get_mut(&id).expect("it was just seen");
+            let drain = self.drains.0.get_mut(&id).expect("it was just seen");
             drain.stage = Stage::Left;
             return;
         }
         end_pipes(&session, tree, effects);
-        let first = self.next_op + 1;
+        let mut count = 0;
         for open in take_opens(&session, tree) {
-            close::abandon(&self.server, &open, &mut self.next_op, effects);
+            let ops = close::abandon(&self.server, &open, self.waits.op_ids(), effects);
+            count += ops.len();
+            for op in ops {
+                self.waits.insert(op, Waiter::Drain(id));
+            }
         }
-        let ops = first..=self.next_op;
-        let count = ops.clone().count();
-        self.waiting
-            .extend(ops.map(|op| (OpId(op), Waiter::Drain(id))));
-        let drain = self.drains.get_mut(&id).expect("it was just seen");
+        let drain = self.drains.0.get_mut(&id).expect("it was just seen");
         drain.stage = Stage::Closing(count);
     }
 
     /// Gives up on requests that wait for an oplock of others: what ends does not wait for it.
     fn end_parked(&mut self, now: Now, id: DrainId, effects: &mut Effects) {
-        let Some(drain) = self.drains.get(&id) else {
+        let Some(drain) = self.drains.0.get(&id) else {
             return;
         };
         let (session, tree) = (drain.session.id, drain.tree);
-        loop {
-            let mut acting = (self.tasks.values()).filter(|task| task.acts_on(session, tree));
-            let parked = acting.find_map(|task| {
-                let op = task.current.as_ref().and_then(|pending| pending.op);
-                op.filter(|op| self.parked.contains_key(op))
-            });
-            let Some(op) = parked else {
-                return;
-            };
+        while let Some(op) = self.parked_on(session, tree) {
             // The members behind it find neither session nor tree, and wait for nothing.
             self.unpark(now, op, Outcome::Failed(Status::CANCELLED), effects);
         }
     }
 
+    /// A parked request that acts on a session, and on this tree if one is given.
+    fn parked_on(&self, session: SessionId, tree: Option<TreeId>) -> Option<OpId> {
+        self.tasks.acting_on(session, tree).find_map(|task| {
+            let op = task.current.as_ref().and_then(|pending| pending.op);
+            op.filter(|op| self.waits.is_parked(*op))
+        })
+    }
+
     fn is_busy(&self, session: SessionId, tree: Option<TreeId>) -> bool {
-        self.tasks.values().any(|task| task.acts_on(session, tree))
+        self.tasks.acting_on(session, tree).next().is_some()
     }
 
     fn go_on(&mut self, now: Now, drain: &Drain, effects: &mut Effects) {
@@ -202,7 +220,7 @@ impl Connection {
 
     /// Gives up on what would wait for ever. Reads and writes under way come to their end.
     fn cancel_waits(&self, session: SessionId, tree: Option<TreeId>, effects: &mut Effects) {
-        let acting = (self.tasks.values()).filter(|task| task.acts_on(session, tree));
+        let acting = self.tasks.acting_on(session, tree);
         for pending in acting.filter_map(|task| task.current.as_ref()) {
             let command = pending.request.header.command;
             if let (Command::CHANGE_NOTIFY | Command::LOCK, Some(op)) = (command, pending.op) {

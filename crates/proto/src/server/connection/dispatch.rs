@@ -7,10 +7,12 @@ use wire::{Command, Status};
 use crate::effect::{Access, Effects};
 use crate::server::config::ShareKind;
 use crate::server::connection::Connection;
-use crate::server::context::Context;
+use crate::server::connection::task::{Flow, Part, Request, Task};
+use crate::server::context::{Context, Progress};
+use crate::server::ioctl::validate_negotiate;
 use crate::server::session::Session;
-use crate::server::task::{Flow, Part, Request, Task};
-use crate::server::tree_connect::TreeConnect;
+use crate::server::step::Step;
+use crate::server::tree::TreeConnect;
 use crate::server::{
     change_notify, close, create, echo, flush, ioctl, lock, oplock_break, pipe, query_directory,
     query_info, read, set_info, write,
@@ -44,7 +46,9 @@ impl Connection {
             Command::TREE_CONNECT => self.tree_connect(task, request, message),
             Command::TREE_DISCONNECT => self.tree_disconnect(task, request, message, effects),
             Command::ECHO => echo::serve(message).map(Flow::Done),
-            Command::IOCTL if ioctl::is_about_connection(message) => self.connection_ioctl(message),
+            Command::IOCTL if validate_negotiate::is_about_connection(message) => {
+                self.connection_ioctl(message)
+            }
             _ => self.serve_in_tree(now, task, request, part, effects),
         }
     }
@@ -60,22 +64,6 @@ impl Connection {
     ) -> Result<Flow, Status> {
         let session = Self::require_session(request)?;
         let tree = self.require_tree(task, request, &session)?;
-        let start = match request.header.command {
-            _ if tree.share.kind == ShareKind::Pipe => pipe::start,
-            Command::CREATE => create::start,
-            Command::CLOSE => close::start,
-            Command::FLUSH => flush::start,
-            Command::READ => read::start,
-            Command::WRITE => write::start,
-            Command::LOCK => lock::start,
-            Command::IOCTL => ioctl::start,
-            Command::QUERY_DIRECTORY => query_directory::start,
-            Command::CHANGE_NOTIFY => change_notify::start,
-            Command::QUERY_INFO => query_info::start,
-            Command::SET_INFO => set_info::start,
-            Command::OPLOCK_BREAK => oplock_break::start,
-            _ => return Err(Status::INVALID_PARAMETER),
-        };
         let place = (session.clone(), tree.clone());
         let mut context = self.context(now, task, request, place, part.frame_offset, effects);
         context.is_last = part.is_last;
@@ -83,7 +71,7 @@ impl Connection {
             // A member behind it may fail for want of a seal, which seals the answers of all.
             context.access = Access::InMemory;
         }
-        let progress = start(&mut context, part.message)?;
+        let progress = serve_command(&mut context, part.message)?;
         Ok(Flow::of(progress, session, tree))
     }
 
@@ -97,15 +85,18 @@ impl Connection {
         frame_offset: Option<usize>,
         effects: &'a mut Effects,
     ) -> Context<'a> {
+        let (dialect, has_large_mtu) = (self.dialect(), self.has_large_mtu());
+        let has_multichannel = self.has_multichannel();
+        let (lock_waits, op_ids) = self.waits.for_handler();
         let is_guarded = request.sign.is_some() || task.seal.is_some();
         Context {
             now,
             connection: self.id,
-            dialect: self.dialect(),
+            dialect,
             header: request.header,
             session,
             tree,
-            has_large_mtu: self.has_large_mtu(),
+            has_large_mtu,
             carrier: self.carrier,
             access: if is_guarded {
                 Access::InMemory
@@ -116,15 +107,37 @@ impl Connection {
             is_last: true,
             is_cancelled: request.is_cancelled,
             is_lost: self.is_over,
-            counted: &mut request.counted,
+            outstanding: &mut request.outstanding,
             invalidate: &mut request.invalidate,
             frame_offset,
             related_open: &mut task.chain.open,
-            has_multichannel: self.has_multichannel(),
-            lock_waits: &self.lock_waits,
+            has_multichannel,
+            lock_waits,
             server: &self.server,
-            next_op: &mut self.next_op,
+            op_ids,
             effects,
         }
+    }
+}
+
+/// Calls the handler of a command that acts on a tree.
+fn serve_command(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
+    match context.header.command {
+        _ if context.tree.share.kind == ShareKind::Pipe => {
+            pipe::start(context, message).map(Progress::widen)
+        }
+        Command::CREATE => create::start(context, message).map(Progress::widen),
+        Command::CLOSE => close::start(context, message).map(Progress::widen),
+        Command::FLUSH => flush::start(context, message).map(Progress::widen),
+        Command::READ => read::start(context, message).map(Progress::widen),
+        Command::WRITE => write::start(context, message).map(Progress::widen),
+        Command::LOCK => lock::start(context, message).map(Progress::widen),
+        Command::IOCTL => ioctl::start(context, message).map(Progress::widen),
+        Command::QUERY_DIRECTORY => query_directory::start(context, message).map(Progress::widen),
+        Command::CHANGE_NOTIFY => change_notify::start(context, message).map(Progress::widen),
+        Command::QUERY_INFO => query_info::start(context, message).map(Progress::widen),
+        Command::SET_INFO => set_info::start(context, message).map(Progress::widen),
+        Command::OPLOCK_BREAK => oplock_break::start(context, message).map(Progress::widen),
+        _ => Err(Status::INVALID_PARAMETER),
     }
 }

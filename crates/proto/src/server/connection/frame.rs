@@ -9,8 +9,8 @@ use wire::{smb1, transform};
 
 use crate::effect::Effects;
 use crate::server::connection::Connection;
+use crate::server::connection::task::Task;
 use crate::server::session::{Rules, Session};
-use crate::server::task::Task;
 use crate::time::Now;
 use crate::violation::Violation;
 
@@ -92,7 +92,7 @@ impl Connection {
     }
 
     /// The session of this connection that has this id and is not over.
-    pub(super) fn find_session(&self, id: SessionId) -> Option<Arc<Session>> {
+    pub(in crate::server) fn find_session(&self, id: SessionId) -> Option<Arc<Session>> {
         self.find_rules(id).map(|(session, _)| session)
     }
 

@@ -6,7 +6,6 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicBool;
 
-use crate::server::context::Context;
 use crate::server::fsa::oplock::Waiter;
 
 /// Entries of Open.LockSequenceArray. \[MS-SMB2\] 3.3.1.10
@@ -24,16 +23,16 @@ pub(crate) struct LockSequences {
 
 /// A request that waits for its lock.
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
-    pub(super) sequence: Sequence,
-    pub(super) waiter: Waiter,
+pub(crate) struct Waiting {
+    pub(crate) sequence: Sequence,
+    pub(crate) waiter: Waiter,
     /// Set where the same request came again, and waits instead.
-    pub(super) is_replaced: Arc<AtomicBool>,
+    pub(crate) is_replaced: Arc<AtomicBool>,
 }
 
 /// Where a request stands among those that may come twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sequence {
+pub(crate) struct Sequence {
     bucket: usize,
     number: u8,
 }
@@ -43,10 +42,10 @@ impl Sequence {
     /// the client cannot repeat a request, because it has one connection only and no open outlives
     /// it. Windows has it so for fewer opens; the specification and Samba are followed, and
     /// smbtorture smb2.lock.replay_smb3_specification_multi.
-    pub(super) fn of(context: &Context<'_>, lock_sequence: u32) -> Option<Self> {
+    pub(crate) fn of(has_multichannel: bool, lock_sequence: u32) -> Option<Self> {
         let index = usize::try_from(lock_sequence >> 4).ok()?;
         let is_in_bounds = (1..=BUCKETS).contains(&index);
-        (context.has_multichannel && is_in_bounds).then(|| Self {
+        (has_multichannel && is_in_bounds).then(|| Self {
             bucket: index - 1,
             number: (lock_sequence & 0x0F) as u8,
         })
@@ -55,7 +54,7 @@ impl Sequence {
 
 impl LockSequences {
     /// Whether a request has been served already. If not, its entry holds nothing until it is.
-    pub(super) fn is_replay(&mut self, sequence: Sequence) -> bool {
+    pub(crate) fn is_replay(&mut self, sequence: Sequence) -> bool {
         let Some(numbers) = &mut self.numbers else {
             return false;
         };
@@ -68,24 +67,24 @@ impl LockSequences {
     }
 
     /// A request waits for its lock.
-    pub(super) fn wait(&mut self, waiting: Waiting) {
+    pub(crate) fn wait(&mut self, waiting: Waiting) {
         self.waiting.push(waiting);
     }
 
     /// It waits no more.
-    pub(super) fn forget(&mut self, waiter: Waiter) {
+    pub(crate) fn forget(&mut self, waiter: Waiter) {
         self.waiting.retain(|waiting| waiting.waiter != waiter);
     }
 
     /// The request that waits under the same number, which does so no more.
-    pub(super) fn replace(&mut self, sequence: Sequence) -> Option<Waiting> {
+    pub(crate) fn replace(&mut self, sequence: Sequence) -> Option<Waiting> {
         let mut waiting = self.waiting.iter();
         let index = waiting.position(|waiting| waiting.sequence == sequence)?;
         Some(self.waiting.swap_remove(index))
     }
 
     /// A request was served.
-    pub(super) fn remember(&mut self, sequence: Sequence) {
+    pub(crate) fn remember(&mut self, sequence: Sequence) {
         let numbers = self
             .numbers
             .get_or_insert_with(|| Box::new([NONE; BUCKETS]));

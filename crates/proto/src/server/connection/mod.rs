@@ -5,10 +5,22 @@
 //! answered in `reply.rs`. What ends together with a tree, a session or the connection is in
 //! `drain.rs`.
 
-use alloc::collections::{BTreeMap, VecDeque};
+mod admit;
+mod bind;
+mod breaks;
+mod cancel;
+mod dispatch;
+mod drain;
+mod frame;
+pub(super) mod login;
+pub(super) mod reply;
+pub(super) mod task;
+mod tasks;
+mod waits;
+
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::AtomicUsize;
 
 use crypto::{Cipher, PreauthHash, SigningAlgorithm};
 use wire::dialect::{Capabilities, Dialect};
@@ -22,16 +34,16 @@ use crate::id::{ConnectionId, OpId};
 use crate::login::Account;
 use crate::notice::Notice;
 use crate::server::Server;
-use crate::server::context::Parked;
-use crate::server::drain::{Drain, DrainId};
-use crate::server::negotiate::Negotiated;
-use crate::server::oplock_break::UntoldBreak;
+use crate::server::negotiated::Negotiated;
 use crate::server::room::Room;
 use crate::server::session::Session;
-use crate::server::session_setup::{AwaitedSession, Login};
-use crate::server::task::{Interim, Task, TaskId};
 use crate::time::{Instant, Now};
 use crate::violation::Violation;
+use breaks::{UnsentBreak, UnsentBreaks};
+use drain::Drains;
+use login::Logins;
+use tasks::Tasks;
+use waits::{Waiter, Waits};
 
 /// Bytes of a frame beside the payload of its largest message: headers, contexts, the other
 /// members of a compound.
@@ -55,41 +67,16 @@ pub struct Connection {
     pub(super) sessions: BTreeMap<SessionId, Arc<Session>>,
     /// What the sessions that it made have.
     pub(super) room: Room,
-    /// Logins under way, first ones and repeated ones.
-    pub(super) logins: BTreeMap<SessionId, Login>,
-    /// Frames that wait for the world.
-    pub(super) tasks: BTreeMap<TaskId, Task>,
-    /// Who waits for an operation.
-    pub(super) waiting: BTreeMap<OpId, Waiter>,
-    /// What is being closed.
-    pub(super) drains: BTreeMap<DrainId, Drain>,
-    /// When requests that wait are told so, the earliest first.
-    pub(super) interims: VecDeque<Interim>,
-    /// Requests that were told so and still wait.
-    pub(super) async_requests: usize,
-    /// Requests that wait for other clients: until an oplock is broken or a lock granted, say.
-    pub(super) parked: BTreeMap<OpId, Parked>,
-    /// How many of these wait for a byte-range lock.
-    pub(super) lock_waits: Arc<AtomicUsize>,
-    /// Breaks of oplocks whose holders are not told yet.
-    pub(super) untold_breaks: Vec<UntoldBreak>,
-    /// Requests that wait until a session is gone.
-    pub(super) awaited: Vec<AwaitedSession>,
-    /// When a login must be done.
-    pub(super) login_deadline: Option<Instant>,
+    pub(super) logins: Logins,
+    tasks: Tasks,
+    waits: Waits,
+    drains: Drains,
+    unsent_breaks: UnsentBreaks,
     /// Nothing is received or sent any more.
-    pub(super) is_over: bool,
-    pub(super) next_op: u64,
+    is_over: bool,
     next_number: u64,
-    /// For headers under way to their messages.
-    pub(super) scratch: Vec<u8>,
-}
-
-/// Who waits for an operation.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Waiter {
-    Task(TaskId),
-    Drain(DrainId),
+    /// A buffer in which a header is encoded before it is copied into its message.
+    scratch: Vec<u8>,
 }
 
 /// What a log or a status page says of a connection.
@@ -121,7 +108,7 @@ impl Connection {
     ) -> Self {
         let limits = &server.config.limits;
         let window = SequenceWindow::new(limits.credits);
-        let login_deadline = Some(now.instant.after(limits.login_timeout));
+        let logins = Logins::new(now.instant.after(limits.login_timeout));
         Self {
             server,
             id,
@@ -132,19 +119,12 @@ impl Connection {
             window,
             sessions: BTreeMap::new(),
             room: Room::default(),
-            logins: BTreeMap::new(),
-            tasks: BTreeMap::new(),
-            waiting: BTreeMap::new(),
-            drains: BTreeMap::new(),
-            interims: VecDeque::new(),
-            async_requests: 0,
-            parked: BTreeMap::new(),
-            lock_waits: Arc::default(),
-            untold_breaks: Vec::new(),
-            awaited: Vec::new(),
-            login_deadline,
+            logins,
+            tasks: Tasks::default(),
+            waits: Waits::default(),
+            drains: Drains::default(),
+            unsent_breaks: UnsentBreaks::default(),
             is_over: false,
-            next_op: 0,
             next_number: 0,
             scratch: Vec::new(),
         }
@@ -164,7 +144,7 @@ impl Connection {
 
     /// Takes what came of an operation: once for each, in any order, even after `closed`.
     pub fn complete(&mut self, now: Now, op: OpId, outcome: Outcome, effects: &mut Effects) {
-        match self.waiting.remove(&op) {
+        match self.waits.complete(op) {
             Some(Waiter::Task(task)) => self.resume(now, task, outcome, effects),
             Some(Waiter::Drain(drain)) => self.drained_one(drain),
             None => discard(&outcome, effects),
@@ -186,7 +166,7 @@ impl Connection {
                 session,
                 file_id,
                 level,
-            } => self.untold_breaks.push(UntoldBreak {
+            } => self.unsent_breaks.push(UnsentBreak {
                 session,
                 file_id,
                 level,
@@ -209,7 +189,7 @@ impl Connection {
     pub fn timeout(&mut self, now: Now, effects: &mut Effects) {
         if !self.is_over {
             self.send_interims(now, effects);
-            if self.login_deadline.is_some_and(|at| at <= now.instant) {
+            if self.logins.deadline.is_some_and(|at| at <= now.instant) {
                 self.end(Violation::LoginTimeout, effects);
             }
         }
@@ -223,17 +203,14 @@ impl Connection {
     pub fn closed(&mut self, now: Now, effects: &mut Effects) {
         self.stop();
         self.end_logins(effects);
-        while let Some((op, _)) = self.parked.first_key_value() {
-            let op = *op;
+        while let Some(op) = self.waits.first_parked() {
             self.unpark(now, op, Outcome::Failed(Status::CANCELLED), effects);
         }
-        for (op, waiter) in &self.waiting {
-            if matches!(waiter, Waiter::Task(_)) {
-                effects.push(Effect::Cancel(*op));
-            }
+        for op in self.waits.operations_of_tasks() {
+            effects.push(Effect::Cancel(op));
         }
         // What was not told here is told again elsewhere.
-        self.untold_breaks.clear();
+        self.unsent_breaks.clear();
         let sessions: Vec<Arc<Session>> = self.sessions.values().cloned().collect();
         for session in sessions {
             self.lose_session(now, &session, effects);
@@ -244,15 +221,15 @@ impl Connection {
 
     /// When `timeout` is to be called.
     pub fn next_timeout(&self) -> Option<Instant> {
-        let interim = self.interims.front().map(|interim| interim.at);
-        let awaited = (self.awaited.iter())
-            .filter_map(|awaited| awaited.deadline)
-            .min();
-        let oplock = self.parked.values().filter_map(|parked| parked.until).min();
-        [interim, awaited, oplock, self.login_deadline]
-            .into_iter()
-            .flatten()
-            .min()
+        let interim = self.tasks.next_interim();
+        [
+            interim,
+            self.logins.next_timeout(),
+            self.waits.next_timeout(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Whether anybody has logged in on it and not off.
@@ -289,13 +266,18 @@ impl Connection {
     /// Whether nothing is open, running or expected any more: after `closed`, the connection may
     /// be dropped.
     pub fn is_idle(&self) -> bool {
-        self.tasks.is_empty() && self.waiting.is_empty() && self.drains.is_empty()
+        self.tasks.len() == 0 && self.unfinished().is_none() && self.drains.is_empty()
     }
 
     /// An operation that was asked for and is not completed. A driver that has nothing under way
     /// any more lost it.
     pub fn unfinished(&self) -> Option<OpId> {
-        self.waiting.keys().next().copied()
+        self.waits.unfinished()
+    }
+
+    /// A number for an operation that the driver will complete.
+    pub(super) fn allocate_op(&mut self) -> OpId {
+        self.waits.op_ids().allocate()
     }
 
     /// A number that this connection has not used yet.
@@ -342,15 +324,15 @@ impl Connection {
     /// From now on nothing is received or sent, and nobody is told to wait.
     fn stop(&mut self) {
         self.is_over = true;
-        self.login_deadline = None;
-        self.interims.clear();
+        self.logins.deadline = None;
+        self.tasks.stop_interims();
     }
 
     /// Goes on with what became possible, until nothing more does.
     fn settle(&mut self, now: Now, effects: &mut Effects) {
         while self.advance_drains(now, effects) {}
         self.tell_breaks(effects);
-        self.forget_stale_interims();
+        self.tasks.forget_stale_interims();
     }
 }
 

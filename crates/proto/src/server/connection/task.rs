@@ -8,64 +8,66 @@ use crypto::SigningKey;
 use wire::compound::Members;
 use wire::{AsyncId, Command, Header, SessionId, Status, TreeId};
 
+use super::Connection;
+use super::login::LoginStep;
+use super::reply::Answer;
+use super::waits::Waiter;
 use crate::effect::{Effects, Outcome};
 use crate::id::OpId;
-use crate::server::channel_sequence::Counted;
-use crate::server::connection::{Connection, Waiter};
-use crate::server::context::{Body, Parked, Progress, RelatedOpen, Reply, Step};
-use crate::server::reply::Answer;
+use crate::server::context::{Body, Parked, Progress, RelatedOpen, Reply};
+use crate::server::outstanding_request::OutstandingRequest;
 use crate::server::session::Session;
-use crate::server::session_setup::LoginStep;
-use crate::server::tree_connect::TreeConnect;
-use crate::time::{Instant, Now};
+use crate::server::step::Step;
+use crate::server::tree::TreeConnect;
+use crate::time::Now;
 use crate::violation::Violation;
 
 /// A frame within its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct TaskId(pub(super) u64);
+pub(in crate::server) struct TaskId(pub(super) u64);
 
 /// A frame whose members are not all answered.
 #[derive(Debug)]
-pub(super) struct Task {
-    pub(super) id: TaskId,
+pub(in crate::server) struct Task {
+    pub(in crate::server) id: TaskId,
     /// The session whose seal the frame came under.
-    pub(super) sealed: Option<SessionId>,
+    pub(in crate::server) sealed: Option<SessionId>,
     /// The session whose seal the answer goes under.
-    pub(super) seal: Option<Arc<Session>>,
-    pub(super) chain: Chain,
+    pub(in crate::server) seal: Option<Arc<Session>>,
+    pub(in crate::server) chain: Chain,
     /// Answers that go out together.
-    pub(super) answers: Vec<Answer>,
+    pub(in crate::server) answers: Vec<Answer>,
     /// The member that waits.
     pub(super) current: Option<Pending>,
     /// The members after it.
-    rest: Vec<u8>,
+    pub(super) rest: Vec<u8>,
 }
 
 /// What a member of a compound hands down to a related one. \[MS-SMB2\] 3.3.5.2.7.2
 #[derive(Debug, Default)]
-pub(super) struct Chain {
-    pub(super) session: Option<SessionId>,
-    pub(super) tree: Option<TreeId>,
+pub(in crate::server) struct Chain {
+    pub(in crate::server) session: Option<SessionId>,
+    pub(in crate::server) tree: Option<TreeId>,
     pub(super) open: RelatedOpen,
 }
 
 /// A request as far as its answer needs it.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(in crate::server) struct Request {
     /// As it came; SESSION_SETUP and TREE_CONNECT put their new ids here.
-    pub(super) header: Header,
+    pub(in crate::server) header: Header,
     /// The key that signs the answer.
-    pub(super) sign: Option<Arc<SigningKey>>,
+    pub(in crate::server) sign: Option<Arc<SigningKey>>,
     /// The session, where there is a valid one.
-    pub(super) session: Option<Arc<Session>>,
+    pub(in crate::server) session: Option<Arc<Session>>,
     /// Set once an interim response went out.
     pub(super) async_id: Option<AsyncId>,
     /// Set once it waited: unlike that of any other request of the connection.
     pub(super) number: Option<u64>,
     /// Whether the client gave up on it: what has several operations to do may stop.
     pub(super) is_cancelled: bool,
-    /// That it acts on an open: until it is answered.
-    pub(super) counted: Option<Counted>,
+    /// Its count on the open that it acts on, until it is answered.
+    pub(super) outstanding: Option<OutstandingRequest>,
     /// The key of memory of the client that its answer takes back.
     pub(super) invalidate: Option<u32>,
 }
@@ -81,17 +83,17 @@ pub(super) struct Pending {
 
 /// What goes on when the waiting ends.
 #[derive(Debug)]
-pub(super) enum Then {
+pub(in crate::server) enum Then {
     /// A command that acts on a tree.
     Handler(Arc<Session>, Arc<TreeConnect>, Step),
     /// A leg of a login.
     Login(LoginStep),
     /// LOGOFF or TREE_DISCONNECT: the answer, once everything is closed.
-    Farewell(Reply),
+    Teardown(Reply),
 }
 
 /// What a member came to.
-pub(super) enum Flow {
+pub(in crate::server) enum Flow {
     /// The answer.
     Done(Reply),
     /// CANCEL has none.
@@ -106,14 +108,6 @@ pub(super) enum Flow {
     End(Violation),
 }
 
-/// When a request that waits is told so.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Interim {
-    pub(super) at: Instant,
-    task: TaskId,
-    number: u64,
-}
-
 /// A member of a frame.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'m> {
@@ -126,7 +120,7 @@ pub(super) struct Part<'m> {
 }
 
 impl Task {
-    pub(super) fn new(id: TaskId, sealed: Option<Arc<Session>>) -> Self {
+    pub(in crate::server) fn new(id: TaskId, sealed: Option<Arc<Session>>) -> Self {
         Self {
             id,
             sealed: sealed.as_ref().map(|session| session.id),
@@ -160,7 +154,7 @@ impl Task {
 }
 
 impl Connection {
-    pub(super) fn task_id(&mut self) -> TaskId {
+    pub(in crate::server) fn task_id(&mut self) -> TaskId {
         TaskId(self.number())
     }
 
@@ -199,7 +193,7 @@ impl Connection {
 
     /// Goes on with the request of a task that waited.
     pub(super) fn resume(&mut self, now: Now, id: TaskId, outcome: Outcome, effects: &mut Effects) {
-        let mut task = self.tasks.remove(&id).expect("a task that waits is kept");
+        let mut task = self.tasks.remove(id).expect("a task that waits is kept");
         let pending = task.current.take().expect("a task that is kept waits");
         let Pending {
             mut request,
@@ -216,7 +210,7 @@ impl Connection {
             Then::Login(step) => {
                 self.resume_login(now, task.id, &mut request, step, outcome, effects)
             }
-            Then::Farewell(reply) => Ok(Flow::Done(reply)),
+            Then::Teardown(reply) => Ok(Flow::Done(reply)),
         };
         if self.take(now, &mut task, request, flow, effects) {
             let rest = core::mem::take(&mut task.rest);
@@ -236,11 +230,11 @@ impl Connection {
         effects: &mut Effects,
     ) -> bool {
         if request.async_id.is_some() {
-            self.async_requests -= 1;
+            self.tasks.async_requests -= 1;
         }
         match flow {
             Ok(Flow::Wait(op, then)) => {
-                self.waiting.insert(op, Waiter::Task(task.id));
+                self.waits.insert(op, Waiter::Task(task.id));
                 self.wait(now, task, request, Some(op), then);
                 false
             }
@@ -249,8 +243,7 @@ impl Connection {
                 false
             }
             Ok(Flow::Park(parked, then)) => {
-                self.waiting.insert(parked.op, Waiter::Task(task.id));
-                self.parked.insert(parked.op, parked);
+                self.waits.park(parked, task.id);
                 self.wait(now, task, request, Some(parked.op), then);
                 // What it waits for may depend on them: the holder may be a member before it,
                 // and acknowledges nothing for an open that it was not told of.
@@ -288,17 +281,14 @@ impl Connection {
         then: Then,
     ) {
         if request.async_id.is_some() {
-            self.async_requests += 1;
+            self.tasks.async_requests += 1;
         } else if request.number.is_none() && may_be_async(request.header.command) && !self.is_over
         {
             // From the first wait on, however many there are.
             let number = self.number();
             request.number = Some(number);
-            self.interims.push_back(Interim {
-                at: now.instant.after(self.server.config.limits.interim_after),
-                task: task.id,
-                number,
-            });
+            let at = now.instant.after(self.server.config.limits.interim_after);
+            self.tasks.schedule_interim(at, task.id, number);
         }
         task.current = Some(Pending { request, op, then });
     }
@@ -306,65 +296,17 @@ impl Connection {
     /// Keeps a task that waits; of one that has nowhere to go, gives back what it holds.
     fn put_aside(&mut self, task: Task, effects: &mut Effects) {
         if task.current.is_some() {
-            self.tasks.insert(task.id, task);
+            self.tasks.insert(task);
         } else {
             for answer in task.answers {
                 answer.release(effects);
             }
         }
     }
-
-    /// Answers the requests that have waited for long with an interim response, where there is
-    /// nothing behind them in their frame: as Windows does. \[MS-SMB2\] 3.3.4.2
-    pub(super) fn send_interims(&mut self, now: Now, effects: &mut Effects) {
-        while let Some(interim) = self.interims.front().copied() {
-            if interim.at > now.instant {
-                return;
-            }
-            self.interims.pop_front();
-            if self.async_requests < self.server.config.limits.async_requests
-                && self.is_waiting(&interim)
-            {
-                self.send_interim(interim.task, effects);
-            }
-        }
-    }
-
-    fn send_interim(&mut self, id: TaskId, effects: &mut Effects) {
-        let mut task = self.tasks.remove(&id).expect("the task waits");
-        if task.rest.is_empty() {
-            self.send(&mut task, effects);
-            let async_id = AsyncId(self.number());
-            let pending = task.current.as_mut().expect("the task waits");
-            self.async_requests += 1;
-            let answer = Answer::interim(&pending.request, async_id);
-            pending.request.async_id = Some(async_id);
-            task.answers.push(answer);
-            self.send(&mut task, effects);
-        }
-        self.tasks.insert(id, task);
-    }
-
-    fn is_waiting(&self, interim: &Interim) -> bool {
-        let task = self.tasks.get(&interim.task);
-        let pending = task.and_then(|task| task.current.as_ref());
-        pending.is_some_and(|pending| pending.request.number == Some(interim.number))
-    }
-
-    /// Drops the reminders of requests that are answered from the front of the queue, so that
-    /// `next_timeout` names one that matters.
-    pub(super) fn forget_stale_interims(&mut self) {
-        while let Some(interim) = self.interims.front() {
-            if self.is_waiting(interim) {
-                return;
-            }
-            self.interims.pop_front();
-        }
-    }
 }
 
 impl Request {
-    pub(super) fn new(header: Header) -> Self {
+    pub(in crate::server) fn new(header: Header) -> Self {
         Self {
             header,
             sign: None,
@@ -372,7 +314,7 @@ impl Request {
             async_id: None,
             number: None,
             is_cancelled: false,
-            counted: None,
+            outstanding: None,
             invalidate: None,
         }
     }
@@ -380,7 +322,11 @@ impl Request {
 
 impl Flow {
     /// What a handler came to; it goes on with the session and the tree that it began with.
-    pub(super) fn of(progress: Progress, session: Arc<Session>, tree: Arc<TreeConnect>) -> Self {
+    pub(super) fn of(
+        progress: Progress<Step>,
+        session: Arc<Session>,
+        tree: Arc<TreeConnect>,
+    ) -> Self {
         match progress {
             Progress::Done(reply) => Self::Done(reply),
             Progress::Wait(op, step) => Self::Wait(op, Then::Handler(session, tree, step)),

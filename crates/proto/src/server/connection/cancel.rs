@@ -5,7 +5,7 @@ use wire::header::Target;
 
 use crate::effect::{Effect, Effects, Outcome};
 use crate::server::connection::Connection;
-use crate::server::task::Request;
+use crate::server::connection::task::Request;
 use crate::time::Now;
 
 impl Connection {
@@ -19,9 +19,7 @@ impl Connection {
             Target::Async(async_id) => request.async_id == Some(async_id),
             Target::Sync { .. } => request.header.message_id == cancel.header.message_id,
         };
-        let found = (self.tasks.values_mut())
-            .filter(|task| task.is_last())
-            .filter_map(|task| task.current.as_mut())
+        let found = (self.tasks.cancelable())
             .filter(|pending| pending.request.session.as_ref().map(|s| s.id) == session)
             .find(|pending| is_meant(&pending.request));
         let op = found.and_then(|pending| {
@@ -29,7 +27,7 @@ impl Connection {
             pending.op
         });
         match op {
-            Some(op) if self.parked.contains_key(&op) => {
+            Some(op) if self.waits.is_parked(op) => {
                 self.unpark(now, op, Outcome::Failed(Status::CANCELLED), effects);
             }
             Some(op) => effects.push(Effect::Cancel(op)),

@@ -10,13 +10,13 @@ use wire::{AsyncId, Command, Flags, Header, Status, error_response};
 use crate::effect::{Effect, Effects, OutMessage, Outbound, Payload};
 use crate::seal::Sign;
 use crate::server::connection::Connection;
+use crate::server::connection::task::{Request, Task};
 use crate::server::context::{Body, Reply};
-use crate::server::task::{Request, Task};
 
 /// An answer whose header is not written yet: its credits and its place among the others are
 /// known only when it goes out.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(in crate::server) struct Answer {
     /// The request, its status that of the answer.
     request: Request,
     /// 64 bytes for the header, then the body.
@@ -27,7 +27,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn new(mut request: Request, reply: Reply) -> Self {
+    pub(in crate::server) fn new(mut request: Request, reply: Reply) -> Self {
         request.header.status = reply.status;
         let (head, payload) = match reply.body {
             Body::Message(head) => (head, None),
@@ -89,7 +89,7 @@ fn error() -> Vec<u8> {
 
 impl Connection {
     /// Sends the answers that a task has so far, in one frame.
-    pub(super) fn send(&mut self, task: &mut Task, effects: &mut Effects) {
+    pub(in crate::server) fn send(&mut self, task: &mut Task, effects: &mut Effects) {
         let answers = core::mem::take(&mut task.answers);
         if answers.is_empty() || self.is_over {
             answers
@@ -194,7 +194,7 @@ impl Connection {
                 self.preauth.update(message);
             }
             (Command::SESSION_SETUP, Status::MORE_PROCESSING_REQUIRED) => {
-                if let Some(login) = self.logins.get_mut(&header.session_id) {
+                if let Some(login) = self.logins.get_mut(header.session_id) {
                     login.preauth.update(message);
                 }
             }

@@ -12,13 +12,13 @@ use wire::dialect::Dialect;
 use wire::{Flags, SessionId, Status};
 
 use crate::login::Accepted;
-use crate::server::admit::is_signed_with;
 use crate::server::channel::Channel;
 use crate::server::connection::Connection;
-use crate::server::negotiate::Negotiated;
+use crate::server::connection::admit::is_signed_with;
+use crate::server::connection::task::Request;
+use crate::server::negotiated::Negotiated;
 use crate::server::session::{Origin, Session};
 use crate::server::session_setup::{is_of_same_user, key_schedule, short_key};
-use crate::server::task::Request;
 use crate::time::Now;
 
 impl Connection {
@@ -28,7 +28,7 @@ impl Connection {
     /// The checks come in the order of Samba, which is that of Windows as smbtorture
     /// smb2.session.bind_negative_* knows it. As on Windows, and other than on Samba, the
     /// ClientGuid may be another (smb2.session.bind_negative_smb3signCtoHd): it proves nothing.
-    pub(super) fn bindable(
+    pub(in crate::server) fn bindable(
         &self,
         now: Now,
         request: &mut Request,
@@ -77,7 +77,7 @@ impl Connection {
 
     /// The login of a binding succeeded: from now on the connection carries the session. The last
     /// answer is signed with the key of the new channel. \[MS-SMB2\] 3.3.5.5.3
-    pub(super) fn bind(
+    pub(in crate::server) fn bind(
         &mut self,
         request: &mut Request,
         session: &Arc<Session>,
@@ -96,7 +96,7 @@ impl Connection {
         let channel = Channel::new(Some(key.clone()));
         session.channels.bind(self.id, channel, limit)?;
         self.sessions.insert(session.id, session.clone());
-        self.login_deadline = None;
+        self.logins.deadline = None;
         request.sign = Some(key);
         Ok(())
     }

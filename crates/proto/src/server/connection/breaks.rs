@@ -1,0 +1,159 @@
+//! Breaks of oplocks: notifications to the clients that hold them, and the requests that wait.
+//! \[MS-SMB2\] 3.3.4.6, 3.3.6.1
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use wire::access::OplockLevel;
+use wire::header::{HEADER_LEN, Target};
+use wire::oplock_break::{Notification, OplockBreak};
+use wire::{Command, FileId, Flags, Header, MessageId, SessionId, Status, TreeId};
+
+use super::Connection;
+use super::task::Task;
+use crate::effect::{Effect, Effects, OutMessage, Outbound, Outcome};
+use crate::id::OpId;
+use crate::notice::Notice;
+use crate::server::fsa::oplock::{self, Mail};
+use crate::server::open::Open;
+use crate::server::session::Session;
+use crate::time::Now;
+
+/// The break of an oplock of which the client has not been notified yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UnsentBreak {
+    pub(super) session: SessionId,
+    pub(super) file_id: FileId,
+    pub(super) level: OplockLevel,
+}
+
+/// The breaks of which clients have not been notified yet, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct UnsentBreaks(Vec<UnsentBreak>);
+
+impl UnsentBreaks {
+    /// Adds a break. The connection sends it at the end of the call.
+    pub(super) fn push(&mut self, unsent: UnsentBreak) {
+        self.0.push(unsent);
+    }
+
+    /// Forgets all breaks: the connection has closed, and another channel sends them.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Connection {
+    /// Tells clients of broken oplocks, each once it knows the open by its name: an answer to a
+    /// CREATE that others of its compound hold back goes first.
+    pub(super) fn tell_breaks(&mut self, effects: &mut Effects) {
+        if self.unsent_breaks.0.is_empty() || self.tasks.iter().any(Task::hides_an_open) {
+            return;
+        }
+        for unsent in core::mem::take(&mut self.unsent_breaks.0) {
+            self.tell_break(unsent, effects);
+        }
+    }
+
+    /// \[MS-SMB2\] 3.3.4.6: never signed. An open that is gone meanwhile has nothing to give up.
+    fn tell_break(&mut self, unsent: UnsentBreak, effects: &mut Effects) {
+        let Some(session) = self.find_session(unsent.session) else {
+            // The connection lost the session, but another may carry it.
+            let UnsentBreak {
+                session,
+                file_id,
+                level,
+            } = unsent;
+            let notice = Notice::BreakOplock {
+                session,
+                file_id,
+                level,
+            };
+            self.server.post(Mail::from([(self.id, notice)]), effects);
+            return;
+        };
+        let open = session.opens.lock().get(&unsent.file_id.volatile).cloned();
+        let Some(open) = open.filter(|_| !self.is_over) else {
+            return;
+        };
+        let mut head = Vec::with_capacity(HEADER_LEN + 24);
+        notification_header().encode(&mut head);
+        let notification = OplockBreak {
+            oplock_level: unsent.level,
+            file_id: unsent.file_id,
+        };
+        Notification::Oplock(notification).encode(&mut head);
+        let message = OutMessage {
+            head,
+            payload: None,
+            padding: 0,
+            sign: None,
+        };
+        // An open that was made where the transport is as good as a seal may be told of elsewhere.
+        let is_sealed = open.is_sealed || self.must_seal(session.state.lock().encrypt);
+        let seal = is_sealed.then(|| session.seal()).flatten();
+        effects.push(Effect::Send(Outbound {
+            messages: Vec::from([message]),
+            seal,
+            invalidate: None,
+        }));
+    }
+
+    /// A channel of a session is lost: what was to be told on it of broken oplocks is told on one
+    /// that lives. The client may have heard it before, which does no harm. \[MS-SMB2\] 3.3.4.6
+    pub(super) fn tell_breaks_again(&self, session: &Session, effects: &mut Effects) {
+        let opens: Vec<Arc<Open>> = session.opens.lock().values().cloned().collect();
+        let told_here = |open: &&Arc<Open>| open.state.lock().told_on == Some(self.id);
+        let files = &self.server.files;
+        let notice = |open: &Arc<Open>| Notice::BreakOplock {
+            session: session.id,
+            file_id: open.id,
+            level: files.level(open.key, open.file),
+        };
+        let told = opens.iter().filter(told_here);
+        let mail: Mail = told.map(|open| (self.id, notice(open))).collect();
+        self.server.post(mail, effects);
+    }
+
+    /// Goes on with a request that waited for an oplock, if it still does.
+    pub(super) fn unpark(&mut self, now: Now, op: OpId, outcome: Outcome, effects: &mut Effects) {
+        let Some((parked, task)) = self.waits.unpark(op) else {
+            return;
+        };
+        let waiter = oplock::Waiter {
+            connection: self.id,
+            op,
+        };
+        self.server.files.forget_waiter(parked.key, waiter);
+        self.resume(now, task, outcome, effects);
+    }
+
+    /// Takes oplocks away whose holders had their time. Everybody who waited is woken by notices.
+    /// \[MS-SMB2\] 3.3.6.1
+    pub(super) fn expire_oplocks(&mut self, now: Now, effects: &mut Effects) {
+        let mut mail = Mail::new();
+        let files = &self.server.files;
+        self.waits
+            .expire(now.instant, |key| files.expire(key, now.instant, &mut mail));
+        self.server.post(mail, effects);
+    }
+}
+
+/// What stands in the header of what no request asked for. \[MS-SMB2\] 3.3.4.6
+fn notification_header() -> Header {
+    Header {
+        credit_charge: 0,
+        status: Status::SUCCESS,
+        command: Command::OPLOCK_BREAK,
+        credits: 0,
+        flags: Flags::SERVER_TO_REDIR,
+        next_command: 0,
+        message_id: MessageId::UNSOLICITED,
+        target: Target::Sync {
+            process_id: 0,
+            tree_id: TreeId(0),
+        },
+        session_id: SessionId(0),
+        signature: [0; 16],
+    }
+}

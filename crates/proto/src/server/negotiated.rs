@@ -1,0 +1,26 @@
+//! The result of NEGOTIATE, which every later request of the connection relies on.
+
+use crypto::{Cipher, SigningAlgorithm};
+use wire::Guid;
+use wire::dialect::{Capabilities, Dialect, SecurityMode};
+
+/// The properties of a connection that NEGOTIATE fixed. \[MS-SMB2\] 3.3.1.7
+#[derive(Clone, Debug)]
+pub(super) struct Negotiated {
+    pub(super) dialect: Dialect,
+    /// Connection.CipherId.
+    pub(super) cipher: Option<Cipher>,
+    /// Connection.SigningAlgorithmId.
+    pub(super) signing: SigningAlgorithm,
+    /// Connection.SupportsMultiCredit.
+    pub(super) has_large_mtu: bool,
+    /// Connection.ServerCapabilities.
+    pub(super) capabilities: Capabilities,
+    /// Connection.ServerSecurityMode.
+    pub(super) security_mode: SecurityMode,
+    pub(super) client_guid: Guid,
+    pub(super) client_capabilities: Capabilities,
+    pub(super) client_security_mode: SecurityMode,
+    /// Connection.AcceptTransportSecurity: the transport does what a seal does.
+    pub(super) transport_security: bool,
+}

@@ -1,0 +1,49 @@
+//! An instance of a named pipe: a pipe as one client has it open.
+
+use spin::Mutex;
+use wire::{FileId, TreeId};
+
+use super::service::Service;
+use super::state::State;
+use crate::server::fsa::oplock::Mail;
+use crate::server::room::Tallied;
+
+/// An instance of a named pipe, in the session's table of pipes from CREATE to CLOSE.
+#[derive(Debug)]
+pub(crate) struct Pipe {
+    /// Counts the pipe against the limit of its connection.
+    _place: Tallied,
+    pub(crate) id: FileId,
+    pub(crate) tree: TreeId,
+    pub(super) service: Service,
+    pub(super) state: Mutex<State>,
+}
+
+impl Pipe {
+    /// A new instance. `group` becomes its RPC association group.
+    pub(super) fn new(
+        place: Tallied,
+        id: FileId,
+        tree: TreeId,
+        service: Service,
+        group: u32,
+    ) -> Self {
+        Self {
+            _place: place,
+            id,
+            tree,
+            service,
+            state: Mutex::new(State::new(service, group)),
+        }
+    }
+
+    /// The name of the pipe within IPC$.
+    pub(crate) fn name(&self) -> &'static str {
+        self.service.pipe()
+    }
+
+    /// Closes the pipe. Returns the notices that wake its waiting reads.
+    pub(crate) fn end(&self) -> Mail {
+        self.state.lock().end()
+    }
+}
