@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddrV4, TcpStream};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use quinn_proto::Dir;
 
 use crate::quic::{Manner, Peer};
@@ -162,6 +162,16 @@ impl Raw {
             Err(error) if !is_closed(error.kind()) => Err(error.into()),
             _ => Ok(()),
         }
+    }
+
+    /// Waits until bytes have arrived, and leaves them unread. Only over TCP.
+    pub fn wait_for_data(&mut self) -> Result<()> {
+        let Pipe::Tcp(stream) = &self.pipe else {
+            bail!("a connection over QUIC cannot be peeked at");
+        };
+        stream.set_read_timeout(Some(PATIENCE))?;
+        ensure!(stream.peek(&mut [0])? == 1, "the connection has ended");
+        Ok(())
     }
 
     /// Says that nothing more will be sent.

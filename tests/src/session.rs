@@ -87,6 +87,11 @@ impl Connection {
         Ok(connection)
     }
 
+    /// Waits until a response has begun to arrive, and leaves it unread.
+    pub fn wait_for_data(&mut self) -> Result<()> {
+        self.raw.wait_for_data()
+    }
+
     /// What it is on, for what this does not know how to send.
     pub fn into_raw(self) -> Raw {
         self.raw

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use crate::client::Client;
@@ -17,6 +17,8 @@ use crate::wait;
 pub const FILE: &str = "file";
 /// Its bytes.
 pub const FILE_BYTES: usize = 64 << 10;
+/// How long the server may take to notice that connections have ended.
+const END_LIMIT: Duration = Duration::from_secs(30);
 /// The key by which a witness calls its memory.
 const KEY: u32 = 77;
 
@@ -87,19 +89,28 @@ impl Site {
     pub fn wait_until_alone(&self) -> Result<()> {
         let client = Client::of("nowhere")?;
         let socket = self.server.control().display().to_string();
-        let mut last = String::new();
-        for _ in 0..100 {
+        let count = || {
             let output = client.try_run(&["status", "--json", "--socket", &socket])?;
             ensure!(output.code == Some(0), "{output}");
             let status: Value = serde_json::from_str(&output.text)?;
             let connections = status["connections"].as_array();
-            if connections.context("a list")?.len() == 2 {
-                return Ok(());
-            }
-            last = output.text;
-            std::thread::sleep(Duration::from_millis(200));
-        }
-        bail!("connections are left: {last}")
+            Ok(connections.context("no list of connections")?.len())
+        };
+        let mut last = Ok(0);
+        wait::until("the other connections to end", END_LIMIT, || {
+            last = count();
+            !matches!(last, Ok(connections) if connections != 2)
+        })?;
+        last.map(drop)
+    }
+
+    /// Length of the largest file of the share beside [`FILE`], in bytes.
+    pub fn largest_part(&self) -> u64 {
+        let entries = fs::read_dir(self.scratch.path().join("share"));
+        let entries = entries.into_iter().flatten().flatten();
+        let others = entries.filter(|entry| entry.file_name() != FILE);
+        let lengths = others.filter_map(|entry| Some(entry.metadata().ok()?.len()));
+        lengths.max().unwrap_or(0)
     }
 
     /// Bytes of memory that the server has, of all kinds.

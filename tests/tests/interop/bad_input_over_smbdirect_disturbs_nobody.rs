@@ -10,7 +10,7 @@ use smbeam_tests::direct::site::{FILE, Site};
 use smbeam_tests::direct::smb::{Named, SMB_3_0_2, Session};
 use smbeam_tests::direct::{Direct, Header, Heard, Negotiate, PATIENCE, RECEIVES, Transfer, kind};
 use smbeam_tests::raw::{self, header, negotiate_body};
-use smbeam_tests::tests;
+use smbeam_tests::{scale, tests, wait};
 
 tests!(
     every_field_of_the_negotiation_is_checked,
@@ -579,15 +579,19 @@ fn direct_client(site: &Site) -> Result<Client> {
 }
 
 fn killed_clients_leave_nothing_behind() -> Result<()> {
-    const ROUNDS: u64 = 20;
+    const LARGE_BYTES: usize = 64 << 20;
+    let rounds = scale::choose(10, 20);
     let mut site = Site::new(&[])?;
     let client = direct_client(&site)?;
-    fs::write(client.local("large"), vec![5; 200 << 20])?;
+    fs::write(client.local("large"), vec![5; LARGE_BYTES])?;
     let mut early = 0;
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let name = format!("{{}}killed{}", round % 3);
         let mut child = client.spawn(&["put", "large", &name])?;
-        std::thread::sleep(Duration::from_millis(100 + 40 * (round % 10)));
+        let wanted = LARGE_BYTES as u64 / 10 * (round % 10);
+        wait::until("a part of the file", PATIENCE, || {
+            site.largest_part() > wanted || child.try_wait().is_ok_and(|ended| ended.is_some())
+        })?;
         child.kill()?;
         child.wait()?;
         site.check().with_context(|| format!("round {round}"))?;

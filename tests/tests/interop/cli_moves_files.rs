@@ -41,7 +41,7 @@ tests_over_transports!(
 
 /// Larger than what is transferred again when a transfer is continued, which is 64 MiB,
 /// and no multiple of anything.
-const LARGE_BYTES: u64 = 150 * 1024 * 1024 + 12_345;
+const LARGE_BYTES: u64 = (100 << 20) + 12_345;
 /// How long something that happens may take to be seen.
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -3,7 +3,6 @@
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -79,7 +78,8 @@ fn a_file_that_is_cut_under_its_answers() -> Result<()> {
     for _ in 0..READS {
         connection.post(session, &[Request::read(file, PIECE)])?;
     }
-    thread::sleep(Duration::from_millis(300));
+    // The server has begun to answer, and the client's socket cannot hold all of it.
+    connection.wait_for_data()?;
     let local = OpenOptions::new().write(true).open(&rig.file)?;
     local.set_len(LEFT as u64)?;
     let answers = connection.collect(READS)?;

@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use smbeam_tests::certificates::{Authority, Files};
 use smbeam_tests::files::{assert_same_file, assert_same_tree, write_random};
 use smbeam_tests::lab::Lab;
+use smbeam_tests::scale;
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::smbclient::{Framing, Protection, Smbclient};
 use smbeam_tests::subject::{Plan, Server};
@@ -22,8 +23,11 @@ tests!(
     a_client_without_a_certificate_is_refused_where_one_is_required,
 );
 
-/// A gibibyte, and not a multiple of anything.
-const LARGE_BYTES: u64 = (1 << 30) + 12_345;
+/// Length of a large file in bytes: no multiple of anything, and larger than every window.
+fn large_bytes() -> u64 {
+    scale::choose(66 << 20, 1 << 30) + 12_345
+}
+
 /// The name by which smbclient knows the server: it takes no address over QUIC.
 const NAME: &str = "localhost";
 
@@ -78,12 +82,12 @@ fn a_large_file_comes_whole() -> Result<()> {
     let site = Site::new(&[NAME], |_, _| ())?;
     let local = site.scratch.open_folder("local")?;
     let there = site.scratch.path().join("share/large");
-    write_random(&there, LARGE_BYTES, 1)?;
+    write_random(&there, large_bytes(), 1)?;
     for protection in [Protection::Off, Protection::Encrypt] {
         let client = site.client(&site.authority.file);
         let client = client.protection(protection).folder(&local);
         let listing = client.run("ls")?;
-        ensure!(listing.contains(&LARGE_BYTES.to_string()), "{listing}");
+        ensure!(listing.contains(&large_bytes().to_string()), "{listing}");
         client.run("get large back")?;
         assert_same_file(&there, &local.join("back"))?;
         fs::remove_file(local.join("back"))?;
@@ -95,7 +99,7 @@ fn what_is_put_arrives_whole() -> Result<()> {
     let site = Site::new(&[NAME], |_, _| ())?;
     let local = site.scratch.open_folder("local")?;
     let there = site.scratch.path().join("share/file");
-    write_random(&local.join("file"), LARGE_BYTES, 2)?;
+    write_random(&local.join("file"), large_bytes(), 2)?;
     // Told of large WRITEs it would need hours.
     for protection in [Protection::Off, Protection::Encrypt] {
         let client = site.client(&site.authority.file);

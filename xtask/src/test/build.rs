@@ -52,9 +52,10 @@ enum Artifact {
 /// # Errors
 /// Cargo cannot be run, or something does not compile.
 pub(crate) fn run() -> Result<Built> {
-    let mut artifacts = compile(&["test", "--workspace", "--no-run"])?;
-    // `cargo test` builds a binary only for packages with integration tests.
-    artifacts.extend(compile(&["build", "--workspace", "--bins"])?);
+    // Not `cargo test --no-run`: it leaves out the binary, which would need a second build with
+    // the features of no development dependency.
+    let targets = ["--lib", "--bins", "--tests", "--examples"];
+    let artifacts = compile(&[&["build", "--workspace"], targets.as_slice()].concat())?;
     let mut unit = Vec::new();
     let (mut interop, mut binary, mut example) = (None, None, None);
     for artifact in artifacts {
