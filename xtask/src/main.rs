@@ -6,6 +6,7 @@ mod demo;
 mod host;
 mod lab;
 mod process;
+mod soak;
 mod table;
 mod test;
 mod workspace;
@@ -20,6 +21,7 @@ usage: cargo xtask COMMAND
                           interop
   test full [STEP]...     the same with every transport, full sizes and all rounds
   test rdma               both ends against real peers over RDMA, in a guest of its own
+  soak [--hours N]        many seeds, each fuzz target in turn, large files; recorded
   demo                    serve a temporary share and let smbclient use it: plain, signed, encrypted
   lab                     build the peers that the tests talk to, in a cache folder
   lab rdma                add a guest with RDMA devices, whose kernel is built from source
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
     };
     let result = match command {
         "test" => test::run(rest),
+        "soak" => soak::run(rest),
         "demo" => demo::run(),
         "bench-compare" => bench::run(rest),
         "lab" => lab::run(rest),

@@ -29,6 +29,7 @@ mod login;
 mod network;
 mod scenario;
 mod schedule;
+pub mod seeds;
 pub mod session;
 pub mod smbd;
 mod world;

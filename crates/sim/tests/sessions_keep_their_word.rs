@@ -1,29 +1,20 @@
 //! Whatever becomes of channels and servers: what a caller was told is so, and in the end
 //! everything finishes.
 //!
-//! `SMBEAM_SIM_SEED=n` runs one seed alone, `SMBEAM_SIM_SEEDS=n` so many of them.
+//! `smbeam_sim::seeds` has the environment variables that choose the seeds.
 
-use smbeam_sim::TRANSPORTS;
 use smbeam_sim::session::{Outcome, Sessions, run};
+use smbeam_sim::{TRANSPORTS, seeds};
 
 /// Seeds of a run of the tests: some seconds of a slow machine.
 const SEEDS: u64 = 100;
-
-fn number(name: &str) -> Option<u64> {
-    let value = std::env::var(name).ok()?;
-    let number = value.parse();
-    Some(number.unwrap_or_else(|_| panic!("{name} is not a number: {value}")))
-}
 
 fn run_all(test: &str, scenario: impl Fn(u64) -> Sessions) -> Vec<Outcome> {
     run_some(SEEDS, test, scenario)
 }
 
 fn run_some(count: u64, test: &str, scenario: impl Fn(u64) -> Sessions) -> Vec<Outcome> {
-    let seeds = match number("SMBEAM_SIM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("SMBEAM_SIM_SEEDS").unwrap_or(count),
-    };
+    let seeds = seeds::chosen(count);
     println!("seeds {seeds:?}");
     let outcomes = seeds.map(|seed| {
         // Before it runs: an assertion of a core ends the test with no further word.

@@ -1,21 +1,12 @@
 //! Whatever the network, the disk and other clients do: what the server says stays true, and in
 //! the end everything finishes.
 //!
-//! `SMBEAM_SIM_SEED=n` runs one seed alone, `SMBEAM_SIM_SEEDS=n` so many of them.
+//! `smbeam_sim::seeds` has the environment variables that choose the seeds.
 
-use smbeam_sim::{Protection, Report, Scenario, TRANSPORTS};
+use smbeam_sim::{Protection, Report, Scenario, TRANSPORTS, seeds};
 
 /// Seeds of a run of the tests: about half a minute of a slow machine.
 const SEEDS: u64 = 200;
-
-fn number(name: &str) -> Option<u64> {
-    let value = std::env::var(name).ok()?;
-    Some(
-        value
-            .parse()
-            .unwrap_or_else(|_| panic!("{name} is not a number: {value}")),
-    )
-}
 
 fn run(seed: u64, scenario: &Scenario, test: &str) -> Report {
     smbeam_sim::run(seed, scenario).unwrap_or_else(|failure| {
@@ -31,10 +22,7 @@ fn run_all(test: &str, scenario: impl Fn(u64) -> Scenario) -> Vec<Report> {
 }
 
 fn run_some(count: u64, test: &str, scenario: impl Fn(u64) -> Scenario) -> Vec<Report> {
-    let seeds = match number("SMBEAM_SIM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("SMBEAM_SIM_SEEDS").unwrap_or(count),
-    };
+    let seeds = seeds::chosen(count);
     println!("seeds {seeds:?}");
     let reports = seeds.map(|seed| {
         // Before it runs: an assertion of the core ends the test with no further word.

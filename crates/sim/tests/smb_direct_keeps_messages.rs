@@ -1,29 +1,21 @@
 //! SMB Direct from end to end: each message arrives once, whole and in order, on whatever
 //! connection it takes.
 //!
-//! `SMBEAM_SIM_SEED=n` runs one seed alone, `SMBEAM_SIM_SEEDS=n` so many of them.
+//! `smbeam_sim::seeds` has the environment variables that choose the seeds.
 
 use proto::smbd::Violation;
+use smbeam_sim::seeds;
 use smbeam_sim::smbd::{Report, Scenario, run};
 
 /// Seeds of a run of the tests: some seconds of a slow machine.
 const SEEDS: u64 = 100;
 
-fn number(name: &str) -> Option<u64> {
-    let value = std::env::var(name).ok()?;
-    let number = value.parse();
-    Some(number.unwrap_or_else(|_| panic!("{name} is not a number: {value}")))
-}
-
 fn is_one_alone() -> bool {
-    number("SMBEAM_SIM_SEED").is_some()
+    seeds::is_single()
 }
 
 fn run_all(test: &str, scenario: &Scenario) -> Vec<Report> {
-    let seeds = match number("SMBEAM_SIM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("SMBEAM_SIM_SEEDS").unwrap_or(SEEDS),
-    };
+    let seeds = seeds::chosen(SEEDS);
     println!("seeds {seeds:?}");
     let reports = seeds.map(|seed| {
         println!("seed {seed}");

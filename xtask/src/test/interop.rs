@@ -12,6 +12,7 @@ use smbeam_tests::lab::Part;
 use smbeam_tests::scale;
 
 use super::build::Built;
+use super::counts::Counts;
 use super::pool::{self, Ended, Job};
 use super::report::{CaseTime, Found};
 use super::timings::{self, Timings};
@@ -69,6 +70,16 @@ pub(crate) fn run_rdma(built: &Built) -> Result<Found> {
     cases.iter_mut().for_each(|case| case.is_alone = true);
     let found = run_cases(built, &environment, cases)?;
     Ok(Found { note, ..found })
+}
+
+/// Runs the cases of a full run whose names start with one of `modules`.
+pub(crate) fn run_modules(built: &Built, modules: &[&str]) -> Result<Counts> {
+    let mut environment = variables(built);
+    let (name, value) = scale::variable(true);
+    environment.push((name.into(), value.into()));
+    let mut cases = plan(built, &environment)?;
+    cases.retain(|case| modules.iter().any(|module| case.name.starts_with(module)));
+    Ok(run_cases(built, &environment, cases)?.counts)
 }
 
 /// The environment of the cases. A server that the caller names is the one under test.

@@ -3,14 +3,14 @@
 //! All steps share one build: the same packages, features and profile. The test programs run in
 //! parallel from a [`pool`]; cargo's own runner would run them one after the other.
 
-mod build;
+pub(crate) mod build;
 mod cargo;
-mod counts;
+pub(crate) mod counts;
 mod deny;
-mod interop;
-mod pool;
+pub(crate) mod interop;
+pub(crate) mod pool;
 mod report;
-mod timings;
+pub(crate) mod timings;
 mod unit;
 
 use std::cell::{Cell, OnceCell};
