@@ -1,11 +1,12 @@
-//! How fast one worker streams a page-cached file, and answers small requests.
+//! Measures how fast one worker streams a file from the page cache, and how fast it answers small
+//! requests.
 //!
 //! ```text
 //! cargo run --release --example stream -- FILE [uring|epoll]
 //! ```
 //!
-//! The client is a thread with blocking sockets. CPU time is the worker thread's own; kernel
-//! worker threads and the blocking pool are not in it.
+//! The client is a thread with blocking sockets. CPU time is that of the worker thread only,
+//! without kernel worker threads and the blocking pool.
 
 use std::error::Error;
 use std::io::{Read, Write};
@@ -24,7 +25,7 @@ const FILE_BYTES: u64 = 256 << 20;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// What the worker spent.
+/// Resources that the worker has used.
 struct Cost {
     cpu: Duration,
     stats: Stats,
@@ -116,7 +117,7 @@ where
     F: Future<Output = Outcome<()>>,
     C: FnOnce(TcpStream) -> Outcome<()>,
 {
-    let (tell, hear) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let worker = thread::spawn(move || -> Outcome<Cost> {
         let runtime = Runtime::new(&Config {
             io,
@@ -125,7 +126,7 @@ where
         let handle = runtime.handle();
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listener = Listener::bind(&handle, any, false)?;
-        tell.send(listener.local_addr()?)?;
+        sender.send(listener.local_addr()?)?;
         runtime.block_on(async {
             let stream = listener.accept().await?;
             let (cpu, before) = (cpu_time()?, handle.stats());
@@ -137,7 +138,7 @@ where
             })
         })
     });
-    let socket = TcpStream::connect(hear.recv()?)?;
+    let socket = TcpStream::connect(receiver.recv()?)?;
     socket.set_nodelay(true)?;
     let start = Instant::now();
     client(socket)?;
@@ -146,7 +147,7 @@ where
     Ok((time, cost))
 }
 
-/// Answers each request with a head and the next piece of the file.
+/// Answers each request with a header and the next piece of the file.
 async fn serve(handle: Handle, stream: Stream, file: std::fs::File, bytes: usize) -> Outcome<()> {
     let (file, pool) = (File::from(file), handle.pool());
     let (mut half, mut offset) = (0, 0);
@@ -200,7 +201,8 @@ async fn store(handle: Handle, stream: Stream, file: std::fs::File, bytes: usize
     }
 }
 
-/// Keeps `depth` requests in flight; answers what has arrived with one write.
+/// Keeps `depth` requests in flight. One write sends the requests for all answers that have
+/// arrived.
 fn ask(mut socket: TcpStream, bytes: usize, depth: usize, count: usize) -> Outcome<()> {
     let requests = vec![0; REQUEST_BYTES * depth];
     let mut landing = vec![0; 1 << 20];
@@ -220,7 +222,7 @@ fn ask(mut socket: TcpStream, bytes: usize, depth: usize, count: usize) -> Outco
     Ok(())
 }
 
-/// Time that this thread has been on a core.
+/// CPU time of this thread.
 fn cpu_time() -> Outcome<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let nanoseconds = text.split_whitespace().next().ok_or("schedstat is empty")?;

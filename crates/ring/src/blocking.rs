@@ -1,4 +1,4 @@
-//! A small pool of threads for calls that may wait and that no driver takes.
+//! A small pool of threads for calls that may block and that no driver supports.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -12,15 +12,15 @@ use std::time::Duration;
 
 use crate::lock::lock;
 
-/// Closures that may be queued or running at once; further callers wait. Deep enough to keep all
-/// threads busy, shallow enough to bound what a stuck disk piles up.
+/// Limit of the closures that are queued or running; further callers wait. It is large enough to
+/// keep all threads busy, and small enough to bound the work that waits for a stuck disk.
 const JOBS_MAX: usize = 1024;
-/// How long a thread without work stays.
+/// Time after which an idle thread ends.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The pool of one runtime.
+/// The thread pool of one runtime.
 pub(crate) struct Blocking {
     shared: Arc<Shared>,
     jobs: Cell<usize>,
@@ -43,7 +43,7 @@ struct State {
 
 type Outcome<T> = Result<T, Box<dyn Any + Send>>;
 
-/// Where a thread leaves the result.
+/// The slot for the result of a closure.
 struct Reply<T> {
     outcome: Mutex<(Option<Outcome<T>>, Option<Waker>)>,
 }
@@ -63,7 +63,7 @@ impl Blocking {
         }
     }
 
-    /// Runs a closure on a thread and waits for it.
+    /// Runs a closure on a thread and waits for its result.
     pub(crate) async fn run<T, F>(&self, closure: F) -> T
     where
         T: Send + 'static,
@@ -96,7 +96,7 @@ impl Blocking {
         outcome.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// Threads leave when the queue is empty.
+    /// Ends all threads once the queue is empty.
     pub(crate) fn close(&self) {
         lock(&self.shared.state).is_closed = true;
         self.shared.work.notify_all();
@@ -115,13 +115,13 @@ impl Blocking {
     }
 }
 
-/// One of the `JOBS_MAX` places.
+/// One of `JOBS_MAX` slots.
 struct Slot<'a>(&'a Blocking);
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
         self.0.jobs.set(self.0.jobs.get() - 1);
-        // All of them: the first may belong to a future that is gone.
+        // Wake all waiters: the first one may belong to a future that was dropped.
         let waiters = std::mem::take(&mut *self.0.waiters.borrow_mut());
         waiters.into_iter().for_each(Waker::wake);
     }
@@ -141,12 +141,13 @@ impl Shared {
         let shared = Arc::clone(self);
         let builder = thread::Builder::new().name("blocking".to_owned());
         if let Err(error) = builder.spawn(move || shared.work()) {
-            tracing::warn!(%error, "no thread for blocking calls");
+            tracing::warn!(%error, "cannot start a thread for blocking calls");
             self.thread_refused();
         }
     }
 
-    /// With other threads the job only waits longer; without any it runs here.
+    /// Handles a failure to start a thread. With other threads the job only waits longer; without
+    /// any, it runs on this thread.
     fn thread_refused(&self) {
         let mut state = lock(&self.state);
         state.threads -= 1;

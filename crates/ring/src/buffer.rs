@@ -14,35 +14,35 @@ use crate::config::PoolConfig;
 use crate::lock::lock;
 use crate::memory::{Child, Mapping, Memory};
 
-/// Bytes beyond the round size of a class: a reply's head and its payload share one buffer, and
-/// the payload can start on a page. The largest class has 64 KiB.
-pub const HEAD_ROOM_BYTES: usize = 4 << 10;
+/// Bytes beyond the round size of a class. The header of a reply and its payload share one buffer,
+/// and the payload can start on a page. The largest class has 64 KiB.
+pub const HEADROOM_BYTES: usize = 4 << 10;
 
 /// Buffer sizes in bytes, ascending.
 const CLASSES: [usize; 6] = [
-    (16 << 10) + HEAD_ROOM_BYTES,
-    (64 << 10) + HEAD_ROOM_BYTES,
-    (256 << 10) + HEAD_ROOM_BYTES,
-    (1 << 20) + HEAD_ROOM_BYTES,
-    (4 << 20) + HEAD_ROOM_BYTES,
+    (16 << 10) + HEADROOM_BYTES,
+    (64 << 10) + HEADROOM_BYTES,
+    (256 << 10) + HEADROOM_BYTES,
+    (1 << 20) + HEADROOM_BYTES,
+    (4 << 20) + HEADROOM_BYTES,
     (8 << 20) + (64 << 10),
 ];
 
-/// Bytes of a slab that holds more than one buffer: one huge page for the small classes.
+/// Bytes of a slab for more than one buffer: one huge page for the small classes.
 const SLAB_BYTES: usize = 2 << 20;
 
 /// Slots in the ring's table of fixed buffers. One slot is one slab, so this is 2 GiB of the
-/// smallest classes; slabs beyond it work unregistered.
+/// smallest classes. Further slabs work without registration.
 pub(crate) const SLOTS_MAX: u16 = 1024;
 
-/// What the [`Pool`](crate::Pool) and every [`Buffer`] share.
+/// The state that the [`Pool`](crate::Pool) and every [`Buffer`] share.
 ///
-/// The lock is taken for a push or a pop when a buffer is taken or returned, so that a buffer
-/// may be dropped on any thread. It is nearly never contended: one thread takes, and few returns
-/// come from others.
+/// Taking or returning a buffer locks the state for one push or pop, so any thread may drop a
+/// buffer. The lock is almost never contended: one thread takes buffers, and other threads return
+/// few of them.
 pub(crate) struct Buffers {
     state: Mutex<State>,
-    /// The process that made it, where a child may have its buffers.
+    /// The process that created the buffers, if a child process may inherit them.
     process: Option<u32>,
 }
 
@@ -52,10 +52,11 @@ struct State {
     registered: bool,
     used_bytes: usize,
     out: usize,
-    /// Bytes of those that are out.
+    /// Bytes of all buffers that are not free.
     out_bytes: usize,
     slabs: Slab<SlabMemory>,
-    /// Returned buffers by class, last in first out: the cache is warm.
+    /// Free buffers by class. The last returned one is taken first, because its bytes are in the
+    /// cache.
     free: [Vec<Location>; CLASSES.len()],
     waiters: Vec<Waker>,
 }
@@ -69,15 +70,15 @@ struct Location {
 struct SlabMemory {
     memory: Memory,
     class: usize,
-    /// Where the ring's table of fixed buffers has it.
+    /// Slot in the ring's table of fixed buffers.
     slot: Option<u16>,
-    /// How many buffers have been carved from the start on; memory beyond is untouched.
+    /// Number of buffers carved from the start of the slab. The memory after them is untouched.
     carved: usize,
     out: usize,
 }
 
 impl SlabMemory {
-    fn has_room(&self) -> bool {
+    fn has_space(&self) -> bool {
         (self.carved + 1) * CLASSES[self.class] <= self.memory.bytes()
     }
 }
@@ -162,7 +163,8 @@ impl Buffers {
     }
 
     fn give_back(&self, location: Location) {
-        // Of a child nobody takes any, and the lock is as it was when the process forked.
+        // A child process takes no buffers, and the fork may have copied the lock while it was
+        // held.
         if self.process.is_some_and(|it| it != process::id()) {
             return;
         }
@@ -178,7 +180,7 @@ impl Buffers {
         waiters.into_iter().for_each(Waker::wake);
     }
 
-    /// The ring is gone and its registrations with it: forget the slots.
+    /// Forgets all slots, after the end of the ring and its registrations.
     pub(crate) fn forget_slots(&self) {
         lock(&self.state)
             .slabs
@@ -203,10 +205,10 @@ impl State {
             self.reclaim(bytes, unregister);
         }
         if self.used_bytes + bytes > self.limit_bytes {
-            // Nothing of this size can be had any more, but perhaps something larger lies idle.
+            // The limit allows no more buffers of this size, but a larger one may be free.
             return (class + 1..CLASSES.len()).find_map(|larger| self.pop(larger));
         }
-        let slab = self.slab_with_room(class, register)?;
+        let slab = self.slab_with_space(class, register)?;
         let memory = &mut self.slabs[slab];
         let index = memory.carved;
         memory.carved += 1;
@@ -214,9 +216,9 @@ impl State {
         Some(Location { slab, index })
     }
 
-    fn slab_with_room(&mut self, class: usize, register: Register<'_>) -> Option<usize> {
-        let with_room = |slab: &SlabMemory| slab.class == class && slab.has_room();
-        if let Some((key, _)) = self.slabs.iter().find(|(_, slab)| with_room(slab)) {
+    fn slab_with_space(&mut self, class: usize, register: Register<'_>) -> Option<usize> {
+        let with_space = |slab: &SlabMemory| slab.class == class && slab.has_space();
+        if let Some((key, _)) = self.slabs.iter().find(|(_, slab)| with_space(slab)) {
             return Some(key);
         }
         let memory = map_slab(class, self.registered).ok()?;
@@ -231,7 +233,7 @@ impl State {
         }))
     }
 
-    /// Gives idle slabs back to the system until `wanted` bytes fit, or none is idle.
+    /// Returns idle slabs to the system until `wanted` bytes fit, or no slab is idle.
     fn reclaim(&mut self, wanted: usize, unregister: Unregister<'_>) {
         while self.used_bytes + wanted > self.limit_bytes {
             let is_idle = |slab: &SlabMemory| slab.out == 0 && slab.carved > 0;
@@ -251,8 +253,8 @@ impl State {
     }
 }
 
-/// Registration pins whole slabs, so a large class has one buffer a slab and nothing beside it. Of
-/// a slab that is not pinned only the buffers that are used get pages.
+/// Registration pins whole slabs, so a slab of a large class holds exactly one buffer. In a slab
+/// that is not pinned, only used buffers have pages.
 fn map_slab(class: usize, registered: bool) -> io::Result<Memory> {
     let bytes = CLASSES[class];
     let child = match registered {
@@ -266,47 +268,47 @@ fn map_slab(class: usize, registered: bool) -> io::Result<Memory> {
     }
 }
 
-/// Memory from the [`Pool`](crate::Pool), exclusively owned; dereferences to `[u8]` of its whole
-/// size, which
-/// is at least what was asked for. Goes back to its pool on drop, on whatever thread that is.
+/// Exclusively owned memory from the [`Pool`](crate::Pool). It dereferences to `[u8]` of its whole
+/// size, which is at least the requested length. Dropping it, on any thread, returns it to the
+/// pool.
 pub struct Buffer {
     start: NonNull<u8>,
     bytes: usize,
     slot: Option<u16>,
     location: Location,
-    /// The slab, kept mapped also where it is given up meanwhile.
+    /// The slab. It stays mapped until the last buffer of it is dropped, also after the pool has
+    /// released it.
     memory: Memory,
     shared: Arc<Buffers>,
 }
 
 // SAFETY: a buffer is the only way to its bytes (its location is not in a free list while it
-// lives),
-// the memory has no ties to a thread, and giving it back goes through a mutex.
+// lives), the memory is not bound to a thread, and returning it goes through a mutex.
 unsafe impl Send for Buffer {}
 // SAFETY: a shared reference gives read access to plain bytes only.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// The memory that this is part of: the same for all buffers of one slab.
+    /// The slab that this is part of.
     #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// Whether more than half of its pool's memory is in somebody's hands: who keeps a buffer for
-    /// as long as a peer pleases takes care that others find some.
+    /// Whether more than half of the pool's memory is in use. A caller that would hold a buffer for
+    /// as long as a peer wants must then release it, so that others get buffers.
     #[must_use]
     pub fn is_scarce(&self) -> bool {
         let state = lock(&self.shared.state);
         state.out_bytes > state.limit_bytes / 2
     }
 
-    /// The slot in the table of fixed buffers, if `pool` is the one that registered it there.
+    /// The slot in the table of fixed buffers, if `pool` has registered it there.
     pub(crate) fn slot(&self, pool: &Arc<Buffers>) -> Option<u16> {
         self.slot.filter(|_| Arc::ptr_eq(pool, &self.shared))
     }
 
-    /// Pointer to the start of `range`, which must lie inside. For operations that own `self`.
+    /// Pointer to the start of `range`, which must be inside. For operations that own `self`.
     pub(crate) fn pointer(&mut self, range: &Range<usize>) -> *mut u8 {
         self[range.clone()].as_mut_ptr()
     }
@@ -316,9 +318,9 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start..start + bytes` lies in one slab (asserted when carved), which stays
-        // mapped while one of its buffers is out; the memory is initialised (zeroed by mmap) and
-        // ours alone. The kernel writes to it only while an operation owns the buffer.
+        // SAFETY: `start..start + bytes` is inside one slab (asserted when carved), which stays
+        // mapped while `memory` refers to it; the memory is initialized (zeroed by mmap) and
+        // exclusively owned. The kernel writes to it only while an operation owns the buffer.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 }

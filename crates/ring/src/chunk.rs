@@ -19,8 +19,8 @@ pub(crate) const GROUP: u16 = 0;
 
 /// All receive chunks of a runtime.
 ///
-/// A chunk is in one of two places: free (in the kernel's ring, or in `free` with epoll) or out
-/// (an unread completion or a [`Chunk`]). Only who has it out touches its memory.
+/// A chunk is either free (in the kernel's ring, or in `free` with epoll) or out (an unread
+/// completion or a [`Chunk`]). Only the holder of a chunk that is out accesses its memory.
 pub(crate) struct Chunks {
     memory: Mapping,
     count: u16,
@@ -33,7 +33,7 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
-    /// Chunks for epoll, or for a ring when `ring` is given.
+    /// Chunks for epoll, or for a ring if `ring` is given.
     pub(crate) fn new(config: &PoolConfig, ring: Option<&IoUring>) -> io::Result<Rc<Self>> {
         let (count, chunk_bytes) = (config.chunks, config.chunk_bytes);
         assert!(
@@ -49,7 +49,7 @@ impl Chunks {
         let memory = Mapping::new(usize::from(count) * chunk_bytes, Child::HasNothing)?;
         let entries = match ring {
             // SAFETY: the driver, which owns a reference to the chunks, unregisters the group
-            // before it lets go (uring.rs).
+            // before it drops that reference (uring.rs).
             Some(ring) => Some(unsafe { Provided::register(ring, count, GROUP) }?),
             None => None,
         };
@@ -66,14 +66,14 @@ impl Chunks {
         Ok(Rc::new(chunks))
     }
 
-    /// Takes a free chunk; epoll only, with io_uring the kernel picks.
+    /// Takes a free chunk. Only for epoll: with io_uring the kernel picks chunks.
     pub(crate) fn take(self: &Rc<Self>) -> Option<Chunk> {
         let id = self.free.borrow_mut().pop()?;
         self.note_taken();
         Some(self.chunk(id, self.chunk_bytes))
     }
 
-    /// The kernel has put data into a chunk.
+    /// Records that the kernel has put data into a chunk.
     pub(crate) fn note_taken(&self) {
         self.out.set(self.out.get() + 1);
         assert!(
@@ -82,23 +82,23 @@ impl Chunks {
         );
     }
 
-    /// The chunk of a completion that was noted as taken, `length` bytes long.
+    /// The chunk of a recorded completion with `length` bytes.
     pub(crate) fn chunk(self: &Rc<Self>, id: u16, length: usize) -> Chunk {
-        assert!(id < self.count, "a chunk id lies in its group");
+        assert!(id < self.count, "a chunk id is in its group");
         assert!(length <= self.chunk_bytes, "data fits its chunk");
         Chunk {
-            home: Home::Group(Rc::clone(self), id),
+            storage: Storage::Group(Rc::clone(self), id),
             start: 0,
             end: length,
         }
     }
 
-    /// The data of a completion: its chunk, or the copy that was made of it.
+    /// The data of a completion: its chunk, or the copy of it.
     pub(crate) fn received(self: &Rc<Self>, completion: Completion) -> Option<Chunk> {
         if let Some(bytes) = completion.spilled {
             let end = bytes.len();
             return Some(Chunk {
-                home: Home::Heap(bytes.into_vec()),
+                storage: Storage::Heap(bytes.into_vec()),
                 start: 0,
                 end,
             });
@@ -107,7 +107,7 @@ impl Chunks {
         completion.chunk.map(|id| self.chunk(id, length))
     }
 
-    /// Copies an unread completion's data, so that its chunk is free again.
+    /// Copies the data of an unread completion and frees its chunk.
     pub(crate) fn spill(self: &Rc<Self>, completion: &mut Completion) {
         if let Some(id) = completion.chunk.take() {
             let length = usize::try_from(completion.result).unwrap_or(0);
@@ -115,18 +115,18 @@ impl Chunks {
         }
     }
 
-    /// Whether the kernel has no chunk to receive into.
+    /// Whether no chunk is free.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.out.get() == usize::from(self.count)
     }
 
-    /// Makes a chunk free again.
+    /// Frees a chunk.
     pub(crate) fn give_back(&self, id: u16) {
-        assert!(id < self.count, "a chunk id lies in its group");
-        assert!(self.out.get() > 0, "only what is out comes back");
+        assert!(id < self.count, "a chunk id is in its group");
+        assert!(self.out.get() > 0, "only a chunk that is out is freed");
         match &self.ring {
-            // SAFETY: the chunk was out, so that it is not in the ring, and its memory lives as
-            // long as the ring; from here on nobody but the kernel touches it.
+            // SAFETY: the chunk was out, so it is not in the ring, and its memory lives as long as
+            // the ring; from here on only the kernel accesses it.
             Some(ring) => unsafe { ring.provide(id, self.start(id), self.chunk_bytes) },
             None => self.free.borrow_mut().push(id),
         }
@@ -147,7 +147,7 @@ impl Chunks {
         Poll::Pending
     }
 
-    /// Chunks that are not free.
+    /// Number of chunks that are not free.
     pub(crate) fn out(&self) -> usize {
         self.out.get()
     }
@@ -163,25 +163,25 @@ impl Chunks {
 /// ([`PoolConfig::chunks`]): copy an incomplete message out rather than hold its
 /// chunk while waiting for the peer.
 pub struct Chunk {
-    home: Home,
+    storage: Storage,
     start: usize,
     end: usize,
 }
 
-/// Where the bytes of a chunk are.
-enum Home {
-    /// In the group of the runtime.
+/// The memory of a chunk.
+enum Storage {
+    /// A chunk of the runtime's group.
     Group(Rc<Chunks>, u16),
-    /// In a copy, made because the group was exhausted, or where they do not come from a socket.
+    /// A copy, because the group was exhausted, or bytes that come from another transport.
     Heap(Vec<u8>),
 }
 
 impl From<Vec<u8>> for Chunk {
-    /// Bytes of a transport that is not a socket of this crate's.
+    /// Bytes from a transport outside this crate.
     fn from(bytes: Vec<u8>) -> Self {
         let end = bytes.len();
         Self {
-            home: Home::Heap(bytes),
+            storage: Storage::Heap(bytes),
             start: 0,
             end,
         }
@@ -192,13 +192,16 @@ impl Chunk {
     /// The chunk that stands for end of stream.
     pub(crate) fn end_of_stream() -> Self {
         Self {
-            home: Home::Heap(Vec::new()),
+            storage: Storage::Heap(Vec::new()),
             start: 0,
             end: 0,
         }
     }
 
-    /// Drops the first `count` bytes, which must be there.
+    /// Removes the first `count` bytes.
+    ///
+    /// # Panics
+    /// When the chunk has fewer bytes.
     pub fn advance(&mut self, count: usize) {
         assert!(count <= self.len(), "a chunk is not advanced past its end");
         self.start += count;
@@ -215,13 +218,13 @@ impl Deref for Chunk {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        let (chunks, id) = match &self.home {
-            Home::Group(chunks, id) => (chunks, *id),
-            Home::Heap(bytes) => return &bytes[self.start..self.end],
+        let (chunks, id) = match &self.storage {
+            Storage::Group(chunks, id) => (chunks, *id),
+            Storage::Heap(bytes) => return &bytes[self.start..self.end],
         };
         let start = chunks.start(id).as_ptr();
-        // SAFETY: the chunk is out and ours alone, mapped as long as `home` lives, and
-        // initialised (zeroed by mmap); `end` was checked against its size at creation.
+        // SAFETY: the chunk is out and exclusively ours, mapped as long as `storage` lives, and
+        // initialized (zeroed by mmap); `end` was checked against its size at creation.
         let whole = unsafe { std::slice::from_raw_parts(start, self.end) };
         &whole[self.start..]
     }
@@ -229,9 +232,9 @@ impl Deref for Chunk {
 
 impl DerefMut for Chunk {
     fn deref_mut(&mut self) -> &mut [u8] {
-        let (chunks, id) = match &mut self.home {
-            Home::Group(chunks, id) => (chunks, *id),
-            Home::Heap(bytes) => return &mut bytes[self.start..self.end],
+        let (chunks, id) = match &mut self.storage {
+            Storage::Group(chunks, id) => (chunks, *id),
+            Storage::Heap(bytes) => return &mut bytes[self.start..self.end],
         };
         let start = chunks.start(id).as_ptr();
         // SAFETY: as in `deref`; `&mut self` makes the reference exclusive.
@@ -242,7 +245,7 @@ impl DerefMut for Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        if let Home::Group(chunks, id) = &self.home {
+        if let Storage::Group(chunks, id) = &self.storage {
             chunks.give_back(*id);
         }
     }

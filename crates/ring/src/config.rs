@@ -1,29 +1,30 @@
-//! What a runtime is told, what it chose, and what it counted.
+//! Configuration, driver report and counters of a runtime.
 
 use std::cell::Cell;
 
-/// Which driver to use.
+/// Selection of the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
-    /// io_uring when the kernel offers everything that is needed, epoll otherwise.
+    /// io_uring when the kernel supports all required features, epoll otherwise.
     #[default]
     Auto,
-    /// io_uring, or fail.
+    /// io_uring. Without it, the runtime does not start.
     Uring,
-    /// epoll and a pool of threads for files.
+    /// epoll, and a pool of threads for files.
     Epoll,
 }
 
-/// How to set a runtime up.
+/// Configuration of a runtime.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Which driver to use.
+    /// Selection of the driver.
     pub io: Io,
-    /// Submission queue entries of the ring; the completion queue has four times as many.
+    /// Number of submission queue entries of the ring. The completion queue has four times this
+    /// number.
     pub entries: u32,
-    /// Limits of the memory that the runtime hands out.
+    /// Limits of the memory that the runtime lends to callers.
     pub buffers: PoolConfig,
-    /// Most threads that run blocking closures; they start when needed and leave when idle.
+    /// Largest number of threads for blocking closures. They start on demand and end when idle.
     pub blocking_threads: usize,
 }
 
@@ -31,7 +32,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             io: Io::Auto,
-            // A turn rarely queues more; a full queue costs one more system call, no failure.
+            // A turn rarely queues more. A full queue costs one more system call and is no error.
             entries: 512,
             buffers: PoolConfig::default(),
             blocking_threads: 4,
@@ -39,15 +40,16 @@ impl Default for Config {
     }
 }
 
-/// Limits of the memory that one runtime hands out.
+/// Limits of the memory that one runtime lends to callers.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
-    /// Most bytes that all [`Buffer`](crate::Buffer)s of the pool may take together.
+    /// Total bytes of all [`Buffer`](crate::Buffer)s of the pool.
     pub total_bytes: usize,
-    /// Whether the ring is told of the memory as soon as the pool takes it, for files that are read
-    /// and written through the ring. All its pages are made then: 2 MiB and more at a time.
+    /// Whether the pool registers its memory with the ring, for files that are read and written
+    /// through the ring. Registration allocates and pins all pages of a slab: 2 MiB and more at a
+    /// time.
     pub registered: bool,
-    /// How many receive chunks there are; a power of two, at most 32768.
+    /// Number of receive chunks. A power of two, at most 32768.
     pub chunks: u16,
     /// Size of one receive chunk in bytes; a multiple of 4096.
     pub chunk_bytes: usize,
@@ -61,7 +63,8 @@ impl Default for PoolConfig {
             registered: true,
             // 4 MiB: 256 connections may each have one unread chunk.
             chunks: 256,
-            // Holds any request without bulk data; 64 requests of 120 bytes in one completion.
+            // A chunk holds any request without bulk data, or 64 requests of 120 bytes in one
+            // completion.
             chunk_bytes: 16 << 10,
         }
     }
@@ -76,31 +79,31 @@ pub enum Driver {
     Epoll,
 }
 
-/// Which driver was chosen, and why.
+/// The driver in use, and why the runtime chose it.
 #[derive(Clone, Debug)]
 pub struct IoReport {
     /// The driver in use.
     pub driver: Driver,
-    /// One line for the log: set-up flags, or what was missing.
+    /// One line for the log: the set-up flags of io_uring, or the missing feature.
     pub reason: String,
 }
 
-/// Counters since the start of the runtime, for benchmarks and status pages.
+/// Counters since the start of the runtime, for benchmarks and status output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Calls of `io_uring_enter` or `epoll_wait`.
+    /// Number of calls of `io_uring_enter` or `epoll_wait`.
     pub enters: u64,
-    /// Submission queue entries pushed. Stays 0 with epoll.
+    /// Number of submission queue entries pushed. Always 0 with epoll.
     pub sqes: u64,
-    /// Completion queue entries or epoll events handled.
+    /// Number of completion queue entries or epoll events handled.
     pub cqes: u64,
-    /// Polls of tasks.
+    /// Number of polls of tasks.
     pub polls: u64,
-    /// Socket system calls made inline, without the ring.
+    /// Number of system calls on sockets that bypassed the ring.
     pub inline_calls: u64,
 }
 
-/// Changes the counters of a runtime.
+/// Updates the counters of a runtime.
 pub(crate) fn count(stats: &Cell<Stats>, change: impl FnOnce(&mut Stats)) {
     let mut copy = stats.get();
     change(&mut copy);

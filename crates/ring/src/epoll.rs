@@ -15,12 +15,12 @@ use crate::sys;
 use crate::wait::Wait;
 use crate::waker::RuntimeWaker;
 
-/// Events taken with one call; more wait for the next turn.
+/// Events that one call returns at most. The next turn takes the rest.
 const EVENTS_PER_TURN: usize = 256;
 /// Token of the eventfd.
 const EVENTFD: u64 = u64::MAX;
 
-/// Which way data goes.
+/// Direction of data on a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// From the peer.
@@ -29,7 +29,7 @@ pub(crate) enum Direction {
     Write,
 }
 
-/// One direction of a socket. Ready until a call has said EAGAIN.
+/// Readiness of one direction of a socket. It is ready until a call returns EAGAIN.
 struct Readiness {
     is_ready: bool,
     waker: Option<Waker>,
@@ -52,7 +52,7 @@ struct Source {
     write: Readiness,
 }
 
-/// The driver. It belongs to one thread.
+/// The epoll driver. It belongs to one thread.
 pub(crate) struct Epoll {
     fd: OwnedFd,
     sources: RefCell<Slab<Source>>,
@@ -74,7 +74,7 @@ impl Epoll {
         })
     }
 
-    /// Watches a socket; returns its token.
+    /// Adds a descriptor and returns its token.
     pub(crate) fn add(&self, fd: BorrowedFd<'_>) -> io::Result<usize> {
         let source = Source {
             read: Readiness::NEW,
@@ -88,15 +88,18 @@ impl Epoll {
         Ok(token)
     }
 
-    /// Stops watching a socket.
+    /// Removes a descriptor.
     pub(crate) fn remove(&self, token: usize, fd: BorrowedFd<'_>) {
         let result = sys::epoll_delete(self.fd.as_fd(), fd);
-        assert!(result.is_ok(), "a watched socket can be let go: {result:?}");
+        assert!(
+            result.is_ok(),
+            "a watched socket can be removed: {result:?}"
+        );
         let source = self.sources.borrow_mut().remove(token);
         drop(source);
     }
 
-    /// Ready when the last call has not said EAGAIN, or something has changed since.
+    /// Ready unless the last call returned EAGAIN and no event has arrived since.
     pub(crate) fn poll_ready(
         &self,
         token: usize,
@@ -112,12 +115,12 @@ impl Epoll {
         Poll::Pending
     }
 
-    /// A call has said EAGAIN.
+    /// Marks a direction as not ready, after a call has returned EAGAIN.
     pub(crate) fn clear_ready(&self, token: usize, direction: Direction) {
         side(&mut self.sources.borrow_mut()[token], direction).is_ready = false;
     }
 
-    /// Waits as told and wakes whom the events concern.
+    /// Waits for `wait` at most, and wakes the tasks that the events concern.
     pub(crate) fn turn(&self, wait: Wait) -> io::Result<()> {
         count(&self.stats, |stats| stats.enters += 1);
         let mut events = self.events.borrow_mut();
@@ -160,7 +163,7 @@ fn side(source: &mut Source, direction: Direction) -> &mut Readiness {
     }
 }
 
-/// Rounded up: to wake before a deadline would mean to turn without anything to do.
+/// Timeout for epoll_wait(2), rounded up: a wake-up before a deadline would have nothing to do.
 fn milliseconds(wait: Wait) -> i32 {
     match wait {
         Wait::No => 0,

@@ -1,14 +1,14 @@
-//! Changes in directories, as the kernel tells them: fanotify(7).
+//! Notifications about changes in directories: fanotify(7).
 //!
-//! Each directory has a mark of its own, so that nothing is told of what lies elsewhere in the file
-//! system, and so that no privilege is needed (Linux 5.13). Directories and files are named by
-//! their handles, which outlive a rename.
+//! Each directory has a separate mark. So the kernel reports nothing about the rest of the file
+//! system, and the process needs no privilege (Linux 5.13). Events name directories and files by
+//! handles, which outlive a rename.
 //!
 //! # Why not inotify
 //!
-//! An event of fanotify says whether this very process caused it, and who watches for others may
-//! leave its own changes out; inotify does not, and guessing loses changes or tells them twice. And
-//! a rename is one event here, with both names.
+//! An event of fanotify reports whether this process caused it, so a watcher for changes by other
+//! processes can leave out its own. inotify does not report that, and guessing loses changes or
+//! reports them twice. And fanotify reports a rename as one event with both names.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -18,13 +18,13 @@ use std::sync::Arc;
 
 use crate::sys;
 
-/// Bytes read at once: some hundred events.
+/// Bytes of one read: some hundred events.
 const BUFFER: usize = 64 << 10;
-/// Bytes of an event without what follows it. fanotify_event_metadata.
+/// Bytes of an event without the records that follow it. fanotify_event_metadata.
 const METADATA: usize = 24;
-/// Bytes of a record about an event up to the handle's own bytes. fanotify_event_info_fid.
+/// Bytes of a record before the bytes of the handle. fanotify_event_info_fid.
 const RECORD: usize = 20;
-/// What is told of a directory and the names in it.
+/// The events that a mark on a directory reports.
 const WANTED: u64 = libc::FAN_CREATE
     | libc::FAN_DELETE
     | libc::FAN_RENAME
@@ -34,7 +34,7 @@ const WANTED: u64 = libc::FAN_CREATE
     | libc::FAN_ONDIR
     | libc::FAN_EVENT_ON_CHILD;
 
-/// Which file or directory: unlike any other while it exists, and whatever its name.
+/// Identity of a file or directory: unique while it exists, and independent of its name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileHandle(Arc<[u8]>);
 
@@ -55,20 +55,20 @@ pub struct Entry {
     pub name: Vec<u8>,
 }
 
-/// What the kernel tells. Changes of one name may come together: then `mask` has several bits, and
-/// does not say in which order.
+/// An event. The kernel may merge several changes of one name into one event: then `mask` has
+/// several bits and does not show their order.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Event {
-    /// FAN_CREATE and the like.
+    /// Bits such as FAN_CREATE.
     mask: u64,
-    /// Whether this process did it.
+    /// Whether this process caused the change.
     pub is_own: bool,
-    /// Where; the new name of a file that was renamed. `None` of a new name in a directory without
-    /// a mark.
+    /// The changed name; the new name of a renamed file. `None` for a new name in a directory
+    /// without a mark.
     pub entry: Option<Entry>,
-    /// The old name of a file that was renamed. `None` in a directory without a mark.
+    /// The old name of a renamed file. `None` in a directory without a mark.
     pub from: Option<Entry>,
-    /// The file or directory itself, where the kernel says so.
+    /// The file or directory itself, where the kernel reports it.
     pub target: Option<FileHandle>,
 }
 
@@ -77,27 +77,27 @@ impl Event {
         self.mask & bits != 0
     }
 
-    /// Whether events were lost. Then it says nothing else.
+    /// Whether the queue lost events. All other fields are empty then.
     pub fn is_overflow(&self) -> bool {
         self.has(libc::FAN_Q_OVERFLOW)
     }
 
-    /// Whether it is about a directory.
+    /// Whether the event is about a directory.
     pub fn is_directory(&self) -> bool {
         self.has(libc::FAN_ONDIR)
     }
 
-    /// Whether the name is new.
+    /// Whether the name was created.
     pub fn is_created(&self) -> bool {
         self.has(libc::FAN_CREATE)
     }
 
-    /// Whether the name is gone.
+    /// Whether the name was deleted.
     pub fn is_deleted(&self) -> bool {
         self.has(libc::FAN_DELETE)
     }
 
-    /// Whether the file got another name.
+    /// Whether the file was renamed.
     pub fn is_renamed(&self) -> bool {
         self.has(libc::FAN_RENAME)
     }
@@ -107,19 +107,19 @@ impl Event {
         self.has(libc::FAN_MODIFY)
     }
 
-    /// Whether what is known of the file changed: times, permissions, owner, attributes.
+    /// Whether the metadata of the file changed: times, permissions, owner, attributes.
     pub fn has_new_attributes(&self) -> bool {
         self.has(libc::FAN_ATTRIB)
     }
 
-    /// Whether the directory of `entry` is gone itself.
-    pub fn is_gone(&self) -> bool {
+    /// Whether the directory of `entry` itself was deleted.
+    pub fn is_directory_deleted(&self) -> bool {
         self.has(libc::FAN_DELETE_SELF)
     }
 }
 
-/// A queue of changes in the directories that have a mark. The kernel bounds it
-/// (fs.fanotify.max_queued_events) and says when it overflows.
+/// A queue of changes in all marked directories. The kernel limits it
+/// (fs.fanotify.max_queued_events) and reports an overflow.
 #[derive(Debug)]
 pub struct Fanotify {
     queue: OwnedFd,
@@ -127,10 +127,10 @@ pub struct Fanotify {
 }
 
 impl Fanotify {
-    /// An empty queue.
+    /// Creates an empty queue.
     ///
     /// # Errors
-    /// Where the kernel is older than 5.17, allows no more queues to this user
+    /// The kernel is older than 5.17, allows this user no more queues
     /// (fs.fanotify.max_user_groups), or a sandbox forbids it.
     pub fn new() -> io::Result<Self> {
         let flags = libc::FAN_CLASS_NOTIF
@@ -143,39 +143,39 @@ impl Fanotify {
         })
     }
 
-    /// Tells changes of a directory from now on. Doing it again does no harm.
+    /// Reports changes of a directory from now on. Marking it twice has no effect.
     ///
     /// # Errors
-    /// ENOSPC where this user has as many as fs.fanotify.max_user_marks allows; EACCES where the
-    /// caller may not read the directory.
+    /// ENOSPC if this user has reached fs.fanotify.max_user_marks; EACCES if the caller may not
+    /// read the directory.
     pub fn mark(&self, directory: BorrowedFd<'_>) -> io::Result<()> {
         let flags = libc::FAN_MARK_ADD | libc::FAN_MARK_ONLYDIR;
         sys::fanotify_mark(self.queue.as_fd(), flags, WANTED, directory)
     }
 
-    /// Tells nothing of a directory any more, but for what waits in the queue.
+    /// Stops the reports about a directory. Events in the queue remain.
     ///
     /// # Errors
-    /// ENOENT where it has no mark.
+    /// ENOENT if the directory has no mark.
     pub fn unmark(&self, directory: BorrowedFd<'_>) -> io::Result<()> {
         sys::fanotify_mark(self.queue.as_fd(), libc::FAN_MARK_REMOVE, WANTED, directory)
     }
 
-    /// Waits until there is something to read or somebody called [`Self::wake`].
+    /// Waits until the queue has an event or another thread calls [`Self::wake`].
     pub fn wait(&self) {
         sys::wait_readable([self.queue.as_fd(), self.wake.as_fd()]);
         sys::eventfd_clear(self.wake.as_fd());
     }
 
-    /// Ends a [`Self::wait`], of now or to come.
+    /// Ends the current or the next [`Self::wait`].
     pub fn wake(&self) {
         sys::eventfd_signal(self.wake.as_fd());
     }
 
-    /// What the kernel has to tell: a part of it. Nothing: that was all.
+    /// Reads a batch of events. An empty batch means that the queue is empty.
     ///
     /// # Errors
-    /// Those of read(2), which a sound queue does not have.
+    /// Those of read(2), which a working queue does not return.
     pub fn read(&self) -> io::Result<Vec<Event>> {
         let mut buffer = vec![0; BUFFER];
         match sys::read(self.queue.as_fd(), &mut buffer) {
@@ -190,15 +190,15 @@ impl Fanotify {
 /// The handle by which events name a file or directory.
 ///
 /// # Errors
-/// Where its file system has none.
+/// The file system does not support handles.
 pub fn file_handle(file: BorrowedFd<'_>) -> io::Result<FileHandle> {
     let mut bytes = sys::file_system_id(file)?.to_vec();
-    // The file system's number goes first, as in an event.
+    // The id of the file system comes first, as in an event.
     bytes.extend_from_slice(&sys::file_handle(file)?);
     Ok(FileHandle(bytes.into()))
 }
 
-/// Reads events one after the other. Each says how long it is.
+/// Parses consecutive events. Each starts with its length.
 fn events(mut bytes: &[u8]) -> Vec<Event> {
     let own = std::process::id();
     let mut events = Vec::new();
@@ -240,8 +240,8 @@ fn read_event(bytes: &[u8], own: u32) -> Option<Event> {
     Some(event)
 }
 
-/// A record's handle, with the file system that it is of, and the bytes behind it: a name or
-/// nothing, then zeros.
+/// Splits a record into the handle (with the id of its file system) and the bytes after it: a name
+/// or nothing, then zeros.
 fn read_record(record: &[u8]) -> Option<(FileHandle, &[u8])> {
     let end = RECORD + u32_at(record, 12)? as usize;
     let mut handle = record.get(4..12)?.to_vec();
@@ -269,20 +269,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_come_with_their_names_and_say_whose_they_are() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let directory = File::open(folder.path()).expect("it is there");
+    fn events_have_names_and_report_own_changes() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let directory = File::open(scratch.path()).expect("the directory exists");
         let handle = file_handle(directory.as_fd()).expect("a local file system has handles");
         let Ok(queue) = Fanotify::new() else {
             println!("no fanotify here");
             return;
         };
         queue.mark(directory.as_fd()).expect("it can be watched");
-        fs::write(folder.path().join("own"), "x").expect("there is room");
+        fs::write(scratch.path().join("own"), "x").expect("disk space");
         let script = "mkdir other && mv other renamed";
         let status = Command::new("sh")
             .args(["-c", script])
-            .current_dir(folder.path())
+            .current_dir(scratch.path())
             .status();
         assert!(status.expect("a shell").success());
         queue.wait();
@@ -300,14 +300,14 @@ mod tests {
         assert!(others[1].is_renamed());
         assert_eq!(name(&others[1].from), "other");
         assert_eq!(name(&others[1].entry), "renamed");
-        let renamed = File::open(folder.path().join("renamed")).expect("it is there");
+        let renamed = File::open(scratch.path().join("renamed")).expect("the directory exists");
         let target = file_handle(renamed.as_fd()).expect("a handle");
         assert_eq!(others[1].target, Some(target));
         assert_eq!(queue.read().expect("it reads"), []);
     }
 
     #[test]
-    fn what_ends_too_soon_is_left_out() {
+    fn truncated_events_are_left_out() {
         assert_eq!(events(&[0; 100]), []);
         assert_eq!(events(&[255; 100]), []);
         let mut event = vec![0; METADATA];
@@ -316,7 +316,7 @@ mod tests {
         event[9] = 0x40;
         let read = events(&event);
         assert!(read.len() == 1 && read[0].is_overflow());
-        // A record that claims more than there is.
+        // A record with a length that exceeds the event.
         event[0] += 8;
         event.extend([2, 0, 255, 0, 0, 0, 0, 0]);
         assert_eq!(events(&event), []);

@@ -1,4 +1,4 @@
-//! Positioned reads and writes of files, and syncs.
+//! Positioned reads, writes and syncs of files.
 
 use std::fmt;
 use std::fs;
@@ -18,8 +18,8 @@ use crate::op::Hold;
 use crate::runtime::Handle;
 use crate::sys;
 
-/// Credentials registered with the ring of one runtime. Meaningless to any other. The ring has them
-/// for as long as somebody holds this or a clone of it.
+/// Credentials that are registered with the ring of one runtime and mean nothing to any other. They
+/// stay registered until the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct Personality(Rc<Registered>);
 
@@ -31,7 +31,7 @@ struct Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         if let Some(uring) = self.handle.inner().uring() {
-            // A ring that does not know it has forgotten it.
+            // An error means that the ring does not know the credentials any more.
             let _ = uring.unregister_personality(self.id);
         }
     }
@@ -43,18 +43,18 @@ impl fmt::Debug for Registered {
     }
 }
 
-/// How reads of a file are tried before they go to the driver.
+/// The file system's support for reads without waiting is not known yet.
 const UNKNOWN: u8 = 0;
-/// `preadv2` with `RWF_NOWAIT` serves what is in the page cache.
+/// `preadv2` with `RWF_NOWAIT` returns data in the page cache.
 const NOWAIT: u8 = 1;
-/// The file system is memory: a plain read does not wait. (tmpfs has no NOWAIT, and io_uring
-/// would hand each read to a worker thread.)
+/// The file system is memory, so a plain read does not wait. (tmpfs does not support NOWAIT, and
+/// io_uring would give each read to a worker thread.)
 const MEMORY: u8 = 2;
-/// Neither.
+/// The file system supports neither.
 const NEVER: u8 = 3;
 
-/// An open file, shared by reference count between threads and operations under way. It is closed
-/// with the last reference.
+/// An open file. Threads and pending operations share it by reference count. Dropping the last
+/// reference closes it.
 #[derive(Clone, Debug)]
 pub struct File {
     shared: Arc<Shared>,
@@ -84,9 +84,10 @@ impl From<fs::File> for File {
 }
 
 impl File {
-    /// A file that was opened with O_DIRECT: its offset, length and memory must be aligned as its
-    /// file system wants it. Always left to the driver, as every transfer waits for the disk
-    /// (RWF_NOWAIT does not spare that: it only refuses to wait for what is in the way).
+    /// Takes over a file that was opened with O_DIRECT. Its offsets, lengths and memory must be
+    /// aligned as the file system requires. The driver does all reads, because each one waits for
+    /// the disk (RWF_NOWAIT does not avoid that: it only fails instead of waiting for locks and
+    /// allocations).
     #[must_use]
     pub fn direct(fd: OwnedFd) -> Self {
         let file = Self::from(fd);
@@ -108,7 +109,7 @@ impl AsFd for File {
 }
 
 impl File {
-    /// Reads inline what can be had without waiting; None when the driver has to do it.
+    /// Reads inline if that does not wait. `None` when the driver has to read.
     fn read_inline(&self, into: &mut [u8], offset: u64) -> Option<usize> {
         let inline = &self.shared.inline;
         match inline.load(Ordering::Relaxed) {
@@ -129,7 +130,7 @@ impl File {
         }
     }
 
-    /// What an operation holds to keep the file open.
+    /// The reference by which an operation keeps the file open.
     fn descriptor(&self) -> Arc<dyn AsFd> {
         Arc::<Shared>::clone(&self.shared)
     }
@@ -140,7 +141,7 @@ impl File {
 }
 
 #[derive(Clone, Copy)]
-enum Way {
+enum Transfer {
     Read,
     Write,
 }
@@ -148,11 +149,12 @@ enum Way {
 type Outcome<T> = (io::Result<T>, Buffer);
 
 impl Handle {
-    /// Reads into `range` of `buffer` from `offset` (bytes) on. The count is short only at the
-    /// end of the file, or before an error that the next read reports.
+    /// Reads into `range` of `buffer`, starting at `offset` (bytes) of the file. The count is
+    /// smaller than the range only at the end of the file, or before an error that the next read
+    /// reports.
     ///
-    /// What the page cache has is read inline, the rest by the driver. `personality` counts for
-    /// the driver's part with io_uring; with epoll it must be None.
+    /// Data in the page cache is read inline, the rest by the driver. With io_uring, the driver's
+    /// part uses the credentials of `personality`; with epoll it must be `None`.
     pub async fn read_at(
         &self,
         file: &File,
@@ -161,12 +163,12 @@ impl Handle {
         offset: u64,
         personality: Option<Personality>,
     ) -> Outcome<usize> {
-        self.transfer(Way::Read, file, buffer, range, offset, personality)
+        self.transfer_all(Transfer::Read, file, buffer, range, offset, personality)
             .await
     }
 
-    /// Writes `range` of `buffer` at `offset` (bytes). The count is short only before an error
-    /// that the next write reports (ENOSPC after half of it).
+    /// Writes `range` of `buffer` at `offset` (bytes) of the file. The count is smaller than the
+    /// range only before an error that the next write reports (for example ENOSPC).
     pub async fn write_at(
         &self,
         file: &File,
@@ -175,11 +177,12 @@ impl Handle {
         offset: u64,
         personality: Option<Personality>,
     ) -> Outcome<usize> {
-        self.transfer(Way::Write, file, buffer, range, offset, personality)
+        self.transfer_all(Transfer::Write, file, buffer, range, offset, personality)
             .await
     }
 
-    /// Makes what was written durable; with `is_data_only` without times and the like.
+    /// Makes written data durable. With `is_data_only` the timestamps may stay volatile, as with
+    /// fdatasync(2).
     pub async fn fsync(&self, file: &File, is_data_only: bool) -> io::Result<()> {
         if self.inner().uring().is_none() {
             let file = file.clone();
@@ -197,8 +200,10 @@ impl Handle {
         result.map(drop)
     }
 
-    /// Registers the credentials that this thread has now, for operations of this runtime.
-    /// Fails with `Unsupported` with epoll: there, switch inside a `blocking` closure.
+    /// Registers the current credentials of this thread, for operations of this runtime.
+    ///
+    /// # Errors
+    /// `Unsupported` with epoll: there, switch the credentials inside a `blocking` closure.
     pub fn register_personality(&self) -> io::Result<Personality> {
         let uring = self.inner().uring().ok_or(io::ErrorKind::Unsupported)?;
         let id = uring.register_personality()?;
@@ -206,9 +211,9 @@ impl Handle {
         Ok(Personality(Rc::new(Registered { id, handle })))
     }
 
-    async fn transfer(
+    async fn transfer_all(
         &self,
-        way: Way,
+        transfer: Transfer,
         file: &File,
         mut buffer: Buffer,
         range: Range<usize>,
@@ -219,14 +224,14 @@ impl Handle {
             range.start <= range.end,
             "a range does not end before its start"
         );
-        assert!(range.end <= buffer.len(), "a range lies inside its buffer");
+        assert!(range.end <= buffer.len(), "a range is inside its buffer");
         let mut done = 0;
         while done < range.len() {
             let rest = range.start + done..range.end;
             let result;
             let position = offset + done as u64;
             (result, buffer) = self
-                .step(way, file, buffer, rest, position, personality.as_ref())
+                .step(transfer, file, buffer, rest, position, personality.as_ref())
                 .await;
             match result {
                 Ok(0) => break,
@@ -241,14 +246,14 @@ impl Handle {
 
     async fn step(
         &self,
-        way: Way,
+        transfer: Transfer,
         file: &File,
         mut buffer: Buffer,
         range: Range<usize>,
         offset: u64,
         personality: Option<&Personality>,
     ) -> Outcome<usize> {
-        if let Way::Read = way
+        if let Transfer::Read = transfer
             && let Some(count) = file.read_inline(&mut buffer[range.clone()], offset)
         {
             return (Ok(count), buffer);
@@ -257,24 +262,24 @@ impl Handle {
             assert!(personality.is_none(), "epoll has no personalities");
             let file = file.clone();
             return self
-                .blocking(move || blocking(way, &file, buffer, range, offset))
+                .blocking(move || blocking(transfer, &file, buffer, range, offset))
                 .await;
         }
         let slot = buffer.slot(&self.inner().buffers);
-        let entry = entry(way, file, &mut buffer, &range, offset, slot);
+        let entry = entry(transfer, file, &mut buffer, &range, offset, slot);
         let entry = entry.personality(personality.map_or(0, |personality| personality.0.id));
-        // SAFETY: the entry points into the buffer, whose memory does not move with the value;
-        // the hold owns it and the file.
+        // SAFETY: the entry points into the buffer. Its memory does not move with the value, and the
+        // hold owns the buffer and the file.
         let operation = unsafe { self.operate(entry, Hold::File(file.descriptor(), buffer)) };
         match operation.await {
             (result, Hold::File(_, buffer)) => (result.map(|count| count as usize), buffer),
-            _ => unreachable!("an operation gives back what it was given"),
+            _ => unreachable!("an operation returns its hold"),
         }
     }
 }
 
 fn entry(
-    way: Way,
+    transfer: Transfer,
     file: &File,
     buffer: &mut Buffer,
     range: &Range<usize>,
@@ -283,28 +288,28 @@ fn entry(
 ) -> Entry {
     let length = u32::try_from(range.len()).expect("a buffer is smaller than 4 GiB");
     let (fd, start) = (file.fd(), buffer.pointer(range));
-    match (way, slot) {
-        (Way::Read, Some(slot)) => opcode::ReadFixed::new(fd, start, length, slot)
+    match (transfer, slot) {
+        (Transfer::Read, Some(slot)) => opcode::ReadFixed::new(fd, start, length, slot)
             .offset(offset)
             .build(),
-        (Way::Read, None) => opcode::Read::new(fd, start, length).offset(offset).build(),
-        (Way::Write, Some(slot)) => opcode::WriteFixed::new(fd, start, length, slot)
+        (Transfer::Read, None) => opcode::Read::new(fd, start, length).offset(offset).build(),
+        (Transfer::Write, Some(slot)) => opcode::WriteFixed::new(fd, start, length, slot)
             .offset(offset)
             .build(),
-        (Way::Write, None) => opcode::Write::new(fd, start, length).offset(offset).build(),
+        (Transfer::Write, None) => opcode::Write::new(fd, start, length).offset(offset).build(),
     }
 }
 
 fn blocking(
-    way: Way,
+    transfer: Transfer,
     file: &File,
     mut buffer: Buffer,
     range: Range<usize>,
     offset: u64,
 ) -> Outcome<usize> {
-    let result = match way {
-        Way::Read => file.shared.file.read_at(&mut buffer[range], offset),
-        Way::Write => file.shared.file.write_at(&buffer[range], offset),
+    let result = match transfer {
+        Transfer::Read => file.shared.file.read_at(&mut buffer[range], offset),
+        Transfer::Write => file.shared.file.write_at(&buffer[range], offset),
     };
     (result, buffer)
 }

@@ -1,4 +1,4 @@
-//! A range of a local file that is sent in the place of memory.
+//! A range of a local file that a stream sends like memory.
 
 use std::fs;
 use std::io;
@@ -10,16 +10,16 @@ use std::sync::Arc;
 pub struct FileRange {
     /// The file, open for reading.
     pub file: Arc<fs::File>,
-    /// Where it starts. Bytes.
+    /// Start of the range in bytes.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: usize,
-    /// What went wrong with the file; the connection is none the worse.
+    /// The error of reading the file. The connection stays usable.
     pub error: Option<io::Error>,
 }
 
 impl FileRange {
-    /// One that nothing was done with yet.
+    /// A range without an error.
     #[must_use]
     pub fn new(file: Arc<fs::File>, offset: u64, len: usize) -> Self {
         Self {
@@ -30,13 +30,13 @@ impl FileRange {
         }
     }
 
-    /// Reads the first bytes of the range. Those that the file does not have are zeros, and the
-    /// range says so.
+    /// Reads the first bytes of the range. Bytes past the end of the file are zeros, and `error`
+    /// reports them.
     pub fn load(&mut self, bytes: &mut [u8]) {
         self.load_at(0, bytes);
     }
 
-    /// The same from behind the first `done` bytes of the range.
+    /// Reads from the range after its first `done` bytes, as `load` does.
     pub(crate) fn load_at(&mut self, done: usize, bytes: &mut [u8]) {
         if let Err((error, there)) = read_full(&self.file, bytes, self.offset + done as u64) {
             bytes[there..].fill(0);
@@ -45,7 +45,7 @@ impl FileRange {
     }
 }
 
-/// Reads until the bytes are full; or says why not, and how many there are.
+/// Fills `bytes` from the file. An error comes with the number of bytes that were read.
 fn read_full(file: &fs::File, bytes: &mut [u8], offset: u64) -> Result<(), (io::Error, usize)> {
     let mut done = 0;
     while done < bytes.len() {

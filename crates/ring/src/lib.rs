@@ -1,29 +1,29 @@
-//! io_uring and epoll behind one face: executor, sockets, registered buffers, files, mailbox.
+//! The asynchronous I/O of smbeam: executor, sockets, registered buffers, files, mailbox.
 //!
-//! This is the only crate that speaks io_uring, epoll or fanotify, and the home of `unsafe`.
+//! This is the only crate that uses io_uring, epoll or fanotify, and the main user of `unsafe`.
 //!
-//! One [`Runtime`] belongs to one worker thread. It runs `!Send` futures and turns in one loop:
-//! run what is ready (bounded by a budget), then one `io_uring_enter` that both submits and waits,
-//! then all completions of that wake-up. Everything is reached through a cheap, cloneable
-//! [`Handle`], which cannot leave its thread; other threads reach a worker through a [`Sender`].
+//! One [`Runtime`] belongs to one worker thread and runs `!Send` futures. Its loop has three steps:
+//! poll the ready tasks (up to a budget), make one `io_uring_enter` that both submits and waits,
+//! handle all completions of that wake-up. All functions take a cheap, cloneable [`Handle`], which
+//! cannot leave its thread. Other threads reach a worker through a [`Sender`].
 //!
-//! Memory given to the kernel is owned by the operation until its last completion. No borrow
-//! crosses a submit, so dropping any future at any time is sound: the operation is cancelled, and
-//! its buffers come home when the kernel has let go of them.
+//! An operation owns the memory that it gives to the kernel until its last completion. No borrow
+//! crosses a submit, so dropping any future at any time is sound: the driver cancels the operation
+//! and frees its memory after the last completion.
 //!
-//! | what | where |
+//! | item | purpose |
 //! |---|---|
 //! | [`Runtime`], [`Handle`], [`JoinHandle`] | executor: spawn, sleep, timeout, blocking |
 //! | [`Listener`], [`Stream`], [`Chunk`], [`Part`] | TCP |
-//! | [`Udp`], [`Datagrams`], [`Outgoing`] | UDP, many datagrams at once |
+//! | [`Udp`], [`Datagrams`], [`Outgoing`] | UDP, many datagrams in one system call |
 //! | [`Pool`], [`Buffer`] | large, registered, bounded memory |
-//! | [`Memory`] | what a device can be told of once |
-//! | [`Region`], [`Source`], [`lend`] | memory of others, received into and sent from |
-//! | [`FileRange`] | a part of a file, to be sent |
-//! | [`Views`], [`View`] | a part of a file that is in memory, for the kernel to read there |
+//! | [`Memory`] | memory that an RDMA device registers once |
+//! | [`Region`], [`Source`], [`lend`] | memory of the caller, received into and sent from |
+//! | [`FileRange`] | a range of a file, to send |
+//! | [`Views`], [`View`] | a mapped range of a file in the page cache, for the kernel to read |
 //! | [`File`] | positioned reads and writes, fsync |
-//! | [`Readiness`] | when any descriptor is readable or writable |
-//! | [`Fanotify`] | what others change in directories; needs no runtime |
+//! | [`Readiness`] | readiness of any descriptor |
+//! | [`Fanotify`] | changes that other processes make in directories; needs no runtime |
 //! | [`mailbox()`], [`Sender`], [`Receiver`] | messages from other threads |
 
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -64,7 +64,7 @@ mod view;
 mod wait;
 mod waker;
 
-pub use buffer::{Buffer, HEAD_ROOM_BYTES};
+pub use buffer::{Buffer, HEADROOM_BYTES};
 pub use chunk::Chunk;
 pub use config::{Config, Driver, Io, IoReport, PoolConfig, Stats};
 pub use fanotify::{Entry, Event, Fanotify, FileHandle, file_handle};

@@ -19,25 +19,30 @@ use crate::runtime::Handle;
 use crate::stream::Stream;
 use crate::sys;
 
-/// Connections that the kernel completes before we accept them; it caps this at somaxconn.
+/// Connections that the kernel completes before the listener accepts them. The kernel caps the
+/// number at somaxconn.
 const BACKLOG: i32 = 4096;
-/// First and longest pause after the system has run out of descriptors or memory.
+/// First and longest pause after the system runs out of descriptors or memory.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 
-/// A TCP socket that listens.
+/// A listening TCP socket.
 pub struct Listener {
     handle: Handle,
     socket: Rc<TcpListener>,
-    /// The multishot accept that is armed (io_uring).
+    /// Key of the armed multishot accept (io_uring).
     operation: Cell<Option<usize>>,
-    /// The token of the socket (epoll).
+    /// Token of the socket (epoll).
     source: Option<usize>,
     pause: RefCell<Duration>,
 }
 
 impl Listener {
-    /// Listens on `address`. With `reuse_port`, several listeners (one per worker) may share it
-    /// and the kernel spreads connections over them. An IPv6 address takes IPv6 only.
+    /// Listens on `address`. With `reuse_port`, several listeners (one per worker) may share the
+    /// address, and the kernel distributes connections over them. A listener on an IPv6 address
+    /// accepts IPv6 only.
+    ///
+    /// # Errors
+    /// Those of socket(2), bind(2) and listen(2).
     pub fn bind(handle: &Handle, address: SocketAddr, reuse_port: bool) -> io::Result<Self> {
         let is_epoll = handle.inner().epoll().is_some();
         let flags = if is_epoll { libc::SOCK_NONBLOCK } else { 0 };
@@ -61,12 +66,12 @@ impl Listener {
         })
     }
 
-    /// The address that the socket is bound to.
+    /// The local address of the socket.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// The next connection, for this thread.
+    /// Accepts the next connection, for this thread.
     pub async fn accept(&self) -> io::Result<Stream> {
         loop {
             let socket = self.accept_socket().await?;
@@ -77,9 +82,9 @@ impl Listener {
         }
     }
 
-    /// The next connection, for whatever thread makes a [`Stream`] of it. Without descriptors or
-    /// memory it pauses and tries again; connections that broke before they were accepted are
-    /// skipped.
+    /// Accepts the next connection. Any thread may make a [`Stream`] of it. While the system lacks
+    /// descriptors or memory, it pauses and tries again. It skips connections that broke before the
+    /// accept.
     pub async fn accept_socket(&self) -> io::Result<TcpStream> {
         loop {
             let result = match self.source {
@@ -92,7 +97,7 @@ impl Listener {
                     return Ok(socket);
                 }
                 Err(error) if is_shortage(&error) => self.pause(&error).await,
-                Err(error) if is_passing(&error) => self.handle.yield_now().await,
+                Err(error) if is_transient(&error) => self.handle.yield_now().await,
                 Err(error) => return Err(error),
             }
         }
@@ -100,7 +105,7 @@ impl Listener {
 
     async fn pause(&self, error: &io::Error) {
         let pause = self.pause.replace_with(|pause| PAUSE.1.min(*pause * 2));
-        tracing::warn!(%error, ?pause, "cannot accept for now");
+        tracing::warn!(%error, ?pause, "cannot accept connections for now");
         self.handle.sleep(pause).await;
     }
 
@@ -151,7 +156,7 @@ impl Listener {
     }
 }
 
-/// Whether the system has run out of something, which it may have again later.
+/// Whether the system lacks descriptors or memory, which may be available again later.
 #[must_use]
 pub fn is_shortage(error: &io::Error) -> bool {
     let shortages = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
@@ -160,10 +165,11 @@ pub fn is_shortage(error: &io::Error) -> bool {
         .is_some_and(|errno| shortages.contains(&errno))
 }
 
-/// accept(2): errors of the new connection, not of the listener. ECANCELED is our own stop of a
-/// flooded multishot accept, which is armed again here; a runtime that ends no longer polls.
-fn is_passing(error: &io::Error) -> bool {
-    let passing = [
+/// Whether an error of accept(2) concerns only the new connection, not the listener. ECANCELED
+/// follows the driver's own cancel of a flooded multishot accept, which the next poll arms again. A
+/// runtime that ends does not poll.
+fn is_transient(error: &io::Error) -> bool {
+    let transient = [
         libc::ECONNABORTED,
         libc::EINTR,
         libc::EAGAIN,
@@ -179,14 +185,14 @@ fn is_passing(error: &io::Error) -> bool {
     ];
     error
         .raw_os_error()
-        .is_some_and(|errno| passing.contains(&errno))
+        .is_some_and(|errno| transient.contains(&errno))
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
         let operation = self.operation.get();
         let inner = self.handle.inner();
-        inner.let_go(operation, self.source, self.socket.as_fd());
+        inner.release(operation, self.source, self.socket.as_fd());
     }
 }
 

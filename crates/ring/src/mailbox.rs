@@ -21,10 +21,12 @@ struct State<T> {
     is_closed: bool,
 }
 
-/// A queue of at most `limit` messages (None: unbounded, for senders that are bounded themselves).
+/// Creates a queue of at most `limit` messages. `None` means no limit, for senders that have a
+/// limit themselves.
 ///
-/// The receiver is woken once for all messages that arrive before it looks: from the thread of an
-/// io_uring runtime by `MSG_RING` with that runtime's next submit, from others by an eventfd.
+/// The first message wakes the receiver, and the messages up to the receiver's next poll need no
+/// further wake-up. A thread with an io_uring runtime sends the wake-up as `MSG_RING` with its next
+/// submit. Other threads use an eventfd.
 #[must_use]
 pub fn mailbox<T: Send>(limit: Option<usize>) -> (Sender<T>, Receiver<T>) {
     let state = State {
@@ -45,12 +47,12 @@ pub fn mailbox<T: Send>(limit: Option<usize>) -> (Sender<T>, Receiver<T>) {
     )
 }
 
-/// Why a message was not taken; it comes back.
+/// Why the mailbox did not take a message. The error returns the message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendError<T> {
-    /// The mailbox has as many messages as it may.
+    /// The mailbox has reached its limit.
     Full(T),
-    /// The receiver is gone.
+    /// The receiver was dropped.
     Closed(T),
 }
 
@@ -127,12 +129,12 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// The next message; None when the mailbox is empty and all senders are gone.
+    /// Returns the next message. `None` when the mailbox is empty and all senders were dropped.
     pub async fn recv(&mut self) -> Option<T> {
         poll_fn(|context| self.poll_recv(context)).await
     }
 
-    /// The next message, if there is one.
+    /// Returns the next message, if the mailbox has one.
     pub fn try_recv(&mut self) -> Option<T> {
         lock(&self.shared.state).queue.pop_front()
     }

@@ -1,4 +1,4 @@
-//! Operations under way in the ring: what they own, what they have reported.
+//! Operations in the ring: their memory and their completions.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -16,15 +16,16 @@ use crate::sys::RawAddress;
 use crate::udp::Arrivals;
 use crate::waker::RuntimeWaker;
 
-/// User data of completions that only end a sleep.
+/// User data of completions that only end a sleep of the ring.
 pub(crate) const WAKE: u64 = u64::MAX;
-/// User data of completions that nobody waits for.
+/// User data of completions that the driver ignores.
 pub(crate) const IGNORE: u64 = u64::MAX - 1;
 /// User data of the poll on the eventfd.
 pub(crate) const EVENTFD: u64 = u64::MAX - 2;
 
-/// Unread completions of a multishot operation after which it is stopped until somebody reads:
-/// one peer must not take all receive chunks of a worker, nor all its descriptors.
+/// Unread completions of a multishot operation after which the driver stops it. The stream or
+/// listener arms it again with its next read. So one peer cannot take all receive chunks of a
+/// worker, nor all its descriptors.
 const UNREAD_MAX: usize = 16;
 
 /// Memory of an upper module that the kernel works on. The module boxes it, so that its address
@@ -32,22 +33,22 @@ const UNREAD_MAX: usize = 16;
 pub(crate) trait Pinned: Any {}
 
 impl dyn Pinned {
-    /// The value as the type that the module has boxed.
+    /// Returns the value with the type that the module has boxed.
     pub(crate) fn downcast<T: Pinned>(self: Box<Self>) -> Box<T> {
         let any: Box<dyn Any> = self;
-        any.downcast()
-            .expect("an operation returns what it was given")
+        any.downcast().expect("an operation returns its hold")
     }
 }
 
-/// What the kernel works on. It stays in the operation until the last completion.
+/// The memory and the descriptors that the kernel works on. They stay in the operation until its
+/// last completion.
 ///
-/// The variants name types of the modules below this one. An upper module passes its descriptor
-/// and its boxed memory as trait objects. Neither costs an allocation: the count and the box exist
-/// already.
+/// The variants name types of the modules below this one. An upper module passes its descriptor and
+/// its boxed memory as trait objects. Neither costs an allocation: the reference count and the box
+/// exist already.
 #[expect(
     dead_code,
-    reason = "most fields only keep alive what the kernel works on"
+    reason = "most fields only keep alive the memory that the kernel uses"
 )]
 pub(crate) enum Hold {
     /// A receive from a socket into provided buffers.
@@ -79,11 +80,11 @@ pub(crate) enum Hold {
 /// One completion as the kernel reported it.
 #[derive(Debug)]
 pub(crate) struct Completion {
-    /// Result: a count or a descriptor, or a negated errno.
+    /// Result: a count, a descriptor, or a negated errno.
     pub(crate) result: i32,
-    /// The provided buffer that the data is in.
+    /// Number of the provided buffer that has the data.
     pub(crate) chunk: Option<u16>,
-    /// The data itself, copied because its chunk was needed elsewhere.
+    /// Copy of the data, where another stream needed its chunk.
     pub(crate) spilled: Option<Box<[u8]>>,
 }
 
@@ -98,7 +99,8 @@ impl Completion {
     }
 }
 
-/// One operation. It is in the table from submit until its last completion is taken.
+/// One operation. The table holds it from the submit until the driver hands out the last
+/// completion.
 pub(crate) struct Op {
     pub(crate) hold: Hold,
     pub(crate) waker: Option<Waker>,
@@ -106,10 +108,10 @@ pub(crate) struct Op {
     more: VecDeque<Completion>,
     /// The kernel has posted the last completion.
     pub(crate) is_finished: bool,
-    /// Nobody will take the completions.
+    /// No future awaits the completions any more.
     pub(crate) is_orphan: bool,
-    /// A cancel has been queued.
-    pub(crate) is_cancelled: bool,
+    /// The driver has queued a cancel.
+    pub(crate) is_canceled: bool,
 }
 
 impl Op {
@@ -121,7 +123,7 @@ impl Op {
             more: VecDeque::new(),
             is_finished: false,
             is_orphan: false,
-            is_cancelled: false,
+            is_canceled: false,
         }
     }
 
@@ -139,18 +141,18 @@ impl Op {
         self.first.take().or_else(|| self.more.pop_front())
     }
 
-    /// The completions that wait to be taken.
+    /// The completions that no future has taken yet.
     pub(crate) fn unread_mut(&mut self) -> impl Iterator<Item = &mut Completion> {
         self.first.iter_mut().chain(self.more.iter_mut())
     }
 
-    /// Whether so many completions wait that the operation is to be stopped. Datagrams have memory
-    /// of their own, of which there is little, and always a reader.
+    /// Whether the driver must stop the operation because too many completions wait. A receive of
+    /// datagrams never floods: its few buffers bound it, and a socket always reads.
     pub(crate) fn is_flooded(&self) -> bool {
         self.unread() >= UNREAD_MAX && !matches!(self.hold, Hold::Datagrams(..))
     }
 
-    /// How many completions wait to be taken.
+    /// Number of completions that no future has taken yet.
     pub(crate) fn unread(&self) -> usize {
         usize::from(self.first.is_some()) + self.more.len()
     }

@@ -10,7 +10,7 @@ use crate::runtime::Handle;
 
 impl Handle {
     /// Submits an operation with one completion and awaits it. Dropping the future cancels the
-    /// operation; the driver frees what it holds after the last completion.
+    /// operation, and the driver frees the hold after the last completion.
     ///
     /// # Safety
     ///

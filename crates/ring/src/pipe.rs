@@ -5,22 +5,22 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use crate::sys;
 
-/// Bytes that a pipe is asked to hold: more brings nothing, and it is what the kernel allows to
-/// everybody.
+/// Requested capacity of a pipe in bytes. A larger pipe is not faster, and the kernel allows this
+/// size to all users.
 pub(crate) const PIPE_BYTES: usize = 1 << 20;
 
-/// What pages go through from a file to a socket. It is empty between two ranges; one that is
-/// not belongs to a stream that is of no more use.
+/// The pipe between a file and a socket. It is empty between two ranges, except when the stream has
+/// failed.
 pub(crate) struct Pipe {
     pub(crate) output: OwnedFd,
     pub(crate) input: OwnedFd,
 }
 
 impl Pipe {
-    /// A new pipe of up to [`PIPE_BYTES`].
+    /// A new pipe with a capacity of up to [`PIPE_BYTES`].
     pub(crate) fn new() -> io::Result<Self> {
         let (output, input) = sys::pipe()?;
-        // A smaller one will do.
+        // A refusal leaves a smaller pipe, which works too.
         let _ = sys::set_pipe_bytes(input.as_fd(), PIPE_BYTES);
         Ok(Self { output, input })
     }

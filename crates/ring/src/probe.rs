@@ -1,4 +1,4 @@
-//! Sets a ring up and finds out whether it can do everything that is needed.
+//! Creates a ring and checks that the kernel supports all required features.
 
 use std::io;
 
@@ -23,7 +23,8 @@ const NEEDED: [(&str, u8); 12] = [
     ("WRITE_FIXED", opcode::WriteFixed::CODE),
 ];
 
-/// A ring with the best flags that the kernel takes, and their names; or what is missing.
+/// Creates a ring with the best flags that the kernel accepts. Returns it with the names of the
+/// flags, or returns the missing feature.
 pub(crate) fn set_up(entries: u32) -> Result<(IoUring, String), String> {
     let (ring, flags) = build(entries)?;
     check_features(&ring)?;
@@ -32,7 +33,8 @@ pub(crate) fn set_up(entries: u32) -> Result<(IoUring, String), String> {
 }
 
 fn build(entries: u32) -> Result<(IoUring, String), String> {
-    // SINGLE_ISSUER came with multishot receive (6.0), so a kernel without it has too little.
+    // SINGLE_ISSUER is as old as multishot receive (Linux 6.0), so a kernel without it lacks too
+    // much.
     let deferred = configure(entries, true);
     if let Ok(ring) = deferred {
         return Ok((ring, "SINGLE_ISSUER|DEFER_TASKRUN|COOP_TASKRUN".to_owned()));
@@ -66,7 +68,7 @@ fn check_features(ring: &IoUring) -> Result<(), String> {
         ("EXT_ARG", features.is_feature_ext_arg()),
         ("FAST_POLL", features.is_feature_fast_poll()),
     ];
-    match needed.into_iter().find(|(_, is_there)| !is_there) {
+    match needed.into_iter().find(|(_, is_supported)| !is_supported) {
         Some((name, _)) => Err(format!("the kernel's io_uring lacks the feature {name}")),
         None => Ok(()),
     }

@@ -13,7 +13,7 @@ use crate::memory::{Child, Mapping};
 /// Most entries of a ring of provided buffers. io_uring_register_buf_ring(3).
 pub(crate) const ENTRIES_MAX: u16 = 1 << 15;
 
-/// The ring shared with the kernel: entries, and a tail that only we write.
+/// The ring that the kernel shares: entries, and a tail that only this process writes.
 pub(crate) struct Provided {
     entries: Mapping,
     count: u16,
@@ -25,7 +25,7 @@ impl Provided {
     ///
     /// # Safety
     ///
-    /// The group is unregistered before the result is dropped.
+    /// The caller unregisters the group before it drops the result.
     pub(crate) unsafe fn register(ring: &IoUring, count: u16, group: u16) -> io::Result<Self> {
         assert!(count.is_power_of_two() && count <= ENTRIES_MAX);
         let entries = Mapping::new(
@@ -34,7 +34,7 @@ impl Provided {
         )?;
         let address = entries.start().as_ptr() as u64;
         let submitter = ring.submitter();
-        // SAFETY: the mapping holds `count` zeroed entries, and the caller vouches that it
+        // SAFETY: the mapping holds `count` zeroed entries, and the caller guarantees that it
         // outlives the registration.
         unsafe { submitter.register_buf_ring_with_flags(address, count, group, 0) }?;
         Ok(Self {
@@ -48,17 +48,17 @@ impl Provided {
     ///
     /// # Safety
     ///
-    /// The buffer is not in the ring, and nobody else touches its memory, which stays allocated,
-    /// until a completion names it or the group is unregistered.
+    /// The buffer is not in the ring. Nothing accesses its memory, which stays allocated, until a
+    /// completion names it or the group is unregistered.
     pub(crate) unsafe fn provide(&self, id: u16, start: NonNull<u8>, bytes: usize) {
-        assert!(id < self.count, "a buffer's number lies in its group");
+        assert!(id < self.count, "a buffer's number is in its group");
         let (tail, mask) = (self.tail.get(), self.count - 1);
         let base = self.entries.start().cast::<BufRingEntry>();
         // SAFETY: the masked tail is below `count`, and the mapping holds `count` entries.
         let slot = unsafe { base.add(usize::from(tail & mask)) };
-        // SAFETY: the kernel only reads entries between its head and our tail. At most `count`
-        // buffers exist and this one was out, so the slot at the tail is not among them; the
-        // memory was zeroed, which is a valid entry. This thread makes no other reference to it.
+        // SAFETY: the kernel only reads entries between its head and this tail. At most `count`
+        // buffers exist and this one was out, so the slot at the tail is not among them; the memory
+        // was zeroed, which is a valid entry. This thread makes no other reference to it.
         let entry = unsafe { &mut *slot.as_ptr() };
         entry.set_addr(start.as_ptr() as u64);
         entry.set_len(u32::try_from(bytes).expect("a provided buffer is small"));

@@ -1,9 +1,8 @@
-//! When any descriptor is readable or writable: completion channels of RDMA devices, sockets that
-//! are no TCP, other polls.
+//! Readiness of any descriptor: completion channels of RDMA devices, sockets other than TCP.
 //!
-//! Each wait is one poll of its own in the ring. A multishot poll would save the submission, which
-//! leaves with the next enter anyway, and would report each arrival instead, also those that its
-//! owner has long taken in.
+//! Each wait is one poll operation in the ring. A multishot poll would save the submission, which
+//! leaves with the next enter anyway. But it would report every arrival, also those that the owner
+//! has read long before.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -17,12 +16,12 @@ use crate::runtime::Handle;
 use crate::signal::{Either, either};
 use crate::sys;
 
-/// What of a descriptor is waited for. A broken one is always ready.
+/// The readiness to wait for. A broken descriptor is always ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// It can be read.
+    /// The descriptor is readable.
     Readable,
-    /// It can be read or written.
+    /// The descriptor is readable or writable.
     ReadableOrWritable,
 }
 
@@ -35,8 +34,8 @@ impl Interest {
     }
 }
 
-/// Waits for a descriptor. It has a duplicate of its own, so that the owner may close theirs at
-/// any time. One task at a time waits.
+/// Waits for a descriptor. It owns a duplicate, so the owner may close the original at any time.
+/// One task at a time may wait.
 #[derive(Debug)]
 pub struct Readiness {
     handle: Handle,
@@ -46,10 +45,10 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// For `fd`, which something that can be polled stands behind.
+    /// Waits for `fd`, which must support poll(2).
     ///
     /// # Errors
-    /// There is no descriptor left, or nothing to poll.
+    /// The process has no free descriptor, or `fd` does not support poll(2).
     pub fn new(handle: &Handle, fd: BorrowedFd<'_>) -> io::Result<Self> {
         let fd = fd.try_clone_to_owned()?;
         let source = handle.inner().watch(fd.as_fd())?;
@@ -60,8 +59,8 @@ impl Readiness {
         })
     }
 
-    /// Waits until the descriptor is ready; at once where it is already. Dropping the future
-    /// loses nothing.
+    /// Waits until the descriptor is ready, or returns at once if it is. Dropping the future loses
+    /// no event.
     ///
     /// # Errors
     /// The runtime has ended.
@@ -76,7 +75,7 @@ impl Readiness {
         operation.await.0.map(drop)
     }
 
-    /// epoll tells of changes only: whether there is one left is asked of the descriptor.
+    /// epoll reports changes only, so poll(2) checks whether the descriptor is still ready.
     async fn ready_epoll(&self, token: usize, interest: Interest) -> io::Result<()> {
         let epoll = self.handle.inner().epoll().expect("a token is epoll's");
         while !sys::is_ready(self.fd.as_fd(), interest.events())? {
@@ -100,6 +99,6 @@ impl Readiness {
 impl Drop for Readiness {
     fn drop(&mut self) {
         let inner = self.handle.inner();
-        inner.let_go(None, self.source, self.fd.as_fd());
+        inner.release(None, self.source, self.fd.as_fd());
     }
 }

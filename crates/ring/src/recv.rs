@@ -1,13 +1,14 @@
 //! Receiving: chunks that the kernel picks, or bytes straight into a buffer.
 //!
-//! A stream starts with a multishot receive: one submission, then a chunk for whatever arrives.
-//! [`Stream::recv_into`] has to stop it first, which costs a cancel and a completion. A peer that
-//! writes bulk data does so message after message, so a stream stays with single receives for the
-//! next [`SINGLE_RECEIVES`] calls of [`Stream::recv`] after each `recv_into`: then the
-//! alternation costs one submission for each part and nothing is ever cancelled.
+//! A stream starts with a multishot receive: one submission, then a chunk for each arrival.
+//! [`Stream::recv_into`] first has to stop it, which costs a cancel and a completion. A peer that
+//! writes bulk data sends one such message after the other. So after each `recv_into` the stream
+//! uses single receives for the next [`SINGLE_RECEIVES`] calls of [`Stream::recv`]. Then the
+//! alternation costs one submission per part, and the driver cancels nothing.
 //!
-//! A receive that waits for much is woken when much is there (SO_RCVLOWAT), not by each packet:
-//! on a machine that is peer to itself, it is the sender who would pay for that.
+//! A long receive sets a low-water mark (SO_RCVLOWAT), so the kernel wakes it once for much data,
+//! not for each packet. If both peers run on one machine, the sender's thread would spend the time
+//! on these wake-ups.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -30,29 +31,30 @@ use crate::stream::{Shared, Stream};
 use crate::sys;
 use crate::uring::Uring;
 
-/// Receives after a `recv_into` that are armed one by one. A stream that has read this many
-/// messages without bulk data is worth a multishot receive again.
+/// Number of single receives after a `recv_into`. A stream that has read this many messages without
+/// bulk data is worth a multishot receive again.
 const SINGLE_RECEIVES: u8 = 16;
 
-/// Bytes that a receive of at least so many waits for before it is woken. More of them would leave
-/// the cache before they are received; with fewer there are more turns.
+/// Low-water mark in bytes of a receive of at least this length. More data would leave the
+/// processor's cache before it is received; less data costs more turns.
 const GATHERED_BYTES: usize = 512 << 10;
 
-/// Shorter receives are woken by what comes first: it may be all that they wait for.
+/// A receive of fewer bytes wakes with the first arrival, which may be all that it waits for.
 const GATHER_FROM: usize = 128 << 10;
 
 /// The receiving state of a stream.
 #[derive(Default)]
 pub(crate) struct Receive {
-    /// The receive into chunks that is armed (io_uring).
+    /// Key of the armed receive into chunks (io_uring).
     operation: Option<usize>,
-    /// Received, not yet delivered; the first may be consumed in part.
+    /// Received chunks that the caller has not taken yet. The caller may have read a part of the
+    /// first one.
     pending: VecDeque<Chunk>,
-    /// How many receives are still to be armed one by one.
+    /// Number of single receives left before the next multishot receive.
     single_left: u8,
-    /// The last operation found no free chunk: wait for one before the next.
+    /// The last operation found no free chunk: wait for one before the next operation.
     is_starved: bool,
-    /// What every further receive reports, after the pending chunks.
+    /// The result of every further receive, after the pending chunks.
     end: Option<End>,
 }
 
@@ -60,17 +62,17 @@ pub(crate) struct Receive {
 enum End {
     Stream,
     Error(i32),
-    /// A `recv_into` was dropped midway; its bytes are lost.
+    /// A caller dropped a `recv_into` midway; its bytes are lost.
     Torn,
 }
 
 impl Receive {
-    /// The operation to abandon with the stream.
+    /// Key of the operation, which the stream abandons with its end.
     pub(crate) fn operation(&self) -> Option<usize> {
         self.operation
     }
 
-    /// Moves pending bytes into `target`; returns how many.
+    /// Moves pending bytes into `target` and returns their number.
     fn drain_into(&mut self, target: &mut [u8]) -> usize {
         let mut done = 0;
         while done < target.len() {
@@ -88,7 +90,7 @@ impl Receive {
         done
     }
 
-    /// Sorts one completion of the chunk operation in.
+    /// Records one completion of the receive into chunks.
     fn note(&mut self, handle: &Handle, completion: Completion) {
         let chunks = &handle.inner().chunks;
         let result = completion.result;
@@ -100,7 +102,7 @@ impl Receive {
                 .push_back(chunk.expect("received data is in a chunk")),
             _ => match -result {
                 libc::ENOBUFS => self.is_starved = true,
-                // Stopped by us, or by a signal: the next receive arms again.
+                // The driver or a signal has stopped the receive: the next one arms it again.
                 libc::ECANCELED | libc::EINTR | libc::EAGAIN => {}
                 errno => self.end = Some(End::Error(errno)),
             },
@@ -109,10 +111,10 @@ impl Receive {
 }
 
 impl Stream {
-    /// The next bytes; an empty chunk means end of stream. Several chunks may be held at once.
-    /// When all chunks of the runtime are out, it waits until one returns.
+    /// Returns the next bytes. An empty chunk means end of stream. The caller may hold several
+    /// chunks. While no chunk of the runtime is free, it waits for one.
     ///
-    /// Dropping the future loses nothing. One task at a time receives.
+    /// Dropping the future loses nothing. One task at a time may receive.
     pub async fn recv(&self) -> io::Result<Chunk> {
         match self.shared.source {
             None => poll_fn(|context| self.shared.poll_recv(context)).await,
@@ -120,18 +122,17 @@ impl Stream {
         }
     }
 
-    /// Fills `range` of `buffer` with the next bytes of the stream, straight from the socket
-    /// after what had already been received in chunks. End of stream is `UnexpectedEof`.
+    /// Fills `range` of `buffer` with the next bytes of the stream: first from chunks with pending
+    /// bytes, then straight from the socket. End of stream is `UnexpectedEof`.
     ///
-    /// Dropping the future midway loses bytes: every receive after it fails with
-    /// `ConnectionAborted`.
+    /// Dropping the future midway loses bytes: every later receive fails with `ConnectionAborted`.
     pub async fn recv_into(&self, buffer: Buffer, range: Range<usize>) -> (io::Result<()>, Buffer) {
         let (result, region) = self.recv_into_region(buffer.into(), range).await;
         let buffer = region.into_buffer();
         (result, buffer.expect("the region was made of a buffer"))
     }
 
-    /// [`recv_into`](Self::recv_into) for memory that is not the pool's.
+    /// [`recv_into`](Self::recv_into) for memory outside the pool.
     pub async fn recv_into_region(
         &self,
         mut region: Region,
@@ -141,9 +142,9 @@ impl Stream {
             range.start <= range.end,
             "a range does not end before its start"
         );
-        assert!(range.end <= region.len(), "a range lies inside its region");
+        assert!(range.end <= region.len(), "a range is inside its region");
         let shared = &*self.shared;
-        let mut tear = Tear {
+        let mut guard = TornGuard {
             shared,
             is_done: false,
         };
@@ -168,18 +169,18 @@ impl Stream {
                 Err(error) => result = Err(error),
             }
         }
-        tear.is_done = true;
+        guard.is_done = true;
         (result, region)
     }
 }
 
-/// Marks the stream when a `recv_into` does not reach its end.
-struct Tear<'a> {
+/// Marks the stream as torn unless its `recv_into` reaches the end.
+struct TornGuard<'a> {
     shared: &'a Shared,
     is_done: bool,
 }
 
-impl Drop for Tear<'_> {
+impl Drop for TornGuard<'_> {
     fn drop(&mut self) {
         if !self.is_done {
             self.shared.receive.borrow_mut().end = Some(End::Torn);
@@ -196,7 +197,7 @@ impl Shared {
             .expect("the driver does not change")
     }
 
-    /// The error of a `recv_into` that meets the end; remembers it.
+    /// Records the end of the stream and returns the error of a `recv_into` that meets it.
     fn end(&self, end: End) -> io::Error {
         self.receive.borrow_mut().end = Some(end);
         match end {
@@ -206,7 +207,7 @@ impl Shared {
         }
     }
 
-    /// What there is to deliver without the kernel.
+    /// Takes a pending chunk or the recorded end, without a system call.
     fn take_pending(&self) -> Option<io::Result<Chunk>> {
         let mut receive = self.receive.borrow_mut();
         if let Some(chunk) = receive.pending.pop_front() {
@@ -242,7 +243,7 @@ impl Shared {
         }
     }
 
-    /// Arms a receive into chunks, as soon as there may be a chunk for it.
+    /// Arms a receive into chunks once a chunk is free.
     fn poll_arm(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut receive = self.receive.borrow_mut();
         if self.uring().is_closed() {
@@ -273,7 +274,7 @@ impl Shared {
         Poll::Ready(Ok(key))
     }
 
-    /// Ends the receive into chunks, and keeps what it has received until then.
+    /// Stops the receive into chunks, and keeps the bytes that it receives until then.
     async fn stop(&self) {
         let operation = self.receive.borrow().operation;
         self.receive.borrow_mut().single_left = SINGLE_RECEIVES;
@@ -289,7 +290,8 @@ impl Shared {
         .await;
     }
 
-    /// Receives into `range` once, as much of it as the kernel gives.
+    /// Receives into `range` once. Returns the number of bytes, which may be smaller than the
+    /// range.
     async fn fill(&self, mut region: Region, range: Range<usize>) -> (io::Result<usize>, Region) {
         let end = self.receive.borrow().end;
         if let Some(end) = end {
@@ -303,25 +305,25 @@ impl Shared {
             let result = self.recv_ready(&mut region[range]).await;
             return (result, region);
         }
-        // More than 4 GiB are received in several steps.
+        // A receive of more than 4 GiB takes several steps.
         let length = u32::try_from(range.len()).unwrap_or(u32::MAX);
         let fd = types::Fd(self.socket.as_raw_fd());
         let recv = opcode::Recv::new(fd, region.pointer(&range), length);
         let entry = recv.flags(wait).build();
         let hold = Hold::Fill(Rc::clone(&self.socket), region);
-        // SAFETY: the entry points into the region, whose memory does not move with the value;
-        // the hold owns it and the socket.
+        // SAFETY: the entry points into the region. Its memory does not move with the value, and the
+        // hold owns the region and the socket.
         match unsafe { self.handle.operate(entry, hold) }.await {
             (result, Hold::Fill(_, region)) => (result.map(|count| count as usize), region),
-            _ => unreachable!("an operation gives back what it was given"),
+            _ => unreachable!("an operation returns its hold"),
         }
     }
 
-    /// Prepares for a receive of `len` bytes; tells the flags that it takes.
+    /// Prepares a receive of `len` bytes and returns its flags.
     ///
-    /// The mark never asks for more than the receive does, since the peer may wait for an answer to
-    /// just that. So it may not be passed with MSG_WAITALL, of which the kernel would wait for the
-    /// mark once more when little is missing.
+    /// The low-water mark never exceeds the length of the receive, since the peer may wait for the
+    /// answer to exactly these bytes. A receive with a mark does not use MSG_WAITALL: with that
+    /// flag the kernel would wait for the mark again when only a few bytes are missing.
     fn expect(&self, len: usize) -> io::Result<libc::c_int> {
         if len < GATHER_FROM {
             self.wake_from(1)?;
@@ -331,8 +333,8 @@ impl Shared {
         Ok(0)
     }
 
-    /// Has the kernel wake whoever waits for bytes once so many are there, the connection ends, or
-    /// no more find room.
+    /// Sets the low-water mark: the kernel wakes the receive when this number of bytes is
+    /// available, when the connection ends, or when its buffer is full.
     fn wake_from(&self, bytes: usize) -> io::Result<()> {
         if self.low_water.get() == bytes {
             return Ok(());
@@ -348,7 +350,7 @@ impl Shared {
             return result;
         }
         self.wake_from(1)?;
-        // Readiness first: a chunk is not held while the peer is silent.
+        // Wait for readiness first: the stream holds no chunk while the peer is silent.
         loop {
             let token = self.source.expect("only a watched socket is here");
             self.handle.ready(token, Direction::Read).await;

@@ -1,9 +1,9 @@
-//! Memory of others that operations work on: received into, sent from, never copied.
+//! Memory of the caller that operations receive into and send from, without a copy.
 //!
-//! A [`Region`] owns its bytes, whatever they are made of, at an address that does not change
-//! when the region moves. So an operation can hold it until the kernel has let go, however its
-//! future ends. What is only borrowed can be lent for the length of a call: [`lend`] and
-//! [`lend_mut`] return when every piece is dropped, and not before.
+//! A [`Region`] owns its bytes at an address that does not change when the region moves. So an
+//! operation can hold it until the kernel has finished, even if its future is dropped. [`lend`] and
+//! [`lend_mut`] lend borrowed bytes for the length of a call: they return when every piece is
+//! dropped, and not before.
 
 use std::fmt;
 use std::io;
@@ -15,35 +15,35 @@ use crate::buffer::Buffer;
 use crate::lock::lock;
 use crate::memory::{Child, Memory};
 
-/// Bytes that nobody else sees or changes.
+/// Bytes that this value owns exclusively.
 pub struct Region {
     start: NonNull<u8>,
     len: usize,
     owner: Owner,
 }
 
-/// What keeps the bytes.
+/// The owner of the bytes.
 enum Owner {
     Vec(Vec<u8>),
     Buffer(Buffer),
-    /// Nobody else makes references to its bytes.
+    /// Memory without any other reference to its bytes.
     Pages(Memory),
-    /// Only within a [`Source`].
+    /// Only inside a [`Source`].
     Shared(Arc<[u8]>),
-    /// Part of another region; no two parts overlap.
+    /// A part of another region. No two parts overlap.
     Piece(Arc<Region>),
     Lent(Loan),
 }
 
-// SAFETY: a region is the only way to its bytes (or they are never written, within a `Source`),
-// plain bytes have no ties to a thread, and all owners may be dropped on any thread.
+// SAFETY: a region is the only way to its bytes (or, inside a `Source`, nothing writes them), plain
+// bytes are not bound to a thread, and all owners may be dropped on any thread.
 unsafe impl Send for Region {}
 // SAFETY: a shared reference gives read access to plain bytes only.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// `len` bytes of zeros in pages of their own, which a device can be told of once for all
-    /// operations: see [`memory`](Self::memory). For what is used again and again.
+    /// Allocates `len` zeroed bytes in separate pages. An RDMA device can register them once for
+    /// all operations: see [`memory`](Self::memory). For memory that is used many times.
     ///
     /// # Errors
     /// The system has no memory.
@@ -56,8 +56,8 @@ impl Region {
         })
     }
 
-    /// The part `range` of a buffer, which must lie inside; the buffer goes back to its pool with
-    /// it.
+    /// The part `range` of a buffer. The range must be inside the buffer. Dropping the region
+    /// returns the buffer to its pool.
     #[must_use]
     pub fn of_buffer(mut buffer: Buffer, range: Range<usize>) -> Self {
         let part = &mut buffer[range];
@@ -68,8 +68,8 @@ impl Region {
         }
     }
 
-    /// The memory that this is part of, where that is there for longer than an operation: a slab of
-    /// the pool, or pages of its own.
+    /// The long-lived memory that this is part of: a slab of the pool, or separate pages. `None`
+    /// for memory that exists only for one operation.
     #[must_use]
     pub fn memory(&self) -> Option<&Memory> {
         match &self.owner {
@@ -80,24 +80,25 @@ impl Region {
         }
     }
 
-    /// Gives it another length, if it has room for that: everything can be shorter, and pages of
-    /// its own can be as long again. Bytes that were there before are there again.
+    /// Changes the length, if the memory has the capacity: every region can become shorter, and
+    /// separate pages can become as long again. The bytes keep their old values. Returns whether
+    /// the length changed.
     pub fn set_len(&mut self, len: usize) -> bool {
-        let room = match &self.owner {
+        let capacity = match &self.owner {
             Owner::Pages(memory) => memory.bytes(),
             _ => self.len,
         };
-        let has_room = len <= room;
-        if has_room {
+        let fits = len <= capacity;
+        if fits {
             self.len = len;
         }
-        has_room
+        fits
     }
 
-    /// The vector again that this was made of.
+    /// Returns the vector that this was made of.
     ///
     /// # Errors
-    /// The region, where it was made of something else.
+    /// The region itself, if it was made of something else.
     pub fn into_vec(self) -> Result<Vec<u8>, Self> {
         match self.owner {
             Owner::Vec(bytes) => Ok(bytes),
@@ -105,10 +106,10 @@ impl Region {
         }
     }
 
-    /// The buffer again that this was made of.
+    /// Returns the buffer that this was made of.
     ///
     /// # Errors
-    /// The region, where it was made of something else.
+    /// The region itself, if it was made of something else.
     pub fn into_buffer(self) -> Result<Buffer, Self> {
         match self.owner {
             Owner::Buffer(buffer) => Ok(buffer),
@@ -116,7 +117,8 @@ impl Region {
         }
     }
 
-    /// Cuts it into pieces of `len` bytes; the last one may be shorter. None where it is empty.
+    /// Cuts the region into pieces of `len` bytes; the last one may be shorter. An empty region has
+    /// no pieces.
     ///
     /// # Panics
     /// When `len` is 0.
@@ -126,8 +128,8 @@ impl Region {
         let (start, total) = (self.start, self.len);
         let whole = Arc::new(self);
         let piece = |offset: usize| Self {
-            // SAFETY: the offset is below `total`, which is the length of the allocation's part
-            // that `whole` owns.
+            // SAFETY: the offset is below `total`, which is the length of the part of the
+            // allocation that `whole` owns.
             start: unsafe { start.add(offset) },
             len: len.min(total - offset),
             owner: Owner::Piece(Arc::clone(&whole)),
@@ -135,11 +137,11 @@ impl Region {
         (0..total).step_by(len).map(piece).collect()
     }
 
-    /// The parts `ranges`, which must lie inside, one behind the other. What is between them is
-    /// kept as long as any of them.
+    /// Cuts the parts `ranges` out of the region. The ranges must be inside, in ascending order and
+    /// without overlap. The whole region stays allocated until the last part is dropped.
     ///
     /// # Panics
-    /// When a range does not lie inside, or begins before the one ahead of it ends.
+    /// When a range is not inside, or starts before the end of the previous one.
     #[must_use]
     pub fn into_parts(self, ranges: &[Range<usize>]) -> Vec<Self> {
         let (start, total) = (self.start, self.len);
@@ -148,12 +150,12 @@ impl Region {
         let part = |range: &Range<usize>| {
             assert!(
                 free <= range.start && range.start <= range.end && range.end <= total,
-                "parts lie inside, one behind the other"
+                "parts are inside, in ascending order"
             );
             free = range.end;
             Self {
-                // SAFETY: the offset is `total` at most, which is the length of the allocation's
-                // part that `whole` owns; and no part begins before the last one ends.
+                // SAFETY: the offset is at most `total`, which is the length of the part of the
+                // allocation that `whole` owns; and no part begins before the previous one ends.
                 start: unsafe { start.add(range.start) },
                 len: range.len(),
                 owner: Owner::Piece(Arc::clone(&whole)),
@@ -162,8 +164,8 @@ impl Region {
         ranges.iter().map(part).collect()
     }
 
-    /// Makes one again of all pieces that [`into_pieces`](Self::into_pieces) made, in any order.
-    /// `None` while another piece is elsewhere; those given are dropped then.
+    /// Joins all pieces that [`into_pieces`](Self::into_pieces) made, in any order. `None` if a
+    /// piece is missing; the given pieces are dropped then.
     #[must_use]
     pub fn from_pieces(pieces: Vec<Self>) -> Option<Self> {
         let mut wholes = pieces.into_iter().map(|piece| match piece.owner {
@@ -179,7 +181,7 @@ impl Region {
         Arc::into_inner(first)
     }
 
-    /// Pointer to the start of `range`, which must lie inside. For operations that own `self`.
+    /// Pointer to the start of `range`, which must be inside. For operations that own `self`.
     pub(crate) fn pointer(&mut self, range: &Range<usize>) -> *mut u8 {
         self[range.clone()].as_mut_ptr()
     }
@@ -212,8 +214,8 @@ impl Deref for Region {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the owner keeps the bytes, initialised, where they are; nobody else writes to
-        // them: the owner is never touched while the region lives, pieces do not overlap, and the
+        // SAFETY: the owner keeps the bytes initialized and at their address. Nothing else writes
+        // to them: the owner is not accessed while the region lives, pieces do not overlap, and the
         // kernel writes only while an operation owns the region.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
@@ -221,8 +223,8 @@ impl Deref for Region {
 
 impl DerefMut for Region {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`; and shared owners are only within a `Source`, which never gives
-        // a region of them away.
+        // SAFETY: as in `deref`; and a region with a shared owner exists only inside a `Source`,
+        // which never gives it away.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
@@ -233,14 +235,14 @@ impl fmt::Debug for Region {
     }
 }
 
-/// Bytes that nobody changes: to be sent.
+/// Immutable bytes to send.
 pub struct Source(Region);
 
 impl Source {
-    /// The region again, unless others share it.
+    /// Returns the region, unless its bytes are shared.
     ///
     /// # Errors
-    /// The source, where it was made of shared bytes.
+    /// The source itself, if it was made of shared bytes.
     pub fn into_region(self) -> Result<Region, Self> {
         if self.0.is_shared() {
             return Err(self);
@@ -248,10 +250,10 @@ impl Source {
         Ok(self.0)
     }
 
-    /// The shared bytes again that this was made of.
+    /// Returns the shared bytes that this was made of.
     ///
     /// # Errors
-    /// The source, where it was made of something else.
+    /// The source itself, if it was made of something else.
     pub fn into_shared(self) -> Result<Arc<[u8]>, Self> {
         match self.0.owner {
             Owner::Shared(bytes) => Ok(bytes),
@@ -320,7 +322,7 @@ impl fmt::Debug for Source {
     }
 }
 
-/// Something lent: dropped, it tells who waits for it.
+/// A loan. Dropping it notifies the lender.
 struct Loan {
     returned: Arc<Returned>,
     is_shared: bool,
@@ -339,7 +341,7 @@ struct Returned {
     condition: Condvar,
 }
 
-/// Waits for the loan when it is dropped: also where the borrower's body panics.
+/// Waits for the end of the loan when it is dropped, also when the borrower's body panics.
 struct AwaitReturn(Arc<Returned>);
 
 impl Drop for AwaitReturn {
@@ -355,19 +357,19 @@ impl Drop for AwaitReturn {
     }
 }
 
-/// Lends bytes to be written for as long as `body` runs, and then until the region and all its
-/// pieces are dropped: a piece that is leaked blocks this thread for ever. Not for the thread of
-/// a runtime, whose operations drop the pieces.
+/// Lends bytes for writing. The call returns after `body`, when the region and all its pieces are
+/// dropped. Leaking a piece blocks this thread forever. The thread of a runtime must not call this,
+/// because its operations drop the pieces.
 pub fn lend_mut<R>(bytes: &mut [u8], body: impl FnOnce(Region) -> R) -> R {
     lend_pointer(NonNull::from(bytes), false, body)
 }
 
-/// The same for bytes that are only read.
+/// Lends bytes for reading, as [`lend_mut`] does for writing.
 pub fn lend<R>(bytes: &[u8], body: impl FnOnce(Source) -> R) -> R {
     lend_pointer(NonNull::from(bytes), true, |region| body(Source(region)))
 }
 
-/// The callers hold the borrow until this returns, which is when the region is gone.
+/// The callers hold the borrow until this returns, which is after the region is dropped.
 fn lend_pointer<R>(bytes: NonNull<[u8]>, is_shared: bool, body: impl FnOnce(Region) -> R) -> R {
     let returned = Arc::new(Returned::default());
     let _await_return = AwaitReturn(Arc::clone(&returned));
@@ -386,7 +388,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_where_they_were_in_the_whole() {
+    fn parts_have_the_bytes_of_their_ranges() {
         let region = Region::from((0..10).collect::<Vec<u8>>());
         let mut parts = region.into_parts(&[1..3, 3..3, 5..10]);
         parts[0].fill(7);
@@ -396,26 +398,26 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "one behind the other")]
+    #[should_panic(expected = "in ascending order")]
     fn parts_do_not_overlap() {
         drop(Region::from(vec![0; 10]).into_parts(&[0..5, 4..6]));
     }
 
     #[test]
-    #[should_panic(expected = "one behind the other")]
-    fn parts_lie_inside() {
+    #[should_panic(expected = "in ascending order")]
+    fn parts_are_inside() {
         drop(Region::from(vec![0; 10]).into_parts(&[1..2, 5..11]));
     }
 
     #[test]
-    fn pieces_become_what_they_were() {
+    fn pieces_join_to_the_whole_region() {
         let region = Region::from((0..10).collect::<Vec<u8>>());
         let mut pieces = region.into_pieces(4);
         let lengths: Vec<_> = pieces.iter().map(|piece| piece.len()).collect();
         assert_eq!(lengths, [4, 4, 2]);
         pieces[1].fill(7);
         pieces.reverse();
-        let whole = Region::from_pieces(pieces).expect("all are there");
+        let whole = Region::from_pieces(pieces).expect("all pieces");
         assert_eq!(
             whole.into_vec().expect("a vector"),
             [0, 1, 2, 3, 7, 7, 7, 7, 8, 9]
@@ -423,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_keep_their_place_and_their_bytes() {
+    fn pages_keep_their_address_and_their_bytes() {
         let mut region = Region::of_pages(5000).expect("memory");
         assert_eq!(region[..], [0; 5000]);
         region.fill(7);
@@ -434,7 +436,7 @@ mod tests {
         let is_of = |piece: &Region| piece.memory().is_some_and(|it| it.start() == start);
         assert!(pieces.iter().all(is_of));
         pieces[2].fill(8);
-        let mut region = Region::from_pieces(pieces).expect("all are there");
+        let mut region = Region::from_pieces(pieces).expect("all pieces");
         assert!(region.set_len(5000));
         assert_eq!(region[1999..3001], [&[7][..], &[8; 1000], &[7]].concat());
         let mut vector = Region::from(vec![1; 10]);
@@ -443,32 +445,35 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_piece_is_missed() {
+    fn pieces_do_not_join_while_one_is_missing() {
         let mut pieces = Region::from(vec![0; 10]).into_pieces(4);
-        let kept = pieces.pop().expect("three pieces");
+        let last = pieces.pop().expect("three pieces");
         assert!(Region::from_pieces(pieces).is_none());
-        assert_eq!(kept.len(), 2);
-        assert!(Region::from_pieces(vec![kept, Region::from(vec![1])]).is_none());
+        assert_eq!(last.len(), 2);
+        assert!(Region::from_pieces(vec![last, Region::from(vec![1])]).is_none());
         assert!(Region::from_pieces(Vec::new()).is_none());
         assert!(Region::from(Vec::new()).into_pieces(4).is_empty());
     }
 
     #[test]
-    fn shared_bytes_are_never_given_to_write() {
+    fn shared_bytes_are_never_writable() {
         let bytes: Arc<[u8]> = Arc::from([1, 2, 3]);
         let mut pieces = Source::from(Arc::clone(&bytes)).into_pieces(2);
         let last = pieces.pop().expect("two pieces");
         let last = last.into_region().expect_err("shared");
         pieces.push(last);
-        let whole = Source::from_pieces(pieces).expect("all are there");
-        assert_eq!(&whole.into_shared().expect("as it was")[..], &bytes[..]);
+        let whole = Source::from_pieces(pieces).expect("all pieces");
+        assert_eq!(
+            &whole.into_shared().expect("the shared bytes")[..],
+            &bytes[..]
+        );
         lend(&bytes, |source| {
             source.into_region().expect_err("only read");
         });
     }
 
     #[test]
-    fn what_is_lent_comes_back_before_the_call_returns() {
+    fn a_loan_ends_before_the_call_returns() {
         let mut bytes = [0; 100];
         let thread = lend_mut(&mut bytes, |region| {
             let mut pieces = region.into_pieces(30);
@@ -487,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_waits_for_what_is_lent() {
+    fn a_panic_waits_for_the_end_of_the_loan() {
         let mut bytes = [0; 10];
         let (sender, receiver) = std::sync::mpsc::channel::<Region>();
         let thread = std::thread::spawn(move || {

@@ -27,13 +27,13 @@ use crate::waker::{RuntimeWaker, TaskWaker};
 /// The driver in use.
 #[expect(clippy::large_enum_variant, reason = "a runtime has one")]
 pub(crate) enum Backend {
-    /// Completions.
+    /// io_uring: the driver handles completions.
     Uring(Uring),
-    /// Readiness.
+    /// epoll: the driver waits for readiness.
     Epoll(Epoll),
 }
 
-/// Everything of a runtime; reached through handles.
+/// The state of a runtime. Handles refer to it.
 pub(crate) struct Inner {
     pub(crate) waker: Arc<RuntimeWaker>,
     pub(crate) tasks: Rc<Tasks>,
@@ -44,8 +44,8 @@ pub(crate) struct Inner {
     pub(crate) blocking: Blocking,
     pub(crate) stats: Rc<Cell<Stats>>,
     report: IoReport,
-    /// Memory for datagrams, once there is a socket for them. After `backend`: a ring forgets it
-    /// before it goes.
+    /// Memory for datagrams, allocated with the first UDP socket. Declared after `backend`, which
+    /// unregisters the memory before this field frees it.
     arrivals: OnceCell<Rc<Arrivals>>,
 }
 
@@ -68,16 +68,16 @@ impl Inner {
         })
     }
 
-    /// Memory for datagrams.
+    /// Memory for datagrams of all UDP sockets of this runtime.
     pub(crate) fn arrivals(&self) -> io::Result<Rc<Arrivals>> {
         if let Some(arrivals) = self.arrivals.get() {
             return Ok(Rc::clone(arrivals));
         }
         let arrivals = match self.uring() {
-            // SAFETY: asked for where there is none yet; `self` keeps it and drops the driver
-            // first.
+            // SAFETY: the cell is empty, so this is the first call; `self` keeps the result and
+            // drops the driver before it.
             Some(uring) => unsafe { uring.new_arrivals() }?,
-            // SAFETY: without a ring nothing is registered.
+            // SAFETY: without a ring no group is registered.
             None => unsafe { Arrivals::new(None) }?,
         };
         Ok(Rc::clone(self.arrivals.get_or_init(|| Rc::new(arrivals))))
@@ -99,14 +99,14 @@ impl Inner {
         }
     }
 
-    /// Has a descriptor watched where the driver is epoll; tells its token.
+    /// Adds a descriptor to the epoll instance and returns its token. `None` with io_uring.
     pub(crate) fn watch(&self, fd: BorrowedFd<'_>) -> io::Result<Option<usize>> {
         self.epoll().map(|epoll| epoll.add(fd)).transpose()
     }
 
-    /// Nobody waits for a descriptor any more: not for the operation under way on it (io_uring),
-    /// nor by its token (epoll).
-    pub(crate) fn let_go(
+    /// Ends all waits for a descriptor: abandons its operation (io_uring) or removes its token
+    /// (epoll).
+    pub(crate) fn release(
         &self,
         operation: Option<usize>,
         source: Option<usize>,
@@ -139,7 +139,7 @@ fn choose(
     stats: &Rc<Cell<Stats>>,
 ) -> io::Result<Chosen> {
     if config.io == Io::Epoll {
-        return choose_epoll(config, waker, stats, "asked for".to_owned());
+        return choose_epoll(config, waker, stats, "requested".to_owned());
     }
     match try_uring(config, waker, stats) {
         Ok(chosen) => Ok(chosen),
@@ -147,7 +147,7 @@ fn choose(
             Err(io::Error::new(io::ErrorKind::Unsupported, reason))
         }
         Err(reason) => {
-            tracing::info!(%reason, "io_uring is not to be had, using epoll");
+            tracing::info!(%reason, "io_uring is not available, using epoll");
             choose_epoll(config, waker, stats, reason)
         }
     }
@@ -190,18 +190,25 @@ fn try_uring(
     Ok((Backend::Uring(uring), chunks, report))
 }
 
-/// A single-threaded executor with its driver. Make one per worker thread, on that thread.
+/// A single-threaded executor with its driver. Create one per worker thread, on that thread.
 ///
-/// Dropping it drops all tasks, cancels what is under way and waits until the kernel has let go
-/// of all memory. What outlives it (a [`Stream`](crate::Stream) kept elsewhere on the thread)
-/// fails with ECANCELED.
+/// Dropping it drops all tasks, cancels all pending operations and waits until the kernel has
+/// released all memory. Later operations on objects that outlive the runtime (for example a
+/// [`Stream`](crate::Stream)) fail with ECANCELED.
 #[derive(Debug)]
 pub struct Runtime {
     handle: Handle,
 }
 
 impl Runtime {
-    /// Sets a runtime up for this thread, which must not have one already.
+    /// Creates the runtime of this thread.
+    ///
+    /// # Errors
+    /// The driver that `config` requires is not available, or the system has no memory or
+    /// descriptors.
+    ///
+    /// # Panics
+    /// When this thread has a runtime already.
     pub fn new(config: &Config) -> io::Result<Self> {
         let inner = Rc::new(Inner::new(config)?);
         inner.waker.enter_thread(inner.uring().is_some());
@@ -210,20 +217,20 @@ impl Runtime {
         })
     }
 
-    /// The handle that everything else takes.
+    /// The handle that all other functions of this crate take.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Which driver was chosen, and why.
+    /// The driver in use, and why the runtime chose it.
     #[must_use]
     pub fn io(&self) -> &IoReport {
         &self.handle.0.report
     }
 
-    /// Runs `future` and all tasks until `future` is done. Tasks that are left stay, and go on
-    /// with the next call.
+    /// Runs `future` and all tasks until `future` is done. Unfinished tasks stay and continue with
+    /// the next call.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let inner = &self.handle.0;
         let main = TaskWaker::new(MAIN, Arc::clone(&inner.waker));
@@ -242,7 +249,7 @@ impl Runtime {
     }
 }
 
-/// Tells the thread that its loop runs, until it is dropped.
+/// Marks the loop of this thread as running until it is dropped.
 struct Running<'a>(&'a RuntimeWaker);
 
 impl<'a> Running<'a> {
@@ -271,7 +278,7 @@ impl Drop for Runtime {
     }
 }
 
-/// A reference to the runtime of this thread. Cheap to clone; it cannot leave the thread.
+/// A reference to the runtime of this thread. It is cheap to clone and cannot leave the thread.
 #[derive(Clone)]
 pub struct Handle(Rc<Inner>);
 
@@ -280,7 +287,7 @@ impl Handle {
         &self.0
     }
 
-    /// Starts a task. A panic in it is logged and ends that task alone.
+    /// Starts a task. A panic in the task is logged and ends only that task.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + 'static,
@@ -307,7 +314,7 @@ impl Handle {
         time::timeout(&self.0.timers, duration, future).await
     }
 
-    /// Lets all other ready tasks run once.
+    /// Yields, so that all other ready tasks run once.
     pub async fn yield_now(&self) {
         let mut is_first = true;
         std::future::poll_fn(|context| {
@@ -320,9 +327,9 @@ impl Handle {
         .await;
     }
 
-    /// Runs `closure` on another thread and waits for its result. When all threads are busy and
-    /// the queue is full, it waits for room first. A panic of the closure continues here.
-    /// Dropping the future does not stop a closure that has been queued.
+    /// Runs `closure` on another thread and waits for its result. When all threads are busy and the
+    /// queue is full, it first waits for space in the queue. A panic of the closure continues in
+    /// the caller. Dropping the future does not stop a queued closure.
     pub async fn blocking<T, F>(&self, closure: F) -> T
     where
         T: Send + 'static,
@@ -331,31 +338,31 @@ impl Handle {
         self.0.blocking.run(closure).await
     }
 
-    /// Which driver was chosen, and why.
+    /// The driver in use, and why the runtime chose it.
     #[must_use]
     pub fn io(&self) -> &IoReport {
         &self.0.report
     }
 
-    /// Counters since the start.
+    /// Counters since the start of the runtime.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.0.stats.get()
     }
 
-    /// Receive chunks that are not free: held, or received and not yet read.
+    /// Number of receive chunks that are not free: a caller holds them, or they have unread data.
     #[must_use]
     pub fn chunks_out(&self) -> usize {
         self.0.chunks.out()
     }
 
-    /// Operations that the kernel has not finished. Stays 0 with epoll.
+    /// Number of operations that the kernel has not finished. Always 0 with epoll.
     #[must_use]
     pub fn pending_operations(&self) -> usize {
         self.0.uring().map_or(0, Uring::pending)
     }
 
-    /// Waits until epoll says that a socket may go on.
+    /// Waits until epoll reports `direction` of a descriptor ready.
     pub(crate) async fn ready(&self, token: usize, direction: Direction) {
         let epoll = self.0.epoll().expect("only epoll knows readiness");
         std::future::poll_fn(|context| epoll.poll_ready(token, direction, context)).await;

@@ -1,9 +1,9 @@
-//! Sending: gathered parts, owned until the last byte is in the kernel.
+//! Sending: gathered parts, which the send owns until the kernel has the last byte.
 //!
-//! Each send is tried inline first and goes to the ring when the socket is full. Measured against
-//! sending through the ring only (examples/stream.rs, two runs of each): the time does not differ
-//! beyond the noise, but at depth 1 inline needs one enter for a reply instead of two, and a
-//! reply that fits needs no box and no vector of iovecs.
+//! The stream tries each send inline and uses the ring when the socket is full. Measured against
+//! sending through the ring only (examples/stream.rs, two runs of each), the time does not differ
+//! beyond the noise. But at depth 1, an inline send needs one enter for a reply instead of two, and
+//! a reply that fits needs no box and no vector of iovecs.
 
 use std::fmt;
 use std::io;
@@ -23,21 +23,22 @@ use crate::stream::{Shared, Stream};
 use crate::sys;
 use crate::view::View;
 
-/// Ranges of memory in one inline call. Enough for a batch of small replies; a longer list takes
-/// more calls, and an array of this size is cheap on the stack.
+/// Number of memory ranges in one inline call. It is enough for a batch of small replies. A longer
+/// list takes more calls, and an array of this size is cheap on the stack.
 const RANGES_INLINE: usize = 64;
 
-/// Something to send.
+/// A part of a message to send.
 pub enum Part {
     /// All bytes of a vector.
     Bytes(Vec<u8>),
-    /// A range of a buffer, which must lie inside.
+    /// A range inside a buffer.
     Buffer(Buffer, Range<usize>),
-    /// All bytes of memory that is not the pool's.
+    /// All bytes of memory outside the pool.
     Source(Source),
-    /// A range of a file. It comes back with what was wrong with it.
+    /// A range of a file. The returned part carries its read error, if any.
     File(FileRange),
-    /// A range of a file that is in memory. Bytes that the file has lost meanwhile are zeros.
+    /// A mapped range of a file. Bytes past the end of a file that was truncated meanwhile are sent
+    /// as zeros.
     View(View),
 }
 
@@ -45,7 +46,7 @@ impl Part {
     /// The bytes to send.
     ///
     /// # Panics
-    /// For a file, which is not in memory, or not for us to look at.
+    /// For `File` and `View`: their bytes are not in memory that this process may read.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match self {
@@ -56,7 +57,7 @@ impl Part {
         }
     }
 
-    /// What the kernel reads, where that is memory.
+    /// The memory that the kernel reads. `None` for a file.
     fn range(&self) -> Option<libc::iovec> {
         match self {
             Self::File(_) => None,
@@ -65,8 +66,8 @@ impl Part {
         }
     }
 
-    /// How many bytes.
-    #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
+    /// Length in bytes.
+    #[expect(clippy::len_without_is_empty, reason = "a part is rarely empty")]
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -90,7 +91,7 @@ impl fmt::Debug for Part {
     }
 }
 
-/// What a send in the ring works on, at a fixed address in its box.
+/// The memory that a send in the ring refers to. It has a fixed address in its box.
 pub(crate) struct Gather {
     parts: Vec<Part>,
     iovecs: Vec<libc::iovec>,
@@ -99,7 +100,7 @@ pub(crate) struct Gather {
 
 impl Pinned for Gather {}
 
-/// How far a send has come: whole parts, then bytes of the next.
+/// Progress of a send: number of whole parts, then bytes of the next part.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Position {
     part: usize,
@@ -124,9 +125,9 @@ impl Position {
         assert_eq!(count, 0, "no more is sent than there is");
     }
 
-    /// Reads what is left of the next view, in which the kernel may have found nothing somewhere.
-    /// What the file does not have any more is zeros: the length was promised. `false`: there is no
-    /// view.
+    /// Replaces the next view by a copy of its remaining bytes, because the kernel may have found a
+    /// part of the mapping past the end of the file. Such bytes are zeros, because the length is
+    /// promised to the peer. Returns false if no view is left.
     fn read_view(&mut self, parts: &mut [Part]) -> io::Result<bool> {
         let left = parts.iter_mut().enumerate().skip(self.part);
         let mut views = left.filter_map(|(index, part)| match part {
@@ -151,7 +152,7 @@ impl Position {
         Ok(true)
     }
 
-    /// What is left to send, up to the next file.
+    /// The memory that is left to send, up to the next file.
     fn rest<'a>(&self, parts: &'a [Part]) -> impl Iterator<Item = libc::iovec> + use<'a> {
         let skip = self.bytes;
         let ranges = parts[self.part..].iter().map_while(Part::range);
@@ -166,16 +167,16 @@ impl Position {
 }
 
 impl Stream {
-    /// Sends all parts in order, and gives them back when the kernel has taken the last byte.
+    /// Sends all parts in order. Returns the parts when the kernel has the last byte.
     ///
-    /// One task at a time sends. Dropping the future midway leaves half a message with the peer:
-    /// every send after it fails with `BrokenPipe`.
+    /// One task at a time may send. Dropping the future midway leaves the peer with a part of a
+    /// message: every later send fails with `BrokenPipe`.
     pub async fn send(&self, parts: Vec<Part>) -> (io::Result<()>, Vec<Part>) {
         if self.shared.is_sending.replace(true) {
             return (Err(io::ErrorKind::BrokenPipe.into()), parts);
         }
         let (result, parts) = self.shared.send_all(parts).await;
-        // After an error the peer may have half a message, too: leave the mark.
+        // After an error the peer may have a part of a message, too: keep the mark.
         self.shared.is_sending.set(result.is_err());
         (result, parts)
     }
@@ -211,7 +212,7 @@ impl Shared {
         (Ok(()), parts)
     }
 
-    /// Sends up to the next file.
+    /// Sends all memory up to the next file.
     pub(crate) async fn send_memory(
         &self,
         mut parts: Vec<Part>,
@@ -228,14 +229,14 @@ impl Shared {
             match result {
                 Ok(0) => return (Err(io::ErrorKind::WriteZero.into()), parts),
                 Ok(sent) => position.advance(&parts, sent),
-                Err(error) if is_passing(&error) => {}
+                Err(error) if is_transient(&error) => {}
                 Err(error) => return (Err(error), parts),
             }
         }
         (Ok(()), parts)
     }
 
-    /// One try without waiting.
+    /// Tries to send once, without waiting.
     fn send_now(&self, parts: &[Part], position: Position) -> io::Result<usize> {
         let mut ranges = [to_iovec(&[]); RANGES_INLINE];
         let mut used = 0;
@@ -244,16 +245,16 @@ impl Shared {
             used += 1;
         }
         count(&self.handle.inner().stats, |stats| stats.inline_calls += 1);
-        // The head of a frame goes with the bytes of the file behind it.
+        // The header of a frame leaves with the bytes of the file that follows it.
         let is_last = position.part + used == parts.len();
         let more = if is_last { 0 } else { libc::MSG_MORE };
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | more;
-        // SAFETY: the ranges are memory that the parts own, which are borrowed, and mappings of
-        // files.
+        // SAFETY: the ranges describe memory that the parts own, and `parts` is borrowed during the
+        // call, or mappings of files, which the views in the parts keep mapped.
         unsafe { sys::send_ranges(self.socket.as_fd(), &ranges[..used], flags) }
     }
 
-    /// Sends the rest with one operation that waits for room in the kernel.
+    /// Sends the rest with one operation, which waits for space in the socket.
     async fn send_in_ring(
         &self,
         parts: Vec<Part>,
@@ -266,15 +267,16 @@ impl Shared {
             .flags(flags)
             .build();
         let hold = Hold::Send(self.socket.clone(), gather);
-        // SAFETY: the entry points at the header in the box, that at the iovecs in their vector,
-        // those at memory of the parts (vectors, pool buffers, sources and mappings). None of it
-        // moves with the hold, which owns it all and is not looked into until it comes back.
+        // SAFETY: the entry points at the header in the box, the header at the iovecs in their
+        // vector, and the iovecs at memory of the parts (vectors, pool buffers, sources and
+        // mappings). None of it moves with the hold. The hold owns all of it, and nothing accesses
+        // it until the hold returns.
         match unsafe { self.handle.operate(entry, hold) }.await {
             (result, Hold::Send(_, gather)) => {
                 let parts = gather.downcast::<Gather>().parts;
                 (result.map(|sent| sent as usize), parts)
             }
-            _ => unreachable!("an operation gives back what it was given"),
+            _ => unreachable!("an operation returns its hold"),
         }
     }
 }
@@ -309,7 +311,7 @@ fn is_would_block(result: &io::Result<usize>) -> bool {
     matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 
-fn is_passing(error: &io::Error) -> bool {
+fn is_transient(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted

@@ -1,11 +1,11 @@
-//! A wake-up between tasks of one worker.
+//! A flag that wakes tasks of the same worker.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-/// A flag that tasks can wait for. Raised again and again, it wakes once.
+/// A flag that tasks can wait for. Several raises before a task runs wake it once.
 #[derive(Debug, Default)]
 pub struct Signal {
     is_raised: Cell<bool>,
@@ -13,24 +13,24 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// Raises the flag and wakes who waits.
+    /// Raises the flag and wakes all waiting tasks.
     pub fn raise(&self) {
         self.is_raised.set(true);
         let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether the flag is up.
+    /// Whether the flag is raised.
     pub fn is_raised(&self) -> bool {
         self.is_raised.get()
     }
 
-    /// Takes the flag down.
+    /// Lowers the flag.
     pub fn lower(&self) {
         self.is_raised.set(false);
     }
 
-    /// Waits until the flag is up; it stays up.
+    /// Waits until the flag is raised. The flag stays raised.
     pub async fn raised(&self) {
         poll_fn(|context| self.poll_raised(context)).await;
     }
@@ -47,15 +47,16 @@ impl Signal {
     }
 }
 
-/// What came first of two.
+/// The output of the future that finished first.
 pub enum Either<A, B> {
-    /// The first.
+    /// Output of the first future.
     First(A),
-    /// The second.
+    /// Output of the second future.
     Second(B),
 }
 
-/// Waits for the first of two futures; the first one wins a tie. The loser is kept.
+/// Waits for the first of two futures. If both are ready, the first one wins. The caller keeps both
+/// futures.
 pub async fn either<A, B>(
     mut first: Pin<&mut A>,
     mut second: Pin<&mut B>,

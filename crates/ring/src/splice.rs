@@ -1,15 +1,14 @@
-//! A range of a local file that is sent in the place of memory, without passing through this
-//! process.
+//! Sending a range of a file without a copy through this process.
 //!
-//! The bytes go through a pipe of the stream, which holds references to pages of the page cache
-//! and no copies. The kernel would wait for the disk and for room in the socket, so a thread of
-//! the ring does it. A file system that cannot do that is read by plain calls.
+//! The bytes pass through a pipe of the stream, which holds references to pages of the page cache
+//! and no copies. The kernel may wait for the disk and for space in the socket, so a worker thread
+//! of the ring splices. If the file system does not support splicing, plain calls read the file.
 //!
-//! The other way, from the socket into a file, was tried as well: it saves one of two copies, but
-//! the one thread that receives then writes, too, and takes longer in all.
+//! Splicing from the socket into a file was tried as well. It saves one of two copies, but then the
+//! one thread that receives also writes, and the whole takes longer.
 //!
-//! A file that others shorten while it is sent cannot take back the length that was promised: the
-//! rest is zeros, and the range says so.
+//! If another process truncates the file during the send, the promised length still holds: the rest
+//! is sent as zeros, and the range reports the error.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -26,11 +25,11 @@ use crate::send::{Part, Position};
 use crate::stream::Shared;
 use crate::sys;
 
-/// Bytes that are copied at a time where there is no other way.
+/// Bytes of one copy, where splicing is not possible.
 const COPY_BYTES: usize = 128 << 10;
 
 impl Shared {
-    /// The pipe of the stream, made when it is first needed.
+    /// The pipe of the stream, created with the first use.
     fn pipe(&self) -> io::Result<Rc<Pipe>> {
         if let Some(pipe) = self.pipe.get() {
             return Ok(Rc::clone(pipe));
@@ -45,7 +44,8 @@ impl Shared {
         if let Ok(pipe) = self.pipe() {
             while done < range.len {
                 let count = self.splice_in(&pipe, range, done).await;
-                // Its end, its failure, or nothing that can be spliced: reading tells.
+                // The end of the file, an error, or a file that does not support splicing: reading
+                // finds out which.
                 let Some(count) = count.ok().filter(|count| *count > 0) else {
                     break;
                 };
@@ -56,7 +56,7 @@ impl Shared {
         self.send_copy(range, done).await
     }
 
-    /// From the file into the pipe, as much as that holds.
+    /// Splices from the file into the pipe, up to the capacity of the pipe.
     async fn splice_in(
         &self,
         pipe: &Rc<Pipe>,
@@ -82,7 +82,7 @@ impl Shared {
         result.map(|count| count as usize)
     }
 
-    /// So many bytes from the pipe into the socket.
+    /// Splices `left` bytes from the pipe into the socket.
     async fn splice_out(&self, pipe: &Rc<Pipe>, mut left: usize) -> io::Result<()> {
         while left > 0 {
             match self.splice_out_once(pipe, left).await {
@@ -98,7 +98,8 @@ impl Shared {
         Ok(())
     }
 
-    /// The kernel would wait for room in the socket: a thread of the ring does it.
+    /// Splices once. The kernel may wait for space in the socket, so a worker thread of the ring
+    /// does it.
     async fn splice_out_once(&self, pipe: &Rc<Pipe>, len: usize) -> io::Result<usize> {
         if self.source.is_some() {
             return sys::splice(pipe.output.as_fd(), None, self.socket.as_fd(), len);
@@ -111,7 +112,7 @@ impl Shared {
         result.map(|count| count as usize)
     }
 
-    /// Sends what is left of a range behind its first `done` bytes.
+    /// Sends the rest of a range after its first `done` bytes by copying.
     async fn send_copy(&self, range: &mut FileRange, mut done: usize) -> io::Result<()> {
         while done < range.len {
             let mut bytes = vec![0; COPY_BYTES.min(range.len - done)];
@@ -123,7 +124,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits until the socket has room again, which it had not just now.
+    /// Waits until the socket, which was full, has space again.
     async fn wait_writable(&self) -> io::Result<()> {
         if self.source.is_some() {
             self.wait(Direction::Write).await;

@@ -17,35 +17,38 @@ use crate::runtime::Handle;
 use crate::sys::{self, RawAddress};
 
 /// A TCP connection. Clones refer to the same connection, so that one task can receive while
-/// another sends. The socket is closed when the last clone is gone and what was under way on it
-/// has ended.
+/// another one sends. The socket is closed when the last clone is dropped and all its operations
+/// have ended.
 #[derive(Clone)]
 pub struct Stream {
     pub(crate) shared: Rc<Shared>,
 }
 
-/// Bytes that an accepted socket takes for a peer on this machine before whoever sends has to wait
-/// (the kernel counts twice as many, with what it needs itself): what waits there for long is out
-/// of the cache when it is received. See docs/design/data-path.md. A client does not gain by it: it
-/// sends little, or files that it splices.
+/// Send buffer of an accepted socket for a peer on the same machine, in bytes (the kernel doubles
+/// the value for its bookkeeping). When the buffer is full, the sender waits. Data that waits in it
+/// for long has left the processor's cache when the peer receives it. See docs/design/data-path.md.
+/// A client does not gain from this limit: it sends few bytes, or splices files.
 const WITHIN_MACHINE_BYTES: i32 = 512 << 10;
 
 pub(crate) struct Shared {
     pub(crate) handle: Handle,
     pub(crate) socket: Rc<TcpStream>,
-    /// The token of the socket (epoll).
+    /// Token of the socket (epoll).
     pub(crate) source: Option<usize>,
     pub(crate) receive: RefCell<Receive>,
-    /// Bytes from which on the kernel wakes whoever receives.
+    /// Low-water mark in bytes: the kernel wakes the receiver from this number on.
     pub(crate) low_water: Cell<usize>,
-    /// A send is under way, or was dropped before its end: no other may follow.
+    /// A send is pending or was dropped before its end: no other send may follow.
     pub(crate) is_sending: Cell<bool>,
-    /// What files are sent through, once one was.
+    /// The pipe for splicing files, created with the first one.
     pub(crate) pipe: OnceCell<Rc<Pipe>>,
 }
 
 impl Stream {
     /// Connects to `address`.
+    ///
+    /// # Errors
+    /// Those of socket(2) and connect(2).
     pub async fn connect(handle: &Handle, address: SocketAddr) -> io::Result<Self> {
         if handle.inner().epoll().is_some() {
             return Self::connect_epoll(handle, address).await;
@@ -54,7 +57,7 @@ impl Stream {
         let raw = Box::new(RawAddress::new(&address));
         let fd = types::Fd(socket.as_raw_fd());
         let entry = opcode::Connect::new(fd, raw.as_ptr(), raw.length()).build();
-        // SAFETY: the entry points into the box, which the hold owns with the socket.
+        // SAFETY: the entry points into the box, which the hold owns together with the socket.
         let operation = unsafe { handle.operate(entry, Hold::Connect(socket, raw)) };
         match operation.await {
             (result, Hold::Connect(socket, _raw)) => {
@@ -63,7 +66,7 @@ impl Stream {
                 stream.expect_no_congestion();
                 Ok(stream)
             }
-            _ => unreachable!("an operation gives back what it was given"),
+            _ => unreachable!("an operation returns its hold"),
         }
     }
 
@@ -72,32 +75,32 @@ impl Stream {
         self.shared.socket.peer_addr()
     }
 
-    /// The address of this side.
+    /// The local address.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.shared.socket.local_addr()
     }
 
-    /// Ends one or both directions. Receives and sends under way see it.
+    /// Shuts down one or both directions. Pending receives and sends end.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         self.shared.socket.shutdown(how)
     }
 
-    /// Takes over a socket that was accepted, by whichever thread.
+    /// Takes over an accepted socket. Any thread may have accepted it.
     pub fn new(handle: &Handle, socket: TcpStream) -> io::Result<Self> {
-        // With epoll a file is spliced to it by this thread, which must not wait for the peer.
+        // With epoll this thread splices files into the socket and must not wait for the peer.
         if handle.inner().epoll().is_some() {
             socket.set_nonblocking(true)?;
         }
         let stream = Self::of(handle, socket)?;
         if stream.expect_no_congestion() {
             let (name, bytes) = (libc::SO_SNDBUF, WITHIN_MACHINE_BYTES);
-            // Where the kernel refuses it is slower.
+            // A refusal of the kernel only costs speed.
             let _ = sys::set_socket_option(stream.shared.socket.as_fd(), name, bytes);
         }
         Ok(stream)
     }
 
-    /// Says whether the peer is on this machine.
+    /// Selects the congestion control for a peer on the same machine. Returns whether the peer is local.
     fn expect_no_congestion(&self) -> bool {
         let is_here = sys::has_peer_on_this_machine(&self.shared.socket);
         if is_here {
@@ -134,7 +137,7 @@ impl Stream {
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
             Err(error) => return Err(error),
         }
-        // A socket that is connecting becomes writable when that has ended, well or not.
+        // A connecting socket becomes writable when the connect has succeeded or failed.
         loop {
             stream.shared.wait(Direction::Write).await;
             match stream.shared.socket.take_error()? {
@@ -150,7 +153,7 @@ impl Stream {
 }
 
 impl Shared {
-    /// After EAGAIN (epoll): waits until the direction is ready again.
+    /// Waits until the direction is ready again (epoll). Called after EAGAIN.
     pub(crate) async fn wait(&self, direction: Direction) {
         let token = self
             .source
@@ -165,11 +168,11 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let operation = self.receive.get_mut().operation();
         let inner = self.handle.inner();
-        inner.let_go(operation, self.source, self.socket.as_fd());
+        inner.release(operation, self.source, self.socket.as_fd());
     }
 }
 
-/// To tell the kernel more about the connection.
+/// For socket options that this crate does not offer.
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.shared.socket.as_fd()

@@ -6,10 +6,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-/// Most iovecs that one call takes. Linux: UIO_MAXIOV.
+/// Largest number of iovecs in one call. Linux: UIO_MAXIOV.
 pub(crate) const IOV_MAX: usize = 1024;
 
-/// Turns -1 into the error that errno holds.
+/// Turns -1 into the error in errno.
 pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 {
         Err(io::Error::last_os_error())
@@ -24,12 +24,12 @@ fn check_size(result: libc::ssize_t) -> io::Result<usize> {
 
 fn own(fd: libc::c_int) -> OwnedFd {
     assert!(fd >= 0, "a new descriptor is not negative");
-    // SAFETY: the callers pass a descriptor that a system call has just made for them, so nobody
-    // else owns it.
+    // SAFETY: the callers pass a descriptor that a system call has just created for them, so
+    // nothing else owns it.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-/// Takes a descriptor over that the kernel made for a completion.
+/// Takes ownership of a descriptor that the kernel created for a completion.
 pub(crate) fn own_from_completion(fd: i32) -> OwnedFd {
     own(fd)
 }
@@ -41,36 +41,36 @@ pub(crate) fn eventfd() -> io::Result<OwnedFd> {
     check(fd).map(own)
 }
 
-/// Adds 1 to an eventfd. A full counter is as good: it is readable.
+/// Adds 1 to an eventfd. If the counter is full, the eventfd is readable anyway.
 pub(crate) fn eventfd_signal(fd: BorrowedFd<'_>) {
     let one = 1_u64.to_ne_bytes();
-    // SAFETY: `one` is alive during the call and its length is passed.
+    // SAFETY: `one` is alive during the call and the call passes its length.
     let _ = unsafe { libc::write(fd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
 }
 
 /// Sets an eventfd to 0.
 pub(crate) fn eventfd_clear(fd: BorrowedFd<'_>) {
-    // It fails where it is 0 already.
+    // The read fails if the value is 0 already.
     let _ = read(fd, &mut [0; 8]);
 }
 
-/// A pipe: what is read from, what is written to.
+/// Creates a pipe. Returns the read end and the write end.
 pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [-1; 2];
-    // SAFETY: the kernel writes two descriptors to the array, which is exclusively ours.
+    // SAFETY: the kernel writes two descriptors to the array, which is an exclusive local.
     check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
     Ok((own(ends[0]), own(ends[1])))
 }
 
-/// Asks for room for so many bytes in a pipe.
+/// Requests a capacity in bytes for a pipe.
 pub(crate) fn set_pipe_bytes(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
     let bytes = libc::c_int::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: takes no memory.
     check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) }).map(drop)
 }
 
-/// splice(2): at most `len` bytes from one to the other, one of which is a pipe. `offset`: where in
-/// `from`, if that is a file.
+/// splice(2): moves at most `len` bytes between two descriptors, one of which is a pipe. `offset`
+/// is the position in `from`, if that is a file.
 pub(crate) fn splice(
     from: BorrowedFd<'_>,
     offset: Option<u64>,
@@ -91,14 +91,14 @@ pub(crate) fn read(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
     check_size(unsafe { libc::read(fd.as_raw_fd(), into.as_mut_ptr().cast(), into.len()) })
 }
 
-/// Waits until one of them can be read, or a signal comes.
+/// Waits until one of the descriptors is readable, or a signal arrives.
 pub(crate) fn wait_readable(fds: [BorrowedFd<'_>; 2]) {
     let mut polled = fds.map(|fd| libc::pollfd {
         fd: fd.as_raw_fd(),
         events: libc::POLLIN,
         revents: 0,
     });
-    // SAFETY: the array is a live local of as many entries as are passed.
+    // SAFETY: the array is a live local with as many entries as the call passes.
     unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, -1) };
 }
 
@@ -113,19 +113,20 @@ pub(crate) fn is_ready(fd: BorrowedFd<'_>, events: libc::c_short) -> io::Result<
     let result = check(unsafe { libc::poll(&raw mut poll, 1, 0) });
     match result {
         Ok(count) => Ok(count > 0),
-        // Who finds nothing asks again.
+        // A caller that finds nothing to do waits again.
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
         Err(error) => Err(error),
     }
 }
 
-/// fanotify_init(2); the descriptors of events, of which there are none, would be read-only.
+/// fanotify_init(2). The flags of event descriptors do not matter, because events with handles have
+/// none.
 pub(crate) fn fanotify_init(flags: libc::c_uint) -> io::Result<OwnedFd> {
     // SAFETY: takes no memory.
     check(unsafe { libc::fanotify_init(flags, libc::O_RDONLY as libc::c_uint) }).map(own)
 }
 
-/// fanotify_mark(2) of an open directory, which may be an O_PATH one.
+/// fanotify_mark(2) of an open directory, also one opened with O_PATH.
 pub(crate) fn fanotify_mark(
     queue: BorrowedFd<'_>,
     flags: libc::c_uint,
@@ -138,17 +139,17 @@ pub(crate) fn fanotify_mark(
     check(result).map(drop)
 }
 
-/// Room for the largest handle, aligned as the kernel's `struct file_handle` is.
+/// Memory for the largest handle, aligned as the kernel's `struct file_handle`.
 #[repr(C)]
-struct HandleRoom {
+struct HandleBuffer {
     head: libc::file_handle,
     bytes: [u8; libc::MAX_HANDLE_SZ as usize],
 }
 
-/// name_to_handle_at(2) of an open file: four bytes of type, then the handle's own.
+/// name_to_handle_at(2) of an open file. Returns four bytes of type, then the bytes of the handle.
 pub(crate) fn file_handle(fd: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
-    // An identity that need not be opened again is all that is wanted; kernels before 6.5 know no
-    // other than those that can be.
+    // The handle is only an identity and does not have to be openable. Kernels before 6.5 know
+    // openable handles only.
     let wanted = libc::AT_EMPTY_PATH | libc::AT_HANDLE_FID;
     match handle_with(fd, wanted) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
@@ -159,7 +160,7 @@ pub(crate) fn file_handle(fd: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
 }
 
 fn handle_with(fd: BorrowedFd<'_>, flags: libc::c_int) -> io::Result<Vec<u8>> {
-    let mut room = HandleRoom {
+    let mut buffer = HandleBuffer {
         head: libc::file_handle {
             handle_bytes: libc::MAX_HANDLE_SZ as libc::c_uint,
             handle_type: 0,
@@ -168,28 +169,28 @@ fn handle_with(fd: BorrowedFd<'_>, flags: libc::c_int) -> io::Result<Vec<u8>> {
         bytes: [0; libc::MAX_HANDLE_SZ as usize],
     };
     let mut mount = 0;
-    // SAFETY: the kernel writes the head and at most `handle_bytes` bytes behind it, which is the
-    // array of that length: `room` is repr(C) and exclusively ours, and `f_handle` takes no room.
+    // SAFETY: the kernel writes the header and at most `handle_bytes` bytes behind it, which is the
+    // array of that length: `buffer` is repr(C) and an exclusive local, and `f_handle` has size 0.
     let result = unsafe {
         libc::name_to_handle_at(
             fd.as_raw_fd(),
             c"".as_ptr(),
-            (&raw mut room).cast::<libc::file_handle>(),
+            (&raw mut buffer).cast::<libc::file_handle>(),
             &raw mut mount,
             flags,
         )
     };
     check(result)?;
-    let mut handle = room.head.handle_type.to_ne_bytes().to_vec();
-    let length = room.head.handle_bytes as usize;
-    handle.extend_from_slice(&room.bytes[..length.min(room.bytes.len())]);
+    let mut handle = buffer.head.handle_type.to_ne_bytes().to_vec();
+    let length = buffer.head.handle_bytes as usize;
+    handle.extend_from_slice(&buffer.bytes[..length.min(buffer.bytes.len())]);
     Ok(handle)
 }
 
-/// The number of a file's file system, as fstatfs(2) has it.
+/// The id of a file's file system from fstatfs(2).
 pub(crate) fn file_system_id(fd: BorrowedFd<'_>) -> io::Result<[u8; 8]> {
     let mut stat = MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the kernel fills the struct that the pointer designates; it is exclusively ours.
+    // SAFETY: the kernel fills the struct behind the pointer, which is an exclusive local.
     check(unsafe { libc::fstatfs(fd.as_raw_fd(), stat.as_mut_ptr()) })?;
     // SAFETY: fstatfs succeeded, so it has filled the struct.
     let stat = unsafe { stat.assume_init() };
@@ -204,7 +205,7 @@ pub(crate) fn epoll_create() -> io::Result<OwnedFd> {
     check(fd).map(own)
 }
 
-/// Watches `fd` for everything, edge-triggered.
+/// Adds `fd` for all events, edge-triggered.
 pub(crate) fn epoll_add(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
     let interest = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;
     let mut event = libc::epoll_event {
@@ -216,23 +217,24 @@ pub(crate) fn epoll_add(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>, token: u64) -
     check(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &raw mut event) }).map(drop)
 }
 
-/// Stops watching `fd`.
+/// Removes `fd`.
 pub(crate) fn epoll_delete(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
     let (epoll, fd) = (epoll.as_raw_fd(), fd.as_raw_fd());
     // SAFETY: EPOLL_CTL_DEL ignores the event pointer (Linux 2.6.9 and later).
     check(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, fd, ptr::null_mut()) }).map(drop)
 }
 
-/// Waits for events; returns how many entries of `events` are filled. -1 ms waits for ever.
+/// Waits for events. Returns how many entries of `events` are filled. A timeout of -1 ms waits
+/// forever.
 pub(crate) fn epoll_wait(
     epoll: BorrowedFd<'_>,
     events: &mut [libc::epoll_event],
     timeout_ms: i32,
 ) -> io::Result<usize> {
-    let room = i32::try_from(events.len()).expect("an event list is small");
-    // SAFETY: the kernel writes at most `room` entries into the exclusively borrowed slice.
+    let capacity = i32::try_from(events.len()).expect("an event list is small");
+    // SAFETY: the kernel writes at most `capacity` entries into the exclusively borrowed slice.
     let count =
-        unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), room, timeout_ms) };
+        unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), capacity, timeout_ms) };
     check(count).map(|count| count as usize)
 }
 
@@ -255,16 +257,16 @@ pub(crate) fn message(iovecs: &[libc::iovec]) -> libc::msghdr {
 /// sendmsg(2). `flags` as in send(2).
 ///
 /// # Safety
-/// Nobody writes what the ranges describe, but for pages of files, and nothing of it goes away
-/// before this returns.
+/// Until this returns, the described memory stays allocated or mapped, and nothing writes it,
+/// except to pages of files.
 pub(crate) unsafe fn send_ranges(
     fd: BorrowedFd<'_>,
     ranges: &[libc::iovec],
     flags: i32,
 ) -> io::Result<usize> {
     let message = message(ranges);
-    // SAFETY: `message` points at `ranges`, which the caller answers for; the kernel only reads
-    // them, and only during the call.
+    // SAFETY: `message` points at `ranges`. The caller guarantees their memory; the kernel only
+    // reads it, and only during the call.
     check_size(unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const message, flags) })
 }
 
@@ -277,13 +279,13 @@ pub(crate) fn status(file: BorrowedFd<'_>) -> io::Result<libc::stat> {
     Ok(status)
 }
 
-/// Whose rights this thread has.
+/// The effective user id of this thread.
 pub(crate) fn user() -> libc::uid_t {
     // SAFETY: takes no memory.
     unsafe { libc::geteuid() }
 }
 
-/// Whether this thread might open a file for writing. faccessat2(2)
+/// Whether this thread has permission to write a file. faccessat2(2)
 pub(crate) fn may_write(file: BorrowedFd<'_>) -> bool {
     let flags = libc::AT_EMPTY_PATH | libc::AT_EACCESS;
     // SAFETY: the path is a string constant that ends with a zero byte.
@@ -291,7 +293,8 @@ pub(crate) fn may_write(file: BorrowedFd<'_>) -> bool {
     result == 0
 }
 
-/// preadv2(2) with RWF_NOWAIT: what can be had without waiting, or EAGAIN, or EOPNOTSUPP.
+/// preadv2(2) with RWF_NOWAIT: reads without waiting. EAGAIN if the read would wait, EOPNOTSUPP if
+/// the file system does not support it.
 pub(crate) fn read_nowait(fd: BorrowedFd<'_>, into: &mut [u8], offset: u64) -> io::Result<usize> {
     let iovec = libc::iovec {
         iov_base: into.as_mut_ptr().cast(),
@@ -299,26 +302,26 @@ pub(crate) fn read_nowait(fd: BorrowedFd<'_>, into: &mut [u8], offset: u64) -> i
     };
     let offset = i64::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     let (fd, flags) = (fd.as_raw_fd(), libc::RWF_NOWAIT);
-    // SAFETY: the one iovec covers the exclusively borrowed slice, alive during the call.
+    // SAFETY: the one iovec covers the exclusively borrowed slice, which is alive during the call.
     check_size(unsafe { libc::preadv2(fd, &raw const iovec, 1, offset, flags) })
 }
 
-/// Whether `fd` lives on a file system that is only memory (tmpfs, ramfs).
+/// Whether the file system of `fd` is memory (tmpfs, ramfs).
 pub(crate) fn is_in_memory(fd: BorrowedFd<'_>) -> bool {
     let memory = [libc::TMPFS_MAGIC, RAMFS_MAGIC];
     file_system(fd).is_some_and(|kind| memory.contains(&kind))
 }
 
-/// Whether `fd` lives on overlayfs. Of a file there that nobody has written to yet a mapping shows
-/// the lower layer's, and goes on to do so when the first write has put a copy in its place.
+/// Whether the file system of `fd` is overlayfs. A mapping of an unwritten file there shows the
+/// lower layer, and keeps showing it after the first write has replaced the file by a copy.
 pub(crate) fn is_layered(fd: BorrowedFd<'_>) -> bool {
     file_system(fd) == Some(libc::OVERLAYFS_SUPER_MAGIC)
 }
 
-/// The type of the file system where `fd` lives. statfs(2)
+/// The type of the file system of `fd`. statfs(2)
 fn file_system(fd: BorrowedFd<'_>) -> Option<libc::__fsword_t> {
     let mut stat = MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the kernel fills the struct that the pointer designates; it is exclusively ours.
+    // SAFETY: the kernel fills the struct behind the pointer, which is an exclusive local.
     if unsafe { libc::fstatfs(fd.as_raw_fd(), stat.as_mut_ptr()) } != 0 {
         return None;
     }
@@ -329,7 +332,7 @@ fn file_system(fd: BorrowedFd<'_>) -> Option<libc::__fsword_t> {
 /// The f_type of ramfs. linux/magic.h; libc has no name for it.
 const RAMFS_MAGIC: libc::__fsword_t = 0x8584_58f6;
 
-/// A TCP socket of the family of `address`, close-on-exec.
+/// A close-on-exec TCP socket of the family of `address`.
 pub(crate) fn tcp_socket(address: &SocketAddr, flags: i32) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() {
         libc::AF_INET
@@ -347,9 +350,9 @@ pub(crate) fn has_peer_on_this_machine(socket: &TcpStream) -> bool {
     matches!((own, peer), (Ok(own), Ok(peer)) if own.ip() == peer.ip())
 }
 
-/// Chooses the simplest congestion control: within a machine nothing is congested, and what paces
-/// its packets (bbr) spends a timer on each of them. Where the kernel refuses, the machine's own
-/// will do.
+/// Chooses the simplest congestion control. Inside one machine nothing is congested, and an
+/// algorithm that paces packets (bbr) spends a timer on each of them. If the kernel refuses, the
+/// default of the machine stays.
 pub(crate) fn expect_no_congestion(fd: BorrowedFd<'_>) {
     let name = c"reno".to_bytes();
     let (level, option) = (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
@@ -370,7 +373,7 @@ pub(crate) fn set_socket_option(fd: BorrowedFd<'_>, name: i32, value: i32) -> io
     set_option(fd, libc::SOL_SOCKET, name, value)
 }
 
-/// Keeps an IPv6 socket off the IPv4 side of its port.
+/// Restricts an IPv6 socket to IPv6.
 pub(crate) fn set_v6_only(fd: BorrowedFd<'_>) -> io::Result<()> {
     set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)
 }
@@ -418,8 +421,8 @@ impl RawAddress {
         // SAFETY: all-zero is a valid sockaddr_storage.
         let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
         let target = (&raw mut storage).cast::<T>();
-        // SAFETY: `storage` is a live local, at least as large as T (asserted) and aligned for
-        // every kind of socket address by its definition.
+        // SAFETY: `storage` is a live local, at least as large as T (asserted), and its definition
+        // aligns it for every kind of socket address.
         unsafe { target.write(address) };
         Self {
             storage,
@@ -427,7 +430,7 @@ impl RawAddress {
         }
     }
 
-    /// A pointer for the kernel; valid while `self` stays where it is.
+    /// A pointer for the kernel. Valid while `self` does not move.
     pub(crate) fn as_ptr(&self) -> *const libc::sockaddr {
         (&raw const self.storage).cast()
     }

@@ -1,4 +1,4 @@
-//! Tasks: futures that a runtime polls when their wakers say so.
+//! Tasks: futures that a runtime polls when their wakers ask for it.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -15,12 +15,12 @@ use crate::waker::{RuntimeWaker, TaskWaker};
 
 type BoxFuture = Pin<Box<dyn Future<Output = ()>>>;
 
-/// The slot number of the future that `block_on` polls itself.
+/// Slot number of the future that `block_on` polls itself.
 pub(crate) const MAIN: usize = usize::MAX;
 
 struct Slot {
     task: Arc<TaskWaker>,
-    /// None while the task is being polled.
+    /// `None` during a poll of the task.
     future: Option<BoxFuture>,
 }
 
@@ -45,7 +45,7 @@ impl Tasks {
         task
     }
 
-    /// Polls the task of `task` once, unless it has ended.
+    /// Polls a task once, unless it has ended.
     pub(crate) fn poll(&self, task: &Arc<TaskWaker>) {
         let Some(mut future) = self.check_out(task) else {
             return;
@@ -59,7 +59,7 @@ impl Tasks {
         }
     }
 
-    /// Ends a task. Its future is dropped now, or after the poll that is under way.
+    /// Ends a task. Its future is dropped now, or after the current poll.
     pub(crate) fn remove(&self, task: &Arc<TaskWaker>) {
         let mut slots = self.slots.borrow_mut();
         let is_same = |slot: &Slot| Arc::ptr_eq(&slot.task, task);
@@ -67,12 +67,12 @@ impl Tasks {
             Some(slot) if is_same(slot) => Some(slots.remove(task.slot)),
             _ => None,
         };
-        // The future's drop may spawn or abort: not under the borrow.
+        // Dropping the future may spawn or abort tasks, so the borrow ends first.
         drop(slots);
         drop(removed);
     }
 
-    /// Ends all tasks, also those that the others start while they end.
+    /// Ends all tasks, also those that other tasks spawn meanwhile.
     pub(crate) fn clear(&self) {
         loop {
             let slots = std::mem::take(&mut *self.slots.borrow_mut());
@@ -97,7 +97,7 @@ impl Tasks {
         let mut slots = self.slots.borrow_mut();
         match slots.get_mut(task.slot) {
             Some(slot) if Arc::ptr_eq(&slot.task, task) => slot.future = Some(future),
-            // Aborted by itself during the poll.
+            // The task has aborted itself during the poll.
             _ => {
                 drop(slots);
                 drop(future);
@@ -109,9 +109,9 @@ impl Tasks {
 /// Why a task has no output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinError {
-    /// It was aborted, or the runtime ended first.
+    /// A caller aborted the task, or the runtime ended first.
     Aborted,
-    /// It panicked; the panic was logged and went no further.
+    /// The task panicked. The panic was logged and ended only the task.
     Panicked,
 }
 
@@ -143,7 +143,7 @@ impl<T> Join<T> {
     }
 }
 
-/// Reports the end of the task when its future is dropped before it is done.
+/// Reports the end of a task if its future is dropped before it is done.
 struct EndOnDrop<T>(Rc<RefCell<Join<T>>>);
 
 impl<T> Drop for EndOnDrop<T> {
@@ -152,7 +152,7 @@ impl<T> Drop for EndOnDrop<T> {
     }
 }
 
-/// A spawned task. Await it for its output; dropping it lets the task run on.
+/// A spawned task. Await it for the output. Dropping it does not end the task.
 pub struct JoinHandle<T> {
     join: Rc<RefCell<Join<T>>>,
     task: Arc<TaskWaker>,
@@ -160,7 +160,8 @@ pub struct JoinHandle<T> {
 }
 
 impl<T> JoinHandle<T> {
-    /// Ends the task: its future is dropped at once (after the poll, if it aborts itself).
+    /// Ends the task. Its future is dropped at once, or after the current poll if the task aborts
+    /// itself.
     pub fn abort(&self) {
         if let Some(tasks) = self.tasks.upgrade() {
             tasks.remove(&self.task);
@@ -177,7 +178,7 @@ impl<T> JoinHandle<T> {
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
-    /// Polled again after its output was taken, it says `Aborted`.
+    /// A poll after the output was taken returns `Aborted`.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut join = self.join.borrow_mut();
         if join.is_ended {

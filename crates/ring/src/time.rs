@@ -1,4 +1,4 @@
-//! Timers: a sorted map of deadlines, looked at once a turn.
+//! Timers: a sorted map of deadlines. The loop checks it once per turn.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ impl Timers {
             .map(|(key, _)| key.0)
     }
 
-    /// Wakes everything that is due at `now`.
+    /// Wakes the tasks of all deadlines up to `now`.
     pub(crate) fn fire(&self, now: Instant) {
         loop {
             let mut deadlines = self.deadlines.borrow_mut();
@@ -44,7 +44,7 @@ impl Timers {
     }
 }
 
-/// Waits until a deadline has passed. Made by [`Handle::sleep`].
+/// A future that is ready after its deadline. Created by [`Handle::sleep`](crate::Handle::sleep).
 pub struct Sleep {
     timers: Rc<Timers>,
     deadline: Instant,
@@ -99,19 +99,19 @@ impl fmt::Debug for Sleep {
     }
 }
 
-/// The time was over before the future was done.
+/// The time limit passed before the future was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elapsed;
 
 impl fmt::Display for Elapsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the time was over first")
+        f.write_str("the time limit passed")
     }
 }
 
 impl std::error::Error for Elapsed {}
 
-/// Runs `future` for at most `duration`; the future goes first when both are ready.
+/// Runs `future` for at most `duration`. When both are ready, the output of the future counts.
 pub(crate) async fn timeout<F: Future>(
     timers: &Rc<Timers>,
     duration: Duration,

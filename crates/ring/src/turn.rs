@@ -1,4 +1,4 @@
-//! One turn of the loop: run what is ready, then one system call, then its completions.
+//! One turn of the loop: poll the ready tasks, make one system call, handle its completions.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::waker;
 const POLLS_PER_TURN: usize = 256;
 
 impl Inner {
-    /// Polls ready tasks; returns whether the main future was among the woken.
+    /// Polls the ready tasks. Returns whether the main future was woken.
     pub(crate) fn run_tasks(&self) -> bool {
         let mut is_main_woken = false;
         self.waker.collect();
@@ -33,7 +33,7 @@ impl Inner {
         is_main_woken
     }
 
-    /// Submits, sleeps if nothing is ready, and hands out what has happened.
+    /// Submits, sleeps while no task is ready, and dispatches the events.
     pub(crate) fn turn(&self, is_ready: bool) {
         let wait = if is_ready || waker::has_ready() {
             Wait::No

@@ -1,4 +1,4 @@
-//! The io_uring driver: one ring, the table of operations under way, one enter a turn.
+//! The io_uring driver: one ring, the table of operations, one enter per turn.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -24,17 +24,17 @@ use crate::waker::{self, RuntimeWaker};
 /// The driver. It belongs to one thread.
 pub(crate) struct Uring {
     ops: RefCell<Slab<Op>>,
-    /// Completions of one wake-up, kept to reuse its memory.
+    /// Completions of one wake-up. The vector is reused.
     batch: RefCell<Vec<cqueue::Entry>>,
     /// Free slots in the table of fixed buffers.
     slots: RefCell<Vec<u16>>,
     is_closed: Cell<bool>,
-    /// Whether there is memory for datagrams.
+    /// Whether the ring has memory for datagrams registered.
     has_arrivals: Cell<bool>,
     stats: Rc<Cell<Stats>>,
     waker: Arc<RuntimeWaker>,
     ring: RefCell<IoUring>,
-    /// After `ring`: its memory is unmapped after the ring is closed. See also `close`.
+    /// Declared after `ring`: the memory is unmapped after the ring is closed. See also `close`.
     chunks: Rc<Chunks>,
 }
 
@@ -45,8 +45,8 @@ impl Uring {
         waker: Arc<RuntimeWaker>,
         stats: Rc<Cell<Stats>>,
     ) -> io::Result<Self> {
-        // SAFETY: the ring is open and stays so during the call; the descriptor is only
-        // duplicated.
+        // SAFETY: the ring is open and stays open during the call, which only duplicates the
+        // descriptor.
         let fd = unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) };
         waker.set_ring(fd.as_fd())?;
         let has_slots = ring
@@ -73,13 +73,13 @@ impl Uring {
         Ok(uring)
     }
 
-    /// Queues an operation. It is submitted at the end of the turn.
+    /// Queues an operation. The end of the turn submits it.
     ///
     /// # Safety
     ///
-    /// Every pointer and descriptor in `entry` is owned by `hold`, at an address that does not
-    /// change when `hold` moves, and nobody else touches that memory until `hold` comes back
-    /// with the last completion.
+    /// `hold` owns every pointer and descriptor in `entry`. The memory has an address that does not
+    /// change when `hold` moves. Nothing else accesses that memory until `hold` returns with the
+    /// last completion.
     pub(crate) unsafe fn submit(&self, entry: Entry, hold: Hold) -> usize {
         let mut op = Op::new(hold);
         if self.is_closed.get() {
@@ -88,14 +88,14 @@ impl Uring {
             return self.ops.borrow_mut().insert(op);
         }
         let key = self.ops.borrow_mut().insert(op);
-        // SAFETY: the caller vouches for the entry; the table keeps `hold` until the last
-        // completion, and `close` waits for that before the table can go.
+        // SAFETY: the caller guarantees the contract for the entry; the table owns `hold` until the
+        // last completion, and `close` waits for that before the table is dropped.
         unsafe { self.push(&entry.user_data(key as u64)) };
         key
     }
 
-    /// Takes the next completion of an operation; with the last one comes what it held, and the
-    /// key means nothing any more.
+    /// Takes the next completion of an operation. The last completion returns the hold, and `key`
+    /// is invalid after it.
     pub(crate) fn poll(
         &self,
         key: usize,
@@ -112,14 +112,14 @@ impl Uring {
         Poll::Ready((completion, is_last.then(|| ops.remove(key).hold)))
     }
 
-    /// Asks the kernel to end an operation; its last completion still comes.
+    /// Asks the kernel to cancel an operation. The last completion still follows.
     pub(crate) fn cancel(&self, key: usize) {
         let mut ops = self.ops.borrow_mut();
         let op = &mut ops[key];
-        if op.is_finished || op.is_cancelled {
+        if op.is_finished || op.is_canceled {
             return;
         }
-        op.is_cancelled = true;
+        op.is_canceled = true;
         drop(ops);
         let entry = opcode::AsyncCancel::new(key as u64)
             .build()
@@ -128,7 +128,8 @@ impl Uring {
         unsafe { self.push(&entry) };
     }
 
-    /// Nobody waits for the operation any more: cancel it, and let its memory go when it ends.
+    /// Abandons an operation that no future awaits any more: cancels it, and drops its hold after
+    /// its last completion.
     pub(crate) fn abandon(&self, key: usize) {
         let mut ops = self.ops.borrow_mut();
         let op = &mut ops[key];
@@ -147,7 +148,7 @@ impl Uring {
         }
     }
 
-    /// Submits what is queued, waits as told, and hands all completions out.
+    /// Submits all queued entries, waits for `wait` at most, and dispatches all completions.
     pub(crate) fn turn(&self, wait: Wait) -> io::Result<()> {
         self.queue_messages();
         let result = self.enter(wait);
@@ -155,7 +156,7 @@ impl Uring {
         result
     }
 
-    /// Cancels everything and waits until the kernel has let go of all memory.
+    /// Cancels all operations and waits until the kernel has released all memory.
     pub(crate) fn close(&self) {
         self.is_closed.set(true);
         let keys: Vec<_> = self.ops.borrow().iter().map(|(key, _)| key).collect();
@@ -165,8 +166,8 @@ impl Uring {
                 .expect("a ring can be waited on while it is open");
         }
         let ring = self.ring.borrow();
-        // The remote side may hold a duplicate of the ring's descriptor for a moment, so closing
-        // it is not enough to make the kernel forget this memory.
+        // A peer runtime may hold a duplicate of the ring's descriptor for a moment, so closing the
+        // descriptor does not make the kernel release this memory.
         let result = ring.submitter().unregister_buf_ring(GROUP);
         assert!(
             result.is_ok(),
@@ -180,7 +181,7 @@ impl Uring {
         self.slots.borrow_mut().clear();
     }
 
-    /// Registers a slab of the pool; None when the table or the memory limit is full.
+    /// Registers a slab of the pool. `None` when the table or the memory limit is full.
     pub(crate) fn register_slab(&self, mapping: &Mapping) -> Option<u16> {
         let slot = self.slots.borrow_mut().pop()?;
         let start = mapping.start().as_ptr().cast();
@@ -189,21 +190,21 @@ impl Uring {
             iov_len: mapping.bytes(),
         };
         let ring = self.ring.borrow();
-        // SAFETY: the mapping lives in the pool's slab, which calls `unregister_slab` before it
-        // unmaps; the kernel holds the pages pinned until then.
+        // SAFETY: the pool's slab owns the mapping and calls `unregister_slab` before it unmaps it;
+        // the kernel pins the pages until then.
         let result = unsafe {
             ring.submitter()
                 .register_buffers_update(u32::from(slot), &[iovec], None)
         };
         if let Err(error) = result {
-            tracing::debug!(%error, "a slab stays unregistered");
+            tracing::debug!(%error, "cannot register a slab of the buffer pool");
             self.slots.borrow_mut().push(slot);
             return None;
         }
         Some(slot)
     }
 
-    /// Frees a slot of the table of fixed buffers.
+    /// Empties a slot of the table of fixed buffers.
     pub(crate) fn unregister_slab(&self, slot: u16) {
         let iovec = libc::iovec {
             iov_base: std::ptr::null_mut(),
@@ -226,12 +227,12 @@ impl Uring {
     ///
     /// # Safety
     ///
-    /// It is asked for once, and the result lives as long as the driver, or longer.
+    /// The caller calls this once, and keeps the result at least as long as the driver.
     pub(crate) unsafe fn new_arrivals(&self) -> io::Result<Arrivals> {
         if self.is_closed.get() {
             return Err(io::Error::from_raw_os_error(libc::ECANCELED));
         }
-        // SAFETY: `close` unregisters the group, and the driver is not dropped without it.
+        // SAFETY: `close` unregisters the group, and the driver calls `close` before it is dropped.
         let arrivals = unsafe { Arrivals::new(Some(&self.ring.borrow())) }?;
         self.has_arrivals.set(true);
         Ok(arrivals)
@@ -242,8 +243,8 @@ impl Uring {
         self.ring.borrow().submitter().register_personality()
     }
 
-    /// Forgets credentials. The kernel looks them up when it takes an operation, so what waits to
-    /// be submitted goes first.
+    /// Unregisters credentials. The kernel looks them up when it takes an entry from the queue, so
+    /// this first submits all queued entries.
     pub(crate) fn unregister_personality(&self, id: u16) -> io::Result<()> {
         self.enter(Wait::No)?;
         self.ring.borrow().submitter().unregister_personality(id)
@@ -254,7 +255,7 @@ impl Uring {
         self.is_closed.get()
     }
 
-    /// Operations that the kernel has not finished.
+    /// Number of operations that the kernel has not finished.
     pub(crate) fn pending(&self) -> usize {
         self.ops
             .borrow()
@@ -263,13 +264,15 @@ impl Uring {
             .count()
     }
 
+    /// Pushes an entry into the submission queue, and submits the queue when it is full.
+    ///
     /// # Safety
     ///
     /// As for `submit`, or the entry refers to no memory.
     unsafe fn push(&self, entry: &Entry) {
         loop {
             let mut ring = self.ring.borrow_mut();
-            // SAFETY: the caller vouches for the entry.
+            // SAFETY: the caller guarantees the contract for the entry.
             let result = unsafe { ring.submission().push(entry) };
             drop(ring);
             if result.is_ok() {
@@ -295,8 +298,8 @@ impl Uring {
         };
         match result {
             Ok(_) => Ok(()),
-            // The wait was over, a signal came, or completions must be reaped first: the next
-            // turn goes on.
+            // The wait timed out, a signal arrived, or the kernel needs free completion entries:
+            // the next turn continues.
             Err(error) => match error.raw_os_error() {
                 Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
                 _ => Err(error),
@@ -322,9 +325,9 @@ impl Uring {
         }
     }
 
-    /// Frees the chunks that nobody has read yet, by a copy: a stream whose owner does not read
-    /// (it is paused, or waits for another) must not keep the others from receiving. Floods are
-    /// stopped at `UNREAD_MAX`, so a stream keeps little more than that.
+    /// Frees all chunks with unread data by copying the data. A stream that does not read (its
+    /// owner is paused, or waits for another stream) must not block the receives of the others.
+    /// `UNREAD_MAX` bounds the chunks that one stream holds.
     fn spill(&self) {
         for (_, op) in self.ops.borrow_mut().iter_mut() {
             if matches!(op.hold, Hold::Datagrams(..)) {
@@ -362,7 +365,7 @@ impl Uring {
         waker.into_iter().for_each(std::task::Waker::wake);
     }
 
-    /// Undoes a completion that nobody takes.
+    /// Releases the resources of a completion that no future takes.
     fn dispose(&self, hold: &Hold, completion: &Completion) {
         match (completion.chunk, hold) {
             (Some(id), Hold::Datagrams(_, arrivals)) => arrivals.give_back(id),
@@ -384,12 +387,12 @@ impl Uring {
         while let Some(waker) = waker::next_message() {
             let Some(ring) = waker.ring() else { continue };
             let entry = message_entry(ring.as_raw_fd());
-            // SAFETY: the entry refers to no memory, only to the descriptor that `hold` owns.
+            // SAFETY: the entry refers to no memory, only to the descriptor that the hold owns.
             let key = unsafe { self.submit(entry, Hold::Message(waker, ring)) };
             let mut ops = self.ops.borrow_mut();
             let op = &mut ops[key];
             op.is_orphan = true;
-            // Submitted to a closed ring: the runtime ends and its peers have the eventfd.
+            // The ring is closed, so the kernel never sees the message: signal the eventfd instead.
             let finished = op.is_finished.then(|| ops.remove(key));
             drop(ops);
             if let Some(Op {
@@ -408,26 +411,28 @@ impl Uring {
         }
         let fd = types::Fd(self.waker.eventfd().as_raw_fd());
         let poll = opcode::PollAdd::new(fd, libc::POLLIN as u32).multi(true);
-        // SAFETY: a poll refers to no memory; the kernel keeps the file itself alive.
+        // SAFETY: a poll refers to no memory; the kernel itself keeps the file alive.
         unsafe { self.push(&poll.build().user_data(EVENTFD)) };
     }
 }
 
 impl Drop for Uring {
-    /// Also when the runtime's own drop was cut short by a panic: the memory of an operation must
-    /// not be freed while the kernel works on it.
+    /// Closes the ring also when a panic has cut the runtime's own drop short: the memory of an
+    /// operation must stay allocated while the kernel works on it.
     fn drop(&mut self) {
         if !self.is_closed.get() {
             self.close();
         }
         if self.pending() > 0 {
-            tracing::error!("the ring cannot be emptied, its memory cannot be freed");
+            tracing::error!(
+                "cannot end all operations of the ring, so cannot free their memory: aborting"
+            );
             std::process::abort();
         }
     }
 }
 
-/// The entry that wakes another ring, which receives a completion with user data `WAKE`.
+/// The entry that wakes another ring. That ring receives a completion with user data `WAKE`.
 fn message_entry(ring: RawFd) -> Entry {
     opcode::MsgRingData::new(types::Fd(ring), 0, WAKE, None).build()
 }

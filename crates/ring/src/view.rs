@@ -1,11 +1,12 @@
-//! Files as memory, for copies that the kernel makes.
+//! Mapped files, for copies that the kernel makes.
 //!
-//! Nobody here looks at the bytes: others may change the file at any time, and where it was cut
-//! there is nothing. The kernel's copy stops there, where a processor's would end the process.
+//! This process never reads the mapped bytes. Other processes may change the file at any time, and
+//! pages past its end do not exist. A copy by the kernel stops there with an error; an access by
+//! the processor would end the process.
 //!
-//! Mappings are kept, because making one for each copy costs a third of the copy, most of it for
-//! pages that are found one by one. A file that is mapped is in use: one that was removed keeps its
-//! blocks, and its file system stays mounted. So what nobody asks for is forgotten soon.
+//! Mappings are cached, because a new mapping for each copy costs a third of the copy, mostly for
+//! page faults. But a mapped file is in use: a removed file keeps its blocks, and its file system
+//! stays mounted. So unused mappings end soon.
 
 use std::cell::Cell;
 use std::fmt;
@@ -20,44 +21,46 @@ use std::time::{Duration, Instant};
 use crate::file_range::FileRange;
 use crate::sys;
 
-/// Bytes of a window, which begins at a multiple of that. It costs addresses only, and a page of
-/// the kernel's for each 2 MiB that were read. To end it takes a quarter of a millisecond.
+/// Length of a window in bytes. A window starts at a multiple of it. A window costs address space,
+/// and one page of page tables for each 2 MiB that were read. Unmapping it takes a quarter of a
+/// millisecond.
 const WINDOW_BYTES: usize = 64 << 20;
-/// Bytes of a range from which on finding it costs less than copying it.
+/// Smallest range in bytes for which a view is cheaper than a copy.
 pub const VIEW_BYTES_MIN: usize = 64 << 10;
-/// Bytes of a file from which on it is mapped for a request that takes all of it: below that a
+/// Smallest file in bytes that is mapped for a request that reads all of it: for smaller files the
 /// mapping costs more than the copy.
 const MAPPED_BYTES_MIN: u64 = 512 << 10;
-/// How long windows are kept that nobody asks for.
+/// Time after the last request after which an unused window is unmapped.
 const KEEP: Duration = Duration::from_secs(1);
 
-/// Windows into files, by who they are: no other file has the number of one that is mapped. There
-/// are none of file systems in layers, where a file that is written to becomes another one under
-/// its number.
+/// Cached windows into files, by device and inode number. While a file is mapped, no other file has
+/// its inode number. Overlay file systems have no windows: a first write replaces the file under
+/// the same inode number.
 #[derive(Debug)]
 pub struct Views {
-    /// The one that was used last comes last.
+    /// Sorted by last use, the most recent one last.
     windows: Vec<Rc<Window>>,
-    /// Windows at most, with those that views refer to: a process has so many mappings and no more.
+    /// Limit of windows, including those that views refer to. The number of mappings of a process
+    /// is limited.
     most: usize,
 }
 
-/// A mapping of a part of a file, or of what the file may have there one day. It ends with the
-/// value.
+/// A mapping of a part of a file. It may extend past the end of the file. Dropping the value unmaps
+/// it.
 #[derive(Debug)]
 struct Window {
     start: *mut libc::c_void,
-    place: Place,
+    location: Location,
     file: Arc<fs::File>,
     last_use: Cell<Instant>,
 }
 
-/// Which part of which file.
+/// Device, inode and offset of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct Location {
     device: libc::dev_t,
     inode: libc::ino_t,
-    /// In bytes, from the start of the file.
+    /// Bytes from the start of the file.
     offset: u64,
 }
 
@@ -69,17 +72,17 @@ pub struct View {
     bytes: usize,
 }
 
-/// Why there is no view.
+/// Why a range has no view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoView {
-    /// It is not worth one, not in memory, or not in the file.
-    NotThere,
-    /// The kernel does not tell whoever this thread acts for.
-    NotTold,
+    /// The range is too small, not in memory, or not inside the file.
+    Absent,
+    /// The kernel does not report page residency to the user of this thread.
+    Hidden,
 }
 
 impl Views {
-    /// So many windows at most.
+    /// A cache of at most `most` windows.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self {
@@ -88,8 +91,9 @@ impl Views {
         }
     }
 
-    /// A range of a file that has bytes, lies in the file as it is now, in one window, and in
-    /// memory: nobody waits for a disk. None of a small file that is all asked for.
+    /// Finds a view of a range. The range is not empty, is inside the current file and inside one
+    /// window, and is in memory, so a copy does not wait for a disk. Small files that one request
+    /// reads completely have no view.
     pub fn find(
         &mut self,
         file: BorrowedFd<'_>,
@@ -98,23 +102,23 @@ impl Views {
     ) -> Result<View, NoView> {
         let skip = offset % WINDOW_BYTES as u64;
         let (start, skip) = (offset - skip, skip as usize);
-        let status = sys::status(file).map_err(|_| NoView::NotThere)?;
-        let size = u64::try_from(status.st_size).map_err(|_| NoView::NotThere)?;
+        let status = sys::status(file).map_err(|_| NoView::Absent)?;
+        let size = u64::try_from(status.st_size).map_err(|_| NoView::Absent)?;
         let end = offset.checked_add(bytes as u64);
-        let is_there = bytes > 0 && end.is_some_and(|end| end <= size);
+        let is_inside = bytes > 0 && end.is_some_and(|end| end <= size);
         let is_worth_it = size >= MAPPED_BYTES_MIN || size > bytes as u64;
-        if !is_there || !is_worth_it || bytes > WINDOW_BYTES - skip {
-            return Err(NoView::NotThere);
+        if !is_inside || !is_worth_it || bytes > WINDOW_BYTES - skip {
+            return Err(NoView::Absent);
         }
-        if !may_ask(file, &status) {
-            return Err(NoView::NotTold);
+        if !reports_residency(file, &status) {
+            return Err(NoView::Hidden);
         }
-        let place = Place {
+        let location = Location {
             device: status.st_dev,
             inode: status.st_ino,
             offset: start,
         };
-        let window = self.window(file, place).ok_or(NoView::NotThere)?;
+        let window = self.window(file, location).ok_or(NoView::Absent)?;
         let view = View {
             window: Rc::clone(window),
             skip,
@@ -122,12 +126,12 @@ impl Views {
         };
         match view.is_in_memory(1) && view.is_in_memory(bytes) {
             true => Ok(view),
-            false => Err(NoView::NotThere),
+            false => Err(NoView::Absent),
         }
     }
 
-    fn window(&mut self, file: BorrowedFd<'_>, place: Place) -> Option<&Rc<Window>> {
-        match self.windows.iter().position(|it| it.place == place) {
+    fn window(&mut self, file: BorrowedFd<'_>, location: Location) -> Option<&Rc<Window>> {
+        match self.windows.iter().position(|it| it.location == location) {
             Some(index) => self.windows[index..].rotate_left(1),
             None => {
                 if self.windows.len() >= self.most {
@@ -137,7 +141,7 @@ impl Views {
                 if sys::is_layered(file) {
                     return None;
                 }
-                let window = Window::new(file, place).ok()?;
+                let window = Window::new(file, location).ok()?;
                 self.windows.push(Rc::new(window));
             }
         }
@@ -146,8 +150,8 @@ impl Views {
         Some(window)
     }
 
-    /// Ends the windows that no view refers to and nobody has asked for lately. Tells whether there
-    /// are any still.
+    /// Unmaps the windows that no view refers to and no request has used lately. Returns whether
+    /// windows are left.
     pub fn forget_unused(&mut self) -> bool {
         let is_fresh = |window: &Window| window.last_use.get().elapsed() <= KEEP;
         (self.windows).retain(|window| !is_unused(window) || is_fresh(window));
@@ -155,24 +159,24 @@ impl Views {
     }
 }
 
-/// Whether no view refers to it.
+/// Whether no view refers to the window.
 fn is_unused(window: &Rc<Window>) -> bool {
     Rc::strong_count(window) == 1
 }
 
 impl Window {
-    fn new(file: BorrowedFd<'_>, place: Place) -> io::Result<Self> {
-        let offset = libc::off_t::try_from(place.offset).map_err(io::Error::other)?;
+    fn new(file: BorrowedFd<'_>, location: Location) -> io::Result<Self> {
+        let offset = libc::off_t::try_from(location.offset).map_err(io::Error::other)?;
         let owned = file.try_clone_to_owned()?;
         let (rights, kind, fd) = (libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd());
-        // SAFETY: the kernel chooses an address where nothing is.
+        // SAFETY: the kernel chooses an unused address for the new mapping.
         let start = unsafe { libc::mmap(ptr::null_mut(), WINDOW_BYTES, rights, kind, fd, offset) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         Ok(Self {
             start,
-            place,
+            location,
             file: Arc::new(owned.into()),
             last_use: Cell::new(Instant::now()),
         })
@@ -181,21 +185,22 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, unmapped once; what refers to it shares it.
+        // SAFETY: `new` has mapped it and only this unmaps it, once; all views share the window and
+        // have ended.
         unsafe { libc::munmap(self.start, WINDOW_BYTES) };
     }
 }
 
 impl View {
-    /// Bytes of it.
+    /// Length in bytes.
     #[expect(clippy::len_without_is_empty, reason = "it never is")]
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// The range, for calls that have the kernel read it. Nobody else may: others change and cut
-    /// the file.
+    /// The range, for system calls that make the kernel read it. The process itself must not read
+    /// it, since others change and truncate the file.
     #[must_use]
     pub fn range(&self) -> libc::iovec {
         libc::iovec {
@@ -204,24 +209,24 @@ impl View {
         }
     }
 
-    /// The same bytes, to be read.
+    /// The same bytes as a range of the file, for reading.
     pub(crate) fn file_range(&self) -> FileRange {
-        let Window { file, place, .. } = &*self.window;
+        let Window { file, location, .. } = &*self.window;
         FileRange::new(
             Arc::clone(file),
-            place.offset + self.skip as u64,
+            location.offset + self.skip as u64,
             self.bytes,
         )
     }
 
-    /// Whether the first so many bytes are in memory.
+    /// Whether the first `bytes` bytes are in memory.
     fn is_in_memory(&self, bytes: usize) -> bool {
         let page = page_bytes();
         let start = self.skip - self.skip % page;
         let bytes = (self.skip + bytes).next_multiple_of(page) - start;
         let address = self.window.start.wrapping_byte_add(start);
         let mut pages = vec![0_u8; bytes / page];
-        // SAFETY: the range is mapped, and there is a byte for each of its pages.
+        // SAFETY: the range is mapped, and the vector has one byte for each of its pages.
         let result = unsafe { libc::mincore(address, bytes, pages.as_mut_ptr()) };
         result == 0 && pages.iter().all(|page| page & 1 != 0)
     }
@@ -233,9 +238,9 @@ impl fmt::Debug for View {
     }
 }
 
-/// Whether the kernel tells what of a file is in memory. Of files that this process neither owns
-/// nor may write it says that all of it is. mincore(2)
-fn may_ask(file: BorrowedFd<'_>, status: &libc::stat) -> bool {
+/// Whether the kernel reports page residency of a file to this user. For files that the user
+/// neither owns nor may write, mincore(2) reports all pages as resident.
+fn reports_residency(file: BorrowedFd<'_>, status: &libc::stat) -> bool {
     sys::user() == status.st_uid || sys::may_write(file)
 }
 
@@ -252,7 +257,7 @@ mod tests {
 
     use super::*;
 
-    /// As if nobody had asked for any of them for a while.
+    /// Makes all windows look unused for a while.
     fn age(views: &Views) {
         for window in &views.windows {
             let past = Instant::now().checked_sub(2 * KEEP);
@@ -264,12 +269,13 @@ mod tests {
 
     fn file(bytes: u64) -> fs::File {
         let file = tempfile::tempfile().expect("a file");
-        std::os::unix::fs::FileExt::write_all_at(&file, &[7; 5000], bytes - 5000).expect("room");
+        std::os::unix::fs::FileExt::write_all_at(&file, &[7; 5000], bytes - 5000)
+            .expect("disk space");
         file
     }
 
     #[test]
-    fn windows_are_found_again_and_do_not_become_many() {
+    fn windows_are_reused_and_limited() {
         const MOST: usize = 8;
         let mut views = Views::new(MOST);
         let files: Vec<_> = (0..MOST + 2).map(|_| file(5000)).collect();
@@ -280,9 +286,9 @@ mod tests {
         let last = files[MOST + 1].as_fd();
         let start = views.windows.last().expect("some").start;
         assert!(views.find(files[5].as_fd(), 0, 1).is_ok());
-        // Through another descriptor, too.
+        // Another descriptor of the same file finds the same window.
         let again = last.try_clone_to_owned().expect("a descriptor");
-        let view = views.find(again.as_fd(), 0, 4999).expect("it is there");
+        let view = views.find(again.as_fd(), 0, 4999).expect("a view");
         assert_eq!(view.window.start, start);
         assert!(views.forget_unused());
         assert_eq!(views.windows.len(), MOST);
@@ -295,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_goes_though_others_are_asked_for() {
+    fn an_unused_window_ends_while_others_are_used() {
         let mut views = Views::new(8);
         let [removed, read] = [file(5000), file(5000)];
         assert!(views.find(removed.as_fd(), 0, 4999).is_ok());
@@ -307,35 +313,35 @@ mod tests {
     }
 
     #[test]
-    fn windows_in_use_make_room_for_no_others() {
+    fn windows_in_use_are_not_replaced() {
         let mut views = Views::new(2);
         let files: Vec<_> = (0..3).map(|_| file(5000)).collect();
         let find = |views: &mut Views, file: usize| views.find(files[file].as_fd(), 1, 4000);
         let held = [find(&mut views, 0), find(&mut views, 1)];
         assert!(held.iter().all(Result::is_ok));
-        assert_eq!(find(&mut views, 2).err(), Some(NoView::NotThere));
-        assert!(find(&mut views, 1).is_ok(), "it is there already");
+        assert_eq!(find(&mut views, 2).err(), Some(NoView::Absent));
+        assert!(find(&mut views, 1).is_ok(), "the window exists already");
         drop(held);
         assert!(find(&mut views, 2).is_ok());
     }
 
-    /// Whoever is told of no page finds none.
+    /// A user without permission gets no page residency, so no view.
     #[test]
-    fn what_others_own_is_not_found() {
-        const NOBODY: libc::uid_t = 65_534;
+    fn files_of_other_users_are_not_found() {
+        const UNPRIVILEGED: libc::uid_t = 65_534;
         if sys::user() != 0 {
             return;
         }
         let file = file(5000);
-        let become_nobody = || {
-            // SAFETY: takes no memory; of this thread alone, which ends.
-            unsafe { libc::syscall(libc::SYS_setresuid, -1, NOBODY, -1) }
+        let drop_privileges = || {
+            // SAFETY: takes no memory; changes only this thread, which ends.
+            unsafe { libc::syscall(libc::SYS_setresuid, -1, UNPRIVILEGED, -1) }
         };
         let is_found = || Views::new(8).find(file.as_fd(), 0, 4999).is_ok();
         assert!(is_found());
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                assert_eq!(become_nobody(), 0);
+                assert_eq!(drop_privileges(), 0);
                 assert!(!is_found());
             });
         });
@@ -343,22 +349,21 @@ mod tests {
         file.set_permissions(permissions).expect("the owner may");
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                assert_eq!(become_nobody(), 0);
+                assert_eq!(drop_privileges(), 0);
                 assert!(is_found());
             });
         });
     }
 
-    /// A file that is written to for the first time becomes another one there, and a mapping of it
-    /// does not.
+    /// The first write to a file on overlayfs replaces the file, but a mapping keeps the old one.
     #[test]
-    fn a_file_in_layers_is_not_mapped() {
-        let scratch = tempfile::tempdir().expect("a folder");
+    fn a_file_on_overlayfs_is_not_mapped() {
+        let scratch = tempfile::tempdir().expect("a directory");
         let root = scratch.path();
         let lay_out = || -> io::Result<()> {
             mount("tmpfs", root, "")?;
-            for folder in ["lower", "upper", "work", "merged"] {
-                fs::create_dir(root.join(folder))?;
+            for directory in ["lower", "upper", "work", "merged"] {
+                fs::create_dir(root.join(directory))?;
             }
             fs::write(root.join("lower/file"), vec![7; MAPPED_BYTES_MIN as usize])?;
             let layer = |name: &str| format!("{name}dir={}/{name}", root.display());
@@ -367,23 +372,25 @@ mod tests {
         };
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // Who may not mount, or has no overlayfs, cannot try it.
+                // Without permission to mount, or without overlayfs, the test cannot run.
                 if !has_own_mounts() || lay_out().is_err() {
                     return;
                 }
-                let file = fs::File::open(root.join("merged/file")).expect("it is in the lower");
+                let file =
+                    fs::File::open(root.join("merged/file")).expect("the file of the lower layer");
                 let found = Views::new(8).find(file.as_fd(), 0, 5000);
-                assert_eq!(found.err(), Some(NoView::NotThere));
+                assert_eq!(found.err(), Some(NoView::Absent));
             });
         });
     }
 
-    /// Gives this thread mounts of its own, which end with it.
+    /// Gives this thread a private mount namespace, which ends with it.
     fn has_own_mounts() -> bool {
         let flags = libc::MS_REC | libc::MS_PRIVATE;
-        // SAFETY: takes no memory, and is of this thread alone.
+        // SAFETY: takes no memory and changes only this thread.
         let is_apart = unsafe { libc::unshare(libc::CLONE_NEWNS) } == 0;
-        // SAFETY: the path is a string with its end, and nothing else is looked at.
+        // SAFETY: the path is a string with a zero byte at the end, and all other pointers are
+        // null.
         is_apart
             && unsafe { libc::mount(ptr::null(), c"/".as_ptr(), ptr::null(), flags, ptr::null()) }
                 == 0
@@ -393,7 +400,7 @@ mod tests {
         let text = |text: &str| std::ffi::CString::new(text).map_err(io::Error::other);
         let target = text(&target.display().to_string())?;
         let (kind, data) = (text(kind)?, text(data)?);
-        // SAFETY: all of them are strings with their ends, which outlive the call.
+        // SAFETY: all pointers are strings with a zero byte at the end, which outlive the call.
         let result = unsafe {
             libc::mount(
                 kind.as_ptr(),
@@ -420,12 +427,12 @@ mod tests {
         assert!(!is_found(least, least + 1));
         let whole = vec![7; least];
         let file = tempfile::tempfile().expect("a file");
-        std::os::unix::fs::FileExt::write_all_at(&file, &whole, 0).expect("room");
+        std::os::unix::fs::FileExt::write_all_at(&file, &whole, 0).expect("disk space");
         assert!(Views::new(8).find(file.as_fd(), 0, least).is_ok());
     }
 
     #[test]
-    fn a_range_over_the_border_of_windows_is_not_found() {
+    fn a_range_across_windows_is_not_found() {
         let mut views = Views::new(8);
         let border = WINDOW_BYTES as u64;
         let file = file(border + 2000);

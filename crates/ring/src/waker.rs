@@ -1,4 +1,4 @@
-//! How other threads wake a runtime: a queue of tasks and one signal for many of them.
+//! Waking a runtime from other threads: a queue of woken tasks, and one signal for many of them.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -18,13 +18,13 @@ thread_local! {
 struct Local {
     id: u64,
     ready: VecDeque<Arc<TaskWaker>>,
-    /// Rings to be woken by MSG_RING at the next submit; None when the driver is epoll.
+    /// Rings that the next submit wakes with MSG_RING. `None` when the driver is epoll.
     messages: Option<Vec<Arc<RuntimeWaker>>>,
-    /// The loop runs, so there will be a next submit.
+    /// The loop runs, so a next submit follows.
     is_running: bool,
 }
 
-/// What of a task its wakers hold.
+/// The waker of a task.
 #[derive(Debug)]
 pub(crate) struct TaskWaker {
     /// Slot in the task table; `MAIN` for the future of `block_on`.
@@ -42,7 +42,7 @@ impl TaskWaker {
         })
     }
 
-    /// Called before a poll: wakes from now on queue the task again.
+    /// Called before a poll: a wake after this call queues the task again.
     pub(crate) fn start_poll(&self) {
         self.queued.store(false, Ordering::SeqCst);
     }
@@ -74,7 +74,7 @@ impl Wake for TaskWaker {
     }
 }
 
-/// The part of a runtime that other threads may touch.
+/// The part of a runtime that other threads use to wake it.
 #[derive(Debug)]
 pub(crate) struct RuntimeWaker {
     id: u64,
@@ -83,8 +83,8 @@ pub(crate) struct RuntimeWaker {
     is_sleeping: AtomicBool,
     is_closed: AtomicBool,
     eventfd: OwnedFd,
-    /// A duplicate of the ring's descriptor, so that its number cannot be reused while a
-    /// message to it is under way.
+    /// A duplicate of the ring's descriptor. It keeps the number from being reused while a message
+    /// to the ring is in flight.
     ring: Mutex<Option<Arc<OwnedFd>>>,
 }
 
@@ -111,7 +111,7 @@ impl RuntimeWaker {
         Ok(())
     }
 
-    /// The ring to send a message to, kept open by the returned reference.
+    /// The ring that a message goes to. The returned reference keeps it open.
     pub(crate) fn ring(&self) -> Option<Arc<OwnedFd>> {
         lock(&self.ring).clone()
     }
@@ -130,7 +130,8 @@ impl RuntimeWaker {
         });
     }
 
-    /// The loop starts or ends. Messages that miss the last submit go by the eventfd.
+    /// Marks the start or the end of the loop. At the end, messages that miss the last submit use
+    /// the eventfd instead.
     pub(crate) fn set_running(&self, is_running: bool) {
         LOCAL.with_borrow_mut(|local| {
             local
@@ -144,7 +145,7 @@ impl RuntimeWaker {
         }
     }
 
-    /// The runtime is gone: wakes are ignored from now on.
+    /// Marks the end of the runtime: later wakes have no effect.
     pub(crate) fn leave_thread(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         *lock(&self.ring) = None;
@@ -153,7 +154,8 @@ impl RuntimeWaker {
         drop((woken, local));
     }
 
-    /// Says that the runtime is about to sleep; false when it must not.
+    /// Announces that the runtime is about to sleep. Returns false when a task is ready, so that it
+    /// must not sleep.
     pub(crate) fn prepare_sleep(&self) -> bool {
         self.is_sleeping.store(true, Ordering::SeqCst);
         if self.has_woken.load(Ordering::SeqCst) {
@@ -163,12 +165,12 @@ impl RuntimeWaker {
         true
     }
 
-    /// Says that the runtime runs and looks at its queue by itself.
+    /// Announces that the runtime runs and checks its queue itself.
     pub(crate) fn end_sleep(&self) {
         self.is_sleeping.store(false, Ordering::SeqCst);
     }
 
-    /// Moves what other threads woke into the ready queue of this thread.
+    /// Moves the tasks that other threads have woken into the ready queue of this thread.
     pub(crate) fn collect(&self) {
         if !self.has_woken.swap(false, Ordering::SeqCst) {
             return;
@@ -186,13 +188,14 @@ impl RuntimeWaker {
         }
         lock(&self.woken).push(task);
         self.has_woken.store(true, Ordering::SeqCst);
-        // Only the first of many wakes finds the sleeper asleep: one signal for all of them.
+        // Only the first of many wakes finds the runtime asleep: one signal is enough for all of
+        // them.
         if self.is_sleeping.swap(false, Ordering::SeqCst) && !self.queue_message() {
             crate::sys::eventfd_signal(self.eventfd());
         }
     }
 
-    /// On a thread with a ring of its own the signal rides on the next submit: no system call.
+    /// On a thread that runs a ring, the next submit carries the signal: no system call.
     fn queue_message(self: &Arc<Self>) -> bool {
         if lock(&self.ring).is_none() {
             return false;
@@ -223,7 +226,7 @@ pub(crate) fn has_ready() -> bool {
     LOCAL.with_borrow(|local| local.as_ref().is_some_and(|local| !local.ready.is_empty()))
 }
 
-/// Takes one message that waits for the next submit.
+/// Takes one message for the next submit.
 pub(crate) fn next_message() -> Option<Arc<RuntimeWaker>> {
     LOCAL.with_borrow_mut(|local| local.as_mut()?.messages.as_mut()?.pop())
 }

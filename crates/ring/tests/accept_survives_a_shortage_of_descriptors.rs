@@ -1,6 +1,6 @@
-//! Without descriptors a listener pauses and goes on when there are some again.
+//! Without free descriptors a listener pauses, and it continues when descriptors are free again.
 //!
-//! The limit belongs to the process, so this scenario has a process of its own.
+//! The limit belongs to the process, so this scenario runs in a separate process.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
@@ -15,7 +15,7 @@ fn over_both_drivers() {
             io,
             ..Config::default()
         };
-        let runtime = Runtime::new(&config).expect("the driver is to be had");
+        let runtime = Runtime::new(&config).expect("the driver is available");
         runtime.block_on(accept_when_descriptors_are_back(runtime.handle()));
     }
 }
@@ -43,7 +43,7 @@ fn lowest_free_descriptor() -> u64 {
     let lowest = std::fs::File::open("/dev/null").expect("one more");
     u64::try_from(lowest.as_raw_fd()).expect("a descriptor is not negative")
 }
-/// Sets the soft limit, if asked; returns the one before.
+/// Sets the soft limit if the caller passes one, and returns the previous one.
 fn limit_descriptors(limit: Option<u64>) -> u64 {
     let mut limits = libc::rlimit {
         rlim_cur: 0,

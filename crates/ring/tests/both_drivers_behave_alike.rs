@@ -1,4 +1,4 @@
-//! Every promise of the crate, kept by both drivers: one list of scenarios, run over each.
+//! The promises of the crate for both drivers: one list of scenarios, which runs with each.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -6,13 +6,13 @@ use smbeam_ring::{Config, Handle, Io, Listener, PoolConfig, Runtime, Stream};
 
 mod scenarios;
 
-/// Runs a scenario over a driver, whether the ring knows its memory or not.
+/// Runs a scenario with a driver, with and without registered memory.
 fn run<F: AsyncFn(Handle)>(io: Io, scenario: F) {
     run_with(io, true, &scenario);
     run_with(io, false, &scenario);
 }
 
-/// Checks that nothing is left when the runtime ends.
+/// Runs a scenario, and checks that nothing is left when the runtime ends.
 fn run_with<F: AsyncFn(Handle)>(io: Io, registered: bool, scenario: &F) {
     let buffers = PoolConfig {
         total_bytes: 24 << 20,
@@ -26,14 +26,14 @@ fn run_with<F: AsyncFn(Handle)>(io: Io, registered: bool, scenario: &F) {
         buffers,
         blocking_threads: 3,
     };
-    let runtime = Runtime::new(&config).expect("the driver is to be had");
+    let runtime = Runtime::new(&config).expect("the driver is available");
     let handle = runtime.handle();
     runtime.block_on(scenario(handle.clone()));
     drop(runtime);
     assert_eq!(
         handle.pending_operations(),
         0,
-        "the kernel has let go of everything"
+        "the kernel has released all memory"
     );
     assert_eq!(handle.chunks_out(), 0, "every chunk came home");
     assert_eq!(handle.pool().buffers_out(), 0, "every buffer came home");
@@ -98,22 +98,22 @@ over_both_drivers! {
         closes_while_operations_are_outstanding,
         end_of_stream_is_an_empty_chunk;
     bulk: segments_of_any_size_arrive_whole, chunks_and_buffers_interleave,
-        files_stand_for_memory, a_file_that_is_shorter_says_so,
-        a_file_for_a_peer_that_is_silent_stops_nobody,
-        views_stand_for_memory, a_view_of_a_file_that_is_cut_ends_in_zeros,
+        files_are_sent_like_memory, a_truncated_file_reports_an_error,
+        a_file_for_a_silent_peer_blocks_no_other_task,
+        views_are_sent_like_memory, a_view_of_a_truncated_file_ends_in_zeros,
         a_large_receive_waits_for_no_more_than_it_wants, a_large_receive_sees_the_end,
         many_parts_are_sent_in_order, held_chunks_stop_the_stream_until_one_returns,
         a_silent_reader_leaves_chunks_to_others;
     datagrams: batches_arrive_as_they_were_cut, datagrams_outlive_their_batch,
         addresses_and_marks_come_along, the_sixth_version_does_the_same,
-        a_dropped_receive_loses_no_datagram, a_flood_is_received_as_far_as_there_is_room,
+        a_dropped_receive_loses_no_datagram, a_flood_is_received_up_to_the_limit_of_the_buffers,
         sockets_of_one_port_share_by_connection;
     drops: a_dropped_recv_loses_nothing, a_dropped_recv_into_tears_the_stream,
         memory_of_others_outlives_a_dropped_receive, memory_of_others_outlives_a_dropped_send,
         a_dropped_send_breaks_the_stream, a_dropped_accept_is_harmless;
     memory: an_empty_pool_says_so, a_returned_buffer_ends_the_wait,
         idle_memory_moves_between_classes, a_buffer_may_be_dropped_on_any_thread;
-    files: what_is_written_is_read, reads_end_at_end_of_file, errors_come_back_with_the_buffer,
+    files: written_data_is_read_back, reads_end_at_end_of_file, errors_come_back_with_the_buffer,
         a_full_file_system_is_an_error, large_files_use_offsets,
         credentials_last_until_the_last_operation;
     executor: sleeps_end_in_order, timeout_drops_the_future, a_busy_task_does_not_starve_io,
@@ -122,6 +122,6 @@ over_both_drivers! {
     messages: many_threads_send, a_full_mailbox_refuses, senders_gone_ends_the_receiver,
         runtimes_send_to_each_other;
     readiness: a_descriptor_is_ready_until_it_is_read, a_full_descriptor_becomes_writable,
-        a_peer_that_is_gone_is_seen, a_dropped_wait_is_harmless,
+        a_closed_peer_is_ready, a_dropped_wait_is_harmless,
         a_descriptor_may_be_closed_while_it_is_waited_for;
 }

@@ -1,7 +1,7 @@
-//! A child of a process that has a client: its copies of the handles fail at once and leave the
-//! parent's connections alone, and it may connect anew.
+//! A child of a process with a client: its copies of the handles fail at once and leave the
+//! parent's connections alone, and it may connect again.
 //!
-//! Here, not with the client, since forking takes code that only this crate may have.
+//! The test is in this crate, because forking needs unsafe code, which the client's crate forbids.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -11,17 +11,17 @@ use smbeam_client::{Client, Credentials, Error, OpenOptions, Options, Region, Se
 use smbeam_server::config::{Config, ServerSection, ShareSection};
 use smbeam_server::{Realms, Server};
 
-/// Seconds after which a child that hangs is killed.
-const PATIENCE: u32 = 30;
+/// Seconds after which a hanging child is killed.
+const TIMEOUT_SECONDS: u32 = 30;
 
-fn start(folder: &Path) -> Server {
+fn start(directory: &Path) -> Server {
     let config = Config {
         server: ServerSection {
             listen: vec![IpAddr::from([127, 0, 0, 1])],
             transports: vec![smbeam_server::config::unplaced("tcp:0".to_owned())],
             ..ServerSection::default()
         },
-        shares: vec![ShareSection::folder("data", folder, false)],
+        shares: vec![ShareSection::folder("data", directory, false)],
         ..Config::default()
     };
     let config = config.checked(Path::new("test")).expect("a configuration");
@@ -45,15 +45,15 @@ fn connect(port: u16) -> Result<Session, Error> {
     client.connect("127.0.0.1", Some(port), &credentials).wait()
 }
 
-/// Runs `child` in a child process; tells the code that it ended with.
+/// Runs `child` in a child process and returns its exit code.
 fn forked(child: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the child runs only `child` and ends with `_exit`: it unwinds into nothing of the
-    // parent's. The locks of the allocator are free in it: the C library sees to that.
+    // SAFETY: the child runs only `child` and ends with `_exit`, so it unwinds into nothing of the
+    // parent. The locks of the allocator are free in the child: the C library guarantees that.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
     if pid == 0 {
         // SAFETY: a call without pointers.
-        unsafe { libc::alarm(PATIENCE) };
+        unsafe { libc::alarm(TIMEOUT_SECONDS) };
         let code = child();
         // SAFETY: a call without pointers, which does not return.
         unsafe { libc::_exit(code) };
@@ -68,9 +68,9 @@ fn forked(child: impl FnOnce() -> i32) -> i32 {
 
 #[test]
 fn a_child_fails_at_once_and_connects_anew() {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("file"), "hello").expect("a file");
-    let server = start(folder.path());
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join("file"), "hello").expect("a file");
+    let server = start(directory.path());
     let port = server.listening()[0].address.port();
     let session = connect(port).expect("a session");
     let share = session.share("data").wait().expect("a share");
@@ -95,7 +95,7 @@ fn a_child_fails_at_once_and_connects_anew() {
         failed.count() as i32
     });
     assert_eq!(code, 0, "things that went wrong in the child");
-    // The parent's are as they were.
+    // The parent's connections are unchanged.
     let (count, bytes) = file.read_at(vec![0; 5], 0).wait();
     assert_eq!((count.expect("read"), &bytes[..]), (5, &b"hello"[..]));
     file.close().wait().expect("closed");
@@ -104,28 +104,25 @@ fn a_child_fails_at_once_and_connects_anew() {
 }
 
 #[test]
-fn what_was_read_stays_with_a_child_too() {
+fn a_child_inherits_the_bytes_that_were_read() {
     const PAGES: usize = 2 << 20;
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("file"), vec![7; PAGES]).expect("a file");
-    let server = start(folder.path());
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join("file"), vec![7; PAGES]).expect("a file");
+    let server = start(directory.path());
     let session = connect(server.listening()[0].address.port()).expect("a session");
     let share = session.share("data").wait().expect("a share");
     let file = share.open("file", &OpenOptions::new().read(true)).wait();
     let read = file.expect("open").read(0, 1 << 20).wait().expect("read");
     let pages = Region::of_pages(PAGES).expect("memory");
     let code = forked(move || {
-        let is_there = read.iter().all(|byte| *byte == 7) && pages.iter().all(|byte| *byte == 0);
-        // Where nothing was copied to, the kernel puts what comes next.
+        let has_bytes = read.iter().all(|byte| *byte == 7) && pages.iter().all(|byte| *byte == 0);
+        // The kernel places new mappings where the child inherited none.
         let mut own: Vec<_> = (0..8).map(|_| vec![1_u8; PAGES]).collect();
         drop((read, pages));
         own.iter_mut().for_each(|own| own.fill(2));
-        i32::from(!is_there || own.iter().flatten().any(|byte| *byte != 2))
+        i32::from(!has_bytes || own.iter().flatten().any(|byte| *byte != 2))
     });
-    assert_eq!(
-        code, 0,
-        "the bytes are there, and nothing else goes with them"
-    );
+    assert_eq!(code, 0, "the bytes are inherited, and nothing else");
     drop((share, session));
     server.stop();
 }

@@ -1,9 +1,9 @@
-//! Memory that datagrams arrive in, handed over without a copy where that pays.
+//! Memory for received datagrams, which the caller gets without a copy where that pays.
 //!
-//! Who reads a batch cuts it into datagrams that live on for different times, so its memory is
-//! shared and counted ([`BytesMut`]). A batch that fills half of its buffer is handed over with it,
-//! and another takes its place; fewer bytes are copied, so that a small datagram that is kept does
-//! not keep 64 KiB. Buffers come back when the last of their datagrams is gone.
+//! A caller cuts a batch into datagrams with different lifetimes, so the batch is reference-counted
+//! ([`BytesMut`]). A batch that fills at least half of its buffer is passed on with the buffer, and
+//! a new buffer replaces it. Smaller batches are copied, so that a small datagram with a long life
+//! does not hold 64 KiB. A buffer can be reused when the last of its datagrams is dropped.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,40 +22,41 @@ use crate::provided::Provided;
 
 /// The group of provided buffers that datagrams are received into.
 pub(crate) const GROUP: u16 = 1;
-/// Buffers of a ring: 2 MiB, which is a wake-up's worth at 100 Gbit/s.
+/// Number of buffers of a ring: 2 MiB, one wake-up's worth of data at 100 Gbit/s.
 const COUNT: u16 = 32;
-/// Bytes of the kernel's own head of a message. io_uring_prep_recvmsg(3)
+/// Bytes of the kernel's header of a message. io_uring_prep_recvmsg(3)
 const HEAD_BYTES: usize = 16;
-/// Bytes kept for the address of the sender: `sockaddr_in6`, so that what follows is aligned.
+/// Bytes for the address of the sender: `sockaddr_in6`, padded for alignment.
 const NAME_BYTES: usize = 32;
-/// Where the datagrams start.
+/// Offset of the datagrams in a buffer.
 const PAYLOAD_START: usize = HEAD_BYTES + NAME_BYTES + CONTROL_BYTES;
-/// Bytes of a buffer: the most that the kernel gathers, and what it says about it.
+/// Bytes of a buffer: the largest batch that the kernel gathers, and its headers.
 const BUFFER_BYTES: usize = PAYLOAD_START + (64 << 10);
-/// Buffers that are remembered while others have datagrams of them, to be used again.
+/// Limit of the buffers that wait for reuse while callers hold datagrams in them.
 const SPARE_MAX: usize = 64;
 
-/// The memory of one runtime.
+/// The datagram buffers of one runtime.
 pub(crate) struct Arrivals {
     /// The ring shared with the kernel (io_uring).
     ring: Option<Provided>,
-    /// What the kernel has, by the numbers of the ring. `None` for a moment only.
+    /// The buffers that the kernel owns, by their number in the ring. `None` only during a call.
     slots: RefCell<Vec<Option<BytesMut>>>,
-    /// Handles to buffers that were given away: they are reclaimed when nobody else has one.
+    /// Handles to buffers that callers share. A buffer is reused when no caller refers to it any
+    /// more.
     spare: RefCell<VecDeque<BytesMut>>,
-    /// What the kernel is told to write before the datagrams.
+    /// The header that defines the layout of a received message.
     header: libc::msghdr,
 }
 
 impl Arrivals {
-    /// Memory for epoll, or for a ring when `ring` is given.
+    /// Memory for epoll, or for a ring if `ring` is given.
     ///
     /// # Safety
     ///
-    /// [`GROUP`] is unregistered from the ring before the result is dropped.
+    /// The caller unregisters [`GROUP`] from the ring before it drops the result.
     pub(crate) unsafe fn new(ring: Option<&IoUring>) -> io::Result<Self> {
         let ring = match ring {
-            // SAFETY: the caller vouches for it.
+            // SAFETY: the caller guarantees to unregister the group first.
             Some(ring) => Some(unsafe { Provided::register(ring, COUNT, GROUP) }?),
             None => None,
         };
@@ -78,12 +79,12 @@ impl Arrivals {
         Ok(arrivals)
     }
 
-    /// The header that a receive is told; it stays where it is.
+    /// The header for the receive operation. It has a fixed address.
     pub(crate) fn header(&self) -> *const libc::msghdr {
         &raw const self.header
     }
 
-    /// What the kernel has put into buffer `id`, `length` bytes in all; `None` if it is cut off.
+    /// Takes a message of `length` bytes from buffer `id`. `None` if the message is truncated.
     pub(crate) fn received(&self, id: u16, length: usize) -> Option<Datagrams> {
         let mut buffer = self.take(id);
         assert!(length <= buffer.capacity(), "data fits its buffer");
@@ -94,8 +95,8 @@ impl Arrivals {
             self.provide(id, buffer);
             return None;
         };
-        let (bytes, kept) = self.cut(buffer, PAYLOAD_START);
-        self.provide(id, kept);
+        let (bytes, next) = self.cut(buffer, PAYLOAD_START);
+        self.provide(id, next);
         Some(meta.with(bytes))
     }
 
@@ -106,8 +107,8 @@ impl Arrivals {
         let meta = received.map(|message| message.meta());
         match meta {
             Ok(Some(meta)) => {
-                let (bytes, kept) = self.cut(buffer, 0);
-                self.keep(kept);
+                let (bytes, next) = self.cut(buffer, 0);
+                self.keep(next);
                 Ok(Some(meta.with(bytes)))
             }
             Ok(None) => {
@@ -121,24 +122,24 @@ impl Arrivals {
         }
     }
 
-    /// A buffer's data were not wanted.
+    /// Returns a buffer with unwanted data to the kernel.
     pub(crate) fn give_back(&self, id: u16) {
         let buffer = self.take(id);
         self.provide(id, buffer);
     }
 
-    /// What the kernel says about the datagrams in a buffer.
+    /// Parses the metadata of a message in a buffer.
     fn parse(&self, buffer: &[u8]) -> Option<Meta> {
         let message = RecvMsgOut::parse(buffer, &self.header).ok()?;
-        let is_cut = message.is_payload_truncated() || message.is_control_data_truncated();
-        if is_cut {
+        let is_truncated = message.is_payload_truncated() || message.is_control_data_truncated();
+        if is_truncated {
             return None;
         }
         let length = message.payload_data().len();
         Meta::new(message.name_data(), message.control_data(), length)
     }
 
-    /// The bytes from `start` on, and a buffer for more.
+    /// Returns the bytes from `start` on, and a buffer for the next message.
     fn cut(&self, mut buffer: BytesMut, start: usize) -> (BytesMut, BytesMut) {
         if buffer.len() < BUFFER_BYTES / 2 {
             let bytes = BytesMut::from(&buffer[start..]);
@@ -159,7 +160,7 @@ impl Arrivals {
         self.spare.borrow_mut().push_front(buffer);
     }
 
-    /// A buffer that nobody uses: the oldest that was given away, if it is free, or a new one.
+    /// A free buffer: the oldest shared one if no caller refers to it any more, or a new one.
     fn spare(&self) -> BytesMut {
         let mut spare = self.spare.borrow_mut();
         match spare.pop_front() {
@@ -177,7 +178,7 @@ impl Arrivals {
 
     fn take(&self, id: u16) -> BytesMut {
         let buffer = self.slots.borrow_mut()[usize::from(id)].take();
-        buffer.expect("the kernel has what it names")
+        buffer.expect("the kernel names a buffer that it owns")
     }
 
     /// Gives a buffer to the kernel.
@@ -186,16 +187,16 @@ impl Arrivals {
         assert!(buffer.capacity() >= BUFFER_BYTES, "a buffer is whole");
         let start = NonNull::from(buffer.spare_capacity_mut()).cast::<u8>();
         let ring = self.ring.as_ref().expect("only a ring has buffers");
-        // SAFETY: the slot was empty, so the buffer of this number is not in the ring. From here
-        // on it lies in its slot until a completion names it; nobody else refers to its memory,
-        // which does not move with the handle, and `Self` outlives the registration.
+        // SAFETY: the slot was empty, so the buffer of this number is not in the ring. From here on
+        // the buffer stays in its slot until a completion names it. Nothing else refers to its
+        // memory, which does not move with the handle, and `Self` outlives the registration.
         unsafe { ring.provide(id, start, BUFFER_BYTES) };
         let old = self.slots.borrow_mut()[usize::from(id)].replace(buffer);
         assert!(old.is_none(), "a buffer is provided once");
     }
 }
 
-/// Zeroed, so that all of it may be read.
+/// A new buffer. It is zeroed, so all of it may be read.
 fn fresh() -> BytesMut {
     let mut buffer = BytesMut::zeroed(BUFFER_BYTES);
     buffer.clear();

@@ -1,28 +1,28 @@
-//! Control messages: what travels beside datagrams between the kernel and us. cmsg(3)
+//! Control messages: metadata of datagrams between the kernel and the process. cmsg(3)
 //!
-//! They are read and written as the bytes that they are: a length of a word's size, a level, a
-//! type, then the value, all aligned to words.
+//! They are read and written as bytes: a length of one word, a level, a type, then the value, all
+//! aligned to words.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// Bytes of a word.
 const WORD: usize = size_of::<usize>();
-/// Bytes in front of a value.
+/// Bytes before a value.
 const HEAD: usize = WORD + 8;
-/// Bytes of all control messages of one batch, either way, and room to spare.
+/// Bytes reserved for all control messages of one batch, in either direction.
 pub(crate) const CONTROL_BYTES: usize = 128;
 
-/// What the kernel says about datagrams.
+/// Metadata of received datagrams.
 pub(crate) struct Meta {
     pub(crate) peer: SocketAddr,
     pub(crate) local: Option<IpAddr>,
     pub(crate) ecn: u8,
-    /// Bytes of each datagram, where there is more than one.
+    /// Bytes of each datagram, if the batch has more than one.
     pub(crate) segment: Option<usize>,
 }
 
 impl Meta {
-    /// Reads it; `None` where nothing was received, or from no address.
+    /// Parses the metadata. `None` if nothing was received or the sender's address is unknown.
     pub(crate) fn new(name: &[u8], control: &[u8], length: usize) -> Option<Self> {
         let peer = address(name)?;
         let mut meta = Self {
@@ -40,14 +40,15 @@ impl Meta {
     fn note(&mut self, level: i32, kind: i32, value: &[u8]) {
         match (level, kind) {
             (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-                // One byte or an int, as kernels like it; the value is its lowest byte.
+                // Kernels write one byte or an int; the value is in the lowest byte.
                 let byte = match value.first_chunk::<4>() {
                     Some(bytes) => i32::from_ne_bytes(*bytes) as u8,
                     None => value.first().copied().unwrap_or(0),
                 };
                 self.ecn = byte & 0b11;
             }
-            // struct in_pktinfo: interface, the address that answers come from, the header's.
+            // struct in_pktinfo: interface, local address for replies, destination address of the
+            // header.
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                 let header = value.get(8..).and_then(|rest| rest.first_chunk::<4>());
                 self.local = header.map(|octets| IpAddr::from(*octets));
@@ -67,7 +68,7 @@ impl Meta {
     }
 }
 
-/// Cuts control messages apart; what is cut off ends them.
+/// Iterates over control messages. A truncated message ends the iteration.
 fn messages(mut control: &[u8]) -> impl Iterator<Item = (i32, i32, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from_ne_bytes(*control.first_chunk()?);
@@ -82,7 +83,7 @@ fn messages(mut control: &[u8]) -> impl Iterator<Item = (i32, i32, &[u8])> {
     })
 }
 
-/// An address in the kernel's form: sockaddr_in or sockaddr_in6.
+/// Converts an address from the kernel's form: sockaddr_in or sockaddr_in6.
 fn address(name: &[u8]) -> Option<SocketAddr> {
     let family = u16::from_ne_bytes(*name.first_chunk()?);
     let port = u16::from_be_bytes(*name.get(2..)?.first_chunk()?);
@@ -102,7 +103,7 @@ fn address(name: &[u8]) -> Option<SocketAddr> {
     }
 }
 
-/// Control messages to be sent.
+/// Control messages to send.
 #[repr(align(8))]
 pub(crate) struct Control {
     bytes: [u8; CONTROL_BYTES],
@@ -110,7 +111,8 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// For a batch of datagrams of `segment` bytes from `local`. `is_ipv4`: the socket is.
+    /// Control messages for a batch of datagrams of `segment` bytes from `local`. `is_ipv4` is the
+    /// family of the socket.
     pub(crate) fn new(is_ipv4: bool, segment: Option<u16>, local: Option<IpAddr>, ecn: u8) -> Self {
         let mut control = Self {
             bytes: [0; CONTROL_BYTES],
@@ -153,7 +155,7 @@ impl Control {
         self.length += length.next_multiple_of(WORD);
     }
 
-    /// The messages as the kernel wants them.
+    /// The encoded messages.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
@@ -164,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_messages_are_read_back() {
         let local = Some(IpAddr::from([127, 0, 0, 9]));
         let control = Control::new(true, Some(1200), local, 2);
         let seen: Vec<_> = messages(control.bytes())
@@ -187,16 +189,16 @@ mod tests {
     #[test]
     fn a_cut_off_message_is_none() {
         let control = Control::new(false, None, Some(Ipv6Addr::LOCALHOST.into()), 1);
-        // The last message is whole without what stands behind it.
+        // The last message is complete without its padding.
         let padding = size_of::<libc::c_int>();
         for length in 0..control.bytes().len() - padding {
             assert!(messages(&control.bytes()[..length]).count() <= 1);
         }
-        let mut lie = control.bytes().to_vec();
-        lie[..WORD].copy_from_slice(&usize::MAX.to_ne_bytes());
-        assert_eq!(messages(&lie).count(), 0);
-        lie[..WORD].copy_from_slice(&0_usize.to_ne_bytes());
-        assert_eq!(messages(&lie).count(), 0);
+        let mut wrong = control.bytes().to_vec();
+        wrong[..WORD].copy_from_slice(&usize::MAX.to_ne_bytes());
+        assert_eq!(messages(&wrong).count(), 0);
+        wrong[..WORD].copy_from_slice(&0_usize.to_ne_bytes());
+        assert_eq!(messages(&wrong).count(), 0);
         assert!(address(&[]).is_none() && address(&[10, 0, 1, 1, 1]).is_none());
     }
 }

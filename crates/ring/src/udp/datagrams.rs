@@ -1,4 +1,4 @@
-//! What callers receive from a UDP socket, and what they configure.
+//! Received datagrams, and the buffer sizes of a socket.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! Sending datagrams: at once, or with the ring where the socket is full.
+//! Sending datagrams: inline, or with the ring while the socket is full.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,20 +14,20 @@ use crate::epoll::Direction;
 use crate::op::{Hold, Pinned};
 use crate::sys::RawAddress;
 
-/// Where datagrams go, and how.
+/// Destination and form of a batch of datagrams.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing {
-    /// Bytes of each datagram but the last; `None` for one datagram.
+    /// Bytes of each datagram except the last. `None` for one datagram.
     pub segment: Option<usize>,
-    /// Who gets them.
+    /// Destination address.
     pub peer: SocketAddr,
-    /// The address that they come from, where the socket has several.
+    /// Source address, if the socket has several.
     pub local: Option<IpAddr>,
     /// The two bits of explicit congestion notification.
     pub ecn: u8,
 }
 
-/// What a send in the ring works on, at a fixed address in its box.
+/// The memory that a send in the ring refers to. It has a fixed address in its box.
 struct Batch {
     bytes: Vec<u8>,
     address: RawAddress,
@@ -39,22 +39,23 @@ struct Batch {
 impl Pinned for Batch {}
 
 impl Udp {
-    /// Sends without waiting. What the network refuses is lost, as datagrams may be.
+    /// Sends without waiting. Datagrams that the network refuses are lost, as UDP allows.
     ///
     /// # Errors
-    /// `WouldBlock`: the socket is full.
+    /// `WouldBlock` if the socket is full.
     pub fn try_send(&self, bytes: &[u8], outgoing: &Outgoing) -> io::Result<()> {
         match self.try_batch(bytes, outgoing) {
             Err(error) if outgoing.segment.is_some() && is_no_offload(&error) => {
                 if self.shared.segments.replace(1) > 1 {
-                    tracing::info!(%error, "datagrams are sent one by one");
+                    tracing::info!(%error, "cannot send datagrams in batches, sending them one by one");
                 }
                 let segment = outgoing.segment.unwrap_or(bytes.len());
                 let single = Outgoing {
                     segment: None,
                     ..*outgoing
                 };
-                // A rest that finds the socket full is lost: the next batch is no batch any more.
+                // If the socket is full before the last datagram, the rest is lost: the next call
+                // does not send batches any more.
                 let mut datagrams = bytes.chunks(segment.max(1));
                 datagrams.try_for_each(|datagram| self.try_batch(datagram, &single))
             }
@@ -77,7 +78,7 @@ impl Udp {
                     return Err(error);
                 }
                 Err(error) => {
-                    tracing::trace!(%error, peer = %outgoing.peer, "datagrams are lost");
+                    tracing::trace!(%error, peer = %outgoing.peer, "cannot send datagrams");
                     return Ok(());
                 }
                 Ok(_) => return Ok(()),
@@ -85,7 +86,7 @@ impl Udp {
         }
     }
 
-    /// Sends when the socket has room again, and gives the memory back.
+    /// Waits until the socket has space, sends, and returns the memory.
     pub async fn send(&self, bytes: Vec<u8>, outgoing: Outgoing) -> Vec<u8> {
         let shared = &*self.shared;
         if let Some(token) = shared.source {
@@ -103,12 +104,13 @@ impl Udp {
         let fd = types::Fd(shared.socket.as_raw_fd());
         let entry = opcode::SendMsg::new(fd, &raw const batch.message).build();
         let hold = Hold::Send(shared.socket.clone(), batch);
-        // SAFETY: the entry points at the header in the box, and that at the address, the iovec
-        // and the control messages beside it and at the bytes of the vector. None of it moves
-        // with the hold, which owns it all and is not looked into until it comes back.
+        // SAFETY: the entry points at the header in the box, and the header at the address, the
+        // iovec and the control messages in the same box; the iovec points at the bytes of the
+        // vector. None of it moves with the hold. The hold owns all of it, and nothing accesses it
+        // until the hold returns.
         match unsafe { shared.handle.operate(entry, hold) }.await {
             (_, Hold::Send(_, batch)) => batch.downcast::<Batch>().bytes,
-            _ => unreachable!("an operation gives back what it was given"),
+            _ => unreachable!("an operation returns its hold"),
         }
     }
 
@@ -131,7 +133,8 @@ impl Udp {
     }
 }
 
-/// The kernel, or a network card, cannot cut batches. Linux: EIO, or EINVAL from old drivers.
+/// Whether the kernel or the network card cannot cut batches. Linux: EIO, or EINVAL from old
+/// drivers.
 fn is_no_offload(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL))
 }

@@ -19,10 +19,10 @@ use crate::epoll::Direction;
 use crate::op::Hold;
 use crate::runtime::Handle;
 
-/// The most bytes of one send: what the length of an IPv4 packet leaves beside both headers. A
-/// batch of more is refused by the kernel, whatever the size of its datagrams.
+/// Largest number of bytes of one send: the largest IPv4 packet without its IP and UDP headers. The
+/// kernel refuses a larger batch, also one of small datagrams.
 pub const DATAGRAMS_BYTES_MAX: usize = 65_535 - 20 - 8;
-/// The most datagrams of one send. Linux: UDP_MAX_SEGMENTS, which older kernels have as 64.
+/// Largest number of datagrams of one send. Linux: UDP_MAX_SEGMENTS, which is 64 in older kernels.
 const SEGMENTS_MAX: usize = 64;
 
 /// A UDP socket of this thread. Clones refer to the same socket.
@@ -36,11 +36,11 @@ pub(super) struct Shared {
     pub(super) socket: Rc<UdpSocket>,
     pub(super) local: SocketAddr,
     arrivals: Rc<Arrivals>,
-    /// The multishot receive that is armed (io_uring).
+    /// Key of the armed multishot receive (io_uring).
     operation: Cell<Option<usize>>,
-    /// The token of the socket (epoll).
+    /// Token of the socket (epoll).
     pub(super) source: Option<usize>,
-    /// The most datagrams of one send: 1 where the kernel has refused to cut batches.
+    /// Largest number of datagrams of one send; 1 after the kernel has refused to cut a batch.
     pub(super) segments: Cell<usize>,
 }
 
@@ -48,7 +48,7 @@ impl Udp {
     /// Takes over a bound socket. Its datagrams are never fragmented.
     ///
     /// # Errors
-    /// The kernel lacks what UDP needs here.
+    /// The kernel lacks a required socket option.
     pub fn new(handle: &Handle, socket: UdpSocket, buffers: UdpBuffers) -> io::Result<Self> {
         let local = socket.local_addr()?;
         sys::prepare(&socket, local.is_ipv4(), buffers)?;
@@ -70,23 +70,23 @@ impl Udp {
         })
     }
 
-    /// The address that the socket is bound to.
+    /// The local address of the socket.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.shared.local
     }
 
-    /// The most datagrams of `bytes` bytes each that one send takes.
+    /// Largest number of datagrams of `bytes` bytes each in one send.
     #[must_use]
     pub fn segments(&self, bytes: usize) -> usize {
         let fitting = DATAGRAMS_BYTES_MAX / bytes.max(1);
         fitting.clamp(1, self.shared.segments.get())
     }
 
-    /// The next datagrams. A socket that is connected reports here that nobody listens there.
+    /// Receives the next datagrams. A connected socket reports here that the peer's port is closed.
     ///
     /// # Errors
-    /// What the kernel heard about datagrams that were sent, or the runtime has ended.
+    /// An ICMP error for sent datagrams, or the runtime has ended.
     pub async fn recv(&self) -> io::Result<Datagrams> {
         poll_fn(|context| self.poll_recv(context)).await
     }
@@ -115,14 +115,14 @@ impl Shared {
             }
             let Ok(length) = usize::try_from(completion.result) else {
                 match -completion.result {
-                    // All memory was out, or a signal came: it is armed again.
+                    // No buffer was free, or a signal arrived: arm it again.
                     libc::ENOBUFS | libc::ECANCELED | libc::EINTR | libc::EAGAIN => continue,
                     errno if is_of_one_datagram(errno) => continue,
                     errno => return Poll::Ready(Err(io::Error::from_raw_os_error(errno))),
                 }
             };
             let id = completion.chunk.expect("received data is in a buffer");
-            // What is not whole is lost, as datagrams may be.
+            // A truncated datagram is lost, as UDP allows.
             if let Some(datagrams) = self.arrivals.received(id, length) {
                 return Poll::Ready(Ok(datagrams));
             }
@@ -135,8 +135,8 @@ impl Shared {
         let fd = types::Fd(self.socket.as_raw_fd());
         let entry = opcode::RecvMsgMulti::new(fd, self.arrivals.header(), GROUP).build();
         let hold = Hold::Datagrams(self.socket.clone(), Rc::clone(&self.arrivals));
-        // SAFETY: the entry points at the header in the arrivals, which the hold owns a reference
-        // to, as it owns the socket; the kernel picks memory from their group.
+        // SAFETY: the entry points at the header in the arrivals. The hold owns a reference to them
+        // and to the socket; the kernel picks memory from their group.
         let key = unsafe { uring.submit(entry, hold) };
         self.operation.set(Some(key));
         key
@@ -161,9 +161,9 @@ impl Shared {
     }
 }
 
-/// Whether a connected socket reports so that something on the way did not take a datagram, which
-/// others may well take: one that asks how long they may be is told with EMSGSIZE. It is lost, as
-/// datagrams may be. Linux: icmp_err_convert
+/// Whether an error of a connected socket concerns one datagram only. A host on the path did not
+/// accept that datagram, but may accept others: a path MTU probe, for example, ends with EMSGSIZE.
+/// The datagram is lost, as UDP allows. Linux: icmp_err_convert
 fn is_of_one_datagram(errno: i32) -> bool {
     matches!(
         errno,
@@ -180,7 +180,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let operation = self.operation.get();
         let inner = self.handle.inner();
-        inner.let_go(operation, self.source, self.socket.as_fd());
+        inner.release(operation, self.source, self.socket.as_fd());
     }
 }
 

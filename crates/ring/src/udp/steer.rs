@@ -1,4 +1,4 @@
-//! Which of several sockets on one port gets a datagram of QUIC.
+//! Distribution of QUIC datagrams over several sockets on one port.
 
 use std::io;
 use std::net::UdpSocket;
@@ -6,13 +6,13 @@ use std::os::fd::AsFd;
 
 use super::sys;
 
-/// Has the kernel choose among the `count` sockets that share the address of `socket`
-/// (SO_REUSEPORT), in the order in which they were bound: the first two bytes of the
-/// connection's identifier, modulo their number. RFC 8999 5.1 and 5.2 fix where it is for every
-/// version: behind the length that follows the version in a long header, at once in a short one.
+/// Makes the kernel choose among the `count` sockets that share the address of `socket`
+/// (SO_REUSEPORT), in the order of their bind. The index is the first two bytes of the connection
+/// id, modulo `count`. RFC 8999 5.1 and 5.2 define the position of the id for every version: in a
+/// long header after the version and a length byte, in a short header at once.
 ///
 /// # Errors
-/// The kernel has no such programs, or the socket is no member of a group.
+/// The kernel does not support such programs, or the socket is not in a group.
 pub fn steer(socket: &UdpSocket, count: u32) -> io::Result<()> {
     let load_byte = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
     let load_two = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;

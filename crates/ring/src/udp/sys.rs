@@ -10,8 +10,8 @@ use super::control::{CONTROL_BYTES, Control, Meta};
 use super::datagrams::UdpBuffers;
 use crate::sys::{RawAddress, check, message, set_option, set_socket_option};
 
-/// Has the kernel gather datagrams, say where they were sent to and how the network fared, and
-/// never fragment what is sent.
+/// Configures a socket: the kernel gathers datagrams, reports their destination address and
+/// congestion marks, and never fragments sent datagrams.
 pub(super) fn prepare(socket: &UdpSocket, is_ipv4: bool, buffers: UdpBuffers) -> io::Result<()> {
     let fd = socket.as_fd();
     let UdpBuffers {
@@ -22,7 +22,7 @@ pub(super) fn prepare(socket: &UdpSocket, is_ipv4: bool, buffers: UdpBuffers) ->
     set_buffer(fd, libc::SO_RCVBUFFORCE, rcv, receive_bytes);
     set_buffer(fd, libc::SO_SNDBUFFORCE, snd, send_bytes);
     if let Err(error) = set_option(fd, libc::SOL_UDP, libc::UDP_GRO, 1) {
-        tracing::debug!(%error, "datagrams are not gathered");
+        tracing::debug!(%error, "cannot receive datagrams in batches");
     }
     if is_ipv4 {
         let ip = libc::IPPROTO_IP;
@@ -38,38 +38,38 @@ pub(super) fn prepare(socket: &UdpSocket, is_ipv4: bool, buffers: UdpBuffers) ->
     }
 }
 
-/// Root may have more than net.core.rmem_max and wmem_max; others have that at most.
+/// Sets the size of a buffer. Root may exceed net.core.rmem_max and wmem_max; other users may not.
 fn set_buffer(fd: BorrowedFd<'_>, forced: i32, name: i32, bytes: usize) {
     let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
     if set_socket_option(fd, forced, bytes).is_ok() {
         return;
     }
     if let Err(error) = set_socket_option(fd, name, bytes) {
-        tracing::debug!(%error, "a socket's buffer stays as it is");
+        tracing::debug!(%error, "cannot set the size of a socket's buffer");
     }
 }
 
-/// A message that recvmsg(2) has brought.
+/// A message received by recvmsg(2).
 pub(super) struct Message {
     name: [u8; size_of::<libc::sockaddr_in6>()],
     name_length: usize,
     control: [u8; CONTROL_BYTES],
     control_length: usize,
     length: usize,
-    is_cut: bool,
+    is_truncated: bool,
 }
 
 impl Message {
-    /// What is said about the datagrams; `None` if they are not whole.
+    /// The metadata of the datagrams. `None` if they are truncated.
     pub(super) fn meta(&self) -> Option<Meta> {
         let name = &self.name[..self.name_length.min(self.name.len())];
         let control = &self.control[..self.control_length.min(self.control.len())];
         let meta = Meta::new(name, control, self.length)?;
-        (!self.is_cut).then_some(meta)
+        (!self.is_truncated).then_some(meta)
     }
 }
 
-/// recvmsg(2) into the spare capacity of `buffer`, without waiting; appends to it.
+/// recvmsg(2) into the spare capacity of `buffer`, without waiting. Appends to the buffer.
 pub(super) fn recv_message(fd: BorrowedFd<'_>, buffer: &mut BytesMut) -> io::Result<Message> {
     let mut received = Message {
         name: [0; size_of::<libc::sockaddr_in6>()],
@@ -77,20 +77,20 @@ pub(super) fn recv_message(fd: BorrowedFd<'_>, buffer: &mut BytesMut) -> io::Res
         control: [0; CONTROL_BYTES],
         control_length: 0,
         length: 0,
-        is_cut: false,
+        is_truncated: false,
     };
-    let room = buffer.spare_capacity_mut();
+    let spare = buffer.spare_capacity_mut();
     let iovec = libc::iovec {
-        iov_base: room.as_mut_ptr().cast(),
-        iov_len: room.len(),
+        iov_base: spare.as_mut_ptr().cast(),
+        iov_len: spare.len(),
     };
     let mut header = message(std::slice::from_ref(&iovec));
     header.msg_name = received.name.as_mut_ptr().cast();
     header.msg_namelen = received.name.len() as libc::socklen_t;
     header.msg_control = received.control.as_mut_ptr().cast();
     header.msg_controllen = received.control.len() as _;
-    // SAFETY: the header points at live locals and at the exclusively borrowed spare capacity,
-    // each with its own length; the kernel writes to them during the call only.
+    // SAFETY: the header points at live locals and at the exclusively borrowed spare capacity, each
+    // with its length; the kernel writes to them during the call only.
     let count = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT) };
     let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
     let length = buffer.len() + count;
@@ -98,12 +98,12 @@ pub(super) fn recv_message(fd: BorrowedFd<'_>, buffer: &mut BytesMut) -> io::Res
     unsafe { buffer.set_len(length) };
     received.name_length = header.msg_namelen as usize;
     received.control_length = header.msg_controllen as usize;
-    received.is_cut = header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0;
+    received.is_truncated = header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0;
     received.length = count;
     Ok(received)
 }
 
-/// An iovec over bytes that are only read.
+/// An iovec over bytes that the kernel only reads.
 pub(super) fn iovec(bytes: &[u8]) -> libc::iovec {
     libc::iovec {
         iov_base: bytes.as_ptr().cast_mut().cast(),
@@ -111,7 +111,7 @@ pub(super) fn iovec(bytes: &[u8]) -> libc::iovec {
     }
 }
 
-/// A header that points at everything that is passed.
+/// A message header that refers to all arguments.
 pub(super) fn message_to(
     iovec: &libc::iovec,
     address: &RawAddress,
@@ -144,7 +144,7 @@ pub(super) fn send_message(
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
 
-/// Has a program choose among the sockets that share the address of `fd`.
+/// Attaches a program that chooses among the sockets that share the address of `fd`.
 pub(super) fn attach_to_group(fd: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: u16::try_from(program.len()).expect("a program is short"),

@@ -64,7 +64,7 @@ pub(crate) async fn chunks_and_buffers_interleave(handle: Handle) {
     let (mut received, mut random) = (Vec::new(), Random(5));
     while received.len() < TOTAL {
         if random.next() % 40 == 0 {
-            // Long enough for the stream to go back to the multishot receive.
+            // Enough for the stream to use the multishot receive again.
             for _ in 0..random.size(30) {
                 received.extend_from_slice(&server.recv().await.expect("recv"));
             }
@@ -84,8 +84,8 @@ pub(crate) async fn chunks_and_buffers_interleave(handle: Handle) {
     assert!(received == bytes, "every byte arrives in its place");
 }
 
-/// The peer sends no more before it is answered: a receive that waited for more than it was asked
-/// for, or one whose mark outlived it, would wait for ever.
+/// The peer sends no more before it has an answer. A receive would wait forever if it waited for
+/// more than its length, or if an old low-water mark stayed set.
 pub(crate) async fn a_large_receive_waits_for_no_more_than_it_wants(handle: Handle) {
     const SIZES: [usize; 7] = [
         (128 << 10) - 1,
@@ -195,7 +195,7 @@ pub(crate) async fn held_chunks_stop_the_stream_until_one_returns(handle: Handle
 
 pub(crate) async fn a_silent_reader_leaves_chunks_to_others(handle: Handle) {
     let (flooding, silent) = pair(&handle).await;
-    // The first receive arms the stream; then nobody reads, and the peer floods it.
+    // The first receive arms the stream; then no task reads, and the peer floods it.
     let armed = Duration::from_millis(1);
     assert!(handle.timeout(armed, silent.recv()).await.is_err());
     let flood = Random(9).bytes(4 << 20);
@@ -227,8 +227,8 @@ fn file_of(bytes: &[u8]) -> Arc<std::fs::File> {
     Arc::new(file)
 }
 
-/// Heads in memory and parts of a file behind them, of any size.
-pub(crate) async fn files_stand_for_memory(handle: Handle) {
+/// Headers in memory followed by ranges of a file, of any size.
+pub(crate) async fn files_are_sent_like_memory(handle: Handle) {
     const HEAD: usize = 11;
     let (client, server) = pair(&handle).await;
     let bytes = Random(6).bytes(TOTAL);
@@ -261,8 +261,8 @@ pub(crate) async fn files_stand_for_memory(handle: Handle) {
     assert!(received == expected, "every byte arrives in its place");
 }
 
-/// Who sends a file to a peer that does not read lets others go on meanwhile.
-pub(crate) async fn a_file_for_a_peer_that_is_silent_stops_nobody(handle: Handle) {
+/// Sending a file to a peer that does not read does not block other tasks.
+pub(crate) async fn a_file_for_a_silent_peer_blocks_no_other_task(handle: Handle) {
     let (client, server) = pair(&handle).await;
     let bytes = Random(9).bytes(TOTAL);
     let range = FileRange::new(file_of(&bytes), 0, TOTAL);
@@ -279,8 +279,9 @@ pub(crate) async fn a_file_for_a_peer_that_is_silent_stops_nobody(handle: Handle
     assert!(received == bytes, "every byte arrives");
 }
 
-/// The peer was promised a length: it gets zeros for what is gone, and the next frame after them.
-pub(crate) async fn a_file_that_is_shorter_says_so(handle: Handle) {
+/// The length is promised to the peer: it gets zeros for the missing bytes, and the next frame
+/// after them.
+pub(crate) async fn a_truncated_file_reports_an_error(handle: Handle) {
     let (client, server) = pair(&handle).await;
     let sender = handle.spawn(async move {
         let range = FileRange::new(file_of(&[1; 5000]), 1000, 300_000);
@@ -297,12 +298,12 @@ pub(crate) async fn a_file_that_is_shorter_says_so(handle: Handle) {
     let Some(Part::File(range)) = sender.await.expect("no panic") else {
         panic!("the part comes back");
     };
-    let error = range.error.expect("told");
+    let error = range.error.expect("an error");
     assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
 }
 
-/// Parts of a file that are sent from where the kernel has them.
-pub(crate) async fn views_stand_for_memory(handle: Handle) {
+/// Ranges of a file that are sent from the page cache.
+pub(crate) async fn views_are_sent_like_memory(handle: Handle) {
     let (client, server) = pair(&handle).await;
     let bytes = Random(8).bytes(TOTAL);
     let source = file_of(&bytes);
@@ -336,8 +337,8 @@ pub(crate) async fn views_stand_for_memory(handle: Handle) {
     assert!(received == expected, "every byte arrives in its place");
 }
 
-/// Cut before it is sent, and while the socket is full of it.
-pub(crate) async fn a_view_of_a_file_that_is_cut_ends_in_zeros(handle: Handle) {
+/// Truncated before the send, and while the socket is full.
+pub(crate) async fn a_view_of_a_truncated_file_ends_in_zeros(handle: Handle) {
     for (len, left) in [(100_000, 0), (1_000_000, 300_001), (40 << 20, 30 << 20)] {
         let (client, server) = pair(&handle).await;
         let file = file_of(&vec![1; len + 999]);

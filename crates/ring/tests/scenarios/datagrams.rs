@@ -1,4 +1,4 @@
-//! Datagrams go and come in batches.
+//! Datagrams are sent and received in batches.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -36,7 +36,7 @@ fn cut(datagrams: &Datagrams) -> Vec<Vec<u8>> {
     datagrams.map(<[u8]>::to_vec).collect()
 }
 
-/// Receives so many datagrams.
+/// Receives `count` datagrams.
 async fn receive(socket: &Udp, count: usize) -> Vec<Vec<u8>> {
     let mut received = Vec::new();
     while received.len() < count {
@@ -64,7 +64,7 @@ pub(crate) async fn batches_arrive_as_they_were_cut(handle: Handle) {
 
 pub(crate) async fn datagrams_outlive_their_batch(handle: Handle) {
     let (sender, receiver) = (local(&handle), local(&handle));
-    let mut kept = Vec::new();
+    let mut held = Vec::new();
     for round in 0..150_u8 {
         let outgoing = to(&receiver, Some(1000));
         sender.send(vec![round; 60_000], outgoing).await;
@@ -76,16 +76,16 @@ pub(crate) async fn datagrams_outlive_their_batch(handle: Handle) {
                 let datagram = datagrams.bytes.split_to(length);
                 count += 1;
                 if count == 30 {
-                    kept.push((round, datagram.freeze()));
+                    held.push((round, datagram.freeze()));
                 }
             }
         }
         if round.is_multiple_of(40) {
-            kept.clear();
+            held.clear();
         }
     }
-    assert_eq!(kept.len(), 29);
-    for (round, datagram) in kept {
+    assert_eq!(held.len(), 29);
+    for (round, datagram) in held {
         assert!(datagram.iter().all(|byte| *byte == round), "overwritten");
     }
 }
@@ -100,7 +100,7 @@ pub(crate) async fn addresses_and_marks_come_along(handle: Handle) {
         local: None,
         ecn: 0b10,
     };
-    sender.try_send(b"hello", &outgoing).expect("room");
+    sender.try_send(b"hello", &outgoing).expect("space");
     let datagrams = any.recv().await.expect("recv");
     assert_eq!(&datagrams.bytes[..], b"hello");
     assert_eq!(datagrams.peer, sender.local_addr());
@@ -112,7 +112,7 @@ pub(crate) async fn addresses_and_marks_come_along(handle: Handle) {
         local: datagrams.local,
         ecn: 0,
     };
-    any.try_send(b"hello yourself", &answer).expect("room");
+    any.try_send(b"hello yourself", &answer).expect("space");
     let answered = sender.recv().await.expect("recv");
     assert_eq!(answered.peer.ip(), there);
     assert_eq!(answered.ecn, 0);
@@ -129,7 +129,7 @@ pub(crate) async fn the_sixth_version_does_the_same(handle: Handle) {
         ..to(&receiver, Some(1300))
     };
     let bytes = Random(3).bytes(13_000);
-    sender.try_send(&bytes, &outgoing).expect("room");
+    sender.try_send(&bytes, &outgoing).expect("space");
     let mut received = Vec::new();
     while received.len() < bytes.len() {
         let datagrams = receiver.recv().await.expect("recv");
@@ -147,15 +147,15 @@ pub(crate) async fn a_dropped_receive_loses_no_datagram(handle: Handle) {
         let dropped = handle.timeout(Duration::ZERO, receiver.recv()).await;
         assert!(dropped.is_err());
         let outgoing = to(&receiver, None);
-        sender.try_send(&[round; 100], &outgoing).expect("room");
+        sender.try_send(&[round; 100], &outgoing).expect("space");
         let datagrams = receiver.recv().await.expect("recv");
         assert_eq!(&datagrams.bytes[..], [round; 100]);
     }
 }
 
-pub(crate) async fn a_flood_is_received_as_far_as_there_is_room(handle: Handle) {
+pub(crate) async fn a_flood_is_received_up_to_the_limit_of_the_buffers(handle: Handle) {
     let (sender, receiver) = (local(&handle), local(&handle));
-    // Far more than a ring of provided buffers has.
+    // Far more than a ring of provided buffers holds.
     for round in 0..500_u32 {
         let outgoing = to(&receiver, None);
         let bytes = round.to_le_bytes().to_vec();
@@ -174,13 +174,13 @@ pub(crate) async fn sockets_of_one_port_share_by_connection(handle: Handle) {
     let wrap = |socket| Udp::new(&handle, socket, BUFFERS).expect("a socket");
     let sockets: Vec<Udp> = sockets.into_iter().map(wrap).collect();
     for first in 0..12_u8 {
-        // Another port each time, which the kernel's own hash would spread.
+        // Another port each time, which the kernel's default hash would distribute.
         let sender = local(&handle);
         let short = [0x40, 1, first, 2, 3, 4, 5, 6, 7];
         let long = [0xC0, 0, 0, 0, 1, 8, 1, first, 9, 9, 9, 9, 9, 9];
         let chosen = &sockets[(256 + usize::from(first)) % 3];
         for datagram in [&short[..], &long[..]] {
-            sender.try_send(datagram, &to(chosen, None)).expect("room");
+            sender.try_send(datagram, &to(chosen, None)).expect("space");
             let datagrams = chosen.recv().await.expect("recv");
             assert_eq!(&datagrams.bytes[..], datagram);
         }

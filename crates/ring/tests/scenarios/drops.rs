@@ -36,7 +36,7 @@ pub(crate) async fn a_dropped_recv_into_tears_the_stream(handle: Handle) {
         .await
         .0
         .expect("send");
-    let buffer = handle.pool().take(1 << 20).expect("room");
+    let buffer = handle.pool().take(1 << 20).expect("space");
     assert!(
         handle
             .timeout(SHORT, server.recv_into(buffer, 0..1 << 20))
@@ -57,7 +57,7 @@ pub(crate) async fn a_dropped_recv_into_tears_the_stream(handle: Handle) {
 
 pub(crate) async fn a_dropped_send_breaks_the_stream(handle: Handle) {
     let (client, _server) = pair(&handle).await;
-    let mut buffer = handle.pool().take(8 << 20).expect("room");
+    let mut buffer = handle.pool().take(8 << 20).expect("space");
     buffer.fill(7);
     let length = buffer.len();
     let parts = vec![
@@ -77,7 +77,7 @@ pub(crate) async fn memory_of_others_outlives_a_dropped_receive(handle: Handle) 
     let lender = std::thread::spawn(move || {
         let mut bytes = vec![0; 1 << 20];
         lend_mut(&mut bytes, |region| sender.send(region).expect("received"));
-        // Nobody writes any more: what is written here stays.
+        // The kernel does not write any more: these bytes stay.
         bytes.fill(9);
         std::thread::yield_now();
         bytes.iter().all(|byte| *byte == 9)
@@ -90,7 +90,7 @@ pub(crate) async fn memory_of_others_outlives_a_dropped_receive(handle: Handle) 
         .await
         .0
         .expect("send");
-    // The kernel has let go when the lender goes on.
+    // The kernel has released the memory when the lender continues.
     while !lender.is_finished() {
         handle.sleep(SHORT).await;
     }
@@ -110,7 +110,7 @@ pub(crate) async fn memory_of_others_outlives_a_dropped_send(handle: Handle) {
     while Arc::strong_count(&shared) > 1 {
         handle.sleep(SHORT).await;
     }
-    let chunk = server.recv().await.expect("what was sent is there");
+    let chunk = server.recv().await.expect("the sent bytes");
     assert!(chunk.iter().all(|byte| *byte == 5));
 }
 
@@ -121,7 +121,7 @@ pub(crate) async fn a_dropped_accept_is_harmless(handle: Handle) {
     handle.sleep(SHORT).await;
     let accepted = listener.accept().await.expect("accept");
     assert_eq!(accepted.peer_addr().ok(), client.local_addr().ok());
-    // One more that nobody accepts is closed with the listener.
+    // The listener's end closes one more connection, which no task has accepted.
     let _left = std::net::TcpStream::connect(address).expect("connect");
     handle.sleep(SHORT).await;
 }

@@ -1,4 +1,4 @@
-//! Tasks are fair, timers are in order, and one task's end is its own.
+//! Tasks are fair, timers are in order, and the end of a task affects no other task.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Files keep what is written, and say what goes wrong.
+//! Files keep written data and report errors.
 
 use std::fs;
 use std::future::poll_fn;
@@ -13,7 +13,7 @@ fn scratch() -> fs::File {
     tempfile::tempfile().expect("a scratch file")
 }
 
-pub(crate) async fn what_is_written_is_read(handle: Handle) {
+pub(crate) async fn written_data_is_read_back(handle: Handle) {
     let file = File::from(scratch());
     let bytes = Random(11).bytes(3 << 20);
     let mut offset = 0;
@@ -57,13 +57,13 @@ pub(crate) async fn errors_come_back_with_the_buffer(handle: Handle) {
         result.expect_err("not open for writing").raw_os_error(),
         Some(libc::EBADF)
     );
-    let folder = tempfile::tempdir().expect("a folder");
-    let folder = OwnedFd::from(fs::File::open(folder.path()).expect("open"));
+    let directory = tempfile::tempdir().expect("a directory");
+    let directory = OwnedFd::from(fs::File::open(directory.path()).expect("open"));
     let (result, buffer) = handle
-        .read_at(&File::from(folder), buffer, 0..10, 0, None)
+        .read_at(&File::from(directory), buffer, 0..10, 0, None)
         .await;
     assert_eq!(
-        result.expect_err("a folder").raw_os_error(),
+        result.expect_err("a directory").raw_os_error(),
         Some(libc::EISDIR)
     );
     assert!(buffer.len() >= 4096);
@@ -89,8 +89,8 @@ pub(crate) async fn large_files_use_offsets(handle: Handle) {
     let mut buffer = handle.pool().take_or_wait(100).await;
     buffer[..4].copy_from_slice(b"here");
     let far = 5 << 32;
-    let who = identity.clone();
-    let (result, buffer) = handle.write_at(&file, buffer, 0..4, far, who).await;
+    let personality = identity.clone();
+    let (result, buffer) = handle.write_at(&file, buffer, 0..4, far, personality).await;
     assert_eq!(result.expect("write"), 4);
     let (result, buffer) = handle
         .read_at(&file, buffer, 50..60, far - 1, identity)
@@ -99,7 +99,7 @@ pub(crate) async fn large_files_use_offsets(handle: Handle) {
     assert_eq!(&buffer[50..55], b"\0here");
 }
 
-/// Whoever lets go of credentials lets go of them for later operations.
+/// Dropping credentials affects later operations only.
 pub(crate) async fn credentials_last_until_the_last_operation(handle: Handle) {
     let file = File::from(scratch());
     let pool = handle.pool();
@@ -109,12 +109,12 @@ pub(crate) async fn credentials_last_until_the_last_operation(handle: Handle) {
     let mut writes = Vec::new();
     for place in 0..3 {
         let buffer = pool.take_or_wait(4096).await;
-        let (writer, file, who) = (handle.clone(), file.clone(), Some(identity.clone()));
+        let (writer, file, personality) = (handle.clone(), file.clone(), Some(identity.clone()));
         let mut write = Box::pin(async move {
-            let written = writer.write_at(&file, buffer, 0..4096, place << 12, who);
+            let written = writer.write_at(&file, buffer, 0..4096, place << 12, personality);
             written.await.0
         });
-        // It is on its way, and the kernel does not know yet.
+        // The operation is queued, but not submitted yet.
         poll_fn(|context| {
             assert!(write.as_mut().poll(context).is_pending());
             Poll::Ready(())

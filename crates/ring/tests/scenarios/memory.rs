@@ -1,4 +1,4 @@
-//! The pool is bounded, and everything comes back to it.
+//! The pool is bounded, and all buffers return to it.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ pub(crate) async fn an_empty_pool_says_so(handle: Handle) {
     assert_eq!(
         all.len(),
         23,
-        "24 MiB hold 23 buffers of 1 MiB and head-room"
+        "24 MiB hold 23 buffers of 1 MiB and headroom"
     );
     assert!(pool.take(8 << 20).is_none());
     assert!(pool.take(9 << 20).is_none(), "larger than any");

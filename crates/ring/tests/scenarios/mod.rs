@@ -1,4 +1,4 @@
-//! The scenarios, by what they are about.
+//! The scenarios by subject.
 
 pub(crate) mod bulk;
 pub(crate) mod datagrams;

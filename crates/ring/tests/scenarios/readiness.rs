@@ -1,4 +1,4 @@
-//! Any descriptor can be waited for.
+//! Waiting for the readiness of any descriptor.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
@@ -32,12 +32,12 @@ pub(crate) async fn a_descriptor_is_ready_until_it_is_read(handle: Handle) {
     let readiness = Readiness::new(&handle, near.as_fd()).expect("a socket");
     for round in 0..20 {
         let waits = handle.timeout(SHORT, readiness.ready(Interest::Readable));
-        assert!(waits.await.is_err(), "round {round}: nothing is there");
-        far.write_all(&[1, 2]).expect("room");
+        assert!(waits.await.is_err(), "round {round}: not ready");
+        far.write_all(&[1, 2]).expect("space");
         for byte in [1, 2] {
             readiness.ready(Interest::Readable).await.expect("it runs");
             let mut read = [0];
-            near.read_exact(&mut read).expect("a byte is there");
+            near.read_exact(&mut read).expect("a byte");
             assert_eq!(read, [byte]);
         }
     }
@@ -56,20 +56,20 @@ pub(crate) async fn a_full_descriptor_becomes_writable(handle: Handle) {
         far
     });
     readiness.ready(both).await.expect("it runs");
-    near.write_all(&[9]).expect("room");
+    near.write_all(&[9]).expect("space");
     let mut far = reader.join().expect("no panic");
     let sent = fill(&mut near);
     assert!(sent > 0);
-    far.write_all(&[1]).expect("room");
+    far.write_all(&[1]).expect("space");
     readiness.ready(both).await.expect("it can be read");
 }
 
-pub(crate) async fn a_peer_that_is_gone_is_seen(handle: Handle) {
+pub(crate) async fn a_closed_peer_is_ready(handle: Handle) {
     let (mut near, far) = pair();
     let readiness = Readiness::new(&handle, near.as_fd()).expect("a socket");
     let mut ready = pin!(readiness.ready(Interest::Readable));
     match either(ready.as_mut(), pin!(handle.sleep(SHORT))).await {
-        Either::First(_) => panic!("nothing is there"),
+        Either::First(_) => panic!("not ready"),
         Either::Second(()) => drop(far),
     }
     ready.await.expect("it runs");
@@ -93,7 +93,7 @@ pub(crate) async fn a_descriptor_may_be_closed_while_it_is_waited_for(handle: Ha
     let readiness = Readiness::new(&handle, near.as_fd()).expect("a socket");
     let mut ready = pin!(readiness.ready(Interest::Readable));
     match either(ready.as_mut(), pin!(handle.sleep(SHORT))).await {
-        Either::First(_) => panic!("nothing is there"),
+        Either::First(_) => panic!("not ready"),
         Either::Second(()) => drop(near),
     }
     far.write_all(&[1]).expect("the duplicate is open");

@@ -1,4 +1,4 @@
-//! Connections come, talk and go.
+//! Connections open, transfer data and close.
 
 use std::net::{Shutdown, TcpStream};
 
@@ -104,7 +104,7 @@ pub(crate) async fn end_of_stream_is_an_empty_chunk(handle: Handle) {
     assert!(server.recv().await.expect("recv").is_empty());
     assert!(server.recv().await.expect("recv again").is_empty());
     let (result, buffer) = server
-        .recv_into(handle.pool().take(10).expect("room"), 0..10)
+        .recv_into(handle.pool().take(10).expect("space"), 0..10)
         .await;
     assert_eq!(
         result.expect_err("end").kind(),

@@ -325,7 +325,7 @@ impl Worker {
         }
         let mut views = self.views.borrow_mut();
         let mut found = views.find(file, offset, bytes);
-        if matches!(found, Err(NoView::NotTold)) && vfs::identity::own().is_ok() {
+        if matches!(found, Err(NoView::Hidden)) && vfs::identity::own().is_ok() {
             found = views.find(file, offset, bytes);
         }
         found.ok()
