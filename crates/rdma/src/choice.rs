@@ -1,4 +1,4 @@
-//! Which provider, as a configuration says it.
+//! Selection of the provider in a configuration.
 
 use std::fmt;
 use std::io;
@@ -10,17 +10,17 @@ use crate::emulated::{Emulated, Faults};
 use crate::provider::Provider;
 use crate::verbs::Verbs;
 
-/// Which provider is used. In text: `verbs`, or `emulated:DIRECTORY`.
+/// The provider to use. In text: `verbs`, or `emulated:DIRECTORY`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
     /// The devices of this machine.
     #[default]
     Verbs,
-    /// None: peers on this machine that use the same directory.
+    /// No device: peers on this machine that use the same directory.
     Emulated(PathBuf),
 }
 
-/// What is wrong with a choice in text.
+/// A text that selects no provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChoiceError(String);
 
@@ -48,10 +48,10 @@ impl FromStr for Choice {
 }
 
 impl Choice {
-    /// Makes the provider.
+    /// Creates the provider.
     ///
     /// # Errors
-    /// The libraries are not there, or the directory cannot be used.
+    /// The RDMA libraries are missing, or the directory is not usable.
     pub fn open(&self) -> io::Result<Arc<dyn Provider>> {
         match self {
             Self::Verbs => verbs(),

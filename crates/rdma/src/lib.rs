@@ -1,23 +1,22 @@
-//! RDMA behind one trait: queue pairs of real devices, and an emulation for any machine.
+//! RDMA behind one trait: queue pairs of real devices, and an emulation that runs on any machine.
 //!
-//! A [`Provider`] makes reliable connections of messages ([`QueuePair`]) between two processes
-//! that read and write each other's memory without the other's processor. There are two: [`verbs`]
-//! has the devices that librdmacm and libibverbs know, [`emulated`] has a unix socket and the
-//! system calls with which one process reaches into another on the same machine.
+//! A [`Provider`] makes reliable connections ([`QueuePair`]) between two processes, which exchange
+//! messages and access each other's memory without the peer's processor. Two providers exist.
+//! [`verbs`] uses the devices of librdmacm and libibverbs. [`emulated`] uses a Unix socket, and the
+//! system calls that access the memory of another process on the same machine.
 //!
-//! What an operation works on it owns until its completion, so no device and no peer ever touches
-//! memory that was given to somebody else. Memory that is used again and again is made known to
-//! the device once: [`ring::Memory`] says what it is part of, and a provider keeps it as long as
-//! the device knows it.
+//! An operation owns its memory until its completion, so no device and no peer ever accesses memory
+//! that has another owner. Memory that is used many times is registered with the device once:
+//! [`ring::Memory`] identifies it, and a provider holds it while the device has it registered.
 //!
-//! | what | where |
+//! | item | purpose |
 //! |---|---|
 //! | [`Provider`], [`Listener`], [`Request`], [`QueuePair`], [`Event`] | the trait |
-//! | [`Choice`] | which provider, as a configuration says it |
-//! | [`Slots`], [`Slot`] | small pieces of memory for what is sent and received |
-//! | [`verbs::Verbs`] | the provider that has devices |
+//! | [`Choice`] | selection of the provider in a configuration |
+//! | [`Slots`], [`Slot`] | small pieces of memory for SENDs and receives |
+//! | [`verbs::Verbs`] | the provider with devices |
 //! | [`emulated::Emulated`] | the provider for any machine |
-//! | [`Piece`], [`Sink`], [`Exposed`], [`Remote`] | what operations work on |
+//! | [`Piece`], [`Sink`], [`Exposed`], [`Remote`] | the memory of operations |
 
 #![deny(unsafe_op_in_unsafe_fn)]
 

@@ -1,4 +1,4 @@
-//! What operations work on: memory of ours that they own, and memory of the peer.
+//! The memory of operations: local memory that they own, and memory of the peer.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,13 +8,13 @@ use ring::{Buffer, Memory, Part, Region, Source};
 
 use crate::slots::Slot;
 
-/// Bytes of ours that an operation only reads: of a SEND, or the source of an RDMA WRITE. It owns
-/// them until its completion.
+/// Local bytes that an operation only reads: of a SEND, or the source of an RDMA WRITE. The
+/// operation owns them until its completion.
 #[derive(Debug)]
 pub enum Piece {
-    /// A range of a slot, which must lie inside.
+    /// A range inside a slot.
     Slot(Slot, Range<usize>),
-    /// A range of something that several operations may share; it must lie inside of
+    /// A range of a part that several operations may share. The range must be inside
     /// [`Part::bytes`].
     Shared(Rc<Part>, Range<usize>),
 }
@@ -29,9 +29,9 @@ impl Piece {
         }
     }
 
-    /// What a device knows once it was told: the slab of a slot or of a buffer, or pages of their
-    /// own. `None` for other memory, which a provider copies or makes known for the length of an
-    /// operation.
+    /// The long-lived memory that a device registers once: the slab of a slot or of a buffer, or
+    /// separate pages. `None` for other memory, which a provider copies or registers for the length
+    /// of an operation.
     #[must_use]
     pub fn memory(&self) -> Option<&Memory> {
         match self {
@@ -45,12 +45,12 @@ impl Piece {
     }
 }
 
-/// Memory of ours that an RDMA READ fills. The operation owns it until its completion.
+/// Local memory that an RDMA READ fills. The operation owns it until its completion.
 #[derive(Debug)]
 pub enum Sink {
-    /// Of the pool.
+    /// A buffer of the pool.
     Buffer(Buffer),
-    /// Of others.
+    /// Other memory.
     Region(Region),
 }
 
@@ -64,7 +64,7 @@ impl Sink {
         }
     }
 
-    /// The bytes, to be written.
+    /// The bytes, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Buffer(buffer) => buffer,
@@ -82,14 +82,14 @@ impl Sink {
     }
 }
 
-/// Memory of ours that the peer may reach, in one way only. The queue pair owns it until it is
-/// out of the peer's reach again.
+/// Local memory that the peer may access, either for reading or for writing. The queue pair owns it
+/// until the end of the exposure.
 pub enum Exposed {
     /// The peer reads it.
     ToRead(Source),
-    /// The peer writes it, a buffer of the pool.
+    /// A buffer of the pool that the peer writes.
     BufferToWrite(Buffer),
-    /// The peer writes it.
+    /// Other memory that the peer writes.
     ToWrite(Region),
 }
 
@@ -100,13 +100,13 @@ impl Exposed {
         self.bytes().len()
     }
 
-    /// Whether there are no bytes.
+    /// Whether the length is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes().is_empty()
     }
 
-    /// Whether the peer may write it; else it may read it.
+    /// Whether the peer may write it. Otherwise the peer may read it.
     #[must_use]
     pub fn is_to_write(&self) -> bool {
         match self {
@@ -125,7 +125,7 @@ impl Exposed {
         }
     }
 
-    /// The bytes: to be looked at before the peer may write them.
+    /// The bytes. Valid before the exposure starts and after it ends.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::ToRead(source) => source,
@@ -134,7 +134,7 @@ impl Exposed {
         }
     }
 
-    /// Takes on the first of these bytes, where the peer was to write it.
+    /// Copies `from` to the start of the memory, if the peer may write it.
     pub(crate) fn fill(&mut self, from: &[u8]) {
         let into: &mut [u8] = match self {
             Self::ToRead(_) => return,
@@ -144,8 +144,8 @@ impl Exposed {
         into.copy_from_slice(&from[..into.len()]);
     }
 
-    /// The address of the first byte. What is written there, while this is exposed, nobody here
-    /// looks at.
+    /// The address of the first byte. During the exposure this process does not read the bytes that
+    /// the peer writes.
     pub(crate) fn start(&mut self) -> *mut u8 {
         match self {
             Self::ToRead(source) => source.as_ptr().cast_mut(),
@@ -162,10 +162,10 @@ impl fmt::Debug for Exposed {
     }
 }
 
-/// Memory of the peer, as the peer has told us. \[MS-SMBD\] 2.2.3.1
+/// Memory of the peer, as the peer has described it. \[MS-SMBD\] 2.2.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remote {
-    /// Of the first byte, in the peer's terms.
+    /// Address of the first byte, as the peer counts.
     pub address: u64,
     /// The key of the peer's registration.
     pub key: u32,

@@ -1,4 +1,4 @@
-//! The trait: who listens and connects, and what a connected queue pair does.
+//! The traits of RDMA providers, listeners and queue pairs.
 
 use std::fmt;
 use std::io;
@@ -10,31 +10,32 @@ use std::time::Duration;
 use crate::operand::{Exposed, Piece, Remote, Sink};
 use crate::slots::Slot;
 
-/// Somebody who makes connections over RDMA. Shared by all threads.
+/// Makes connections over RDMA. All threads share one provider.
 pub trait Provider: Send + Sync + fmt::Debug {
-    /// The name in a configuration and in the log.
+    /// The name of the provider in a configuration and in the log.
     fn name(&self) -> &'static str;
 
-    /// The addresses of this host that RDMA connections can be made to.
+    /// The addresses of this host that accept RDMA connections.
     ///
     /// # Errors
-    /// The devices cannot be listed.
+    /// The provider cannot list its devices.
     fn addresses(&self) -> io::Result<Vec<(IpAddr, Network)>>;
 
-    /// For which of `addresses` somebody who wants to listen on them all needs a listener each.
+    /// Selects those of `addresses` that need separate listeners, for a caller that wants to listen
+    /// on all of them.
     fn to_listen(&self, addresses: &[IpAddr]) -> Vec<IpAddr>;
 
-    /// Listens on an address; port 0 lets the provider choose.
+    /// Listens on an address. With port 0 the provider chooses the port.
     ///
     /// # Errors
-    /// The address is taken, or cannot be listened on.
+    /// The address is in use, or does not support listening.
     fn listen(&self, address: SocketAddr) -> io::Result<Box<dyn Listener>>;
 
-    /// Begins to connect. Receives may be posted at once; everything else waits until
-    /// [`Event::Connected`]. A failure from here on is [`Event::Disconnected`].
+    /// Starts to connect. The caller may post receives at once; everything else must wait for
+    /// [`Event::Connected`]. A later failure is [`Event::Disconnected`].
     ///
     /// # Errors
-    /// Nothing can be reached at that address.
+    /// The provider cannot reach that address.
     fn connect(
         &self,
         address: SocketAddr,
@@ -42,93 +43,95 @@ pub trait Provider: Send + Sync + fmt::Debug {
     ) -> io::Result<Box<dyn QueuePair>>;
 }
 
-/// What a device speaks to the wire.
+/// The network protocol of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Network {
-    /// RDMA over TCP: SMB Direct has a port of its own there, 5445. \[MS-SMBD\] 2.1
+    /// RDMA over TCP. SMB Direct uses port 5445 there. \[MS-SMBD\] 2.1
     Iwarp,
-    /// InfiniBand, or RDMA over Converged Ethernet: port 445. \[MS-SMBD\] 2.1
+    /// InfiniBand, or RDMA over Converged Ethernet. SMB Direct uses port 445 there. \[MS-SMBD\] 2.1
     InfiniBand,
-    /// None: both ends are on this machine.
+    /// No network: both peers are on this machine.
     Emulated,
 }
 
-/// What a queue pair is made for. A device may have less of everything: see [`Limits`].
+/// Requested properties of a queue pair. A device may provide less of each: see [`Limits`].
 #[derive(Clone, Debug)]
 pub struct Attributes {
-    /// Receives that are posted at one time.
+    /// Number of posted receives.
     pub receives: u32,
-    /// SENDs and one-sided operations under way at one time; more wait in the provider.
+    /// Number of SENDs and one-sided operations in flight. More operations wait in the provider.
     pub sends: u32,
-    /// Pieces of one SEND.
+    /// Number of pieces of one SEND.
     pub pieces: u32,
-    /// RDMA READs under way at one time, of ours and of the peer's.
+    /// Number of RDMA READs in flight, in each direction.
     pub reads: u32,
-    /// Completions that may be gathered before the processor is told of them, and for how long;
-    /// where the device can. `None`: told at once.
+    /// Interrupt moderation: number of completions that the device may collect before it raises an
+    /// interrupt, and the longest delay. Not all devices support it. `None` means an interrupt for
+    /// each completion.
     pub moderation: Option<(u16, Duration)>,
 }
 
 impl Default for Attributes {
     fn default() -> Self {
         Self {
-            // Credits that Windows and Linux ask for.
+            // The number of credits that Windows and Linux request.
             receives: 255,
             sends: 512,
             pieces: 4,
-            // What most devices have.
+            // The value of most devices.
             reads: 16,
             moderation: None,
         }
     }
 }
 
-/// What a connected queue pair can do.
+/// Properties of a connected queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Receives that may be posted at one time.
+    /// Number of receives that may be posted.
     pub receives: u32,
-    /// SENDs and one-sided operations under way at one time; more wait in the provider.
+    /// Number of SENDs and one-sided operations in flight. More operations wait in the provider.
     pub sends: u32,
-    /// Pieces of one SEND. RDMA WRITEs have no limit: the provider makes several of one.
+    /// Number of pieces of one SEND. RDMA WRITEs have no limit: the provider splits them.
     pub pieces: u32,
-    /// Bytes of one SEND.
+    /// Largest SEND in bytes.
     pub message_bytes: usize,
-    /// RDMA READs of ours under way at one time; more wait.
+    /// Number of outgoing RDMA READs in flight. More operations wait in the provider.
     pub reads: u32,
-    /// Regions that may be exposed at one time.
+    /// Number of regions that may be exposed at one time.
     pub exposed: u32,
-    /// Whether the peer may end the exposure of a region of ours with a SEND.
+    /// Whether a SEND of the peer may invalidate a local region (remote invalidation).
     pub remote_invalidation: bool,
 }
 
-/// What an operation is called by whoever posted it.
+/// Identifies an operation. The caller that posts the operation chooses the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkId(pub u64);
 
-/// Takes connections in.
+/// Accepts connections.
 pub trait Listener: Send + fmt::Debug {
-    /// The next peer that wants to connect, without waiting; `None` if there is none now.
+    /// Returns the next connection request without waiting. `None` if no request waits.
     ///
     /// # Errors
-    /// Nobody will come any more, unless the system has run out of something.
+    /// The listener has failed and gets no more requests, except when the system only lacks
+    /// resources.
     fn accept(&self) -> io::Result<Option<Box<dyn Request>>>;
 
-    /// Readable when `accept` may have something.
+    /// Readable when `accept` may return a request.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
-    /// Where it listens.
+    /// The local address.
     fn local_addr(&self) -> SocketAddr;
 }
 
-/// A peer that wants to connect. Dropping it refuses.
+/// A connection request of a peer. Dropping it rejects the request.
 pub trait Request: Send + fmt::Debug {
     /// The address of the peer.
     fn peer_addr(&self) -> SocketAddr;
 
-    /// Makes the queue pair, which belongs to this thread from here on. `receives` are posted
-    /// before the peer is told: what it sends first finds room. Nothing else may be posted until
-    /// [`Event::Connected`].
+    /// Accepts the request and makes the queue pair, which belongs to this thread from now on. It
+    /// posts `receives` before it answers, so that the peer's first messages find a receive. The
+    /// caller must not post anything else before [`Event::Connected`].
     ///
     /// # Errors
     /// The device cannot make a queue pair.
@@ -139,44 +142,47 @@ pub trait Request: Send + fmt::Debug {
     ) -> io::Result<Box<dyn QueuePair>>;
 }
 
-/// One reliable connection of messages. It belongs to one thread.
+/// One reliable connection. It belongs to one thread.
 ///
-/// Operations of one queue pair start in the order in which they are posted, and may be gathered
-/// until [`flush`](Self::flush). What they own comes back with an [`Event`], each exactly once,
-/// also where the connection ends first. An operation that fails ends the connection. Dropping
-/// the queue pair ends it, too, and what operations owned is freed once nobody can reach it.
+/// The operations of a queue pair start in the order of their posts. The provider may hold them
+/// back until [`flush`](Self::flush). Each operation returns its memory with one [`Event`], exactly
+/// once, also if the connection ends first. A failed operation ends the connection. Dropping the
+/// queue pair ends it too, and frees the memory of its operations when no device and no peer can
+/// access it any more.
 pub trait QueuePair: fmt::Debug {
-    /// What it can do. Known from [`Event::Connected`] on.
+    /// The limits. Valid after [`Event::Connected`].
     fn limits(&self) -> Limits;
 
     /// The address of the peer.
     fn peer_addr(&self) -> SocketAddr;
 
-    /// The address of this side.
+    /// The local address.
     fn local_addr(&self) -> SocketAddr;
 
-    /// Gives memory for one message of the peer. A message that finds none ends the connection.
-    /// The peer learns of it with the next [`flush`](Self::flush) at the latest.
+    /// Posts memory for one message of the peer. A message that finds no receive ends the
+    /// connection. The peer learns of the receive with the next [`flush`](Self::flush) at the
+    /// latest.
     fn post_receive(&mut self, slot: Slot);
 
-    /// Sends a message of all pieces, of [`Limits::pieces`] at most. With `invalidate`, a region
-    /// of the peer's is out of our reach before the peer sees the message.
+    /// Sends one message with the bytes of all pieces, at most [`Limits::pieces`]. With
+    /// `invalidate`, the peer gets its region of that key back, out of this side's reach, before it
+    /// gets the message.
     fn post_send(&mut self, id: WorkId, pieces: Vec<Piece>, invalidate: Option<u32>);
 
-    /// Writes the bytes of all pieces one after the other into the peer's regions one after the
-    /// other, whatever the lengths of each. The regions have as many bytes or more: a shortage is
-    /// for whoever posts to find.
+    /// Writes the bytes of all pieces, one after the other, into the peer's regions, one after the
+    /// other. The lengths of pieces and regions need not match. The caller guarantees that the
+    /// regions have space for all bytes.
     fn post_write(&mut self, id: WorkId, pieces: Vec<Piece>, remote: &[Remote]);
 
-    /// Writes `length` bytes of a file, from `offset` on, into the peer's regions, which have as
-    /// many bytes or more: from where the page cache has them, without a buffer of ours, and before
-    /// this returns. Whether it did: not where the provider does no such thing, the file ends or
-    /// the disk would have to be waited for. Then the regions have any bytes, and who wants the
-    /// data there reads them and posts them.
+    /// Writes `length` bytes of a file, starting at `offset`, into the peer's regions, which have
+    /// space for all of them. It writes from the page cache, without a buffer, before it returns.
+    /// Returns whether it did. It returns false if the provider does not support this, if the file
+    /// ends, or if the data is not in the page cache. The regions may then hold any bytes, and the
+    /// caller has to read the data and post it.
     ///
-    /// A device reads memory that was made known to it, and that is no file's: a registration of a
-    /// mapping keeps its pages whatever becomes of the file, and one that is paged on demand ends
-    /// the connection where the file is cut.
+    /// A device cannot do this: it reads registered memory only. A registration of a mapping pins
+    /// its pages even when the file changes, and on-demand paging ends the connection where the
+    /// file was truncated.
     fn write_file(
         &mut self,
         file: BorrowedFd<'_>,
@@ -188,101 +194,102 @@ pub trait QueuePair: fmt::Debug {
         false
     }
 
-    /// Fills `range` of the sink with the bytes of the peer's regions one after the other, which
-    /// have as many bytes or more.
+    /// Fills `range` of the sink with the bytes of the peer's regions, one after the other. The
+    /// regions have at least this number of bytes.
     fn post_read(&mut self, id: WorkId, sink: Sink, range: Range<usize>, remote: &[Remote]);
 
-    /// Lets the peer reach memory of ours, until [`Event::Revoked`] brings it back. What is
-    /// returned is for the peer; it is good for every message that is posted after this.
+    /// Exposes memory to the peer until [`Event::Revoked`] returns it. The returned description is
+    /// for the peer. It is valid in every message that is posted after this call.
     ///
     /// # Errors
-    /// The device takes no more; the memory is given back.
+    /// The device accepts no more regions. The error returns the memory.
     fn expose(&mut self, memory: Exposed) -> Result<Remote, (io::Error, Exposed)>;
 
-    /// Ends the peer's reach; [`Event::Revoked`] says when. For a key that is unknown, or that the
-    /// peer has ended itself meanwhile, nothing happens.
+    /// Ends the exposure of a region. [`Event::Revoked`] reports the end. The call has no effect if
+    /// the key is unknown or the peer has invalidated it meanwhile.
     fn revoke(&mut self, key: u32);
 
-    /// Starts what was gathered. Called once after a batch of posts.
+    /// Starts all posted operations. Callers call it once after a batch of posts.
     fn flush(&mut self);
 
-    /// Adds what has happened to `events`, and does not wait.
+    /// Appends all new events to `events`, without waiting.
     fn poll(&mut self, events: &mut Vec<Event>);
 
-    /// What to wait for before the next [`poll`](Self::poll); it may be that something is there.
-    /// Who polls meanwhile takes nothing away from who waits: the descriptor tells of what comes
-    /// after that, too.
+    /// Prepares a wait and returns its condition. After the wait the caller calls
+    /// [`poll`](Self::poll), which may find nothing. A `poll` during the wait takes no wake-up
+    /// away: the descriptor also reports later events.
     fn arm(&mut self) -> Wait;
 
-    /// Whether something waits for the descriptor to be writable. Asked without arming.
+    /// Whether an operation waits for the descriptor to become writable. This does not arm
+    /// anything.
     fn is_blocked(&self) -> bool {
         false
     }
 
-    /// What [`arm`](Self::arm) speaks of. It stays the same.
+    /// The descriptor for [`arm`](Self::arm). It never changes.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
-    /// Ends the connection, and everything under way with [`Failure::Flushed`]. The last event is
-    /// [`Event::Disconnected`].
+    /// Ends the connection. All pending operations end with [`Failure::Flushed`], and the last
+    /// event is [`Event::Disconnected`].
     fn disconnect(&mut self);
 }
 
-/// When a queue pair is to be polled.
+/// The condition for the next poll of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Now: something is there.
+    /// No wait: events are ready.
     No,
-    /// When the descriptor is readable.
+    /// Wait until the descriptor is readable.
     Readable,
-    /// When the descriptor is readable or writable.
+    /// Wait until the descriptor is readable or writable.
     ReadableOrWritable,
 }
 
-/// What has happened to a queue pair.
+/// An event of a queue pair.
 #[derive(Debug)]
 pub enum Event {
-    /// Both ends are ready. The first event but where there is no connection.
+    /// Both peers are ready. The first event, unless connecting failed.
     Connected,
-    /// There is no connection any more. Nothing comes after this, but for what is posted later:
-    /// it ends with [`Failure::Flushed`] at once.
+    /// The connection has ended. The last event, except for operations that are posted later: these
+    /// end with [`Failure::Flushed`] at once.
     Disconnected(Failure),
-    /// A message of the peer, of so many bytes at the start of the slot. Where it ended the
-    /// exposure of a region, [`Event::Revoked`] came before.
+    /// A message of the peer. The number is its length in bytes, from the start of the slot. If the
+    /// message invalidated a region, [`Event::Revoked`] came before it.
     Received(Slot, usize),
     /// A receive ended without a message.
     Unused(Slot),
     /// A SEND ended.
     Sent(WorkId, Vec<Piece>, Result<(), Failure>),
-    /// An RDMA WRITE ended. Good: the peer finds the bytes when a message that is posted after
-    /// the WRITE arrives.
+    /// An RDMA WRITE ended. If it succeeded, the peer has the bytes when it gets a message that is
+    /// posted after the WRITE.
     Written(WorkId, Vec<Piece>, Result<(), Failure>),
     /// An RDMA READ ended.
     Read(WorkId, Sink, Result<(), Failure>),
-    /// The region of this key is out of the peer's reach. Also comes for every region when the
-    /// connection ends.
+    /// The peer cannot access the region of this key any more. When a connection ends, every
+    /// exposed region has this event.
     Revoked(u32, Exposed),
 }
 
 /// Why an operation or a connection failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// This side has ended the connection.
+    /// The local side has ended the connection.
     Disconnected,
-    /// The peer has ended the connection, or is gone.
+    /// The peer has ended the connection or disappeared.
     PeerDisconnected,
-    /// The peer refuses to connect, or nobody listens.
+    /// The peer rejects the connection, or no listener uses the address.
     Refused(String),
-    /// The connection ended while this operation was under way.
+    /// The connection ended before the operation completed.
     Flushed,
-    /// The peer's memory is not ours to read or write: key, bounds or rights.
+    /// The operation violates the key, the bounds or the permission of the peer's memory.
     RemoteAccess,
     /// The peer had no receive posted.
     ReceiverNotReady,
-    /// A message was longer than the receive that it met.
+    /// A message was longer than its receive.
     TooLong,
-    /// The peer is no peer of this provider, or breaks its rules.
+    /// The peer violates the protocol of this provider.
     Protocol(String),
-    /// The device says so.
+    /// The device reports an error.
     Device(String),
 }
 
@@ -292,12 +299,12 @@ impl fmt::Display for Failure {
             Self::Disconnected => f.write_str("disconnected"),
             Self::PeerDisconnected => f.write_str("the peer has disconnected"),
             Self::Refused(why) => write!(f, "connection refused: {why}"),
-            Self::Flushed => f.write_str("the connection ended first"),
-            Self::RemoteAccess => f.write_str("the peer's memory may not be accessed so"),
+            Self::Flushed => f.write_str("the connection ended before the operation completed"),
+            Self::RemoteAccess => f.write_str("the operation may not access the peer's memory"),
             Self::ReceiverNotReady => f.write_str("the peer has no receive posted"),
             Self::TooLong => f.write_str("a message is longer than its receive"),
-            Self::Protocol(what) => write!(f, "the peer breaks the rules: {what}"),
-            Self::Device(what) => write!(f, "the device fails: {what}"),
+            Self::Protocol(violation) => write!(f, "the peer violates the protocol: {violation}"),
+            Self::Device(error) => write!(f, "the device failed: {error}"),
         }
     }
 }

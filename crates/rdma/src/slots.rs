@@ -1,4 +1,4 @@
-//! Small pieces of memory of one size: what SENDs are gathered in, what they are received into.
+//! Small pieces of memory of equal size, for SENDs and receives.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -8,10 +8,10 @@ use std::rc::Rc;
 
 use ring::Memory;
 
-/// Bytes to which a slot is rounded up: a cache line, so that two never share one.
+/// The size of a slot is a multiple of this: a cache line, so that slots share none.
 const ALIGNMENT: usize = 64;
 
-/// So many slots of one size in one piece of memory. Clones refer to the same slots.
+/// A fixed number of slots in one piece of memory. Clones refer to the same slots.
 #[derive(Clone)]
 pub struct Slots {
     shared: Rc<Shared>,
@@ -19,15 +19,15 @@ pub struct Slots {
 
 struct Shared {
     memory: Memory,
-    /// Bytes from one slot to the next.
+    /// Bytes from the start of one slot to the start of the next.
     stride: usize,
-    /// Bytes of a slot.
+    /// Length of a slot in bytes.
     bytes: usize,
     free: RefCell<Vec<usize>>,
 }
 
 impl Slots {
-    /// `count` slots of `bytes` bytes each; neither may be 0.
+    /// `count` slots of `bytes` bytes each. Neither may be 0.
     ///
     /// # Errors
     /// The system has no memory.
@@ -45,7 +45,7 @@ impl Slots {
         })
     }
 
-    /// A free slot, with whatever bytes it had; `None` while all are out.
+    /// Takes a free slot, which has the bytes of its last use. `None` if no slot is free.
     #[must_use]
     pub fn take(&self) -> Option<Slot> {
         let index = self.shared.free.borrow_mut().pop()?;
@@ -55,27 +55,27 @@ impl Slots {
         })
     }
 
-    /// Slots that are free.
+    /// Number of free slots.
     #[must_use]
     pub fn free(&self) -> usize {
         self.shared.free.borrow().len()
     }
 }
 
-/// Slots with memory for a few at first, and for the others once those are all out: what a device
-/// works on is locked, and most who connect need little of it.
+/// Slots with memory that is allocated in two steps: for a few slots at first, for all others when
+/// those are in use. The memory is pinned, and most connections need little of it.
 #[derive(Debug)]
 pub struct Stock {
     first: usize,
     most: usize,
-    /// Of a slot.
+    /// Length of a slot in bytes.
     bytes: usize,
     made: RefCell<Vec<Slots>>,
 }
 
 impl Stock {
-    /// `most` slots of `bytes` bytes each; neither may be 0. There is memory for none yet, then for
-    /// `first` of them, then for all.
+    /// Up to `most` slots of `bytes` bytes each. Neither may be 0. The first use allocates memory
+    /// for `first` slots, later use for all.
     #[must_use]
     pub fn new(first: usize, most: usize, bytes: usize) -> Self {
         assert!(first > 0 && most > 0, "there are slots");
@@ -87,8 +87,8 @@ impl Stock {
         }
     }
 
-    /// A free slot, with whatever bytes it had; `None` while all are out, or the system has no
-    /// memory for more.
+    /// Takes a free slot, which has the bytes of its last use. `None` if no slot is free or the
+    /// system has no memory for more.
     #[must_use]
     pub fn take(&self) -> Option<Slot> {
         let mut made = self.made.borrow_mut();
@@ -109,7 +109,7 @@ impl Stock {
         slot
     }
 
-    /// Bytes of the memory that was made.
+    /// Bytes of allocated memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let made = self.made.borrow();
@@ -127,14 +127,14 @@ impl fmt::Debug for Slots {
     }
 }
 
-/// One slot, exclusively owned; dereferences to its bytes. Free again when it is dropped.
+/// One exclusively owned slot. It dereferences to its bytes. Dropping it makes the slot free again.
 pub struct Slot {
     index: usize,
     shared: Rc<Shared>,
 }
 
 impl Slot {
-    /// The memory that this is part of: the same for all slots that were made together.
+    /// The memory that this is part of: the same for all slots of one allocation.
     #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.shared.memory
@@ -144,9 +144,9 @@ impl Slot {
         let offset = self.index * self.shared.stride;
         assert!(
             offset + self.shared.bytes <= self.shared.memory.bytes(),
-            "a slot lies in its memory"
+            "a slot is inside its memory"
         );
-        // SAFETY: the offset is inside of the one mapping, as asserted.
+        // SAFETY: the offset is inside the one mapping, as asserted.
         unsafe { self.shared.memory.start().as_ptr().add(offset) }
     }
 }
@@ -155,9 +155,10 @@ impl Deref for Slot {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the range lies in the mapping (asserted), which `shared` keeps, initialised
-        // (zeroed at first); slots do not overlap and this one's index is not in the free list,
-        // so nobody else refers to it. A device writes to it only while an operation owns it.
+        // SAFETY: the range is inside the mapping (asserted), which `shared` keeps alive, and
+        // initialized (zeroed at first). Slots do not overlap, and the index of this one is not in
+        // the free list, so nothing else refers to it. A device writes to it only while an
+        // operation owns it.
         unsafe { std::slice::from_raw_parts(self.start(), self.shared.bytes) }
     }
 }
@@ -186,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stock_has_memory_for_what_is_out() {
+    fn a_stock_allocates_memory_when_it_is_needed() {
         let stock = Stock::new(2, 5, 4096);
         assert_eq!(stock.bytes(), 0);
         for _ in 0..3 {
@@ -217,8 +218,8 @@ mod tests {
         }
         taken.pop();
         assert_eq!(slots.free(), 1);
-        let kept = taken.pop().expect("two are left");
+        let held = taken.pop().expect("two are left");
         drop((slots, taken));
-        assert_eq!(kept[..], [2; 100]);
+        assert_eq!(held[..], [2; 100]);
     }
 }

@@ -1,14 +1,14 @@
-//! Faults that were asked for happen, and leave nothing behind.
+//! Injected faults happen on demand and leave nothing behind.
 
 mod harness;
 
-use harness::{Place, piece};
+use harness::{Location, piece};
 use smbeam_rdma::{Event, Exposed, Failure, Sink, WorkId};
 
 #[test]
 fn a_lost_completion_comes_with_the_end() {
-    let place = Place::new("lost=1".parse().expect("faults"));
-    let (mut client, mut server) = place.pair(4, 100);
+    let location = Location::new("lost=1".parse().expect("faults"));
+    let (mut client, mut server) = location.pair(4, 100);
     client.send(1, b"lost");
     client.pair.flush();
     assert_eq!(server.expect_received(), b"lost", "only its completion is");
@@ -23,10 +23,10 @@ fn a_lost_completion_comes_with_the_end() {
 
 #[test]
 fn a_wrong_key_is_refused() {
-    let place = Place::new("key=1".parse().expect("faults"));
-    let (mut client, mut server) = place.pair(4, 100);
+    let location = Location::new("key=1".parse().expect("faults"));
+    let (mut client, mut server) = location.pair(4, 100);
     let memory = Exposed::ToWrite(ring::Region::from(vec![0; 10]));
-    let remote = client.pair.expose(memory).expect("room");
+    let remote = client.pair.expose(memory).expect("space");
     client.send(1, b"go");
     client.pair.flush();
     assert_eq!(server.expect_received(), b"go");
@@ -43,12 +43,12 @@ fn a_wrong_key_is_refused() {
 
 #[test]
 fn a_torn_read_brings_half_and_fails() {
-    let place = Place::new("torn=1".parse().expect("faults"));
-    let (mut client, mut server) = place.pair(4, 100);
+    let location = Location::new("torn=1".parse().expect("faults"));
+    let (mut client, mut server) = location.pair(4, 100);
     let memory = Exposed::ToRead(ring::Source::from(ring::Region::from(
         b"0123456789".to_vec(),
     )));
-    let remote = client.pair.expose(memory).expect("room");
+    let remote = client.pair.expose(memory).expect("space");
     client.send(1, b"go");
     client.pair.flush();
     assert_eq!(server.expect_received(), b"go");
@@ -62,9 +62,9 @@ fn a_torn_read_brings_half_and_fails() {
 }
 
 #[test]
-fn a_connection_ends_after_so_many_operations() {
-    let place = Place::new("disconnect=3".parse().expect("faults"));
-    let (mut client, mut server) = place.pair(8, 100);
+fn a_connection_ends_after_a_number_of_operations() {
+    let location = Location::new("disconnect=3".parse().expect("faults"));
+    let (mut client, mut server) = location.pair(8, 100);
     for id in 1..=5 {
         client.send(id, b"x");
         client.pair.flush();

@@ -1,4 +1,4 @@
-//! Two peers of the emulation that keep the rules, and what happens when one breaks them.
+//! Two peers of the emulation, and the consequences when one violates the protocol.
 
 mod harness;
 
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use harness::{End, Place, pattern, piece};
+use harness::{End, Location, pattern, piece};
 use ring::{Part, Region, Source};
 use smbeam_rdma::emulated::{Emulated, Faults};
 use smbeam_rdma::{
@@ -19,8 +19,8 @@ use smbeam_rdma::{
 
 #[test]
 fn messages_arrive_whole_and_in_order() {
-    let place = Place::new(Faults::default());
-    let (mut client, mut server) = place.pair(64, 4096);
+    let location = Location::new(Faults::default());
+    let (mut client, mut server) = location.pair(64, 4096);
     assert_eq!(client.pair.local_addr(), server.pair.peer_addr());
     assert_eq!(client.pair.peer_addr(), server.pair.local_addr());
     for round in 0..20 {
@@ -59,8 +59,8 @@ fn messages_arrive_whole_and_in_order() {
 
 #[test]
 fn more_than_the_socket_takes_waits() {
-    let place = Place::new(Faults::default());
-    let (mut client, mut server) = place.pair(400, 60_000);
+    let location = Location::new(Faults::default());
+    let (mut client, mut server) = location.pair(400, 60_000);
     let message = pattern(60_000, 1);
     for id in 0..400 {
         client.send(id, &message);
@@ -82,9 +82,9 @@ fn more_than_the_socket_takes_waits() {
     }
 }
 
-/// The client exposes, tells the server, and the server reaches.
+/// The client exposes memory and sends the description to the server.
 fn expose(client: &mut End, server: &mut End, memory: Exposed) -> Remote {
-    let remote = client.pair.expose(memory).expect("room");
+    let remote = client.pair.expose(memory).expect("space");
     client.send(99, b"go");
     client.pair.flush();
     client.expect_sent(99);
@@ -106,11 +106,11 @@ fn written(event: Event) -> Vec<u8> {
 
 #[test]
 fn memory_is_written_and_read_on_the_far_side() {
-    let place = Place::new(Faults::default());
-    let (mut client, mut server) = place.pair(8, 100);
+    let location = Location::new(Faults::default());
+    let (mut client, mut server) = location.pair(8, 100);
     let bytes = pattern(3 << 20, 7);
     let remote = expose(&mut client, &mut server, region(3 << 20));
-    // Three pieces into four segments, whose borders are elsewhere.
+    // Three pieces into four segments with other boundaries.
     let part = Rc::new(Part::Bytes(bytes.clone()));
     let cuts = [0, 1, 1 << 20, 3 << 20];
     let pieces = cuts
@@ -135,8 +135,8 @@ fn memory_is_written_and_read_on_the_far_side() {
     client.pair.revoke(remote.key);
     client.pair.flush();
     assert!(server.poll().is_none());
-    assert!(written(client.next()) == bytes, "what was written is there");
-    // The other way.
+    assert!(written(client.next()) == bytes, "the written bytes");
+    // The other direction.
     let shared: Arc<[u8]> = bytes.clone().into();
     let source = Exposed::ToRead(Source::from(Arc::clone(&shared)));
     let remote = expose(&mut client, &mut server, source);
@@ -165,14 +165,14 @@ fn memory_is_written_and_read_on_the_far_side() {
 fn file(len: usize) -> (std::fs::File, Vec<u8>) {
     let bytes = pattern(len, 11);
     let mut file = tempfile::tempfile().expect("a file");
-    file.write_all(&bytes).expect("room");
+    file.write_all(&bytes).expect("space");
     (file, bytes)
 }
 
 #[test]
 fn files_are_written_from_where_they_are() {
-    let place = Place::new(Faults::default());
-    let (mut client, mut server) = place.pair(8, 100);
+    let location = Location::new(Faults::default());
+    let (mut client, mut server) = location.pair(8, 100);
     let (file, bytes) = file(1_000_001);
     let wholes = [(0, 1_000_000), (4096, 65_536), (12_345, 700_001)];
     for (offset, length) in wholes {
@@ -200,8 +200,8 @@ fn files_are_written_from_where_they_are() {
 
 #[test]
 fn a_file_that_ends_is_not_written_and_the_connection_stays() {
-    let place = Place::new(Faults::default());
-    let (mut client, mut server) = place.pair(8, 100);
+    let location = Location::new(Faults::default());
+    let (mut client, mut server) = location.pair(8, 100);
     let (file, _) = file(100_000);
     let remote = expose(&mut client, &mut server, region(100_001));
     let pair = &mut server.pair;
@@ -224,12 +224,13 @@ fn a_file_that_ends_is_not_written_and_the_connection_stays() {
     assert!(written(client.next()) == vec![0; 100_001]);
 }
 
-/// The kernel's copy stops at the end, where a processor that looked there would die of it.
+/// The kernel's copy stops at the end of the file, where an access of the processor would end the
+/// process.
 #[test]
-fn a_file_may_be_cut_while_it_is_written() {
+fn a_file_may_be_truncated_while_it_is_written() {
     const BYTES: usize = 4 << 20;
-    let place = Place::new(Faults::default());
-    let (mut client, mut server) = place.pair(8, 100);
+    let location = Location::new(Faults::default());
+    let (mut client, mut server) = location.pair(8, 100);
     let (file, bytes) = file(BYTES);
     let remote = expose(&mut client, &mut server, region(BYTES));
     let is_over = AtomicBool::new(false);
@@ -252,13 +253,13 @@ fn a_file_may_be_cut_while_it_is_written() {
     client.pair.revoke(remote.key);
     client.pair.flush();
     assert!(server.poll().is_none());
-    assert!(written(client.next()) == bytes, "what was there at last");
+    assert!(written(client.next()) == bytes, "the last bytes");
 }
 
 #[test]
-fn a_file_goes_nowhere_but_where_it_may() {
-    let place = Place::new(Faults::default());
-    let (mut client, mut server) = place.pair(8, 100);
+fn a_file_is_written_only_to_permitted_memory() {
+    let location = Location::new(Faults::default());
+    let (mut client, mut server) = location.pair(8, 100);
     let (file, _) = file(100_001);
     let remote = expose(&mut client, &mut server, region(100_000));
     let key = remote.key ^ 1;
@@ -276,8 +277,8 @@ fn a_file_goes_nowhere_but_where_it_may() {
 
 #[test]
 fn a_send_gives_a_region_back() {
-    let place = Place::new(Faults::default());
-    let (mut client, mut server) = place.pair(8, 100);
+    let location = Location::new(Faults::default());
+    let (mut client, mut server) = location.pair(8, 100);
     let remote = expose(&mut client, &mut server, region(10));
     server
         .pair
@@ -290,7 +291,7 @@ fn a_send_gives_a_region_back() {
     server.expect_sent(2);
     assert_eq!(written(client.next()), b"0123456789");
     assert_eq!(client.expect_received(), b"done");
-    // It is out of reach, and to revoke it now is nothing.
+    // The memory is out of reach, so this revoke has no effect.
     client.pair.revoke(remote.key);
     client.pair.flush();
     assert!(client.poll().is_none());
@@ -307,9 +308,9 @@ fn a_send_gives_a_region_back() {
 }
 
 #[test]
-fn a_region_that_is_revoked_and_given_back_at_once_comes_back_once() {
-    let place = Place::new(Faults::default());
-    let (mut client, mut server) = place.pair(8, 100);
+fn a_region_revoked_by_both_peers_returns_once() {
+    let location = Location::new(Faults::default());
+    let (mut client, mut server) = location.pair(8, 100);
     let remote = expose(&mut client, &mut server, region(10));
     client.pair.revoke(remote.key);
     client.pair.flush();
@@ -328,7 +329,7 @@ fn a_region_that_is_revoked_and_given_back_at_once_comes_back_once() {
 }
 
 #[test]
-fn what_is_not_allowed_ends_the_connection_and_everything_comes_back() {
+fn a_violation_ends_the_connection_and_returns_all_memory() {
     type Break = fn(&mut End, Remote);
     let write = |server: &mut End, remote: Remote| {
         let bytes = vec![1; remote.length as usize];
@@ -343,11 +344,11 @@ fn what_is_not_allowed_ends_the_connection_and_everything_comes_back() {
                 .pair
                 .post_write(WorkId(1), vec![piece(b"x")], &[Remote { key, ..remote }]);
         }),
-        ("reads what is to be written", |server, remote| {
+        ("reads a region to write", |server, remote| {
             let sink = Sink::Region(Region::from(vec![0; 10]));
             server.pair.post_read(WorkId(1), sink, 0..10, &[remote]);
         }),
-        ("gives back what is not there", |server, remote| {
+        ("invalidates an unknown key", |server, remote| {
             let key = remote.key ^ 1;
             server
                 .pair
@@ -363,8 +364,8 @@ fn what_is_not_allowed_ends_the_connection_and_everything_comes_back() {
         }),
     ];
     for (name, break_rule) in breaks {
-        let place = Place::new(Faults::default());
-        let (mut client, mut server) = place.pair(8, 100);
+        let location = Location::new(Faults::default());
+        let (mut client, mut server) = location.pair(8, 100);
         let remote = expose(&mut client, &mut server, region(100));
         write(
             &mut server,
@@ -409,8 +410,8 @@ fn what_is_not_allowed_ends_the_connection_and_everything_comes_back() {
 
 #[test]
 fn a_message_without_a_receive_ends_the_connection() {
-    let place = Place::new(Faults::default());
-    let (mut client, mut server) = place.pair(2, 100);
+    let location = Location::new(Faults::default());
+    let (mut client, mut server) = location.pair(2, 100);
     for id in 0..3 {
         client.send(id, b"x");
     }
@@ -430,8 +431,8 @@ fn a_message_without_a_receive_ends_the_connection() {
 
 #[test]
 fn a_message_that_is_too_long_ends_the_connection() {
-    let place = Place::new(Faults::default());
-    let (mut client, mut server) = place.pair(2, 100);
+    let location = Location::new(Faults::default());
+    let (mut client, mut server) = location.pair(2, 100);
     client.send(0, &[1; 101]);
     client.pair.flush();
     assert_eq!(server.end().1, Failure::TooLong);
@@ -440,9 +441,9 @@ fn a_message_that_is_too_long_ends_the_connection() {
 }
 
 #[test]
-fn disconnecting_brings_everything_back_when_the_peer_has_let_go() {
-    let place = Place::new(Faults::default());
-    let (mut client, mut server) = place.pair(4, 100);
+fn disconnecting_returns_all_memory_when_the_peer_has_released_it() {
+    let location = Location::new(Faults::default());
+    let (mut client, mut server) = location.pair(4, 100);
     let remote = expose(&mut client, &mut server, region(10));
     client.pair.disconnect();
     assert!(client.poll().is_none(), "the server may still write");
@@ -462,14 +463,14 @@ fn disconnecting_brings_everything_back_when_the_peer_has_let_go() {
 }
 
 #[test]
-fn exposed_memory_outlives_its_queue_pair_until_the_peer_has_let_go() {
-    let place = Place::new(Faults::default());
+fn exposed_memory_outlives_its_queue_pair_until_the_peer_has_released_it() {
+    let location = Location::new(Faults::default());
     let is_over = AtomicBool::new(false);
-    let address = place.listener.local_addr();
+    let address = location.listener.local_addr();
     std::thread::scope(|scope| {
         let (sender, exposed) = std::sync::mpsc::channel();
         let (go, may_go) = std::sync::mpsc::channel();
-        let (provider, is_over) = (&place.provider, &is_over);
+        let (provider, is_over) = (&location.provider, &is_over);
         let client = scope.spawn(move || {
             let mut bytes = [0; 100];
             ring::lend_mut(&mut bytes, |lent| {
@@ -478,27 +479,30 @@ fn exposed_memory_outlives_its_queue_pair_until_the_peer_has_let_go() {
                 client.pair.flush();
                 assert!(matches!(client.next(), Event::Connected));
                 may_go.recv().expect("the server is connected");
-                let remote = client.pair.expose(Exposed::ToWrite(lent)).expect("room");
+                let remote = client.pair.expose(Exposed::ToWrite(lent)).expect("space");
                 client.pair.flush();
                 drop(client);
                 sender.send(remote).expect("the server waits");
             });
-            assert!(is_over.load(Ordering::SeqCst), "the server has let go");
+            assert!(
+                is_over.load(Ordering::SeqCst),
+                "the server has released the memory"
+            );
             bytes
         });
         let request = loop {
-            match place.listener.accept().expect("it listens") {
+            match location.listener.accept().expect("it listens") {
                 Some(request) => break request,
                 None => std::thread::yield_now(),
             }
         };
         let pair = request.accept(&Attributes::default(), Vec::new());
-        let mut server = End::new(pair.expect("it is there"), 4, 100);
+        let mut server = End::new(pair.expect("accepted"), 4, 100);
         assert!(matches!(server.next(), Event::Connected));
         go.send(()).expect("the client waits");
         let remote = exposed.recv().expect("the client exposes");
         (0..1000).for_each(|_| std::thread::yield_now());
-        // The server finds out when it looks, and it does so when it wants to write.
+        // The server finds out when it polls, which it does before the next write.
         is_over.store(true, Ordering::SeqCst);
         server
             .pair
@@ -511,22 +515,22 @@ fn exposed_memory_outlives_its_queue_pair_until_the_peer_has_let_go() {
 
 #[test]
 fn a_refused_peer_learns_it() {
-    let place = Place::new(Faults::default());
-    let address = place.listener.local_addr();
+    let location = Location::new(Faults::default());
+    let address = location.listener.local_addr();
     let attributes = Attributes::default();
-    let client = place
+    let client = location
         .provider
         .connect(address, &attributes)
         .expect("it listens");
     let mut client = End::new(client, 4, 100);
     client.post_receive();
     client.pair.flush();
-    let request = place.listener.accept().expect("it listens");
-    drop(request.expect("somebody connects"));
+    let request = location.listener.accept().expect("it listens");
+    drop(request.expect("a request"));
     let (events, failure) = client.end();
     assert!(matches!(failure, Failure::Refused(_)), "{failure}");
     assert!(matches!(events[..], [Event::Unused(_)]), "{events:?}");
-    assert!(place.listener.accept().expect("it listens").is_none());
+    assert!(location.listener.accept().expect("it listens").is_none());
 }
 
 #[test]
@@ -536,8 +540,8 @@ fn a_port_has_one_listener_and_a_dead_one_is_replaced() {
     let address: SocketAddr = "127.0.0.1:5445".parse().expect("an address");
     let socket = directory.path().join("5445.sock");
     let refuses = || {
-        let nobody = provider.connect(address, &Attributes::default());
-        let refused = nobody.expect_err("nobody listens");
+        let connected = provider.connect(address, &Attributes::default());
+        let refused = connected.expect_err("no listener");
         assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
         assert_eq!(refused.to_string(), socket.display().to_string());
     };
@@ -545,20 +549,18 @@ fn a_port_has_one_listener_and_a_dead_one_is_replaced() {
     let listener = provider.listen(address).expect("a free port");
     let taken = provider.listen(address).expect_err("it is taken");
     assert_eq!(taken.kind(), std::io::ErrorKind::AddrInUse);
-    // The probe of the second one is a peer that is gone.
+    // The probe of the second listener is a peer that has disconnected.
     let request = listener.accept().expect("it listens").expect("the probe");
     drop(request);
-    // A process that is killed leaves its socket behind.
-    let kept = directory.path().join("kept");
-    std::fs::hard_link(&socket, &kept).expect("a link");
+    // A killed process leaves its socket behind.
+    let held = directory.path().join("held");
+    std::fs::hard_link(&socket, &held).expect("a link");
     drop(listener);
-    std::fs::rename(&kept, &socket).expect("a rename");
+    std::fs::rename(&held, &socket).expect("a rename");
     refuses();
-    let listener = provider
-        .listen(address)
-        .expect("nobody listens there any more");
+    let listener = provider.listen(address).expect("the listener has ended");
     assert_eq!(listener.local_addr(), address);
     provider
         .connect(address, &Attributes::default())
-        .expect("somebody listens");
+        .expect("a listener");
 }

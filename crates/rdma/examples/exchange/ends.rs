@@ -1,4 +1,4 @@
-//! Two ends of one connection, each of which waits on its descriptor by the ring.
+//! Two ends of one connection. Each waits for its descriptor with the ring.
 
 #[path = "../../tests/harness/bytes.rs"]
 mod bytes;
@@ -16,23 +16,23 @@ use ring::{Config, Either, Interest, Readiness, Runtime, either};
 
 pub(crate) use bytes::{pattern, piece};
 
-/// What has not happened after that does not happen.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// Time limit for an event.
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Bytes of a receive.
 pub(crate) const RECEIVE_BYTES: usize = 8192;
 
-/// Receives that each end has posted.
+/// Number of receives that each end has posted.
 const RECEIVES: u32 = 32;
 
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub(crate) provider: Box<dyn Provider>,
     pub(crate) listener: Box<dyn Listener>,
     listening: Readiness,
     pub(crate) runtime: Rc<Runtime>,
 }
 
-impl Place {
+impl Location {
     pub(crate) fn new(provider: Box<dyn Provider>, address: SocketAddr) -> io::Result<Self> {
         let runtime = Rc::new(Runtime::new(&Config::default())?);
         let listener = provider.listen(address)?;
@@ -49,7 +49,7 @@ impl Place {
         Attributes {
             receives: RECEIVES,
             sends: 64,
-            // What a device cannot it leaves.
+            // Devices without moderation ignore it.
             moderation: Some((4, Duration::from_micros(20))),
             ..Attributes::default()
         }
@@ -57,10 +57,10 @@ impl Place {
 
     pub(crate) fn connect(&self, address: SocketAddr) -> End {
         let pair = self.provider.connect(address, &Self::attributes());
-        End::new(&self.runtime, pair.expect("somebody listens"))
+        End::new(&self.runtime, pair.expect("a listener"))
     }
 
-    /// Waits for somebody who wants to connect, while the client goes on.
+    /// Waits for a connection request, and polls the client meanwhile.
     pub(crate) fn request(&self, client: &mut End) -> Box<dyn smbeam_rdma::Request> {
         loop {
             client.take_in();
@@ -73,7 +73,7 @@ impl Place {
         }
     }
 
-    /// Both ends, connected: the client's, and the server's.
+    /// Both ends of a new connection: the client's and the server's.
     pub(crate) fn pair(&self) -> (End, End) {
         let mut client = self.connect(self.listener.local_addr());
         for _ in 0..RECEIVES {
@@ -105,7 +105,7 @@ fn wait(runtime: &Runtime, one: (&Readiness, Interest), other: (&Readiness, Inte
     runtime.block_on(async {
         let one = std::pin::pin!(one.0.ready(one.1));
         let other = std::pin::pin!(other.0.ready(other.1));
-        let ready = handle.timeout(PATIENCE, either(one, other)).await;
+        let ready = handle.timeout(TIMEOUT, either(one, other)).await;
         match ready.expect("something happens") {
             Either::First(result) | Either::Second(result) => result.expect("a descriptor"),
         }
@@ -147,24 +147,24 @@ impl End {
         self.pair.post_receive(slot);
     }
 
-    /// Waits with nothing to take in.
+    /// Arms the descriptor, and expects no event.
     pub(crate) fn arm(&mut self) {
         self.take_in();
         assert!(self.events.is_empty(), "{:?}", self.events);
     }
 
-    /// Waits for the descriptor, whatever there is.
+    /// Waits for the descriptor, without polling first.
     #[track_caller]
     pub(crate) fn wait(&self) {
         let handle = self.runtime.handle();
-        let ready = handle.timeout(PATIENCE, self.readiness.ready(self.interest));
+        let ready = handle.timeout(TIMEOUT, self.readiness.ready(self.interest));
         match self.runtime.block_on(ready) {
             Ok(result) => result.expect("a descriptor"),
             Err(_) => panic!("nothing has happened: {:?}", self.pair),
         }
     }
 
-    /// Takes in what is there, until there is something to wait for.
+    /// Polls all events, until a wait is necessary.
     fn take_in(&mut self) {
         let known = self.events.len();
         loop {
@@ -193,7 +193,7 @@ impl End {
         }
     }
 
-    /// The next event, which may need that the peer looks, too: on the emulation.
+    /// The next event. On the emulation the peer may have to poll for it, too.
     #[track_caller]
     pub(crate) fn next_with(&mut self, peer: &mut Self) -> Event {
         loop {
@@ -209,7 +209,7 @@ impl End {
         }
     }
 
-    /// All events until the connection is over, and why.
+    /// All events until the end of the connection, and the reason for the end.
     #[track_caller]
     pub(crate) fn end(&mut self, peer: &mut Self) -> (Vec<Event>, Failure) {
         let mut events = Vec::new();
@@ -221,7 +221,7 @@ impl End {
         }
     }
 
-    /// The same without a peer.
+    /// The same, without polling a peer.
     #[track_caller]
     pub(crate) fn end_alone(&mut self) -> (Vec<Event>, Failure) {
         let mut events = Vec::new();

@@ -1,15 +1,14 @@
-//! Two ends on one thread try all that a provider can: messages, memory that the peer reads and
-//! writes, keys that are wrong or too old, ends of a connection. On real devices, where there are
-//! any, or on the emulation.
+//! Two ends on one thread test all functions of a provider: messages, memory that the peer reads
+//! and writes, wrong and stale keys, ends of a connection. It uses real devices or the emulation.
 //!
 //! ```text
-//! cargo run --example exchange -- verbs ADDRESS [NAME]     an address of an RDMA device
-//! cargo run --example exchange -- emulated DIRECTORY [NAME]
+//! cargo run --example exchange -- verbs ADDRESS [NAME]     an address of an RDMA device cargo run
+//! --example exchange -- emulated DIRECTORY [NAME]
 //! ```
 //!
-//! With a NAME only scenarios whose name has it run. `reset` is one of its own: it wants somebody
-//! else to take the device away when it says so, and to bring it back. The exit code is 0 if all
-//! went as it should.
+//! With a NAME it runs only scenarios with that text in their names. `reset` is a separate
+//! scenario: it waits until the user removes the device, when it asks for that, and adds it again.
+//! The exit code is 0 if all scenarios succeed.
 
 mod ends;
 mod scenarios;
@@ -24,7 +23,7 @@ use smbeam_rdma::Provider;
 use smbeam_rdma::emulated::{Emulated, Faults};
 use smbeam_rdma::verbs::Verbs;
 
-use ends::Place;
+use ends::Location;
 
 fn main() -> ExitCode {
     match run() {
@@ -42,42 +41,42 @@ fn main() -> ExitCode {
 
 fn run() -> Result<usize, Box<dyn Error>> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let (kind, place, name) = match &arguments[..] {
-        [kind, place] => (kind.as_str(), place, ""),
-        [kind, place, name] => (kind.as_str(), place, name.as_str()),
+    let (kind, location, name) = match &arguments[..] {
+        [kind, location] => (kind.as_str(), location, ""),
+        [kind, location, name] => (kind.as_str(), location, name.as_str()),
         _ => return Err("usage: exchange verbs ADDRESS | emulated DIRECTORY [NAME]".into()),
     };
-    let (provider, ip) = provider(kind, place)?;
+    let (provider, ip) = provider(kind, location)?;
     for (address, network) in provider.addresses()? {
         println!("address {address}: {network:?}");
     }
-    let place = Place::new(provider, SocketAddr::new(ip, 0))?;
-    println!("listens on {}", place.listener.local_addr());
+    let location = Location::new(provider, SocketAddr::new(ip, 0))?;
+    println!("listens on {}", location.listener.local_addr());
     if name == "reset" {
-        println!("{}", scenarios::reset(place, ip));
+        println!("{}", scenarios::reset(location, ip));
         return Ok(0);
     }
     Ok(scenarios::ALL
         .iter()
         .filter(|(known, _)| known.contains(name))
-        .filter(|(name, scenario)| !is_good(&place, name, *scenario))
+        .filter(|(name, scenario)| !is_good(&location, name, *scenario))
         .count())
 }
 
-fn provider(kind: &str, place: &str) -> Result<(Box<dyn Provider>, IpAddr), Box<dyn Error>> {
+fn provider(kind: &str, location: &str) -> Result<(Box<dyn Provider>, IpAddr), Box<dyn Error>> {
     Ok(match kind {
-        "verbs" => (Box::new(Verbs::load()?), place.parse()?),
+        "verbs" => (Box::new(Verbs::load()?), location.parse()?),
         "emulated" => {
-            let emulated = Emulated::new(place.as_ref(), Faults::default())?;
+            let emulated = Emulated::new(location.as_ref(), Faults::default())?;
             (Box::new(emulated), Ipv4Addr::LOCALHOST.into())
         }
         _ => return Err(format!("there is no provider {kind}").into()),
     })
 }
 
-fn is_good(place: &Place, name: &str, scenario: scenarios::Scenario) -> bool {
+fn is_good(location: &Location, name: &str, scenario: scenarios::Scenario) -> bool {
     let start = Instant::now();
-    let result = catch_unwind(AssertUnwindSafe(|| scenario(place)));
+    let result = catch_unwind(AssertUnwindSafe(|| scenario(location)));
     let took = start.elapsed();
     match &result {
         Ok(notes) => println!("ok     {name} ({took:.1?}) {notes}"),

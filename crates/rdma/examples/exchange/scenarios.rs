@@ -1,4 +1,4 @@
-//! What is tried. Each makes a connection of its own, and says what is worth knowing.
+//! The scenarios. Each makes a separate connection and returns a line about its result.
 
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -8,33 +8,33 @@ use std::time::{Duration, Instant};
 use ring::{Part, Region, Source};
 use smbeam_rdma::{Event, Exposed, Failure, Piece, Remote, Sink, WorkId};
 
-use crate::ends::{End, Place, RECEIVE_BYTES, pattern, piece};
+use crate::ends::{End, Location, RECEIVE_BYTES, pattern, piece};
 
-pub(crate) type Scenario = fn(&Place) -> String;
+pub(crate) type Scenario = fn(&Location) -> String;
 
 pub(crate) const ALL: [(&str, Scenario); 18] = [
     ("messages arrive whole and in order", messages),
-    ("who polls while somebody waits takes nothing away", polls),
+    ("a poll during a wait takes no wake-up away", polls),
     ("regions of the peer are written", writes),
     ("buffers of the pool are written", writes_to_pool),
     ("regions of the peer are read", reads),
     ("more reads than the peer answers at one time", many_reads),
-    ("a send gives a region back", invalidates),
-    ("regions come and go", comes_and_goes),
+    ("a send invalidates a region", invalidates),
+    ("regions are exposed and revoked", repeats_exposures),
     ("a wrong key ends the connection", wrong_key),
     ("a key that was revoked ends the connection", stale_key),
-    ("beyond the end ends the connection", beyond_the_end),
-    ("writing what may be read ends the connection", wrong_right),
+    ("access beyond the end ends the connection", beyond_the_end),
+    ("writing a region to read ends the connection", wrong_right),
     ("no receive ends the connection", no_receive),
-    ("disconnecting brings everything back", disconnects),
-    ("many connections live beside each other", many_connections),
-    ("what is dropped is let go of", drops),
-    ("nobody listens", nobody_listens),
+    ("disconnecting returns all memory", disconnects),
+    ("many connections at one time", many_connections),
+    ("dropping releases all memory", drops),
+    ("no listener", no_listener),
     ("a request is refused", refused),
 ];
 
-fn messages(place: &Place) -> String {
-    let (mut client, mut server) = place.pair();
+fn messages(location: &Location) -> String {
+    let (mut client, mut server) = location.pair();
     let limits = client.limits();
     let start = Instant::now();
     for round in 0..50_u64 {
@@ -72,11 +72,11 @@ fn messages(place: &Place) -> String {
     format!("{limits:?}, {per:.1?} a message")
 }
 
-fn polls(place: &Place) -> String {
-    let (mut client, mut server) = place.pair();
+fn polls(location: &Location) -> String {
+    let (mut client, mut server) = location.pair();
     client.arm();
     for round in 0..20 {
-        // All but the first time without arming again.
+        // All rounds but the first without arming again.
         server.send(round, b"x", None);
         server.expect_sent(round);
         client.wait();
@@ -91,9 +91,9 @@ fn polls(place: &Place) -> String {
     String::new()
 }
 
-/// The client exposes and tells the server, which then reaches.
+/// The client exposes memory and sends the description to the server, which then accesses it.
 fn expose(client: &mut End, server: &mut End, memory: Exposed) -> Remote {
-    let remote = client.pair.expose(memory).expect("room");
+    let remote = client.pair.expose(memory).expect("space");
     client.send(99, b"go", None);
     client.expect_sent(99);
     assert_eq!(server.expect_received(), b"go");
@@ -133,8 +133,8 @@ fn revoke(client: &mut End, server: &mut End, key: u32) -> Vec<u8> {
     expect_revoked(client.next_with(server), key)
 }
 
-/// The server tells the client that it is done: what it wrote before is there.
-fn tell_done(client: &mut End, server: &mut End) {
+/// The server sends a message after its writes, so the client has the written bytes.
+fn send_done(client: &mut End, server: &mut End) {
     server.send(7, b"done", None);
     loop {
         match server.next() {
@@ -146,11 +146,11 @@ fn tell_done(client: &mut End, server: &mut End) {
     assert_eq!(client.expect_received(), b"done");
 }
 
-fn writes(place: &Place) -> String {
-    let (mut client, mut server) = place.pair();
+fn writes(location: &Location) -> String {
+    let (mut client, mut server) = location.pair();
     let bytes = pattern(3 << 20, 7);
     let remote = expose(&mut client, &mut server, region(3 << 20));
-    // Five pieces into four segments, whose borders are elsewhere.
+    // Five pieces into four segments with other boundaries.
     let part = Rc::new(Part::Bytes(bytes.clone()));
     let cuts = [0, 1, 5000, 5001, 1 << 20, 3 << 20];
     let pieces = cuts
@@ -166,15 +166,15 @@ fn writes(place: &Place) -> String {
         .pair
         .post_write(WorkId(5), pieces.collect(), &segments);
     server.pair.flush();
-    tell_done(&mut client, &mut server);
+    send_done(&mut client, &mut server);
     let written = revoke(&mut client, &mut server, remote.key);
-    assert!(written == bytes, "what was written is there");
+    assert!(written == bytes, "the written bytes");
     String::new()
 }
 
-fn writes_to_pool(place: &Place) -> String {
-    let (mut client, mut server) = place.pair();
-    let pool = place.runtime.handle().pool();
+fn writes_to_pool(location: &Location) -> String {
+    let (mut client, mut server) = location.pair();
+    let pool = location.runtime.handle().pool();
     let len = 1 << 20;
     let start = Instant::now();
     let rounds = 40;
@@ -187,17 +187,17 @@ fn writes_to_pool(place: &Place) -> String {
         let piece = Piece::Shared(Rc::new(Part::Buffer(source, 0..len)), 0..len);
         server.pair.post_write(WorkId(5), vec![piece], &[remote]);
         server.pair.flush();
-        tell_done(&mut client, &mut server);
+        send_done(&mut client, &mut server);
         let written = revoke(&mut client, &mut server, remote.key);
-        assert!(written[..bytes.len()] == bytes, "what was written is there");
+        assert!(written[..bytes.len()] == bytes, "the written bytes");
     }
     let rate = (rounds as f64 * len as f64) / 1e6 / start.elapsed().as_secs_f64();
     format!("{rate:.0} MB/s, one at a time, copies and checks included")
 }
 
-fn reads(place: &Place) -> String {
-    let (mut client, mut server) = place.pair();
-    let pool = place.runtime.handle().pool();
+fn reads(location: &Location) -> String {
+    let (mut client, mut server) = location.pair();
+    let pool = location.runtime.handle().pool();
     let bytes = pattern(1 << 20, 3);
     let shared: Arc<[u8]> = bytes.clone().into();
     let start = Instant::now();
@@ -219,7 +219,7 @@ fn reads(place: &Place) -> String {
             panic!("a READ ends");
         };
         assert_eq!(id, round);
-        assert!(sink.bytes()[..1 << 20] == bytes, "what was read is there");
+        assert!(sink.bytes()[..1 << 20] == bytes, "the read bytes");
         let given_back = revoke(&mut client, &mut server, remote.key);
         assert!(given_back == bytes, "reading changes nothing");
     }
@@ -227,8 +227,8 @@ fn reads(place: &Place) -> String {
     format!("{rate:.0} MB/s, one at a time, checks included")
 }
 
-fn many_reads(place: &Place) -> String {
-    let (mut client, mut server) = place.pair();
+fn many_reads(location: &Location) -> String {
+    let (mut client, mut server) = location.pair();
     let bytes = pattern(100_000, 3);
     let source = Source::from(Region::from(bytes.clone()));
     let remote = expose(&mut client, &mut server, Exposed::ToRead(source));
@@ -251,8 +251,8 @@ fn many_reads(place: &Place) -> String {
     format!("{} at one time", server.limits().reads)
 }
 
-fn invalidates(place: &Place) -> String {
-    let (mut client, mut server) = place.pair();
+fn invalidates(location: &Location) -> String {
+    let (mut client, mut server) = location.pair();
     if !client.limits().remote_invalidation {
         return "the device cannot".to_owned();
     }
@@ -267,7 +267,7 @@ fn invalidates(place: &Place) -> String {
         let written = expect_revoked(client.next(), remote.key);
         assert_eq!(written, b"0123456789", "round {round}");
         assert_eq!(client.expect_received(), b"done");
-        // To revoke it now is nothing.
+        // The region is revoked already, so this has no effect.
         client.pair.revoke(remote.key);
         client.pair.flush();
         client.send(3, b"still here", None);
@@ -277,13 +277,13 @@ fn invalidates(place: &Place) -> String {
     String::new()
 }
 
-fn comes_and_goes(place: &Place) -> String {
-    let (mut client, mut server) = place.pair();
+fn repeats_exposures(location: &Location) -> String {
+    let (mut client, mut server) = location.pair();
     let count = 300;
     let start = Instant::now();
     let mut keys = Vec::new();
     for round in 0..count {
-        let remote = client.pair.expose(region(4096)).expect("room");
+        let remote = client.pair.expose(region(4096)).expect("space");
         keys.push(remote.key);
         if round % 3 == 2 {
             for key in keys.drain(..) {
@@ -298,7 +298,7 @@ fn comes_and_goes(place: &Place) -> String {
     }
     let per = start.elapsed() / count;
     let many: Vec<_> = (0..100)
-        .map(|_| client.pair.expose(region(100)).expect("room").key)
+        .map(|_| client.pair.expose(region(100)).expect("space").key)
         .collect();
     client.pair.flush();
     client.pair.disconnect();
@@ -312,7 +312,7 @@ fn comes_and_goes(place: &Place) -> String {
     format!("{per:.1?} each")
 }
 
-/// The server does what it may not; how it ends for both.
+/// The server violates the rules. Returns the failures of both ends.
 fn ends_badly(client: &mut End, server: &mut End, key: u32) -> String {
     server.pair.flush();
     let (events, failure) = server.end(client);
@@ -336,10 +336,10 @@ fn ends_badly(client: &mut End, server: &mut End, key: u32) -> String {
     format!("{results:?}; server: {failure}; client: {client_failure}")
 }
 
-fn wrong_key(place: &Place) -> String {
+fn wrong_key(location: &Location) -> String {
     let mut notes = Vec::new();
     for is_read in [false, true] {
-        let (mut client, mut server) = place.pair();
+        let (mut client, mut server) = location.pair();
         let remote = expose(&mut client, &mut server, region(4096));
         let key = remote.key ^ 0x5555_5500;
         let wrong = Remote { key, ..remote };
@@ -355,20 +355,20 @@ fn wrong_key(place: &Place) -> String {
     notes.join(" | ")
 }
 
-fn stale_key(place: &Place) -> String {
-    let (mut client, mut server) = place.pair();
+fn stale_key(location: &Location) -> String {
+    let (mut client, mut server) = location.pair();
     let remote = expose(&mut client, &mut server, region(4096));
-    let mut kept = revoke(&mut client, &mut server, remote.key);
+    let mut held = revoke(&mut client, &mut server, remote.key);
     server
         .pair
         .post_write(WorkId(1), vec![piece(&[1; 4096])], &[remote]);
     let notes = ends_badly(&mut client, &mut server, remote.key);
-    assert!(kept.iter_mut().all(|byte| *byte == 0), "out of reach");
+    assert!(held.iter_mut().all(|byte| *byte == 0), "out of reach");
     notes
 }
 
-fn beyond_the_end(place: &Place) -> String {
-    let (mut client, mut server) = place.pair();
+fn beyond_the_end(location: &Location) -> String {
+    let (mut client, mut server) = location.pair();
     let remote = expose(&mut client, &mut server, region(4096));
     let length = 4097;
     let too_long = Remote { length, ..remote };
@@ -377,8 +377,8 @@ fn beyond_the_end(place: &Place) -> String {
     ends_badly(&mut client, &mut server, remote.key)
 }
 
-fn wrong_right(place: &Place) -> String {
-    let (mut client, mut server) = place.pair();
+fn wrong_right(location: &Location) -> String {
+    let (mut client, mut server) = location.pair();
     let source = Source::from(Region::from(vec![0; 4096]));
     let remote = expose(&mut client, &mut server, Exposed::ToRead(source));
     server
@@ -387,8 +387,8 @@ fn wrong_right(place: &Place) -> String {
     ends_badly(&mut client, &mut server, remote.key)
 }
 
-fn no_receive(place: &Place) -> String {
-    let (mut client, mut server) = place.pair();
+fn no_receive(location: &Location) -> String {
+    let (mut client, mut server) = location.pair();
     for id in 0..33 {
         client.pair.post_send(WorkId(id), vec![piece(b"x")], None);
     }
@@ -402,8 +402,8 @@ fn no_receive(place: &Place) -> String {
     format!("{sent} of 33 sent; client: {failure}; server: {server_failure}")
 }
 
-fn disconnects(place: &Place) -> String {
-    let (mut client, mut server) = place.pair();
+fn disconnects(location: &Location) -> String {
+    let (mut client, mut server) = location.pair();
     let remote = expose(&mut client, &mut server, region(1 << 20));
     let bytes = vec![9; 1 << 20];
     for id in 0..10 {
@@ -434,9 +434,9 @@ fn disconnects(place: &Place) -> String {
     format!("server: {failure}")
 }
 
-fn many_connections(place: &Place) -> String {
+fn many_connections(location: &Location) -> String {
     let start = Instant::now();
-    let mut pairs: Vec<_> = (0..30).map(|_| place.pair()).collect();
+    let mut pairs: Vec<_> = (0..30).map(|_| location.pair()).collect();
     for round in 0..3 {
         for (client, server) in &mut pairs {
             client.send(round, b"ping", None);
@@ -446,7 +446,7 @@ fn many_connections(place: &Place) -> String {
             server.expect_sent(round);
             assert_eq!(client.expect_received(), b"pong");
         }
-        // Every second one goes; the others do not notice.
+        // Every second connection ends; the others do not notice.
         let mut index = 0;
         pairs.retain(|_| {
             index += 1;
@@ -457,10 +457,10 @@ fn many_connections(place: &Place) -> String {
     format!("{:.1?}", start.elapsed())
 }
 
-fn drops(place: &Place) -> String {
-    let (mut client, mut server) = place.pair();
+fn drops(location: &Location) -> String {
+    let (mut client, mut server) = location.pair();
     let remote = expose(&mut client, &mut server, region(1 << 20));
-    let pool = place.runtime.handle().pool();
+    let pool = location.runtime.handle().pool();
     let out = pool.buffers_out();
     for id in 0..10 {
         let buffer = pool.take(1 << 20).expect("a buffer");
@@ -469,21 +469,21 @@ fn drops(place: &Place) -> String {
     }
     server.pair.flush();
     drop(server);
-    assert_eq!(pool.buffers_out(), out, "nobody keeps a buffer");
+    assert_eq!(pool.buffers_out(), out, "all buffers are free");
     let (events, failure) = client.end_alone();
     let revoked = |event: &&Event| matches!(event, Event::Revoked(..));
     assert_eq!(events.iter().filter(revoked).count(), 1);
     format!("client: {failure}")
 }
 
-fn nobody_listens(place: &Place) -> String {
-    let port = place.listener.local_addr().port() ^ 1;
-    let address = SocketAddr::new(place.listener.local_addr().ip(), port);
-    let attributes = Place::attributes();
-    if let Err(error) = place.provider.connect(address, &attributes) {
+fn no_listener(location: &Location) -> String {
+    let port = location.listener.local_addr().port() ^ 1;
+    let address = SocketAddr::new(location.listener.local_addr().ip(), port);
+    let attributes = Location::attributes();
+    if let Err(error) = location.provider.connect(address, &attributes) {
         return error.to_string();
     }
-    let mut client = place.connect(address);
+    let mut client = location.connect(address);
     client.post_receive();
     client.pair.flush();
     let (events, failure) = client.end_alone();
@@ -492,29 +492,29 @@ fn nobody_listens(place: &Place) -> String {
     failure.to_string()
 }
 
-fn refused(place: &Place) -> String {
-    let mut client = place.connect(place.listener.local_addr());
+fn refused(location: &Location) -> String {
+    let mut client = location.connect(location.listener.local_addr());
     client.post_receive();
     client.pair.flush();
-    drop(place.request(&mut client));
+    drop(location.request(&mut client));
     let (events, failure) = client.end_alone();
     assert!(matches!(events[..], [Event::Unused(_)]), "{events:?}");
     assert!(matches!(failure, Failure::Refused(_)), "{failure:?}");
     failure.to_string()
 }
 
-/// How long the device may be away.
+/// Longest time without the device.
 const AWAY: Duration = Duration::from_secs(20);
 
-/// The device is taken away while both ends use it, and comes back.
-pub(crate) fn reset(place: Place, ip: IpAddr) -> String {
-    let (mut client, mut server) = place.pair();
+/// The device is removed while both ends use it, and added again.
+pub(crate) fn reset(location: Location, ip: IpAddr) -> String {
+    let (mut client, mut server) = location.pair();
     let remote = expose(&mut client, &mut server, region(1 << 20));
     println!("ready: take the device away");
     let start = Instant::now();
     let mut posted = 0;
     let (events, failure) = loop {
-        // Something is always under way.
+        // Keep an operation in flight.
         let write = vec![piece(&[1; 100_000])];
         server.pair.post_write(WorkId(posted), write, &[remote]);
         server.pair.flush();
@@ -533,26 +533,26 @@ pub(crate) fn reset(place: Place, ip: IpAddr) -> String {
         "server, after {posted} writes: {failure}; {} events",
         events.len()
     );
-    // A peer that is silent is not missed: where its farewell was lost, only this finds out.
-    client.send(1, b"are you there?", None);
+    // Only a send detects that the peer has disappeared without a disconnect.
+    client.send(1, b"ping?", None);
     let (events, failure) = client.end_alone();
     let revoked = |event: &&Event| matches!(event, Event::Revoked(key, _) if *key == remote.key);
     assert_eq!(events.iter().filter(revoked).count(), 1, "it comes back");
     println!("client: {failure}; {:.1?}", start.elapsed());
     drop((client, server));
-    let Place {
+    let Location {
         provider,
         listener,
         runtime,
         ..
-    } = place;
+    } = location;
     println!(
         "listener: {:?}",
         listener.accept().map(|request| request.is_some())
     );
     drop((listener, runtime));
-    println!("everything is let go of");
-    // Addresses of an interface that is down still bind, and what is sent then is lost.
+    println!("all memory is released");
+    // Addresses of an interface that is down still bind, and messages sent then are lost.
     std::thread::sleep(Duration::from_secs(3));
     loop {
         assert!(start.elapsed() < AWAY, "the device is back");
@@ -562,7 +562,7 @@ pub(crate) fn reset(place: Place, ip: IpAddr) -> String {
             break;
         }
     }
-    let place = Place::new(provider, SocketAddr::new(ip, 0)).expect("the device is back");
-    messages(&place);
+    let location = Location::new(provider, SocketAddr::new(ip, 0)).expect("the device is back");
+    messages(&location);
     format!("back after {:.1?}", start.elapsed())
 }

@@ -1,28 +1,28 @@
-//! Faults on demand: what devices and cables do rarely, as often as a test wants.
+//! Injected faults: errors that are rare with devices and cables, as often as a test wants them.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The variable in which [`Faults`] are given to a whole process.
+/// Environment variable with the [`Faults`] of a process.
 pub const VARIABLE: &str = "SMBEAM_RDMA_FAULTS";
 
-/// How often what goes wrong; 0 is never. In text:
+/// How often each fault happens; 0 means never. In text:
 /// `seed=7,lost=1000,key=500,torn=300,disconnect=200`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// What the others depend on.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// One of so many operations is done and never reported, until the connection ends.
+    /// One of this number of operations loses its completion until the connection ends.
     pub lost: u64,
-    /// One of so many one-sided operations uses a wrong key.
+    /// One of this number of one-sided operations uses a wrong key.
     pub key: u64,
-    /// One of so many RDMA READs fails after half of its bytes.
+    /// One of this number of RDMA READs fails after half of its bytes.
     pub torn: u64,
-    /// Each connection ends after so many operations.
+    /// Number of operations after which each connection ends.
     pub disconnect: u64,
 }
 
-/// What is wrong with faults in text.
+/// A text that describes no faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultsError(String);
 
@@ -59,10 +59,10 @@ impl FromStr for Faults {
 }
 
 impl Faults {
-    /// What the environment of the process asks for: nothing, most of the time.
+    /// Reads the faults from the environment. Without the variable no fault happens.
     ///
     /// # Errors
-    /// The variable is no list of faults.
+    /// The variable is not a valid list of faults.
     pub fn from_environment() -> Result<Self, FaultsError> {
         match std::env::var(VARIABLE) {
             Ok(text) => text.parse(),
@@ -71,15 +71,15 @@ impl Faults {
     }
 }
 
-/// The faults of one queue pair.
+/// The state of the injected faults of one queue pair.
 #[derive(Debug)]
-pub(crate) struct Fate {
+pub(crate) struct Injector {
     faults: Faults,
     random: u64,
     operations: u64,
 }
 
-impl Fate {
+impl Injector {
     pub(crate) fn new(faults: Faults, queue_pair: u64) -> Self {
         Self {
             faults,
@@ -88,7 +88,7 @@ impl Fate {
         }
     }
 
-    /// One operation more; whether the connection ends before it.
+    /// Counts an operation. Returns whether the connection ends before it.
     pub(crate) fn ends(&mut self) -> bool {
         self.operations += 1;
         self.faults.disconnect > 0 && self.operations > self.faults.disconnect
@@ -100,11 +100,11 @@ impl Fate {
     }
 
     /// Whether an operation uses a wrong key.
-    pub(crate) fn takes_wrong_key(&mut self) -> bool {
+    pub(crate) fn uses_wrong_key(&mut self) -> bool {
         self.one_in(self.faults.key)
     }
 
-    /// Whether an RDMA READ ends halfway.
+    /// Whether an RDMA READ fails halfway.
     pub(crate) fn tears(&mut self) -> bool {
         self.one_in(self.faults.torn)
     }
@@ -143,15 +143,16 @@ mod tests {
     }
 
     #[test]
-    fn what_never_happens_never_happens() {
-        let mut fate = Fate::new(Faults::default(), 1);
-        let happens =
-            |fate: &mut Fate| fate.ends() || fate.loses() || fate.takes_wrong_key() || fate.tears();
-        assert!(!(0..10_000).any(|_| happens(&mut fate)));
+    fn faults_happen_only_on_demand() {
+        let mut injector = Injector::new(Faults::default(), 1);
+        let happens = |injector: &mut Injector| {
+            injector.ends() || injector.loses() || injector.uses_wrong_key() || injector.tears()
+        };
+        assert!(!(0..10_000).any(|_| happens(&mut injector)));
         let faults = "lost=10,key=10,disconnect=100".parse().expect("faults");
-        let mut fate = Fate::new(faults, 1);
-        let lost = (0..1000).filter(|_| fate.loses()).count();
+        let mut injector = Injector::new(faults, 1);
+        let lost = (0..1000).filter(|_| injector.loses()).count();
         assert!((50..200).contains(&lost), "{lost}");
-        assert_eq!((0..1000).position(|_| fate.ends()), Some(100));
+        assert_eq!((0..1000).position(|_| injector.ends()), Some(100));
     }
 }

@@ -1,29 +1,31 @@
-//! What two queue pairs of the emulation say to each other: a header, and for a SEND its bytes.
+//! The protocol between two emulated queue pairs: a header, and the payload of a SEND.
 //!
-//! Both ends are on one machine and built from one source or two that say the same version, so
-//! numbers are in the order of the machine.
+//! Both peers run on one machine and have the same protocol version, so numbers are in the byte
+//! order of the machine.
 
 use crate::provider::Failure;
 
 /// Bytes of a header.
 pub(crate) const HEADER_BYTES: usize = 24;
-/// What both ends have to speak.
+/// Version of the protocol, which both peers must have.
 pub(crate) const VERSION: u32 = 1;
 
-/// What is said.
+/// A protocol message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Say {
-    /// First, both ways: the version. The connection is there when both have said it.
+pub(crate) enum Message {
+    /// The first message in both directions: the version. The connection is open when both peers
+    /// have sent it.
     Hello { version: u32 },
-    /// Nothing but the receives of the header.
+    /// No content except the receive count in the header.
     Posted,
-    /// A message follows the header; a key that the receiver exposed is no more ours.
+    /// A message follows the header. The sender does not access the receiver's region of the key
+    /// any more.
     Send { invalidate: Option<u32> },
-    /// The receiver may read or write this memory of the sender from now on.
+    /// From now on the receiver may read or write this memory of the sender.
     Announce(Announced),
-    /// The receiver may not any more, and is to answer `Withdrawn`.
+    /// The receiver must stop to access the region and answer with `Withdrawn`.
     Withdraw { key: u32 },
-    /// The sender does not touch the receiver's memory of that key any more.
+    /// The sender does not access the receiver's region of that key any more.
     Withdrawn { key: u32 },
 }
 
@@ -33,15 +35,15 @@ pub(crate) struct Announced {
     pub(crate) key: u32,
     pub(crate) address: u64,
     pub(crate) length: u32,
-    /// It may be written; else it may be read.
+    /// Whether the peer may write it. Otherwise the peer may read it.
     pub(crate) is_to_write: bool,
 }
 
-/// A header: what is said, and how many receives more were posted before it was.
+/// A header: a message, and the number of receives posted since the last header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) posted: u32,
-    pub(crate) say: Say,
+    pub(crate) message: Message,
 }
 
 const HELLO: u8 = 1;
@@ -55,19 +57,21 @@ const WITHDRAWN: u8 = 8;
 
 impl Header {
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
-        let (kind, key, length, address) = match self.say {
-            Say::Hello { version } => (HELLO, version, 0, 0),
-            Say::Posted => (POSTED, 0, 0, 0),
-            Say::Send { invalidate: None } => (SEND, 0, 0, 0),
-            Say::Send {
+        let (kind, key, length, address) = match self.message {
+            Message::Hello { version } => (HELLO, version, 0, 0),
+            Message::Posted => (POSTED, 0, 0, 0),
+            Message::Send { invalidate: None } => (SEND, 0, 0, 0),
+            Message::Send {
                 invalidate: Some(key),
             } => (SEND_AND_INVALIDATE, key, 0, 0),
-            Say::Announce(region) if region.is_to_write => {
+            Message::Announce(region) if region.is_to_write => {
                 (ANNOUNCE_TO_WRITE, region.key, region.length, region.address)
             }
-            Say::Announce(region) => (ANNOUNCE_TO_READ, region.key, region.length, region.address),
-            Say::Withdraw { key } => (WITHDRAW, key, 0, 0),
-            Say::Withdrawn { key } => (WITHDRAWN, key, 0, 0),
+            Message::Announce(region) => {
+                (ANNOUNCE_TO_READ, region.key, region.length, region.address)
+            }
+            Message::Withdraw { key } => (WITHDRAW, key, 0, 0),
+            Message::Withdrawn { key } => (WITHDRAWN, key, 0, 0),
         };
         let mut bytes = [0; HEADER_BYTES];
         bytes[0] = kind;
@@ -91,22 +95,22 @@ impl Header {
             length,
             is_to_write,
         };
-        let say = match bytes[0] {
-            HELLO => Say::Hello { version: key },
-            POSTED => Say::Posted,
-            SEND => Say::Send { invalidate: None },
-            SEND_AND_INVALIDATE => Say::Send {
+        let message = match bytes[0] {
+            HELLO => Message::Hello { version: key },
+            POSTED => Message::Posted,
+            SEND => Message::Send { invalidate: None },
+            SEND_AND_INVALIDATE => Message::Send {
                 invalidate: Some(key),
             },
-            ANNOUNCE_TO_READ => Say::Announce(announced(false)),
-            ANNOUNCE_TO_WRITE => Say::Announce(announced(true)),
-            WITHDRAW => Say::Withdraw { key },
-            WITHDRAWN => Say::Withdrawn { key },
+            ANNOUNCE_TO_READ => Message::Announce(announced(false)),
+            ANNOUNCE_TO_WRITE => Message::Announce(announced(true)),
+            WITHDRAW => Message::Withdraw { key },
+            WITHDRAWN => Message::Withdrawn { key },
             kind => return Err(Failure::Protocol(format!("a message of kind {kind}"))),
         };
         Ok(Self {
             posted: u32_at(4),
-            say,
+            message,
         })
     }
 }
@@ -123,22 +127,22 @@ mod tests {
             length: 0xDDEE_FF00,
             is_to_write,
         };
-        let says = [
-            Say::Hello { version: 7 },
-            Say::Posted,
-            Say::Send { invalidate: None },
-            Say::Send {
+        let messages = [
+            Message::Hello { version: 7 },
+            Message::Posted,
+            Message::Send { invalidate: None },
+            Message::Send {
                 invalidate: Some(0),
             },
-            Say::Announce(region(false)),
-            Say::Announce(region(true)),
-            Say::Withdraw { key: 5 },
-            Say::Withdrawn { key: u32::MAX },
+            Message::Announce(region(false)),
+            Message::Announce(region(true)),
+            Message::Withdraw { key: 5 },
+            Message::Withdrawn { key: u32::MAX },
         ];
-        for say in says {
+        for message in messages {
             let header = Header {
                 posted: 0x0102_0304,
-                say,
+                message,
             };
             assert_eq!(Header::decode(&header.encode()), Ok(header));
         }

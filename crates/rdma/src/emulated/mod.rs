@@ -1,19 +1,19 @@
-//! RDMA between two processes of one machine, or within one: for tests and demonstrations.
+//! RDMA between two processes on one machine, or inside one process, for tests and demonstrations.
 //!
-//! A listener on port N is the socket `N.sock` in a directory that both ends know. Messages go
-//! through it; reading and writing the other's memory is done by the system calls with which a
-//! debugger does it, so whoever may not debug the peer cannot use this, and who may could always
-//! do as it likes. The rules of RDMA are kept by whoever begins an operation: keys, bounds and
-//! rights are checked against what the peer has announced, and an operation that breaks them
-//! fails and ends the connection, as on a reliable connection of a device.
+//! A listener on port N is the socket `N.sock` in a directory that both peers know. Messages go
+//! through the socket. To access memory of the peer, a process uses the system calls of a debugger,
+//! so it needs permission to debug the peer. The process that starts an operation checks the rules
+//! of RDMA: it compares key, bounds and permission with the regions that the peer has announced. An
+//! operation that violates them fails and ends the connection, as on a reliable connection of a
+//! device.
 //!
-//! There is one copy of each byte, made by the processor of whoever begins: what a device does
-//! for nothing. A SEND is copied twice, into the kernel and out of it.
+//! The processor of the process that starts an operation copies each byte once; a device does this
+//! without the processor. A SEND is copied twice, into the kernel and out of it.
 
 mod faults;
 mod message;
+mod peer_memory;
 mod queue_pair;
-mod reach;
 mod sys;
 
 use std::fs;
@@ -29,10 +29,10 @@ use crate::slots::Slot;
 
 pub use faults::{Faults, FaultsError, VARIABLE};
 
-/// Ports from which one is chosen where any will do. RFC 6335 6
+/// Range of ports for listeners and clients without a fixed port. RFC 6335 6
 const ANY_PORTS: std::ops::RangeInclusive<u16> = 49152..=65535;
 
-/// The provider. Whoever is to reach another uses the same directory.
+/// The provider. Processes that connect to each other use the same directory.
 #[derive(Debug)]
 pub struct Emulated {
     directory: PathBuf,
@@ -40,13 +40,13 @@ pub struct Emulated {
 }
 
 impl Emulated {
-    /// In a directory, which is made if it is not there.
+    /// Uses a directory, and creates it if it does not exist.
     ///
     /// # Errors
-    /// There is none and none can be made.
+    /// The directory cannot be created.
     pub fn new(directory: &Path, faults: Faults) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
-        sys::allow_reach();
+        sys::allow_access();
         Ok(Self {
             directory: directory.to_owned(),
             faults,
@@ -61,7 +61,7 @@ impl Emulated {
         let path = self.path(address.port());
         let socket = sys::socket()?;
         match sys::listen(socket.as_fd(), &path) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_left_over(&path) => {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_stale(&path) => {
                 fs::remove_file(&path)?;
                 sys::listen(socket.as_fd(), &path)?;
             }
@@ -86,7 +86,7 @@ impl Provider for Emulated {
     }
 
     fn to_listen(&self, addresses: &[IpAddr]) -> Vec<IpAddr> {
-        // A port is one socket, whatever the address.
+        // A port is one socket for all addresses.
         addresses.iter().copied().take(1).collect()
     }
 
@@ -112,7 +112,7 @@ impl Provider for Emulated {
         let own = take_port(&socket)?;
         let path = self.path(address.port());
         sys::connect(socket.as_fd(), &path).map_err(|error| match error.kind() {
-            // There is no socket, nobody listens on it any more, or too many wait to be accepted.
+            // The socket does not exist, has no listener any more, or its queue is full.
             io::ErrorKind::NotFound
             | io::ErrorKind::ConnectionRefused
             | io::ErrorKind::WouldBlock => {
@@ -129,11 +129,11 @@ impl Provider for Emulated {
     }
 }
 
-/// Gives a socket a port that nobody has, so that both ends have the same name for a connection.
+/// Gives a socket a free port, so that both peers use the same name for a connection.
 fn take_port(socket: &OwnedFd) -> io::Result<u16> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let (first, count) = (*ANY_PORTS.start(), ANY_PORTS.len() as u16);
-    // Processes begin at different places, or each would search where others are.
+    // Processes start at different ports, so that they do not try the same ones.
     let begin = (std::process::id() as u16).wrapping_mul(631);
     for _ in 0..count {
         let number = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(begin);
@@ -146,8 +146,8 @@ fn take_port(socket: &OwnedFd) -> io::Result<u16> {
     Err(io::ErrorKind::AddrInUse.into())
 }
 
-/// Whether nobody listens on the socket any more: its process ended without taking it away.
-fn is_left_over(path: &Path) -> bool {
+/// Whether the socket has no listener any more: its process ended without removing it.
+fn is_stale(path: &Path) -> bool {
     let probe = sys::socket().and_then(|socket| sys::connect(socket.as_fd(), path));
     probe.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
@@ -195,7 +195,7 @@ impl Listener for EmulatedListener {
 
 impl Drop for EmulatedListener {
     fn drop(&mut self) {
-        // Somebody may have taken it away before.
+        // Another process may have removed it before.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,8 +1,9 @@
 //! One connection of the emulation.
 //!
-//! Memory that was exposed comes back only when the peer can touch it no more: when the peer has
-//! said so, has given it back with a SEND, or has ended its direction of the socket, which it does
-//! where it does one-sided operations: on the one thread of its queue pair, between two of them.
+//! Exposed memory returns to its owner only when the peer cannot access it any more. That is so
+//! when the peer has confirmed a withdrawal, has invalidated the region with a SEND, or has shut
+//! down its direction of the socket. The peer does the last in the one thread of its queue pair,
+//! between two one-sided operations.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -14,34 +15,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ring::{VIEW_BYTES_MIN, View, Views};
 
-use crate::emulated::faults::{Fate, Faults};
-use crate::emulated::message::{Announced, HEADER_BYTES, Header, Say, VERSION};
-use crate::emulated::reach::{Access, REGIONS_MAX, Reach};
+use crate::emulated::faults::{Faults, Injector};
+use crate::emulated::message::{Announced, HEADER_BYTES, Header, Message, VERSION};
+use crate::emulated::peer_memory::{Access, PeerMemory, REGIONS_MAX};
 use crate::emulated::sys::{self, Arrived, BATCH, Far, Near};
 use crate::operand::{Exposed, Piece, Remote, Sink};
 use crate::provider::{Attributes, Event, Failure, Limits, QueuePair, Wait, WorkId};
 use crate::slots::Slot;
 
-/// Bytes of one message. More than SMB Direct puts into one; few enough for a socket's queue.
+/// Largest message in bytes. It exceeds the messages of SMB Direct and fits the queue of a socket.
 const MESSAGE_BYTES: usize = 64 << 10;
-/// Pieces of one message.
+/// Number of pieces of one message.
 const PIECES_MAX: u32 = 30;
-/// Bytes that may wait in the socket.
+/// Send buffer of the socket in bytes.
 const SEND_BUFFER_BYTES: i32 = 4 << 20;
-/// Messages taken in by one poll: others of the thread get their turn.
+/// Number of messages that one poll receives, so that other tasks of the thread run.
 const MESSAGES_PER_POLL: usize = 4 * BATCH;
-/// Windows into files of one queue pair.
+/// Number of mapped windows into files per queue pair.
 const WINDOWS_MAX: usize = 16;
-/// Receives of a peer that are counted.
+/// Limit of the peer's receive count.
 const RECEIVES_MAX: u32 = 1 << 20;
-/// Messages of our own that wait, but for SENDs: the peer makes us answer each withdrawal.
+/// Limit of queued messages other than SENDs. The peer can cause such messages: each withdrawal
+/// needs an answer.
 const ANSWERS_MAX: usize = 2 * REGIONS_MAX;
 
-/// How many queue pairs there were, and how many keys.
+/// Counters of all queue pairs and of all keys.
 static QUEUE_PAIRS: AtomicU64 = AtomicU64::new(0);
 static KEYS: AtomicU64 = AtomicU64::new(0);
 
-/// The addresses that both ends are called by.
+/// The addresses of both peers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
     pub(crate) local: SocketAddr,
@@ -52,54 +54,54 @@ pub(crate) struct Ends {
 pub(crate) struct EmulatedQueuePair {
     socket: OwnedFd,
     ends: Ends,
-    /// Who is at the other end.
+    /// The process of the peer.
     process: libc::pid_t,
     limits: Limits,
     state: State,
-    /// Receives that are posted.
+    /// Posted receives.
     receives: VecDeque<Slot>,
-    /// Of those, how many the peer has not been told of.
-    untold: u32,
-    /// Receives of the peer that no SEND of ours has taken.
+    /// Number of posted receives that the peer does not know of yet.
+    unreported: u32,
+    /// Number of the peer's receives that no SEND has used.
     peer_receives: u32,
     outgoing: VecDeque<Outgoing>,
-    /// Of those, how many are no SENDs.
+    /// Number of queued messages other than SENDs.
     answers: usize,
-    /// The socket takes no more for now.
+    /// The socket is full.
     is_blocked: bool,
-    /// The last poll took all that it may.
+    /// The last poll reached its limit.
     has_more: bool,
-    /// What the peer may reach, by key.
+    /// Regions that the peer may access, by key.
     exposed: BTreeMap<u32, Exposed>,
-    /// Keys of which the peer was told to let go, and has not said that it did.
+    /// Keys that were withdrawn and that the peer has not confirmed.
     withdrawing: BTreeSet<u32>,
-    /// What we may reach.
-    reach: Reach,
-    /// Files that were written to the peer.
+    /// Memory of the peer that this side may access.
+    peer_memory: PeerMemory,
+    /// Mapped files for writes to the peer.
     views: Views,
-    fate: Fate,
-    /// Events whose completions are lost.
+    injector: Injector,
+    /// Events of lost completions.
     lost: Vec<Event>,
     events: VecDeque<Event>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// The peer has not said hello.
+    /// The peer has not sent its hello yet.
     Connecting,
     Open,
-    /// Over, but the peer may still reach memory of ours.
+    /// The connection has ended, but the peer may still access exposed memory.
     Closing(Failure),
     Closed,
 }
 
-/// A message that waits to be sent.
+/// A queued message.
 #[derive(Debug)]
 struct Outgoing {
-    say: Say,
-    /// Of a SEND.
+    message: Message,
+    /// The operation of a SEND.
     work: Option<(WorkId, Vec<Piece>)>,
-    /// Encoded when it is about to be sent.
+    /// Encoded just before the message is sent.
     header: [u8; HEADER_BYTES],
 }
 
@@ -129,7 +131,7 @@ impl EmulatedQueuePair {
             limits,
             state: State::Connecting,
             receives: VecDeque::new(),
-            untold: 0,
+            unreported: 0,
             peer_receives: 0,
             outgoing: VecDeque::new(),
             answers: 0,
@@ -137,13 +139,13 @@ impl EmulatedQueuePair {
             has_more: false,
             exposed: BTreeMap::new(),
             withdrawing: BTreeSet::new(),
-            reach: Reach::default(),
+            peer_memory: PeerMemory::default(),
             views: Views::new(WINDOWS_MAX),
-            fate: Fate::new(faults, number),
+            injector: Injector::new(faults, number),
             lost: Vec::new(),
             events: VecDeque::new(),
         };
-        queue_pair.say(Say::Hello { version: VERSION });
+        queue_pair.queue(Message::Hello { version: VERSION });
         Ok(queue_pair)
     }
 
@@ -151,24 +153,25 @@ impl EmulatedQueuePair {
         matches!(self.state, State::Closing(_) | State::Closed)
     }
 
-    /// Counts an operation; `false` where the connection has ended, perhaps by its fate.
+    /// Counts an operation. Returns false if the connection has ended, perhaps by an injected
+    /// fault.
     fn begin(&mut self) -> bool {
-        if !self.is_over() && self.fate.ends() {
-            self.end(Failure::Device("the fault that was asked for".into()));
+        if !self.is_over() && self.injector.ends() {
+            self.end(Failure::Device("an injected fault".into()));
         }
         !self.is_over()
     }
 
-    /// Reports an operation that went well, unless its fate is to get lost.
+    /// Reports a successful operation, unless a fault loses its completion.
     fn report(&mut self, event: Event) {
-        if self.fate.loses() {
+        if self.injector.loses() {
             self.lost.push(event);
         } else {
             self.events.push_back(event);
         }
     }
 
-    /// Reports what came too late. The end stays the last event.
+    /// Reports a late event. The end of the connection stays the last event.
     fn report_late(&mut self, event: Event) {
         let end = self
             .events
@@ -177,12 +180,12 @@ impl EmulatedQueuePair {
         self.events.extend(end);
     }
 
-    /// Ends the connection, now or when the peer has let go of what it may reach.
+    /// Ends the connection, now or when the peer has released all exposed memory.
     fn end(&mut self, failure: Failure) {
         if self.is_over() {
             return;
         }
-        self.reach.clear();
+        self.peer_memory.clear();
         sys::end_sending(self.socket.as_fd());
         self.state = State::Closing(failure);
         if self.exposed.is_empty() {
@@ -190,7 +193,7 @@ impl EmulatedQueuePair {
         }
     }
 
-    /// The peer has ended its direction: it has let go of everything.
+    /// The peer has shut down its direction, so it has released all exposed memory.
     fn peer_ended(&mut self) {
         self.end(match self.state {
             State::Connecting => Failure::Refused("the peer has closed the connection".into()),
@@ -199,7 +202,7 @@ impl EmulatedQueuePair {
         self.close();
     }
 
-    /// Everything comes back.
+    /// Returns all memory to its owners and reports the end.
     fn close(&mut self) {
         let State::Closing(failure) = &self.state else {
             return;
@@ -221,29 +224,29 @@ impl EmulatedQueuePair {
     }
 }
 
-/// What is sent.
+/// Sending.
 impl EmulatedQueuePair {
-    fn say(&mut self, say: Say) {
+    fn queue(&mut self, message: Message) {
         self.answers += 1;
         self.outgoing.push_back(Outgoing {
-            say,
+            message,
             work: None,
             header: [0; HEADER_BYTES],
         });
     }
 
-    /// Sends until nothing waits or the socket takes no more.
-    fn send_what_waits(&mut self) {
+    /// Sends until the queue is empty or the socket is full.
+    fn send_queued(&mut self) {
         self.is_blocked = false;
         while !self.is_over() && self.may_send_next() {
             let count = self.sendable();
             if count == 0 {
-                return self.find_no_receive();
+                return self.fail_without_receive();
             }
             for (index, outgoing) in self.outgoing.range_mut(..count).enumerate() {
-                let posted = if index == 0 { self.untold } else { 0 };
-                let say = outgoing.say;
-                outgoing.header = Header { posted, say }.encode();
+                let posted = if index == 0 { self.unreported } else { 0 };
+                let message = outgoing.message;
+                outgoing.header = Header { posted, message }.encode();
             }
             let messages = self.outgoing.range(..count).map(|outgoing| {
                 let work = outgoing.work.as_ref();
@@ -256,20 +259,20 @@ impl EmulatedQueuePair {
                     self.is_blocked = true;
                     return;
                 }
-                // The end shows behind what the peer has sent before.
+                // The peer's end comes after the messages that it sent before.
                 Err(_) => return,
             }
         }
     }
 
-    /// Until the peer has said hello, nothing but hello is said.
+    /// Whether the next message may be sent: only the hello before the peer's hello.
     fn may_send_next(&self) -> bool {
         self.outgoing.front().is_some_and(|front| {
-            self.state != State::Connecting || matches!(front.say, Say::Hello { .. })
+            self.state != State::Connecting || matches!(front.message, Message::Hello { .. })
         })
     }
 
-    /// How many of the messages that wait have a receive at the peer, or need none.
+    /// Number of queued messages that need no receive of the peer or have one.
     fn sendable(&self) -> usize {
         let most = match self.state {
             State::Connecting => 1,
@@ -286,7 +289,7 @@ impl EmulatedQueuePair {
         messages.take_while(has_receive).count()
     }
 
-    fn find_no_receive(&mut self) {
+    fn fail_without_receive(&mut self) {
         let first = self.outgoing.pop_front().and_then(|first| first.work);
         let (id, pieces) = first.expect("only a SEND needs a receive");
         let failure = Failure::ReceiverNotReady;
@@ -297,10 +300,10 @@ impl EmulatedQueuePair {
 
     fn sent(&mut self, count: usize) {
         if count > 0 {
-            self.untold = 0;
+            self.unreported = 0;
         }
         for _ in 0..count {
-            let sent = self.outgoing.pop_front().expect("it waited");
+            let sent = self.outgoing.pop_front().expect("a queued message");
             match sent.work {
                 None => self.answers -= 1,
                 Some((id, pieces)) => {
@@ -312,7 +315,7 @@ impl EmulatedQueuePair {
     }
 }
 
-/// What comes in.
+/// Receiving.
 impl EmulatedQueuePair {
     fn take_in(&mut self) {
         let mut arrived = [Arrived::default(); BATCH];
@@ -329,8 +332,8 @@ impl EmulatedQueuePair {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // The peer is gone and has left something unread. What it sent can still be
-                // read, and the end is behind it.
+                // The peer has disappeared and left unread messages. Its own messages can still be
+                // read, and the end follows them.
                 Err(error) if error.raw_os_error() == Some(libc::ECONNRESET) => continue,
                 Err(error) => return self.end(Failure::Device(error.to_string())),
             };
@@ -342,7 +345,7 @@ impl EmulatedQueuePair {
         }
     }
 
-    /// Handles messages; the bytes of each are in the receive of the same number.
+    /// Handles messages. The payload of each is in the receive of the same number.
     fn handle(&mut self, arrived: &[Arrived]) {
         let count = arrived.len().min(self.receives.len());
         let slots: Vec<Slot> = self.receives.drain(..count).collect();
@@ -350,7 +353,7 @@ impl EmulatedQueuePair {
         let mut unused = Vec::new();
         for message in arrived {
             let slot = slots.next();
-            // Nothing is behind the end; a socket reports it again and again.
+            // The socket reports the end again and again; nothing follows it.
             if self.state == State::Closed {
                 unused.extend(slot);
             } else if message.bytes == 0 {
@@ -372,43 +375,43 @@ impl EmulatedQueuePair {
 
     fn handle_one(
         &mut self,
-        message: &Arrived,
+        arrived: &Arrived,
         slot: Option<Slot>,
         unused: &mut Vec<Slot>,
     ) -> Result<(), Failure> {
-        let say = match self.look(message) {
-            Ok(say) => say,
+        let message = match self.decode(arrived) {
+            Ok(message) => message,
             Err(failure) => {
                 unused.extend(slot);
                 return Err(failure);
             }
         };
-        if let Say::Send { invalidate } = say {
-            return self.received(message, slot, invalidate, unused);
+        if let Message::Send { invalidate } = message {
+            return self.received(arrived, slot, invalidate, unused);
         }
         unused.extend(slot);
-        if message.bytes > HEADER_BYTES || message.is_cut {
-            return Err(Failure::Protocol("bytes behind a header".into()));
+        if arrived.bytes > HEADER_BYTES || arrived.is_truncated {
+            return Err(Failure::Protocol("bytes after a header".into()));
         }
-        self.hear(say)
+        self.handle_control(message)
     }
 
-    /// What is said, and notes the receives that were posted.
-    fn look(&mut self, message: &Arrived) -> Result<Say, Failure> {
-        if message.bytes < HEADER_BYTES {
+    /// Decodes a header and counts the receives of the peer.
+    fn decode(&mut self, arrived: &Arrived) -> Result<Message, Failure> {
+        if arrived.bytes < HEADER_BYTES {
             return Err(Failure::Protocol("a message without a header".into()));
         }
-        let header = Header::decode(&message.header)?;
+        let header = Header::decode(&arrived.header)?;
         let posted = self.peer_receives.checked_add(header.posted);
         self.peer_receives = posted
             .filter(|posted| *posted <= RECEIVES_MAX)
             .ok_or_else(|| Failure::Protocol("too many receives".into()))?;
-        Ok(header.say)
+        Ok(header.message)
     }
 
     fn received(
         &mut self,
-        message: &Arrived,
+        arrived: &Arrived,
         slot: Option<Slot>,
         invalidate: Option<u32>,
         unused: &mut Vec<Slot>,
@@ -416,15 +419,15 @@ impl EmulatedQueuePair {
         if let Some(key) = invalidate {
             let Some(memory) = self.exposed.remove(&key) else {
                 unused.extend(slot);
-                return Err(Failure::Protocol("a key of nothing is given back".into()));
+                return Err(Failure::Protocol("an unknown key is invalidated".into()));
             };
             self.events.push_back(Event::Revoked(key, memory));
             self.close_if_done();
         }
         match (slot, &self.state) {
             (None, State::Open) => Err(Failure::ReceiverNotReady),
-            (Some(slot), State::Open) if !message.is_cut => {
-                let bytes = message.bytes - HEADER_BYTES;
+            (Some(slot), State::Open) if !arrived.is_truncated => {
+                let bytes = arrived.bytes - HEADER_BYTES;
                 self.events.push_back(Event::Received(slot, bytes));
                 Ok(())
             }
@@ -439,28 +442,28 @@ impl EmulatedQueuePair {
         }
     }
 
-    /// All that is no message of the layer above.
-    fn hear(&mut self, say: Say) -> Result<(), Failure> {
-        match say {
-            Say::Hello { version } => self.hear_hello(version),
+    /// Handles all messages of the emulation itself.
+    fn handle_control(&mut self, message: Message) -> Result<(), Failure> {
+        match message {
+            Message::Hello { version } => self.handle_hello(version),
             _ if self.state == State::Connecting => {
-                Err(Failure::Protocol("something else before hello".into()))
+                Err(Failure::Protocol("a message before hello".into()))
             }
-            Say::Posted => Ok(()),
-            Say::Announce(_) if self.is_over() => Ok(()),
-            Say::Announce(region) => self.reach.add(region),
-            Say::Withdraw { key } => {
-                self.reach.remove(key);
+            Message::Posted => Ok(()),
+            Message::Announce(_) if self.is_over() => Ok(()),
+            Message::Announce(region) => self.peer_memory.add(region),
+            Message::Withdraw { key } => {
+                self.peer_memory.remove(key);
                 if self.answers >= ANSWERS_MAX {
-                    return Err(Failure::Protocol("no answer is taken in".into()));
+                    return Err(Failure::Protocol("too many unread answers".into()));
                 }
-                self.say(Say::Withdrawn { key });
+                self.queue(Message::Withdrawn { key });
                 Ok(())
             }
-            Say::Withdrawn { key } => {
+            Message::Withdrawn { key } => {
                 if !self.withdrawing.remove(&key) {
                     return Err(Failure::Protocol(
-                        "let go of a key that was not asked for".into(),
+                        "a confirmation without a withdrawal".into(),
                     ));
                 }
                 if let Some(memory) = self.exposed.remove(&key) {
@@ -469,11 +472,11 @@ impl EmulatedQueuePair {
                 self.close_if_done();
                 Ok(())
             }
-            Say::Send { .. } => unreachable!("handled before"),
+            Message::Send { .. } => unreachable!("handled before"),
         }
     }
 
-    fn hear_hello(&mut self, version: u32) -> Result<(), Failure> {
+    fn handle_hello(&mut self, version: u32) -> Result<(), Failure> {
         if self.is_over() {
             return Ok(());
         }
@@ -515,8 +518,8 @@ impl EmulatedQueuePair {
         finish(sys::write_far(self.process, near, &far), bytes)
     }
 
-    /// Whether all was written: it stops where the file is cut meanwhile, or where the peer does
-    /// not have what it has announced, which the next one finds out.
+    /// Writes the bytes of a view. Returns false if the file was truncated meanwhile, or if the
+    /// peer does not have the memory that it announced; the next operation finds out which.
     fn write_view(&mut self, view: &View, remote: &[Remote]) -> Result<bool, Failure> {
         let far = self.find(remote, view.len(), Access::Write)?;
         let result = sys::write_far(self.process, Near::View(view), &far);
@@ -526,8 +529,8 @@ impl EmulatedQueuePair {
     fn read(&mut self, into: &mut [u8], remote: &[Remote]) -> Result<(), Failure> {
         let bytes = into.len();
         let far = self.find(remote, bytes, Access::Read)?;
-        if self.fate.tears() {
-            // As a device does that is pulled out between two packets.
+        if self.injector.tears() {
+            // Like a device that is unplugged between two packets.
             let half = &mut into[..bytes / 2];
             finish(sys::read_far(self.process, half, &far), bytes / 2)?;
             return Err(Failure::Device("torn, as was asked for".into()));
@@ -541,11 +544,11 @@ impl EmulatedQueuePair {
         bytes: usize,
         access: Access,
     ) -> Result<Vec<Far>, Failure> {
-        if self.fate.takes_wrong_key() {
+        if self.injector.uses_wrong_key() {
             return Err(Failure::RemoteAccess);
         }
-        let far = self.reach.find(remote, bytes, access)?;
-        // A process that is no more may have left its number to another.
+        let far = self.peer_memory.find(remote, bytes, access)?;
+        // Another process may have the process id of a peer that has ended.
         if sys::is_peer_gone(self.socket.as_fd()) {
             return Err(Failure::PeerDisconnected);
         }
@@ -556,7 +559,7 @@ impl EmulatedQueuePair {
 fn finish(result: io::Result<usize>, wanted: usize) -> Result<(), Failure> {
     match result {
         Ok(done) if done == wanted => Ok(()),
-        // The peer has announced what it does not have.
+        // The peer has announced memory that it does not have.
         Ok(_) => Err(Failure::RemoteAccess),
         Err(error) => Err(match error.raw_os_error() {
             Some(libc::EFAULT) => Failure::RemoteAccess,
@@ -588,7 +591,7 @@ impl QueuePair for EmulatedQueuePair {
             "no more receives are posted than the limits allow"
         );
         self.receives.push_back(slot);
-        self.untold += 1;
+        self.unreported += 1;
     }
 
     fn post_send(&mut self, id: WorkId, pieces: Vec<Piece>, invalidate: Option<u32>) {
@@ -601,13 +604,13 @@ impl QueuePair for EmulatedQueuePair {
         if !self.begin() {
             return self.report_late(Event::Sent(id, pieces, Err(Failure::Flushed)));
         }
-        if invalidate.is_some_and(|key| !self.reach.remove(key)) {
+        if invalidate.is_some_and(|key| !self.peer_memory.remove(key)) {
             let failed = Event::Sent(id, pieces, Err(Failure::RemoteAccess));
             self.events.push_back(failed);
             return self.end(Failure::RemoteAccess);
         }
         self.outgoing.push_back(Outgoing {
-            say: Say::Send { invalidate },
+            message: Message::Send { invalidate },
             work: Some((id, pieces)),
             header: [0; HEADER_BYTES],
         });
@@ -674,7 +677,7 @@ impl QueuePair for EmulatedQueuePair {
         };
         let key = self.new_key();
         let address = memory.start() as u64;
-        self.say(Say::Announce(Announced {
+        self.queue(Message::Announce(Announced {
             key,
             address,
             length,
@@ -691,22 +694,22 @@ impl QueuePair for EmulatedQueuePair {
     fn revoke(&mut self, key: u32) {
         let is_exposed = self.exposed.contains_key(&key);
         if !self.is_over() && is_exposed && self.withdrawing.insert(key) {
-            self.say(Say::Withdraw { key });
+            self.queue(Message::Withdraw { key });
         }
     }
 
     fn flush(&mut self) {
-        self.send_what_waits();
-        if self.untold > 0 && !self.is_over() && !self.is_blocked && self.outgoing.is_empty() {
-            self.say(Say::Posted);
-            self.send_what_waits();
+        self.send_queued();
+        if self.unreported > 0 && !self.is_over() && !self.is_blocked && self.outgoing.is_empty() {
+            self.queue(Message::Posted);
+            self.send_queued();
         }
     }
 
     fn poll(&mut self, events: &mut Vec<Event>) {
         self.views.forget_unused();
         self.take_in();
-        self.send_what_waits();
+        self.send_queued();
         events.extend(self.events.drain(..));
     }
 
@@ -734,7 +737,7 @@ impl QueuePair for EmulatedQueuePair {
 }
 
 impl EmulatedQueuePair {
-    /// A key that nothing here has: neighbours differ in many bits, as those of devices do.
+    /// A key without a region. Consecutive keys differ in many bits, as those of devices do.
     fn new_key(&self) -> u32 {
         loop {
             let number = KEYS.fetch_add(1, Ordering::Relaxed);
@@ -747,14 +750,14 @@ impl EmulatedQueuePair {
 }
 
 impl Drop for EmulatedQueuePair {
-    /// What the peer may reach stays where it is until the peer has let go of it.
+    /// Exposed memory stays allocated until the peer has released it.
     fn drop(&mut self) {
         let exposed = std::mem::take(&mut self.exposed);
         if exposed.is_empty() {
             return;
         }
         sys::end_sending(self.socket.as_fd());
-        // Where it cannot be waited for the memory is lost, not freed.
+        // Without a thread that waits, the memory is leaked, not freed.
         let exposed = ManuallyDrop::new(exposed);
         let Ok(socket) = self.socket.try_clone() else {
             return;
@@ -764,7 +767,7 @@ impl Drop for EmulatedQueuePair {
             drop(ManuallyDrop::into_inner(exposed));
         };
         let thread = std::thread::Builder::new().name("rdma-exposed".into());
-        // A closure that is not run is dropped, and the memory stays lost.
+        // If the thread does not start, the closure is dropped and the memory stays leaked.
         drop(thread.spawn(wait));
     }
 }

@@ -1,4 +1,4 @@
-//! System calls of the emulation: sockets of messages, and reaching into another process.
+//! System calls of the emulation: message sockets, and access to the memory of another process.
 
 use std::ffi::CString;
 use std::io;
@@ -14,17 +14,17 @@ use crate::emulated::message::HEADER_BYTES;
 use crate::operand::Piece;
 use crate::slots::Slot;
 
-/// Messages taken in or sent with one system call.
+/// Number of messages that one system call receives or sends.
 pub(crate) const BATCH: usize = 16;
-/// Most ranges of memory in one call. readv(2).
+/// Number of memory ranges in one call. readv(2).
 const RANGES_MAX: usize = 1024;
-/// Peers that may wait to be accepted.
+/// Number of connection requests that wait to be accepted.
 const BACKLOG: libc::c_int = 1024;
 
-/// Bytes of our own memory: where, how many. Only within a call.
+/// A range of local memory: address and length. Only valid within a call.
 type Range = libc::iovec;
 
-/// A range of another process's memory.
+/// A range of the memory of another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Far {
     pub(crate) address: u64,
@@ -42,12 +42,12 @@ fn check_size(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// A socket of messages between processes, which does not wait.
+/// A non-blocking message socket for local processes.
 pub(crate) fn socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: takes no memory.
     let fd = check(unsafe { libc::socket(libc::AF_UNIX, kind, 0) })?;
-    // SAFETY: the descriptor was just made and is nobody else's.
+    // SAFETY: the kernel has just created the descriptor, so nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -69,11 +69,11 @@ fn address(path: &Path) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
     Ok((address, size_of::<libc::sockaddr_un>() as libc::socklen_t))
 }
 
-/// What the name of a socket begins with that stands for a client's port. It is no file: names that
-/// begin with a zero are the kernel's own. unix(7)
+/// Start of the name of a socket that stands for a client's port. It is not a file: names that
+/// start with a zero byte are abstract. unix(7)
 const PORT_NAME: &[u8] = b"\0smbeam-rdma-";
 
-/// Gives a socket that is about to connect the number of a port. `AddrInUse`: somebody has it.
+/// Gives a port number to a socket before it connects. `AddrInUse` if another socket has the port.
 pub(crate) fn bind_port(fd: BorrowedFd<'_>, port: u16) -> io::Result<()> {
     let mut name = PORT_NAME.to_vec();
     name.extend_from_slice(port.to_string().as_bytes());
@@ -89,7 +89,7 @@ pub(crate) fn bind_port(fd: BorrowedFd<'_>, port: u16) -> io::Result<()> {
     check(unsafe { libc::bind(fd.as_raw_fd(), address, length as libc::socklen_t) }).map(drop)
 }
 
-/// The number that [`bind_port`] has given to the socket at the other end.
+/// The port number that [`bind_port`] has given to the peer's socket.
 pub(crate) fn peer_port(fd: BorrowedFd<'_>) -> Option<u16> {
     // SAFETY: a socket address is plain integers, for which zeros are valid.
     let mut address: libc::sockaddr_un = unsafe { mem::zeroed() };
@@ -114,7 +114,7 @@ pub(crate) fn listen(fd: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     check(unsafe { libc::listen(fd.as_raw_fd(), BACKLOG) }).map(drop)
 }
 
-/// connect(2); for a local socket it is done at once, or refused.
+/// connect(2). A local socket connects or fails at once.
 pub(crate) fn connect(fd: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let (address, length) = address(path)?;
     let address = (&raw const address).cast();
@@ -126,13 +126,13 @@ pub(crate) fn connect(fd: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
 pub(crate) fn accept(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     let (address, length) = (ptr::null_mut(), ptr::null_mut());
-    // SAFETY: null pointers ask for no address.
+    // SAFETY: null pointers request no address.
     let fd = check(unsafe { libc::accept4(fd.as_raw_fd(), address, length, flags) })?;
-    // SAFETY: the descriptor was just made and is nobody else's.
+    // SAFETY: the kernel has just created the descriptor, so nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The process at the other end, as the kernel knows it. unix(7), SO_PEERCRED
+/// The process id of the peer, from the kernel. unix(7), SO_PEERCRED
 pub(crate) fn peer_process(fd: BorrowedFd<'_>) -> io::Result<libc::pid_t> {
     let mut credentials = libc::ucred {
         pid: 0,
@@ -147,7 +147,7 @@ pub(crate) fn peer_process(fd: BorrowedFd<'_>) -> io::Result<libc::pid_t> {
     Ok(credentials.pid)
 }
 
-/// Lets messages wait in the socket, as many bytes as the system allows.
+/// Sets the send buffer, as far as the system allows.
 pub(crate) fn set_send_buffer(fd: BorrowedFd<'_>, bytes: libc::c_int) {
     let length = size_of::<libc::c_int>() as libc::socklen_t;
     let value = (&raw const bytes).cast();
@@ -160,13 +160,13 @@ pub(crate) fn set_send_buffer(fd: BorrowedFd<'_>, bytes: libc::c_int) {
     }
 }
 
-/// Nothing more is sent from here; the peer sees the end behind what was sent.
+/// Shuts down the sending direction. The peer sees the end after the messages sent before.
 pub(crate) fn end_sending(fd: BorrowedFd<'_>) {
-    // SAFETY: takes no memory. A peer that is gone already needs no end.
+    // SAFETY: takes no memory. A peer that has disappeared needs no end.
     unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_WR) };
 }
 
-/// Whether the peer has ended its direction, or is no more.
+/// Whether the peer has shut down its direction or disappeared.
 pub(crate) fn is_peer_gone(fd: BorrowedFd<'_>) -> bool {
     let mut poll = libc::pollfd {
         fd: fd.as_raw_fd(),
@@ -178,7 +178,7 @@ pub(crate) fn is_peer_gone(fd: BorrowedFd<'_>) -> bool {
     count > 0 && poll.revents & (libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR) != 0
 }
 
-/// Waits until the peer has ended its direction, and drops what it sends until then.
+/// Waits until the peer has shut down its direction, and drops all messages until then.
 pub(crate) fn wait_for_end(fd: BorrowedFd<'_>) {
     loop {
         let mut poll = libc::pollfd {
@@ -195,33 +195,33 @@ pub(crate) fn wait_for_end(fd: BorrowedFd<'_>) {
         match check_size(result) {
             Ok(0) => return,
             Ok(_) => {}
-            Err(error) if is_passing(&error) => {}
+            Err(error) if is_transient(&error) => {}
             Err(error) if error.raw_os_error() == Some(libc::ECONNRESET) => {}
             Err(_) => return,
         }
     }
 }
 
-/// Whether the same call may go well later.
-pub(crate) fn is_passing(error: &io::Error) -> bool {
+/// Whether the same call may succeed later.
+pub(crate) fn is_transient(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
     )
 }
 
-/// What came in with one message.
+/// A received message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrived {
     pub(crate) header: [u8; HEADER_BYTES],
-    /// Bytes of the message, its header included, that found room.
+    /// Bytes of the message, including its header, that fitted the memory.
     pub(crate) bytes: usize,
-    /// There were more.
-    pub(crate) is_cut: bool,
+    /// The message was longer.
+    pub(crate) is_truncated: bool,
 }
 
-/// Takes up to [`batch`] messages in: the bytes behind the header of each into the slot of the
-/// same number. Without a slot it is one message, of which the header is taken.
+/// Receives up to [`batch`] messages. The payload of each goes into the slot of the same number.
+/// Without a slot it receives one message, and only its header.
 pub(crate) fn receive(
     fd: BorrowedFd<'_>,
     slots: &mut [Slot],
@@ -252,18 +252,18 @@ pub(crate) fn receive(
     let count = check(result)? as usize;
     for (message, arrived) in messages[..count].iter().zip(arrived.iter_mut()) {
         arrived.bytes = message.msg_len as usize;
-        arrived.is_cut = message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
+        arrived.is_truncated = message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
     }
     Ok(count)
 }
 
-/// How many messages are taken in at once where so many slots are there: any of them may need
-/// one.
+/// Number of messages to receive at once with this number of slots: each message may need one.
 pub(crate) fn batch(slots: usize) -> usize {
     slots.clamp(1, BATCH)
 }
 
-/// Sends messages, each a header and the bytes of its pieces; returns how many were taken.
+/// Sends messages, each with a header and the bytes of its pieces. Returns the number of sent
+/// messages.
 pub(crate) fn send<'a>(
     fd: BorrowedFd<'_>,
     outgoing: impl Iterator<Item = (&'a [u8; HEADER_BYTES], &'a [Piece])>,
@@ -315,17 +315,17 @@ fn far(far: &[Far]) -> Vec<Range> {
     far.iter().map(range).collect()
 }
 
-/// What is written into the memory of another process.
+/// The source of a write into the memory of another process.
 #[derive(Clone, Copy)]
 pub(crate) enum Near<'a> {
     /// The bytes of all pieces.
     Pieces(&'a [Piece]),
-    /// What a file has.
+    /// A mapped range of a file.
     View(&'a View),
 }
 
-/// Writes into the memory of another process, or of this one. Bytes written; fewer where a range
-/// is not there. process_vm_writev(2)
+/// Writes into the memory of another process, or of this one. Returns the number of written bytes,
+/// which is smaller if a range does not exist. process_vm_writev(2)
 pub(crate) fn write_far(
     process: libc::pid_t,
     near: Near<'_>,
@@ -338,11 +338,11 @@ pub(crate) fn write_far(
     let mut written = 0;
     each_batch(near, far(far_ranges), |near, far| {
         let (near_count, far_count) = (near.len() as _, far.len() as _);
-        // SAFETY: the near ranges are borrowed for the call, which only reads them, and bears that
-        // others change or cut the file of a view. The far ones
-        // are memory that its owner has exposed to be written and does not look at meanwhile: the
-        // owner gets it back when we have said that we are done (see `queue_pair`), or is a
-        // process that answers for what it says itself.
+        // SAFETY: the near ranges are borrowed for the call, which only reads them; the kernel
+        // tolerates that other processes change or truncate the file of a view. The far ranges are
+        // memory that its owner has exposed for writing and does not read meanwhile: the owner gets
+        // it back after this side has confirmed the end of its access (see `queue_pair`), or is
+        // another process, which is responsible for its own announcements.
         let result = unsafe {
             libc::process_vm_writev(
                 process,
@@ -360,8 +360,7 @@ pub(crate) fn write_far(
     Ok(written)
 }
 
-/// Reads from the memory of another process, or of this one. As [`write_far`].
-/// process_vm_readv(2)
+/// Reads from the memory of another process, or of this one. As [`write_far`]. process_vm_readv(2)
 pub(crate) fn read_far(
     process: libc::pid_t,
     into: &mut [u8],
@@ -370,8 +369,8 @@ pub(crate) fn read_far(
     let mut read = 0;
     each_batch(vec![range_mut(into)], far(far_ranges), |near, far| {
         let (near_count, far_count) = (near.len() as _, far.len() as _);
-        // SAFETY: the near range is exclusively borrowed for the call. The far ones are only
-        // read; their owner does not write them while they are exposed.
+        // SAFETY: the near range is exclusively borrowed for the call. The far ones are only read;
+        // their owner does not write them while they are exposed.
         let result = unsafe {
             libc::process_vm_readv(
                 process,
@@ -389,7 +388,8 @@ pub(crate) fn read_far(
     Ok(read)
 }
 
-/// Calls `transfer` until all ranges are done or it stops short. Both sides have the same bytes.
+/// Calls `transfer` until all ranges are done or it stops short. Both sides have the same number of
+/// bytes.
 fn each_batch(
     mut near: Vec<Range>,
     mut far: Vec<Range>,
@@ -431,13 +431,13 @@ fn skip(ranges: &mut [Range], mut count: usize) -> &mut [Range] {
     rest
 }
 
-/// Lets any process of ours reach into this one, where the system asks for that. It does for
-/// processes that are no ancestors. prctl(2), PR_SET_PTRACER
-pub(crate) fn allow_reach() {
+/// Allows any process of this user to access this one, on systems that require it for processes
+/// that are no ancestors. prctl(2), PR_SET_PTRACER
+pub(crate) fn allow_access() {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
     if scope.is_ok_and(|scope| scope.trim() != "0") {
-        let anybody = libc::PR_SET_PTRACER_ANY;
+        let any = libc::PR_SET_PTRACER_ANY;
         // SAFETY: takes no memory.
-        unsafe { libc::prctl(libc::PR_SET_PTRACER, anybody, 0, 0, 0) };
+        unsafe { libc::prctl(libc::PR_SET_PTRACER, any, 0, 0, 0) };
     }
 }

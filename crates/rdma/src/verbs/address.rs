@@ -10,11 +10,11 @@ use super::library::Library;
 use super::raw_address::{RawAddress, socket_address};
 use crate::provider::Network;
 
-/// The addresses of this host that are a device's, and what that speaks.
+/// The addresses of this host that belong to RDMA devices, and the network of each device.
 ///
-/// RDMA-CM knows: an identifier that binds to an address of a device's network interface has that
-/// device. The loopback's addresses are left out: RDMA-CM takes any device for them, and nobody
-/// else reaches them.
+/// RDMA-CM finds the device: an identifier that binds to an address of a device's network interface
+/// has that device. Loopback addresses are left out: RDMA-CM accepts any device for them, and only
+/// this host reaches them.
 pub(super) fn of_devices(library: &'static Library) -> io::Result<Vec<(IpAddr, Network)>> {
     let mut found = Vec::new();
     for address in of_host()? {
@@ -41,12 +41,12 @@ fn of_host() -> io::Result<Vec<SocketAddr>> {
     let mut found = Vec::new();
     let mut next = first;
     while !next.is_null() {
-        // SAFETY: an entry of the list, which lives until it is freed below.
+        // SAFETY: an entry of the list, which stays allocated until it is freed below.
         let entry = unsafe { &*next };
         found.extend(interface_address(entry));
         next = entry.ifa_next;
     }
-    // SAFETY: the list is ours, and nothing refers to it any more.
+    // SAFETY: this function owns the list, and nothing refers to it any more.
     unsafe { libc::freeifaddrs(first) };
     Ok(found)
 }
@@ -65,7 +65,8 @@ fn interface_address(entry: &libc::ifaddrs) -> Option<SocketAddr> {
     // SAFETY: all bits zero is an address of no family.
     let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
     let (from, to) = (entry.ifa_addr.cast::<u8>(), (&raw mut storage).cast::<u8>());
-    // SAFETY: an address of that family has so many bytes, and the storage has room for every one.
+    // SAFETY: `bytes` is the size of an address of that family, and the storage is large enough for
+    // every family.
     unsafe { ptr::copy_nonoverlapping(from, to, bytes) };
     socket_address(&storage)
 }

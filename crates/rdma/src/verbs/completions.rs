@@ -1,4 +1,4 @@
-//! The completion queue of one queue pair, and the channel on which it wakes us.
+//! The completion queue of one queue pair, and the channel that reports its events.
 
 use std::ffi::c_int;
 use std::io;
@@ -11,20 +11,20 @@ use super::channel::set_nonblocking;
 use super::device::Device;
 use super::ffi;
 
-/// Completions that are taken at one time.
+/// Number of completions per poll.
 const BATCH: usize = 32;
 
-/// The order of drop matters and is in `drop`: the queue, its channel, then the device.
+/// `drop` has the necessary order: the queue, its channel, then the device.
 pub(super) struct Completions {
     cq: NonNull<ffi::Cq>,
     channel: NonNull<ffi::CompChannel>,
-    /// An event is to come, or is there.
+    /// An event is requested, or waits in the channel.
     is_armed: bool,
     device: Arc<Device>,
 }
 
 impl Completions {
-    /// A queue of at least `entries` completions.
+    /// A queue for at least `entries` completions.
     pub(super) fn new(
         device: &Arc<Device>,
         entries: u32,
@@ -32,17 +32,17 @@ impl Completions {
     ) -> io::Result<Self> {
         let library = device.library();
         let context = device.context().as_ptr();
-        // SAFETY: the device is open; null or a channel that is ours to destroy.
+        // SAFETY: the device is open; returns null or a channel that the caller destroys.
         let channel = unsafe { (library.create_comp_channel)(context) };
         let channel = NonNull::new(channel).ok_or_else(io::Error::last_os_error)?;
         let entries = c_int::try_from(entries).unwrap_or(c_int::MAX);
-        // SAFETY: device and channel are alive, and live longer than the queue; vector 0 is
-        // always there.
+        // SAFETY: device and channel are alive, and live longer than the queue; every device has
+        // vector 0.
         let cq =
             unsafe { (library.create_cq)(context, entries, ptr::null_mut(), channel.as_ptr(), 0) };
         let Some(cq) = NonNull::new(cq) else {
             let error = io::Error::last_os_error();
-            // SAFETY: destroyed once, and without a queue.
+            // SAFETY: destroyed once, and no queue uses it.
             unsafe { (library.destroy_comp_channel)(channel.as_ptr()) };
             return Err(error);
         };
@@ -82,24 +82,25 @@ impl Completions {
         unsafe { &(*self.device.context().as_ptr()).ops }
     }
 
-    /// Takes the next completions, some at one time. An error means that the device is broken.
+    /// Takes the next completions, up to a batch. An error means that the device is broken.
     pub(super) fn poll(&mut self) -> io::Result<Vec<ffi::Wc>> {
         let mut batch = [ffi::Wc::default(); BATCH];
         let poll = self.ops().poll_cq;
-        // SAFETY: the queue is alive; the array has room for so many completions.
+        // SAFETY: the queue is alive; the array has space for `BATCH` completions.
         let taken = unsafe { poll(self.cq.as_ptr(), BATCH as c_int, batch.as_mut_ptr()) };
         let taken = usize::try_from(taken)
             .map_err(|_| io::Error::other(format!("the completion queue fails: {taken}")))?;
         Ok(batch[..taken].to_vec())
     }
 
-    /// Asks for an event at the next completion. One that came before may have none: poll again.
+    /// Requests an event for the next completion. A completion that arrived before this call may
+    /// have none, so the caller polls again.
     pub(super) fn arm(&mut self) -> io::Result<()> {
         if self.is_armed {
             return Ok(());
         }
         let arm = self.ops().req_notify_cq;
-        // SAFETY: the queue is alive; 0: for every completion.
+        // SAFETY: the queue is alive; 0 requests events for all completions.
         match unsafe { arm(self.cq.as_ptr(), 0) } {
             0 => self.is_armed = true,
             error => return Err(io::Error::from_raw_os_error(error.abs())),
@@ -107,8 +108,8 @@ impl Completions {
         Ok(())
     }
 
-    /// Takes the event, if it has come, so that the descriptor is not readable any more, and asks
-    /// for the next: somebody may poll while somebody else waits. Poll after this.
+    /// Takes a waiting event, so that the descriptor is not readable any more, and requests the
+    /// next one: one task may poll while another one waits. The caller polls after this.
     pub(super) fn take_event(&mut self) -> io::Result<()> {
         if !self.is_armed {
             return Ok(());
@@ -126,7 +127,7 @@ impl Completions {
         self.arm()
     }
 
-    /// Has completions gathered, where the device can; where not, each is told at once.
+    /// Enables interrupt moderation. Devices without it raise an interrupt for each completion.
     fn moderate(&self, count: u16, period: Duration) {
         let Some(modify) = self.modify_cq() else {
             return;
@@ -143,7 +144,7 @@ impl Completions {
         }
     }
 
-    /// The operation, which lies in front of the context where the library is recent enough.
+    /// The `modify_cq` operation, which recent libraries store before the context.
     fn modify_cq(
         &self,
     ) -> Option<unsafe extern "C" fn(*mut ffi::Cq, *mut ffi::ModifyCqAttr) -> c_int> {
@@ -154,29 +155,29 @@ impl Completions {
             return None;
         }
         let start = context.as_ptr().cast::<u8>();
-        // SAFETY: the marker says that the context is the end of an extended one, which has its
-        // size there.
+        // SAFETY: the marker means that the context is the end of an extended one, which has its
+        // size at that position.
         let size = unsafe { start.sub(ffi::EXTENDED_SIZE_BEFORE) };
         // SAFETY: as above; it is aligned as the context is.
         let size = unsafe { size.cast::<usize>().read() };
         if size < ffi::MODIFY_CQ_EXTENDED_SIZE {
             return None;
         }
-        // SAFETY: the extended context begins before that, by its size.
-        let place = unsafe { start.sub(ffi::MODIFY_CQ_BEFORE) };
-        // SAFETY: a pointer to a function, or null where the device has no such operation.
-        unsafe { place.cast::<ffi::ModifyCq>().read() }
+        // SAFETY: by its size, the extended context starts before that position.
+        let position = unsafe { start.sub(ffi::MODIFY_CQ_BEFORE) };
+        // SAFETY: the value is a pointer to a function, or null if the device lacks the operation.
+        unsafe { position.cast::<ffi::ModifyCq>().read() }
     }
 }
 
 impl Drop for Completions {
     fn drop(&mut self) {
         let library = self.device.library();
-        // SAFETY: the queue pair is gone (its owner sees to that), all events that were taken
+        // SAFETY: the queue pair is destroyed (its owner guarantees it), all events that were taken
         // are acknowledged; destroyed once.
         let result = unsafe { (library.destroy_cq)(self.cq.as_ptr()) };
         assert_eq!(result, 0, "a completion queue without a queue pair can go");
-        // SAFETY: its one queue is gone; destroyed once.
+        // SAFETY: its one queue is destroyed; destroyed once.
         let result = unsafe { (library.destroy_comp_channel)(self.channel.as_ptr()) };
         assert_eq!(result, 0, "a channel without a queue can go");
     }

@@ -1,7 +1,7 @@
-//! A device: its protection domain, the memory it was told of, and the windows into that.
+//! A device: its protection domain, its registered memory, and memory windows.
 //!
-//! One device serves all queue pairs of the process on it. It is let go of with the last one, so
-//! that a device which is taken out of the machine is not kept.
+//! One device serves all queue pairs of the process that use it. It is closed with the last one, so
+//! that a device which is removed from the machine does not stay open.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_uint};
@@ -16,7 +16,7 @@ use super::library::Library;
 use super::removal::Removal;
 use crate::provider::Network;
 
-/// The devices that have queue pairs.
+/// The open devices.
 pub(super) struct Devices {
     library: &'static Library,
     known: Mutex<Known>,
@@ -25,7 +25,7 @@ pub(super) struct Devices {
 #[derive(Default)]
 struct Known {
     open: Vec<Weak<Device>>,
-    /// Addresses of contexts that must not be used any more.
+    /// Addresses of contexts that are closed and must not be used any more.
     closed: Vec<usize>,
 }
 
@@ -56,15 +56,16 @@ impl Devices {
         if let Some(device) = devices.into_iter().find(|device| device.context == context) {
             return Ok(device);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the device is open.
         let device = Arc::new(unsafe { Device::new(self.library, context) }?);
         open.push(Arc::downgrade(&device));
         Ok(device)
     }
 
-    /// Tells the users of a device to let go of it. Where there are none, nor will be, it is
-    /// closed; what came of that.
-    pub(super) fn part(
+    /// Closes a device that is removed from the machine. If it has users, this raises their removal
+    /// flag and returns `None`. Otherwise it calls `close`, prevents further use of the context,
+    /// and returns the result.
+    pub(super) fn close_removed(
         &self,
         context: NonNull<ffi::Context>,
         close: impl FnOnce() -> io::Result<()>,
@@ -72,7 +73,7 @@ impl Devices {
         let mut known = lock(&self.known);
         let mut devices = known.open.iter().filter_map(Weak::upgrade);
         if let Some(device) = devices.find(|device| device.context == context) {
-            device.gone.raise();
+            device.removal.raise();
             return None;
         }
         drop(devices);
@@ -80,50 +81,52 @@ impl Devices {
         Some(close())
     }
 
-    /// The contexts that were closed are no more; others may be where they were.
+    /// Forgets the closed contexts, which are freed; other contexts may have their addresses now.
     pub(super) fn forget_closed(&self) {
         lock(&self.known).closed.clear();
     }
 }
 
-/// A device that is open.
+/// An open device.
 pub(super) struct Device {
     library: &'static Library,
     context: NonNull<ffi::Context>,
     pd: NonNull<ffi::Pd>,
-    /// The library's list of open devices: it closes none of them before the list is returned.
+    /// The library's list of open devices. The library closes no device before the list is
+    /// returned.
     hold: NonNull<*mut ffi::Context>,
     capabilities: Capabilities,
-    /// Memory that the device knows, by its first byte.
+    /// Registrations of long-lived memory, by the address of its first byte.
     known: Mutex<HashMap<usize, KnownMemory>>,
-    /// Nobody must use it any more.
-    gone: Removal,
+    /// Raised when the device must not be used any more.
+    removal: Removal,
 }
 
-// SAFETY: libibverbs is thread-safe. The pointers are to objects of the library that only `drop`
-// frees; what changes behind the library's back is behind a mutex.
+// SAFETY: libibverbs is thread-safe. The pointers refer to objects of the library that only `drop`
+// frees; a mutex protects the state of this type.
 unsafe impl Send for Device {}
 // SAFETY: as above.
 unsafe impl Sync for Device {}
 
-/// What a device can do, as far as it matters here.
+/// The capabilities of a device, as far as this crate uses them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Capabilities {
     pub(super) network: Network,
     pub(super) queue_entries: u32,
     pub(super) completion_entries: u32,
     pub(super) pieces: u32,
-    /// READs of ours at one time, and of the peer.
+    /// Number of outgoing and of incoming READs in flight.
     pub(super) initiator_depth: u8,
     pub(super) responder_resources: u8,
     pub(super) has_windows: bool,
-    /// Regions that can be registered or have windows.
+    /// Number of regions that can be registered or have windows.
     pub(super) regions: u32,
-    /// Posts go through the kernel, which looks at the credentials: see `errands.rs`.
+    /// The kernel executes all posts and checks the credentials of the thread: see
+    /// `call_thread.rs`.
     pub(super) is_software: bool,
 }
 
-/// The order of the fields matters: the registration ends before the memory does.
+/// The order of the fields matters: the registration ends before the memory is freed.
 struct KnownMemory {
     registration: Mr,
     memory: Memory,
@@ -133,20 +136,22 @@ impl Device {
     /// # Safety
     /// As [`Devices::of`].
     unsafe fn new(library: &'static Library, context: NonNull<ffi::Context>) -> io::Result<Self> {
-        let hold = library.errands.run(|| {
-            // SAFETY: no count is asked for; null or a list that is ours to return.
+        let hold = library.calls.run(|| {
+            // SAFETY: the null pointer requests no count; returns null or a list that the caller
+            // returns.
             let hold = unsafe { (library.get_devices)(std::ptr::null_mut()) };
             NonNull::new(hold).ok_or_else(io::Error::last_os_error)
         })?;
-        // SAFETY: the device is open, by the caller's promise, and from here on by the list.
+        // SAFETY: the caller guarantees that the device is open, and from here on the list keeps it
+        // open.
         let result = unsafe { capabilities(library, context) }.and_then(|capabilities| {
-            let gone = Removal::new()?;
-            // SAFETY: the device is open; null or a domain that is ours to free.
+            let removal = Removal::new()?;
+            // SAFETY: the device is open; returns null or a domain that the caller frees.
             let pd = unsafe { (library.alloc_pd)(context.as_ptr()) };
             let pd = NonNull::new(pd).ok_or_else(io::Error::last_os_error)?;
-            Ok((pd, capabilities, gone))
+            Ok((pd, capabilities, removal))
         });
-        let (pd, capabilities, gone) = result.inspect_err(|_| {
+        let (pd, capabilities, removal) = result.inspect_err(|_| {
             // SAFETY: returned once.
             unsafe { (library.free_devices)(hold.as_ptr()) };
         })?;
@@ -157,7 +162,7 @@ impl Device {
             hold,
             capabilities,
             known: Mutex::default(),
-            gone,
+            removal,
         })
     }
 
@@ -177,9 +182,9 @@ impl Device {
         &self.capabilities
     }
 
-    /// Whether it is taken out of the machine, as far as `watch.rs` has seen.
-    pub(super) fn gone(&self) -> &Removal {
-        &self.gone
+    /// The removal flag of the device, which `watch.rs` raises.
+    pub(super) fn removal(&self) -> &Removal {
+        &self.removal
     }
 
     fn ops(&self) -> &ffi::ContextOps {
@@ -187,8 +192,8 @@ impl Device {
         unsafe { &(*self.context.as_ptr()).ops }
     }
 
-    /// The registration of memory that is used again and again: made at the first use, kept as
-    /// long as anybody else has the memory.
+    /// The registration of long-lived memory. The first use registers it, and it stays registered
+    /// until all other references to the memory are dropped.
     pub(super) fn known(&self, memory: &Memory) -> io::Result<Keys> {
         let mut known = lock(&self.known);
         let start = memory.start().as_ptr();
@@ -196,7 +201,7 @@ impl Device {
             return Ok(found.registration.keys());
         }
         known.retain(|_, known| !known.memory.is_last());
-        // Local rights only: the peer reaches it through windows, or not at all.
+        // Local permissions only: the peer accesses the memory through windows or not at all.
         let access = ffi::ACCESS_LOCAL_WRITE | self.window_access();
         // SAFETY: `KnownMemory` keeps the memory longer than the registration.
         let registration = unsafe { self.register(start, memory.bytes(), access) }?;
@@ -210,12 +215,12 @@ impl Device {
         Ok(keys)
     }
 
-    /// Lets go of memory that nobody else has any more.
+    /// Ends the registrations of memory without other references.
     pub(super) fn forget_unused(&self) {
         lock(&self.known).retain(|_, known| !known.memory.is_last());
     }
 
-    /// The right to open windows into a region, where the device has windows.
+    /// The permission to bind windows to a region, if the device supports windows.
     pub(super) fn window_access(&self) -> c_int {
         if self.capabilities.has_windows {
             ffi::ACCESS_MW_BIND
@@ -225,10 +230,10 @@ impl Device {
     }
 
     /// # Safety
-    /// The memory is there as long as the result, and written by the device only within the
-    /// access: its owner reads it with that in mind.
+    /// The memory stays allocated as long as the result. The device writes to it only as `access`
+    /// permits, and the owner of the memory takes that into account when it reads.
     unsafe fn register(&self, start: *mut u8, bytes: usize, access: c_int) -> io::Result<Mr> {
-        // SAFETY: the domain is alive; the memory is, by the caller's promise.
+        // SAFETY: the domain is alive; the caller guarantees that the memory is.
         let raw = unsafe { (self.library.reg_mr)(self.pd(), start.cast(), bytes, access) };
         let raw = NonNull::new(raw).ok_or_else(|| cannot_register(bytes))?;
         Ok(Mr {
@@ -241,7 +246,8 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         lock(&self.known).clear();
-        // SAFETY: all that was made in the domain holds the device, and is gone; so is `known`.
+        // SAFETY: all objects of the domain hold the device, so they are destroyed; the
+        // registrations in `known` are, too.
         let result = unsafe { (self.library.dealloc_pd)(self.pd()) };
         assert_eq!(
             result, 0,
@@ -254,7 +260,8 @@ impl Drop for Device {
 
 fn cannot_register(bytes: usize) -> io::Error {
     let error = io::Error::last_os_error();
-    // Locked memory is limited for users who are not root: the usual reason for this one.
+    // Users other than root have a limit of locked memory, which is the usual reason for this
+    // error.
     let hint = match error.kind() {
         io::ErrorKind::OutOfMemory => " (see the limit of locked memory, `ulimit -l`)",
         _ => "",
@@ -282,7 +289,7 @@ unsafe impl Send for Mr {}
 
 impl Mr {
     fn keys(&self) -> Keys {
-        // SAFETY: alive until `drop`; nobody changes it.
+        // SAFETY: alive until `drop`; nothing changes it.
         let mr = unsafe { self.raw.as_ref() };
         Keys {
             local: mr.lkey,
@@ -294,33 +301,34 @@ impl Mr {
 
 impl Drop for Mr {
     fn drop(&mut self) {
-        // SAFETY: ended once; windows into it are gone (their owner sees to that).
+        // SAFETY: ended once; windows into it are freed (their owner guarantees it).
         let result = unsafe { (self.library.dereg_mr)(self.raw.as_ptr()) };
-        // Else the device would go on to know memory that is about to be freed.
+        // Otherwise the device would keep access to memory that is about to be freed.
         assert_eq!(result, 0, "a registration without windows can be ended");
     }
 }
 
-/// A registration for the length of an operation, or of an exposure.
+/// A registration for one operation or one exposure.
 ///
-/// The order of the fields matters: the registration ends before the device does.
+/// The order of the fields matters: the registration ends before the device is closed.
 pub(super) struct Registration {
     mr: Mr,
     _device: Arc<Device>,
 }
 
 impl Registration {
-    /// Tells the device of `bytes` bytes, which are not none.
+    /// Registers `bytes` bytes; the number is not 0.
     ///
     /// # Safety
-    /// The memory is there as long as the result. With rights to write nobody uses it otherwise.
+    /// The memory stays allocated as long as the result. With permission to write, nothing else
+    /// uses the memory.
     pub(super) unsafe fn new(
         device: &Arc<Device>,
         start: *const u8,
         bytes: usize,
         access: c_int,
     ) -> io::Result<Self> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the contract of `register`, which is this function's.
         let mr = unsafe { device.register(start.cast_mut(), bytes, access) }?;
         Ok(Self {
             mr,
@@ -333,18 +341,18 @@ impl Registration {
     }
 }
 
-/// A type 2 memory window: a key to a part of a region, which either side can end.
+/// A type 2 memory window: a key for a part of a region. Either peer can invalidate it.
 pub(super) struct Window {
     raw: NonNull<ffi::Mw>,
     device: Arc<Device>,
 }
 
 impl Window {
-    /// A window that is not open.
+    /// A window that is not bound.
     pub(super) fn new(device: &Arc<Device>) -> io::Result<Self> {
         let unsupported = || io::Error::from(io::ErrorKind::Unsupported);
         let alloc = device.ops().alloc_mw.ok_or_else(unsupported)?;
-        // SAFETY: the domain is alive; null or a window that is ours to free.
+        // SAFETY: the domain is alive; returns null or a window that the caller frees.
         let raw = unsafe { alloc(device.pd(), ffi::MW_TYPE_2) };
         let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
         Ok(Self {
@@ -357,10 +365,9 @@ impl Window {
         self.raw
     }
 
-    /// The key that it has when it is opened the next time: the low byte is ours to choose, and
-    /// must be another than the last.
+    /// The key for the next bind of the window. Its low byte must differ from the last key.
     pub(super) fn next_key(&self) -> u32 {
-        // SAFETY: alive until `drop`; only the owner's thread changes it.
+        // SAFETY: alive until `drop`; only the thread of the owner changes it.
         let key = unsafe { self.raw.as_ref() }.rkey;
         (key & !0xff) | (key.wrapping_add(1) & 0xff)
     }
@@ -369,14 +376,14 @@ impl Window {
 impl Drop for Window {
     fn drop(&mut self) {
         let dealloc = self.device.ops().dealloc_mw;
-        let dealloc = dealloc.expect("what makes windows frees them");
-        // SAFETY: freed once. An open window is closed by this.
+        let dealloc = dealloc.expect("a device with windows can free them");
+        // SAFETY: freed once. This also invalidates a bound window.
         let result = unsafe { dealloc(self.raw.as_ptr()) };
         assert_eq!(result, 0, "a window can be freed");
     }
 }
 
-/// What a device speaks.
+/// The network of a device.
 ///
 /// # Safety
 /// The device is open during the call.
@@ -398,7 +405,7 @@ pub(super) fn name(device: &Device) -> String {
     text(unsafe { &(*raw).name })
 }
 
-/// The name under which Linux lets programs open a device, `uverbs0` or the like.
+/// The name of the device file, for example `uverbs0`.
 ///
 /// # Safety
 /// The device is open during the call.
@@ -409,10 +416,10 @@ pub(super) unsafe fn file_name(context: NonNull<ffi::Context>) -> String {
     text(unsafe { &(*raw).dev_name })
 }
 
-/// What stands in front of the zero.
+/// The text before the terminating zero.
 fn text(name: &[c_char]) -> String {
     let bytes = name.iter().take_while(|byte| **byte != 0);
-    // `c_char` has a sign on some machines.
+    // `c_char` is signed on some machines.
     let bytes: Vec<u8> = bytes.map(|byte| byte.to_ne_bytes()[0]).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -425,7 +432,7 @@ unsafe fn capabilities(
 ) -> io::Result<Capabilities> {
     // SAFETY: all fields are numbers or arrays of them.
     let mut attr: ffi::DeviceAttr = unsafe { std::mem::zeroed() };
-    // SAFETY: the device is open, and the attributes have room for what is written.
+    // SAFETY: the device is open, and the attributes have the size that the call writes.
     let result = unsafe { (library.query_device)(context.as_ptr(), &raw mut attr) };
     if result != 0 {
         return Err(io::Error::from_raw_os_error(result.abs()));
@@ -452,14 +459,14 @@ unsafe fn capabilities(
     })
 }
 
-/// What rxe and siw have in place of a vendor (Linux: `rxe_param.h`, `siw.h`).
+/// The vendor ids of rxe and siw (Linux: `rxe_param.h`, `siw.h`).
 const SOFTWARE: [u32; 2] = [0xff_ffff, 0x62_6d74];
 
 fn count(value: c_int) -> u32 {
     u32::try_from(value).unwrap_or(0)
 }
 
-/// RDMA-CM has a byte for it, and a meaning of its own for 255.
+/// RDMA-CM stores it in one byte, in which 255 has a special meaning.
 fn depth(value: c_int) -> u8 {
     u8::try_from(value.clamp(0, 254)).expect("within a byte")
 }

@@ -1,4 +1,4 @@
-//! Why something failed, from the words of the device and of RDMA-CM.
+//! Converts errors of devices and of RDMA-CM.
 
 use std::ffi::{CStr, c_int};
 use std::io;
@@ -7,7 +7,7 @@ use super::ffi;
 use super::library::Library;
 use crate::provider::Failure;
 
-/// What a completion says about its request.
+/// Converts the status of a completion.
 pub(super) fn completion_failure(
     library: &'static Library,
     completion: &ffi::Wc,
@@ -17,9 +17,9 @@ pub(super) fn completion_failure(
         ffi::WC_WR_FLUSH_ERR => Failure::Flushed,
         ffi::WC_REM_ACCESS_ERR => Failure::RemoteAccess,
         ffi::WC_RNR_RETRY_EXC_ERR => Failure::ReceiverNotReady,
-        // Of a receive: the message is longer. Of a SEND: the peer says so.
+        // For a receive: the message is longer. For a SEND: the peer reports that.
         ffi::WC_LOC_LEN_ERR | ffi::WC_REM_INV_REQ_ERR => Failure::TooLong,
-        // No acknowledgement, however often it was sent.
+        // The peer acknowledged none of the retransmissions.
         ffi::WC_RETRY_EXC_ERR => Failure::PeerDisconnected,
         status => Failure::Device(format!(
             "{} (status {status}, vendor {:#x})",
@@ -30,26 +30,26 @@ pub(super) fn completion_failure(
 }
 
 fn status_text(library: &'static Library, status: c_int) -> String {
-    // SAFETY: the function takes every number, and returns a string that is never freed.
+    // SAFETY: the function accepts every number, and returns a string that is never freed.
     let text = unsafe { (library.wc_status_str)(status) };
     if text.is_null() {
         return String::from("unknown");
     }
-    // SAFETY: as above; it ends with a zero.
+    // SAFETY: as above; the string ends with a zero.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_string_lossy().into_owned()
 }
 
-/// Why a connection was not made: `what` failed, with the status of the report.
-pub(super) fn refused(what: &str, status: c_int) -> Failure {
+/// Why connecting failed: the failed step, and the status of the event.
+pub(super) fn refused(step: &str, status: c_int) -> Failure {
     Failure::Refused(match status {
-        // RDMA-CM's errno.
-        ..0 => format!("{what}: {}", io::Error::from_raw_os_error(-status)),
-        0 => what.to_owned(),
-        // InfiniBand's reason of a rejection: 8 is a port on which nobody listens.
-        8 => format!("{what}: nobody listens there"),
-        28 => format!("{what}: by the application"),
-        reason => format!("{what}: reason {reason}"),
+        // An errno from RDMA-CM.
+        ..0 => format!("{step}: {}", io::Error::from_raw_os_error(-status)),
+        0 => step.to_owned(),
+        // Reason 8 of an InfiniBand rejection: the port has no listener.
+        8 => format!("{step}: no listener on this port"),
+        28 => format!("{step}: by the application"),
+        reason => format!("{step}: reason {reason}"),
     })
 }
 
@@ -69,7 +69,7 @@ mod tests {
             texts,
             [
                 "connection refused: rejected: Connection refused (os error 111)",
-                "connection refused: rejected: nobody listens there",
+                "connection refused: rejected: no listener on this port",
                 "connection refused: address: No such device (os error 19)",
             ]
         );

@@ -1,15 +1,15 @@
-//! What librdmacm.so.1 and libibverbs.so.1 lay out in memory, as far as it is used here.
+//! The memory layouts of librdmacm.so.1 and libibverbs.so.1 that this crate uses.
 //!
-//! The four operations of the fast path (post, poll, arm) are no symbols of the library: a C
-//! program reaches them through the table of operations in a device's context. So the layouts
-//! must be right to the byte. A C program printed `sizeof` and `offsetof` of all that is declared
-//! here, and every constant, with the headers of rdma-core 44 and 65 (the same figures, x86-64);
-//! the assertions at the end hold the Rust declarations to them. A layout is part of the
-//! libraries' stable ABI (IBVERBS_1.1, RDMACM_1.0) and does not change within `.so.1`.
+//! The operations of the fast path (post, poll, arm) are not symbols of the library: a C program
+//! reaches them through the table of operations in a device's context. So the layouts must match to
+//! the byte. A C program printed `sizeof` and `offsetof` of all declarations and all constants,
+//! with the headers of rdma-core 44 and 65 (the same values, x86-64). The assertions at the end
+//! compare the Rust declarations with them. The layouts are part of the libraries' stable ABI
+//! (IBVERBS_1.1, RDMACM_1.0) and do not change within `.so.1`.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-/// A device that is opened: `ibv_context`.
+/// An open device: `ibv_context`.
 #[repr(C)]
 pub(super) struct Context {
     pub(super) device: *mut Device,
@@ -18,11 +18,11 @@ pub(super) struct Context {
     pub(super) async_fd: c_int,
     pub(super) num_comp_vectors: c_int,
     mutex: libc::pthread_mutex_t,
-    /// All bits set: the context has the extended fields in front of it.
+    /// All bits set if the context follows the extended fields.
     pub(super) abi_compat: *mut c_void,
 }
 
-/// An entry of the table that only old programs call, or that is not used here.
+/// An entry of the table that only old programs call, or that this crate does not use.
 type Unused = *const c_void;
 
 /// The operations of a device's driver: `ibv_context_ops`.
@@ -41,14 +41,14 @@ pub(super) struct ContextOps {
     unused_27: [Unused; 5],
 }
 
-/// Bytes in front of a [`Context`] where the size of the extended context lies (`verbs_context`).
+/// Distance in bytes from the size of the extended context to the [`Context`] (`verbs_context`).
 pub(super) const EXTENDED_SIZE_BEFORE: usize = 8;
-/// Bytes in front of a [`Context`] where the operation `modify_cq` lies.
+/// Distance in bytes from the operation `modify_cq` to the [`Context`].
 pub(super) const MODIFY_CQ_BEFORE: usize = 184;
-/// Bytes that an extended context has at least, when it has `modify_cq`.
+/// Smallest size in bytes of an extended context with `modify_cq`.
 pub(super) const MODIFY_CQ_EXTENDED_SIZE: usize = MODIFY_CQ_BEFORE + size_of::<Context>();
 
-/// The operation that an extended context has at [`MODIFY_CQ_BEFORE`].
+/// The operation at [`MODIFY_CQ_BEFORE`].
 pub(super) type ModifyCq = Option<unsafe extern "C" fn(*mut Cq, *mut ModifyCqAttr) -> c_int>;
 
 /// `ibv_device`.
@@ -57,9 +57,9 @@ pub(super) struct Device {
     ops: [Unused; 2],
     pub(super) node_type: c_int,
     pub(super) transport_type: c_int,
-    /// Name of the device, `siw0` or the like; ends with a zero.
+    /// Name of the device, for example `siw0`; ends with a zero.
     pub(super) name: [c_char; 64],
-    /// Name of its file, `uverbs0` or the like; ends with a zero.
+    /// Name of the device file, for example `uverbs0`; ends with a zero.
     pub(super) dev_name: [c_char; 64],
     dev_path: [c_char; 256],
     pub(super) ibdev_path: [c_char; 256],
@@ -67,7 +67,7 @@ pub(super) struct Device {
 
 pub(super) const TRANSPORT_IWARP: c_int = 1;
 
-/// What a device can do: `ibv_device_attr`.
+/// Capabilities of a device: `ibv_device_attr`.
 #[repr(C)]
 pub(super) struct DeviceAttr {
     pub(super) fw_ver: [c_char; 64],
@@ -87,11 +87,11 @@ pub(super) struct DeviceAttr {
     pub(super) max_cqe: c_int,
     pub(super) max_mr: c_int,
     pub(super) max_pd: c_int,
-    /// READs of a peer that a queue pair answers at the same time.
+    /// Incoming READs in flight per queue pair.
     pub(super) max_qp_rd_atom: c_int,
     max_ee_rd_atom: c_int,
     max_res_rd_atom: c_int,
-    /// READs of its own that a queue pair has under way at the same time.
+    /// Outgoing READs in flight per queue pair.
     pub(super) max_qp_init_rd_atom: c_int,
     max_ee_init_rd_atom: c_int,
     atomic_cap: c_int,
@@ -151,7 +151,7 @@ pub(super) struct CompChannel {
     refcnt: c_int,
 }
 
-/// Completion queue: the start of `ibv_cq`, which is only made by the library.
+/// Completion queue: the start of `ibv_cq`. Only the library creates one.
 #[repr(C)]
 pub(super) struct Cq {
     pub(super) context: *mut Context,
@@ -171,7 +171,7 @@ pub(super) struct ModifyCqAttr {
 
 pub(super) const CQ_ATTR_MODERATE: u32 = 1;
 
-/// Queue pair: the start of `ibv_qp`, which is only made by the library.
+/// Queue pair: the start of `ibv_qp`. Only the library creates one.
 #[repr(C)]
 pub(super) struct Qp {
     pub(super) context: *mut Context,
@@ -218,7 +218,7 @@ pub(super) struct Sge {
     pub(super) lkey: u32,
 }
 
-/// What a window opens: `ibv_mw_bind_info`.
+/// The region that a window is bound to: `ibv_mw_bind_info`.
 #[repr(C)]
 pub(super) struct MwBindInfo {
     pub(super) mr: *mut Mr,
@@ -227,7 +227,7 @@ pub(super) struct MwBindInfo {
     pub(super) access: c_uint,
 }
 
-/// `ibv_send_wr`, with the members of its unions that are used here.
+/// `ibv_send_wr`, with the members of its unions that this crate uses.
 #[repr(C)]
 pub(super) struct SendWr {
     pub(super) wr_id: u64,
@@ -256,7 +256,7 @@ pub(super) const SEND_SIGNALED: c_uint = 2;
 pub(super) const SEND_SOLICITED: c_uint = 4;
 
 impl SendWr {
-    /// A request that has nothing in it but what it is and whose it is.
+    /// A request with an operation code and an id, and nothing else.
     pub(super) fn new(wr_id: u64, opcode: c_int, send_flags: c_uint) -> Self {
         Self {
             wr_id,
@@ -318,15 +318,16 @@ pub(super) const WC_RETRY_EXC_ERR: c_int = 12;
 pub(super) const WC_RNR_RETRY_EXC_ERR: c_int = 13;
 pub(super) const WC_WITH_IMM: c_uint = 2;
 pub(super) const WC_WITH_INV: c_uint = 8;
-/// What rxe sets in place of [`WC_WITH_INV`]: it hands the kernel's number out as it is (seen
-/// with Linux 7.3). The library's meaning is a good checksum, which no reliable connection has.
+/// rxe sets this instead of [`WC_WITH_INV`]: it passes the kernel's number on unchanged (observed
+/// with Linux 7.3). In the library the number means a valid checksum, which reliable connections do
+/// not report.
 pub(super) const WC_WITH_INV_OF_RXE: c_uint = 4;
 
 impl Wc {
-    /// The key that the peer's SEND has invalidated.
+    /// The key that a SEND of the peer has invalidated.
     pub(super) fn invalidated_key(&self) -> Option<u32> {
         let is_said = self.wc_flags & (WC_WITH_INV | WC_WITH_INV_OF_RXE) != 0;
-        // The place may have data of the peer's instead, which must not be taken for a key.
+        // The field may hold immediate data of the peer instead, which is not a key.
         let is_other = self.wc_flags & WC_WITH_IMM != 0;
         (is_said && !is_other).then_some(self.invalidated_rkey)
     }
@@ -338,7 +339,7 @@ pub(super) struct EventChannel {
     pub(super) fd: c_int,
 }
 
-/// The start of `rdma_cm_id`, which is only made by the library.
+/// The start of `rdma_cm_id`. Only the library creates one.
 #[repr(C)]
 pub(super) struct CmId {
     /// The device that the identifier is bound to; null before.
@@ -346,7 +347,7 @@ pub(super) struct CmId {
     pub(super) channel: *mut EventChannel,
     context: *mut c_void,
     pub(super) qp: *mut Qp,
-    /// `route.addr`: where both ends are; family 0 where that is not known.
+    /// `route.addr`: the addresses of both peers; family 0 if unknown.
     pub(super) source: libc::sockaddr_storage,
     pub(super) destination: libc::sockaddr_storage,
 }
@@ -372,7 +373,7 @@ pub(super) struct ConnParam {
     pub(super) qp_num: u32,
 }
 
-/// `rdma_cm_event`. The union at its end is larger: it also serves datagrams.
+/// `rdma_cm_event`. The union at its end is larger, because it also serves datagrams.
 #[repr(C)]
 pub(super) struct CmEvent {
     pub(super) id: *mut CmId,
@@ -395,7 +396,7 @@ pub(super) const EVENT_ESTABLISHED: c_int = 9;
 pub(super) const EVENT_DISCONNECTED: c_int = 10;
 pub(super) const EVENT_DEVICE_REMOVAL: c_int = 11;
 
-/// The figures of the C program.
+/// The values that the C program printed.
 #[cfg(target_pointer_width = "64")]
 mod layout {
     use std::mem::{offset_of, size_of};
@@ -408,7 +409,7 @@ mod layout {
         Sge, Wc,
     };
 
-    // `pthread_mutex_t` has another size elsewhere; what lies behind it moves with it.
+    // `pthread_mutex_t` has a different size on other machines, which moves the following fields.
     #[cfg(target_arch = "x86_64")]
     const _: () = {
         assert!(size_of::<Context>() == 328);

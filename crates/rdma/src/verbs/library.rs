@@ -1,29 +1,29 @@
-//! The two libraries, loaded when somebody wants to speak RDMA: the program runs without them.
+//! The two C libraries, loaded at run time: the program also runs without them.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::fmt;
 use std::sync::OnceLock;
 
-use super::errands::Errands;
+use super::call_thread::CallThread;
 use super::ffi;
 
-/// The names that the ABI of `ffi.rs` belongs to.
+/// The library versions that have the ABI of `ffi.rs`.
 const CM_NAME: &str = "librdmacm.so.1";
 const VERBS_NAME: &str = "libibverbs.so.1";
 
-/// Why RDMA devices cannot be used.
+/// Why RDMA devices are not usable.
 #[derive(Clone, Debug)]
 pub enum LoadError {
-    /// A library is not there, or cannot be loaded.
+    /// A library is missing or cannot be loaded.
     Library {
         /// File name of the library.
         name: String,
-        /// What the loader says.
+        /// The message of the loader.
         why: String,
     },
-    /// There can be no more threads.
+    /// The system starts no more threads.
     Thread(String),
-    /// A library has no such function: it is another or an old one.
+    /// A library lacks a function: it is a different or an old library.
     Function {
         /// File name of the library.
         name: String,
@@ -40,7 +40,7 @@ impl fmt::Display for LoadError {
                 "cannot load {name} ({why}); SMB Direct on RDMA devices needs rdma-core's \
                  libraries (packages librdmacm1, libibverbs1 and ibverbs-providers, or rdma-core)"
             ),
-            Self::Thread(why) => write!(f, "no thread for the calls of RDMA: {why}"),
+            Self::Thread(why) => write!(f, "cannot start a thread for RDMA calls: {why}"),
             Self::Function { name, function } => write!(f, "{name} has no function {function}"),
         }
     }
@@ -48,24 +48,25 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Declares the table of functions and how it is filled, so that a name stands in one place.
+/// Declares the table of functions and fills it, so that each name occurs once.
 macro_rules! functions {
     ($($from:ident $symbol:ident as $name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// The functions of the libraries. What each wants is in its manual page; calls are wrapped
-        /// where the owner of the pointers is: `channel.rs`, `device.rs`, `queue_pair/`.
+        /// The functions of the libraries. Manual pages describe their contracts. The owners of the
+        /// pointers wrap the calls: `channel.rs`, `device.rs`, `queue_pair/`.
         pub(super) struct Library {
-            /// Makes the calls of RDMA-CM, and opens devices.
-            pub(super) errands: Errands,
-            /// Posts to devices that are software. The calls of RDMA-CM may take their time.
-            pub(super) posts: Errands,
+            /// The thread that makes the calls of RDMA-CM, and opens devices.
+            pub(super) calls: CallThread,
+            /// The thread that posts to software devices. It is separate because calls of RDMA-CM
+            /// may take long.
+            pub(super) posts: CallThread,
             $(pub(super) $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
         }
 
         impl Library {
             fn fill(cm: &Loaded, verbs: &Loaded) -> Result<Self, LoadError> {
-                let (errands, posts) = threads()?;
+                let (calls, posts) = threads()?;
                 Ok(Self {
-                    errands,
+                    calls,
                     posts,
                     $($name: {
                         let loaded = functions!(@from $from cm verbs);
@@ -124,11 +125,11 @@ functions! {
 }
 
 impl Library {
-    /// The libraries, loaded once for the whole process and never unloaded: drivers of devices
+    /// Loads the libraries once for the process. They are never unloaded, because device drivers
     /// leave threads and handlers behind.
     ///
     /// # Errors
-    /// One of them is not there, or is not what it should be.
+    /// A library is missing or has the wrong version.
     pub(super) fn load() -> Result<&'static Self, LoadError> {
         static LIBRARY: OnceLock<Result<Library, LoadError>> = OnceLock::new();
         let library = LIBRARY.get_or_init(|| Self::open(CM_NAME, VERBS_NAME));
@@ -155,9 +156,8 @@ struct Loaded {
 
 impl Loaded {
     fn open(name: &str) -> Result<Self, LoadError> {
-        // SAFETY: the initialisers of rdma-core's libraries have no demands on the caller; a
-        // library of the same name that is none of rdma-core's is the administrator's to avoid,
-        // as with any library.
+        // SAFETY: the initializers of rdma-core's libraries require nothing from the caller; the
+        // administrator is responsible for other libraries of the same name, as with any library.
         let loaded = unsafe { libloading::Library::new(name) };
         let library = loaded.map_err(|error| LoadError::Library {
             name: name.to_owned(),
@@ -172,7 +172,7 @@ impl Loaded {
     /// # Safety
     /// `T` is a pointer to a function with the arguments and the result of that symbol.
     unsafe fn function<T: Copy>(&self, function: &'static str) -> Result<T, LoadError> {
-        // SAFETY: the caller knows the type.
+        // SAFETY: the caller guarantees the type.
         let symbol = unsafe { self.library.get::<T>(function) };
         symbol
             .map(|symbol| *symbol)
@@ -183,17 +183,17 @@ impl Loaded {
     }
 }
 
-/// Both threads have the same credentials: the second is made by the first.
-fn threads() -> Result<(Errands, Errands), LoadError> {
+/// Starts both threads. The first one starts the second one, so both have the same credentials.
+fn threads() -> Result<(CallThread, CallThread), LoadError> {
     let cannot = |error: std::io::Error| LoadError::Thread(error.to_string());
-    let errands = Errands::start("rdma-calls").map_err(cannot)?;
-    let posts = errands
-        .run(|| Errands::start("rdma-posts"))
+    let calls = CallThread::start("rdma-calls").map_err(cannot)?;
+    let posts = calls
+        .run(|| CallThread::start("rdma-posts"))
         .map_err(cannot)?;
-    Ok((errands, posts))
+    Ok((calls, posts))
 }
 
-/// The loader's own words, where it has some.
+/// The loader's message, if it has one.
 fn reason(error: &libloading::Error) -> String {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     cause.unwrap_or_else(|| error.to_string())

@@ -1,4 +1,4 @@
-//! Connections that come in.
+//! Incoming connections.
 
 use std::ffi::c_int;
 use std::fmt;
@@ -15,14 +15,14 @@ use super::readiness::Readiness;
 use crate::provider::{Attributes, Listener, QueuePair, Request};
 use crate::slots::Slot;
 
-/// Requests that wait in the kernel at one time.
+/// Number of connection requests that wait in the kernel.
 const BACKLOG: c_int = 128;
 
-/// The order of the fields matters: the identifier ends before the device does.
+/// The order of the fields matters: the identifier is destroyed before the device is closed.
 pub(super) struct VerbsListener {
     devices: Arc<Devices>,
     id: Id,
-    /// Whose address it listens on; none where that is every device's.
+    /// The device of the listening address. `None` for the addresses of all devices.
     device: Option<Arc<Device>>,
     readiness: Readiness,
 }
@@ -37,7 +37,7 @@ impl VerbsListener {
         let device = id.context().map(|context| unsafe { devices.of(context) });
         let device = device.transpose()?;
         if let Some(device) = &device {
-            readiness.watch(device.gone().as_fd())?;
+            readiness.watch(device.removal().as_fd())?;
         }
         Ok(Self {
             devices,
@@ -51,7 +51,11 @@ impl VerbsListener {
 impl Listener for VerbsListener {
     fn accept(&self) -> io::Result<Option<Box<dyn Request>>> {
         let removed = || io::Error::other("the device is removed");
-        if self.device.as_ref().is_some_and(|it| it.gone().is_raised()) {
+        if self
+            .device
+            .as_ref()
+            .is_some_and(|it| it.removal().is_raised())
+        {
             return Err(removed());
         }
         while let Some(event) = self.id.channel().next()? {
@@ -96,9 +100,9 @@ impl fmt::Debug for VerbsListener {
 
 struct VerbsRequest {
     devices: Arc<Devices>,
-    /// `None` once accepted.
+    /// `None` after the accept.
     id: Option<Id>,
-    /// READs that the peer answers, and that it wants answered, at one time.
+    /// READs in flight that the peer offers, in each direction.
     offered: Depths,
 }
 

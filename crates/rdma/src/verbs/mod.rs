@@ -1,15 +1,15 @@
-//! RDMA devices, by way of librdmacm and libibverbs.
+//! RDMA devices, through librdmacm and libibverbs.
 //!
-//! The libraries are loaded when this provider is made; where they are not installed the program
-//! runs without it. Everything of theirs is wrapped by an owner here: `channel.rs` has RDMA-CM's
-//! identifiers and reports, `device.rs` what is shared by the connections of a device,
+//! Creating this provider loads the libraries; a host without them runs the program without the
+//! provider. An owner type wraps each object of the libraries: `channel.rs` the identifiers and
+//! events of RDMA-CM, `device.rs` the state that all connections of a device share,
 //! `completions.rs`, `posting.rs` and `queue_pair/` one connection.
 
 mod address;
+mod call_thread;
 mod channel;
 mod completions;
 mod device;
-mod errands;
 mod failure;
 mod ffi;
 mod library;
@@ -34,16 +34,16 @@ use crate::provider::{Attributes, Listener, Network, Provider, QueuePair};
 
 pub use self::library::LoadError;
 
-/// The provider that has the devices of this machine.
+/// The provider for the devices of this machine.
 pub struct Verbs {
     devices: Arc<Devices>,
 }
 
 impl Verbs {
-    /// Loads the libraries. Whether there is a device is seen when one is used: it may come later.
+    /// Loads the libraries. Devices may be added later, so this does not check for one.
     ///
     /// # Errors
-    /// A library is not there, or is not what it should be.
+    /// A library is missing or has the wrong version.
     pub fn load() -> Result<Self, LoadError> {
         let library = library::Library::load()?;
         lift_limit_of_locked_memory();
@@ -53,8 +53,9 @@ impl Verbs {
     }
 }
 
-/// What a device knows is locked in memory. Root may lock as much as it likes; the threads of a
-/// server have the rights of a session's user at times, and what counts then is the limit.
+/// Raises the limit of locked memory. Registered memory is locked. Root has no limit, but the
+/// threads of a server sometimes have the credentials of a session's user, and then the limit
+/// applies.
 fn lift_limit_of_locked_memory() {
     let limit = |current, most| libc::rlimit {
         rlim_cur: current,
@@ -85,7 +86,7 @@ impl Provider for Verbs {
     }
 
     fn to_listen(&self, addresses: &[IpAddr]) -> Vec<IpAddr> {
-        // RDMA-CM listens on the unspecified address for all devices, also those that come later.
+        // RDMA-CM listens on the unspecified address for all devices, also for those added later.
         addresses.to_vec()
     }
 

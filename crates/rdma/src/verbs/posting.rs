@@ -1,4 +1,4 @@
-//! Requests on their way to the device: queued in order, posted in chains, as many as have room.
+//! Requests to the device: queued in order, and posted in chains when the queue has space.
 
 use std::collections::VecDeque;
 use std::ffi::c_int;
@@ -10,7 +10,7 @@ use super::device::Device;
 use super::ffi;
 use super::work::{Local, OneSided};
 
-/// What the device is asked for, without who asks.
+/// A request without its operation.
 #[derive(Debug)]
 pub(super) enum Request {
     Send {
@@ -19,7 +19,7 @@ pub(super) enum Request {
     },
     Write(OneSided),
     Read(OneSided),
-    /// Opens a window.
+    /// Binds a window.
     Bind {
         window: NonNull<ffi::Mw>,
         /// The key from then on.
@@ -29,16 +29,16 @@ pub(super) enum Request {
         length: u64,
         access: c_int,
     },
-    /// Closes the window of a key.
+    /// Invalidates the window of a key.
     Invalidate(u32),
 }
 
-/// The send and the receive queue.
+/// The send queue and the receive queue.
 pub(super) struct Posting {
     qp: NonNull<ffi::Qp>,
     device: Arc<Device>,
     waiting: VecDeque<Waiting>,
-    /// Posted, and without a completion.
+    /// Number of posted requests without a completion.
     in_flight: usize,
     sends_max: u32,
     receives_max: usize,
@@ -86,26 +86,26 @@ impl Posting {
         unsafe { &(*self.device.context().as_ptr()).ops }
     }
 
-    /// Queues the requests of one operation: each has a completion that is called `id`.
+    /// Queues the requests of one operation. The completion of each has the id `id`.
     pub(super) fn queue(&mut self, id: u64, requests: Vec<Request>) {
         let requests = requests.into_iter();
         self.waiting.extend(requests.map(|it| waiting(id, it)));
     }
 
-    /// One request has a completion: its place is free.
+    /// Counts a completion, which frees an entry of the queue.
     pub(super) fn completed(&mut self) {
         assert!(self.in_flight > 0, "a completion has a request");
         self.in_flight -= 1;
     }
 
-    /// Posts what was queued and has room, all with one call.
+    /// Posts all queued requests that fit the queue, with one call.
     ///
     /// # Safety
-    /// The queue pair is there, and all memory, regions and windows of the requests are until
+    /// The queue pair exists. All memory, regions and windows of the requests stay valid until
     /// their completion, or until the queue pair is destroyed.
     pub(super) unsafe fn post(&mut self) -> io::Result<()> {
-        let room = self.sends_max as usize - self.in_flight;
-        let count = room.min(self.waiting.len());
+        let space = self.sends_max as usize - self.in_flight;
+        let count = space.min(self.waiting.len());
         let mut chain: Vec<_> = self.waiting.drain(..count).collect();
         link(&mut chain);
         let Some(first) = chain.first_mut() else {
@@ -114,8 +114,8 @@ impl Posting {
         let (first, mut bad) = (&raw mut first.request, ptr::null_mut());
         let post = self.ops().post_send;
         let qp = self.qp.as_ptr();
-        // SAFETY: the queue pair is there, by the caller's promise; the chain and its pieces are
-        // readable during the call, and copied by it.
+        // SAFETY: the caller guarantees that the queue pair exists; the chain and its pieces are
+        // readable during the call, which copies them.
         let mut post = || unsafe { post(qp, first, &raw mut bad) };
         let result = if self.device.capabilities().is_software {
             self.device.library().posts.run(post)
@@ -123,7 +123,7 @@ impl Posting {
             post()
         };
         if result != 0 {
-            // The connection ends; how many were taken does not matter any more.
+            // The connection ends, so the number of posted requests does not matter.
             return Err(io::Error::from_raw_os_error(result.abs()));
         }
         self.in_flight += count;
@@ -131,11 +131,11 @@ impl Posting {
         Ok(())
     }
 
-    /// Posts a receive into one piece of memory; its completion is called `id`.
+    /// Posts a receive into one piece of memory. Its completion has the id `id`.
     ///
     /// # Safety
-    /// The queue pair is there, and the memory is ours alone and there until the completion, or
-    /// until the queue pair is destroyed.
+    /// The queue pair exists. The memory is exclusively owned and stays allocated until the
+    /// completion, or until the queue pair is destroyed.
     pub(super) unsafe fn receive(&mut self, id: u64, mut piece: ffi::Sge) -> io::Result<()> {
         let mut request = ffi::RecvWr {
             wr_id: id,
@@ -153,7 +153,7 @@ impl Posting {
     }
 }
 
-/// Points each request at the next, and at its pieces, which do not move any more.
+/// Links each request to the next one and to its pieces, which do not move any more.
 fn link(chain: &mut [Waiting]) {
     let mut next = ptr::null_mut();
     for waiting in chain.iter_mut().rev() {
@@ -163,11 +163,13 @@ fn link(chain: &mut [Waiting]) {
     }
 }
 
-/// The driver takes a window's old key from its object, and leaves the new one to us.
+/// Updates the key of a window: the driver reads the old key from the object and leaves the update
+/// to the caller.
 fn note_key(waiting: &Waiting) {
     let window = waiting.request.mw;
     if !window.is_null() {
-        // SAFETY: the window is there, as the request's poster promises, and of this thread.
+        // SAFETY: the window exists, as the poster of the request guarantees, and belongs to this
+        // thread.
         unsafe { (*window).rkey = waiting.request.mw_rkey };
     }
 }
@@ -180,10 +182,10 @@ fn waiting(id: u64, request: Request) -> Waiting {
             if let Some(key) = invalidate {
                 request.opcode = ffi::WR_SEND_WITH_INV;
                 request.invalidate_rkey = key;
-                // Where siw's driver looks for it; to the others that field means nothing.
+                // siw's driver reads the key from this field; the others ignore it.
                 request.rkey = key;
             }
-            // A peer that waits for messages, and not for every completion, is woken.
+            // Wakes a peer that waits for messages and not for every completion.
             request.send_flags |= ffi::SEND_SOLICITED;
             with_pieces(request, local)
         }

@@ -2,11 +2,11 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-/// An address as the C library wants it.
+/// A socket address in the layout of the C library.
 pub(super) struct RawAddress(libc::sockaddr_storage);
 
 impl RawAddress {
-    /// For calls that only read, whatever their declaration says.
+    /// A pointer for calls that only read the address, also those that declare it as mutable.
     pub(super) fn pointer(&self) -> *mut libc::sockaddr {
         (&raw const self.0).cast::<libc::sockaddr>().cast_mut()
     }
@@ -16,7 +16,7 @@ impl From<SocketAddr> for RawAddress {
     fn from(address: SocketAddr) -> Self {
         // SAFETY: all bits zero is an address of no family.
         let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-        let place = &raw mut storage;
+        let position = &raw mut storage;
         match address {
             SocketAddr::V4(address) => {
                 let raw = libc::sockaddr_in {
@@ -27,8 +27,8 @@ impl From<SocketAddr> for RawAddress {
                     },
                     sin_zero: [0; 8],
                 };
-                // SAFETY: `sockaddr_storage` has room and alignment for every address.
-                unsafe { place.cast::<libc::sockaddr_in>().write(raw) };
+                // SAFETY: `sockaddr_storage` has the size and the alignment for every address.
+                unsafe { position.cast::<libc::sockaddr_in>().write(raw) };
             }
             SocketAddr::V6(address) => {
                 let raw = libc::sockaddr_in6 {
@@ -41,27 +41,27 @@ impl From<SocketAddr> for RawAddress {
                     sin6_scope_id: address.scope_id(),
                 };
                 // SAFETY: as above.
-                unsafe { place.cast::<libc::sockaddr_in6>().write(raw) };
+                unsafe { position.cast::<libc::sockaddr_in6>().write(raw) };
             }
         }
         Self(storage)
     }
 }
 
-/// `None` for a family that is not the Internet's.
+/// Converts an address. `None` if the family is neither IPv4 nor IPv6.
 pub(super) fn socket_address(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
-    let place = &raw const *storage;
+    let position = &raw const *storage;
     match i32::from(storage.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the storage has room and alignment for every address, and the family says
-            // that it is this one.
-            let raw = unsafe { &*place.cast::<libc::sockaddr_in>() };
+            // SAFETY: the storage has the size and the alignment for every address, and the family
+            // identifies this one.
+            let raw = unsafe { &*position.cast::<libc::sockaddr_in>() };
             let ip = Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes());
             Some(SocketAddrV4::new(ip, u16::from_be(raw.sin_port)).into())
         }
         libc::AF_INET6 => {
             // SAFETY: as above.
-            let raw = unsafe { &*place.cast::<libc::sockaddr_in6>() };
+            let raw = unsafe { &*position.cast::<libc::sockaddr_in6>() };
             let ip = Ipv6Addr::from(raw.sin6_addr.s6_addr);
             let (port, scope) = (u16::from_be(raw.sin6_port), raw.sin6_scope_id);
             Some(SocketAddrV6::new(ip, port, raw.sin6_flowinfo, scope).into())

@@ -1,25 +1,26 @@
-//! One descriptor for several: a queue pair reports on two, and has the first before the second.
+//! One descriptor for several: a queue pair reports events on two, and has the first one before the
+//! second.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use super::channel::check;
 
-/// Readable while one of its descriptors is.
+/// Readable while one of its descriptors is readable.
 pub(super) struct Readiness(OwnedFd);
 
 impl Readiness {
     pub(super) fn new() -> io::Result<Self> {
-        // SAFETY: makes a descriptor, and touches nothing else.
+        // SAFETY: creates a descriptor, and accesses nothing else.
         let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: fresh, and nobody else's.
+        // SAFETY: the descriptor is new, so nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Watches a descriptor until it is closed.
+    /// Adds a descriptor until it is closed.
     pub(super) fn watch(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         let mut event = libc::epoll_event {
             events: libc::EPOLLIN as u32,

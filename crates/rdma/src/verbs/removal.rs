@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether a device has gone, and a descriptor that is readable from then on.
+/// Whether a device was removed. Its descriptor is readable from then on.
 pub(super) struct Removal {
     is_raised: AtomicBool,
     eventfd: OwnedFd,
@@ -12,14 +12,14 @@ pub(super) struct Removal {
 
 impl Removal {
     pub(super) fn new() -> io::Result<Self> {
-        // SAFETY: makes a descriptor, and touches nothing else.
+        // SAFETY: creates a descriptor, and accesses nothing else.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
         Ok(Self {
             is_raised: AtomicBool::new(false),
-            // SAFETY: fresh, and nobody else's.
+            // SAFETY: the descriptor is new, so nothing else owns it.
             eventfd: unsafe { OwnedFd::from_raw_fd(fd) },
         })
     }
@@ -33,7 +33,8 @@ impl Removal {
             return;
         }
         let one = 1_u64.to_ne_bytes();
-        // SAFETY: the descriptor is open, and eight bytes are readable. Raised once, it has room.
+        // SAFETY: the descriptor is open, and eight bytes are readable. The counter is written
+        // once, so it does not overflow.
         unsafe { libc::write(self.eventfd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     }
 }
@@ -48,23 +49,23 @@ impl AsFd for Removal {
 mod tests {
     use super::*;
 
-    fn is_readable(gone: &Removal) -> bool {
+    fn is_readable(removal: &Removal) -> bool {
         let mut poll = libc::pollfd {
-            fd: gone.as_fd().as_raw_fd(),
+            fd: removal.as_fd().as_raw_fd(),
             events: libc::POLLIN,
             revents: 0,
         };
-        // SAFETY: one descriptor, which is open, and no waiting.
+        // SAFETY: one descriptor, which is open; the call does not wait.
         unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
     }
 
     #[test]
-    fn what_has_gone_stays_readable() {
-        let gone = Removal::new().expect("a descriptor");
-        assert!(!gone.is_raised() && !is_readable(&gone));
+    fn a_removed_device_stays_readable() {
+        let removal = Removal::new().expect("a descriptor");
+        assert!(!removal.is_raised() && !is_readable(&removal));
         for _ in 0..2 {
-            gone.raise();
-            assert!(gone.is_raised() && is_readable(&gone));
+            removal.raise();
+            assert!(removal.is_raised() && is_readable(&removal));
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Sees devices go.
+//! Detects removed devices.
 //!
-//! RDMA-CM tells the users of a device that it is taken away, if its driver can part from programs
-//! (`disassociate_ucontext`). With others, siw's for one, Linux takes away the name under which
-//! programs open the device, tells none of them, and waits until all have closed it. So this looks
-//! whether the names of devices in use are there.
+//! RDMA-CM reports the removal of a device to its users if the driver can disconnect from programs
+//! (`disassociate_ucontext`). With other drivers, for example siw, Linux removes the device file,
+//! reports nothing, and waits until all programs have closed the device. So this thread checks
+//! whether the files of the devices in use still exist.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,12 +18,12 @@ use super::device::{Devices, file_name};
 use super::ffi;
 use super::library::Library;
 
-/// Where Linux has the names under which programs open devices.
+/// The directory with the names of the device files.
 const NAMES: &str = "/sys/class/infiniband_verbs";
-/// How often they are looked at.
+/// Time between two checks.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Starts to look, for as long as there is somebody who has the devices.
+/// Starts the thread, which ends when all owners of `devices` have dropped them.
 pub(super) fn start(devices: &Arc<Devices>) -> io::Result<()> {
     let devices = Arc::downgrade(devices);
     let thread = thread::Builder::new().name("rdma-watch".into());
@@ -37,14 +37,14 @@ fn watch(devices: &Weak<Devices>) {
         let Some(devices) = devices.upgrade() else {
             return;
         };
-        // Without the names nothing is known.
+        // Without the directory nothing is known about the devices.
         if let Some(now) = names() {
             if !now.is_subset(&before) {
                 held = Held::new(devices.library());
                 devices.forget_closed();
             }
             if let Some(held) = &mut held {
-                held.part_from_others(&now, &devices);
+                held.close_removed(&now, &devices);
             }
             before = now;
         }
@@ -59,25 +59,25 @@ fn names() -> Option<HashSet<String>> {
     names.collect()
 }
 
-/// The devices that are there. RDMA-CM's library has them all open from the first use to the end of
-/// the program, or until it sees another in their place.
+/// The devices of this machine. RDMA-CM's library has all of them open from the first use to the
+/// end of the program, or until it finds another device in their position.
 struct Held {
     library: &'static Library,
     list: NonNull<*mut ffi::Context>,
-    /// Those of the list that are not closed.
+    /// The contexts of the list that are not closed.
     open: Vec<NonNull<ffi::Context>>,
 }
 
 impl Held {
-    /// `None` where there is no device.
+    /// `None` if the machine has no device.
     fn new(library: &'static Library) -> Option<Self> {
         let mut count = 0;
-        let list = library.errands.run(|| {
-            // SAFETY: the count is writable; null or a list that is ours to return.
+        let list = library.calls.run(|| {
+            // SAFETY: the count is writable; returns null or a list that the caller returns.
             NonNull::new(unsafe { (library.get_devices)(&raw mut count) })
         })?;
         let count = usize::try_from(count).unwrap_or(0);
-        // SAFETY: the list has so many devices, and lives until it is returned.
+        // SAFETY: the list has `count` devices, and lives until it is returned.
         let contexts = unsafe { std::slice::from_raw_parts(list.as_ptr(), count) };
         Some(Self {
             library,
@@ -86,18 +86,18 @@ impl Held {
         })
     }
 
-    /// Closes all devices that have another name than these, each when nobody uses it any more.
-    fn part_from_others(&mut self, names: &HashSet<String>, devices: &Devices) {
+    /// Closes all devices without a name in `names`, each as soon as it has no users.
+    fn close_removed(&mut self, names: &HashSet<String>, devices: &Devices) {
         self.open.retain(|context| {
             // SAFETY: the list keeps the device open.
-            let is_there = names.contains(&unsafe { file_name(*context) });
-            if is_there {
+            let exists = names.contains(&unsafe { file_name(*context) });
+            if exists {
                 return true;
             }
-            // SAFETY: the list keeps the context, and nobody uses the device.
-            let closed = devices.part(*context, || unsafe { close_files(*context) });
+            // SAFETY: the list keeps the context, and the device has no users.
+            let closed = devices.close_removed(*context, || unsafe { close_files(*context) });
             if let Some(Err(error)) = &closed {
-                tracing::warn!(%error, "a device that is taken away stays open");
+                tracing::warn!(%error, "cannot close a removed device");
             }
             closed.is_none()
         });
@@ -109,23 +109,23 @@ impl Drop for Held {
         let library = self.library;
         // SAFETY: returned once, and not used after this.
         let free = || unsafe { (library.free_devices)(self.list.as_ptr()) };
-        library.errands.run(free);
+        library.calls.run(free);
     }
 }
 
-/// Closes the files of a device, and leaves what is in memory to its owner, which is RDMA-CM's
-/// library: where there is no other device that never closes the last one. Its descriptors lead to
-/// where nothing is, so that it closes them once more, and them alone, when it does.
+/// Closes the files of a device, and leaves its memory to the owner, RDMA-CM's library: while the
+/// machine has no other device, the library never closes the last one. The descriptors stay open
+/// but refer to /dev/null, so the library later closes exactly them again.
 ///
 /// # Safety
-/// The context is there, and nobody uses the device.
+/// The context exists, and the device has no users.
 unsafe fn close_files(context: NonNull<ffi::Context>) -> io::Result<()> {
     let nothing = fs::File::open("/dev/null")?;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that the context exists.
     let context = unsafe { context.as_ref() };
     for fd in [context.async_fd, context.cmd_fd] {
-        // SAFETY: both descriptors are open; the library that owns the second does not depend on
-        // what it leads to once nobody uses the device.
+        // SAFETY: both descriptors are open; the library that owns the second one does not depend
+        // on its target once the device has no users.
         if unsafe { libc::dup3(nothing.as_raw_fd(), fd, libc::O_CLOEXEC) } < 0 {
             return Err(io::Error::last_os_error());
         }

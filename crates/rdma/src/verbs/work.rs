@@ -1,23 +1,23 @@
-//! Cutting one-sided operations into what a device takes: each request has one range of the
-//! peer's memory, and some pieces of ours.
+//! Splits one-sided operations into requests for a device: each request has one range of the peer's
+//! memory, and several local pieces.
 
 use super::ffi::Sge;
 use crate::operand::Remote;
 
-/// Bytes of one request at most. Every device takes more; the length field of a request is also
-/// that of a piece, 32 bits.
+/// Largest request in bytes. Every device accepts more; the length field of a request, also of a
+/// piece, has 32 bits.
 const REQUEST_BYTES: u32 = 16 << 20;
 
 /// One request of an RDMA READ or WRITE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OneSided {
-    /// Pieces of ours, one after the other.
+    /// Local pieces, one after the other.
     pub(super) local: Vec<Local>,
-    /// Where the peer has its bytes: as many as `local`.
+    /// The peer's memory, with as many bytes as `local`.
     pub(super) remote: Remote,
 }
 
-/// A piece of ours; the length of a slice that is longer than 32 bits is cut before.
+/// A local piece. A slice longer than 32 bits is split before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Local {
     pub(super) address: u64,
@@ -35,8 +35,8 @@ impl From<Local> for Sge {
     }
 }
 
-/// Lays the bytes of `local`, one piece after the other, over those of `remote`, with `pieces`
-/// local pieces a request at most. `remote` has as many bytes or more.
+/// Maps the bytes of `local`, one piece after the other, to those of `remote`, with at most
+/// `pieces` local pieces per request. `remote` has at least as many bytes.
 pub(super) fn one_sided(local: &[Local], remote: &[Remote], pieces: usize) -> Vec<OneSided> {
     let mut local = Cursor::new(local);
     let mut requests = Vec::new();
@@ -57,14 +57,14 @@ pub(super) fn one_sided(local: &[Local], remote: &[Remote], pieces: usize) -> Ve
             done += length;
         }
     }
-    assert!(local.is_at_end(), "the peer's regions have room for all");
+    assert!(local.is_at_end(), "the peer's regions hold all bytes");
     requests
 }
 
-/// How far into some pieces we are.
+/// A position in a list of pieces.
 struct Cursor<'a> {
     pieces: &'a [Local],
-    /// Bytes of the first piece that are done.
+    /// Finished bytes of the first piece.
     done: u32,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Cursor<'a> {
         self.pieces.is_empty()
     }
 
-    /// The next bytes: `wanted` of them, or what `count` pieces have.
+    /// Takes the next bytes: `wanted` of them, or all bytes of `count` pieces.
     fn take(&mut self, wanted: u32, count: usize) -> Vec<Local> {
         let mut taken = Vec::with_capacity(count.min(self.pieces.len()));
         let mut left = wanted;

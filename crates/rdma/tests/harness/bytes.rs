@@ -1,4 +1,4 @@
-//! What tests and the example send.
+//! Payloads of the tests and of the example.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Two ends of one connection on one thread, polled by turns.
+//! Two ends of one connection on one thread, polled in turn.
 #![allow(dead_code, unused_imports, reason = "each test file needs a part")]
 
 mod bytes;
@@ -11,16 +11,16 @@ use tempfile::TempDir;
 
 pub(crate) use bytes::{pattern, piece};
 
-/// Polls after which what has not come will never come.
+/// Number of polls after which a missing event counts as lost.
 const POLLS_MAX: usize = 100_000;
 
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub(crate) directory: TempDir,
     pub(crate) provider: Emulated,
     pub(crate) listener: Box<dyn Listener>,
 }
 
-impl Place {
+impl Location {
     pub(crate) fn new(faults: Faults) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let provider = Emulated::new(directory.path(), faults).expect("a provider");
@@ -33,7 +33,7 @@ impl Place {
         }
     }
 
-    /// Both ends, each with so many receives of so many bytes posted.
+    /// Both ends, each with `receives` posted receives of `bytes` bytes.
     pub(crate) fn pair(&self, receives: u32, bytes: usize) -> (End, End) {
         let attributes = Attributes {
             receives,
@@ -41,7 +41,7 @@ impl Place {
         };
         let address = self.listener.local_addr();
         let client = self.provider.connect(address, &attributes);
-        let mut client = End::new(client.expect("somebody listens"), receives, bytes);
+        let mut client = End::new(client.expect("a listener"), receives, bytes);
         for _ in 0..receives {
             client.post_receive();
         }
@@ -49,8 +49,8 @@ impl Place {
         let slots = Slots::new(receives as usize, bytes).expect("memory");
         let posted = std::iter::from_fn(|| slots.take()).collect();
         let request = self.listener.accept().expect("it listens");
-        let server = request.expect("somebody connects");
-        let server = server.accept(&attributes, posted).expect("it is there");
+        let server = request.expect("a request");
+        let server = server.accept(&attributes, posted).expect("accepted");
         let mut server = End {
             pair: server,
             slots,
@@ -82,7 +82,7 @@ impl End {
         self.pair.post_receive(slot);
     }
 
-    /// The next event if there is one.
+    /// The next event, if any.
     pub(crate) fn poll(&mut self) -> Option<Event> {
         if self.events.is_empty() {
             self.pair.poll(&mut self.events);
@@ -96,13 +96,13 @@ impl End {
             if let Some(event) = self.poll() {
                 return event;
             }
-            assert!(self.pair.arm() != Wait::No, "what is there is polled");
+            assert!(self.pair.arm() != Wait::No, "all events are polled");
             std::thread::yield_now();
         }
         panic!("nothing has happened");
     }
 
-    /// All events until the connection is over, and why.
+    /// All events until the end of the connection, and the reason for the end.
     pub(crate) fn end(&mut self) -> (Vec<Event>, Failure) {
         let mut events = Vec::new();
         loop {

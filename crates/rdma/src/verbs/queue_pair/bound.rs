@@ -11,17 +11,17 @@ use crate::verbs::device::Device;
 use crate::verbs::ffi;
 use crate::verbs::posting::Posting;
 
-/// Fewest entries of a queue; a device that has not got so many is of no use.
+/// Smallest useful queue. Devices with fewer entries are not supported.
 const QUEUE_ENTRIES_MIN: u32 = 16;
 
-/// What belongs to the device. The order of the fields is the order of their end; the queue pair
-/// itself ends before, with `Id::destroy_qp`.
+/// The objects of a connection on its device. The order of the fields is the order of their end.
+/// The queue pair itself ends before, with `Id::destroy_qp`.
 pub(super) struct Bound {
     pub(super) posting: Posting,
     pub(super) completions: Completions,
 }
 
-/// Makes queue pair and completion queue, smaller where the device has no room.
+/// Makes queue pair and completion queue, smaller if the device's capacity requires it.
 pub(super) fn make_queue_pair(
     id: &Id,
     device: &Arc<Device>,
@@ -49,10 +49,12 @@ fn make_queue_pair_of(
     receives: u32,
 ) -> io::Result<Bound> {
     let capabilities = device.capabilities();
-    // One for each entry of both queues: it never overflows.
+    // One entry for each entry of both queues: it never overflows.
     let entries = sends + receives;
     if entries > capabilities.completion_entries {
-        return Err(io::Error::other("the device has no room for completions"));
+        return Err(io::Error::other(
+            "the device cannot make a completion queue of this size",
+        ));
     }
     let completions = Completions::new(device, entries, attributes.moderation)?;
     let pieces = attributes.pieces.clamp(1, capabilities.pieces);
@@ -71,10 +73,11 @@ fn make_queue_pair_of(
         qp_type: ffi::QPT_RC,
         sq_sig_all: 0,
     };
-    // SAFETY: `Bound` holds domain (by its device) and completion queue, and ends after the
-    // queue pair: see `VerbsQueuePair::end`, which runs at the latest when that is dropped.
+    // SAFETY: `Bound` holds the domain (through its device) and the completion queue. They end
+    // after the queue pair: see `VerbsQueuePair::end`, which runs at the latest when that is
+    // dropped.
     let qp = unsafe { id.create_qp(device.pd(), &mut init) }?;
-    // The device may have made the queues larger; what was asked for is what completions fit.
+    // The device may have made the queues larger; the completion queue fits the requested sizes.
     let posting = Posting::new(qp, Arc::clone(device), sends, receives as usize, pieces);
     Ok(Bound {
         posting,

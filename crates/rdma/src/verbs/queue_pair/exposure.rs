@@ -1,20 +1,20 @@
-//! Regions in the peer's reach.
+//! Regions that the peer may access.
 //!
-//! With memory windows a region has a key of its own for the time in which it is exposed, and
-//! either side can end it. What the window opens into is registered once where that can be: the
-//! memory of a pool or pages of their own, as they are; a few bytes of others by way of a slot of
-//! ours, because two copies cost less than to register and to forget. Larger memory of others is
-//! registered for the time in which it is exposed. A registration that outlives that would be of
-//! memory that its owner may free: the device would go on with pages that are nobody's any more.
+//! With memory windows, an exposed region has a separate key for the time of its exposure, and
+//! either peer can invalidate the key. The memory behind the window is registered once, if it is
+//! long-lived: memory of a pool, or separate pages. A few bytes of other memory are copied into a
+//! slot, because two copies cost less than a registration. A larger region of other memory is
+//! registered for the time of its exposure. A longer registration would cover memory that its owner
+//! may free: the device would keep pages without an owner.
 //!
-//! Without windows a region is registered for that time, wherever it is. The key of a registration
-//! that stays would let the peer write late: into memory that has another use by then.
+//! Without windows, every region is registered for the time of its exposure. The key of a longer
+//! registration would let the peer write late, into memory that has another use by then.
 
 use std::ffi::c_int;
 use std::io;
 use std::sync::Arc;
 
-use super::kept::Kept;
+use super::retained::Retained;
 use super::{VerbsQueuePair, Work, length};
 use crate::operand::{Exposed, Remote};
 use crate::provider::{Event, QueuePair};
@@ -23,23 +23,23 @@ use crate::verbs::device::{Device, Registration, Window};
 use crate::verbs::ffi;
 use crate::verbs::posting::Request;
 
-/// Regions that may be exposed at one time: more than a client has requests under way.
+/// Number of regions that may be exposed at one time: more than a client has requests in flight.
 pub(super) const EXPOSED_MAX: u32 = 1024;
 
-/// Bytes of a region up to which it is exposed by way of a slot.
+/// Largest region in bytes that is exposed through a slot.
 const SLOT_BYTES: usize = 32 << 10;
 
-/// Slots of a queue pair for that; beyond them regions are registered.
+/// Number of slots of a queue pair; further regions are registered.
 const SLOTS: usize = 64;
 
-/// A region in the peer's reach. The order of the fields matters: a window ends before what it
-/// is in, and that before the memory does.
+/// A region that the peer may access. The order of the fields matters: the window ends before its
+/// registration, and that ends before the memory is freed.
 pub(super) struct Exposure {
     window: Option<Window>,
     registration: Option<Registration>,
-    /// What the peer reaches in place of the memory.
+    /// The memory that the peer accesses instead of the region.
     slot: Option<Slot>,
-    /// `None` after the peer has ended it itself while we were about to.
+    /// `None` if the peer has invalidated the region while this side was about to.
     memory: Option<Exposed>,
     is_revoking: bool,
 }
@@ -59,7 +59,8 @@ impl VerbsQueuePair {
         }
     }
 
-    /// The exposure has no memory yet; its maker puts it in before anything is posted.
+    /// Makes the memory accessible. The exposure has no memory yet; the caller stores it before it
+    /// posts anything.
     fn make_reachable(&mut self, memory: &mut Exposed) -> io::Result<(Remote, Exposure)> {
         if self.exposures.len() >= self.limits().exposed as usize {
             return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
@@ -91,7 +92,7 @@ impl VerbsQueuePair {
             }
             (None, None) => {
                 let access = device.window_access() | local_access(memory);
-                // SAFETY: the exposure keeps the memory, and drops the registration before it.
+                // SAFETY: the exposure owns the memory, and drops the registration before it.
                 let made = unsafe { Registration::new(device, start, bytes, access) }?;
                 registration.insert(made).keys()
             }
@@ -109,7 +110,7 @@ impl VerbsQueuePair {
             length: bytes as u64,
             access: remote_access(memory),
         };
-        self.start(Work::Bind, vec![bind], Kept::default());
+        self.start(Work::Bind, vec![bind], Retained::default());
         Ok((
             remote(start, key, bytes),
             Exposure {
@@ -122,7 +123,7 @@ impl VerbsQueuePair {
         ))
     }
 
-    /// A slot with the bytes of a region that the device does not know, if they are few.
+    /// A slot with the bytes of a small region that the device has not registered.
     fn slot_for(&mut self, memory: &Exposed) -> Option<Slot> {
         if memory.memory().is_some() || memory.len() > SLOT_BYTES {
             return None;
@@ -131,7 +132,7 @@ impl VerbsQueuePair {
             self.slots = Slots::new(SLOTS, SLOT_BYTES).ok();
         }
         let mut slot = self.slots.as_ref()?.take()?;
-        // Also where the peer is to write: it need not write all of them.
+        // Also for a region that the peer writes: it does not have to write all of it.
         slot[..memory.len()].copy_from_slice(memory.bytes());
         Some(slot)
     }
@@ -146,21 +147,21 @@ impl VerbsQueuePair {
         exposure.is_revoking = true;
         if exposure.window.is_some() {
             let request = Request::Invalidate(key);
-            self.start(Work::Invalidate(key), vec![request], Kept::default());
+            self.start(Work::Invalidate(key), vec![request], Retained::default());
         } else {
             self.invalidated(key);
         }
     }
 
-    /// A window is closed by us.
+    /// Handles the end of a window that this side has invalidated.
     pub(super) fn invalidated(&mut self, key: u32) {
         if let Some(exposure) = self.exposures.remove(&key) {
             self.take_back(key, exposure);
         }
     }
 
-    /// A window is closed by the peer. One that we were about to close ourselves is used again
-    /// when that is done, but its memory is free now.
+    /// Handles a window that the peer has invalidated. If this side was about to invalidate it as
+    /// well, the window is reused after that, but its memory is free now.
     pub(super) fn invalidated_by_peer(&mut self, key: u32) {
         let Some(exposure) = self.exposures.get_mut(&key) else {
             return;
@@ -169,7 +170,7 @@ impl VerbsQueuePair {
             return self.invalidated(key);
         }
         if let Some(memory) = exposure.out_of_reach() {
-            self.tell(Event::Revoked(key, memory));
+            self.report(Event::Revoked(key, memory));
         }
     }
 
@@ -177,11 +178,11 @@ impl VerbsQueuePair {
         self.windows.extend(exposure.window.take());
         exposure.registration = None;
         if let Some(memory) = exposure.out_of_reach() {
-            self.tell(Event::Revoked(key, memory));
+            self.report(Event::Revoked(key, memory));
         }
     }
 
-    /// Closes all windows, for the end of the connection.
+    /// Invalidates all windows, for the end of the connection.
     pub(super) fn close_windows(&mut self) {
         self.windows.clear();
         for exposure in self.exposures.values_mut() {
@@ -189,7 +190,7 @@ impl VerbsQueuePair {
         }
     }
 
-    /// Brings all regions back. The queue pair is gone.
+    /// Returns all regions. The queue pair is destroyed.
     pub(super) fn free_exposures(&mut self) {
         for (key, exposure) in std::mem::take(&mut self.exposures) {
             assert!(
@@ -202,7 +203,8 @@ impl VerbsQueuePair {
 }
 
 impl Exposure {
-    /// The memory, as the peer has left it. The peer reaches it no more.
+    /// Returns the memory with the bytes that the peer has written. The peer cannot access it any
+    /// more.
     fn out_of_reach(&mut self) -> Option<Exposed> {
         let mut memory = self.memory.take()?;
         if let Some(slot) = self.slot.take() {
@@ -212,15 +214,15 @@ impl Exposure {
     }
 }
 
-/// Where there are no windows a region is registered for the time in which it is exposed: its
-/// key can be ended without a trace. Keys that live on would leave memory in the peer's reach.
+/// Exposes a region by a registration, for devices without windows. The registration ends with the
+/// exposure and invalidates the key. A longer one would leave memory accessible to the peer.
 fn expose_by_registration(
     device: &Arc<Device>,
     memory: &mut Exposed,
 ) -> io::Result<(Remote, Exposure)> {
     let (start, bytes) = (memory.start(), memory.len());
     let access = local_access(memory) | remote_access(memory);
-    // SAFETY: the exposure keeps the memory, and drops the registration before it.
+    // SAFETY: the exposure owns the memory, and drops the registration before it.
     let registration = unsafe { Registration::new(device, start, bytes, access) }?;
     Ok((
         remote(start, registration.keys().remote, bytes),
@@ -242,7 +244,7 @@ fn remote(start: *const u8, key: u32, bytes: usize) -> Remote {
     }
 }
 
-/// What the device itself must be able to do, for the peer to do it.
+/// The access that the device itself needs so that the peer has access.
 fn local_access(memory: &Exposed) -> c_int {
     if memory.is_to_write() {
         ffi::ACCESS_LOCAL_WRITE

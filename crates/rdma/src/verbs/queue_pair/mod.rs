@@ -1,12 +1,12 @@
-//! A connection of a device: identifier, queue pair, completions, and what operations own.
+//! A connection on a device: identifier, queue pair, completions, and the memory of operations.
 //!
 //! The device owns the memory of an operation from the post to the completion. When a connection
-//! ends, the queue pair is destroyed first: from there on the device touches nothing any more, and
-//! all that is left comes back.
+//! ends, the queue pair is destroyed first: from then on the device accesses no memory, and all
+//! operations return theirs.
 
 mod bound;
 mod exposure;
-mod kept;
+mod retained;
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -20,7 +20,7 @@ use slab::Slab;
 
 use self::bound::{Bound, make_queue_pair};
 use self::exposure::{EXPOSED_MAX, Exposure};
-use self::kept::Kept;
+use self::retained::Retained;
 use super::channel::{CmEvent, Depths, Id};
 use super::device::{Device, Devices, Window, name};
 use super::failure::{completion_failure, refused};
@@ -32,14 +32,15 @@ use crate::operand::{Exposed, Piece, Remote, Sink};
 use crate::provider::{Attributes, Event, Failure, Limits, Network, QueuePair, Wait, WorkId};
 use crate::slots::{Slot, Slots, Stock};
 
-/// Bytes of one SEND. Every device takes more, SMB Direct needs less.
+/// Largest SEND in bytes. Every device takes more, SMB Direct needs less.
 const MESSAGE_BYTES: usize = 1 << 20;
 
-/// Polls after which RDMA-CM is asked, too, although nobody has waited: of a queue pair that is
-/// busy, or that somebody looks at again and again. It costs a system call.
+/// Number of polls after which a poll also reads the events of RDMA-CM, although no task has
+/// waited: for a busy queue pair, or one that is polled again and again. Reading costs a system
+/// call.
 const POLLS_PER_REPORT: u32 = 64;
 
-/// Set in what a receive is called, to tell it from an operation.
+/// Bit of the id of a receive. Ids of operations do not have it.
 const RECEIVE: u64 = 1 << 63;
 
 /// One connection.
@@ -48,23 +49,23 @@ pub(super) struct VerbsQueuePair {
     state: State,
     /// `None` after the end.
     id: Option<Id>,
-    /// From the time on at which the device is known.
+    /// Set once the device is known.
     device: Option<Bound>,
     readiness: Readiness,
     peer: SocketAddr,
     local: SocketAddr,
     attributes: Attributes,
-    /// What is asked for; what both sides can do once connected.
+    /// The requested depths; the negotiated ones once connected.
     depths: Depths,
     operations: Slab<Operation>,
     receives: Slab<Slot>,
-    /// Receives for which there is no room yet.
+    /// Receives that wait for space in the queue.
     waiting_receives: VecDeque<Slot>,
     exposures: HashMap<u32, Exposure>,
     windows: Vec<Window>,
-    /// Memory for short pieces that the device does not know.
+    /// Memory for copies of short pieces.
     copies: Option<Stock>,
-    /// Memory that the peer reaches in place of a region of few bytes.
+    /// Memory that the peer accesses instead of small regions.
     slots: Option<Slots>,
     events: VecDeque<Event>,
     polls: u32,
@@ -74,24 +75,24 @@ pub(super) struct VerbsQueuePair {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The address is looked for.
+    /// RDMA-CM resolves the address.
     Resolving,
-    /// The route is looked for.
+    /// RDMA-CM resolves the route.
     Routing,
-    /// The peer was asked.
+    /// The connection request is sent.
     Connecting,
-    /// The peer asked, and was told.
+    /// The peer's request is accepted.
     Accepting,
     Connected,
-    /// The last event is there, or was told.
+    /// The last event is queued or delivered.
     Ended,
 }
 
-/// The order of the fields matters: registrations end before the memory does.
+/// The order of the fields matters: registrations end before the memory is freed.
 struct Operation {
-    _kept: Kept,
+    _retained: Retained,
     work: Work,
-    /// Requests that have no completion yet.
+    /// Number of requests without a completion.
     left: usize,
     failure: Option<Failure>,
 }
@@ -105,7 +106,7 @@ enum Work {
 }
 
 impl VerbsQueuePair {
-    /// Begins to connect.
+    /// Starts to connect.
     pub(super) fn connect(
         devices: Arc<Devices>,
         address: SocketAddr,
@@ -118,7 +119,7 @@ impl VerbsQueuePair {
         Ok(pair)
     }
 
-    /// Takes a peer in that has asked, and offers these depths.
+    /// Accepts the request of a peer that offers these depths.
     pub(super) fn accept(
         devices: Arc<Devices>,
         id: Id,
@@ -145,7 +146,7 @@ impl VerbsQueuePair {
     ) -> io::Result<Self> {
         let readiness = Readiness::new()?;
         readiness.watch(id.channel().descriptor())?;
-        // RDMA-CM has a byte for it, and a meaning of its own for 255.
+        // RDMA-CM stores it in one byte, in which 255 has a special meaning.
         let reads = u8::try_from(attributes.reads.min(254)).expect("within a byte");
         Ok(Self {
             devices,
@@ -177,7 +178,7 @@ impl VerbsQueuePair {
         self.id.as_ref().expect("there until the end")
     }
 
-    /// Makes the queue pair on the device that the identifier is bound to, and posts receives.
+    /// Makes the queue pair on the device of the identifier, and posts receives.
     fn bind(&mut self) -> io::Result<()> {
         let context = self.id().context();
         let context = context.ok_or_else(|| io::Error::other("the address has no device"))?;
@@ -191,7 +192,7 @@ impl VerbsQueuePair {
         let bound = make_queue_pair(self.id(), &device, &self.attributes)?;
         let bound = self.device.insert(bound);
         self.readiness.watch(bound.completions.descriptor())?;
-        self.readiness.watch(device.gone().as_fd())?;
+        self.readiness.watch(device.removal().as_fd())?;
         (self.peer, self.local) = (self.id().peer_addr(), self.id().local_addr());
         tracing::debug!(device = name(&device), ?capabilities, peer = %self.peer, "queue pair");
         self.post_waiting_receives();
@@ -219,7 +220,8 @@ impl VerbsQueuePair {
                 lkey: keys.local,
             };
             let index = self.receives.insert(slot);
-            // SAFETY: `receives` keeps the slot until the completion, or the end of the queue pair.
+            // SAFETY: `receives` owns the slot until the completion, or until the end of the queue
+            // pair.
             let posted = unsafe { bound.posting.receive(RECEIVE | index as u64, sge) };
             if let Err(error) = posted {
                 return self.end(Failure::Device(error.to_string()));
@@ -233,9 +235,9 @@ impl VerbsQueuePair {
         Ok(bound.completions.device())
     }
 
-    /// Queues an operation of some requests; they start with the next flush. One without requests
-    /// is done.
-    fn start(&mut self, work: Work, requests: Vec<Request>, kept: Kept) {
+    /// Queues the requests of an operation, which start with the next flush. An operation without
+    /// requests is done.
+    fn start(&mut self, work: Work, requests: Vec<Request>, retained: Retained) {
         if requests.is_empty() {
             return self.finished(work, Ok(()));
         }
@@ -246,12 +248,12 @@ impl VerbsQueuePair {
             work,
             left: requests.len(),
             failure: None,
-            _kept: kept,
+            _retained: retained,
         });
         bound.posting.queue(index as u64, requests);
     }
 
-    /// The operation cannot even start; that ends the connection.
+    /// Reports an operation that cannot start; this ends the connection.
     fn cannot_start(&mut self, work: Work, error: &io::Error) {
         if self.state == State::Ended {
             return self.finished(work, Err(Failure::Flushed));
@@ -263,19 +265,19 @@ impl VerbsQueuePair {
 
     fn finished(&mut self, work: Work, result: Result<(), Failure>) {
         match work {
-            Work::Send(id, pieces) => self.tell(Event::Sent(id, pieces, result)),
-            Work::Write(id, pieces) => self.tell(Event::Written(id, pieces, result)),
-            Work::Read(id, sink) => self.tell(Event::Read(id, sink, result)),
+            Work::Send(id, pieces) => self.report(Event::Sent(id, pieces, result)),
+            Work::Write(id, pieces) => self.report(Event::Written(id, pieces, result)),
+            Work::Read(id, sink) => self.report(Event::Read(id, sink, result)),
             Work::Bind => {}
             Work::Invalidate(key) => self.invalidated(key),
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn report(&mut self, event: Event) {
         self.events.push_back(event);
     }
 
-    /// Takes what the completion queue has; whether that was anything.
+    /// Takes all completions. Returns whether there were any.
     fn poll_completions(&mut self) -> bool {
         let mut has_any = false;
         while let Some(bound) = &mut self.device {
@@ -295,7 +297,8 @@ impl VerbsQueuePair {
         has_any
     }
 
-    /// The first failure ends the connection; what comes after it is only flushed.
+    /// Handles completions. The first failure ends the connection; all later completions are only
+    /// flushed.
     fn complete(&mut self, completions: &[ffi::Wc]) -> Option<Failure> {
         let mut first = None;
         for completion in completions {
@@ -312,16 +315,16 @@ impl VerbsQueuePair {
     fn complete_receive(&mut self, completion: &ffi::Wc) -> Option<Failure> {
         let slot = self.receives.remove((completion.wr_id & !RECEIVE) as usize);
         if let Err(failure) = completion_failure(self.devices.library(), completion) {
-            self.tell(Event::Unused(slot));
+            self.report(Event::Unused(slot));
             return self.ended(failure);
         }
-        // A message may overtake the report that the connection is there.
+        // A message may arrive before the event that the connection is established.
         self.connected();
         if let Some(key) = completion.invalidated_key() {
             self.invalidated_by_peer(key);
         }
         let bytes = (completion.byte_len as usize).min(slot.len());
-        self.tell(Event::Received(slot, bytes));
+        self.report(Event::Received(slot, bytes));
         None
     }
 
@@ -334,7 +337,8 @@ impl VerbsQueuePair {
         let operation = self.operations.get_mut(index)?;
         operation.left -= 1;
         if let Err(failure) = result {
-            // The memory stays until the queue pair is gone: other requests may be under way.
+            // The operation keeps its memory until the queue pair is destroyed, because other
+            // requests may be in flight.
             operation.failure.get_or_insert_with(|| failure.clone());
             return self.ended(failure);
         }
@@ -345,8 +349,9 @@ impl VerbsQueuePair {
         None
     }
 
-    /// Why the connection ends where an operation failed so. What is flushed without a failure of
-    /// ours before was ended by the other side; before there is a connection, its report says why.
+    /// The reason for the end of a connection after a failed operation. If operations are flushed
+    /// without a failure on this side, the peer has ended the connection. While connecting, the
+    /// event of RDMA-CM has the reason.
     fn ended(&self, failure: Failure) -> Option<Failure> {
         match (failure, self.state) {
             (Failure::Flushed, State::Connected) => Some(Failure::PeerDisconnected),
@@ -358,22 +363,22 @@ impl VerbsQueuePair {
     fn connected(&mut self) {
         if !matches!(self.state, State::Connected | State::Ended) {
             self.state = State::Connected;
-            self.tell(Event::Connected);
+            self.report(Event::Connected);
         }
     }
 
-    /// Takes what RDMA-CM reports.
+    /// Handles the events of RDMA-CM.
     fn poll_reports(&mut self) {
         while let Some(id) = &self.id {
             match id.channel().next() {
-                Ok(Some(event)) => self.report(&event),
+                Ok(Some(event)) => self.handle_event(&event),
                 Ok(None) => return,
                 Err(error) => return self.end(Failure::Device(error.to_string())),
             }
         }
     }
 
-    fn report(&mut self, event: &CmEvent) {
+    fn handle_event(&mut self, event: &CmEvent) {
         if !self.id().is(event.id) {
             return;
         }
@@ -390,7 +395,7 @@ impl VerbsQueuePair {
             (ffi::EVENT_UNREACHABLE, _) => return self.end(refused("unreachable", event.status)),
             (ffi::EVENT_REJECTED, _) => return self.end(refused("rejected", event.status)),
             (ffi::EVENT_DISCONNECTED, _) => {
-                // What the peer sent before that is ours.
+                // Messages that the peer sent before the end still count.
                 self.poll_completions();
                 return self.end(Failure::PeerDisconnected);
             }
@@ -400,7 +405,7 @@ impl VerbsQueuePair {
             _ => Ok(()),
         };
         if let Err(error) = result {
-            // siw looks for the peer while it is told to connect.
+            // siw resolves the peer only when it starts to connect.
             self.end(Failure::Refused(error.to_string()));
         }
     }
@@ -421,8 +426,8 @@ impl VerbsQueuePair {
 
     fn established(&mut self, event: &CmEvent) {
         if self.state == State::Connecting {
-            // iWARP reports its own view of both figures, the others the peer's; and 0 where the
-            // peer said nothing.
+            // iWARP reports its own values, other networks report the peer's, and 0 if the peer
+            // sent none.
             let network = self.connected_device().map(|it| it.capabilities().network);
             let reads = match network {
                 Ok(Network::Iwarp) => event.peer.responder,
@@ -435,7 +440,7 @@ impl VerbsQueuePair {
         self.connected();
     }
 
-    /// Starts what was queued, as far as the device has room.
+    /// Posts queued requests, as far as the queue has space.
     fn post(&mut self) {
         if self.state != State::Connected {
             return;
@@ -443,14 +448,14 @@ impl VerbsQueuePair {
         let Some(bound) = &mut self.device else {
             return;
         };
-        // SAFETY: `operations` and `exposures` keep all memory, registrations and windows of the
-        // requests until their completion, or the end of the queue pair.
+        // SAFETY: `operations` and `exposures` own all memory, registrations and windows of the
+        // requests until their completion, or until the end of the queue pair.
         if let Err(error) = unsafe { bound.posting.post() } {
             self.end(Failure::Device(format!("a request was not taken: {error}")));
         }
     }
 
-    /// Ends the connection. The order is that of the module's comment.
+    /// Ends the connection, in the order of the module's documentation.
     fn end(&mut self, failure: Failure) {
         if self.state == State::Ended {
             return;
@@ -458,8 +463,8 @@ impl VerbsQueuePair {
         self.state = State::Ended;
         let id = self.id.take().expect("there until the end");
         id.disconnect();
-        // rxe counts an open window as a user of its queue pair, and waits for it. From here on the
-        // peer reaches nothing, and what was posted fails.
+        // rxe counts a bound window as a user of its queue pair, and waits for it. From here on the
+        // peer accesses nothing, and all posted operations fail.
         self.close_windows();
         id.destroy_qp();
         self.free_operations();
@@ -469,10 +474,10 @@ impl VerbsQueuePair {
         if let Some(bound) = self.device.take() {
             bound.completions.device().forget_unused();
         }
-        self.tell(Event::Disconnected(failure));
+        self.report(Event::Disconnected(failure));
     }
 
-    /// The device does not know of any operation any more.
+    /// Returns the memory of all operations. The device has forgotten them.
     fn free_operations(&mut self) {
         for operation in std::mem::take(&mut self.operations) {
             let (_, operation) = operation;
@@ -485,7 +490,7 @@ impl VerbsQueuePair {
         let posted = posted.map(|(_, slot)| slot).collect::<Vec<_>>();
         let waiting = std::mem::take(&mut self.waiting_receives);
         for slot in posted.into_iter().chain(waiting) {
-            self.tell(Event::Unused(slot));
+            self.report(Event::Unused(slot));
         }
     }
 }
@@ -525,49 +530,49 @@ impl QueuePair for VerbsQueuePair {
 
     fn post_receive(&mut self, slot: Slot) {
         if self.state == State::Ended {
-            return self.tell(Event::Unused(slot));
+            return self.report(Event::Unused(slot));
         }
         self.waiting_receives.push_back(slot);
         self.post_waiting_receives();
     }
 
     fn post_send(&mut self, id: WorkId, pieces: Vec<Piece>, invalidate: Option<u32>) {
-        let mut kept = Kept::default();
-        match self.pieces(&pieces, &mut kept) {
+        let mut retained = Retained::default();
+        match self.pieces(&pieces, &mut retained) {
             Ok(local) => {
                 let request = Request::Send { local, invalidate };
-                self.start(Work::Send(id, pieces), vec![request], kept);
+                self.start(Work::Send(id, pieces), vec![request], retained);
             }
             Err(error) => self.cannot_start(Work::Send(id, pieces), &error),
         }
     }
 
     fn post_write(&mut self, id: WorkId, pieces: Vec<Piece>, remote: &[Remote]) {
-        let mut kept = Kept::default();
-        match self.pieces(&pieces, &mut kept) {
+        let mut retained = Retained::default();
+        match self.pieces(&pieces, &mut retained) {
             Ok(local) => {
                 let most = self.limits().pieces as usize;
                 let requests = one_sided(&local, remote, most).into_iter();
                 let requests = requests.map(Request::Write).collect();
-                self.start(Work::Write(id, pieces), requests, kept);
+                self.start(Work::Write(id, pieces), requests, retained);
             }
             Err(error) => self.cannot_start(Work::Write(id, pieces), &error),
         }
     }
 
     fn post_read(&mut self, id: WorkId, mut sink: Sink, range: Range<usize>, remote: &[Remote]) {
-        let mut kept = Kept::default();
-        let local = self.sink(&mut sink, range, &mut kept);
+        let mut retained = Retained::default();
+        let local = self.sink(&mut sink, range, &mut retained);
         let work = Work::Read(id, sink);
         match local {
             Ok(_) if self.depths.initiator == 0 => {
                 let error = io::Error::other("the peer answers no RDMA READs");
                 self.cannot_start(work, &error);
             }
-            // One piece a request is all that iWARP has.
+            // iWARP supports one piece per request only.
             Ok(local) => {
                 let requests = one_sided(&[local], remote, 1).into_iter();
-                self.start(work, requests.map(Request::Read).collect(), kept);
+                self.start(work, requests.map(Request::Read).collect(), retained);
             }
             Err(error) => self.cannot_start(work, &error),
         }
@@ -599,7 +604,7 @@ impl QueuePair for VerbsQueuePair {
         }
         self.poll_completions();
         if let Ok(device) = self.connected_device()
-            && device.gone().is_raised()
+            && device.removal().is_raised()
         {
             self.end(removed());
         }
@@ -619,7 +624,7 @@ impl QueuePair for VerbsQueuePair {
         if let Err(error) = bound.completions.arm() {
             self.end(Failure::Device(error.to_string()));
         }
-        // What came between the last poll and now has no event.
+        // Completions between the last poll and this call have no event.
         self.poll_completions();
         if self.events.is_empty() {
             Wait::Readable

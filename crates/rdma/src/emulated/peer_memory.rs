@@ -1,4 +1,4 @@
-//! What of the peer's memory is within reach, as the peer has announced it.
+//! The peer's memory that this side may access, as the peer has announced it.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use crate::emulated::sys::Far;
 use crate::operand::Remote;
 use crate::provider::Failure;
 
-/// Regions of one queue pair that may be exposed at one time.
+/// Number of regions of one queue pair that may be exposed at one time.
 pub(crate) const REGIONS_MAX: usize = 4096;
 
-/// The regions of the peer, by their keys.
+/// The regions of the peer by key.
 #[derive(Debug, Default)]
-pub(crate) struct Reach {
+pub(crate) struct PeerMemory {
     regions: BTreeMap<u32, Announced>,
 }
 
-/// What is to be done to memory of the peer.
+/// Kind of access to memory of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
     Write,
 }
 
-impl Reach {
-    /// The peer announces a region.
+impl PeerMemory {
+    /// Adds a region that the peer announces.
     pub(crate) fn add(&mut self, region: Announced) -> Result<(), Failure> {
         if self.regions.len() >= REGIONS_MAX {
             return Err(Failure::Protocol("too many regions".into()));
@@ -38,17 +38,17 @@ impl Reach {
         }
     }
 
-    /// The region is out of reach; whether it was within.
+    /// Removes a region. Returns whether it was known.
     pub(crate) fn remove(&mut self, key: u32) -> bool {
         self.regions.remove(&key).is_some()
     }
 
-    /// Nothing is within reach any more.
+    /// Removes all regions.
     pub(crate) fn clear(&mut self) {
         self.regions.clear();
     }
 
-    /// Where the first `bytes` bytes of `remote` are, if they may be accessed so.
+    /// Locates the first `bytes` bytes of `remote`, if this kind of access is allowed.
     pub(crate) fn find(
         &self,
         remote: &[Remote],
@@ -68,7 +68,7 @@ impl Reach {
             }
             left -= bytes;
         }
-        assert_eq!(left, 0, "the peer's regions have room for all bytes");
+        assert_eq!(left, 0, "the peer's regions hold all bytes");
         Ok(found)
     }
 
@@ -111,10 +111,10 @@ mod tests {
 
     #[test]
     fn keys_bounds_and_rights_are_checked() {
-        let mut reach = Reach::default();
-        reach.add(REGION).expect("a good region");
+        let mut memory = PeerMemory::default();
+        memory.add(REGION).expect("a good region");
         let find =
-            |remote: Remote, bytes, access| reach.find(&[remote], bytes, access).map(|far| far[0]);
+            |remote: Remote, bytes, access| memory.find(&[remote], bytes, access).map(|far| far[0]);
         let far = |address, bytes| Ok(Far { address, bytes });
         assert_eq!(
             find(remote(7, 1000, 100), 100, Access::Write),
@@ -135,35 +135,35 @@ mod tests {
             let found = find(remote, bytes, access);
             assert_eq!(found, Err(Failure::RemoteAccess), "{remote:?}");
         }
-        assert!(reach.remove(7) && !reach.remove(7));
-        let gone = reach.find(&[remote(7, 1000, 1)], 1, Access::Write);
-        assert_eq!(gone, Err(Failure::RemoteAccess));
+        assert!(memory.remove(7) && !memory.remove(7));
+        let removed = memory.find(&[remote(7, 1000, 1)], 1, Access::Write);
+        assert_eq!(removed, Err(Failure::RemoteAccess));
     }
 
     #[test]
     fn segments_are_used_in_order_until_the_bytes_are_all() {
-        let mut reach = Reach::default();
-        reach.add(REGION).expect("a good region");
+        let mut memory = PeerMemory::default();
+        memory.add(REGION).expect("a good region");
         let segments = [remote(7, 1000, 10), remote(7, 1050, 0), remote(7, 1090, 20)];
-        let found = reach.find(&segments, 20, Access::Write).expect("allowed");
+        let found = memory.find(&segments, 20, Access::Write).expect("allowed");
         let far = |address, bytes| Far { address, bytes };
         assert_eq!(found, [far(1000, 10), far(1090, 10)]);
     }
 
     #[test]
-    fn lies_about_regions_are_found_out() {
-        let mut reach = Reach::default();
-        reach.add(REGION).expect("a good region");
-        assert!(reach.add(REGION).is_err(), "a key is given once");
+    fn invalid_regions_are_refused() {
+        let mut memory = PeerMemory::default();
+        memory.add(REGION).expect("a good region");
+        assert!(memory.add(REGION).is_err(), "a key is given once");
         let beyond = Announced {
             key: 8,
             address: u64::MAX - 5,
             ..REGION
         };
-        assert!(reach.add(beyond).is_err());
+        assert!(memory.add(beyond).is_err());
         for key in 100..100 + REGIONS_MAX as u32 - 1 {
-            reach.add(Announced { key, ..REGION }).expect("room");
+            memory.add(Announced { key, ..REGION }).expect("a free key");
         }
-        assert!(reach.add(Announced { key: 9, ..REGION }).is_err());
+        assert!(memory.add(Announced { key: 9, ..REGION }).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes of ours in the form that a device takes, and what is kept for that.
+//! Local bytes in the form that a device takes, and the resources for that.
 
 use std::ffi::c_int;
 use std::io;
@@ -15,25 +15,29 @@ use crate::verbs::device::{Device, Registration};
 use crate::verbs::ffi;
 use crate::verbs::work::Local;
 
-/// Bytes of a piece that is copied where the device does not know it: registering costs two system
-/// calls and a walk over its pages, more than copying a message.
+/// Largest piece in bytes that is copied if the device has not registered it. A registration costs
+/// two system calls and a walk over the pages, more than the copy of a message.
 const COPY_BYTES: usize = 8 << 10;
 
-/// Copies under way at one time; beyond that pieces are registered.
+/// Number of copies in flight; further pieces are registered.
 const COPIES: usize = 64;
-/// Of these, those that there is memory for until more are under way.
+/// Number of copies in the first allocation.
 const COPIES_AT_FIRST: usize = 2;
 
-/// What an operation keeps beside what it works on, until its completion.
+/// Resources of an operation beside its memory. The operation owns them until its completion.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct Retained {
     registrations: Vec<Registration>,
     copies: Vec<Slot>,
 }
 
 impl VerbsQueuePair {
-    /// Where the bytes of pieces are that are only read; empty ones are left out.
-    pub(super) fn pieces(&mut self, pieces: &[Piece], kept: &mut Kept) -> io::Result<Vec<Local>> {
+    /// Locates the bytes of pieces that the device only reads. Empty pieces are left out.
+    pub(super) fn pieces(
+        &mut self,
+        pieces: &[Piece],
+        retained: &mut Retained,
+    ) -> io::Result<Vec<Local>> {
         let device = Arc::clone(self.connected_device()?);
         let mut found = Vec::with_capacity(pieces.len());
         for piece in pieces {
@@ -44,17 +48,17 @@ impl VerbsQueuePair {
             found.push(match self.copy(memory, bytes) {
                 Some(copy) => {
                     let bytes = &copy[..bytes.len()];
-                    let local = local(&device, Some(copy.memory()), bytes, 0, kept)?;
-                    kept.copies.push(copy);
+                    let local = local(&device, Some(copy.memory()), bytes, 0, retained)?;
+                    retained.copies.push(copy);
                     local
                 }
-                None => local(&device, memory, bytes, 0, kept)?,
+                None => local(&device, memory, bytes, 0, retained)?,
             });
         }
         Ok(found)
     }
 
-    /// A copy of bytes that the device does not know, if they are few and there is room.
+    /// Copies bytes that the device has not registered, if they are few and a slot is free.
     fn copy(&mut self, memory: Option<&Memory>, bytes: &[u8]) -> Option<Slot> {
         if memory.is_some() || bytes.len() > COPY_BYTES {
             return None;
@@ -65,43 +69,43 @@ impl VerbsQueuePair {
         Some(slot)
     }
 
-    /// Where a range of a sink is.
+    /// Locates a range of a sink.
     pub(super) fn sink(
         &self,
         sink: &mut Sink,
         range: Range<usize>,
-        kept: &mut Kept,
+        retained: &mut Retained,
     ) -> io::Result<Local> {
         let device = self.connected_device()?;
-        // iWARP names the sink on the wire, and its response is a WRITE to it: a key for these
-        // bytes alone, and as long as the READ.
+        // iWARP names the sink on the wire, and the response is a WRITE to it: so the key covers
+        // these bytes only, and lives as long as the READ.
         let (memory, access) = match device.capabilities().network {
             Network::Iwarp => (None, ffi::ACCESS_LOCAL_WRITE | ffi::ACCESS_REMOTE_WRITE),
             _ => (sink.memory().cloned(), ffi::ACCESS_LOCAL_WRITE),
         };
         let bytes = &sink.bytes_mut()[range];
-        local(device, memory.as_ref(), bytes, access, kept)
+        local(device, memory.as_ref(), bytes, access, retained)
     }
 }
 
-/// Memory that the device does not know is made known for the length of the operation.
+/// Locates bytes, and registers unregistered memory for the length of the operation.
 fn local(
     device: &Arc<Device>,
     memory: Option<&Memory>,
     bytes: &[u8],
     access: c_int,
-    kept: &mut Kept,
+    retained: &mut Retained,
 ) -> io::Result<Local> {
     let start = bytes.as_ptr();
     let key = match memory {
         _ if bytes.is_empty() => 0,
         Some(memory) => device.known(memory)?.local,
         None => {
-            // SAFETY: the operation keeps the memory until its completion, or the end of the
-            // queue pair, and `kept` is dropped with or before it.
+            // SAFETY: the operation owns the memory until its completion, or until the end of the
+            // queue pair, and `retained` is dropped with it or before it.
             let made = unsafe { Registration::new(device, start, bytes.len(), access) }?;
             let key = made.keys().local;
-            kept.registrations.push(made);
+            retained.registrations.push(made);
             key
         }
     };

@@ -1,10 +1,10 @@
-//! A peer of the emulation that speaks the socket itself, and says what is not so.
+//! Peers of the emulation that write to the socket themselves and send wrong messages.
 
 mod harness;
 
 use std::io::{Read, Write};
 
-use harness::{End, Place, piece};
+use harness::{End, Location, piece};
 use smbeam_rdma::emulated::Faults;
 use smbeam_rdma::{Attributes, Event, Exposed, Failure, Remote, Slots, WorkId};
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -26,34 +26,34 @@ fn message(kind: u8, posted: u32, key: u32, length: u32, address: u64) -> Vec<u8
     bytes
 }
 
-/// A liar that has connected, and the server that believes it so far.
-fn liar(place: &Place) -> (Socket, End) {
-    let port = place.listener.local_addr().port();
-    let path = place.directory.path().join(format!("{port}.sock"));
-    let liar = Socket::new(Domain::UNIX, Type::SEQPACKET, None).expect("a socket");
+/// A connected hostile peer, and the server.
+fn hostile_peer(location: &Location) -> (Socket, End) {
+    let port = location.listener.local_addr().port();
+    let path = location.directory.path().join(format!("{port}.sock"));
+    let peer = Socket::new(Domain::UNIX, Type::SEQPACKET, None).expect("a socket");
     let address = SockAddr::unix(path).expect("an address");
-    liar.connect(&address).expect("somebody listens");
+    peer.connect(&address).expect("a listener");
     let slots = Slots::new(4, 100).expect("memory");
     let receives = std::iter::from_fn(|| slots.take()).collect();
-    let request = place.listener.accept().expect("it listens");
+    let request = location.listener.accept().expect("it listens");
     let attributes = Attributes::default();
-    let pair = request.expect("the liar").accept(&attributes, receives);
+    let pair = request.expect("the peer").accept(&attributes, receives);
     let server = End {
         pair: pair.expect("a socket"),
         slots,
         events: Vec::new(),
     };
-    (liar, server)
+    (peer, server)
 }
 
-fn hello(mut liar: &Socket, server: &mut End) {
+fn hello(mut peer: &Socket, server: &mut End) {
     let hello = message(HELLO, 4, 1, 0, 0);
-    liar.write_all(&hello).expect("room");
+    peer.write_all(&hello).expect("space");
     assert!(matches!(server.next(), Event::Connected));
 }
 
 #[test]
-fn lies_end_the_connection_and_nothing_else() {
+fn wrong_messages_end_their_connection_only() {
     let long = {
         let mut long = message(SEND, 0, 0, 0, 0);
         long.extend([0; 101]);
@@ -65,7 +65,7 @@ fn lies_end_the_connection_and_nothing_else() {
         behind
     };
     let region = message(ANNOUNCE_TO_WRITE, 0, 1, 10, 4096);
-    let lies: [(&str, bool, Vec<Vec<u8>>); 14] = [
+    let wrong: [(&str, bool, Vec<Vec<u8>>); 14] = [
         ("no header", false, vec![vec![HELLO]]),
         ("wrong version", false, vec![message(HELLO, 4, 2, 0, 0)]),
         ("no hello", false, vec![message(POSTED, 4, 0, 0, 0)]),
@@ -94,25 +94,25 @@ fn lies_end_the_connection_and_nothing_else() {
             vec![message(SEND, 0, 0, 0, 0); 5],
         ),
         (
-            "gives back what it never had",
+            "invalidates an unknown key",
             true,
             vec![message(SEND_AND_INVALIDATE, 0, 7, 0, 0)],
         ),
         (
-            "lets go of what it never had",
+            "confirms a withdrawal that never was",
             true,
             vec![message(WITHDRAWN, 0, 7, 0, 0)],
         ),
         ("one key twice", true, vec![region.clone(), region]),
     ];
-    let place = Place::new(Faults::default());
-    for (name, is_connected, messages) in lies {
-        let (mut socket, mut server) = liar(&place);
+    let location = Location::new(Faults::default());
+    for (name, is_connected, messages) in wrong {
+        let (mut socket, mut server) = hostile_peer(&location);
         if is_connected {
             hello(&socket, &mut server);
         }
         for message in messages {
-            socket.write_all(&message).expect("room");
+            socket.write_all(&message).expect("space");
         }
         let (events, failure) = server.end();
         assert!(
@@ -131,17 +131,17 @@ fn lies_end_the_connection_and_nothing_else() {
         let mut left = [0; 1000];
         while socket.read(&mut left).is_ok_and(|count| count > 0) {}
     }
-    // Others are not concerned.
-    let (mut client, mut server) = place.pair(4, 100);
+    // Other connections are not affected.
+    let (mut client, mut server) = location.pair(4, 100);
     client.send(1, b"still here");
     client.pair.flush();
     assert_eq!(server.expect_received(), b"still here");
 }
 
 #[test]
-fn memory_that_is_not_there_cannot_be_written() {
-    let place = Place::new(Faults::default());
-    let (mut socket, mut server) = liar(&place);
+fn unmapped_memory_cannot_be_written() {
+    let location = Location::new(Faults::default());
+    let (mut socket, mut server) = hostile_peer(&location);
     hello(&socket, &mut server);
     let remote = Remote {
         address: 4096,
@@ -149,7 +149,7 @@ fn memory_that_is_not_there_cannot_be_written() {
         length: 100,
     };
     let region = message(ANNOUNCE_TO_WRITE, 0, 1, 100, remote.address);
-    socket.write_all(&region).expect("room");
+    socket.write_all(&region).expect("space");
     assert!(server.poll().is_none());
     server
         .pair
@@ -164,8 +164,8 @@ fn memory_that_is_not_there_cannot_be_written() {
 
 #[test]
 fn a_peer_that_takes_no_answers_is_not_answered_for_ever() {
-    let place = Place::new(Faults::default());
-    let (mut socket, mut server) = liar(&place);
+    let location = Location::new(Faults::default());
+    let (mut socket, mut server) = hostile_peer(&location);
     hello(&socket, &mut server);
     socket.set_nonblocking(true).expect("an option");
     let withdraw = message(WITHDRAW, 0, 1, 0, 0);
@@ -181,11 +181,11 @@ fn a_peer_that_takes_no_answers_is_not_answered_for_ever() {
 
 #[test]
 fn a_peer_that_vanishes_gives_everything_back() {
-    let place = Place::new(Faults::default());
-    let (socket, mut server) = liar(&place);
+    let location = Location::new(Faults::default());
+    let (socket, mut server) = hostile_peer(&location);
     hello(&socket, &mut server);
     let memory = Exposed::ToWrite(ring::Region::from(vec![0; 10]));
-    let remote = server.pair.expose(memory).expect("room");
+    let remote = server.pair.expose(memory).expect("space");
     server.pair.flush();
     drop(socket);
     let (events, failure) = server.end();
