@@ -82,7 +82,7 @@ fn wrong_messages_end_their_connection_only() {
             vec![message(SEND, 0, 0, 0, 0)[..20].to_vec()],
         ),
         ("longer than the receive", true, vec![long]),
-        ("bytes behind a header", true, vec![behind]),
+        ("bytes after a header", true, vec![behind]),
         (
             "too many receives",
             true,
@@ -176,7 +176,7 @@ fn a_peer_that_takes_no_answers_is_not_answered_for_ever() {
         }
         assert!(!is_full || server.pair.arm() != smbeam_rdma::Wait::No);
     };
-    assert_eq!(failure, Failure::Protocol("no answer is taken in".into()));
+    assert_eq!(failure, Failure::Protocol("too many unread answers".into()));
 }
 
 #[test]

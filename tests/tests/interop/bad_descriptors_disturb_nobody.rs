@@ -256,7 +256,7 @@ fn memory_is_checked_before_it_is_reached() -> Result<()> {
                 check_bytes(&stranger, &path, found, named.length).context(what.clone())?;
                 if found == Ended {
                     let peer = format!("peer={}", stranger.session.below()?.name());
-                    site.told(&[&peer, "the peer's memory may not be accessed so"])
+                    site.told(&[&peer, "the operation may not access the peer's memory"])
                         .context(what.clone())?;
                     stranger = Stranger::new(&site, dialect, command)?;
                 }

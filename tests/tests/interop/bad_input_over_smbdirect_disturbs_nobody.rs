@@ -73,7 +73,7 @@ fn meets(site: &mut Site, what: &str, direct: &mut Direct, fate: Fate) -> Result
 fn every_field_of_the_negotiation_is_checked() -> Result<()> {
     const SHORT: [&str; 4] = ["MinVersion", "MaxVersion", "Reserved", "CreditsRequested"];
     const LONG: [&str; 3] = ["PreferredSendSize", "MaxReceiveSize", "MaxFragmentedSize"];
-    const VERSIONS: &str = "are not spoken here";
+    const VERSIONS: &str = "are not supported";
     let table: [(&str, u32, Fate); 24] = [
         ("MinVersion", 0, Taken),
         ("MinVersion", 0x0101, Ended(VERSIONS)),
@@ -228,7 +228,7 @@ fn lies_about_fragments_are_found_out() -> Result<()> {
         direct.send(&second.encode(&vec![7; length as usize]))?;
         let what = format!("{length} bytes and {remaining}");
         let reason = match remaining {
-            ..=1000 => "a fragment says that",
+            ..=1000 => "a fragment states",
             _ => "a fragmented message of",
         };
         meets(&mut site, &what, &mut direct, Ended(reason))?;
@@ -317,7 +317,7 @@ fn garbage_below_smb_direct_is_refused() -> Result<()> {
         ..of(kind::TO_WRITE)
     };
     let encoded = |headers: &[Header]| headers.iter().map(Header::encode).collect::<Vec<_>>();
-    let rules = "the peer breaks the rules: ";
+    let rules = "the peer violates the protocol: ";
     let many: Vec<Header> = (0..5000).map(|key| Header { key, ..region }).collect();
     let cases: Vec<(&str, Vec<Vec<u8>>, &'static str)> = vec![
         (
@@ -473,7 +473,7 @@ fn memory_of_others_is_out_of_reach() -> Result<()> {
             let message = session.request(command, &body);
             session.send(&message)?;
             let what = format!("command {command} at {address:#x}");
-            let fate = Ended("the peer's memory may not be accessed so");
+            let fate = Ended("the operation may not access the peer's memory");
             meets(&mut site, &what, session.below()?, fate)?;
         }
     }

@@ -216,7 +216,7 @@ fn transfers_of_a_server_are_checked() -> Result<()> {
             "nothing, of much",
             Transfer::of(0, 5),
             0,
-            "a fragment says that 5 bytes",
+            "a fragment states 5 bytes",
         ),
         (
             "offset",
@@ -294,7 +294,7 @@ fn garbage_of_a_server_ends_the_connection() -> Result<()> {
         (of(kind::WITHDRAWN), "let go of a key"),
         (
             of(kind::SEND_AND_INVALIDATE),
-            "a key of nothing is given back",
+            "an unknown key is invalidated",
         ),
     ];
     for (header, words) in cases {

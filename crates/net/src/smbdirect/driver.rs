@@ -1,4 +1,5 @@
-//! Does what SMB Direct asks for on a queue pair, and tells it what happened.
+//! The driver of SMB Direct on a queue pair: executes the effects of the core and reports events to
+//! it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -20,59 +21,59 @@ use crate::smbdirect::send::{Batch, HEAD_BYTES, Message};
 use crate::smbdirect::settings::Settings;
 use crate::{Transport, tcp};
 
-/// Bytes that came in and nobody has taken, from which on no receives are posted. It is beyond
-/// what requests without data take that SMB has credits for: until here the peer can send, and so
-/// it can grant what our answers need to get out.
+/// Unread bytes from which on the driver posts no receives. The limit is larger than all requests
+/// without data that SMB has credits for. Below it the peer can send, so it can grant the credits
+/// that responses need.
 const UNREAD_MAX: usize = 4 << 20;
-/// Bytes of what came in that are handed on at once.
+/// Largest number of unread bytes in one chunk.
 const CHUNK_BYTES: usize = 64 << 10;
-/// How long a connection that nobody uses waits for its end.
+/// Time limit for the end of a connection after its last use.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Heads of SENDs that there is memory for at first; for all of them once more are under way.
+/// Number of headers of SENDs with memory at first. More SENDs in flight allocate memory for all.
 const HEADS_AT_FIRST: usize = 16;
 
-/// An operation under way, and what it works on.
+/// A pending operation, with its memory.
 pub(crate) type Pending<T> = Once<(io::Result<()>, T)>;
 
-/// A connection, whoever uses it.
+/// The shared state of a connection and its users.
 pub(crate) struct Shared {
     pub(crate) handle: Handle,
     pub(crate) peer: SocketAddr,
     pub(crate) local: SocketAddr,
     pub(crate) state: RefCell<State>,
-    /// The task of the connection has to look.
-    poke: Signal,
-    /// Something was received, or nothing will be.
+    /// Wakes the task of the connection.
+    wake: Signal,
+    /// Raised when data was received, or when no more data will be.
     pub(crate) readable: Signal,
-    /// It is negotiated, or will not be.
+    /// Raised when the negotiation has succeeded or failed.
     settled: Signal,
-    /// How long the queue pair is polled on after it had something.
+    /// Time for which the queue pair is polled after its last event.
     busy_poll: Duration,
 }
 
-/// What of a connection changes.
+/// The mutable state of a connection.
 pub(crate) struct State {
     pub(crate) pair: Box<dyn QueuePair>,
     pub(crate) core: smbd::Connection,
     pub(crate) effects: Effects,
     pub(crate) negotiated: Option<Negotiated>,
-    /// When the time of the core began.
+    /// Start of the core's clock.
     epoch: Instant,
     peer: SocketAddr,
     events: Vec<Event>,
     /// Memory of the receives.
     slots: Stock,
-    /// Memory of what stands in front of what is sent.
+    /// Memory of the headers of SENDs.
     pub(crate) heads: Stock,
-    /// Receives that the core has asked for and that are not posted.
+    /// Number of receives that the core has requested and that are not posted.
     wanted: u32,
-    /// What came in, each with the prefixes of its frames.
+    /// Received data, with the prefixes of its frames.
     pub(crate) unread: VecDeque<Vec<u8>>,
-    /// Bytes of the first that were taken.
+    /// Number of read bytes of the first buffer.
     pub(crate) unread_start: usize,
     pub(crate) unread_bytes: usize,
     pub(crate) messages: BTreeMap<MessageToken, Message>,
-    /// What was sent, and has memory in operations that were not reported.
+    /// Sent batches with memory in operations without a completion.
     stuck: Vec<Rc<Batch>>,
     pub(crate) last_token: u64,
     last_work: u64,
@@ -80,11 +81,11 @@ pub(crate) struct State {
     reads: BTreeMap<WorkId, Pending<Sink>>,
     pub(crate) exposed: BTreeMap<u32, Once<Exposed>>,
     needs_flush: bool,
-    /// Why there is nothing to send and receive any more.
+    /// Why the connection has ended.
     end: Option<End>,
-    /// The queue pair has nothing under way any more.
-    is_gone: bool,
-    /// What the task of the connection waits for.
+    /// The queue pair has no pending operation any more.
+    has_ended: bool,
+    /// The readiness that the task of the connection waits for.
     interest: Interest,
     deadline: Option<CoreInstant>,
 }
@@ -92,21 +93,22 @@ pub(crate) struct State {
 /// How a connection ended.
 #[derive(Clone, Debug)]
 enum End {
-    /// As somebody wanted.
+    /// A user of the connection, or the peer, has closed it.
     Closed,
-    /// Some other way.
+    /// Another reason.
     Failed(io::ErrorKind, String),
 }
 
 impl State {
-    /// For a queue pair that connects.
+    /// The state for a queue pair that connects.
     pub(crate) fn new(pair: Box<dyn QueuePair>, config: &Config) -> Self {
         let slots = slots(config);
         let core = smbd::Connection::new(config.clone());
         Self::with(pair, core, slots, config)
     }
 
-    /// For a peer that wants to connect. A receive waits for its first word before it is told.
+    /// The state for a connection request. It posts a receive for the client's first message before
+    /// it accepts.
     pub(crate) fn accept(request: Box<dyn Request>, settings: &Settings) -> io::Result<Self> {
         let config = settings.core(smbd::Role::Server);
         let slots = slots(&config);
@@ -154,7 +156,7 @@ impl State {
             exposed: BTreeMap::new(),
             needs_flush: false,
             end: None,
-            is_gone: false,
+            has_ended: false,
             interest: Interest::Readable,
             deadline: None,
         }
@@ -164,12 +166,12 @@ impl State {
         CoreInstant(self.epoch.elapsed())
     }
 
-    /// Whether nothing can be sent and received any more.
+    /// Whether the connection has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Why nothing can be sent any more.
+    /// The error of later sends.
     pub(crate) fn error(&self) -> io::Error {
         match &self.end {
             Some(End::Failed(kind, why)) => io::Error::new(*kind, why.clone()),
@@ -177,7 +179,7 @@ impl State {
         }
     }
 
-    /// What a receive says at the end: nothing more comes, or why.
+    /// The result of a receive at the end: the end of the stream, or an error.
     pub(crate) fn end_of_stream(&self) -> Option<io::Result<()>> {
         self.end.as_ref().map(|end| match end {
             End::Closed => Ok(()),
@@ -185,7 +187,7 @@ impl State {
         })
     }
 
-    /// Ends the connection with an error of ours.
+    /// Ends the connection with a local error.
     pub(crate) fn fail(&mut self, kind: io::ErrorKind, why: &str) {
         self.end.get_or_insert(End::Failed(kind, why.to_owned()));
         self.core.closed();
@@ -208,8 +210,8 @@ impl State {
         self.fail(kind, &violation.to_string());
     }
 
-    /// Takes in what has happened, does what follows from it, and starts what was posted. Whether
-    /// anything had happened.
+    /// Handles all events and their consequences, and starts all posted operations. Returns whether
+    /// there were any events.
     pub(crate) fn run(&mut self) -> bool {
         let mut has_worked = false;
         loop {
@@ -220,13 +222,14 @@ impl State {
             self.events = events;
             self.flush();
             has_worked |= !is_idle;
-            if is_idle || self.is_gone {
+            if is_idle || self.has_ended {
                 return has_worked;
             }
         }
     }
 
-    /// Does what the core wants, and starts what was posted. What is done at once is taken in.
+    /// Executes the effects of the core, starts all posted operations, and handles operations that
+    /// complete at once.
     pub(crate) fn pump(&mut self) {
         self.perform(&[]);
         if self.needs_flush {
@@ -274,7 +277,7 @@ impl State {
     }
 
     fn connected(&mut self) {
-        // A server has begun before it accepted.
+        // A server has started the core before it accepted.
         if self.core.next_timeout().is_none() && !self.core.is_over() {
             let now = self.now();
             self.core.started(now, &mut self.effects);
@@ -293,12 +296,12 @@ impl State {
     }
 
     fn disconnected(&mut self, failure: Failure) {
-        self.is_gone = true;
+        self.has_ended = true;
         self.core.closed();
         let end = match failure {
             Failure::Disconnected | Failure::PeerDisconnected => End::Closed,
             failure => {
-                // What ended for another reason was told of.
+                // A connection that ended for another reason has logged it.
                 if self.end.is_none() && !matches!(failure, Failure::Refused(_)) {
                     let transport = Transport::SmbDirect;
                     warn!(peer = %self.peer, %transport, reason = %failure, "disconnecting");
@@ -318,7 +321,7 @@ impl State {
         }
     }
 
-    /// Does what the core wants. `message` is what it was given last.
+    /// Executes the effects of the core. `message` is the last received message.
     pub(crate) fn perform(&mut self, message: &[u8]) {
         while let Some(effect) = self.effects.pop() {
             match effect {
@@ -344,7 +347,7 @@ impl State {
         }
     }
 
-    /// Posts what the core has asked for, as long as what came in is taken.
+    /// Posts the receives that the core has requested, while the unread data is below its limit.
     pub(crate) fn post_receives(&mut self) {
         let mut count = 0;
         while self.wanted > count && self.unread_bytes < UNREAD_MAX && !self.is_over() {
@@ -359,14 +362,14 @@ impl State {
         self.core.posted(now, count, &mut self.effects);
     }
 
-    /// Keeps a piece of a message for whoever receives.
+    /// Stores a fragment of a message for the receiver.
     fn keep(&mut self, bytes: &[u8], offset: u32, total: u32) {
         let is_first = offset == 0;
         let prefix = is_first.then(|| tcp::prefix(total as usize));
         let prefix = prefix.map(|prefix| prefix.expect("messages are as short as frames"));
         let needed = bytes.len() + PREFIX_LEN;
-        let has_room = |last: &&mut Vec<u8>| last.len() + needed <= CHUNK_BYTES;
-        let chunk = match self.unread.back_mut().filter(has_room) {
+        let has_space = |last: &&mut Vec<u8>| last.len() + needed <= CHUNK_BYTES;
+        let chunk = match self.unread.back_mut().filter(has_space) {
             Some(chunk) => chunk,
             None => self.unread.push_back_mut(Vec::with_capacity(needed)),
         };
@@ -384,7 +387,7 @@ impl State {
         }
     }
 
-    /// A number for an operation that is no SEND.
+    /// An id for an operation other than a SEND.
     fn new_work(&mut self) -> WorkId {
         self.last_work += 1;
         WorkId(self.last_work << 1 | 1)
@@ -417,7 +420,7 @@ impl State {
         once
     }
 
-    /// Lets the peer reach memory of ours. It is good for what is sent from here on.
+    /// Exposes local memory to the peer, for later messages.
     pub(crate) fn expose(
         &mut self,
         memory: Exposed,
@@ -428,18 +431,18 @@ impl State {
         Ok((remote, once))
     }
 
-    /// The peer may have all the receives that there can be.
+    /// Raises the credits of the peer to the configured maximum.
     pub(crate) fn trust(&mut self) {
         self.core.trust(&mut self.effects);
         self.pump();
     }
 
-    /// Bytes of the memory of receives and heads.
+    /// Bytes of memory for receives and headers.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.slots.bytes() + self.heads.bytes()
     }
 
-    /// Takes memory out of the peer's reach.
+    /// Ends the exposure of a region.
     pub(crate) fn revoke(&mut self, key: u32) {
         if self.exposed.contains_key(&key) {
             self.pair.revoke(key);
@@ -449,7 +452,7 @@ impl State {
 }
 
 fn slots(config: &Config) -> Stock {
-    // One more, of the message that is being taken in.
+    // One more, for the message that is being handled.
     let (first, most) = (config.receives_at_first() + 1, config.receives());
     Stock::new(
         first as usize,
@@ -471,7 +474,7 @@ impl Shared {
             peer: state.pair.peer_addr(),
             local: state.pair.local_addr(),
             state: RefCell::new(state),
-            poke: Signal::default(),
+            wake: Signal::default(),
             readable: Signal::default(),
             settled: Signal::default(),
             busy_poll,
@@ -480,7 +483,7 @@ impl Shared {
         Ok(shared)
     }
 
-    /// Waits until messages can be sent.
+    /// Waits for the end of the negotiation.
     pub(crate) async fn ready(&self) -> io::Result<()> {
         self.settled.raised().await;
         let state = self.state.borrow();
@@ -497,10 +500,10 @@ impl Shared {
         state.close();
         drop(state);
         self.changed();
-        self.poke.raise();
+        self.wake.raise();
     }
 
-    /// Tells everybody what may concern them after the state was worked on.
+    /// Raises the signals that a change of the state concerns.
     pub(crate) fn changed(&self) {
         let state = self.state.borrow();
         if !state.unread.is_empty() || state.is_over() {
@@ -515,22 +518,22 @@ impl Shared {
             (None, Some(_)) => false,
         };
         let is_blocked = state.pair.is_blocked() && state.interest == Interest::Readable;
-        if is_earlier || is_blocked || state.is_gone {
-            self.poke.raise();
+        if is_earlier || is_blocked || state.has_ended {
+            self.wake.raise();
         }
     }
 
-    /// Polls the queue pair and runs the timers until the connection is over.
+    /// Polls the queue pair and runs the timers until the connection has ended.
     async fn drive(self: Rc<Self>, readiness: Readiness) {
         let mut last_work = None;
         loop {
             let has_worked = self.state.borrow_mut().run();
             self.changed();
-            if self.state.borrow().is_gone {
+            if self.state.borrow().has_ended {
                 return;
             }
-            if self.polls_on(has_worked, &mut last_work) {
-                // The others of the thread have their turn in between, and so has the core's time.
+            if self.polls_again(has_worked, &mut last_work) {
+                // Other tasks of the thread run in between, and the core's timers expire.
                 if self.is_late() && self.time_out() {
                     return;
                 }
@@ -549,19 +552,19 @@ impl Shared {
                         debug!(peer = %self.peer, %error, "the runtime has ended");
                         return;
                     }
-                    Woken::Poked if self.is_to_look() => break,
-                    Woken::Poked => {}
+                    Woken::Signaled if self.has_changed() => break,
+                    Woken::Signaled => {}
                     Woken::TimedOut if self.time_out() => return,
-                    // It may have been the end, of which the queue pair has to report.
-                    Woken::TimedOut if self.is_to_look() => break,
+                    // The timer may have ended the connection, which the queue pair then reports.
+                    Woken::TimedOut if self.has_changed() => break,
                     Woken::TimedOut => {}
                 }
             }
         }
     }
 
-    /// Whether the queue pair is asked again before it is waited for.
-    fn polls_on(&self, has_worked: bool, last_work: &mut Option<Instant>) -> bool {
+    /// Whether to poll the queue pair again before waiting for it.
+    fn polls_again(&self, has_worked: bool, last_work: &mut Option<Instant>) -> bool {
         if self.busy_poll.is_zero() {
             return false;
         }
@@ -571,7 +574,7 @@ impl Shared {
         last_work.is_some_and(|last| last.elapsed() < self.busy_poll)
     }
 
-    /// Whether the core's time has come.
+    /// Whether a timer of the core has expired.
     fn is_late(&self) -> bool {
         let state = self.state.borrow();
         let next = state.core.next_timeout();
@@ -589,47 +592,48 @@ impl Shared {
         Some(interest)
     }
 
-    /// Waits for the queue pair, for somebody, or for the core's time.
+    /// Waits for the queue pair, for a wake-up, or for the core's next timer.
     async fn wait<F>(&self, ready: std::pin::Pin<&mut F>) -> Woken
     where
         F: Future<Output = io::Result<()>>,
     {
-        self.poke.lower();
+        self.wake.lower();
         let duration = {
             let mut state = self.state.borrow_mut();
             let next = state.core.next_timeout();
             state.deadline = next;
             let now = state.now();
             let left = next.map(|next| next.0.saturating_sub(now.0) + Duration::from_millis(1));
-            // Only what the queue pair still has under way is waited for.
+            // After the end, wait only for operations that the queue pair still has in flight.
             let is_needed = !state.exposed.is_empty();
             left.or((state.is_over() && !is_needed).then_some(CLOSE_TIMEOUT))
         };
-        let poked = pin!(self.poke.raised());
+        let woken = pin!(self.wake.raised());
         match duration {
-            None => match either(ready, poked).await {
+            None => match either(ready, woken).await {
                 Either::First(result) => Woken::Ready(result),
-                Either::Second(()) => Woken::Poked,
+                Either::Second(()) => Woken::Signaled,
             },
             Some(duration) => {
                 let sleep = pin!(self.handle.sleep(duration));
-                match either(ready, pin!(either(poked, sleep))).await {
+                match either(ready, pin!(either(woken, sleep))).await {
                     Either::First(result) => Woken::Ready(result),
-                    Either::Second(Either::First(())) => Woken::Poked,
+                    Either::Second(Either::First(())) => Woken::Signaled,
                     Either::Second(Either::Second(())) => Woken::TimedOut,
                 }
             }
         }
     }
 
-    /// Whether there is something else to wait for.
-    fn is_to_look(&self) -> bool {
+    /// Whether the condition of the wait has changed.
+    fn has_changed(&self) -> bool {
         let state = self.state.borrow();
         let is_blocked = state.pair.is_blocked() && state.interest == Interest::Readable;
         is_blocked || state.is_over()
     }
 
-    /// The core's time has come; whether nobody waits for anything any more.
+    /// Runs the core's timers. Returns whether the task may end, because no memory is exposed any
+    /// more.
     fn time_out(&self) -> bool {
         let mut state = self.state.borrow_mut();
         if state.is_over() {
@@ -648,34 +652,34 @@ impl Shared {
 
 enum Woken {
     Ready(io::Result<()>),
-    Poked,
+    Signaled,
     TimedOut,
 }
 
-/// Ends the connection when a receive or a send does not reach its end: half of a frame may be in,
-/// or out.
-pub(crate) struct Tear<'a> {
+/// Ends the connection when a receive or a send is dropped midway: half of a frame may be read or
+/// sent.
+pub(crate) struct TornGuard<'a> {
     shared: &'a Shared,
-    is_averted: bool,
+    is_complete: bool,
 }
 
-impl<'a> Tear<'a> {
+impl<'a> TornGuard<'a> {
     pub(crate) fn new(shared: &'a Shared) -> Self {
         Self {
             shared,
-            is_averted: false,
+            is_complete: false,
         }
     }
 
-    /// The end was reached.
-    pub(crate) fn avert(mut self) {
-        self.is_averted = true;
+    /// Marks the receive or send as complete.
+    pub(crate) fn complete(mut self) {
+        self.is_complete = true;
     }
 }
 
-impl Drop for Tear<'_> {
+impl Drop for TornGuard<'_> {
     fn drop(&mut self) {
-        if !self.is_averted {
+        if !self.is_complete {
             self.shared.disconnect();
         }
     }

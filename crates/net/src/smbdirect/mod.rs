@@ -1,30 +1,30 @@
-//! SMB Direct: frames as messages over RDMA, and memory that one side names and the other reaches.
-//! \[MS-SMBD\]
+//! SMB Direct: frames as messages over RDMA, and RDMA access to memory of the peer. \[MS-SMBD\]
 //!
-//! `proto::smbd` decides what is said on a queue pair; this does it. A task of each connection
-//! polls the queue pair and runs the timers; whoever sends posts at once. On the wire a message
-//! has no prefix: [`Stream`] puts that of direct TCP in front of what it receives and takes it off
-//! what it sends, so that the loops over frames serve every transport.
+//! `proto::smbd` decides about the posts of a queue pair; this module executes them. One task per
+//! connection polls the queue pair and runs the timers; a sender posts at once. On the wire a
+//! message has no prefix. [`Stream`] adds the prefix of direct TCP to received messages and removes
+//! it from sent ones, so that the loops over frames work with every transport.
 //!
-//! What comes in is copied once, out of the receive, which is posted again at once: a peer that
-//! can always send is a peer that can always grant. What goes out is sent from where it lies.
+//! Received data is copied once, out of the receive, which is posted again at once: a peer that can
+//! always send is a peer that can always grant credits. Sent data is not copied.
 //!
-//! # What the kernel's peers do
+//! # Behavior of the kernel's implementations
 //!
-//! Seen with Linux 7.3, over siw (iWARP) and rxe (RoCE):
+//! Observed with Linux 7.3, over siw (iWARP) and rxe (RoCE):
 //!
-//! - cifs.ko connects to port 5445 of whatever device has the address, then to 445. It asks for
-//!   RDMA WRITE and READ from 4 KiB on, of 1 MiB at most over siw and 2 MiB over rxe. Signed
-//!   sessions (`sign`) and sealed ones (`seal`) have all data in messages.
-//! - cifs.ko takes messages of 173,910 bytes. A sealed READ of its default size does not fit: it
-//!   gets what fits, and asks for the rest in pieces of 4 KiB. With ksmbd, which does not give
-//!   less, it hangs. `rsize=131072` is what it wants.
-//! - cifs.ko opens a further channel for each further address that the server names as capable of
-//!   RDMA, none for a second one on the same address unless it is capable of RSS.
-//! - ksmbd ends a connection of siw with a complaint about its receives (-103); nothing is wrong.
-//! - When a device is removed, drivers that can part from programs (rxe, those of cards) report
-//!   it, and their connections end. siw cannot: its removal waits, without a word to anybody,
-//!   until every program has closed it.
+//! - cifs.ko connects to port 5445 of any device with the address, then to 445. It requests RDMA
+//!   WRITE and READ from 4 KiB on, of at most 1 MiB over siw and 2 MiB over rxe. Signed or
+//!   encrypted sessions have all data in messages.
+//! - cifs.ko accepts messages of 173,910 bytes. An encrypted READ of its default size does not fit:
+//!   it gets the part that fits, and requests the rest in pieces of 4 KiB. With ksmbd, which does
+//!   not return less, it hangs. `rsize=131072` avoids both.
+//! - cifs.ko opens another channel for each further address that the server reports as capable of
+//!   RDMA, and none for a second one on the same address unless it is capable of RSS.
+//! - ksmbd logs an error about its receives (-103) at the end of a connection over siw. It has no
+//!   consequences.
+//! - When a device is removed, drivers that can disconnect from programs (rxe, those of cards)
+//!   report it, and their connections end. siw cannot: its removal waits, without a report, until
+//!   every program has closed it.
 
 mod driver;
 mod once;
@@ -48,20 +48,20 @@ pub use rdma::Exposed;
 pub use remote::{Exposure, Remote};
 pub use settings::Settings;
 
-/// The flag in the first byte of a prefix that says: the key of a region of the peer follows the
-/// prefix, in four bytes, which this message is to invalidate. It never leaves this process.
+/// Flag in the first byte of a prefix: a key of the peer follows the prefix, in four bytes, and
+/// this message invalidates it. The flag never leaves this process.
 pub(crate) const PREFIX_INVALIDATES: u8 = 1;
-/// Bytes of that key.
+/// Length of that key in bytes.
 pub(crate) const KEY_LEN: usize = 4;
 
-/// A connection on which frames can be sent. Clones refer to the same connection; it ends with
-/// the last one.
+/// A connection that sends and receives frames. Clones refer to the same connection. Dropping the
+/// last one ends it.
 #[derive(Clone)]
 pub struct Stream {
     owner: Rc<Owner>,
 }
 
-/// Ends the connection when nobody uses it any more.
+/// Ends the connection when the last stream is dropped.
 struct Owner {
     shared: Rc<Shared>,
 }
@@ -81,10 +81,10 @@ impl fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// Connects and negotiates. Dropping the future ends what was begun.
+    /// Connects and negotiates. Dropping the future ends the attempt.
     ///
     /// # Errors
-    /// Nobody listens there, or does not speak SMB Direct.
+    /// The address has no listener, or the peer does not support SMB Direct.
     pub async fn connect(
         handle: &Handle,
         provider: &dyn Provider,
@@ -97,10 +97,10 @@ impl Stream {
         Self::negotiate(handle, state, settings).await
     }
 
-    /// Lets a peer in and negotiates. Dropping the future ends what was begun.
+    /// Accepts a peer and negotiates. Dropping the future ends the attempt.
     ///
     /// # Errors
-    /// The peer does not speak SMB Direct, or says nothing for too long.
+    /// The peer does not support SMB Direct, or exceeds the time limit of the negotiation.
     pub async fn accept(
         handle: &Handle,
         request: Box<dyn Request>,
@@ -123,34 +123,33 @@ impl Stream {
         &self.owner.shared
     }
 
-    /// What was negotiated.
+    /// The negotiated sizes.
     #[must_use]
     pub fn negotiated(&self) -> Negotiated {
         let negotiated = self.shared().state.borrow().negotiated;
         negotiated.expect("a stream is made of a connection that is ready")
     }
 
-    /// The memory of the peer, and ours for the peer.
+    /// RDMA access to memory of the peer, and exposure of local memory.
     #[must_use]
     pub fn remote(&self) -> Remote {
         Remote::new(self)
     }
 
-    /// Lets the peer, which has logged in, send as much at once as there can be receives for: until
-    /// then it has memory for a few.
+    /// Raises the credits of an authenticated peer to the configured maximum. Before that, the
+    /// connection has memory for few receives.
     pub fn trust(&self) {
         self.shared().state.borrow_mut().trust();
         self.shared().changed();
     }
 
-    /// Bytes of the memory that the connection has for itself: that of receives, and of what stands
-    /// in front of what is sent. A device locks it.
+    /// Bytes of pinned memory of the connection: its receives and the headers of its SENDs.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.shared().state.borrow().memory_bytes()
     }
 
-    /// Ends the connection. Receives and sends under way see it.
+    /// Ends the connection. Pending receives and sends fail.
     pub(crate) fn shutdown(&self) {
         self.shared().disconnect();
     }
@@ -161,7 +160,7 @@ impl Stream {
         self.shared().peer
     }
 
-    /// The address of this side.
+    /// The local address.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.shared().local

@@ -1,11 +1,11 @@
-//! What one task leaves for another, once.
+//! A value that one task passes to another, once.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-/// A place for one value. Clones are the same place.
+/// A cell for one value. Clones refer to the same cell.
 pub(crate) struct Once<T> {
     shared: Rc<RefCell<Inner<T>>>,
 }
@@ -23,7 +23,7 @@ impl<T> Once<T> {
         }
     }
 
-    /// Leaves the value.
+    /// Stores the value and wakes the waiting task.
     pub(crate) fn set(&self, value: T) {
         let waker = {
             let mut inner = self.shared.borrow_mut();

@@ -1,4 +1,4 @@
-//! What was received, as a stream of frames behind their prefixes.
+//! Receiving: messages as a stream of frames with prefixes.
 
 use std::io;
 use std::ops::{DerefMut, Range};
@@ -6,10 +6,10 @@ use std::ops::{DerefMut, Range};
 use ring::Chunk;
 
 use crate::smbdirect::Stream;
-use crate::smbdirect::driver::{State, Tear};
+use crate::smbdirect::driver::{State, TornGuard};
 
 impl Stream {
-    /// The next bytes; an empty chunk means that the connection has ended.
+    /// Returns the next bytes. An empty chunk means that the connection has ended.
     pub(crate) async fn recv(&self) -> io::Result<Chunk> {
         let shared = self.shared();
         loop {
@@ -39,7 +39,7 @@ impl Stream {
 
     async fn fill(&self, target: &mut [u8]) -> io::Result<()> {
         let shared = self.shared();
-        let tear = Tear::new(shared);
+        let guard = TornGuard::new(shared);
         let mut done = 0;
         while done < target.len() {
             let count = shared.state.borrow_mut().take_into(&mut target[done..]);
@@ -50,13 +50,13 @@ impl Stream {
             }
             let end = shared.state.borrow().end_of_stream();
             if let Some(end) = end {
-                tear.avert();
+                guard.complete();
                 return end.and_then(|()| Err(io::ErrorKind::UnexpectedEof.into()));
             }
             shared.readable.lower();
             shared.readable.raised().await;
         }
-        tear.avert();
+        guard.complete();
         Ok(())
     }
 }
@@ -88,7 +88,7 @@ impl State {
         count
     }
 
-    /// There is room for more.
+    /// Removes read bytes, which makes space for more receives.
     fn taken(&mut self, count: usize) {
         self.unread_bytes -= count;
         self.post_receives();

@@ -1,4 +1,4 @@
-//! Memory that one side names and the other reaches: what the data of READ and WRITE take.
+//! RDMA access to memory of the peer, for the data of READ and WRITE.
 
 use std::fmt;
 use std::io;
@@ -14,12 +14,12 @@ use crate::smbdirect::Stream;
 use crate::smbdirect::once::Once;
 use crate::smbdirect::send::whole;
 
-/// The memory of the peer, and ours for the peer. Clones are of the same connection.
+/// Access to memory of the peer, and exposure of local memory. Clones refer to the same connection.
 ///
-/// An operation is posted when its function is called, and starts at the latest when the future
-/// is polled, or when something is sent after it: what is sent then the peer sees after the bytes
-/// of a write. Whoever drops the future loses the memory, not the operation. An operation that
-/// fails ends the connection.
+/// Calling a function posts its operation. The operation starts when the future is polled, or when
+/// a later message is sent, and the peer gets that message after the bytes of a write. Dropping a
+/// future loses the memory, but does not cancel the operation. A failed operation ends the
+/// connection.
 #[derive(Clone, Debug)]
 pub struct Remote {
     stream: Stream,
@@ -32,11 +32,11 @@ impl Remote {
         }
     }
 
-    /// Writes all parts, one after the other, into the peer's memory, one piece after the other.
+    /// Writes all parts, one after the other, into the peer's regions, one after the other.
     ///
     /// # Errors
-    /// `InvalidInput`: the peer's memory has fewer bytes; nothing happened. Else the connection
-    /// has ended.
+    /// `InvalidInput` if the peer's regions have fewer bytes; nothing was written. Any other error
+    /// means that the connection has ended.
     pub fn write(
         &self,
         parts: Vec<Part>,
@@ -62,9 +62,10 @@ impl Remote {
         }
     }
 
-    /// Writes `length` bytes of a file, from `offset` on, into the peer's memory, before this
-    /// returns and without a buffer. Whether it did: not every provider can, and none where the
-    /// file ends or the disk would have to be waited for. If not, the peer's memory has any bytes.
+    /// Writes `length` bytes of a file, starting at `offset`, into the peer's memory, before it
+    /// returns and without a buffer. Returns whether it did. It returns false if the provider does
+    /// not support this, if the file ends, or if the data is not in the page cache. The peer's
+    /// memory may then hold any bytes.
     pub fn write_file(
         &self,
         file: BorrowedFd<'_>,
@@ -72,12 +73,12 @@ impl Remote {
         length: usize,
         to: &[BufferDescriptorV1],
     ) -> bool {
-        let has_room = length as u64 <= BufferDescriptorV1::total(to);
+        let has_space = length as u64 <= BufferDescriptorV1::total(to);
         let mut state = self.stream.shared().state.borrow_mut();
-        has_room && state.pair.write_file(file, offset, length, &remote(to))
+        has_space && state.pair.write_file(file, offset, length, &remote(to))
     }
 
-    /// Fills `range` of `buffer` with the bytes of the peer's memory, one piece after the other.
+    /// Fills `range` of `buffer` with the bytes of the peer's regions, one after the other.
     ///
     /// # Errors
     /// As for [`write`](Self::write).
@@ -91,12 +92,12 @@ impl Remote {
         async move {
             match reading.await {
                 (result, Sink::Buffer(buffer)) => (result, buffer),
-                (_, Sink::Region(_)) => unreachable!("an operation gives back what it was given"),
+                (_, Sink::Region(_)) => unreachable!("an operation returns its memory"),
             }
         }
     }
 
-    /// [`read`](Self::read) for memory that is not the pool's.
+    /// [`read`](Self::read) for memory outside the pool.
     pub fn read_region(
         &self,
         from: &[BufferDescriptorV1],
@@ -107,7 +108,7 @@ impl Remote {
         async move {
             match reading.await {
                 (result, Sink::Region(region)) => (result, region),
-                (_, Sink::Buffer(_)) => unreachable!("an operation gives back what it was given"),
+                (_, Sink::Buffer(_)) => unreachable!("an operation returns its memory"),
             }
         }
     }
@@ -118,7 +119,10 @@ impl Remote {
         sink: Sink,
         range: Range<usize>,
     ) -> impl Future<Output = (io::Result<()>, Sink)> + use<> {
-        assert!(range.end <= sink.bytes().len(), "a range lies inside");
+        assert!(
+            range.end <= sink.bytes().len(),
+            "a range is inside the memory"
+        );
         let posted = if range.len() as u64 <= BufferDescriptorV1::total(from) {
             let mut state = self.stream.shared().state.borrow_mut();
             Ok(state.post_read(sink, range, &remote(from)))
@@ -134,11 +138,12 @@ impl Remote {
         }
     }
 
-    /// Lets the peer reach memory of ours: good for what is sent from here on, until the peer
-    /// gives it back or [`Exposure::take_back`] does.
+    /// Exposes local memory to the peer. Later messages may contain its description, until the peer
+    /// invalidates it or [`Exposure::take_back`] ends the exposure.
     ///
     /// # Errors
-    /// The device takes no more, or the connection has ended; the memory is given back.
+    /// The device accepts no more regions, or the connection has ended. The error returns the
+    /// memory.
     pub fn expose(&self, memory: Exposed) -> Result<Exposure, (io::Error, Exposed)> {
         let exposed = self.stream.shared().state.borrow_mut().expose(memory);
         let (remote, memory) = exposed?;
@@ -155,7 +160,7 @@ impl Remote {
 }
 
 impl Stream {
-    /// Starts what was posted, and waits.
+    /// Starts the posted operations, and waits for one.
     async fn wait_for<T>(&self, once: Once<T>) -> T {
         self.shared().state.borrow_mut().pump();
         self.shared().changed();
@@ -163,23 +168,23 @@ impl Stream {
     }
 }
 
-/// Memory of ours that the peer can reach. Dropped, it is out of reach as soon as can be, and
-/// freed then.
+/// Exposed local memory. Dropping it ends the exposure as soon as possible, and frees the memory
+/// then.
 pub struct Exposure {
     stream: Stream,
     descriptor: BufferDescriptorV1,
-    /// Where it comes back; `None` once it is waited for.
+    /// Receives the memory at the end of the exposure. `None` once a caller waits for it.
     memory: Option<Once<Exposed>>,
 }
 
 impl Exposure {
-    /// What the peer is told.
+    /// The description of the memory for the peer.
     #[must_use]
     pub fn descriptor(&self) -> BufferDescriptorV1 {
         self.descriptor
     }
 
-    /// Takes the memory out of the peer's reach, if the peer has not done so, and waits for it.
+    /// Ends the exposure, unless the peer has done so, and waits for the memory.
     pub async fn take_back(mut self) -> Exposed {
         let memory = self.memory.take().expect("taken back once");
         self.revoke();
@@ -196,7 +201,7 @@ impl Exposure {
 }
 
 impl Drop for Exposure {
-    /// What was taken back is not revoked again: its key may be another region's by now.
+    /// Does not revoke after `take_back`: another region may have the key by then.
     fn drop(&mut self) {
         if self.memory.is_some() {
             self.revoke();

@@ -1,4 +1,4 @@
-//! Frames become messages, and messages SENDs of a header and slices of their parts.
+//! Sending: frames as messages, and messages as SENDs of a header and slices of their parts.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -10,12 +10,12 @@ use rdma::{Piece, WorkId};
 use ring::Part;
 
 use crate::PREFIX_LEN;
-use crate::smbdirect::driver::{State, Tear};
+use crate::smbdirect::driver::{State, TornGuard};
 use crate::smbdirect::once::Once;
 use crate::smbdirect::{KEY_LEN, PREFIX_INVALIDATES, Stream};
 
-/// Bytes in front of a SEND that are gathered: the header, and the data behind it as far as they
-/// have room. One piece is cheaper than two, and most answers are as short.
+/// Bytes at the start of a SEND that are gathered: the header, and data up to this size. One piece
+/// costs less than two, and most responses are as short.
 pub(crate) const HEAD_BYTES: usize = 512;
 
 /// A range of a part.
@@ -28,12 +28,12 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// It needs its memory no more.
+    /// Releases the memory of the message.
     pub(crate) fn batch(self) -> Rc<Batch> {
         self.batch
     }
 
-    /// The slices that `range` of the message is made of.
+    /// The slices of `range` of the message.
     fn slices(&self, range: Range<usize>) -> impl Iterator<Item = Segment> {
         let mut start = 0;
         self.segments.iter().filter_map(move |(part, segment)| {
@@ -46,22 +46,22 @@ impl Message {
     }
 }
 
-/// What one call sends.
+/// The parts of one call of `send`.
 pub(crate) struct Batch {
     parts: RefCell<Vec<Rc<Part>>>,
-    /// Messages that are not sent.
+    /// Number of unsent messages.
     left: Cell<usize>,
     done: Once<(io::Result<()>, Vec<Part>)>,
 }
 
 impl Batch {
-    /// One message is sent; whether all are.
+    /// Counts a sent message. Returns whether all are sent.
     pub(crate) fn message_sent(&self) -> bool {
         self.left.set(self.left.get() - 1);
         self.left.get() == 0
     }
 
-    /// Gives the parts back, unless an operation that was not reported has some of them.
+    /// Returns the parts, unless an operation without a completion uses some of them.
     pub(crate) fn try_finish(&self) -> bool {
         let is_held = |part: &Rc<Part>| Rc::strong_count(part) > 1;
         if self.parts.borrow().iter().any(is_held) {
@@ -71,7 +71,8 @@ impl Batch {
         true
     }
 
-    /// Gives the parts back. Once, where several messages end together.
+    /// Returns the parts. Only the first call has an effect, because several messages may end
+    /// together.
     pub(crate) fn finish(&self, result: io::Result<()>) {
         let parts = self.parts.take();
         if parts.is_empty() {
@@ -83,7 +84,7 @@ impl Batch {
 }
 
 impl Stream {
-    /// Sends all frames, and gives the parts back when the queue pair needs them no more.
+    /// Sends all frames, and returns the parts when the queue pair does not need them any more.
     pub(crate) async fn send(&self, parts: Vec<Part>) -> (io::Result<()>, Vec<Part>) {
         if parts.is_empty() {
             return (Ok(()), parts);
@@ -92,17 +93,17 @@ impl Stream {
         if shared.state.borrow().is_over() {
             return (Err(shared.state.borrow().error()), parts);
         }
-        let tear = Tear::new(shared);
+        let guard = TornGuard::new(shared);
         let batch = shared.state.borrow_mut().queue(parts);
         shared.changed();
         let (result, parts) = batch.done.take().await;
-        tear.avert();
+        guard.complete();
         (result, parts)
     }
 }
 
 impl State {
-    /// Gives the frames to the core.
+    /// Passes the frames to the core.
     fn queue(&mut self, parts: Vec<Part>) -> Rc<Batch> {
         let parts: Vec<Rc<Part>> = parts.into_iter().map(Rc::new).collect();
         let frames = cut(&parts);
@@ -148,7 +149,7 @@ impl State {
             None => Vec::new(),
             Some(piece) => {
                 let message = self.messages.get(&piece.token);
-                let message = message.expect("it is kept until it is sent");
+                let message = message.expect("a message stays until it is sent");
                 let range = piece.range.start as usize..piece.range.end as usize;
                 message.slices(range).collect()
             }
@@ -160,10 +161,10 @@ impl State {
         self.pair.post_send(work, pieces, outgoing.invalidate);
     }
 
-    /// The header and what has room behind it in one piece, the rest where it is.
+    /// Gathers the header and as much data as fits into one piece. The rest stays in its parts.
     fn gather(&self, header: &[u8], slices: Vec<Segment>) -> Vec<Piece> {
         let Some(mut head) = self.heads.take() else {
-            // Operations that were never reported have them all.
+            // All headers are in use by operations without a completion.
             let head = whole(Part::Bytes(header.to_vec()));
             let rest = slices.into_iter();
             let rest = rest.map(|(part, range)| Piece::Shared(part, range));
@@ -174,9 +175,9 @@ impl State {
         let mut pieces = Vec::with_capacity(1 + slices.len());
         for (part, range) in slices {
             match head.get_mut(used..used + range.len()) {
-                Some(room) if pieces.is_empty() => {
+                Some(space) if pieces.is_empty() => {
                     used += range.len();
-                    room.copy_from_slice(&part.bytes()[range]);
+                    space.copy_from_slice(&part.bytes()[range]);
                 }
                 _ => pieces.push(Piece::Shared(part, range)),
             }
@@ -203,7 +204,7 @@ struct Frame {
     segments: Vec<Segment>,
 }
 
-/// Cuts what is one frame after the other, each behind its prefix.
+/// Splits the parts into frames, each after its prefix.
 fn cut(parts: &[Rc<Part>]) -> Vec<Frame> {
     let mut cursor = Cursor {
         parts,
@@ -260,7 +261,7 @@ impl Cursor<'_> {
         segments
     }
 
-    /// The next bytes; `None` where there are none.
+    /// The next bytes, or `None` at the end.
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let mut bytes = [0; N];
         let mut done = 0;
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_are_what_the_range_says() {
+    fn slices_have_the_bytes_of_the_range() {
         let parts: Vec<_> = [&[9, 9, 1, 2, 3][..], &[4], &[5, 6, 7, 8]]
             .map(|bytes| Rc::new(Part::Bytes(bytes.to_vec())))
             .into();

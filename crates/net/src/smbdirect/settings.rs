@@ -1,39 +1,39 @@
-//! What is asked for of a queue pair, and of SMB Direct on it.
+//! Settings of a queue pair, and of SMB Direct on it.
 
 use std::time::Duration;
 
 use proto::smbd::{Config, Role};
 use rdma::Attributes;
 
-/// Bytes of the longest message of a peer. SMB Direct puts no limit on it; what a frame of direct
-/// TCP can hold is what the loops over frames know.
+/// Largest message of a peer in bytes. SMB Direct has no limit; this is the limit of a frame of
+/// direct TCP, which the loops over frames support.
 const MAX_MESSAGE: u32 = (1 << 24) - 1;
-/// Messages that may wait. What waits is bounded by its bytes before (`server::connection`).
+/// Limit of queued messages. Their bytes have a lower limit (`server::connection`).
 const QUEUE_DEPTH: usize = 1 << 20;
-/// Operations beside SENDs that may be under way before they wait in the provider.
+/// Number of one-sided operations in flight. More operations wait in the provider.
 const ONE_SIDED: u32 = 256;
-/// SENDs that a client may do at once before it has logged in. A login is a question and an answer
-/// at a time, and a long one goes on as credits come back. A receive for each is locked memory, for
-/// whoever connects.
+/// Credits of a client before it has logged in. A login is one request and one response at a time,
+/// and a long one continues as credits return. A receive for each credit is pinned memory, which
+/// any client could occupy.
 const CREDITS_BEFORE_LOGIN: u16 = 8;
 
-/// How SMB Direct is spoken.
+/// Settings of SMB Direct.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// How long the queue pair is asked again and again, after it had something, before the
-    /// processor waits to be told.
+    /// Time for which the queue pair is polled after its last event, before the task waits for an
+    /// interrupt.
     pub busy_poll: Duration,
-    /// Completions that may be gathered before the processor is told, and for how long.
+    /// Interrupt moderation: number of completions that the device may collect, and the longest
+    /// delay.
     pub moderation: Option<(u16, Duration)>,
-    /// How long the negotiation may take, where that is not for SMB Direct to say.
+    /// Time limit of the negotiation. `None` means the default of SMB Direct.
     pub negotiate_timeout: Option<Duration>,
-    /// How long something may wait for the peer to grant a credit, where that is not for SMB
-    /// Direct to say.
+    /// Time limit for a message that waits for a credit. `None` means the default of SMB Direct.
     pub credit_timeout: Option<Duration>,
-    /// How long the peer may be silent before it is asked whether it lives, where that is not for
-    /// SMB Direct to say. \[MS-SMBD\] 3.1.1.1, Connection.KeepaliveInterval
+    /// Silence of the peer after which this side sends a keep-alive. `None` means the default of
+    /// SMB Direct. \[MS-SMBD\] 3.1.1.1, Connection.KeepaliveInterval
     pub keep_alive_interval: Option<Duration>,
-    /// How long it then has for an answer.
+    /// Time limit for the answer to a keep-alive. `None` means the default of SMB Direct.
     pub keep_alive_timeout: Option<Duration>,
 }
 

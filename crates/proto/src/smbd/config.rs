@@ -1,66 +1,67 @@
-//! What a connection wants, and what it gets.
+//! Configuration of a connection, and the negotiated sizes.
 
 use core::time::Duration;
 
 use wire::smbd::{MIN_FRAGMENTED_SIZE, MIN_RECEIVE_SIZE};
 
-/// Who speaks first.
+/// Role in the negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Who connected.
+    /// The peer that connects. It sends the first message.
     Client,
-    /// Who was connected to.
+    /// The peer that accepts.
     Server,
 }
 
-/// How long a client waits for the answer to its first word. Linux takes as long.
+/// Time limit of a client for the response to its request. The same as in Linux.
 const CLIENT_NEGOTIATE_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long a server waits for a client's first word. Linux takes as long.
+/// Time limit of a server for the client's request. The same as in Linux.
 const SERVER_NEGOTIATE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a connection is silent before the peer is asked whether it lives. \[MS-SMBD\] 7, note 1
+/// Silence after which this side sends a keep-alive. \[MS-SMBD\] 7, note 1
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(120);
-/// How long it has for an answer. Windows and Linux wait as long.
+/// Time limit for the answer to a keep-alive. The same as in Windows and Linux.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a message waits for a credit. The protocol leaves it open; a client of Windows waits
-/// as long for the answer to a request. Linux waits as long as the peer answers keep-alives.
+/// Time limit for a message that waits for a credit. The protocol does not define it. A Windows
+/// client waits as long for the answer to a request. Linux waits while the peer answers
+/// keep-alives.
 const CREDIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a connection wants. \[MS-SMBD\] 3.1.1.1
+/// Configuration of a connection. \[MS-SMBD\] 3.1.1.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Who speaks first.
+    /// Role in the negotiation.
     pub role: Role,
-    /// SENDs that we would like to be allowed: Connection.SendCreditTarget. At least 1.
+    /// Number of credits to request: Connection.SendCreditTarget. At least 1.
     pub send_credit_target: u16,
-    /// SENDs that we allow at most: Connection.ReceiveCreditMax. At least 1.
+    /// Largest number of credits for the peer: Connection.ReceiveCreditMax. At least 1.
     pub receive_credit_max: u16,
-    /// Of these, those that a peer can have before it is [trusted](super::Connection::trust).
+    /// Largest number of credits before the peer is [trusted](super::Connection::trust).
     pub receive_credits_at_first: u16,
-    /// Bytes of our longest SEND, its header included. At least 128.
+    /// Largest own SEND in bytes, including its header. At least 128.
     pub max_send_size: u32,
-    /// Bytes of a receive: of the peer's longest SEND. At least 128.
+    /// Size of a receive in bytes, which limits the peer's SENDs. At least 128.
     pub max_receive_size: u32,
-    /// Bytes of the peer's longest message: Connection.MaxFragmentedRecvSize. At least 131,072.
+    /// Largest message of the peer in bytes: Connection.MaxFragmentedRecvSize. At least 131,072.
     pub max_fragmented_size: u32,
-    /// Bytes of the longest RDMA READ or WRITE.
+    /// Largest RDMA READ or WRITE in bytes.
     pub max_read_write_size: u32,
-    /// SENDs that are posted and not completed, at most. At least 1.
+    /// Limit of SENDs that are posted and not completed. At least 1.
     pub send_depth: u16,
-    /// Messages that wait or are being sent, at most. At least 1.
+    /// Limit of messages that are queued or partly sent. At least 1.
     pub queue_depth: usize,
-    /// How long the negotiation may take.
+    /// Time limit of the negotiation.
     pub negotiate_timeout: Duration,
-    /// How long the peer may be silent before it is asked whether it lives.
+    /// Silence of the peer after which this side sends a keep-alive.
     pub keep_alive_interval: Duration,
-    /// How long it has for an answer.
+    /// Time limit for the answer to a keep-alive.
     pub keep_alive_timeout: Duration,
-    /// How long a message may wait for a credit: the Send Credit Grant Timer.
+    /// Time limit for a message that waits for a credit: the Send Credit Grant Timer.
     pub credit_timeout: Duration,
 }
 
 impl Config {
-    /// What is right for most. Credits and sizes of received messages are those of Windows; one
-    /// SEND takes as much as it receives there.
+    /// The default configuration. Credits and sizes of received messages are those of Windows; a
+    /// SEND is as large as a receive of Windows.
     pub fn new(role: Role) -> Self {
         Self {
             role,
@@ -83,13 +84,13 @@ impl Config {
         }
     }
 
-    /// Receives that are ever posted at once: one more than credits are granted, for the rule of
+    /// Largest number of receives posted at one time: one more than the credits, for the rule of
     /// the last credit.
     pub fn receives(&self) -> u32 {
         u32::from(self.receive_credit_max) + 1
     }
 
-    /// Receives that are posted at once before the peer is trusted, at most.
+    /// Largest number of receives posted at one time before the peer is trusted.
     pub fn receives_at_first(&self) -> u32 {
         u32::from(self.credits_at_first()) + 1
     }
@@ -98,8 +99,10 @@ impl Config {
         self.receive_credits_at_first.min(self.receive_credit_max)
     }
 
+    /// Checks the values.
+    ///
     /// # Panics
-    /// When the protocol does not allow what is wanted.
+    /// When the protocol does not allow a value.
     pub(super) fn check(&self) {
         assert!(self.send_credit_target > 0, "a credit is asked for");
         assert!(self.receive_credit_max > 0, "a credit can be granted");
@@ -124,17 +127,17 @@ impl Config {
     }
 }
 
-/// What a connection got.
+/// The negotiated sizes of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Negotiated {
-    /// Bytes of our longest SEND.
+    /// Largest own SEND in bytes.
     pub max_send_size: u32,
-    /// Bytes of the peer's longest SEND.
+    /// Largest SEND of the peer in bytes.
     pub max_receive_size: u32,
-    /// Bytes of our longest message.
+    /// Largest own message in bytes.
     pub max_fragmented_send_size: u32,
-    /// Bytes of the peer's longest message.
+    /// Largest message of the peer in bytes.
     pub max_fragmented_receive_size: u32,
-    /// Bytes of the longest RDMA READ or WRITE that the server does in one piece.
+    /// Largest RDMA READ or WRITE in bytes that the server performs in one piece.
     pub max_read_write_size: u32,
 }

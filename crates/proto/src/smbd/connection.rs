@@ -10,79 +10,79 @@ use super::reassembly::Reassembly;
 use super::timers::{KeepAlive, Timers};
 use crate::time::Instant;
 
-/// How far a connection has come: Connection.Role, but for who speaks first.
+/// Phase of a connection: Connection.Role, without the direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Nothing was done.
+    /// Initial state.
     Fresh,
-    /// The first receive is being posted.
+    /// The driver posts the first receive.
     Opening,
-    /// The peer's word in the negotiation is awaited.
+    /// The connection waits for the peer's message of the negotiation.
     Negotiating,
-    /// It is known what was negotiated, and the receives for the peer's first credits are being
-    /// posted.
+    /// The negotiation is decided, and the driver posts the receives for the peer's first credits.
     Preparing,
-    /// Data are transferred.
+    /// Data transfer.
     Ready,
-    /// A client was told that there will be no connection. It ends when that is sent.
+    /// The server has refused the client. The connection ends when the refusal is sent.
     Refusing(Violation),
-    /// Nothing is said any more.
+    /// The connection has ended.
     Over,
 }
 
-/// One queue pair: the state of SMB Direct on it. It has one owner, who tells it what happened
-/// and does what its effects say.
+/// The state of SMB Direct on one queue pair. Its single owner reports events and executes the
+/// effects.
 #[derive(Clone, Debug)]
 pub struct Connection {
     pub(super) config: Config,
     pub(super) phase: Phase,
-    /// What was negotiated; before that, what we want.
+    /// The negotiated sizes; before the negotiation, the configured ones.
     pub(super) sizes: Negotiated,
     pub(super) credits: Credits,
     pub(super) queue: Queue,
     pub(super) reassembly: Reassembly,
-    /// Whether the peer wants to hear from us: Connection.SendImmediate.
+    /// Whether the peer waits for a message: Connection.SendImmediate.
     pub(super) is_reply_owed: bool,
     pub(super) timers: Timers,
     pub(super) scratch: Vec<u8>,
 }
 
-/// What decides what a connection does next, but for the time. For logs, and to know a state again.
+/// The state that determines the next step of a connection, except for time. For logs, and for
+/// tests that recognize a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Snapshot {
-    /// How far it has come: 0 before the negotiation, 4 in data transfer, the last when it is over.
+    /// Phase: 0 before the negotiation, 4 in data transfer, the highest value after the end.
     pub phase: u8,
-    /// SENDs that we may do.
+    /// SENDs that this side may post.
     pub send_credits: u32,
-    /// SENDs that the peer may do.
+    /// SENDs that the peer may post.
     pub receive_credits: u32,
-    /// SENDs that the peer is to be allowed.
+    /// Number of credits that the peer should have.
     pub receive_credit_target: u32,
-    /// Receives that are posted.
+    /// Number of posted receives.
     pub posted: u32,
-    /// Receives that the driver was asked for and has not posted.
+    /// Number of receives that the driver was asked for and has not posted.
     pub asked: u32,
-    /// SENDs that are posted and not completed.
+    /// Number of SENDs that are posted and not completed.
     pub in_flight: usize,
-    /// Messages that wait to be sent or are being sent.
+    /// Number of messages that are queued or partly sent.
     pub queued: usize,
-    /// Bytes of them that were not sent.
+    /// Unsent bytes of these messages.
     pub queued_bytes: u64,
-    /// Bytes that are missing of the message that is being received.
+    /// Missing bytes of the incoming message.
     pub missing: u32,
-    /// Whether the peer waits for a sign of life.
+    /// Whether the peer waits for an answer to its keep-alive.
     pub is_reply_owed: bool,
-    /// Up to how many credits the peer is granted more without data, where it runs low.
+    /// Low-water mark: at or below this number of credits, the peer gets more in an empty message.
     pub low_water: Option<u32>,
-    /// Whether we wait for a sign of life: 0 no, 1 it is to be asked for, 2 it was.
+    /// State of the own keep-alive: 0 none, 1 to send, 2 sent.
     pub keep_alive: u8,
 }
 
 impl Connection {
-    /// A connection on which nothing was done.
+    /// A connection in its initial state.
     ///
     /// # Panics
-    /// When the protocol does not allow what the configuration wants.
+    /// When the protocol does not allow the configuration.
     pub fn new(config: Config) -> Self {
         config.check();
         Self {
@@ -104,7 +104,7 @@ impl Connection {
         }
     }
 
-    /// What was negotiated.
+    /// The negotiated sizes; `None` before the negotiation.
     pub fn negotiated(&self) -> Option<Negotiated> {
         self.is_ready().then_some(self.sizes)
     }
@@ -119,10 +119,10 @@ impl Connection {
         self.phase == Phase::Over
     }
 
-    /// The queue pair is connected, or about to be accepted.
+    /// Starts the connection. The queue pair is connected, or the server is about to accept it.
     ///
     /// # Panics
-    /// When it was called before.
+    /// When called twice.
     pub fn started(&mut self, now: Instant, effects: &mut Effects) {
         assert!(self.phase == Phase::Fresh, "a connection starts once");
         self.phase = Phase::Opening;
@@ -130,10 +130,10 @@ impl Connection {
         effects.push(Effect::PostReceives(self.credits.ask_for_first()));
     }
 
-    /// So many receives are posted, of those that were asked for.
+    /// Reports `count` posted receives, of those that [`Effect::PostReceives`] requested.
     ///
     /// # Panics
-    /// When they are more than that.
+    /// When `count` exceeds the requested number.
     pub fn posted(&mut self, now: Instant, count: u32, effects: &mut Effects) {
         if self.is_over() || count == 0 {
             return;
@@ -151,8 +151,8 @@ impl Connection {
         }
     }
 
-    /// The peer is somebody: it can have all the credits that we allow. What is sent next grants
-    /// them, as far as receives are posted for them by then.
+    /// Raises the limit of credits to the configured maximum, after the peer has authenticated. The
+    /// next SEND grants them, as far as their receives are posted by then.
     pub fn trust(&mut self, effects: &mut Effects) {
         self.credits.raise_max(self.config.receive_credit_max);
         if self.is_ready() {
@@ -160,11 +160,11 @@ impl Connection {
         }
     }
 
-    /// Sends a message of `length` bytes behind all others, and invalidates a key of the peer with
-    /// it.
+    /// Queues a message of `length` bytes. With `invalidate`, its last SEND invalidates that key of
+    /// the peer.
     ///
     /// # Errors
-    /// When it cannot be sent: then nothing has changed, and the message is the caller's again.
+    /// The message cannot be sent. Nothing has changed, and the caller keeps the message.
     pub fn send(
         &mut self,
         now: Instant,
@@ -198,11 +198,11 @@ impl Connection {
         Ok(())
     }
 
-    /// A SEND is completed, and with it all that were posted before: a reliable connection
-    /// completes them in order, so a driver need not ask for the completion of each.
+    /// Reports a completed SEND. All SENDs posted before it are completed, too: a reliable
+    /// connection completes them in order, so a driver need not request a completion for each.
     ///
     /// # Panics
-    /// When it was not posted.
+    /// When the SEND was not posted.
     pub fn sent(&mut self, now: Instant, id: SendId, effects: &mut Effects) {
         if self.is_over() {
             return;
@@ -216,13 +216,13 @@ impl Connection {
         }
     }
 
-    /// The queue pair is gone. The driver frees all messages that it holds.
+    /// Reports the end of the queue pair. The driver frees all messages that it holds.
     pub fn closed(&mut self) {
         self.phase = Phase::Over;
         self.queue.clear();
     }
 
-    /// What decides what it does next.
+    /// The state that determines the next step.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             phase: match self.phase {

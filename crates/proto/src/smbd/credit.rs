@@ -1,55 +1,55 @@
-//! Who may send how often. \[MS-SMBD\] 3.1.5.9
+//! Credits: the number of SENDs that each peer may post. \[MS-SMBD\] 3.1.5.9
 //!
-//! A credit is granted by a SEND, which needs a credit itself. Two rules keep both sides from
-//! waiting for each other forever:
+//! A SEND grants credits, and needs a credit itself. Two rules prevent both peers from waiting for
+//! each other forever:
 //!
-//! - **The last credit** is spent only on a SEND that grants something, so that the peer is able
-//!   to answer. \[MS-SMBD\] 3.1.5.1. Where the peer has all the credits that it asked for it gets
-//!   one more, for which a receive is always kept in reserve: without that, two sides with one
-//!   credit each would both hold theirs back. And it gets two at least, or the only credit of
-//!   both would wander to and fro in empty messages without end.
-//! - **A peer that runs low** is granted more at once, in an empty message if there is nothing to
-//!   say. After data that is half of what it asked for. After an empty message it is less than
-//!   what two sides can make each other go on with: each empty message costs its sender one
-//!   credit, and must not make the other side send one for just that.
+//! - **The last credit** is spent only on a SEND that grants credits, so that the peer can answer.
+//!   \[MS-SMBD\] 3.1.5.1. If the peer has all the credits that it requested, it gets one more; a
+//!   receive for it is always in reserve. Otherwise two peers with one credit each would both hold
+//!   theirs back. And the peer gets at least two, or the only credit of both peers would move
+//!   between them in empty messages without end.
+//! - **A peer that runs low** gets more credits at once, in an empty message if no data waits.
+//!   After a SEND with data, the low-water mark is half of its request. After an empty message it
+//!   is lower than the point at which two peers could keep each other sending: each empty message
+//!   costs its sender one credit, and must not cause an empty message of the other peer by itself.
 
 use super::effect::Violation;
 
-/// Most credits that are held: what a field can say.
+/// Largest number of credits that a field can count.
 const HELD_MAX: u32 = u16::MAX as u32;
 
 /// Credits of both directions.
 #[derive(Clone, Debug)]
 pub(super) struct Credits {
-    /// SENDs that we may do: Connection.SendCredits.
+    /// SENDs that this side may post: Connection.SendCredits.
     held: u32,
-    /// SENDs that the peer may do: Connection.ReceiveCredits.
+    /// SENDs that the peer may post: Connection.ReceiveCredits.
     granted: u32,
-    /// Receives that are posted. At least as many as are granted.
+    /// Number of posted receives. At least `granted`.
     posted: u32,
-    /// Receives that the driver was asked for and has not posted.
+    /// Number of receives that the driver was asked for and has not posted.
     asked: u32,
-    /// SENDs that the peer would like to be allowed.
+    /// Number of credits that the peer requests.
     requested: u32,
-    /// As many of them as it can have: Connection.ReceiveCreditTarget.
+    /// Number of credits that the peer should have: Connection.ReceiveCreditTarget.
     target: u32,
-    /// SENDs that we allow at most: Connection.ReceiveCreditMax, or less at first.
+    /// Largest number of credits for the peer: Connection.ReceiveCreditMax, or less at first.
     max: u32,
-    /// The peer runs low as long as it has no more than so many.
+    /// Low-water mark: at or below it the peer is granted more credits.
     low: Option<u32>,
 }
 
-/// What a message carried that came in, beside credits.
+/// Kind of a received SEND.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
-    /// Data.
+    /// A SEND with data.
     Data,
-    /// Nothing.
+    /// An empty SEND.
     Empty,
 }
 
 impl Credits {
-    /// Nobody may send anything.
+    /// Credits before the negotiation: neither peer has any.
     pub(super) fn new(max: u16) -> Self {
         Self {
             held: 0,
@@ -63,37 +63,37 @@ impl Credits {
         }
     }
 
-    /// Sends that we may do.
+    /// SENDs that this side may post.
     pub(super) fn held(&self) -> u32 {
         self.held
     }
 
-    /// Sends that the peer may do.
+    /// SENDs that the peer may post.
     pub(super) fn granted(&self) -> u32 {
         self.granted
     }
 
-    /// Receives that are posted.
+    /// Number of posted receives.
     pub(super) fn posted(&self) -> u32 {
         self.posted
     }
 
-    /// Receives that the driver was asked for and has not posted.
+    /// Number of receives that the driver was asked for and has not posted.
     pub(super) fn asked(&self) -> u32 {
         self.asked
     }
 
-    /// Sends that the peer is to be allowed.
+    /// Number of credits that the peer should have.
     pub(super) fn target(&self) -> u32 {
         self.target
     }
 
-    /// The peer runs low as long as it has no more than so many.
+    /// Low-water mark: at or below it the peer is granted more credits.
     pub(super) fn low(&self) -> Option<u32> {
         self.low
     }
 
-    /// Asks for the receive of the negotiation.
+    /// Requests the receive for the negotiation.
     pub(super) fn ask_for_first(&mut self) -> u32 {
         assert!(
             self.posted + self.asked == 0,
@@ -103,29 +103,26 @@ impl Credits {
         1
     }
 
-    /// The message of the negotiation came, for which nobody needs a credit.
+    /// Counts the peer's message of the negotiation, which needs no credit.
     pub(super) fn take_first(&mut self) {
-        assert!(
-            self.posted > 0,
-            "what is received has a receive that was posted"
-        );
+        assert!(self.posted > 0, "a received SEND has used a posted receive");
         self.posted -= 1;
     }
 
-    /// The peer says how many it wants; at least one.
-    pub(super) fn aim_for(&mut self, requested: u16) {
+    /// Records the number of credits that the peer requests; at least one.
+    pub(super) fn set_requested(&mut self, requested: u16) {
         self.requested = requested.into();
         self.target = self.requested.min(self.max);
     }
 
-    /// From here on so many SENDs can be allowed, which are no fewer than before.
+    /// Raises the limit of credits to `max`, which is not lower than before.
     pub(super) fn raise_max(&mut self, max: u16) {
         self.max = self.max.max(max.into());
         self.target = self.requested.min(self.max);
     }
 
-    /// How many more receives are to be posted: for what the peer wants, or has where it wants
-    /// less by now, and one in reserve.
+    /// Requests missing receives and returns their number: one for each credit that the peer should
+    /// have (or still has, if its request has become smaller), and one in reserve.
     pub(super) fn ask(&mut self) -> u32 {
         let wanted = (self.target.max(self.granted) + 1).min(self.max + 1);
         let more = wanted.saturating_sub(self.posted + self.asked);
@@ -133,7 +130,7 @@ impl Credits {
         more
     }
 
-    /// Receives are posted.
+    /// Counts posted receives.
     pub(super) fn add_posted(&mut self, count: u32) {
         assert!(
             count <= self.asked,
@@ -143,19 +140,16 @@ impl Credits {
         self.posted += count;
     }
 
-    /// The peer did a SEND.
+    /// Counts a SEND of the peer.
     pub(super) fn receive(&mut self) -> Result<(), Violation> {
-        assert!(
-            self.posted > 0,
-            "what is received has a receive that was posted"
-        );
+        assert!(self.posted > 0, "a received SEND has used a posted receive");
         self.posted -= 1;
         self.granted = self.granted.checked_sub(1).ok_or(Violation::NoCredit)?;
         Ok(())
     }
 
-    /// Looks, after a message, whether the peer runs low.
-    pub(super) fn look(&mut self, load: Load) {
+    /// Sets the low-water mark, after a message of the peer.
+    pub(super) fn update_low_water(&mut self, load: Load) {
         let half = self.target / 2;
         let low = match load {
             Load::Data => half.max(1).min(self.target - 1),
@@ -166,8 +160,8 @@ impl Credits {
         }
     }
 
-    /// The peer grants credits.
-    pub(super) fn earn(&mut self, count: u16) -> Result<(), Violation> {
+    /// Counts credits that the peer grants.
+    pub(super) fn receive_grant(&mut self, count: u16) -> Result<(), Violation> {
         self.held += u32::from(count);
         if self.held > HELD_MAX {
             return Err(Violation::TooManyCredits(self.held));
@@ -175,7 +169,7 @@ impl Credits {
         Ok(())
     }
 
-    /// Credits that the next SEND grants.
+    /// Number of credits that the next SEND grants.
     fn next_grant(&self) -> u32 {
         let last = if self.held == 1 {
             (self.granted + 1).max(2)
@@ -186,7 +180,7 @@ impl Credits {
         wanted.min(self.posted - self.granted)
     }
 
-    /// Whether a SEND may go out.
+    /// Whether the credits allow a SEND.
     pub(super) fn can_send(&self) -> bool {
         match self.held {
             0 => false,
@@ -195,10 +189,10 @@ impl Credits {
         }
     }
 
-    /// Whether the peer is to get credits even if there is nothing else to say, and there are
-    /// some that it wants. Where the driver is about to post more of them than there are by now,
-    /// that is waited for, unless the peer has none at all. And the last credit is not spent on
-    /// giving the peer a single one: it would come back the same way, and go again.
+    /// Whether the peer must get credits even if no data waits. It must want them, and receives for
+    /// them must be posted. If the driver is about to post more receives than that, the grant waits
+    /// for them, unless the peer has no credit at all. And the last own credit is not spent on a
+    /// single credit for the peer: that would return the same way, without end.
     pub(super) fn owes(&self) -> bool {
         let ready = self.posted - self.granted;
         let is_worth_it = ready >= self.asked || self.granted == 0;
@@ -207,7 +201,7 @@ impl Credits {
         is_wanted && ready > 0 && is_worth_it && is_lasting
     }
 
-    /// Spends a credit; how many are granted for it.
+    /// Spends a credit and returns the number of credits that the SEND grants.
     pub(super) fn spend(&mut self) -> u16 {
         assert!(self.can_send(), "nothing is sent without a credit");
         let count = self.grant();
@@ -215,7 +209,7 @@ impl Credits {
         count
     }
 
-    /// Grants what can be granted.
+    /// Grants as many credits as possible and returns their number.
     pub(super) fn grant(&mut self) -> u16 {
         let count = self.next_grant();
         self.granted += count;

@@ -1,4 +1,4 @@
-//! What the core asks of its driver.
+//! The requests of the core to its driver.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,72 +10,72 @@ use wire::{DecodeError, Status};
 use super::config::Negotiated;
 use crate::queue::Queue;
 
-/// A message that the driver holds until [`Effect::MessageSent`]. The driver chooses the numbers;
-/// no two messages that are under way have the same.
+/// A message that the driver holds until [`Effect::MessageSent`]. The driver chooses the numbers.
+/// No two messages in flight have the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageToken(pub u64);
 
-/// A SEND. They count up from 0, without a gap, in the order in which they are posted.
+/// Identifies a SEND. Numbers count up from 0 without a gap, in the order of the posts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SendId(pub u64);
 
-/// What is to be done, in order. The driver owns and reuses it.
+/// The requested actions, in order. The driver owns and reuses the queue.
 pub type Effects = Queue<Effect>;
 
-/// One thing to be done.
+/// One requested action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Post so many more receives, each of the configured `max_receive_size`, and say `posted`:
-    /// at once, or when there is memory for them.
+    /// Post this number of additional receives, each of the configured `max_receive_size`, and call
+    /// `posted`: at once, or when memory is available.
     PostReceives(u32),
     /// Post a SEND.
     Send(Outgoing),
-    /// Keep a range of the bytes of the `received` call that made this effect.
+    /// Store a range of the bytes of the `received` call that caused this effect.
     Fragment {
-        /// Where in the bytes that were received.
+        /// The range in the received bytes.
         range: Range<usize>,
-        /// Where in the message that is put together; 0 in its first fragment.
+        /// Offset in the reassembled message; 0 in its first fragment.
         offset: u32,
-        /// Bytes of the whole message, at most the configured `max_fragmented_size`. The peer
-        /// says so; what it really sends may take its time.
+        /// Length of the whole message in bytes, at most the configured `max_fragmented_size`. The
+        /// peer states it; the data itself may take long to arrive.
         total: u32,
     },
-    /// The fragment in front of this effect completed the message, of so many bytes.
+    /// The preceding fragment completed the message.
     Message {
-        /// Bytes.
+        /// Length of the message in bytes.
         length: u32,
     },
     /// All SENDs of the message are completed: its memory is free.
     MessageSent(MessageToken),
-    /// Messages can be sent from now on.
+    /// From now on the connection accepts messages.
     Ready(Negotiated),
-    /// End the connection. Nothing comes after this; all that the driver holds for the
-    /// connection is free once the queue pair is gone.
+    /// End the connection. No effect follows. The driver may free everything that it holds for the
+    /// connection when the queue pair has ended.
     Disconnect(Violation),
 }
 
-/// A SEND: a header, then perhaps a piece of a message.
+/// A SEND: a header, and optionally a piece of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Its number.
+    /// Number of the SEND.
     pub id: SendId,
-    /// The bytes that come first, padding included.
+    /// The first bytes, including padding.
     pub header: Header,
     /// The bytes that follow.
     pub piece: Option<Piece>,
-    /// The key of the peer that this SEND is to invalidate: a SEND with invalidation where the
-    /// provider knows such, and else an ordinary one. \[MS-SMBD\] 3.1.5.1
+    /// Key of the peer that this SEND invalidates: a SEND with invalidation if the provider
+    /// supports it, an ordinary one otherwise. \[MS-SMBD\] 3.1.5.1
     pub invalidate: Option<u32>,
 }
 
 impl Outgoing {
-    /// Bytes of the whole SEND.
+    /// Length of the whole SEND in bytes.
     pub fn len(&self) -> usize {
         let piece = self.piece.as_ref().map_or(0, |piece| piece.range.len());
         self.header.as_slice().len() + piece
     }
 
-    /// Never: there is always a header.
+    /// Always false, because every SEND has a header.
     pub fn is_empty(&self) -> bool {
         false
     }
@@ -84,13 +84,13 @@ impl Outgoing {
 /// A part of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Which message.
+    /// The message.
     pub token: MessageToken,
-    /// Which of its bytes.
+    /// The range of its bytes.
     pub range: Range<u32>,
 }
 
-/// The first bytes of a SEND, by value: there is one for each, and no allocation.
+/// The first bytes of a SEND. It is a value, so a SEND needs no allocation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     bytes: [u8; NegotiateResponse::LEN],
@@ -98,7 +98,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// What `encode` appends.
+    /// Stores the bytes that `encode` appends.
     pub(super) fn new(scratch: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>)) -> Self {
         scratch.clear();
         encode(scratch);
@@ -120,23 +120,23 @@ impl fmt::Debug for Header {
     }
 }
 
-/// Why a message is not sent. The connection goes on.
+/// Why the connection does not accept a message. The connection continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The negotiation is not over.
+    /// The negotiation is not finished.
     NotReady,
-    /// The connection is.
+    /// The connection has ended.
     Over,
     /// The message has no bytes.
     Empty,
-    /// The message is longer than what the peer puts together.
+    /// The message is longer than the peer accepts.
     TooLong {
-        /// Bytes of the message.
+        /// Length of the message in bytes.
         length: u32,
-        /// Bytes that the peer takes.
+        /// Limit of the peer in bytes.
         limit: u32,
     },
-    /// As many messages as are allowed wait already.
+    /// The queue has its maximum number of messages.
     QueueFull,
 }
 
@@ -149,10 +149,10 @@ impl fmt::Display for Refusal {
             Self::TooLong { length, limit } => {
                 write!(
                     f,
-                    "a message of {length} bytes where the peer takes {limit}"
+                    "a message of {length} bytes exceeds the limit of the peer, {limit}"
                 )
             }
-            Self::QueueFull => f.write_str("too many messages wait"),
+            Self::QueueFull => f.write_str("too many messages are queued"),
         }
     }
 }
@@ -162,55 +162,56 @@ impl core::error::Error for Refusal {}
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// Bytes that are not what they should be.
+    /// A malformed message.
     Malformed(DecodeError),
-    /// A client speaks none of our versions. It was told so. \[MS-SMBD\] 3.1.5.6
+    /// The client supports none of the versions of this server. The server has answered so.
+    /// \[MS-SMBD\] 3.1.5.6
     Version {
-        /// The lowest one that it speaks.
+        /// The lowest version of the client.
         min: u16,
-        /// The highest one.
+        /// The highest version of the client.
         max: u16,
     },
-    /// The server does not want us. \[MS-SMBD\] 3.1.5.7
+    /// The server refuses the connection. \[MS-SMBD\] 3.1.5.7
     Refused(Status),
-    /// A field of the negotiation, or CreditsRequested of a data transfer, has a value that it
-    /// must not have. \[MS-SMBD\] 3.1.5.6, 3.1.5.7, 3.1.5.8
+    /// A field of the negotiation, or CreditsRequested of a data transfer, has an invalid value.
+    /// \[MS-SMBD\] 3.1.5.6, 3.1.5.7, 3.1.5.8
     Field {
-        /// Its name.
+        /// Name of the field.
         name: &'static str,
-        /// What it says.
+        /// Value of the field.
         value: u32,
     },
     /// The peer sent without a credit.
     NoCredit,
-    /// We hold more credits than a field can say.
+    /// The peer granted more credits than a field can count.
     TooManyCredits(u32),
-    /// A SEND that is longer than what was negotiated.
+    /// A SEND is longer than the negotiated size.
     SendTooLong {
-        /// Bytes of it.
+        /// Length of the SEND in bytes.
         length: usize,
-        /// Bytes that were negotiated.
+        /// Negotiated size in bytes.
         limit: u32,
     },
-    /// A message that is longer than what we said that we put together. \[MS-SMBD\] 3.1.5.8
+    /// A message is longer than the size that this side has announced. \[MS-SMBD\] 3.1.5.8
     MessageTooLong {
-        /// Bytes of it, as its fragment says.
+        /// Length in bytes according to the fragment.
         length: u64,
-        /// Bytes that we take.
+        /// Limit in bytes.
         limit: u32,
     },
-    /// A fragment that does not go on where the last one ended.
+    /// A fragment does not continue the previous one.
     Remaining {
-        /// Bytes that were left of the message.
+        /// Expected number of remaining bytes.
         expected: u32,
-        /// Bytes that are left as this fragment says, those in it included.
+        /// Number of remaining bytes according to the fragment, including its own.
         found: u64,
     },
-    /// The negotiation took too long.
+    /// The negotiation exceeded its time limit.
     NegotiateTimeout,
-    /// The peer does not answer.
+    /// The peer did not answer the keep-alive.
     KeepAliveTimeout,
-    /// The peer lets us send nothing.
+    /// The peer granted no credits for too long.
     CreditTimeout,
 }
 
@@ -227,7 +228,7 @@ impl fmt::Display for Violation {
             Self::Version { min, max } => {
                 write!(
                     f,
-                    "SMB Direct versions {min:#06x} to {max:#06x} are not spoken here"
+                    "SMB Direct versions {min:#06x} to {max:#06x} are not supported"
                 )
             }
             Self::Refused(status) => write!(f, "the server refused SMB Direct: {status:?}"),
@@ -235,18 +236,21 @@ impl fmt::Display for Violation {
             Self::NoCredit => f.write_str("the peer sent without an SMB Direct credit"),
             Self::TooManyCredits(count) => write!(f, "the peer granted {count} credits"),
             Self::SendTooLong { length, limit } => {
-                write!(f, "an RDMA SEND of {length} bytes, {limit} were negotiated")
+                write!(
+                    f,
+                    "an RDMA SEND of {length} bytes exceeds the negotiated {limit}"
+                )
             }
             Self::MessageTooLong { length, limit } => {
                 write!(
                     f,
-                    "a fragmented message of {length} bytes, {limit} are taken"
+                    "a fragmented message of {length} bytes exceeds the limit of {limit}"
                 )
             }
             Self::Remaining { expected, found } => {
                 write!(
                     f,
-                    "a fragment says that {found} bytes are left, not {expected}"
+                    "a fragment states {found} remaining bytes instead of {expected}"
                 )
             }
             Self::NegotiateTimeout => f.write_str("the SMB Direct negotiation took too long"),

@@ -1,4 +1,4 @@
-//! The messages that wait to be sent, and how they are cut. \[MS-SMBD\] 3.1.4.2, 3.1.5.1
+//! The queue of outgoing messages and their fragmentation. \[MS-SMBD\] 3.1.4.2, 3.1.5.1
 
 use alloc::collections::VecDeque;
 use core::ops::Range;
@@ -9,55 +9,56 @@ use super::effect::{MessageToken, SendId};
 #[derive(Clone, Copy, Debug)]
 struct Message {
     token: MessageToken,
-    /// Bytes. Not 0.
+    /// Length in bytes; not 0.
     length: u32,
-    /// Bytes that were sent.
+    /// Bytes sent so far.
     sent: u32,
     invalidate: Option<u32>,
 }
 
-/// The next piece of the first message.
+/// The next fragment of the first message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fragment {
     pub(super) token: MessageToken,
-    /// Which of its bytes.
+    /// The range of the message's bytes.
     pub(super) range: Range<u32>,
-    /// Bytes that follow in others.
+    /// Bytes of the message that follow in later fragments.
     pub(super) remaining: u32,
-    /// What its SEND invalidates: only the last one of a message does, so that the peer has the
-    /// whole message when its key is gone. Linux does it with the first.
+    /// Key that the SEND invalidates. Only the last fragment of a message has one, so that the peer
+    /// has the whole message when its key becomes invalid. Linux invalidates with the first
+    /// fragment.
     pub(super) invalidate: Option<u32>,
 }
 
-/// Messages in their order, and the SENDs that are not completed.
+/// Outgoing messages in order, and the SENDs without a completion.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
     waiting: VecDeque<Message>,
-    /// Bytes of those that wait and were not sent.
+    /// Unsent bytes of the queued messages.
     bytes: u64,
-    /// The SENDs that are posted: the message that each one ends.
+    /// The posted SENDs, each with the message that it ends, if any.
     posted: VecDeque<Option<MessageToken>>,
-    /// SENDs that are completed.
+    /// Number of completed SENDs.
     completed: u64,
 }
 
 impl Queue {
-    /// Messages that wait, one that was begun included.
+    /// Number of queued messages, including a partly sent one.
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Bytes that were not sent.
+    /// Number of unsent bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// SENDs that are posted and not completed.
+    /// Number of SENDs that are posted and not completed.
     pub(super) fn in_flight(&self) -> usize {
         self.posted.len()
     }
 
-    /// Adds a message at the end.
+    /// Appends a message.
     pub(super) fn push(&mut self, token: MessageToken, length: u32, invalidate: Option<u32>) {
         assert!(length > 0, "a message has bytes");
         self.bytes += u64::from(length);
@@ -69,7 +70,7 @@ impl Queue {
         });
     }
 
-    /// Cuts the next piece of at most `limit` bytes, which is sent now.
+    /// Cuts off the next fragment of at most `limit` bytes. The caller sends it now.
     pub(super) fn cut(&mut self, limit: u32) -> Option<Fragment> {
         let message = self.waiting.front_mut()?;
         let start = message.sent;
@@ -89,24 +90,24 @@ impl Queue {
         Some(fragment)
     }
 
-    /// Takes note of a SEND, and of the message that it ends.
+    /// Records a SEND, and the message that it ends.
     pub(super) fn post(&mut self, ends: Option<MessageToken>) -> SendId {
         let id = self.completed + self.posted.len() as u64;
         self.posted.push_back(ends);
         SendId(id)
     }
 
-    /// Takes out the messages whose SENDs are all completed, up to this one.
+    /// Removes and returns the messages with all SENDs completed, up to this one.
     pub(super) fn complete(&mut self, id: SendId) -> impl Iterator<Item = MessageToken> {
         let count = (id.0 + 1).saturating_sub(self.completed);
         let posted = self.posted.len();
         let count = usize::try_from(count).unwrap_or(usize::MAX);
-        assert!(count <= posted, "only what was posted is completed");
+        assert!(count <= posted, "only posted SENDs are completed");
         self.completed += count as u64;
         self.posted.drain(..count).flatten()
     }
 
-    /// Forgets everything.
+    /// Removes everything.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.bytes = 0;

@@ -1,42 +1,42 @@
-//! SMB Direct: SMB messages over RDMA, both sides. \[MS-SMBD\]
+//! SMB Direct: SMB messages over RDMA, for clients and servers. \[MS-SMBD\]
 //!
 //! A [`Connection`] is one queue pair of a reliable connection. It negotiates sizes, cuts messages
-//! into SENDs and puts those of the peer together again, and sees to it that nobody sends what
-//! the other one has posted no receive for. RDMA READ and WRITE are none of its business: the
-//! layer above asks the driver for them.
+//! into SENDs, reassembles the messages of the peer, and ensures that neither peer sends without a
+//! posted receive. RDMA READ and WRITE are not part of it: the layer above requests them from the
+//! driver.
 //!
 //! # How a driver uses it
 //!
-//! - `started` when the queue pair is connected; for a server before it accepts, so that a receive
-//!   is posted when the client's first word comes.
-//! - `posted` when receives that [`Effect::PostReceives`] asked for are posted. That may be later:
-//!   who is behind with what came in posts nothing, and so the peer gets no credits.
-//! - `received` with the bytes of each SEND that came, in their order. Its receive counts as free.
+//! - `started` when the queue pair is connected. A server calls it before it accepts, so that a
+//!   receive is posted for the client's first message.
+//! - `posted` when the driver has posted receives that [`Effect::PostReceives`] requested. It may
+//!   do so later: a driver with much unread data posts none, and then the peer gets no credits.
+//! - `received` with the bytes of each SEND of the peer, in order. Its receive counts as used.
 //! - `sent` when SENDs are completed.
 //! - `send` with a message to send, after [`Effect::Ready`].
-//! - `timeout` when `next_timeout` has passed, `closed` when the queue pair is gone.
+//! - `timeout` when `next_timeout` has passed, `closed` when the queue pair has ended.
 //!
-//! Then it does what [`Effects`] holds, in order. Bulk data are never seen: a message is a
-//! [`MessageToken`] and a length, what came in is a range of the bytes that were given.
+//! Then it executes all of [`Effects`], in order. The core never sees bulk data: a message is a
+//! [`MessageToken`] and a length, received data is a range of the bytes that the driver passed.
 //!
 //! # Credits
 //!
-//! A credit is the right to do one SEND, and stands for a receive that the other side has posted.
-//! What is hard about it is that a credit is itself granted by a SEND. `credit` keeps the
-//! two rules by which nobody ever waits for the other one forever; `sim::smbd` tries every order
-//! of events on small numbers of credits.
+//! A credit is the right to one SEND, and stands for a receive that the peer has posted. Credits
+//! are difficult because a SEND is necessary to grant one. `credit` implements the two rules that
+//! prevent both peers from waiting for each other forever. `sim::smbd` tests every order of events
+//! with small numbers of credits.
 //!
-//! # What others do
+//! # Behavior of other implementations
 //!
-//! - Windows asks for 255 credits and grants as many, sends 1,364 bytes at once, takes 8,192, and
-//!   puts messages of 1 MiB together. \[MS-SMBD\] 7, note 2
-//! - cifs.ko and ksmbd ask for 255, send and take 1,364 bytes. cifs.ko refuses a server whose
-//!   PreferredSendSize is larger than what it takes, as \[MS-SMBD\] 3.1.5.7 says.
-//! - ksmbd takes messages of 255 times the half of what one SEND holds: 173,910 bytes, and with
-//!   a PreferredSendSize below 1,029 less than the protocol allows.
-//! - Both spend the last credit without a grant where they believe that the peer can still send.
-//!   Two of them can do so at the same time, and then neither can grant. One of them and this core
-//!   always go on.
+//! - Windows requests 255 credits and grants as many, sends 1,364 bytes at once, accepts 8,192,
+//!   and reassembles messages of 1 MiB. \[MS-SMBD\] 7, note 2
+//! - cifs.ko and ksmbd request 255 credits, send and accept 1,364 bytes. cifs.ko refuses a server
+//!   with a PreferredSendSize above its receive size, as \[MS-SMBD\] 3.1.5.7 requires.
+//! - ksmbd accepts messages of 255 times the half of its SEND size: 173,910 bytes, and with a
+//!   PreferredSendSize below 1,029 less than the protocol allows.
+//! - Both spend the last credit without a grant when they assume that the peer can still send.
+//!   Two of them can do so at the same time, and then neither can grant. A connection between one
+//!   of them and this core always continues.
 
 mod config;
 mod connection;

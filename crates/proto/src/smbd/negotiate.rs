@@ -1,4 +1,4 @@
-//! The first word of each side. \[MS-SMBD\] 3.1.5.2, 3.1.5.3, 3.1.5.6, 3.1.5.7
+//! Negotiation. \[MS-SMBD\] 3.1.5.2, 3.1.5.3, 3.1.5.6, 3.1.5.7
 
 use wire::Status;
 use wire::smbd::{
@@ -12,7 +12,7 @@ use super::receive::at_least;
 use crate::time::Instant;
 
 impl Connection {
-    /// The client's first word.
+    /// Sends the client's request.
     pub(super) fn send_negotiate_request(&mut self, effects: &mut Effects) {
         let request = NegotiateRequest {
             min_version: VERSION_1,
@@ -26,7 +26,7 @@ impl Connection {
         self.send_alone(|message| request.encode(message), effects);
     }
 
-    /// The server hears the client's first word.
+    /// Handles the request at the server.
     pub(super) fn receive_request(
         &mut self,
         message: &[u8],
@@ -56,7 +56,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What one SEND of the peer may hold, which would like to send so much.
+    /// Largest SEND of the peer in bytes, given its preferred size.
     fn receive_size(&self, preferred: u32) -> u32 {
         self.config
             .max_receive_size
@@ -64,14 +64,14 @@ impl Connection {
             .max(MIN_RECEIVE_SIZE)
     }
 
-    /// Asks for the receives that the peer is to get credits for.
+    /// Requests the receives for the credits that the peer will get.
     fn prepare(&mut self, credits_requested: u16, effects: &mut Effects) {
         self.phase = Phase::Preparing;
-        self.credits.aim_for(credits_requested);
+        self.credits.set_requested(credits_requested);
         self.ask_for_receives(effects);
     }
 
-    /// Says that there will be no connection. All other fields are zero.
+    /// Refuses the connection. All other fields of the response are zero.
     fn refuse(&mut self, violation: Violation, effects: &mut Effects) {
         let response = NegotiateResponse {
             min_version: VERSION_1,
@@ -89,7 +89,7 @@ impl Connection {
         self.send_alone(|message| response.encode(message), effects);
     }
 
-    /// The server's answer, when receives are posted for the credits that it grants.
+    /// Sends the server's response, when receives are posted for the credits that it grants.
     pub(super) fn send_negotiate_response(&mut self, effects: &mut Effects) {
         let response = NegotiateResponse {
             min_version: VERSION_1,
@@ -106,7 +106,7 @@ impl Connection {
         self.send_alone(|message| response.encode(message), effects);
     }
 
-    /// The client hears the answer.
+    /// Handles the response at the client.
     pub(super) fn receive_response(
         &mut self,
         message: &[u8],
@@ -114,7 +114,7 @@ impl Connection {
     ) -> Result<(), Violation> {
         self.credits.take_first();
         let response = NegotiateResponse::decode(message)?;
-        // First of all, as all other fields of a refusal are zero.
+        // Check this first: all other fields of a refusal are zero.
         if response.status != Status::SUCCESS {
             return Err(Violation::Refused(response.status));
         }
@@ -127,7 +127,7 @@ impl Connection {
             max_read_write_size: wanted.max_read_write_size.min(response.max_read_write_size),
             ..sizes
         };
-        self.credits.earn(response.credits_granted)?;
+        self.credits.receive_grant(response.credits_granted)?;
         self.prepare(response.credits_requested, effects);
         Ok(())
     }
@@ -156,10 +156,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Messages can be sent.
+    /// Enters the phase in which messages can be sent.
     pub(super) fn become_ready(&mut self, now: Instant, effects: &mut Effects) {
         self.phase = Phase::Ready;
-        self.timers.heard(now, &self.config);
+        self.timers.restart(now, &self.config);
         effects.push(Effect::Ready(self.sizes));
     }
 

@@ -1,53 +1,53 @@
-//! How messages are put together from fragments. \[MS-SMBD\] 3.1.5.8
+//! Reassembly of messages from fragments. \[MS-SMBD\] 3.1.5.8
 
 use wire::smbd::DataTransfer;
 
 use super::effect::Violation;
 
-/// The message that is being put together. Its bytes are with the driver.
+/// The message in reassembly. The driver has its bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reassembly {
-    /// Bytes of the message; 0 for none.
+    /// Length of the message in bytes; 0 for none.
     total: u32,
-    /// Bytes that are there: Connection.FragmentReassemblyBuffer.
+    /// Bytes received so far: Connection.FragmentReassemblyBuffer.
     received: u32,
 }
 
-/// Where a fragment belongs.
+/// Position of a fragment in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    /// Its first byte, from the start of the message.
+pub(super) struct Position {
+    /// Offset of its first byte in the message.
     pub(super) offset: u32,
-    /// Bytes of the message.
+    /// Length of the message in bytes.
     pub(super) total: u32,
-    /// Whether it is the last one.
+    /// Whether it is the last fragment.
     pub(super) is_last: bool,
 }
 
 impl Reassembly {
-    /// Bytes that are missing: Connection.FragmentReassemblyRemaining.
+    /// Number of missing bytes: Connection.FragmentReassemblyRemaining.
     pub(super) fn remaining(&self) -> u32 {
         self.total - self.received
     }
 
-    /// Adds what a message carries; `None` without data.
+    /// Adds the data of a SEND. Returns `None` for a SEND without data.
     ///
-    /// The message has to say exactly what is left, in each of its fragments. One without data
-    /// may also say nothing: it came in between to grant credits.
+    /// Every fragment must state exactly how many bytes are left. A SEND without data may also
+    /// state 0: it only grants credits, between two fragments.
     pub(super) fn add(
         &mut self,
         transfer: &DataTransfer,
         limit: u32,
-    ) -> Result<Option<Place>, Violation> {
+    ) -> Result<Option<Position>, Violation> {
         let (data, follows) = (transfer.data_length, transfer.remaining_data_length);
         let length = u64::from(data) + u64::from(follows);
         if length > u64::from(limit) {
             return Err(Violation::MessageTooLong { length, limit });
         }
         let expected = self.remaining();
-        let goes_on = expected > 0 || data == 0;
+        let continues = expected > 0 || data == 0;
         let says_nothing = data == 0 && follows == 0;
-        if goes_on && !says_nothing && length != u64::from(expected) {
+        if continues && !says_nothing && length != u64::from(expected) {
             return Err(Violation::Remaining {
                 expected,
                 found: length,
@@ -63,7 +63,7 @@ impl Reassembly {
         }
         let offset = self.received;
         self.received += data;
-        Ok(Some(Place {
+        Ok(Some(Position {
             offset,
             total: self.total,
             is_last: self.received == self.total,
@@ -89,15 +89,15 @@ mod tests {
         }
     }
 
-    fn place(offset: u32, total: u32, is_last: bool) -> Result<Option<Place>, Violation> {
-        Ok(Some(Place {
+    fn place(offset: u32, total: u32, is_last: bool) -> Result<Option<Position>, Violation> {
+        Ok(Some(Position {
             offset,
             total,
             is_last,
         }))
     }
 
-    fn remaining(expected: u32, found: u64) -> Result<Option<Place>, Violation> {
+    fn remaining(expected: u32, found: u64) -> Result<Option<Position>, Violation> {
         Err(Violation::Remaining { expected, found })
     }
 
@@ -115,8 +115,8 @@ mod tests {
     }
 
     #[test]
-    fn lies_about_what_is_left_are_seen_at_once() {
-        let lies = [
+    fn wrong_remaining_lengths_are_detected_at_once() {
+        let wrong = [
             (10, 701),
             (10, 689),
             (10, 0),
@@ -125,7 +125,7 @@ mod tests {
             (701, 0),
             (1, 700),
         ];
-        for (data, left) in lies {
+        for (data, left) in wrong {
             let mut reassembly = Reassembly::default();
             assert_eq!(
                 reassembly.add(&transfer(300, 700), LIMIT),

@@ -1,4 +1,4 @@
-//! What comes in. \[MS-SMBD\] 3.1.5.5, 3.1.5.8
+//! Receiving. \[MS-SMBD\] 3.1.5.5, 3.1.5.8
 
 use wire::smbd::{DataTransfer, TransferFlags};
 
@@ -9,7 +9,7 @@ use super::effect::{Effect, Effects, Violation};
 use crate::time::Instant;
 
 impl Connection {
-    /// A SEND came, of these bytes. Its receive is no longer posted.
+    /// Handles a SEND of the peer with these bytes. Its receive is not posted any more.
     ///
     /// # Panics
     /// When no receive was posted.
@@ -33,7 +33,7 @@ impl Connection {
         message: &[u8],
         effects: &mut Effects,
     ) -> Result<(), Violation> {
-        self.timers.heard(now, &self.config);
+        self.timers.restart(now, &self.config);
         self.credits.receive()?;
         let limit = self.sizes.max_receive_size;
         if message.len() > limit as usize {
@@ -44,8 +44,8 @@ impl Connection {
         at_least("CreditsRequested", transfer.credits_requested.into(), 1)?;
         let limit = self.sizes.max_fragmented_receive_size;
         let place = self.reassembly.add(&transfer, limit)?;
-        self.credits.earn(transfer.credits_granted)?;
-        self.credits.aim_for(transfer.credits_requested);
+        self.credits.receive_grant(transfer.credits_granted)?;
+        self.credits.set_requested(transfer.credits_requested);
         self.is_reply_owed |= transfer.flags.contains(TransferFlags::RESPONSE_REQUESTED);
         if let Some(place) = place {
             effects.push(Effect::Fragment {
@@ -58,7 +58,7 @@ impl Connection {
                 effects.push(Effect::Message { length });
             }
         }
-        self.credits.look(match place {
+        self.credits.update_low_water(match place {
             Some(_) => Load::Data,
             None => Load::Empty,
         });
@@ -66,7 +66,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Asks for the receives that are missing.
+    /// Requests the missing receives.
     pub(super) fn ask_for_receives(&mut self, effects: &mut Effects) {
         match self.credits.ask() {
             0 => {}
@@ -75,7 +75,7 @@ impl Connection {
     }
 }
 
-/// Checks that a field is not too small.
+/// Checks that a field has at least the minimum value.
 pub(super) fn at_least(name: &'static str, value: u32, least: u32) -> Result<(), Violation> {
     if value < least {
         return Err(Violation::Field { name, value });

@@ -1,4 +1,4 @@
-//! What goes out, and when. \[MS-SMBD\] 3.1.5.1
+//! Sending. \[MS-SMBD\] 3.1.5.1
 
 use wire::smbd::{DataTransfer, TransferFlags};
 
@@ -8,22 +8,22 @@ use super::timers::KeepAlive;
 use crate::time::Instant;
 
 impl Connection {
-    /// Sends what can be sent.
+    /// Sends everything that the credits allow.
     pub(super) fn pump(&mut self, now: Instant, effects: &mut Effects) {
         if self.phase != Phase::Ready {
             return;
         }
         let depth = usize::from(self.config.send_depth);
-        while self.has_word() && self.credits.can_send() && self.queue.in_flight() < depth {
+        while self.has_message() && self.credits.can_send() && self.queue.in_flight() < depth {
             self.send_next(now, effects);
         }
-        // A last credit that is held back waits for our own receives, not for the peer.
+        // A last credit that is held back waits for local receives, not for the peer.
         let is_waiting = self.queue.len() > 0 && self.credits.held() == 0;
         self.timers.wait(is_waiting, now, &self.config);
     }
 
-    /// Whether there is something to say, if only in an empty message.
-    fn has_word(&self) -> bool {
+    /// Whether a message is necessary, at least an empty one.
+    fn has_message(&self) -> bool {
         self.queue.len() > 0
             || self.is_reply_owed
             || self.timers.keep_alive == KeepAlive::Pending
@@ -37,8 +37,8 @@ impl Connection {
             true => TransferFlags::RESPONSE_REQUESTED,
             false => TransferFlags::NONE,
         };
-        // Any message is the answer that the peer wants, and none of ours asks for one back just
-        // because of that: by the letter of [MS-SMBD] 3.1.5.8 two sides would never stop.
+        // Any message answers the peer's keep-alive, and an answer does not request an answer. By
+        // the text of [MS-SMBD] 3.1.5.8 two peers would never stop.
         self.is_reply_owed = false;
         let limit = self.sizes.max_send_size - DataTransfer::DATA_OFFSET;
         let fragment = self.queue.cut(limit);

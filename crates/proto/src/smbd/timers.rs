@@ -1,30 +1,30 @@
-//! What happens when nothing happens. \[MS-SMBD\] 3.1.2, 3.1.6
+//! Timers. \[MS-SMBD\] 3.1.2, 3.1.6
 
 use super::config::Config;
 use super::connection::{Connection, Phase};
 use super::effect::{Effects, Violation};
 use crate::time::Instant;
 
-/// Whether the peer was asked if it lives: Connection.KeepaliveRequested.
+/// State of the own keep-alive: Connection.KeepaliveRequested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum KeepAlive {
-    /// No.
+    /// None.
     None,
-    /// It is to be asked with the next message.
+    /// The next message requests an answer.
     Pending,
-    /// It was asked.
+    /// A request for an answer was sent.
     Sent,
 }
 
 /// The three timers.
 #[derive(Clone, Debug)]
 pub(super) struct Timers {
-    /// When the negotiation has taken too long.
+    /// Deadline of the negotiation.
     negotiate: Instant,
-    /// When the silence has lasted long enough to ask, or to give up.
+    /// Deadline of the silence, after which this side sends a keep-alive or gives up.
     idle: Instant,
     pub(super) keep_alive: KeepAlive,
-    /// When a message has waited too long for a credit.
+    /// Deadline for a message that waits for a credit.
     credit: Option<Instant>,
 }
 
@@ -38,19 +38,19 @@ impl Timers {
         }
     }
 
-    /// The negotiation begins.
+    /// Starts the timer of the negotiation.
     pub(super) fn start(&mut self, now: Instant, config: &Config) {
         self.negotiate = now.after(config.negotiate_timeout);
     }
 
-    /// Something came from the peer.
-    pub(super) fn heard(&mut self, now: Instant, config: &Config) {
+    /// Restarts the timers after a message of the peer.
+    pub(super) fn restart(&mut self, now: Instant, config: &Config) {
         self.keep_alive = KeepAlive::None;
         self.idle = now.after(config.keep_alive_interval);
     }
 
-    /// A message goes out; whether it asks for an answer. The time for it counts from here, as
-    /// with Linux: the message may have waited for a credit.
+    /// Whether the message that is sent now requests an answer. The time limit for the answer
+    /// starts here, as in Linux: the message may have waited for a credit.
     pub(super) fn ask(&mut self, now: Instant, config: &Config) -> bool {
         if self.keep_alive != KeepAlive::Pending {
             return false;
@@ -60,7 +60,7 @@ impl Timers {
         true
     }
 
-    /// Messages wait for credits, or do not.
+    /// Starts or stops the timer for messages that wait for credits.
     pub(super) fn wait(&mut self, is_waiting: bool, now: Instant, config: &Config) {
         self.credit = match (is_waiting, self.credit) {
             (false, _) => None,
@@ -71,7 +71,7 @@ impl Timers {
 }
 
 impl Connection {
-    /// When [`Connection::timeout`] wants to be called at the latest.
+    /// The time at which the driver must call [`Connection::timeout`] at the latest.
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.phase {
             Phase::Fresh | Phase::Over => None,
@@ -83,7 +83,7 @@ impl Connection {
         }
     }
 
-    /// Does what is due.
+    /// Handles all expired timers.
     pub fn timeout(&mut self, now: Instant, effects: &mut Effects) {
         match self.phase {
             Phase::Fresh | Phase::Over => {}
