@@ -27,9 +27,9 @@
 //!   every program has closed it.
 
 mod driver;
+mod memory;
 mod once;
 mod receive;
-mod remote;
 mod send;
 mod settings;
 
@@ -44,8 +44,8 @@ use ring::Handle;
 
 use crate::smbdirect::driver::{Shared, State};
 
+pub use memory::{Exposure, Remote};
 pub use rdma::Exposed;
-pub use remote::{Exposure, Remote};
 pub use settings::Settings;
 
 /// Flag in the first byte of a prefix: a key of the peer follows the prefix, in four bytes, and
