@@ -1,4 +1,4 @@
-//! Frames over SMB Direct on emulated RDMA, both ends in one process.
+//! Frames over SMB Direct on emulated RDMA, with both peers in one process.
 
 use std::cell::Cell;
 use std::io;
@@ -17,7 +17,7 @@ struct Place {
     handle: Handle,
     provider: Emulated,
     listener: Box<dyn Listener>,
-    /// Those of both ends.
+    /// The settings of both peers.
     settings: Cell<Settings>,
     _directory: TempDir,
 }
@@ -71,14 +71,14 @@ impl Place {
     }
 }
 
-/// Runs a scenario over both drivers, and looks whether every buffer came home.
+/// Runs a scenario with both drivers, and checks that every buffer is free at the end.
 fn run<F: AsyncFn(Rc<Place>)>(faults: &str, scenario: F) {
     for io in [Io::Uring, Io::Epoll] {
         let config = Config {
             io,
             ..Config::default()
         };
-        let runtime = Runtime::new(&config).expect("the driver is to be had");
+        let runtime = Runtime::new(&config).expect("the driver is available");
         let handle = runtime.handle();
         let place = Rc::new(Place::new(&handle, faults));
         runtime.block_on(scenario(place));
@@ -101,11 +101,11 @@ fn frame(bytes: &[u8]) -> Vec<u8> {
     [&prefix(bytes.len()), bytes].concat()
 }
 
-/// The next frame: its first bytes as they come, the rest into a buffer.
+/// Receives the next frame: its first bytes as chunks, the rest into a buffer.
 async fn next_frame(handle: &Handle, stream: &Stream, gathered: &mut Vec<u8>) -> Vec<u8> {
     while gathered.len() < 4 {
-        let chunk = stream.recv().await.expect("it goes on");
-        assert!(!chunk.is_empty(), "it goes on");
+        let chunk = stream.recv().await.expect("the connection continues");
+        assert!(!chunk.is_empty(), "the connection continues");
         gathered.extend_from_slice(&chunk);
     }
     let len = u32::from_be_bytes(*gathered.first_chunk().expect("a prefix")) as usize;
@@ -114,7 +114,7 @@ async fn next_frame(handle: &Handle, stream: &Stream, gathered: &mut Vec<u8>) ->
     buffer[..there].copy_from_slice(&gathered[4..4 + there]);
     gathered.drain(..4 + there);
     let (result, buffer) = stream.recv_into(buffer, there..len).await;
-    result.expect("it goes on");
+    result.expect("the connection continues");
     buffer[..len].to_vec()
 }
 
@@ -185,15 +185,15 @@ fn frames_of_any_size_arrive_whole_and_in_order() {
 }
 
 #[test]
-fn who_is_not_read_can_still_be_written_to() {
+fn a_peer_that_does_not_read_still_gets_responses() {
     run("", async |place| {
         let handle = place.handle.clone();
         let (client, server) = place.pair().await;
-        // Requests that nobody takes in, and more than there are credits for.
+        // Requests that the server does not receive, more than the client has credits for.
         let flood = (0..3000).map(|number: usize| Part::Bytes(frame(&pattern(120, number))));
         let flood: Vec<_> = flood.collect();
         client.send(flood).await.0.expect("the server takes it");
-        // Answers get out all the same.
+        // The responses still get through.
         let answer = pattern(1 << 20, 5);
         let sender = {
             let (server, answer) = (server.clone(), frame(&answer));
@@ -219,7 +219,7 @@ fn memory_is_reached_from_the_far_side() {
         let (near, far) = (client.remote().expect("SMB Direct"), server.remote());
         let far = far.expect("SMB Direct");
         let exposed = Exposed::ToWrite(Region::from(vec![0; 1 << 20]));
-        let exposure = near.expose(exposed).expect("room");
+        let exposure = near.expose(exposed).expect("space");
         let descriptor = exposure.descriptor();
         client
             .send(vec![Part::Bytes(frame(b"go"))])
@@ -228,7 +228,7 @@ fn memory_is_reached_from_the_far_side() {
             .expect("the server listens");
         let mut gathered = Vec::new();
         next_frame(&handle, &server, &mut gathered).await;
-        // The write is posted first, then the answer, which gives the memory back.
+        // The write is posted first, then the response, which invalidates the key.
         let mut buffer = handle.pool().take_or_wait(bytes.len()).await;
         buffer[..1 << 20].copy_from_slice(&bytes);
         let too_much = far.write(vec![Part::Bytes(vec![0; (1 << 20) + 1])], &[descriptor]);
@@ -253,10 +253,10 @@ fn memory_is_reached_from_the_far_side() {
         let Exposed::ToWrite(region) = exposure.take_back().await else {
             panic!("the same memory comes back");
         };
-        assert!(region[..] == bytes, "what was written is there");
-        // The other way.
+        assert!(region[..] == bytes, "the written bytes");
+        // The other direction.
         let source = Exposed::ToRead(Source::from(region));
-        let exposure = near.expose(source).expect("room");
+        let exposure = near.expose(source).expect("space");
         let descriptor = exposure.descriptor();
         client
             .send(vec![Part::Bytes(frame(b"go"))])
@@ -269,7 +269,7 @@ fn memory_is_reached_from_the_far_side() {
         let (result, buffer) = far.read(&[descriptor], buffer, 0..1 << 20).await;
         result.expect("it is allowed");
         assert!(buffer[..1 << 20] == bytes);
-        // Without the help of the peer's messages.
+        // The peer sends no message for this.
         exposure.take_back().await;
         let read = far.read(&[descriptor], buffer, 0..10).await;
         assert!(read.0.is_err(), "it is out of reach");
@@ -278,7 +278,7 @@ fn memory_is_reached_from_the_far_side() {
 }
 
 #[test]
-fn who_has_not_logged_in_has_little_memory() {
+fn a_peer_without_login_has_little_memory() {
     run("", async |place| {
         let mut strangers = Vec::new();
         for _ in 0..64 {
@@ -287,7 +287,7 @@ fn who_has_not_logged_in_has_little_memory() {
         let bytes = |(_, server): &(Stream, smbdirect::Stream)| server.memory_bytes();
         let held: usize = strangers.iter().map(bytes).sum();
         assert!(held <= 64 * (96 << 10), "{held}");
-        // What does not fit into what may be sent at once goes through all the same.
+        // A message that exceeds the credits still gets through.
         let (client, server) = strangers.pop().expect("one");
         let echo = Stream::from(server.clone());
         for is_trusted in [false, true] {
@@ -311,12 +311,12 @@ fn who_has_not_logged_in_has_little_memory() {
     });
 }
 
-/// A peer that knows RDMA and not SMB Direct says this; the server ends that connection.
+/// Sends messages of a peer that supports RDMA but not SMB Direct; the server ends that connection.
 async fn speak(place: &Rc<Place>, messages: &[&[u8]]) -> io::Result<Stream> {
     speak_and_stay(place, messages).await.0
 }
 
-/// The same, and then says nothing any more.
+/// The same, and the peer sends nothing more.
 async fn speak_and_stay(
     place: &Rc<Place>,
     messages: &[&[u8]],
@@ -367,7 +367,7 @@ async fn speak_and_stay(
     (server, pair)
 }
 
-/// A peer's first word that is in order.
+/// A valid first message of a peer.
 fn hello() -> Vec<u8> {
     let mut hello = vec![0, 1, 0, 1, 0, 0, 255, 0];
     hello.extend(8192_u32.to_le_bytes());
@@ -377,22 +377,22 @@ fn hello() -> Vec<u8> {
 }
 
 #[test]
-fn who_is_silent_is_found_dead_and_who_answers_is_not() {
+fn a_silent_peer_is_disconnected_and_an_answering_one_is_not() {
     run("", async |place| {
         let time = Duration::from_millis(100);
         place.settings.set(Settings {
             keep_alive_interval: Some(time),
-            // Time enough for a peer that lives, on a machine that is busy.
+            // Enough time for a live peer on a busy machine.
             keep_alive_timeout: Some(20 * time),
             ..Settings::default()
         });
         let (client, server) = place.pair().await;
         let (silent, _pair) = speak_and_stay(&place, &[&hello()]).await;
         let silent = silent.expect("it begins well");
-        let error = silent.recv().await.expect_err("nobody is there");
+        let error = silent.recv().await.expect_err("a timeout");
         assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
         assert!(error.to_string().contains("keep-alives"), "{error}");
-        // The others were asked many times meanwhile, and have said nothing else.
+        // The other peers got many keep-alives meanwhile, and no other messages.
         let still = vec![Part::Bytes(frame(b"still"))];
         client.send(still).await.0.expect("it listens");
         let mut gathered = Vec::new();
@@ -402,7 +402,7 @@ fn who_is_silent_is_found_dead_and_who_answers_is_not() {
 }
 
 #[test]
-fn who_breaks_the_rules_is_disconnected_alone() {
+fn a_violation_ends_only_its_connection() {
     run("", async |place| {
         let (client, server) = place.pair().await;
         let hello = hello();
@@ -415,18 +415,18 @@ fn who_breaks_the_rules_is_disconnected_alone() {
             refused.expect_err("no").kind(),
             io::ErrorKind::ConnectionRefused
         );
-        // Good at first, then lengths that are lies.
-        let mut lie = vec![255, 0, 0, 0, 0, 0, 0, 0];
-        lie.extend(u32::MAX.to_le_bytes());
-        lie.extend(24_u32.to_le_bytes());
-        lie.extend(4000_u32.to_le_bytes());
-        lie.extend([0; 100]);
-        let liar = speak(&place, &[&hello, &lie])
+        // A valid start, then wrong lengths.
+        let mut wrong = vec![255, 0, 0, 0, 0, 0, 0, 0];
+        wrong.extend(u32::MAX.to_le_bytes());
+        wrong.extend(24_u32.to_le_bytes());
+        wrong.extend(4000_u32.to_le_bytes());
+        wrong.extend([0; 100]);
+        let hostile = speak(&place, &[&hello, &wrong])
             .await
             .expect("it begins well");
-        let error = liar.recv().await.expect_err("it does not go on");
+        let error = hostile.recv().await.expect_err("it does not go on");
         assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
-        // Others are not concerned.
+        // Other connections are not affected.
         client
             .send(vec![Part::Bytes(frame(b"still"))])
             .await
@@ -448,7 +448,7 @@ fn a_connection_that_fails_gives_everything_back() {
             .remote()
             .expect("SMB Direct")
             .expose(exposed)
-            .expect("room");
+            .expect("space");
         let reader = {
             let server = server.clone();
             handle.spawn(async move {

@@ -1,4 +1,5 @@
-//! Both sides come to the same sizes, and who asks for what cannot be is told or left.
+//! Both peers agree on the same sizes; a peer with an impossible request is refused or
+//! disconnected.
 
 use proptest::prelude::*;
 use smbeam_proto::smbd::{Config, Negotiated, Role, Violation};
@@ -31,7 +32,7 @@ fn answer(side: &mut Side) -> NegotiateResponse {
 }
 
 #[test]
-fn each_side_sends_what_the_other_takes() {
+fn each_peer_sends_within_the_limits_of_the_other() {
     let client = Config {
         max_send_size: 4096,
         max_receive_size: 1364,
@@ -78,7 +79,7 @@ fn the_exchange_of_the_specification_comes_out_alike() {
 }
 
 #[test]
-fn a_client_of_another_version_is_told_so() {
+fn a_client_of_another_version_gets_a_refusal() {
     for (min_version, max_version) in [(0, 0), (0x0101, 0xFFFF), (0x00FF, 0x00FF), (0x0200, 0)] {
         let mut side = hear_request(&NegotiateRequest {
             min_version,
@@ -235,8 +236,8 @@ fn nothing_is_granted_before_receives_are_posted() {
     assert_eq!(answer(&mut side).credits_granted, 4);
 }
 
-/// What comes of a peer that wants the most of everything.
-const OF_THE_MOST: Negotiated = Negotiated {
+/// The result for a peer that requests the maximum of everything.
+const MAXIMUM: Negotiated = Negotiated {
     max_send_size: 8192,
     max_receive_size: 8192,
     max_fragmented_send_size: u32::MAX,
@@ -245,7 +246,7 @@ const OF_THE_MOST: Negotiated = Negotiated {
 };
 
 #[test]
-fn a_request_of_the_most_gets_what_we_have() {
+fn a_request_for_the_maximum_gets_the_configured_sizes() {
     let mut side = hear_request(&NegotiateRequest {
         min_version: 0,
         max_version: u16::MAX,
@@ -254,12 +255,12 @@ fn a_request_of_the_most_gets_what_we_have() {
         max_receive_size: u32::MAX,
         max_fragmented_size: u32::MAX,
     });
-    assert_eq!(side.ready, Some(OF_THE_MOST));
+    assert_eq!(side.ready, Some(MAXIMUM));
     assert_eq!(answer(&mut side).credits_granted, 255);
 }
 
 #[test]
-fn a_response_of_the_most_gets_what_we_have() {
+fn a_response_with_the_maximum_gets_the_configured_sizes() {
     let side = hear_response(&NegotiateResponse {
         min_version: u16::MAX,
         max_version: u16::MAX,
@@ -271,7 +272,7 @@ fn a_response_of_the_most_gets_what_we_have() {
         max_fragmented_size: u32::MAX,
         ..response()
     });
-    assert_eq!((side.ready, side.end), (Some(OF_THE_MOST), None));
+    assert_eq!((side.ready, side.end), (Some(MAXIMUM), None));
 }
 
 #[test]
@@ -290,7 +291,7 @@ fn a_server_may_do_no_one_sided_operations_and_send_nothing_by_choice() {
     );
 }
 
-/// Any that the protocol allows.
+/// Any configuration that the protocol allows.
 fn config(role: Role) -> impl Strategy<Value = Config> {
     let credits = (1_u16.., 1_u16..);
     let sizes = (

@@ -1,8 +1,8 @@
-//! What the core of SMB Direct promises. \[MS-SMBD\]
+//! The promises of the SMB Direct core. \[MS-SMBD\]
 
 mod pair;
 
 mod connections_are_negotiated;
-mod credits_are_kept;
+mod credits_limit_sends;
 mod messages_arrive_whole;
 mod silence_ends;

@@ -1,4 +1,4 @@
-//! Messages of any length arrive once, in order, as they were sent; and no fragment may lie.
+//! Messages of any length arrive once, in order and unchanged; wrong fragments end the connection.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -59,7 +59,7 @@ fn a_message_may_take_more_sends_than_there_are_credits() {
 }
 
 #[test]
-fn what_is_too_long_or_empty_is_refused_and_the_connection_goes_on() {
+fn too_long_and_empty_messages_are_refused_without_ending_the_connection() {
     let mut side = client();
     let mut send = |length| {
         let (now, token) = (side.now, MessageToken(1));
@@ -133,9 +133,9 @@ fn no_more_sends_are_posted_than_the_queue_pair_holds() {
     assert_eq!(side.out.len(), 8);
 }
 
-/// What a field of a data transfer may not be, and what it is called.
+/// Invalid values of the fields of a data transfer, and the violations that they cause.
 #[test]
-fn every_field_that_lies_ends_the_connection() {
+fn every_invalid_field_ends_the_connection() {
     let good = DataTransfer {
         remaining_data_length: 0,
         data_offset: 24,
@@ -213,23 +213,23 @@ fn every_field_that_lies_ends_the_connection() {
             too_long(max + 8),
         ),
     ];
-    for (what, change, expected) in cases {
+    for (name, change, expected) in cases {
         let mut transfer = good;
         change(&mut transfer);
         let mut side = server();
         side.receive(&bytes(&transfer, &[1; 8]));
-        assert_eq!(side.end, *expected, "{what}");
+        assert_eq!(side.end, *expected, "{name}");
     }
 }
 
 #[test]
 fn an_empty_message_that_promises_data_ends_the_connection() {
     let mut side = server();
-    let lie = DataTransfer {
+    let wrong = DataTransfer {
         remaining_data_length: 5,
         ..grant(1)
     };
-    side.receive(&bytes(&lie, &[]));
+    side.receive(&bytes(&wrong, &[]));
     let (expected, found) = (0, 5);
     assert_eq!(side.end, Some(Violation::Remaining { expected, found }));
 }
@@ -237,11 +237,11 @@ fn an_empty_message_that_promises_data_ends_the_connection() {
 #[test]
 fn an_offset_outside_ends_the_connection_even_without_data() {
     let mut side = server();
-    let lie = DataTransfer {
+    let wrong = DataTransfer {
         data_offset: 32,
         ..grant(1)
     };
-    side.receive(&bytes(&lie, &[]));
+    side.receive(&bytes(&wrong, &[]));
     assert!(matches!(side.end, Some(Violation::Malformed(_))));
 }
 
@@ -258,9 +258,9 @@ fn a_message_that_is_cut_short_ends_the_connection() {
 }
 
 #[test]
-fn fragments_must_say_exactly_what_is_left() {
-    let lies = [(100, 801), (100, 799), (100, 0), (0, 901), (901, 0)];
-    for (length, remaining) in lies {
+fn fragments_must_state_exactly_the_remaining_length() {
+    let wrong = [(100, 801), (100, 799), (100, 0), (0, 901), (901, 0)];
+    for (length, remaining) in wrong {
         let mut side = server();
         side.receive(&data(100, 900));
         assert_eq!(side.end, None);

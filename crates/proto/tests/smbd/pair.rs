@@ -1,4 +1,4 @@
-//! Two sides and a wire that does at once what it is told, and what a lone side needs.
+//! Two peers and a wire that executes all effects at once; also for tests of one peer.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -22,13 +22,13 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// What stands in front of its data.
+    /// The header in front of its data.
     pub(crate) fn transfer(&self) -> DataTransfer {
         DataTransfer::decode(&self.bytes).expect("a data transfer")
     }
 }
 
-/// One side with a driver that does at once what it is asked for.
+/// One peer, with a driver that executes all effects at once.
 pub(crate) struct Side {
     pub(crate) core: Connection,
     pub(crate) effects: Effects,
@@ -37,19 +37,19 @@ pub(crate) struct Side {
     pub(crate) posts: bool,
     /// Whether sends are completed.
     pub(crate) completes: bool,
-    /// Receives that were asked for and are not posted.
+    /// Number of receives that were requested and are not posted.
     pub(crate) asked: u32,
-    /// Receives that are posted.
+    /// Number of posted receives.
     pub(crate) posted: u32,
-    /// What is on its way to the peer.
+    /// SENDs in flight to the peer.
     pub(crate) out: VecDeque<Sent>,
-    /// Messages that we send.
+    /// Messages to send.
     pub(crate) messages: BTreeMap<MessageToken, Vec<u8>>,
-    /// The message that comes in.
+    /// The incoming message.
     pub(crate) partial: Vec<u8>,
-    /// Messages that came in.
+    /// Received messages.
     pub(crate) got: Vec<Vec<u8>>,
-    /// Messages that are done.
+    /// Messages that are completely sent.
     pub(crate) done: Vec<u64>,
     pub(crate) ready: Option<Negotiated>,
     pub(crate) end: Option<Violation>,
@@ -85,7 +85,7 @@ impl Side {
     }
 
     pub(crate) fn receive(&mut self, bytes: &[u8]) {
-        assert!(self.posted > 0, "a receive is posted for what comes");
+        assert!(self.posted > 0, "a receive is posted for each SEND");
         self.posted -= 1;
         self.core.received(self.now, bytes, &mut self.effects);
         self.settle(bytes);
@@ -102,14 +102,14 @@ impl Side {
         self.settle(&[]);
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub(crate) fn wait_until(&mut self, seconds: u64) {
         self.now = at(seconds);
         self.core.timeout(self.now, &mut self.effects);
         self.settle(&[]);
     }
 
-    /// Posts what was asked for, up to a number.
+    /// Posts requested receives, at most `count`.
     pub(crate) fn post(&mut self, count: u32) {
         let count = count.min(self.asked);
         self.asked -= count;
@@ -118,7 +118,7 @@ impl Side {
         self.settle(&[]);
     }
 
-    /// Does what is to be done.
+    /// Executes all effects.
     pub(crate) fn settle(&mut self, received: &[u8]) {
         while let Some(effect) = self.effects.pop() {
             assert_eq!(self.end, None, "nothing comes after the end");
@@ -174,13 +174,13 @@ impl Side {
         }
     }
 
-    /// The data transfers that are on their way.
+    /// The data transfers in flight.
     pub(crate) fn transfers(&mut self) -> Vec<DataTransfer> {
         self.out.drain(..).map(|sent| sent.transfer()).collect()
     }
 }
 
-/// Carries to and fro what was sent, until there is nothing; how many SENDs that were.
+/// Delivers all SENDs in both directions until none is left. Returns their number.
 pub(crate) fn run(one: &mut Side, other: &mut Side) -> usize {
     let mut count = 0;
     loop {
@@ -196,7 +196,7 @@ pub(crate) fn run(one: &mut Side, other: &mut Side) -> usize {
     }
 }
 
-/// Two sides that are ready.
+/// Two peers after the negotiation.
 pub(crate) fn connected(client: Config, server: Config) -> (Side, Side) {
     let (mut client, mut server) = (Side::new(client), Side::new(server));
     server.start();
@@ -206,7 +206,7 @@ pub(crate) fn connected(client: Config, server: Config) -> (Side, Side) {
     (client, server)
 }
 
-/// What a client says first.
+/// The request of a client.
 pub(crate) fn request() -> NegotiateRequest {
     NegotiateRequest {
         min_version: VERSION_1,
@@ -218,7 +218,7 @@ pub(crate) fn request() -> NegotiateRequest {
     }
 }
 
-/// What a server answers.
+/// The response of a server.
 pub(crate) fn response() -> NegotiateResponse {
     NegotiateResponse {
         min_version: VERSION_1,
@@ -268,7 +268,7 @@ pub(crate) fn data(length: u32, remaining: u32) -> Vec<u8> {
     bytes(&transfer, &vec![7; length as usize])
 }
 
-/// A server whose client has negotiated with [`request`].
+/// A server after the negotiation with a client that sent [`request`].
 pub(crate) fn server() -> Side {
     let mut side = Side::new(Config::new(Role::Server));
     side.start();
@@ -280,7 +280,7 @@ pub(crate) fn server() -> Side {
     side
 }
 
-/// A client whose server has answered with [`response`].
+/// A client after the negotiation with a server that sent [`response`].
 pub(crate) fn client() -> Side {
     let mut side = Side::new(Config::new(Role::Client));
     side.start();

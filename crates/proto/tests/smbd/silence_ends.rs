@@ -1,4 +1,4 @@
-//! A peer that says nothing, or grants nothing, is not waited for without end.
+//! Waiting for a peer that sends nothing, or grants nothing, has a time limit.
 
 use smbeam_proto::smbd::{Config, Role, Violation};
 use wire::smbd::TransferFlags;

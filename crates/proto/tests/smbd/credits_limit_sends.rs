@@ -1,4 +1,4 @@
-//! Nobody sends without a credit, everybody gets some, and nobody chatters.
+//! No peer sends without a credit, each peer gets credits, and idle peers exchange no messages.
 
 use smbeam_proto::smbd::{Config, Role, Violation};
 use wire::smbd::{DataTransfer, TransferFlags};
@@ -28,8 +28,8 @@ fn the_last_credit_buys_a_grant() {
     for _ in 0..20 {
         side.send(b"x", None);
     }
-    // Ten were granted. All of what the peer asked for goes out with the first, and one more
-    // with the last.
+    // Ten were granted. The first message grants all that the peer has requested, the last one
+    // grants one more.
     let grants: Vec<_> = side
         .transfers()
         .iter()
@@ -47,7 +47,7 @@ fn the_last_credit_is_held_back_while_there_is_no_receive_to_grant() {
     }
     side.out.clear();
     side.posts = false;
-    // The peer used up all that it was granted, and more receives are not posted.
+    // The peer has used all its credits, and no more receives are posted.
     for _ in 0..10 {
         side.receive(&bytes(&grant(0), &[]));
     }
@@ -84,7 +84,7 @@ fn a_server_that_sends_before_it_has_a_credit_is_left() {
 }
 
 #[test]
-fn nobody_grants_more_than_a_field_can_say() {
+fn a_grant_beyond_the_field_ends_the_connection() {
     let mut side = server();
     side.receive(&bytes(&grant(u16::MAX), &[]));
     assert_eq!(side.end, None);
@@ -100,7 +100,7 @@ fn a_peer_that_runs_low_is_granted_more_at_once() {
         side.receive(&data(5, 0));
         assert!(side.out.is_empty());
     }
-    // Five of ten are left.
+    // Five of ten credits are left.
     side.receive(&data(5, 0));
     assert_eq!(side.end, None);
     let sent = side.transfers();
@@ -110,8 +110,8 @@ fn a_peer_that_runs_low_is_granted_more_at_once() {
 
 #[test]
 fn a_peer_that_is_granted_little_by_little_is_not_left_with_little() {
-    // One that cannot spend its last credit, as it has nothing to grant, sends nothing more that
-    // would remind us.
+    // A peer that cannot spend its last credit, because it has nothing to grant, sends nothing that
+    // would start this side.
     let mut side = server();
     side.posts = false;
     side.receive(&bytes(&grant(10), &[]));
@@ -139,7 +139,7 @@ fn grants_go_with_data_where_there_are_some() {
 }
 
 #[test]
-fn who_wants_to_hear_from_us_does_and_is_not_asked_back() {
+fn a_keep_alive_is_answered_without_another_one() {
     let mut side = server();
     let ask = DataTransfer {
         flags: TransferFlags::RESPONSE_REQUESTED,
@@ -151,7 +151,7 @@ fn who_wants_to_hear_from_us_does_and_is_not_asked_back() {
 }
 
 #[test]
-fn a_peer_that_changes_its_mind_gets_what_it_wants() {
+fn a_peer_may_raise_its_request() {
     let mut side = server();
     let want = |credits_requested| DataTransfer {
         credits_requested,
@@ -161,7 +161,8 @@ fn a_peer_that_changes_its_mind_gets_what_it_wants() {
     assert_eq!(side.core.snapshot().receive_credit_target, 1);
     side.send(b"x", None);
     assert_eq!(side.transfers()[0].credits_granted, 0);
-    // Eight are left of what it had. It is below half of what it wants now, and need not wait.
+    // Eight of its old credits are left. That is below half of its new request, so the grant does
+    // not wait.
     side.receive(&bytes(&want(u16::MAX), &[]));
     let sent = side.transfers();
     assert_eq!((sent.len(), sent[0].data_length), (1, 0));
@@ -170,7 +171,7 @@ fn a_peer_that_changes_its_mind_gets_what_it_wants() {
 }
 
 #[test]
-fn two_sides_come_to_rest_whatever_they_want() {
+fn two_peers_come_to_rest_with_any_request() {
     for (target, max) in (1..=6).flat_map(|target| (1..=6).map(move |max| (target, max))) {
         let (mut client, mut server) = connected(
             config(Role::Client, target, max),
@@ -187,7 +188,7 @@ fn two_sides_come_to_rest_whatever_they_want() {
 }
 
 #[test]
-fn who_is_not_trusted_has_a_few() {
+fn an_untrusted_peer_has_few_credits() {
     let wanted = Config {
         receive_credits_at_first: 3,
         ..config(Role::Server, 10, 50)
@@ -195,7 +196,7 @@ fn who_is_not_trusted_has_a_few() {
     assert_eq!((wanted.receives_at_first(), wanted.receives()), (4, 51));
     let (mut client, mut server) = connected(config(Role::Client, 40, 10), wanted);
     for _ in 0..40 {
-        client.send(b"who are you", None);
+        client.send(b"hello", None);
         run(&mut client, &mut server);
         let snapshot = server.core.snapshot();
         assert!(snapshot.receive_credits <= 3 && snapshot.posted <= 4);
