@@ -40,9 +40,9 @@ impl From<smbdirect::Stream> for Stream {
 impl Stream {
     /// The memory of the peer, where the transport is SMB Direct.
     #[must_use]
-    pub fn remote(&self) -> Option<smbdirect::Remote> {
+    pub fn rdma_memory(&self) -> Option<smbdirect::RdmaMemory> {
         match self {
-            Self::SmbDirect(stream) => Some(stream.remote()),
+            Self::SmbDirect(stream) => Some(stream.rdma_memory()),
             Self::Socket(_) | Self::Quic(_) => None,
         }
     }

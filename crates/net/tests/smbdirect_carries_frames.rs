@@ -216,7 +216,10 @@ fn memory_is_reached_from_the_far_side() {
         let handle = place.handle.clone();
         let (client, server) = place.pair().await;
         let bytes = pattern(1 << 20, 3);
-        let (near, far) = (client.remote().expect("SMB Direct"), server.remote());
+        let (near, far) = (
+            client.rdma_memory().expect("SMB Direct"),
+            server.rdma_memory(),
+        );
         let far = far.expect("SMB Direct");
         let exposed = Exposed::ToWrite(Region::from(vec![0; 1 << 20]));
         let exposure = near.expose(exposed).expect("space");
@@ -445,7 +448,7 @@ fn a_connection_that_fails_gives_everything_back() {
         let (client, server) = place.pair().await;
         let exposed = Exposed::ToWrite(Region::from(vec![0; 100]));
         let exposure = client
-            .remote()
+            .rdma_memory()
             .expect("SMB Direct")
             .expose(exposed)
             .expect("space");

@@ -16,7 +16,7 @@
 //! | [`Slots`], [`Slot`] | small pieces of memory for SENDs and receives |
 //! | [`verbs::Verbs`] | the provider with devices |
 //! | [`emulated::Emulated`] | the provider for any machine |
-//! | [`Piece`], [`Sink`], [`Exposed`], [`Remote`] | the memory of operations |
+//! | [`Piece`], [`Sink`], [`Exposed`], [`RemoteRegion`] | the memory of operations |
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -28,7 +28,7 @@ mod slots;
 pub mod verbs;
 
 pub use choice::{Choice, ChoiceError};
-pub use operand::{Exposed, Piece, Remote, Sink};
+pub use operand::{Exposed, Piece, RemoteRegion, Sink};
 pub use provider::{
     Attributes, Event, Failure, Limits, Listener, Network, Provider, QueuePair, Request, Wait,
     WorkId,

@@ -164,7 +164,7 @@ impl fmt::Debug for Exposed {
 
 /// Memory of the peer, as the peer has described it. \[MS-SMBD\] 2.2.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Remote {
+pub struct RemoteRegion {
     /// Address of the first byte, as the peer counts.
     pub address: u64,
     /// The key of the peer's registration.

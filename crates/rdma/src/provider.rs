@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use crate::operand::{Exposed, Piece, Remote, Sink};
+use crate::operand::{Exposed, Piece, RemoteRegion, Sink};
 use crate::slots::Slot;
 
 /// Makes connections over RDMA. All threads share one provider.
@@ -172,7 +172,7 @@ pub trait QueuePair: fmt::Debug {
     /// Writes the bytes of all pieces, one after the other, into the peer's regions, one after the
     /// other. The lengths of pieces and regions need not match. The caller guarantees that the
     /// regions have space for all bytes.
-    fn post_write(&mut self, id: WorkId, pieces: Vec<Piece>, remote: &[Remote]);
+    fn post_write(&mut self, id: WorkId, pieces: Vec<Piece>, remote: &[RemoteRegion]);
 
     /// Writes `length` bytes of a file, starting at `offset`, into the peer's regions, which have
     /// space for all of them. It writes from the page cache, without a buffer, before it returns.
@@ -188,7 +188,7 @@ pub trait QueuePair: fmt::Debug {
         file: BorrowedFd<'_>,
         offset: u64,
         length: usize,
-        remote: &[Remote],
+        remote: &[RemoteRegion],
     ) -> bool {
         let _ = (file, offset, length, remote);
         false
@@ -196,14 +196,14 @@ pub trait QueuePair: fmt::Debug {
 
     /// Fills `range` of the sink with the bytes of the peer's regions, one after the other. The
     /// regions have at least this number of bytes.
-    fn post_read(&mut self, id: WorkId, sink: Sink, range: Range<usize>, remote: &[Remote]);
+    fn post_read(&mut self, id: WorkId, sink: Sink, range: Range<usize>, remote: &[RemoteRegion]);
 
     /// Exposes memory to the peer until [`Event::Revoked`] returns it. The returned description is
     /// for the peer. It is valid in every message that is posted after this call.
     ///
     /// # Errors
     /// The device accepts no more regions. The error returns the memory.
-    fn expose(&mut self, memory: Exposed) -> Result<Remote, (io::Error, Exposed)>;
+    fn expose(&mut self, memory: Exposed) -> Result<RemoteRegion, (io::Error, Exposed)>;
 
     /// Ends the exposure of a region. [`Event::Revoked`] reports the end. The call has no effect if
     /// the key is unknown or the peer has invalidated it meanwhile.

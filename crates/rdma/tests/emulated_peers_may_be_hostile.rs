@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 
 use harness::{End, Location, piece};
 use smbeam_rdma::emulated::Faults;
-use smbeam_rdma::{Attributes, Event, Exposed, Failure, Remote, Slots, WorkId};
+use smbeam_rdma::{Attributes, Event, Exposed, Failure, RemoteRegion, Slots, WorkId};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 const HELLO: u8 = 1;
@@ -143,7 +143,7 @@ fn unmapped_memory_cannot_be_written() {
     let location = Location::new(Faults::default());
     let (mut socket, mut server) = hostile_peer(&location);
     hello(&socket, &mut server);
-    let remote = Remote {
+    let remote = RemoteRegion {
         address: 4096,
         key: 1,
         length: 100,

@@ -14,7 +14,7 @@ use harness::{End, Location, pattern, piece};
 use ring::{Part, Region, Source};
 use smbeam_rdma::emulated::{Emulated, Faults};
 use smbeam_rdma::{
-    Attributes, Event, Exposed, Failure, Piece, Provider, Remote, Sink, Slots, WorkId,
+    Attributes, Event, Exposed, Failure, Piece, Provider, RemoteRegion, Sink, Slots, WorkId,
 };
 
 #[test]
@@ -83,7 +83,7 @@ fn more_than_the_socket_takes_waits() {
 }
 
 /// The client exposes memory and sends the description to the server.
-fn expose(client: &mut End, server: &mut End, memory: Exposed) -> Remote {
+fn expose(client: &mut End, server: &mut End, memory: Exposed) -> RemoteRegion {
     let remote = client.pair.expose(memory).expect("space");
     client.send(99, b"go");
     client.pair.flush();
@@ -116,7 +116,7 @@ fn memory_is_written_and_read_on_the_far_side() {
     let pieces = cuts
         .windows(2)
         .map(|cut| Piece::Shared(Rc::clone(&part), cut[0]..cut[1]));
-    let segment = |start: u64, length| Remote {
+    let segment = |start: u64, length| RemoteRegion {
         address: remote.address + start,
         length,
         ..remote
@@ -142,11 +142,11 @@ fn memory_is_written_and_read_on_the_far_side() {
     let remote = expose(&mut client, &mut server, source);
     let sink = Sink::Region(Region::from(vec![0; 2000]));
     let segments = [
-        Remote {
+        RemoteRegion {
             length: 300,
             ..remote
         },
-        Remote {
+        RemoteRegion {
             address: remote.address + 5000,
             length: 5000,
             ..remote
@@ -178,11 +178,11 @@ fn files_are_written_from_where_they_are() {
     for (offset, length) in wholes {
         let remote = expose(&mut client, &mut server, region(length));
         let segments = [
-            Remote {
+            RemoteRegion {
                 length: 9,
                 ..remote
             },
-            Remote {
+            RemoteRegion {
                 address: remote.address + 9,
                 length: remote.length - 9,
                 ..remote
@@ -263,7 +263,7 @@ fn a_file_is_written_only_to_permitted_memory() {
     let (file, _) = file(100_001);
     let remote = expose(&mut client, &mut server, region(100_000));
     let key = remote.key ^ 1;
-    let wrong = Remote { key, ..remote };
+    let wrong = RemoteRegion { key, ..remote };
     let pair = &mut server.pair;
     assert!(!pair.write_file(file.as_fd(), 0, 100_000, &[wrong]));
     assert_eq!(server.end().1, Failure::RemoteAccess);
@@ -330,8 +330,8 @@ fn a_region_revoked_by_both_peers_returns_once() {
 
 #[test]
 fn a_violation_ends_the_connection_and_returns_all_memory() {
-    type Break = fn(&mut End, Remote);
-    let write = |server: &mut End, remote: Remote| {
+    type Break = fn(&mut End, RemoteRegion);
+    let write = |server: &mut End, remote: RemoteRegion| {
         let bytes = vec![1; remote.length as usize];
         server
             .pair
@@ -340,9 +340,11 @@ fn a_violation_ends_the_connection_and_returns_all_memory() {
     let breaks: [(&str, Break); 4] = [
         ("wrong key", |server, remote| {
             let key = remote.key ^ 1;
-            server
-                .pair
-                .post_write(WorkId(1), vec![piece(b"x")], &[Remote { key, ..remote }]);
+            server.pair.post_write(
+                WorkId(1),
+                vec![piece(b"x")],
+                &[RemoteRegion { key, ..remote }],
+            );
         }),
         ("reads a region to write", |server, remote| {
             let sink = Sink::Region(Region::from(vec![0; 10]));
@@ -357,7 +359,7 @@ fn a_violation_ends_the_connection_and_returns_all_memory() {
         ("beyond the end", |server, remote| {
             let length = 101;
             let bytes = [1; 101];
-            let remote = Remote { length, ..remote };
+            let remote = RemoteRegion { length, ..remote };
             server
                 .pair
                 .post_write(WorkId(1), vec![piece(&bytes)], &[remote]);
@@ -369,7 +371,7 @@ fn a_violation_ends_the_connection_and_returns_all_memory() {
         let remote = expose(&mut client, &mut server, region(100));
         write(
             &mut server,
-            Remote {
+            RemoteRegion {
                 length: 50,
                 ..remote
             },

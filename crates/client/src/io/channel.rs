@@ -613,7 +613,7 @@ impl Channel {
         id: RequestId,
         length: u32,
     ) -> Option<Vec<BufferDescriptorV1>> {
-        let remote = self.stream.remote()?;
+        let remote = self.stream.rdma_memory()?;
         let State {
             calls,
             registrations,

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use net::smbdirect::{Exposed, Exposure, Remote};
+use net::smbdirect::{Exposed, Exposure, RdmaMemory};
 use proto::client::RequestId;
 use ring::Pool;
 use tracing::debug;
@@ -31,13 +31,13 @@ impl Registrations {
     /// adapter refuses.
     pub(crate) fn register(
         &mut self,
-        remote: &Remote,
+        rdma: &RdmaMemory,
         calls: &mut Calls,
         pool: &Pool,
         (id, length): (RequestId, u32),
     ) -> Option<Vec<BufferDescriptorV1>> {
         let memory = calls.lend(id, pool)?;
-        match remote.expose(memory) {
+        match rdma.expose(memory) {
             Ok(exposure) => {
                 let whole = exposure.descriptor();
                 assert!(whole.length >= length, "memory is as long as its request");

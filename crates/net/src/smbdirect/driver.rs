@@ -397,7 +397,7 @@ impl State {
     pub(crate) fn post_write(
         &mut self,
         pieces: Vec<Piece>,
-        remote: &[rdma::Remote],
+        remote: &[rdma::RemoteRegion],
     ) -> Pending<Vec<Piece>> {
         let (work, once) = (self.new_work(), Once::new());
         self.writes.insert(work, once.clone());
@@ -411,7 +411,7 @@ impl State {
         &mut self,
         sink: Sink,
         range: std::ops::Range<usize>,
-        remote: &[rdma::Remote],
+        remote: &[rdma::RemoteRegion],
     ) -> Pending<Sink> {
         let (work, once) = (self.new_work(), Once::new());
         self.reads.insert(work, once.clone());
@@ -424,7 +424,7 @@ impl State {
     pub(crate) fn expose(
         &mut self,
         memory: Exposed,
-    ) -> Result<(rdma::Remote, Once<Exposed>), (io::Error, Exposed)> {
+    ) -> Result<(rdma::RemoteRegion, Once<Exposed>), (io::Error, Exposed)> {
         let remote = self.pair.expose(memory)?;
         let once = Once::new();
         self.exposed.insert(remote.key, once.clone());

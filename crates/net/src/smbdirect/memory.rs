@@ -21,11 +21,11 @@ use crate::smbdirect::send::whole;
 /// future loses the memory, but does not cancel the operation. A failed operation ends the
 /// connection.
 #[derive(Clone, Debug)]
-pub struct Remote {
+pub struct RdmaMemory {
     stream: Stream,
 }
 
-impl Remote {
+impl RdmaMemory {
     pub(crate) fn new(stream: &Stream) -> Self {
         Self {
             stream: stream.clone(),
@@ -217,8 +217,8 @@ impl fmt::Debug for Exposure {
     }
 }
 
-fn remote(descriptors: &[BufferDescriptorV1]) -> Vec<rdma::Remote> {
-    let remote = |descriptor: &BufferDescriptorV1| rdma::Remote {
+fn remote(descriptors: &[BufferDescriptorV1]) -> Vec<rdma::RemoteRegion> {
+    let remote = |descriptor: &BufferDescriptorV1| rdma::RemoteRegion {
         address: descriptor.offset,
         key: descriptor.token,
         length: descriptor.length,

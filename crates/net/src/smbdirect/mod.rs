@@ -44,7 +44,7 @@ use ring::Handle;
 
 use crate::smbdirect::driver::{Shared, State};
 
-pub use memory::{Exposure, Remote};
+pub use memory::{Exposure, RdmaMemory};
 pub use rdma::Exposed;
 pub use settings::Settings;
 
@@ -132,8 +132,8 @@ impl Stream {
 
     /// RDMA access to memory of the peer, and exposure of local memory.
     #[must_use]
-    pub fn remote(&self) -> Remote {
-        Remote::new(self)
+    pub fn rdma_memory(&self) -> RdmaMemory {
+        RdmaMemory::new(self)
     }
 
     /// Raises the credits of an authenticated peer to the configured maximum. Before that, the

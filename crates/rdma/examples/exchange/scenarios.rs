@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ring::{Part, Region, Source};
-use smbeam_rdma::{Event, Exposed, Failure, Piece, Remote, Sink, WorkId};
+use smbeam_rdma::{Event, Exposed, Failure, Piece, RemoteRegion, Sink, WorkId};
 
 use crate::ends::{End, Location, RECEIVE_BYTES, pattern, piece};
 
@@ -92,7 +92,7 @@ fn polls(location: &Location) -> String {
 }
 
 /// The client exposes memory and sends the description to the server, which then accesses it.
-fn expose(client: &mut End, server: &mut End, memory: Exposed) -> Remote {
+fn expose(client: &mut End, server: &mut End, memory: Exposed) -> RemoteRegion {
     let remote = client.pair.expose(memory).expect("space");
     client.send(99, b"go", None);
     client.expect_sent(99);
@@ -119,8 +119,8 @@ fn expect_revoked(event: Event, key: u32) -> Vec<u8> {
     }
 }
 
-fn segment(remote: Remote, start: u32, length: u32) -> Remote {
-    Remote {
+fn segment(remote: RemoteRegion, start: u32, length: u32) -> RemoteRegion {
+    RemoteRegion {
         address: remote.address + u64::from(start),
         length,
         ..remote
@@ -342,7 +342,7 @@ fn wrong_key(location: &Location) -> String {
         let (mut client, mut server) = location.pair();
         let remote = expose(&mut client, &mut server, region(4096));
         let key = remote.key ^ 0x5555_5500;
-        let wrong = Remote { key, ..remote };
+        let wrong = RemoteRegion { key, ..remote };
         if is_read {
             let sink = Sink::Region(Region::from(vec![0; 10]));
             server.pair.post_read(WorkId(1), sink, 0..10, &[wrong]);
@@ -371,7 +371,7 @@ fn beyond_the_end(location: &Location) -> String {
     let (mut client, mut server) = location.pair();
     let remote = expose(&mut client, &mut server, region(4096));
     let length = 4097;
-    let too_long = Remote { length, ..remote };
+    let too_long = RemoteRegion { length, ..remote };
     let sink = Sink::Region(Region::from(vec![0; 4097]));
     server.pair.post_read(WorkId(1), sink, 0..4097, &[too_long]);
     ends_badly(&mut client, &mut server, remote.key)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::emulated::message::Announced;
 use crate::emulated::sys::Far;
-use crate::operand::Remote;
+use crate::operand::RemoteRegion;
 use crate::provider::Failure;
 
 /// Number of regions of one queue pair that may be exposed at one time.
@@ -51,7 +51,7 @@ impl PeerMemory {
     /// Locates the first `bytes` bytes of `remote`, if this kind of access is allowed.
     pub(crate) fn find(
         &self,
-        remote: &[Remote],
+        remote: &[RemoteRegion],
         bytes: usize,
         access: Access,
     ) -> Result<Vec<Far>, Failure> {
@@ -72,7 +72,7 @@ impl PeerMemory {
         Ok(found)
     }
 
-    fn check(&self, segment: &Remote, bytes: usize, access: Access) -> Result<(), Failure> {
+    fn check(&self, segment: &RemoteRegion, bytes: usize, access: Access) -> Result<(), Failure> {
         let region = self
             .regions
             .get(&segment.key)
@@ -101,8 +101,8 @@ mod tests {
         is_to_write: true,
     };
 
-    fn remote(key: u32, address: u64, length: u32) -> Remote {
-        Remote {
+    fn remote(key: u32, address: u64, length: u32) -> RemoteRegion {
+        RemoteRegion {
             address,
             key,
             length,
@@ -113,8 +113,9 @@ mod tests {
     fn keys_bounds_and_rights_are_checked() {
         let mut memory = PeerMemory::default();
         memory.add(REGION).expect("a good region");
-        let find =
-            |remote: Remote, bytes, access| memory.find(&[remote], bytes, access).map(|far| far[0]);
+        let find = |remote: RemoteRegion, bytes, access| {
+            memory.find(&[remote], bytes, access).map(|far| far[0])
+        };
         let far = |address, bytes| Ok(Far { address, bytes });
         assert_eq!(
             find(remote(7, 1000, 100), 100, Access::Write),

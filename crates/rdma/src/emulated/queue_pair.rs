@@ -19,7 +19,7 @@ use crate::emulated::faults::{Faults, Injector};
 use crate::emulated::message::{Announced, HEADER_BYTES, Header, Message, VERSION};
 use crate::emulated::peer_memory::{Access, PeerMemory, REGIONS_MAX};
 use crate::emulated::sys::{self, Arrived, BATCH, Far, Near};
-use crate::operand::{Exposed, Piece, Remote, Sink};
+use crate::operand::{Exposed, Piece, RemoteRegion, Sink};
 use crate::provider::{Attributes, Event, Failure, Limits, QueuePair, Wait, WorkId};
 use crate::slots::Slot;
 
@@ -511,7 +511,7 @@ fn flushed(event: Event) -> Event {
 
 /// One-sided operations.
 impl EmulatedQueuePair {
-    fn write(&mut self, pieces: &[Piece], remote: &[Remote]) -> Result<(), Failure> {
+    fn write(&mut self, pieces: &[Piece], remote: &[RemoteRegion]) -> Result<(), Failure> {
         let bytes = pieces.iter().map(|piece| piece.bytes().len()).sum();
         let far = self.find(remote, bytes, Access::Write)?;
         let near = Near::Pieces(pieces);
@@ -520,13 +520,13 @@ impl EmulatedQueuePair {
 
     /// Writes the bytes of a view. Returns false if the file was truncated meanwhile, or if the
     /// peer does not have the memory that it announced; the next operation finds out which.
-    fn write_view(&mut self, view: &View, remote: &[Remote]) -> Result<bool, Failure> {
+    fn write_view(&mut self, view: &View, remote: &[RemoteRegion]) -> Result<bool, Failure> {
         let far = self.find(remote, view.len(), Access::Write)?;
         let result = sys::write_far(self.process, Near::View(view), &far);
         Ok(result.is_ok_and(|written| written == view.len()))
     }
 
-    fn read(&mut self, into: &mut [u8], remote: &[Remote]) -> Result<(), Failure> {
+    fn read(&mut self, into: &mut [u8], remote: &[RemoteRegion]) -> Result<(), Failure> {
         let bytes = into.len();
         let far = self.find(remote, bytes, Access::Read)?;
         if self.injector.tears() {
@@ -540,7 +540,7 @@ impl EmulatedQueuePair {
 
     fn find(
         &mut self,
-        remote: &[Remote],
+        remote: &[RemoteRegion],
         bytes: usize,
         access: Access,
     ) -> Result<Vec<Far>, Failure> {
@@ -616,7 +616,7 @@ impl QueuePair for EmulatedQueuePair {
         });
     }
 
-    fn post_write(&mut self, id: WorkId, pieces: Vec<Piece>, remote: &[Remote]) {
+    fn post_write(&mut self, id: WorkId, pieces: Vec<Piece>, remote: &[RemoteRegion]) {
         let result = match self.begin() {
             true => self.write(&pieces, remote),
             false => Err(Failure::Flushed),
@@ -635,7 +635,7 @@ impl QueuePair for EmulatedQueuePair {
         file: BorrowedFd<'_>,
         offset: u64,
         length: usize,
-        remote: &[Remote],
+        remote: &[RemoteRegion],
     ) -> bool {
         if length < VIEW_BYTES_MIN {
             return false;
@@ -650,7 +650,13 @@ impl QueuePair for EmulatedQueuePair {
         })
     }
 
-    fn post_read(&mut self, id: WorkId, mut sink: Sink, range: Range<usize>, remote: &[Remote]) {
+    fn post_read(
+        &mut self,
+        id: WorkId,
+        mut sink: Sink,
+        range: Range<usize>,
+        remote: &[RemoteRegion],
+    ) {
         let result = match self.begin() {
             true => self.read(&mut sink.bytes_mut()[range], remote),
             false => Err(Failure::Flushed),
@@ -664,7 +670,7 @@ impl QueuePair for EmulatedQueuePair {
         }
     }
 
-    fn expose(&mut self, mut memory: Exposed) -> Result<Remote, (io::Error, Exposed)> {
+    fn expose(&mut self, mut memory: Exposed) -> Result<RemoteRegion, (io::Error, Exposed)> {
         let refused = |kind: io::ErrorKind, memory| Err((io::Error::from(kind), memory));
         if self.is_over() {
             return refused(io::ErrorKind::NotConnected, memory);
@@ -684,7 +690,7 @@ impl QueuePair for EmulatedQueuePair {
             is_to_write: memory.is_to_write(),
         }));
         self.exposed.insert(key, memory);
-        Ok(Remote {
+        Ok(RemoteRegion {
             address,
             key,
             length,

@@ -235,7 +235,7 @@ fn with_pieces(mut request: ffi::SendWr, local: Vec<Local>) -> Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operand::Remote;
+    use crate::operand::RemoteRegion;
 
     fn local(address: u64) -> Local {
         Local {
@@ -255,7 +255,7 @@ mod tests {
             Request::Invalidate(5),
             Request::Write(OneSided {
                 local: vec![local(3)],
-                remote: Remote {
+                remote: RemoteRegion {
                     address: 1000,
                     key: 9,
                     length: 10,

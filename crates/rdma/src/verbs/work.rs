@@ -2,7 +2,7 @@
 //! memory, and several local pieces.
 
 use super::ffi::Sge;
-use crate::operand::Remote;
+use crate::operand::RemoteRegion;
 
 /// Largest request in bytes. Every device accepts more; the length field of a request, also of a
 /// piece, has 32 bits.
@@ -14,7 +14,7 @@ pub(super) struct OneSided {
     /// Local pieces, one after the other.
     pub(super) local: Vec<Local>,
     /// The peer's memory, with as many bytes as `local`.
-    pub(super) remote: Remote,
+    pub(super) remote: RemoteRegion,
 }
 
 /// A local piece. A slice longer than 32 bits is split before.
@@ -37,7 +37,7 @@ impl From<Local> for Sge {
 
 /// Maps the bytes of `local`, one piece after the other, to those of `remote`, with at most
 /// `pieces` local pieces per request. `remote` has at least as many bytes.
-pub(super) fn one_sided(local: &[Local], remote: &[Remote], pieces: usize) -> Vec<OneSided> {
+pub(super) fn one_sided(local: &[Local], remote: &[RemoteRegion], pieces: usize) -> Vec<OneSided> {
     let mut local = Cursor::new(local);
     let mut requests = Vec::new();
     for remote in remote {
@@ -48,7 +48,7 @@ pub(super) fn one_sided(local: &[Local], remote: &[Remote], pieces: usize) -> Ve
             let length = taken.iter().map(|piece| piece.length).sum();
             requests.push(OneSided {
                 local: taken,
-                remote: Remote {
+                remote: RemoteRegion {
                     address: remote.address.wrapping_add(u64::from(done)),
                     key: remote.key,
                     length,
@@ -120,8 +120,8 @@ mod tests {
         }
     }
 
-    fn remote(address: u64, length: u32) -> Remote {
-        Remote {
+    fn remote(address: u64, length: u32) -> RemoteRegion {
+        RemoteRegion {
             address,
             key: 9,
             length,

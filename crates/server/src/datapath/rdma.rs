@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use net::smbdirect::Remote;
+use net::smbdirect::RdmaMemory;
 use proto::effect::{Outcome, ReadPlan};
 use proto::id::OpId;
 use ring::{Buffer, Part, Signal};
@@ -70,8 +70,8 @@ impl Drop for Taken {
 
 impl Connection {
     /// The client's memory. The core names it only where the carrier has RDMA.
-    fn client_memory(&self) -> Remote {
-        let remote = self.stream.remote();
+    fn client_memory(&self) -> RdmaMemory {
+        let remote = self.stream.rdma_memory();
         remote.expect("only a stream of SMB Direct has such a carrier")
     }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::retained::Retained;
 use super::{VerbsQueuePair, Work, length};
-use crate::operand::{Exposed, Remote};
+use crate::operand::{Exposed, RemoteRegion};
 use crate::provider::{Event, QueuePair};
 use crate::slots::{Slot, Slots};
 use crate::verbs::device::{Device, Registration, Window};
@@ -48,7 +48,7 @@ impl VerbsQueuePair {
     pub(super) fn expose_region(
         &mut self,
         mut memory: Exposed,
-    ) -> Result<Remote, (io::Error, Exposed)> {
+    ) -> Result<RemoteRegion, (io::Error, Exposed)> {
         match self.make_reachable(&mut memory) {
             Ok((remote, mut exposure)) => {
                 exposure.memory = Some(memory);
@@ -61,7 +61,7 @@ impl VerbsQueuePair {
 
     /// Makes the memory accessible. The exposure has no memory yet; the caller stores it before it
     /// posts anything.
-    fn make_reachable(&mut self, memory: &mut Exposed) -> io::Result<(Remote, Exposure)> {
+    fn make_reachable(&mut self, memory: &mut Exposed) -> io::Result<(RemoteRegion, Exposure)> {
         if self.exposures.len() >= self.limits().exposed as usize {
             return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
         }
@@ -80,7 +80,7 @@ impl VerbsQueuePair {
         &mut self,
         device: &Arc<Device>,
         memory: &mut Exposed,
-    ) -> io::Result<(Remote, Exposure)> {
+    ) -> io::Result<(RemoteRegion, Exposure)> {
         let bytes = memory.len();
         let (mut registration, mut slot) = (None, self.slot_for(memory));
         let mut start = memory.start();
@@ -219,7 +219,7 @@ impl Exposure {
 fn expose_by_registration(
     device: &Arc<Device>,
     memory: &mut Exposed,
-) -> io::Result<(Remote, Exposure)> {
+) -> io::Result<(RemoteRegion, Exposure)> {
     let (start, bytes) = (memory.start(), memory.len());
     let access = local_access(memory) | remote_access(memory);
     // SAFETY: the exposure owns the memory, and drops the registration before it.
@@ -236,8 +236,8 @@ fn expose_by_registration(
     ))
 }
 
-fn remote(start: *const u8, key: u32, bytes: usize) -> Remote {
-    Remote {
+fn remote(start: *const u8, key: u32, bytes: usize) -> RemoteRegion {
+    RemoteRegion {
         address: start.addr() as u64,
         key,
         length: length(bytes),

@@ -28,7 +28,7 @@ use super::ffi;
 use super::posting::Request;
 use super::readiness::Readiness;
 use super::work::one_sided;
-use crate::operand::{Exposed, Piece, Remote, Sink};
+use crate::operand::{Exposed, Piece, RemoteRegion, Sink};
 use crate::provider::{Attributes, Event, Failure, Limits, Network, QueuePair, Wait, WorkId};
 use crate::slots::{Slot, Slots, Stock};
 
@@ -547,7 +547,7 @@ impl QueuePair for VerbsQueuePair {
         }
     }
 
-    fn post_write(&mut self, id: WorkId, pieces: Vec<Piece>, remote: &[Remote]) {
+    fn post_write(&mut self, id: WorkId, pieces: Vec<Piece>, remote: &[RemoteRegion]) {
         let mut retained = Retained::default();
         match self.pieces(&pieces, &mut retained) {
             Ok(local) => {
@@ -560,7 +560,13 @@ impl QueuePair for VerbsQueuePair {
         }
     }
 
-    fn post_read(&mut self, id: WorkId, mut sink: Sink, range: Range<usize>, remote: &[Remote]) {
+    fn post_read(
+        &mut self,
+        id: WorkId,
+        mut sink: Sink,
+        range: Range<usize>,
+        remote: &[RemoteRegion],
+    ) {
         let mut retained = Retained::default();
         let local = self.sink(&mut sink, range, &mut retained);
         let work = Work::Read(id, sink);
@@ -578,7 +584,7 @@ impl QueuePair for VerbsQueuePair {
         }
     }
 
-    fn expose(&mut self, memory: Exposed) -> Result<Remote, (io::Error, Exposed)> {
+    fn expose(&mut self, memory: Exposed) -> Result<RemoteRegion, (io::Error, Exposed)> {
         self.expose_region(memory)
     }
 
