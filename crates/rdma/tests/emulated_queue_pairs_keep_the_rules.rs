@@ -471,7 +471,7 @@ fn exposed_memory_outlives_its_queue_pair_until_the_peer_has_released_it() {
     let address = location.listener.local_addr();
     std::thread::scope(|scope| {
         let (sender, exposed) = std::sync::mpsc::channel();
-        let (go, may_go) = std::sync::mpsc::channel();
+        let (start, may_start) = std::sync::mpsc::channel();
         let (provider, is_over) = (&location.provider, &is_over);
         let client = scope.spawn(move || {
             let mut bytes = [0; 100];
@@ -480,7 +480,7 @@ fn exposed_memory_outlives_its_queue_pair_until_the_peer_has_released_it() {
                 let mut client = End::new(pair.expect("it listens"), 4, 100);
                 client.pair.flush();
                 assert!(matches!(client.next(), Event::Connected));
-                may_go.recv().expect("the server is connected");
+                may_start.recv().expect("the server is connected");
                 let remote = client.pair.expose(Exposed::ToWrite(lent)).expect("space");
                 client.pair.flush();
                 drop(client);
@@ -501,7 +501,7 @@ fn exposed_memory_outlives_its_queue_pair_until_the_peer_has_released_it() {
         let pair = request.accept(&Attributes::default(), Vec::new());
         let mut server = End::new(pair.expect("accepted"), 4, 100);
         assert!(matches!(server.next(), Event::Connected));
-        go.send(()).expect("the client waits");
+        start.send(()).expect("the client waits");
         let remote = exposed.recv().expect("the client exposes");
         (0..1000).for_each(|_| std::thread::yield_now());
         // The server finds out when it polls, which it does before the next write.

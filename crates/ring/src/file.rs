@@ -268,8 +268,8 @@ impl Handle {
         let slot = buffer.slot(&self.inner().buffers);
         let entry = entry(transfer, file, &mut buffer, &range, offset, slot);
         let entry = entry.personality(personality.map_or(0, |personality| personality.0.id));
-        // SAFETY: the entry points into the buffer. Its memory does not move with the value, and the
-        // hold owns the buffer and the file.
+        // SAFETY: the entry points into the buffer. Its memory does not move with the value, and
+        // the hold owns the buffer and the file.
         let operation = unsafe { self.operate(entry, Hold::File(file.descriptor(), buffer)) };
         match operation.await {
             (result, Hold::File(_, buffer)) => (result.map(|count| count as usize), buffer),

@@ -311,8 +311,8 @@ impl Shared {
         let recv = opcode::Recv::new(fd, region.pointer(&range), length);
         let entry = recv.flags(wait).build();
         let hold = Hold::Fill(Rc::clone(&self.socket), region);
-        // SAFETY: the entry points into the region. Its memory does not move with the value, and the
-        // hold owns the region and the socket.
+        // SAFETY: the entry points into the region. Its memory does not move with the value, and
+        // the hold owns the region and the socket.
         match unsafe { self.handle.operate(entry, hold) }.await {
             (result, Hold::Fill(_, region)) => (result.map(|count| count as usize), region),
             _ => unreachable!("an operation returns its hold"),

@@ -100,7 +100,8 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Selects the congestion control for a peer on the same machine. Returns whether the peer is local.
+    /// Selects the congestion control for a peer on the same machine. Returns whether the peer is
+    /// local.
     fn expect_no_congestion(&self) -> bool {
         let is_here = sys::has_peer_on_this_machine(&self.shared.socket);
         if is_here {

@@ -47,7 +47,7 @@ impl Udp {
         match self.try_batch(bytes, outgoing) {
             Err(error) if outgoing.segment.is_some() && is_no_offload(&error) => {
                 if self.shared.segments.replace(1) > 1 {
-                    tracing::info!(%error, "cannot send datagrams in batches, sending them one by one");
+                    tracing::info!(%error, "cannot send batches of datagrams, sending single ones");
                 }
                 let segment = outgoing.segment.unwrap_or(bytes.len());
                 let single = Outgoing {
