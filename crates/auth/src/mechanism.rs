@@ -13,8 +13,10 @@ pub trait Mechanism: Send {
     /// The object identifier of the mechanism in SPNEGO.
     fn oid(&self) -> Oid<'static>;
 
-    /// Processes the client's next token. The arguments are those of
-    /// [`Acceptor::step`](crate::Acceptor::step).
+    /// Processes the client's next token, without SPNEGO around it.
+    ///
+    /// `now` and bytes of `entropy` may go into the server's token. The caller passes fresh random
+    /// bytes in every call, and makes no further call after success or refusal.
     fn step(&mut self, token: &[u8], now: FileTime, entropy: &Entropy) -> Progress;
 }
 
@@ -30,7 +32,7 @@ pub enum Progress {
 
 /// The security context of a mechanism after a successful authentication.
 pub struct Established {
-    /// The server's last token; NTLM has none.
+    /// The server's last token; `None` for a mechanism without one, such as NTLM.
     pub token: Option<Vec<u8>>,
     /// The authenticated user.
     pub user: User,

@@ -200,8 +200,8 @@ fn read_model<'a>(reader: &mut Reader<'a>) -> Result<Utf16<'a>, DecodeError> {
 /// both peers have announced [`AaplServerCaps::SUPPORTS_READ_DIR_ATTR`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct DirectoryAttributes {
-    /// Maximal access rights of the user, as in [`AccessMask`](crate::AccessMask); it replaces
-    /// EaSize.
+    /// Maximal access rights of the user: an [`AccessMask`](crate::access::AccessMask), in place
+    /// of EaSize.
     pub max_access: u32,
     /// Length of the resource fork in bytes.
     pub resource_fork_len: u64,

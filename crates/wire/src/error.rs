@@ -7,7 +7,7 @@ use core::fmt;
 pub enum DecodeError {
     /// The input ends inside a field.
     Truncated {
-        /// The structure or field.
+        /// Name of the structure or field in the specification.
         field: &'static str,
         /// Length of the field in bytes.
         needed: usize,
@@ -16,14 +16,14 @@ pub enum DecodeError {
     },
     /// The StructureSize differs from the one in the specification.
     StructureSize {
-        /// The structure.
+        /// Name of the structure.
         structure: &'static str,
         /// The StructureSize in the message.
         found: u16,
     },
     /// An offset and length point outside the message.
     OutOfBounds {
-        /// The field that they describe.
+        /// Name of the field that they describe.
         field: &'static str,
         /// Offset in bytes from the start of the message.
         offset: u64,
@@ -32,7 +32,7 @@ pub enum DecodeError {
     },
     /// The structure does not allow this value.
     Invalid {
-        /// The field.
+        /// Name of the field in the specification.
         field: &'static str,
         /// The value in the message, widened to 64 bits.
         value: u64,

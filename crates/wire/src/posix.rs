@@ -165,7 +165,8 @@ impl FilePosixInformation {
     /// Length of the structure before the SIDs, in bytes.
     pub const FIXED_LEN: usize = 80;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::read(&mut Reader::new(bytes))
     }
@@ -235,7 +236,8 @@ impl FsPosixInformation {
     /// Length of the encoded structure in bytes.
     pub const LEN: usize = 56;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {

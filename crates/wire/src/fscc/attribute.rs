@@ -35,7 +35,8 @@ impl FileBasicInformation {
     /// Length of the encoded structure in bytes.
     pub const LEN: usize = 40;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::read(&mut Reader::new(bytes))
     }
@@ -82,7 +83,8 @@ impl FileStandardInformation {
     /// Length of the encoded structure in bytes.
     pub const LEN: usize = 24;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::read(&mut Reader::new(bytes))
     }
@@ -137,7 +139,8 @@ impl<'a> FileAllInformation<'a> {
     /// Length of the structure before the characters of the name, in bytes.
     pub const FIXED_LEN: usize = 100;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let reader = &mut Reader::new(bytes);
         Ok(Self {
@@ -186,7 +189,8 @@ impl FileCompressionInformation {
     /// Length of the encoded structure in bytes.
     pub const LEN: usize = 16;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let information = Self {
@@ -234,7 +238,8 @@ impl FileNetworkOpenInformation {
     /// Length of the encoded structure in bytes.
     pub const LEN: usize = 56;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let information = Self {
@@ -276,7 +281,8 @@ impl FileAttributeTagInformation {
     /// Length of the encoded structure in bytes.
     pub const LEN: usize = 8;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {
@@ -305,7 +311,8 @@ impl FileIdInformation {
     /// Length of the encoded structure in bytes.
     pub const LEN: usize = 24;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {

@@ -46,7 +46,8 @@ impl<'a> FileNameInformation<'a> {
     /// Length of the structure before the characters, in bytes.
     pub const FIXED_LEN: usize = 4;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         Self::read(&mut Reader::new(bytes))
     }

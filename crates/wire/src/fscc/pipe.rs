@@ -10,7 +10,8 @@ use crate::error::DecodeError;
 pub struct FilePipeInformation {
     /// Read mode: 0 for bytes, 1 for messages.
     pub read_mode: u32,
-    /// Completion mode: 0 waits, 1 does not.
+    /// Completion mode: 0 if reads and writes wait for data or capacity, 1 if they complete
+    /// immediately.
     pub completion_mode: u32,
 }
 
@@ -18,7 +19,8 @@ impl FilePipeInformation {
     /// Length of the encoded structure in bytes.
     pub const LEN: usize = 8;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {
@@ -63,7 +65,8 @@ impl FilePipeLocalInformation {
     /// Length of the encoded structure in bytes.
     pub const LEN: usize = 40;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {

@@ -29,7 +29,8 @@ impl<'a> FileRenameInformation<'a> {
     /// \[MS-FSA\] 2.1.5.15.12
     pub const LEN: usize = 20;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let is_replacing = reader.u8("ReplaceIfExists")? != 0;
@@ -83,7 +84,8 @@ pub struct FileRenameInformationEx<'a> {
 }
 
 impl<'a> FileRenameInformationEx<'a> {
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let flags = RenameFlags(reader.u32("Flags")?);

@@ -25,7 +25,8 @@ macro_rules! single {
             /// Length of the encoded structure in bytes.
             pub const LEN: usize = size_of::<$int>();
 
-            /// Decodes the structure at the start of `bytes`.
+            /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when
+            /// `bytes` is too short.
             pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
                 Self::read(&mut Reader::new(bytes))
             }

@@ -27,7 +27,8 @@ impl<'a> FileFsVolumeInformation<'a> {
     /// Length of the structure before the label, in bytes.
     pub const FIXED_LEN: usize = 18;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let created = FileTime(reader.u64("VolumeCreationTime")?);
@@ -65,7 +66,8 @@ impl<'a> FileFsLabelInformation<'a> {
     /// Length of the structure before the label, in bytes.
     pub const FIXED_LEN: usize = 4;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let label = read_name(&mut Reader::new(bytes), "VolumeLabel")?;
         Ok(Self { label })
@@ -95,7 +97,8 @@ impl FileFsSizeInformation {
     /// Length of the encoded structure in bytes.
     pub const LEN: usize = 24;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {
@@ -160,7 +163,8 @@ impl FileFsDeviceInformation {
     /// Length of the encoded structure in bytes.
     pub const LEN: usize = 8;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {
@@ -249,7 +253,8 @@ impl<'a> FileFsAttributeInformation<'a> {
     /// Length of the structure before the name, in bytes.
     pub const FIXED_LEN: usize = 12;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {
@@ -313,7 +318,8 @@ impl FileFsControlInformation {
     /// Length of the encoded structure in bytes.
     pub const LEN: usize = 48;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let information = Self {
@@ -359,7 +365,8 @@ impl FileFsFullSizeInformation {
     /// Length of the encoded structure in bytes.
     pub const LEN: usize = 32;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {
@@ -394,7 +401,8 @@ impl FileFsObjectIdInformation {
     /// Length of the encoded structure in bytes.
     pub const LEN: usize = 64;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {
@@ -448,7 +456,8 @@ impl FileFsSectorSizeInformation {
     /// Length of the encoded structure in bytes.
     pub const LEN: usize = 28;
 
-    /// Decodes the structure at the start of `bytes`.
+    /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
+    /// too short.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let mut next = || reader.u32("FILE_FS_SECTOR_SIZE_INFORMATION");

@@ -17,7 +17,7 @@ impl ResumeKeyResponse {
     /// Length of the output in bytes.
     pub const LEN: u32 = 32;
 
-    /// Decodes the output buffer.
+    /// Decodes the output buffer of an IOCTL response with this control code.
     pub fn decode(output: &[u8]) -> Result<Self, DecodeError> {
         let resume_key = Reader::new(output).array("ResumeKey")?;
         Ok(Self { resume_key })
@@ -57,7 +57,7 @@ pub struct CopyChunkRequest {
 const CHUNK_LEN: u64 = 24;
 
 impl CopyChunkRequest {
-    /// Decodes the input buffer.
+    /// Decodes the input buffer of an IOCTL request with this control code.
     pub fn decode(input: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(input);
         let source_key = reader.array("SourceKey")?;
@@ -75,7 +75,7 @@ impl CopyChunkRequest {
         })
     }
 
-    /// Encodes the input buffer.
+    /// Encodes the input buffer of an IOCTL request with this control code.
     pub fn encode(&self) -> Vec<u8> {
         let mut input = self.source_key.to_vec();
         input.put_u32(u32_of(self.chunks.len()));
@@ -118,7 +118,7 @@ impl CopyChunkResponse {
     /// Length of the output in bytes.
     pub const LEN: u32 = 12;
 
-    /// Decodes the output buffer.
+    /// Decodes the output buffer of an IOCTL response with this control code.
     pub fn decode(output: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(output);
         Ok(Self {
@@ -128,7 +128,7 @@ impl CopyChunkResponse {
         })
     }
 
-    /// Encodes the output buffer.
+    /// Encodes the output buffer of an IOCTL response with this control code.
     pub fn encode(&self) -> Vec<u8> {
         let mut output = Vec::new();
         output.put_u32(self.chunks_written);

@@ -176,7 +176,7 @@ impl Levels {
         Ok((level, info, status))
     }
 
-    /// Encodes the stub.
+    /// Encodes the stub: the NDR encoding of the fields, without RPC headers.
     ///
     /// # Panics
     /// Panics when a structure is present and the level is not supported.

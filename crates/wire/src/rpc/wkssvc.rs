@@ -9,7 +9,7 @@ use crate::error::DecodeError;
 use crate::ids::Guid;
 use crate::open_enum::open_enum;
 
-/// The interface identifier. \[MS-WKST\] 1.9
+/// UUID and version of the RPC interface of the workstation service. \[MS-WKST\] 1.9
 pub const INTERFACE: SyntaxId = SyntaxId {
     uuid: Guid([
         0x98, 0xD0, 0xFF, 0x6B, 0x12, 0xA1, 0x10, 0x36, 0x98, 0x33, 0x46, 0xC3, 0xF8, 0x7E, 0x34,
@@ -40,7 +40,7 @@ pub struct WkstaGetInfo {
 }
 
 impl WkstaGetInfo {
-    /// Decodes the stub.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         Ok(Self {
@@ -49,7 +49,7 @@ impl WkstaGetInfo {
         })
     }
 
-    /// Encodes the stub.
+    /// Encodes the stub: the NDR encoding of the fields, without RPC headers.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.put_unique_string(self.server_name.as_deref());
@@ -145,7 +145,7 @@ impl WkstaGetInfoResponse {
         (100..=102).contains(&level)
     }
 
-    /// Decodes the stub.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let (level, info, status) = Self::LEVELS.decode(stub, WkstaInfo::read)?;
         Ok(Self {
@@ -155,7 +155,7 @@ impl WkstaGetInfoResponse {
         })
     }
 
-    /// Encodes the stub.
+    /// Encodes the stub: the NDR encoding of the fields, without RPC headers.
     ///
     /// # Panics
     /// Panics when a computer is present and the level is not supported.

@@ -18,7 +18,7 @@ use super::SyntaxId;
 use crate::ids::Guid;
 use crate::open_enum::open_enum;
 
-/// The interface identifier. \[MS-SRVS\] 1.9
+/// UUID and version of the RPC interface of the server service. \[MS-SRVS\] 1.9
 pub const INTERFACE: SyntaxId = SyntaxId {
     uuid: Guid([
         0xC8, 0x4F, 0x32, 0x4B, 0x70, 0x16, 0xD3, 0x01, 0x12, 0x78, 0x5A, 0x47, 0xBF, 0x6E, 0xE1,

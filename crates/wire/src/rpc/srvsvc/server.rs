@@ -34,7 +34,7 @@ pub struct ServerGetInfo {
 }
 
 impl ServerGetInfo {
-    /// Decodes the stub.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         Ok(Self {
@@ -43,7 +43,7 @@ impl ServerGetInfo {
         })
     }
 
-    /// Encodes the stub.
+    /// Encodes the stub: the NDR encoding of the fields, without RPC headers.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.put_unique_string(self.server_name.as_deref());
@@ -168,7 +168,7 @@ impl ServerGetInfoResponse {
         (100..=102).contains(&level)
     }
 
-    /// Decodes the stub.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let (level, server, status) = Self::LEVELS.decode(stub, ServerInfo::read)?;
         Ok(Self {
@@ -178,7 +178,7 @@ impl ServerGetInfoResponse {
         })
     }
 
-    /// Encodes the stub.
+    /// Encodes the stub: the NDR encoding of the fields, without RPC headers.
     ///
     /// # Panics
     /// Panics when a server is present and the level is not supported.

@@ -60,7 +60,7 @@ impl ShareEnum {
         })
     }
 
-    /// Encodes the stub.
+    /// Encodes the stub: the NDR encoding of the fields, without RPC headers.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.put_unique_string(self.server_name.as_deref());
@@ -93,7 +93,7 @@ pub struct ShareEnumResponse {
 }
 
 impl ShareEnumResponse {
-    /// Decodes the stub.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         let level = reader.u32("Level")?;
@@ -115,7 +115,7 @@ impl ShareEnumResponse {
         })
     }
 
-    /// Encodes the stub.
+    /// Encodes the stub: the NDR encoding of the fields, without RPC headers.
     ///
     /// # Panics
     /// Panics when a list is present and the level is not supported.
@@ -209,7 +209,7 @@ pub struct ShareGetInfo {
 }
 
 impl ShareGetInfo {
-    /// Decodes the stub.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         Ok(Self {
@@ -219,7 +219,7 @@ impl ShareGetInfo {
         })
     }
 
-    /// Encodes the stub.
+    /// Encodes the stub: the NDR encoding of the fields, without RPC headers.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.put_unique_string(self.server_name.as_deref());
@@ -241,7 +241,7 @@ pub struct ShareGetInfoResponse {
 }
 
 impl ShareGetInfoResponse {
-    /// Decodes the stub.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         let level = reader.u32("switch")?;
@@ -261,7 +261,7 @@ impl ShareGetInfoResponse {
         })
     }
 
-    /// Encodes the stub.
+    /// Encodes the stub: the NDR encoding of the fields, without RPC headers.
     ///
     /// # Panics
     /// Panics when a share is present and the level is not supported.

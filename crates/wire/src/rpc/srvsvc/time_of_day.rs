@@ -16,13 +16,13 @@ pub struct RemoteTod {
 }
 
 impl RemoteTod {
-    /// Decodes the stub.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let server_name = Reader::new(stub).unique_string("ServerName")?;
         Ok(Self { server_name })
     }
 
-    /// Encodes the stub.
+    /// Encodes the stub: the NDR encoding of the fields, without RPC headers.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.put_unique_string(self.server_name.as_deref());
@@ -136,7 +136,7 @@ pub struct RemoteTodResponse {
 }
 
 impl RemoteTodResponse {
-    /// Decodes the stub.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         let mut time = None;
@@ -161,7 +161,7 @@ impl RemoteTodResponse {
         Ok(Self { time, status })
     }
 
-    /// Encodes the stub.
+    /// Encodes the stub: the NDR encoding of the fields, without RPC headers.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.put_pointer(self.time.is_some());
