@@ -80,7 +80,7 @@ impl Copy<'_> {
             length,
         } = *self.plan;
         // There it would write into the page cache unasked.
-        if self.target.keeps_turns() {
+        if self.target.gates_writes() {
             return (0, None);
         }
         let from = self.source.descriptor(source);

@@ -15,18 +15,18 @@
 
 pub mod attributes;
 pub mod copy;
+mod direct_io_gate;
+mod disposition;
 pub mod dosattrib;
 pub mod errno;
 pub mod fold;
 pub mod identity;
-mod lanes;
 pub mod memory;
 pub mod posix;
 pub mod rights;
-mod settle;
 mod table;
 
-pub use self::lanes::Turn;
+pub use self::direct_io_gate::DirectWriteGuard;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ pub struct Descriptor {
 
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum IoDirection {
     /// From the file.
     Read,
     /// To the file.
@@ -93,7 +93,7 @@ pub struct Direct {
     /// Under whose credentials to write. Reads need none.
     pub token: Arc<Token>,
     /// Leave to write so; writes into the page cache wait for as long as it is held.
-    pub turn: Option<Arc<Turn>>,
+    pub guard: Option<Arc<DirectWriteGuard>>,
     /// The address of memory must be a multiple of this. A power of two, a page at most.
     pub memory_alignment: usize,
     /// Offset and length must be multiples of so many bytes. A power of two, 64 KiB at most.
@@ -140,7 +140,7 @@ pub trait FileSystem: Send + Sync {
     /// The file behind an open with the right to move bytes this way, to move them past the page
     /// cache; `None` where share, file or file system do not have it so, and for writes while
     /// others write through the page cache. Never waits for a disk.
-    fn direct(&self, _file: LocalOpen, _way: Way) -> Option<Direct> {
+    fn direct(&self, _file: LocalOpen, _direction: IoDirection) -> Option<Direct> {
         None
     }
 
@@ -150,7 +150,7 @@ pub trait FileSystem: Send + Sync {
 
     /// Whether writes into the page cache may have to wait for those past it: then all of them go
     /// by [`write`](Self::write).
-    fn keeps_turns(&self) -> bool {
+    fn gates_writes(&self) -> bool {
         false
     }
 }

@@ -11,7 +11,7 @@
 //! what the page cache holds of its range written to the disk, and a direct write afterwards throws
 //! these pages out, so that the next cached read fetches them anew. What it does not bear is a
 //! cached write to the same pages while a direct write is under way; so the file system keeps
-//! writes of the two kinds apart ([`Direct::turn`]). It cannot for a local process that writes at
+//! writes of the two kinds apart ([`Direct::guard`]). It cannot for a local process that writes at
 //! the same time, or touches a page that it has mapped: as with whatever does direct I/O, that
 //! one may see old bytes, and a flush may fail.
 //!
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use proto::file::LocalOpen;
 use ring::{Buffer, File};
 use rustix::io::Errno;
-use vfs::{Direct, FileSystem, Way};
+use vfs::{Direct, FileSystem, IoDirection};
 use wire::Status;
 use wire::header::Command;
 use wire::transform::TRANSFORM_LEN;
@@ -84,7 +84,7 @@ impl Connection {
         if length < DIRECT_MIN {
             return None;
         }
-        let direct = file_system.direct(file, Way::Read)?;
+        let direct = file_system.direct(file, IoDirection::Read)?;
         let room = length.next_multiple_of(direct.offset_alignment);
         let is_countable = offset.checked_add(room as u64)? <= i64::MAX as u64;
         let is_aligned = offset.is_multiple_of(direct.offset_alignment as u64);
@@ -105,7 +105,7 @@ impl Connection {
             return None;
         }
         let offset = offset?;
-        let direct = file_system.direct(file, Way::Write)?;
+        let direct = file_system.direct(file, IoDirection::Write)?;
         // Whole pages: who writes into the rest of one through the page cache has it read before.
         let alignment = direct.offset_alignment.max(PAGE);
         let is_aligned = offset.is_multiple_of(alignment as u64)
@@ -182,7 +182,7 @@ impl Connection {
         if written == range.len() {
             return Ok(written);
         }
-        // The turn ends here: the rest would wait for it.
+        // The guard ends here: the rest of the write would wait for it.
         drop(direct);
         let rest = Target {
             offset: Some(offset + written as u64),

@@ -378,7 +378,7 @@ impl Connection {
             through,
         } = target;
         if let (Source::Buffer(..), Some(offset), false) = (&source, offset, through)
-            && !file_system.keeps_turns()
+            && !file_system.gates_writes()
             && let Some(descriptor) = file_system.descriptor(file)
             && let Some(personality) = self.worker.personality(&descriptor.token)?
         {

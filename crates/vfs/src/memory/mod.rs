@@ -24,7 +24,7 @@ use wire::access::{AccessMask, FileAttributes};
 use wire::{FileTime, Status};
 
 use self::bytes::PAGE;
-use self::tree::{Content, NodeId, Place, ROOT, Tree};
+use self::tree::{Content, Location, NodeId, ROOT, Tree};
 use crate::{Attempt, Descriptor, Effort, FileSystem, Step, Stop, attempt, attributes};
 
 /// The time at which a memory share begins: 2020-01-01 UTC.
@@ -95,7 +95,7 @@ struct State {
 #[derive(Debug)]
 struct Open {
     node: NodeId,
-    place: Place,
+    location: Location,
     token: Arc<Token>,
     /// Rights that reads and writes are checked against: those granted and those implied.
     access: AccessMask,
@@ -295,7 +295,7 @@ impl State {
     fn stat(&self, file: LocalOpen) -> Result<Outcome, Status> {
         let open = self.open_of(file)?;
         Ok(Outcome::Metadata(
-            self.tree.metadata(open.node, &open.place.name),
+            self.tree.metadata(open.node, &open.location.name),
         ))
     }
 

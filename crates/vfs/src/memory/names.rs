@@ -5,7 +5,7 @@ use proto::path::SharePath;
 use wire::Status;
 
 use super::State;
-use super::tree::{NodeId, Place, ROOT};
+use super::tree::{Location, NodeId, ROOT};
 use crate::rights;
 
 impl State {
@@ -38,8 +38,8 @@ impl State {
         self.tree.unlink(from.parent, &from.name);
         self.tree.link(target.parent, &target.name, node);
         for open in self.opens.values_mut() {
-            if open.node == node && open.place == from {
-                open.place = target.clone();
+            if open.node == node && open.location == from {
+                open.location = target.clone();
             }
         }
         Ok(Outcome::Renamed(target.path))
@@ -71,31 +71,31 @@ impl State {
     }
 
     pub(super) fn unlink(&mut self, file: LocalOpen, path: &SharePath) -> Result<Outcome, Status> {
-        let (node, place) = match self.other_name(file, path)? {
-            Some(place) => (self.open_of(file)?.node, place),
+        let (node, location) = match self.other_name(file, path)? {
+            Some(location) => (self.open_of(file)?.node, location),
             None => self.named(file)?,
         };
         if !self
             .tree
-            .may_remove(&self.open_of(file)?.token, &place, node)
+            .may_remove(&self.open_of(file)?.token, &location, node)
         {
             return Err(Status::ACCESS_DENIED);
         }
         if self.tree.node(node).kind() == FileKind::Directory {
             self.check_empty(file)?;
         }
-        self.tree.unlink(place.parent, &place.name);
+        self.tree.unlink(location.parent, &location.name);
         Ok(Outcome::Done)
     }
 
     /// Another name of the file than the open's own, as a hard link has.
-    fn other_name(&self, file: LocalOpen, path: &SharePath) -> Result<Option<Place>, Status> {
+    fn other_name(&self, file: LocalOpen, path: &SharePath) -> Result<Option<Location>, Status> {
         let open = self.open_of(file)?;
-        if open.place.path == *path || path.is_root() {
+        if open.location.path == *path || path.is_root() {
             return Ok(None);
         }
         Ok(match self.tree.find(&open.token, path) {
-            Ok((place, Some(node))) if node == open.node => Some(place),
+            Ok((location, Some(node))) if node == open.node => Some(location),
             Ok(_) | Err(_) => None,
         })
     }
@@ -117,7 +117,7 @@ impl State {
         if open.node == ROOT || rights::is_read_only(&metadata) {
             return Err(Status::CANNOT_DELETE);
         }
-        match self.tree.may_remove(&open.token, &open.place, open.node) {
+        match self.tree.may_remove(&open.token, &open.location, open.node) {
             true => Ok(Outcome::Done),
             false => Err(Status::ACCESS_DENIED),
         }
@@ -126,8 +126,8 @@ impl State {
     pub(super) fn look_up(&self, file: LocalOpen, path: &SharePath) -> Result<Outcome, Status> {
         let open = self.open_of(file)?;
         match self.tree.find(&open.token, path) {
-            Ok((place, node)) => Ok(Outcome::Found(
-                node.map(|node| self.tree.metadata(node, &place.name)),
+            Ok((location, node)) => Ok(Outcome::Found(
+                node.map(|node| self.tree.metadata(node, &location.name)),
             )),
             Err(Status::OBJECT_PATH_NOT_FOUND) => Ok(Outcome::Found(None)),
             Err(status) => Err(status),
@@ -135,24 +135,24 @@ impl State {
     }
 
     /// The file of an open and its name, which still names it.
-    fn named(&self, file: LocalOpen) -> Result<(NodeId, Place), Status> {
+    fn named(&self, file: LocalOpen) -> Result<(NodeId, Location), Status> {
         let open = self.open_of(file)?;
         if open.node == ROOT {
             return Err(Status::ACCESS_DENIED);
         }
         let is_there = self
             .tree
-            .get(open.place.parent)
+            .get(open.location.parent)
             .is_some_and(|parent| parent.links > 0);
-        let child = is_there.then(|| self.tree.child(open.place.parent, &open.place.name));
+        let child = is_there.then(|| self.tree.child(open.location.parent, &open.location.name));
         match child.flatten() {
-            Some(child) if child.node == open.node => Ok((open.node, open.place.clone())),
+            Some(child) if child.node == open.node => Ok((open.node, open.location.clone())),
             Some(_) | None => Err(Status::OBJECT_NAME_NOT_FOUND),
         }
     }
 
-    /// The place of a new name, spelled as asked for, where the token may add one.
-    fn target(&self, file: LocalOpen, to: &SharePath) -> Result<Place, Status> {
+    /// The location of a new name, spelled as asked for, where the token may add one.
+    fn target(&self, file: LocalOpen, to: &SharePath) -> Result<Location, Status> {
         let token = &self.open_of(file)?.token;
         if to.is_root() {
             return Err(Status::OBJECT_NAME_COLLISION);
@@ -161,7 +161,7 @@ impl State {
         if !self.tree.permissions(token, parent).changes_names() {
             return Err(Status::ACCESS_DENIED);
         }
-        Ok(Place {
+        Ok(Location {
             parent,
             name: to.name().to_owned(),
             path: above.join(to.name()),
@@ -172,7 +172,7 @@ impl State {
     fn make_way(
         &mut self,
         file: LocalOpen,
-        target: &Place,
+        target: &Location,
         other: NodeId,
         replace: bool,
     ) -> Result<(), Status> {

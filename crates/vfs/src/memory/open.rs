@@ -5,40 +5,40 @@ use wire::Status;
 use wire::access::AccessMask;
 
 use super::bytes::Bytes;
-use super::tree::{Content, NodeId, Place, ROOT};
+use super::tree::{Content, Location, NodeId, ROOT};
 use super::{Open, State};
-use crate::{attributes, rights, settle};
+use crate::{attributes, disposition, rights};
 
 impl State {
     pub(super) fn open(&mut self, plan: &OpenPlan) -> Result<Opened, Status> {
         if plan.share != self.share {
             return Err(Status::INVALID_PARAMETER);
         }
-        let (place, node) = self.tree.find(&plan.token, &plan.path)?;
+        let (location, node) = self.tree.find(&plan.token, &plan.path)?;
         match node {
-            Some(node) => self.open_existing(plan, place, node),
-            None => self.create(plan, place),
+            Some(node) => self.open_existing(plan, location, node),
+            None => self.create(plan, location),
         }
     }
 
     fn open_existing(
         &mut self,
         plan: &OpenPlan,
-        place: Place,
+        location: Location,
         node: NodeId,
     ) -> Result<Opened, Status> {
-        let file = self.tree.metadata(node, &place.name);
-        settle::existing(plan, &file)?;
-        let maximal = self.maximal(plan, &place, node);
+        let file = self.tree.metadata(node, &location.name);
+        disposition::existing(plan, &file)?;
+        let maximal = self.maximal(plan, &location, node);
         let granted = rights::grant(maximal, plan.access, plan.implied_access, &file)?;
-        Ok(self.opened(plan, place, node, (false, granted, maximal)))
+        Ok(self.opened(plan, location, node, (false, granted, maximal)))
     }
 
-    fn create(&mut self, plan: &OpenPlan, place: Place) -> Result<Opened, Status> {
-        let granted = settle::absent(plan)?;
+    fn create(&mut self, plan: &OpenPlan, location: Location) -> Result<Opened, Status> {
+        let granted = disposition::absent(plan)?;
         if !self
             .tree
-            .permissions(&plan.token, place.parent)
+            .permissions(&plan.token, location.parent)
             .changes_names()
         {
             return Err(Status::ACCESS_DENIED);
@@ -48,9 +48,9 @@ impl State {
             self.tree.forget(node);
             return Err(status);
         }
-        self.tree.link(place.parent, &place.name, node);
-        let maximal = self.maximal(plan, &place, node) | granted;
-        Ok(self.opened(plan, place, node, (true, granted, maximal)))
+        self.tree.link(location.parent, &location.name, node);
+        let maximal = self.maximal(plan, &location, node) | granted;
+        Ok(self.opened(plan, location, node, (true, granted, maximal)))
     }
 
     /// A new file or directory, without a name yet.
@@ -77,11 +77,11 @@ impl State {
         }
     }
 
-    fn maximal(&self, plan: &OpenPlan, place: &Place, node: NodeId) -> AccessMask {
-        let file = self.tree.metadata(node, &place.name);
+    fn maximal(&self, plan: &OpenPlan, location: &Location, node: NodeId) -> AccessMask {
+        let file = self.tree.metadata(node, &location.name);
         let has = self.tree.permissions(&plan.token, node);
-        let is_asked = !place.path.is_root() || plan.access.contains(AccessMask::DELETE);
-        let may_remove = is_asked && self.tree.may_remove(&plan.token, place, node);
+        let is_asked = !location.path.is_root() || plan.access.contains(AccessMask::DELETE);
+        let may_remove = is_asked && self.tree.may_remove(&plan.token, location, node);
         rights::maximal(&plan.token, &file, has, may_remove)
     }
 
@@ -89,19 +89,19 @@ impl State {
     fn opened(
         &mut self,
         plan: &OpenPlan,
-        place: Place,
+        location: Location,
         node: NodeId,
         (created, granted, maximal): (bool, AccessMask, AccessMask),
     ) -> Opened {
         let slot = self.next_slot;
         self.next_slot += 1;
         self.tree.node_mut(node).opens += 1;
-        let path = place.path.clone();
-        let metadata = self.tree.metadata(node, &place.name);
+        let path = location.path.clone();
+        let metadata = self.tree.metadata(node, &location.name);
         let access = granted | plan.implied_access;
         let open = Open {
             node,
-            place,
+            location,
             token: plan.token.clone(),
             access,
             listing: None,

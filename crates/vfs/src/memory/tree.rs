@@ -55,7 +55,7 @@ pub(crate) struct Child {
 
 /// A name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub(crate) parent: NodeId,
     pub(crate) name: String,
     pub(crate) path: SharePath,
@@ -179,11 +179,11 @@ impl Tree {
 
     /// Whether a token may remove a name from a directory. The root, which has no name, counts as
     /// its own parent.
-    pub(crate) fn may_remove(&self, token: &Token, place: &Place, id: NodeId) -> bool {
-        if self.get(place.parent).is_none() {
+    pub(crate) fn may_remove(&self, token: &Token, location: &Location, id: NodeId) -> bool {
+        if self.get(location.parent).is_none() {
             return false;
         }
-        let parent = self.metadata(place.parent, "");
+        let parent = self.metadata(location.parent, "");
         let has = Permissions::of(token, &parent);
         rights::may_remove(token, &self.metadata(id, ""), &parent, has)
     }
@@ -227,29 +227,29 @@ impl Tree {
         Ok((at, spelled))
     }
 
-    /// The place that a path names, as the tree spells it, and the node that is there.
+    /// The location that a path names, as the tree spells it, and the node that is there.
     pub(crate) fn find(
         &self,
         token: &Token,
         path: &SharePath,
-    ) -> Result<(Place, Option<NodeId>), Status> {
+    ) -> Result<(Location, Option<NodeId>), Status> {
         if path.is_root() {
-            let place = Place {
+            let location = Location {
                 parent: ROOT,
                 name: String::new(),
                 path: SharePath::root(),
             };
-            return Ok((place, Some(ROOT)));
+            return Ok((location, Some(ROOT)));
         }
         let (parent, above) = self.directory(token, &path.parent())?;
         let child = self.child(parent, path.name());
         let name = child.map_or(path.name(), |child| &child.name);
-        let place = Place {
+        let location = Location {
             parent,
             name: name.to_owned(),
             path: above.join(name),
         };
-        Ok((place, child.map(|child| child.node)))
+        Ok((location, child.map(|child| child.node)))
     }
 
     /// Gives a node a name in a directory, which has none like it.

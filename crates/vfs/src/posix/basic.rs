@@ -13,7 +13,7 @@ use wire::{FileTime, Status};
 
 use super::data::reserve;
 use super::file::OpenFile;
-use super::stat::{Stat, Subject, as_server, by_descriptor, has_note, stat};
+use super::stat::{FileRef, Stat, as_server, by_descriptor, stat, supports_attributes};
 use super::walk::{Directory, Run};
 use super::{CUT_MAX, Posix};
 use crate::dosattrib::DosInfo;
@@ -28,9 +28,9 @@ const OWNER_WRITES: u32 = 0o200;
 impl Posix {
     pub(super) fn stat(&self, file: &OpenFile) -> Step<Outcome> {
         let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Open))?;
-        let name = file.link.place().name;
+        let name = file.link.location().name;
         Ok(Outcome::Metadata(self.metadata(
-            file.subject(),
+            file.file_ref(),
             &stat,
             &name,
         )))
@@ -49,7 +49,7 @@ impl Posix {
             self.set_note(file, created, attributes)?;
         }
         if accessed.is_some() || written.is_some() {
-            set_times(file.subject(), accessed, written)?;
+            set_times(file.file_ref(), accessed, written)?;
         }
         self.stat(file)
     }
@@ -69,25 +69,25 @@ impl Posix {
         asked: Option<FileAttributes>,
     ) -> Step<()> {
         let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Attributes))?;
-        if !has_note(&stat) {
+        if !supports_attributes(&stat) {
             return Ok(());
         }
-        if !self.keeps_attributes {
+        if !self.stores_attributes {
             return asked.map_or(Ok(()), |asked| set_writable(file, &stat, asked));
         }
-        let is = self.metadata(file.subject(), &stat, "");
+        let is = self.metadata(file.file_ref(), &stat, "");
         let asked = asked.unwrap_or(is.attributes);
         let info = DosInfo {
             attributes: Some(attributes::replaced(is.attributes, asked)),
             created: Some(created.unwrap_or(is.created)),
         };
-        let stored = self.store(file.subject(), info);
+        let stored = self.store(file.file_ref(), info);
         Ok(stored.map_err(|errno| status(errno, Context::Attributes))?)
     }
 
     /// Keeps attributes if that is to be had. A file that was made is not unmade for them.
-    pub(super) fn keep(&self, of: Subject<'_>, info: DosInfo) {
-        if !self.keeps_attributes {
+    pub(super) fn keep(&self, of: FileRef<'_>, info: DosInfo) {
+        if !self.stores_attributes {
             return;
         }
         if let Err(error) = self.store(of, info) {
@@ -111,13 +111,13 @@ impl Posix {
             reserve(&file.fd, allocation)?;
         }
         let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Data))?;
-        let is = self.metadata(file.subject(), &stat, "");
+        let is = self.metadata(file.file_ref(), &stat, "");
         let kept = attributes::of_new(asked, FileKind::File);
         let info = DosInfo {
             attributes: Some(kept),
             created: Some(is.created),
         };
-        self.keep(file.subject(), info);
+        self.keep(file.file_ref(), info);
         self.stat(file)
     }
 
@@ -195,7 +195,7 @@ impl Posix {
             available: volume.f_bavail,
             serial: volume.f_fsid,
             max_name: u32::try_from(volume.f_namemax).unwrap_or(u32::MAX),
-            has_sparse_files: self.keeps_attributes,
+            has_sparse_files: self.stores_attributes,
             created: self.metadata_with(&root, None, "").created,
         }))
     }
@@ -212,14 +212,14 @@ pub(super) fn now() -> FileTime {
 
 /// Sets times. The right to do so was checked when the file was opened; the kernel lets only the
 /// owner choose them.
-fn set_times(of: Subject<'_>, accessed: Option<FileTime>, written: Option<FileTime>) -> Step<()> {
+fn set_times(of: FileRef<'_>, accessed: Option<FileTime>, written: Option<FileTime>) -> Step<()> {
     let times = Timestamps {
         last_access: time(accessed),
         last_modification: time(written),
     };
     let set = || utimensat(of.fd, "", &times, AtFlags::EMPTY_PATH);
     let result = match set() {
-        Err(Errno::ACCESS | Errno::PERM) if of.may_note => as_server(of.token, set),
+        Err(Errno::ACCESS | Errno::PERM) if of.may_set_attributes => as_server(of.token, set),
         result => result,
     };
     Ok(result.map_err(|errno| status(errno, Context::Attributes))?)

@@ -62,8 +62,8 @@ impl Posix {
         if effort == Effort::Cached && (through || from.len() > WRITE_MAX) {
             return Err(Stop::WouldBlock);
         }
-        let lane = file.lane.as_ref();
-        let _turn = lane.map(|lane| lane.cached(effort)).transpose()?;
+        let gate = file.write_gate.as_ref();
+        let _guard = gate.map(|gate| gate.cached(effort)).transpose()?;
         identity::assume(&file.token)?;
         let mut flags = ReadWriteFlags::empty();
         if through {

@@ -1,4 +1,4 @@
-//! Descriptors whose bytes go past the page cache.
+//! DescriptorReserve whose bytes go past the page cache.
 //!
 //! O_DIRECT belongs to what was opened and not to the descriptor: set on the one that is there, it
 //! would hold for small and unaligned transfers too. So the file is opened a second time, when the
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use super::Posix;
 use super::file::OpenFile;
 use super::stat::by_descriptor;
-use crate::{Direct, Way, identity};
+use crate::{Direct, IoDirection, identity};
 
 /// Alignment of memory that every buffer of a pool has: a page.
 const MEMORY_MAX: usize = 4 << 10;
@@ -27,55 +27,60 @@ const OFFSET_MAX: usize = 64 << 10;
 
 /// The second descriptor of an open, once it was asked for.
 #[derive(Debug, Default)]
-pub(super) struct Second {
+pub(super) struct DirectDescriptor {
     opened: OnceLock<Option<Direct>>,
     is_refused: AtomicBool,
 }
 
 impl Posix {
     /// An open's second descriptor; the first call opens it.
-    pub(super) fn past_cache(&self, file: &OpenFile, way: Way) -> Option<Direct> {
-        let has_right = match way {
-            Way::Read => file.reads(),
-            Way::Write => file.writes(),
+    pub(super) fn past_cache(&self, file: &OpenFile, direction: IoDirection) -> Option<Direct> {
+        let has_right = match direction {
+            IoDirection::Read => file.reads(),
+            IoDirection::Write => file.writes(),
         };
-        let is_refused = file.second.is_refused.load(Ordering::Relaxed);
+        let is_refused = file.direct_descriptor.is_refused.load(Ordering::Relaxed);
         if !file.is_data() || !has_right || is_refused {
             return None;
         }
-        let opened = file.second.opened.get_or_init(|| match second(file) {
-            Ok(Some(direct)) => Some(direct),
-            Ok(None) | Err(Errno::INVAL | Errno::OPNOTSUPP) => {
-                self.say_lack(file);
-                None
-            }
-            Err(_) => None,
-        });
-        let turn = match way {
-            Way::Read => None,
-            Way::Write => Some(Arc::new(file.lane.as_ref()?.direct()?)),
+        let opened = file
+            .direct_descriptor
+            .opened
+            .get_or_init(|| match open_direct(file) {
+                Ok(Some(direct)) => Some(direct),
+                Ok(None) | Err(Errno::INVAL | Errno::OPNOTSUPP) => {
+                    self.warn_no_direct(file);
+                    None
+                }
+                Err(_) => None,
+            });
+        let guard = match direction {
+            IoDirection::Read => None,
+            IoDirection::Write => Some(Arc::new(file.write_gate.as_ref()?.direct()?)),
         };
         let opened = opened.clone()?;
-        Some(Direct { turn, ..opened })
+        Some(Direct { guard, ..opened })
     }
 
     /// The kernel refused a transfer that was aligned as it said.
     pub(super) fn refuse(&self, file: &OpenFile) {
-        file.second.is_refused.store(true, Ordering::Relaxed);
-        self.say_lack(file);
+        file.direct_descriptor
+            .is_refused
+            .store(true, Ordering::Relaxed);
+        self.warn_no_direct(file);
     }
 
     /// Says once for the share that there is no O_DIRECT.
-    fn say_lack(&self, file: &OpenFile) {
-        if !self.lacks_direct.swap(true, Ordering::Relaxed) {
-            let path = file.link.place().path;
+    fn warn_no_direct(&self, file: &OpenFile) {
+        if !self.has_warned_no_direct.swap(true, Ordering::Relaxed) {
+            let path = file.link.location().path;
             tracing::warn!(%path, "no direct I/O on this file: it goes through the page cache");
         }
     }
 }
 
 /// Opens a file again; `None` where the kernel does not say how it is to be aligned.
-fn second(file: &OpenFile) -> Result<Option<Direct>, Errno> {
+fn open_direct(file: &OpenFile) -> Result<Option<Direct>, Errno> {
     let aligned = statx(&*file.fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)?;
     let [memory_alignment, offset_alignment] =
         [aligned.stx_dio_mem_align, aligned.stx_dio_offset_align].map(|bytes| bytes as usize);
@@ -93,7 +98,7 @@ fn second(file: &OpenFile) -> Result<Option<Direct>, Errno> {
     Ok(Some(Direct {
         fd: Arc::new(fd),
         token: file.token.clone(),
-        turn: None,
+        guard: None,
         memory_alignment,
         offset_alignment,
     }))

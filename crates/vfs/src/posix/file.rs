@@ -10,10 +10,10 @@ use proto::path::SharePath;
 use proto::token::Token;
 use wire::access::AccessMask;
 
-use super::direct::Second;
-use super::stat::Subject;
+use super::direct::DirectDescriptor;
+use super::stat::FileRef;
 use super::walk::Directory;
-use crate::lanes::Lane;
+use crate::direct_io_gate::WriteGate;
 use crate::rights;
 
 /// An open file.
@@ -29,9 +29,9 @@ pub(super) struct OpenFile {
     pub(super) is_path: bool,
     pub(super) link: Arc<Link>,
     pub(super) listing: Mutex<Listing>,
-    pub(super) second: Second,
+    pub(super) direct_descriptor: DirectDescriptor,
     /// Where bytes may go past the page cache.
-    pub(super) lane: Option<Arc<Lane>>,
+    pub(super) write_gate: Option<Arc<WriteGate>>,
 }
 
 /// Where the listing of a directory stands.
@@ -48,13 +48,13 @@ pub(super) struct Listing {
 pub(super) struct Link {
     /// What the name itself stands for: the file, or a link that leads to it.
     pub(super) key: FileKey,
-    place: Mutex<Place>,
+    location: Mutex<Location>,
     is_unlinked: AtomicBool,
 }
 
 /// Where a name is.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub(super) parent: Arc<Directory>,
     /// Empty for the root of the share.
     pub(super) name: String,
@@ -62,7 +62,7 @@ pub(super) struct Place {
     pub(super) path: SharePath,
 }
 
-impl Place {
+impl Location {
     /// Whether this is the root of the share, which has no name.
     pub(super) fn is_root(&self) -> bool {
         self.name.is_empty()
@@ -75,16 +75,16 @@ impl Place {
 
 impl Link {
     /// Where the name is now.
-    pub(super) fn place(&self) -> Place {
-        self.place
+    pub(super) fn location(&self) -> Location {
+        self.location
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
     /// Notes that the file was renamed.
-    pub(super) fn move_to(&self, place: Place) {
-        *self.place.lock().unwrap_or_else(PoisonError::into_inner) = place;
+    pub(super) fn move_to(&self, location: Location) {
+        *self.location.lock().unwrap_or_else(PoisonError::into_inner) = location;
     }
 
     /// Notes that the name was removed.
@@ -115,13 +115,13 @@ impl OpenFile {
     }
 
     /// The file, to be asked or changed.
-    pub(super) fn subject(&self) -> Subject<'_> {
+    pub(super) fn file_ref(&self) -> FileRef<'_> {
         let notes = rights::WRITE_DATA | AccessMask::FILE_WRITE_ATTRIBUTES;
-        Subject {
+        FileRef {
             fd: &self.fd,
             is_path: self.is_path,
             token: &self.token,
-            may_note: self.access.intersects(notes),
+            may_set_attributes: self.access.intersects(notes),
         }
     }
 }
@@ -134,17 +134,17 @@ pub(super) struct Links {
 
 impl Links {
     /// The link of a name: the one that other opens use, or a new one.
-    pub(super) fn share(&self, key: FileKey, place: Place) -> Arc<Link> {
+    pub(super) fn share(&self, key: FileKey, location: Location) -> Arc<Link> {
         let mut by_file = self.by_file.lock().unwrap_or_else(PoisonError::into_inner);
         let links = by_file.entry(key).or_default();
-        let is_ours = |link: &Arc<Link>| link.place().is_same(&place) && !link.is_gone();
+        let is_ours = |link: &Arc<Link>| link.location().is_same(&location) && !link.is_unlinked();
         if let Some(link) = links.iter().filter_map(Weak::upgrade).find(is_ours) {
             return link;
         }
-        let place = Mutex::new(place);
+        let location = Mutex::new(location);
         let link = Arc::new(Link {
             key,
-            place,
+            location,
             is_unlinked: AtomicBool::new(false),
         });
         links.retain(|link| link.strong_count() > 0);
@@ -166,7 +166,7 @@ impl Links {
 }
 
 impl Link {
-    fn is_gone(&self) -> bool {
+    fn is_unlinked(&self) -> bool {
         self.is_unlinked.load(Ordering::Relaxed)
     }
 }

@@ -40,17 +40,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use proto::file::FileKey;
 use proto::token::Token;
 
+use super::inotify::{Change, Inotify, InotifyEvent};
 use super::scan;
 use super::spellings::Names;
 use super::walk::{Directory, Run};
-use super::watch::{Change, Told, Watch};
 use crate::{Effort, Step, Stop, fold};
 
 /// Directories that are watched at most. The kernel keeps about 1 KiB for each.
 pub const DIRECTORIES_MAX: usize = 1024;
 /// Changes that are remembered while a directory is scanned, at most.
 const CHANGES_MAX: usize = 16_384;
-/// Locks for making files.
+/// Locks for create_locks files.
 const LOCKS: usize = 64;
 /// Bytes that a directory costs beside its names.
 const DIRECTORY_BYTES: usize = 512;
@@ -60,14 +60,14 @@ const DIRECTORY_BYTES: usize = 512;
 pub(super) struct Index {
     state: Mutex<State>,
     scanned: Condvar,
-    making: [Mutex<()>; LOCKS],
+    create_locks: [Mutex<()>; LOCKS],
     seed: u64,
 }
 
 #[derive(Debug)]
 struct State {
     /// `None` where the kernel gave none.
-    watch: Option<Watch>,
+    watch: Option<Inotify>,
     entries: HashMap<FileKey, Entry>,
     watched: HashMap<i32, FileKey>,
     /// Entries by the time of their last use.
@@ -107,7 +107,7 @@ impl Index {
     pub(super) fn new(bytes_max: usize) -> Self {
         let seed = RandomState::new().hash_one(0);
         let state = State {
-            watch: Watch::new(),
+            watch: Inotify::new(),
             entries: HashMap::new(),
             watched: HashMap::new(),
             uses: BTreeMap::new(),
@@ -116,11 +116,11 @@ impl Index {
             bytes_max,
             seed,
         };
-        let making = std::array::from_fn(|_| Mutex::new(()));
+        let create_locks = std::array::from_fn(|_| Mutex::new(()));
         Self {
             state: Mutex::new(state),
             scanned: Condvar::new(),
-            making,
+            create_locks,
             seed,
         }
     }
@@ -155,15 +155,15 @@ impl Index {
         }
     }
 
-    /// Locks a name for making it. Held from the last look whether it is there until it is.
-    pub(super) fn making(
+    /// Locks a name for create_locks it. Usage from the last look whether it is there until it is.
+    pub(super) fn lock_name(
         &self,
         directory: &Directory,
         name: &str,
         effort: Effort,
     ) -> Step<MutexGuard<'_, ()>> {
         let hash = fold::fold_hash(name, self.seed ^ directory.key.file);
-        let lock = &self.making[hash as usize % LOCKS];
+        let lock = &self.create_locks[hash as usize % LOCKS];
         match effort {
             Effort::Blocking => Ok(lock.lock().unwrap_or_else(PoisonError::into_inner)),
             Effort::Cached => match lock.try_lock() {
@@ -175,7 +175,7 @@ impl Index {
     }
 
     /// Directories and bytes that are held.
-    pub(super) fn held(&self) -> (usize, usize) {
+    pub(super) fn usage(&self) -> (usize, usize) {
         let state = self.lock();
         (state.entries.len(), state.bytes)
     }
@@ -190,16 +190,16 @@ impl Index {
             // Nobody may read it. The exact name was tried.
             return Ok(None);
         };
-        let watched = match scan::tells_changes(&opened) {
+        let watched = match scan::reports_all_changes(&opened) {
             true => self.lock().begin(directory, token),
             false => None,
         };
-        let room = if watched.is_some() {
+        let bytes_max = if watched.is_some() {
             self.lock().bytes_max
         } else {
             0
         };
-        let (spelled, names) = match scan::scan(&opened, name, room, self.seed) {
+        let (spelled, names) = match scan::scan(&opened, name, bytes_max, self.seed) {
             Ok(scan) => (Ok(scan.spelled), scan.names),
             Err(status) => (Err(status), None),
         };
@@ -214,26 +214,26 @@ impl Index {
 impl State {
     /// Reads what the kernel has to tell.
     fn catch_up(&mut self) {
-        let told = self.watch.as_mut().map(Watch::read).unwrap_or_default();
+        let told = self.watch.as_mut().map(Inotify::read).unwrap_or_default();
         for told in told {
             self.apply(told);
         }
-        self.make_room();
+        self.evict_to_limit();
     }
 
-    fn apply(&mut self, told: Told) {
+    fn apply(&mut self, told: InotifyEvent) {
         match told {
-            Told::Change(descriptor, change) => {
+            InotifyEvent::Change(descriptor, change) => {
                 if let Some(key) = self.watched.get(&descriptor).copied() {
                     self.change(key, change);
                 }
             }
-            Told::Gone(descriptor) => {
+            InotifyEvent::WatchRemoved(descriptor) => {
                 if let Some(key) = self.watched.remove(&descriptor) {
                     self.forget(key);
                 }
             }
-            Told::Overflow => self.forget_all(),
+            InotifyEvent::Overflow => self.forget_all(),
         }
     }
 
@@ -318,10 +318,10 @@ impl State {
         self.uses.insert(self.clock, key);
         entry.used = self.clock;
         entry.content = Content::Ready(names);
-        self.make_room();
+        self.evict_to_limit();
     }
 
-    fn make_room(&mut self) {
+    fn evict_to_limit(&mut self) {
         while self.bytes > self.bytes_max && self.evict() {}
     }
 

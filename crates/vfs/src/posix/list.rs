@@ -19,9 +19,11 @@ use rustix::io::Errno;
 use wire::Status;
 
 use super::Posix;
-use super::file::{Listing, OpenFile, Place};
+use super::file::{Listing, Location, OpenFile};
 use super::scan::BUFFER;
-use super::stat::{Stat, Subject, as_server, by_descriptor, has_note, kind_of, stat, stat_name};
+use super::stat::{
+    FileRef, Stat, as_server, by_descriptor, kind_of, stat, stat_name, supports_attributes,
+};
 use super::walk::{Directory, Run};
 use crate::dosattrib::{self, DosInfo};
 use crate::errno::{Context, status};
@@ -77,11 +79,11 @@ impl Posix {
             fd: file.fd.clone(),
             key: file.key,
         };
-        let spot = self.spot(&directory, name, run)?;
+        let entry = self.entry(&directory, name, run)?;
         listing.is_begun = true;
         let mut lister = Lister::new(self, file, run);
-        Ok(spot
-            .and_then(|spot| lister.entry(spot.name))
+        Ok(entry
+            .and_then(|entry| lister.entry(entry.name))
             .into_iter()
             .collect())
     }
@@ -148,7 +150,7 @@ struct Lister<'a> {
     posix: &'a Posix,
     file: &'a OpenFile,
     run: Run<'a>,
-    place: Place,
+    location: Location,
     /// The path of the directory by its descriptor, and behind it that of the last entry.
     path: String,
     stem: usize,
@@ -162,7 +164,7 @@ impl<'a> Lister<'a> {
             posix,
             file,
             run,
-            place: file.link.place(),
+            location: file.link.location(),
             path,
             stem,
         }
@@ -172,8 +174,8 @@ impl<'a> Lister<'a> {
     fn entry(&mut self, name: String) -> Option<DirectoryEntry> {
         let metadata = match name.as_str() {
             "." => self.metadata_of(&self.file.fd, ".")?,
-            ".." if self.place.is_root() => self.metadata_of(&self.file.fd, "..")?,
-            ".." => self.metadata_of(&self.place.parent.fd, "..")?,
+            ".." if self.location.is_root() => self.metadata_of(&self.file.fd, "..")?,
+            ".." => self.metadata_of(&self.location.parent.fd, "..")?,
             name => {
                 let stat = stat_name(&*self.file.fd, name).ok()?;
                 match kind_of(&stat) {
@@ -189,28 +191,28 @@ impl<'a> Lister<'a> {
     }
 
     fn metadata_of(&self, fd: &OwnedFd, name: &str) -> Option<proto::file::Metadata> {
-        let subject = Subject {
+        let file_ref = FileRef {
             fd,
             is_path: true,
             token: self.run.token,
-            may_note: false,
+            may_set_attributes: false,
         };
-        Some(self.posix.metadata(subject, &stat(fd).ok()?, name))
+        Some(self.posix.metadata(file_ref, &stat(fd).ok()?, name))
     }
 
     /// What a link leads to, or the link itself.
     fn linked(&self, name: &str, link: &Stat) -> proto::file::Metadata {
-        let path = self.place.path.join(name);
+        let path = self.location.path.join(name);
         match self.posix.follow(&path, self.run) {
             Ok((fd, stat)) => {
                 let token = self.run.token;
-                let subject = Subject {
+                let file_ref = FileRef {
                     fd: &fd,
                     is_path: true,
                     token,
-                    may_note: false,
+                    may_set_attributes: false,
                 };
-                self.posix.metadata(subject, &stat, name)
+                self.posix.metadata(file_ref, &stat, name)
             }
             Err(_) => self.posix.metadata_with(link, None, name),
         }
@@ -218,7 +220,7 @@ impl<'a> Lister<'a> {
 
     /// What Samba's attribute says of an entry.
     fn stored(&mut self, name: &str, stat: &Stat) -> Option<DosInfo> {
-        if !self.posix.keeps_attributes || !has_note(stat) {
+        if !self.posix.stores_attributes || !supports_attributes(stat) {
             return None;
         }
         self.path.truncate(self.stem);

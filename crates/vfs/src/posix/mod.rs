@@ -27,10 +27,11 @@
 mod basic;
 mod changes;
 mod data;
-mod descriptors;
+mod descriptor_reserve;
 mod direct;
 mod file;
 mod index;
+mod inotify;
 mod list;
 mod names;
 mod open;
@@ -39,7 +40,6 @@ mod scan;
 mod spellings;
 mod stat;
 mod walk;
-mod watch;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -53,15 +53,15 @@ use rustix::io::Errno;
 use wire::Status;
 
 use self::changes::Changes;
-use self::descriptors::Descriptors;
+use self::descriptor_reserve::DescriptorReserve;
 use self::file::{Links, OpenFile};
 use self::index::Index;
 use self::walk::{Directories, Directory, Run};
-use crate::lanes::Lanes;
+use crate::direct_io_gate::WriteGates;
 use crate::table::Table;
 use crate::{
-    Attempt, Descriptor, Direct, Effort, FileSystem, Listener, Step, Stop, Way, attempt, copy,
-    dosattrib, identity,
+    Attempt, Descriptor, Direct, Effort, FileSystem, IoDirection, Listener, Step, Stop, attempt,
+    copy, dosattrib, identity,
 };
 
 pub use self::changes::DIRECTORIES_MAX as WATCHED_MAX;
@@ -110,21 +110,21 @@ pub struct Posix {
     links: Links,
     changes: Changes,
     files: Table<OpenFile>,
-    descriptors: Descriptors,
+    descriptor_reserve: DescriptorReserve,
     /// Whether the file system keeps extended attributes.
-    keeps_attributes: bool,
+    stores_attributes: bool,
     never_blocks: bool,
     /// Whether a buffered write was ever refused because it was not to wait.
     writes_wait: AtomicBool,
     /// Where bytes may go past the page cache.
-    lanes: Option<Lanes>,
+    write_gates: Option<WriteGates>,
     /// Whether it was said that a file has no O_DIRECT.
-    lacks_direct: AtomicBool,
+    has_warned_no_direct: AtomicBool,
 }
 
 /// What the share holds at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct Usage {
     /// Open files.
     pub opens: usize,
     /// Directories whose names are known.
@@ -146,7 +146,7 @@ impl Posix {
             share,
             options,
             never_blocks: scan::never_blocks(&fd),
-            keeps_attributes: keeps_attributes(root)?,
+            stores_attributes: stores_attributes(root)?,
             root: Arc::new(Directory {
                 fd: Arc::new(fd),
                 key,
@@ -156,12 +156,12 @@ impl Posix {
             links: Links::default(),
             changes: Changes::default(),
             files: Table::new(),
-            descriptors: Descriptors::new(),
+            descriptor_reserve: DescriptorReserve::new(),
             writes_wait: AtomicBool::new(false),
-            lanes: options.direct.then(Lanes::default),
-            lacks_direct: AtomicBool::new(false),
+            write_gates: options.direct.then(WriteGates::default),
+            has_warned_no_direct: AtomicBool::new(false),
         };
-        if !posix.keeps_attributes {
+        if !posix.stores_attributes {
             let root = root.display();
             tracing::warn!(%root, "no extended attributes: DOS attributes are lost");
         }
@@ -169,13 +169,13 @@ impl Posix {
     }
 
     /// What the share holds at the moment.
-    pub fn held(&self) -> Held {
-        let (indexed_directories, index_bytes) = self.index.held();
-        Held {
+    pub fn usage(&self) -> Usage {
+        let (indexed_directories, index_bytes) = self.index.usage();
+        Usage {
             opens: self.files.len(),
             indexed_directories,
             index_bytes,
-            watched_directories: self.changes.held(),
+            watched_directories: self.changes.usage(),
         }
     }
 
@@ -274,8 +274,8 @@ impl Posix {
             let (key, target) = (open.link.key, open.key);
             drop(open);
             self.links.forget(key);
-            if let Some(lanes) = &self.lanes {
-                lanes.forget(target);
+            if let Some(gates) = &self.write_gates {
+                gates.forget(target);
             }
         }
         Ok(Outcome::Done)
@@ -322,13 +322,13 @@ impl FileSystem for Posix {
         })
     }
 
-    fn direct(&self, file: LocalOpen, way: Way) -> Option<Direct> {
-        self.lanes.as_ref()?;
-        self.past_cache(&*self.file(file).ok()?, way)
+    fn direct(&self, file: LocalOpen, direction: IoDirection) -> Option<Direct> {
+        self.write_gates.as_ref()?;
+        self.past_cache(&*self.file(file).ok()?, direction)
     }
 
-    fn keeps_turns(&self) -> bool {
-        self.lanes.is_some()
+    fn gates_writes(&self) -> bool {
+        self.write_gates.is_some()
     }
 
     fn refuse_direct(&self, file: LocalOpen) {
@@ -339,7 +339,7 @@ impl FileSystem for Posix {
 }
 
 /// Whether a folder's file system keeps extended attributes.
-fn keeps_attributes(root: &Path) -> io::Result<bool> {
+fn stores_attributes(root: &Path) -> io::Result<bool> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let fd: OwnedFd = open(root, flags, Mode::empty())?;
     let mut value = [0; dosattrib::MAX_LEN];

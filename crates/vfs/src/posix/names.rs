@@ -10,10 +10,10 @@ use rustix::io::Errno;
 use wire::Status;
 
 use super::Posix;
-use super::file::{OpenFile, Place};
+use super::file::{Location, OpenFile};
 use super::scan;
-use super::stat::{Stat, Subject, by_descriptor, kind_of, stat, stat_name};
-use super::walk::{Directory, Parent, RACES, Run, Spot};
+use super::stat::{FileRef, Stat, by_descriptor, kind_of, stat, stat_name};
+use super::walk::{Directory, Entry, Parent, RACES, Run};
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, rights};
 
@@ -25,23 +25,23 @@ impl Posix {
         replace: bool,
         run: Run<'_>,
     ) -> Step<Outcome> {
-        let (from, _) = named_at(file.link.place(), file)?;
+        let (from, _) = named_at(file.link.location(), file)?;
         let parent = self.target(to, run)?;
-        self.changes.touches(from.parent.key);
-        self.changes.touches(parent.directory.key);
-        let _making = self
+        self.changes.will_change(from.parent.key);
+        self.changes.will_change(parent.directory.key);
+        let _name_lock = self
             .index
-            .making(&parent.directory, to.name(), run.effort)?;
+            .lock_name(&parent.directory, to.name(), run.effort)?;
         for _ in 0..RACES {
-            let there = self.spot(&parent.directory, to.name(), run)?;
+            let there = self.entry(&parent.directory, to.name(), run)?;
             let renamed = match there {
                 None => rename_free(&from, &parent.directory, to.name()),
-                Some(spot) if is_itself(&spot, &parent, &from) => {
+                Some(entry) if is_itself(&entry, &parent, &from) => {
                     respell(&parent.directory, &from.name, to.name())
                 }
-                Some(spot) => {
-                    self.check_replaceable(file, &spot, replace, run)?;
-                    replace_name(file, &from, &parent.directory, &spot, to.name())
+                Some(entry) => {
+                    self.check_replaceable(file, &entry, replace, run)?;
+                    replace_name(file, &from, &parent.directory, &entry, to.name())
                 }
             };
             match renamed {
@@ -65,18 +65,18 @@ impl Posix {
             return Err(Status::FILE_IS_A_DIRECTORY.into());
         }
         let parent = self.target(to, run)?;
-        self.changes.touches(parent.directory.key);
-        let _making = self
+        self.changes.will_change(parent.directory.key);
+        let _name_lock = self
             .index
-            .making(&parent.directory, to.name(), run.effort)?;
-        let linked = match self.spot(&parent.directory, to.name(), run)? {
+            .lock_name(&parent.directory, to.name(), run.effort)?;
+        let linked = match self.entry(&parent.directory, to.name(), run)? {
             None => link_free(file, &parent.directory, to.name()),
-            Some(spot) if replace && spot.stat.key() == file.key => {
-                respell(&parent.directory, &spot.name, to.name())
+            Some(entry) if replace && entry.stat.key() == file.key => {
+                respell(&parent.directory, &entry.name, to.name())
             }
-            Some(spot) => {
-                self.check_replaceable(file, &spot, replace, run)?;
-                link_over(file, &parent.directory, &spot.name, to.name())
+            Some(entry) => {
+                self.check_replaceable(file, &entry, replace, run)?;
+                link_over(file, &parent.directory, &entry.name, to.name())
             }
         };
         linked.map_err(|errno| status(errno, Context::Rename))?;
@@ -84,19 +84,19 @@ impl Posix {
     }
 
     pub(super) fn unlink(&self, file: &OpenFile, path: &SharePath, run: Run<'_>) -> Step<Outcome> {
-        let own = file.link.place();
+        let own = file.link.location();
         let other = match own.path == *path || path.is_root() {
             true => None,
             false => self.other_name(file, path, run)?,
         };
         let is_own = other.is_none();
-        let (place, stat) = named_at(other.unwrap_or(own), file)?;
+        let (location, stat) = named_at(other.unwrap_or(own), file)?;
         let flags = match kind_of(&stat) {
             FileKind::Directory => AtFlags::REMOVEDIR,
             FileKind::File | FileKind::Link | FileKind::Special => AtFlags::empty(),
         };
-        self.changes.touches(place.parent.key);
-        let unlinked = unlinkat(&*place.parent.fd, &place.name, flags);
+        self.changes.will_change(location.parent.key);
+        let unlinked = unlinkat(&*location.parent.fd, &location.name, flags);
         unlinked.map_err(|errno| status(errno, Context::Remove))?;
         if is_own {
             file.link.set_unlinked();
@@ -106,17 +106,22 @@ impl Posix {
 
     /// Another name of the file than the open's own, as a hard link has. `None` where the path
     /// leads elsewhere by now: a directory above was renamed, and the open's own name is right.
-    fn other_name(&self, file: &OpenFile, path: &SharePath, run: Run<'_>) -> Step<Option<Place>> {
+    fn other_name(
+        &self,
+        file: &OpenFile,
+        path: &SharePath,
+        run: Run<'_>,
+    ) -> Step<Option<Location>> {
         let found = self.directory(&path.parent(), run).and_then(|parent| {
-            let spot = self.spot(&parent.directory, path.name(), run)?;
-            Ok(spot.map(|spot| (parent, spot)))
+            let entry = self.entry(&parent.directory, path.name(), run)?;
+            Ok(entry.map(|entry| (parent, entry)))
         });
         match found {
-            Ok(Some((parent, spot))) if spot.stat.key() == file.link.key => {
-                let path = parent.path.join(&spot.name);
-                Ok(Some(Place {
+            Ok(Some((parent, entry))) if entry.stat.key() == file.link.key => {
+                let path = parent.path.join(&entry.name);
+                Ok(Some(Location {
                     parent: parent.directory,
-                    name: spot.name,
+                    name: entry.name,
                     path,
                 }))
             }
@@ -144,13 +149,13 @@ impl Posix {
     }
 
     pub(super) fn check_delete(&self, file: &OpenFile, run: Run<'_>) -> Step<Outcome> {
-        let place = file.link.place();
+        let location = file.link.location();
         let stat_of = |fd| stat(fd).map_err(|errno| status(errno, Context::Open));
-        let metadata = self.metadata(file.subject(), &stat_of(&file.fd)?, "");
-        if place.is_root() || rights::is_read_only(&metadata) {
+        let metadata = self.metadata(file.file_ref(), &stat_of(&file.fd)?, "");
+        if location.is_root() || rights::is_read_only(&metadata) {
             return Err(Status::CANNOT_DELETE.into());
         }
-        let parent = (&*place.parent.fd, &stat_of(&place.parent.fd)?);
+        let parent = (&*location.parent.fd, &stat_of(&location.parent.fd)?);
         match self.may_remove(run, &metadata, parent, true) {
             true => Ok(Outcome::Done),
             false => Err(Status::ACCESS_DENIED.into()),
@@ -178,33 +183,33 @@ impl Posix {
             stat,
             path: _,
         } = self.directory(&SharePath::root(), run)?;
-        let subject = Subject {
+        let file_ref = FileRef {
             fd: &directory.fd,
             is_path: true,
             token: run.token,
-            may_note: false,
+            may_set_attributes: false,
         };
-        Ok(Outcome::Found(Some(self.metadata(subject, &stat, ""))))
+        Ok(Outcome::Found(Some(self.metadata(file_ref, &stat, ""))))
     }
 
     fn find(&self, path: &SharePath, run: Run<'_>) -> Step<Outcome> {
         let parent = self.directory(&path.parent(), run)?;
-        let spot = self.spot(&parent.directory, path.name(), run)?;
-        let Spot {
+        let entry = self.entry(&parent.directory, path.name(), run)?;
+        let Entry {
             name,
             mut fd,
             mut stat,
-        } = spot.ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
+        } = entry.ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
         if kind_of(&stat) == FileKind::Link {
             (fd, stat) = self.follow(&parent.path.join(&name), run)?;
         }
-        let subject = Subject {
+        let file_ref = FileRef {
             fd: &fd,
             is_path: true,
             token: run.token,
-            may_note: false,
+            may_set_attributes: false,
         };
-        Ok(Outcome::Found(Some(self.metadata(subject, &stat, &name))))
+        Ok(Outcome::Found(Some(self.metadata(file_ref, &stat, &name))))
     }
 
     /// The directory of a new name.
@@ -219,20 +224,20 @@ impl Posix {
     fn check_replaceable(
         &self,
         file: &OpenFile,
-        spot: &Spot,
+        entry: &Entry,
         replace: bool,
         run: Run<'_>,
     ) -> Step<()> {
         if !replace {
             return Err(Status::OBJECT_NAME_COLLISION.into());
         }
-        let subject = Subject {
-            fd: &spot.fd,
+        let file_ref = FileRef {
+            fd: &entry.fd,
             is_path: true,
             token: run.token,
-            may_note: false,
+            may_set_attributes: false,
         };
-        let there = self.metadata(subject, &spot.stat, "");
+        let there = self.metadata(file_ref, &entry.stat, "");
         let is_directory = there.is_directory() || file.kind == FileKind::Directory;
         if is_directory || rights::is_read_only(&there) {
             return Err(Status::ACCESS_DENIED.into());
@@ -243,36 +248,36 @@ impl Posix {
 
 /// A name, if it still stands for what was opened. Between this look and what follows somebody
 /// else may give the name to another file; no system call removes or renames by descriptor.
-fn named_at(place: Place, file: &OpenFile) -> Step<(Place, Stat)> {
-    if place.is_root() {
+fn named_at(location: Location, file: &OpenFile) -> Step<(Location, Stat)> {
+    if location.is_root() {
         return Err(Status::ACCESS_DENIED.into());
     }
-    match stat_name(&*place.parent.fd, &place.name) {
-        Ok(stat) if stat.key() == file.link.key => Ok((place, stat)),
+    match stat_name(&*location.parent.fd, &location.name) {
+        Ok(stat) if stat.key() == file.link.key => Ok((location, stat)),
         Ok(_) | Err(Errno::NOENT) => Err(Status::OBJECT_NAME_NOT_FOUND.into()),
         Err(errno) => Err(status(errno, Context::Open).into()),
     }
 }
 
 /// Whether a name that was found is the one that is to be renamed.
-fn is_itself(spot: &Spot, parent: &Parent, from: &Place) -> bool {
-    parent.directory.key == from.parent.key && spot.name == from.name
+fn is_itself(entry: &Entry, parent: &Parent, from: &Location) -> bool {
+    parent.directory.key == from.parent.key && entry.name == from.name
 }
 
 /// Notes where a file is now; its path.
 fn moved(file: &OpenFile, parent: Parent, name: &str) -> SharePath {
     let path = parent.path.join(name);
-    let place = Place {
+    let location = Location {
         parent: parent.directory,
         name: name.to_owned(),
         path: path.clone(),
     };
-    file.link.move_to(place);
+    file.link.move_to(location);
     path
 }
 
 /// Renames where there is no such name.
-fn rename_free(from: &Place, to: &Arc<Directory>, name: &str) -> Result<(), Errno> {
+fn rename_free(from: &Location, to: &Arc<Directory>, name: &str) -> Result<(), Errno> {
     move_name((&from.parent, &from.name), (to, name))
 }
 
@@ -298,17 +303,17 @@ fn move_name(from: (&Directory, &str), to: (&Directory, &str)) -> Result<(), Err
 /// Renames over a file, which may be spelled in another case.
 fn replace_name(
     file: &OpenFile,
-    from: &Place,
+    from: &Location,
     to: &Arc<Directory>,
-    spot: &Spot,
+    entry: &Entry,
     name: &str,
 ) -> Result<(), Errno> {
-    match spot.stat.key() == file.link.key {
+    match entry.stat.key() == file.link.key {
         // Two names of one file: the kernel would leave both.
         true => unlinkat(&*from.parent.fd, &from.name, AtFlags::empty())?,
-        false => renameat(&*from.parent.fd, &from.name, &*to.fd, &spot.name)?,
+        false => renameat(&*from.parent.fd, &from.name, &*to.fd, &entry.name)?,
     }
-    respell(to, &spot.name, name)
+    respell(to, &entry.name, name)
 }
 
 /// Links where there is no such name.

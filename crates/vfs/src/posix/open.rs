@@ -11,20 +11,20 @@ use wire::Status;
 use wire::access::AccessMask;
 
 use super::Posix;
-use super::direct::Second;
-use super::file::{Listing, OpenFile, Place};
-use super::stat::{Stat, Subject, by_descriptor, kind_of, stat};
-use super::walk::{Parent, RACES, Run, Spot, open_name};
+use super::direct::DirectDescriptor;
+use super::file::{Listing, Location, OpenFile};
+use super::stat::{FileRef, Stat, by_descriptor, kind_of, stat};
+use super::walk::{Entry, Parent, RACES, Run, open_name};
 use crate::errno::{Context, status};
 use crate::rights::{self, Permissions};
-use crate::{Effort, Step, Stop, attributes, dosattrib::DosInfo, identity, settle};
+use crate::{Effort, Step, Stop, attributes, disposition, dosattrib::DosInfo, identity};
 
 /// A file that was found, and how.
 struct Target {
     /// O_PATH, unless the file is new.
     fd: OwnedFd,
     metadata: Metadata,
-    place: Place,
+    location: Location,
     /// What the name itself stands for.
     named: FileKey,
     /// Whether the name is a link that was followed.
@@ -65,8 +65,8 @@ impl Posix {
         let parent = self.directory(&plan.path.parent(), run)?;
         // Whoever makes or removes the name at the same time sends us back to the start.
         for _ in 0..RACES {
-            let opened = match self.spot(&parent.directory, plan.path.name(), run)? {
-                Some(spot) => self.open_existing(plan, &parent, spot, run)?,
+            let opened = match self.entry(&parent.directory, plan.path.name(), run)? {
+                Some(entry) => self.open_existing(plan, &parent, entry, run)?,
                 None => self.create(plan, &parent, run)?,
             };
             if let Some(opened) = opened {
@@ -81,24 +81,24 @@ impl Posix {
         let fd = self.beneath(&plan.path, flags, run.effort)?;
         let fd = fd.map_err(|errno| status(errno, Context::Open))?;
         let stat = stat(&fd).map_err(|errno| status(errno, Context::Open))?;
-        let place = Place {
+        let location = Location {
             parent: self.root.clone(),
             name: String::new(),
             path: SharePath::root(),
         };
-        let subject = Subject {
+        let file_ref = FileRef {
             fd: &fd,
             is_path: true,
             token: run.token,
-            may_note: false,
+            may_set_attributes: false,
         };
-        let metadata = self.metadata(subject, &stat, "");
+        let metadata = self.metadata(file_ref, &stat, "");
         let is_asked = plan.access.contains(AccessMask::DELETE);
         let may_remove = is_asked && self.may_remove(run, &metadata, (&fd, &stat), true);
         let target = Target {
             fd,
             metadata,
-            place,
+            location,
             named: stat.key(),
             is_followed: false,
             created: false,
@@ -112,14 +112,14 @@ impl Posix {
         &self,
         plan: &OpenPlan,
         parent: &Parent,
-        spot: Spot,
+        entry: Entry,
         run: Run<'_>,
     ) -> Step<Option<Opened>> {
-        let Spot {
+        let Entry {
             name,
             fd,
             stat: named,
-        } = spot;
+        } = entry;
         let path = parent.path.join(&name);
         let is_link = kind_of(&named) == FileKind::Link;
         let is_followed = is_link && !plan.open_link && plan.existing != Existing::Create;
@@ -127,14 +127,14 @@ impl Posix {
             true => self.follow(&path, run)?,
             false => (fd, named),
         };
-        let subject = Subject {
+        let file_ref = FileRef {
             fd: &fd,
             is_path: true,
             token: run.token,
-            may_note: false,
+            may_set_attributes: false,
         };
-        let metadata = self.metadata(subject, &stat, &name);
-        let place = Place {
+        let metadata = self.metadata(file_ref, &stat, &name);
+        let location = Location {
             parent: parent.directory.clone(),
             name,
             path,
@@ -142,12 +142,12 @@ impl Posix {
         let target = Target {
             fd,
             metadata,
-            place,
+            location,
             named: named.key(),
             is_followed,
             created: false,
         };
-        settle::existing(plan, &target.metadata)?;
+        disposition::existing(plan, &target.metadata)?;
         let deletes = AccessMask::DELETE | AccessMask::MAXIMUM_ALLOWED;
         let asks_kernel = (plan.access | plan.implied_access).intersects(deletes);
         let directory = (&*parent.directory.fd, &parent.stat);
@@ -176,7 +176,7 @@ impl Posix {
         let parent = self.metadata_with(stat, None, "");
         let mut has = Permissions::of(&token, &parent);
         if asks_kernel && !has.changes_names() {
-            has = kernels_word(directory, has);
+            has = with_kernel_permissions(directory, has);
         }
         rights::may_remove(&token, file, &parent, has)
     }
@@ -189,7 +189,7 @@ impl Posix {
         may_remove: bool,
         run: Run<'_>,
     ) -> Step<Option<Opened>> {
-        settle::existing(plan, &target.metadata)?;
+        disposition::existing(plan, &target.metadata)?;
         let mut rights = self.rights(plan, &target, may_remove)?;
         let mut opened = self.reopen(&target, rights.granted | rights.implied, run)?;
         let named = plan.access | plan.implied_access;
@@ -204,7 +204,9 @@ impl Posix {
         match opened.map_err(|errno| status(errno, Context::Open))? {
             Reopened::Gone => Ok(None),
             Reopened::Same(fd) => {
-                let may_keep = self.descriptors.check(fd.as_ref().unwrap_or(&target.fd));
+                let may_keep = self
+                    .descriptor_reserve
+                    .check(fd.as_ref().unwrap_or(&target.fd));
                 may_keep.map_err(|errno| status(errno, Context::Open))?;
                 Ok(Some(self.enter(plan, target, fd, rights)))
             }
@@ -222,7 +224,7 @@ impl Posix {
         let wants_more = granted.is_err() || asked.contains(AccessMask::MAXIMUM_ALLOWED);
         if wants_more && !(has.read && has.write) {
             // The mode does not tell of access control lists. The kernel knows.
-            let has = kernels_word(&target.fd, has);
+            let has = with_kernel_permissions(&target.fd, has);
             maximal = rights::maximal(&token, file, has, may_remove);
             granted = rights::grant(maximal, asked, implied, file);
         }
@@ -245,9 +247,14 @@ impl Posix {
         };
         // In case it was replaced by a fifo or a device.
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let opened = match target.is_followed || target.place.is_root() {
-            true => self.beneath(&target.place.path, flags, run.effort)?,
-            false => open_name(&target.place.parent, &target.place.name, flags, run.effort)?,
+        let opened = match target.is_followed || target.location.is_root() {
+            true => self.beneath(&target.location.path, flags, run.effort)?,
+            false => open_name(
+                &target.location.parent,
+                &target.location.name,
+                flags,
+                run.effort,
+            )?,
         };
         Ok(match opened {
             Ok(fd) => same_file(fd, target, flags),
@@ -267,7 +274,7 @@ impl Posix {
         let Target {
             fd: path_fd,
             metadata,
-            place,
+            location,
             named,
             is_followed: _,
             created,
@@ -277,7 +284,7 @@ impl Posix {
             implied,
             maximal,
         } = rights;
-        let path = place.path.clone();
+        let path = location.path.clone();
         let access = granted | implied;
         let file = OpenFile {
             token: plan.token.clone(),
@@ -286,10 +293,13 @@ impl Posix {
             kind: metadata.kind,
             is_path: fd.is_none() && !created,
             fd: Arc::new(fd.unwrap_or(path_fd)),
-            link: self.links.share(named, place),
+            link: self.links.share(named, location),
             listing: Mutex::new(Listing::default()),
-            second: Second::default(),
-            lane: self.lanes.as_ref().map(|lanes| lanes.of(metadata.key)),
+            direct_descriptor: DirectDescriptor::default(),
+            write_gate: self
+                .write_gates
+                .as_ref()
+                .map(|gates| gates.of(metadata.key)),
         };
         let slot = self.files.insert(Arc::new(file));
         let file = LocalOpen {
@@ -308,17 +318,17 @@ impl Posix {
 
     /// Makes a file; `None` where somebody else did.
     fn create(&self, plan: &OpenPlan, parent: &Parent, run: Run<'_>) -> Step<Option<Opened>> {
-        let granted = settle::absent(plan)?;
+        let granted = disposition::absent(plan)?;
         // Space is reserved in as many pieces as the disk has free.
         if plan.allocation > 0 && run.effort == Effort::Cached {
             return Err(Stop::WouldBlock);
         }
         let name = plan.path.name();
-        let _making = self.index.making(&parent.directory, name, run.effort)?;
+        let _name_lock = self.index.lock_name(&parent.directory, name, run.effort)?;
         if self.index.spell(&parent.directory, name, run)?.is_some() {
             return Ok(None);
         }
-        self.changes.touches(parent.directory.key);
+        self.changes.will_change(parent.directory.key);
         let Some(fd) = self.make(plan, parent, granted | plan.implied_access)? else {
             return Ok(None);
         };
@@ -333,17 +343,17 @@ impl Posix {
         let stat = stat(&fd).map_err(|errno| status(errno, Context::Open))?;
         if kind_of(&stat) == FileKind::Directory {
             self.changes
-                .made(parent.directory.key, name, &fd, run.token);
+                .created(parent.directory.key, name, &fd, run.token);
         }
-        let subject = Subject {
+        let file_ref = FileRef {
             fd: &fd,
             is_path: false,
             token: run.token,
-            may_note: true,
+            may_set_attributes: true,
         };
-        let metadata = self.metadata(subject, &stat, name);
+        let metadata = self.metadata(file_ref, &stat, name);
         let path = parent.path.join(name);
-        let place = Place {
+        let location = Location {
             parent: parent.directory.clone(),
             name: name.to_owned(),
             path,
@@ -360,7 +370,7 @@ impl Posix {
         let target = Target {
             fd,
             metadata,
-            place,
+            location,
             named,
             is_followed: false,
             created: true,
@@ -399,7 +409,7 @@ impl Posix {
 
     /// Gives a new file its attributes, its birth time and its space, if it may be kept open.
     fn furnish(&self, plan: &OpenPlan, fd: &OwnedFd, run: Run<'_>) -> Step<()> {
-        let may_keep = self.descriptors.check(fd);
+        let may_keep = self.descriptor_reserve.check(fd);
         may_keep.map_err(|errno| status(errno, Context::Open))?;
         let kind = match plan.kind {
             KindWanted::Directory => FileKind::Directory,
@@ -408,18 +418,18 @@ impl Posix {
         if kind == FileKind::File && plan.allocation > 0 {
             super::data::reserve(fd, plan.allocation)?;
         }
-        let subject = Subject {
+        let file_ref = FileRef {
             fd,
             is_path: false,
             token: run.token,
-            may_note: true,
+            may_set_attributes: true,
         };
         let kept = attributes::of_new(plan.attributes, kind);
         let info = DosInfo {
             attributes: Some(kept),
             created: Some(super::basic::now()),
         };
-        self.keep(subject, info);
+        self.keep(file_ref, info);
         Ok(())
     }
 }
@@ -453,7 +463,7 @@ fn same_file(fd: OwnedFd, target: &Target, flags: OFlags) -> Result<Reopened, Er
 }
 
 /// What the kernel allows beyond what the mode tells, as access control lists do.
-fn kernels_word(fd: &OwnedFd, has: Permissions) -> Permissions {
+fn with_kernel_permissions(fd: &OwnedFd, has: Permissions) -> Permissions {
     let path = by_descriptor(fd);
     let allows = |access| accessat(CWD, path.as_str(), access, AtFlags::EACCESS).is_ok();
     Permissions {

@@ -35,8 +35,8 @@ impl Posix {
         if run.effort == Effort::Cached {
             return Err(Stop::WouldBlock);
         }
-        let lane = file.lane.as_ref();
-        let _turn = lane.map(|lane| lane.cached(run.effort)).transpose()?;
+        let gate = file.write_gate.as_ref();
+        let _guard = gate.map(|gate| gate.cached(run.effort)).transpose()?;
         let (is_sparse, size) = self.sparse_and_size(file)?;
         let within = range.start..range.end.min(size);
         if within.is_empty() {
@@ -72,17 +72,17 @@ impl Posix {
         if file.kind != FileKind::File {
             return Err(Status::INVALID_PARAMETER.into());
         }
-        if !self.keeps_attributes {
+        if !self.stores_attributes {
             return Err(Status::INVALID_DEVICE_REQUEST.into());
         }
-        let is = self.metadata(file.subject(), &stat, "");
+        let is = self.metadata(file.file_ref(), &stat, "");
         let attributes = attributes::with_sparse(is.attributes, is_sparse);
         if attributes != attributes::replaced(is.attributes, is.attributes) {
             let info = DosInfo {
                 attributes: Some(attributes),
                 created: Some(is.created),
             };
-            let stored = self.store(file.subject(), info);
+            let stored = self.store(file.file_ref(), info);
             stored.map_err(|errno| status(errno, Context::Attributes))?;
         }
         self.stat(file)
@@ -114,7 +114,7 @@ impl Posix {
 
     fn sparse_and_size(&self, file: &OpenFile) -> Step<(bool, u64)> {
         let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Data))?;
-        let is = self.metadata(file.subject(), &stat, "");
+        let is = self.metadata(file.file_ref(), &stat, "");
         Ok((is.attributes.contains(FileAttributes::SPARSE_FILE), is.size))
     }
 }

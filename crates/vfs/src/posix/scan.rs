@@ -40,7 +40,7 @@ const RAMFS: u32 = 0x8584_58F6;
 pub(super) struct Scan {
     /// How the name is spelled that was looked for.
     pub(super) spelled: Option<String>,
-    /// All names; `None` where they take too much room.
+    /// All names; `None` where they take too much bytes_max.
     pub(super) names: Option<Names>,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn open(directory: &Directory, token: &Arc<Token>) -> Step<Option<Own
 }
 
 /// Whether the kernel sees all changes of a directory's file system.
-pub(super) fn tells_changes(directory: &OwnedFd) -> bool {
+pub(super) fn reports_all_changes(directory: &OwnedFd) -> bool {
     fstatfs(directory).is_ok_and(|stat| LOCAL.contains(&(stat.f_type as u32)))
 }
 
@@ -85,14 +85,14 @@ pub(super) fn is_empty(directory: &OwnedFd) -> Result<bool, Status> {
     Ok(true)
 }
 
-/// Reads all names, looks for one, and keeps all while they take no more than `room` bytes.
+/// Reads all names, looks for one, and keeps all while they take no more than `bytes_max` bytes.
 pub(super) fn scan(
     directory: &OwnedFd,
     name: &str,
-    room: usize,
+    bytes_max: usize,
     seed: u64,
 ) -> Result<Scan, Status> {
-    let mut names = (room > 0).then(Names::default);
+    let mut names = (bytes_max > 0).then(Names::default);
     let mut spelled: Option<String> = None;
     let mut buffer = Box::new_uninit_slice(BUFFER);
     let mut entries = RawDir::new(directory, &mut buffer);
@@ -107,7 +107,7 @@ pub(super) fn scan(
         if let Some(all) = &mut names {
             all.add(found, seed);
         }
-        names = names.filter(|names| names.bytes() <= room);
+        names = names.filter(|names| names.bytes() <= bytes_max);
         let is_better = spelled
             .as_deref()
             .is_none_or(|best| best != name && found < best);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::watch::Change;
+use super::inotify::Change;
 use crate::fold;
 
 /// Bytes that a name costs beside its own: hash, pointer, length, the allocator's share and the

@@ -73,17 +73,17 @@ pub(super) fn by_descriptor(fd: &impl AsFd) -> String {
 
 /// A file to ask or change: its descriptor, and whether that is an O_PATH one.
 #[derive(Clone, Copy)]
-pub(super) struct Subject<'a> {
+pub(super) struct FileRef<'a> {
     pub(super) fd: &'a OwnedFd,
     pub(super) is_path: bool,
     pub(super) token: &'a Arc<Token>,
     /// Whether the token has a right that lets it change attributes.
-    pub(super) may_note: bool,
+    pub(super) may_set_attributes: bool,
 }
 
 impl Posix {
     /// What is known of a file under a name.
-    pub(super) fn metadata(&self, of: Subject<'_>, stat: &Stat, name: &str) -> Metadata {
+    pub(super) fn metadata(&self, of: FileRef<'_>, stat: &Stat, name: &str) -> Metadata {
         let stored = self.stored(of, stat);
         self.metadata_with(stat, stored, name)
     }
@@ -140,7 +140,7 @@ impl Posix {
     /// one, a file that Windows never touched has none, as with Samba.
     fn attributes_of_mode(&self, stat: &Stat) -> FileAttributes {
         let is_writable = stat.0.stx_mode & 0o200 != 0;
-        match self.keeps_attributes || is_writable {
+        match self.stores_attributes || is_writable {
             true => FileAttributes::NONE,
             false => FileAttributes::READONLY,
         }
@@ -148,13 +148,15 @@ impl Posix {
 
     /// What Samba's attribute says. It is the server's note on a file, not its content: who may
     /// not read the file may know the attributes all the same, as they know its times.
-    pub(super) fn stored(&self, of: Subject<'_>, stat: &Stat) -> Option<DosInfo> {
-        if !self.keeps_attributes || !has_note(stat) {
+    pub(super) fn stored(&self, of: FileRef<'_>, stat: &Stat) -> Option<DosInfo> {
+        if !self.stores_attributes || !supports_attributes(stat) {
             return None;
         }
         let mut value = [0; dosattrib::MAX_LEN];
-        let result = match read_note(of, &mut value) {
-            Err(Errno::ACCESS | Errno::PERM) => as_server(of.token, || read_note(of, &mut value)),
+        let result = match read_dos_attribute(of, &mut value) {
+            Err(Errno::ACCESS | Errno::PERM) => {
+                as_server(of.token, || read_dos_attribute(of, &mut value))
+            }
             result => result,
         };
         DosInfo::decode(&value[..result.ok()?])
@@ -163,11 +165,11 @@ impl Posix {
     /// Keeps attributes and birth time. The right to do so was checked when the file was opened;
     /// the kernel asks for more than Windows does: the owner of a file without write permission
     /// may not set an extended attribute. Samba keeps them as root, too.
-    pub(super) fn store(&self, of: Subject<'_>, info: DosInfo) -> Result<(), Errno> {
+    pub(super) fn store(&self, of: FileRef<'_>, info: DosInfo) -> Result<(), Errno> {
         let value = info.encode();
-        match write_note(of, &value) {
-            Err(Errno::ACCESS | Errno::PERM) if of.may_note => {
-                as_server(of.token, || write_note(of, &value))
+        match write_dos_attribute(of, &value) {
+            Err(Errno::ACCESS | Errno::PERM) if of.may_set_attributes => {
+                as_server(of.token, || write_dos_attribute(of, &value))
             }
             result => result,
         }
@@ -175,7 +177,7 @@ impl Posix {
 }
 
 /// Whether a file can carry extended attributes of the user class.
-pub(super) fn has_note(stat: &Stat) -> bool {
+pub(super) fn supports_attributes(stat: &Stat) -> bool {
     matches!(kind_of(stat), FileKind::File | FileKind::Directory)
 }
 
@@ -193,14 +195,14 @@ pub(super) fn as_server<T>(
     result
 }
 
-fn read_note(of: Subject<'_>, value: &mut [u8]) -> Result<usize, Errno> {
+fn read_dos_attribute(of: FileRef<'_>, value: &mut [u8]) -> Result<usize, Errno> {
     match of.is_path {
         true => getxattr(by_descriptor(of.fd), dosattrib::NAME, value),
         false => fgetxattr(of.fd, dosattrib::NAME, value),
     }
 }
 
-fn write_note(of: Subject<'_>, value: &[u8]) -> Result<(), Errno> {
+fn write_dos_attribute(of: FileRef<'_>, value: &[u8]) -> Result<(), Errno> {
     match of.is_path {
         true => setxattr(
             by_descriptor(of.fd),

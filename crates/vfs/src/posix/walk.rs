@@ -49,7 +49,7 @@ pub(super) struct Parent {
 }
 
 /// What a name in a directory stands for.
-pub(super) struct Spot {
+pub(super) struct Entry {
     /// The name as the file system spells it.
     pub(super) name: String,
     /// The file, or the link, for its metadata (O_PATH).
@@ -119,11 +119,11 @@ impl Posix {
     fn spelled_directory(&self, path: &SharePath, run: Run<'_>) -> Step<Parent> {
         let mut at = self.directory(&SharePath::root(), run)?;
         for name in path.components() {
-            let spot = self.spot(&at.directory, name, run)?;
-            let spot = spot.ok_or(Status::OBJECT_PATH_NOT_FOUND)?;
-            let path = at.path.join(&spot.name);
-            at = match kind_of(&spot.stat) {
-                FileKind::Directory => self.parent(spot.fd, path)?,
+            let entry = self.entry(&at.directory, name, run)?;
+            let entry = entry.ok_or(Status::OBJECT_PATH_NOT_FOUND)?;
+            let path = at.path.join(&entry.name);
+            at = match kind_of(&entry.stat) {
+                FileKind::Directory => self.parent(entry.fd, path)?,
                 FileKind::Link => self.linked_directory(path, run.effort)?,
                 FileKind::File | FileKind::Special => {
                     return Err(Status::OBJECT_PATH_NOT_FOUND.into());
@@ -150,14 +150,14 @@ impl Posix {
 
     /// What a name in a directory stands for, the exact name before one that differs in case.
     /// Links are not followed.
-    pub(super) fn spot(
+    pub(super) fn entry(
         &self,
         directory: &Directory,
         name: &str,
         run: Run<'_>,
-    ) -> Step<Option<Spot>> {
+    ) -> Step<Option<Entry>> {
         match open_name(directory, name, OFlags::PATH, run.effort) {
-            Ok(Ok(fd)) => spot_of(name.to_owned(), fd).map(Some),
+            Ok(Ok(fd)) => entry_of(name.to_owned(), fd).map(Some),
             Ok(Err(Errno::NOENT)) => self.other_spelling(directory, name, run),
             // Not known to the kernel's cache. Perhaps the index knows that it is not there.
             Err(Stop::WouldBlock) => self.other_spelling(directory, name, run),
@@ -172,21 +172,21 @@ impl Posix {
         directory: &Directory,
         name: &str,
         run: Run<'_>,
-    ) -> Step<Option<Spot>> {
+    ) -> Step<Option<Entry>> {
         let Some(spelled) = self.index.spell(directory, name, run)? else {
             return Ok(None);
         };
         match open_name(directory, &spelled, OFlags::PATH, run.effort)? {
-            Ok(fd) => spot_of(spelled, fd).map(Some),
+            Ok(fd) => entry_of(spelled, fd).map(Some),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(status(errno, Context::Open).into()),
         }
     }
 }
 
-fn spot_of(name: String, fd: OwnedFd) -> Step<Spot> {
+fn entry_of(name: String, fd: OwnedFd) -> Step<Entry> {
     let stat = stat(&fd).map_err(|errno| status(errno, Context::Open))?;
-    Ok(Spot { name, fd, stat })
+    Ok(Entry { name, fd, stat })
 }
 
 /// Opens a name in a directory. A link is not followed: it opens with O_PATH only.

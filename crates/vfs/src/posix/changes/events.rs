@@ -10,7 +10,7 @@ use super::scan::Scan;
 use super::thread::{REMEMBERED_MAX, Watcher};
 
 /// Events that are told at once, at most.
-const TOLD_MAX: usize = 1024;
+const OUTGOING_MAX: usize = 1024;
 
 /// What a change of data is seen by.
 const DATA: CompletionFilter =
@@ -54,12 +54,12 @@ impl Watcher {
         };
         let filter = of_name(event.is_directory());
         let is_both = event.is_created() && event.is_deleted();
-        let is_back = is_both && self.is_there(event, directory, name);
+        let is_back = is_both && self.is_target(event, directory, name);
         if event.is_deleted() && is_back {
-            self.tell(event, (directory, name), FileAction::REMOVED, filter);
+            self.report(event, (directory, name), FileAction::REMOVED, filter);
         }
         if event.is_created() {
-            self.take_new(event, directory, name);
+            self.take_creation(event, directory, name);
         }
         let changed = [
             (event.is_modified(), DATA),
@@ -68,10 +68,10 @@ impl Watcher {
         let changed = changed.iter().filter(|(is_it, _)| *is_it);
         let seen = changed.fold(CompletionFilter::NONE, |seen, (_, filter)| seen | *filter);
         if seen != CompletionFilter::NONE {
-            self.tell(event, (directory, name), FileAction::MODIFIED, seen);
+            self.report(event, (directory, name), FileAction::MODIFIED, seen);
         }
         if event.is_deleted() && !is_back {
-            self.tell(event, (directory, name), FileAction::REMOVED, filter);
+            self.report(event, (directory, name), FileAction::REMOVED, filter);
             self.forget(event);
         }
     }
@@ -86,25 +86,25 @@ impl Watcher {
                 .parent(&entry.directory)
                 .cloned();
             if let Some((parent, name)) = place {
-                self.tell(event, (&parent, &name), FileAction::MODIFIED, INODE);
+                self.report(event, (&parent, &name), FileAction::MODIFIED, INODE);
             }
         }
     }
 
-    fn take_new(&mut self, event: &Event, directory: &FileHandle, name: &str) {
+    fn take_creation(&mut self, event: &Event, directory: &FileHandle, name: &str) {
         let was_found =
             !self.found.is_empty() && self.found.remove(&(directory.clone(), name.to_owned()));
         if !was_found {
             let filter = of_name(event.is_directory());
-            self.tell(event, (directory, name), FileAction::ADDED, filter);
+            self.report(event, (directory, name), FileAction::ADDED, filter);
         }
         if event.is_directory() {
             // What this process made has its mark by now, but where there was no room.
             let scan = match event.is_own {
-                true => Scan::Came,
-                false => Scan::Tell,
+                true => Scan::MovedIn,
+                false => Scan::Report,
             };
-            self.appear(event, directory, name, scan);
+            self.add_directory(event, directory, name, scan);
         }
     }
 
@@ -116,14 +116,14 @@ impl Watcher {
         self.note_order(event);
         match (from, to) {
             (Some(from), Some(to)) if from.0 == to.0 => {
-                self.tell_pair(event, from, to, filter);
+                self.report_rename(event, from, to, filter);
             }
             _ => {
                 if let Some(from) = from {
-                    self.tell(event, from, FileAction::REMOVED, filter);
+                    self.report(event, from, FileAction::REMOVED, filter);
                 }
                 if let Some(to) = to {
-                    self.tell(event, to, FileAction::ADDED, filter);
+                    self.report(event, to, FileAction::ADDED, filter);
                 }
             }
         }
@@ -153,10 +153,10 @@ impl Watcher {
         // looked at. One from elsewhere comes with all that it holds, of which nothing is told.
         if let Some((directory, name)) = to.filter(|_| !is_known) {
             let scan = match was_covered && !event.is_own {
-                true => Scan::Tell,
-                false => Scan::Came,
+                true => Scan::Report,
+                false => Scan::MovedIn,
             };
-            self.appear(event, directory, name, scan);
+            self.add_directory(event, directory, name, scan);
         }
     }
 
@@ -167,12 +167,12 @@ impl Watcher {
         };
         let watched = lock(&self.shared.state).tree.remove(target);
         if let Some(key) = watched.filter(|_| !event.is_own) {
-            self.news.push(LocalEvent::Gone(key));
+            self.outgoing.push(LocalEvent::Gone(key));
         }
     }
 
     /// Tells what others did to a name.
-    fn tell(
+    fn report(
         &mut self,
         event: &Event,
         (directory, name): (&FileHandle, &str),
@@ -180,11 +180,11 @@ impl Watcher {
         filter: CompletionFilter,
     ) {
         if !event.is_own {
-            self.tell_change(directory, name, action, filter);
+            self.report_change(directory, name, action, filter);
         }
     }
 
-    pub(super) fn tell_change(
+    pub(super) fn report_change(
         &mut self,
         directory: &FileHandle,
         name: &str,
@@ -193,20 +193,20 @@ impl Watcher {
     ) {
         let observers = lock(&self.shared.state).tree.observers(directory, name);
         for (directory, path) in observers {
-            self.news.push(LocalEvent::Change(LocalChange {
+            self.outgoing.push(LocalEvent::Change(LocalChange {
                 directory,
                 path,
                 action,
                 filter,
             }));
         }
-        if self.news.len() >= TOLD_MAX {
+        if self.outgoing.len() >= OUTGOING_MAX {
             self.flush();
         }
     }
 
     /// Tells that others renamed something within a directory: one name right after the other.
-    fn tell_pair(
+    fn report_rename(
         &mut self,
         event: &Event,
         (directory, from): (&FileHandle, &str),
@@ -229,8 +229,10 @@ impl Watcher {
                     filter,
                 })
             };
-            self.news.push(change(old, FileAction::RENAMED_OLD_NAME));
-            self.news.push(change(new, FileAction::RENAMED_NEW_NAME));
+            self.outgoing
+                .push(change(old, FileAction::RENAMED_OLD_NAME));
+            self.outgoing
+                .push(change(new, FileAction::RENAMED_NEW_NAME));
         }
     }
 }

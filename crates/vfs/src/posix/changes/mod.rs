@@ -41,7 +41,7 @@ use ring::{Fanotify, FileHandle, file_handle};
 use rustix::io::Errno;
 
 use self::thread::Watcher;
-use self::tree::{Place, Tree};
+use self::tree::{MarkTarget, Tree};
 use super::file::OpenFile;
 use super::scan::is_empty;
 use super::stat;
@@ -56,7 +56,7 @@ pub const DIRECTORIES_MAX: usize = 65_536;
 /// What is watched in a share. Nothing runs before somebody watches.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    listener: Mutex<Option<Hearer>>,
+    listener: Mutex<Option<EventListener>>,
     shared: Mutex<Started>,
     /// Whether there is anything to keep up to date.
     has_trees: Arc<AtomicBool>,
@@ -64,21 +64,21 @@ pub(super) struct Changes {
 
 /// Whom to tell.
 #[derive(Clone)]
-struct Hearer(Listener);
+struct EventListener(Listener);
 
-impl std::fmt::Debug for Hearer {
+impl std::fmt::Debug for EventListener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Hearer")
+        f.write_str("EventListener")
     }
 }
 
 #[derive(Debug, Default)]
 enum Started {
     #[default]
-    Not,
+    No,
     /// There is no fanotify.
-    Impossible,
-    Yes(Arc<Shared>),
+    Unavailable,
+    Running(Arc<Shared>),
 }
 
 /// What the thread and the others share.
@@ -88,37 +88,37 @@ struct Shared {
     state: Mutex<State>,
     has_trees: Arc<AtomicBool>,
     /// Trees that are being marked, and were not read to their end.
-    arming: AtomicUsize,
+    trees_being_marked: AtomicUsize,
     /// Whether it was said that there is no room.
-    is_full_known: AtomicBool,
-    ends: AtomicBool,
+    has_warned_full: AtomicBool,
+    must_end: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct State {
     tree: Tree,
-    work: VecDeque<Work>,
+    jobs: VecDeque<Job>,
     /// Whether something may be in the tree that nobody watches.
     must_sweep: bool,
     /// Directories in which this process changed names while trees were being marked.
-    own: HashSet<FileKey>,
+    changed_by_us: HashSet<FileKey>,
     /// Whether there was no room for a directory, or no mark: then changes are lost.
     is_lost: bool,
 }
 
 /// What the thread is to do beside reading events.
 #[derive(Debug)]
-enum Work {
+enum Job {
     /// Mark all directories below one that is watched since then.
-    Arm(FileHandle, Duration),
+    MarkTree(FileHandle, Duration),
     /// Tell what is in a directory that this process made: somebody was faster.
-    Tell(FileHandle),
+    Report(FileHandle),
 }
 
 impl Changes {
     /// From now on this one is told.
     pub(super) fn listen(&self, listener: Listener) {
-        *lock(&self.listener) = Some(Hearer(listener));
+        *lock(&self.listener) = Some(EventListener(listener));
     }
 
     /// Begins to watch a directory through an open.
@@ -130,8 +130,8 @@ impl Changes {
             fd: file.fd.clone(),
             key: file.key,
         };
-        let place = file.link.place();
-        let parent = (!place.is_root()).then_some(&*place.parent);
+        let location = file.link.location();
+        let parent = (!location.is_root()).then_some(&*location.parent);
         if let Err(error) = shared.watch(slot, &own, parent, (is_tree, &file.token)) {
             tracing::debug!(%error, "cannot watch a directory");
         }
@@ -139,36 +139,36 @@ impl Changes {
 
     /// The open is closed.
     pub(super) fn unwatch(&self, slot: u64) {
-        if let Started::Yes(shared) = &*lock(&self.shared) {
+        if let Started::Running(shared) = &*lock(&self.shared) {
             shared.unwatch(slot);
         }
     }
 
     /// Directories that have a mark.
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn usage(&self) -> usize {
         match &*lock(&self.shared) {
-            Started::Yes(shared) => lock(&shared.state).tree.len(),
-            Started::Not | Started::Impossible => 0,
+            Started::Running(shared) => lock(&shared.state).tree.len(),
+            Started::No | Started::Unavailable => 0,
         }
     }
 
     /// This process is about to change names in a directory.
-    pub(super) fn touches(&self, directory: FileKey) {
+    pub(super) fn will_change(&self, directory: FileKey) {
         if let Some(shared) = self.with_trees()
-            && shared.arming.load(Ordering::Relaxed) > 0
+            && shared.trees_being_marked.load(Ordering::Relaxed) > 0
         {
             let mut state = lock(&shared.state);
-            if state.own.len() < DIRECTORIES_MAX {
-                state.own.insert(directory);
+            if state.changed_by_us.len() < DIRECTORIES_MAX {
+                state.changed_by_us.insert(directory);
             }
         }
     }
 
     /// This process has made a directory. It gets its mark before anybody is told of it: what is
     /// in it later the kernel tells, and says whose it is.
-    pub(super) fn made(&self, parent: FileKey, name: &str, fd: &OwnedFd, token: &Arc<Token>) {
+    pub(super) fn created(&self, parent: FileKey, name: &str, fd: &OwnedFd, token: &Arc<Token>) {
         if let Some(shared) = self.with_trees()
-            && let Err(error) = shared.made(parent, name, fd, token)
+            && let Err(error) = shared.created(parent, name, fd, token)
         {
             tracing::debug!(%error, "cannot watch a new directory");
         }
@@ -179,8 +179,8 @@ impl Changes {
             return None;
         }
         match &*lock(&self.shared) {
-            Started::Yes(shared) => Some(shared.clone()),
-            Started::Not | Started::Impossible => None,
+            Started::Running(shared) => Some(shared.clone()),
+            Started::No | Started::Unavailable => None,
         }
     }
 
@@ -188,21 +188,21 @@ impl Changes {
     fn shared(&self, token: &Arc<Token>) -> Option<Arc<Shared>> {
         let listener = lock(&self.listener).clone()?.0;
         let mut started = lock(&self.shared);
-        if let Started::Not = *started {
+        if let Started::No = *started {
             *started = match self.start(listener, token) {
-                Ok(shared) => Started::Yes(shared),
+                Ok(shared) => Started::Running(shared),
                 Err(error) => {
                     tracing::warn!(
                         %error,
                         "no fanotify: who watches is told what happens through the server alone"
                     );
-                    Started::Impossible
+                    Started::Unavailable
                 }
             };
         }
         match &*started {
-            Started::Yes(shared) => Some(shared.clone()),
-            Started::Not | Started::Impossible => None,
+            Started::Running(shared) => Some(shared.clone()),
+            Started::No | Started::Unavailable => None,
         }
     }
 
@@ -212,9 +212,9 @@ impl Changes {
             queue: privileged(token, Fanotify::new)?,
             state: Mutex::default(),
             has_trees: self.has_trees.clone(),
-            arming: AtomicUsize::new(0),
-            is_full_known: AtomicBool::new(false),
-            ends: AtomicBool::new(false),
+            trees_being_marked: AtomicUsize::new(0),
+            has_warned_full: AtomicBool::new(false),
+            must_end: AtomicBool::new(false),
         });
         let watcher = Watcher::new(shared.clone(), listener);
         std::thread::Builder::new()
@@ -226,8 +226,8 @@ impl Changes {
 
 impl Drop for Changes {
     fn drop(&mut self) {
-        if let Started::Yes(shared) = &*lock(&self.shared) {
-            shared.ends.store(true, Ordering::Relaxed);
+        if let Started::Running(shared) = &*lock(&self.shared) {
+            shared.must_end.store(true, Ordering::Relaxed);
             shared.queue.wake();
         }
     }
@@ -242,20 +242,20 @@ impl Shared {
         (is_tree, token): (bool, &Arc<Token>),
     ) -> io::Result<()> {
         let since = now();
-        let own = place(directory)?;
-        let parent = parent.map(place).transpose()?;
+        let own = mark_target(directory)?;
+        let parent = parent.map(mark_target).transpose()?;
         let handle = own.handle.clone();
         // Into the tree first: an event of a directory that is not in it is nobody's.
         {
             let mut state = lock(&self.state);
             let is_covered = state.tree.is_covered(&handle);
-            if !self.has_room(&mut state) {
+            if !self.has_capacity(&mut state) {
                 return Ok(());
             }
             state.tree.watch(slot, own, parent.clone(), is_tree);
             if is_tree && !is_covered {
-                state.work.push_back(Work::Arm(handle.clone(), since));
-                self.arming.fetch_add(1, Ordering::Relaxed);
+                state.jobs.push_back(Job::MarkTree(handle.clone(), since));
+                self.trees_being_marked.fetch_add(1, Ordering::Relaxed);
             }
             self.has_trees
                 .store(state.tree.has_trees(), Ordering::Relaxed);
@@ -279,7 +279,7 @@ impl Shared {
         }
     }
 
-    fn made(
+    fn created(
         &self,
         parent: FileKey,
         name: &str,
@@ -293,14 +293,14 @@ impl Shared {
             let Some(parent) = state.tree.handle(parent).cloned() else {
                 return Ok(());
             };
-            if !state.tree.is_covered(&parent) || !self.has_room(&mut state) {
+            if !state.tree.is_covered(&parent) || !self.has_capacity(&mut state) {
                 return Ok(());
             }
-            state.tree.place(&handle, key, &parent, name);
+            state.tree.attach(&handle, key, &parent, name);
         }
         self.mark(fd, token)?;
         if !is_empty(fd).unwrap_or(true) {
-            lock(&self.state).work.push_back(Work::Tell(handle));
+            lock(&self.state).jobs.push_back(Job::Report(handle));
             self.queue.wake();
         }
         Ok(())
@@ -308,17 +308,17 @@ impl Shared {
 
     /// Whether one more directory may be marked; else everybody
     /// is told that changes are lost.
-    fn has_room(&self, state: &mut State) -> bool {
+    fn has_capacity(&self, state: &mut State) -> bool {
         if state.tree.len() < DIRECTORIES_MAX {
             return true;
         }
-        self.say_full("the limit of the share");
+        self.warn_full("the limit of the share");
         state.is_lost = true;
         false
     }
 
-    fn say_full(&self, limit: &str) {
-        if !self.is_full_known.swap(true, Ordering::Relaxed) {
+    fn warn_full(&self, limit: &str) {
+        if !self.has_warned_full.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 directories = DIRECTORIES_MAX,
                 limit,
@@ -338,7 +338,7 @@ impl Shared {
         if let Err(error) = &marked
             && is(error, Errno::NOSPC)
         {
-            self.say_full("fs.fanotify.max_user_marks");
+            self.warn_full("fs.fanotify.max_user_marks");
             lock(&self.state).is_lost = true;
         }
         marked
@@ -346,8 +346,8 @@ impl Shared {
 }
 
 /// The place of an open directory in the tree.
-fn place(directory: &Directory) -> io::Result<Place> {
-    Ok(Place {
+fn mark_target(directory: &Directory) -> io::Result<MarkTarget> {
+    Ok(MarkTarget {
         handle: file_handle(directory.fd.as_fd())?,
         key: directory.key,
         fd: directory.fd.clone(),

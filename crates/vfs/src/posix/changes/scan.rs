@@ -16,23 +16,23 @@ use super::thread::{GATHER, REMEMBERED_MAX, Watcher};
 use super::{DIRECTORIES_MAX, lock};
 
 /// How often in a row directories are looked for that are not where they should be.
-const SEARCHES_MAX: u32 = 8;
+const RETRIES_MAX: u32 = 8;
 
 /// What to do with what a directory holds that just got its mark.
 #[derive(Clone, Copy)]
 pub(super) enum Scan {
     /// It is new, and so is all that is in it.
-    Tell,
+    Report,
     /// It was there before; what changed since then, and before its mark, is lost.
     Since(Duration),
     /// It came from elsewhere, with what is in it: as if it had been there before it came.
-    Came,
+    MovedIn,
     /// All that was known may be wrong.
-    Again,
+    Rescan,
 }
 
 /// A directory that was not where it was looked for.
-pub(super) enum Astray {
+pub(super) enum Misplaced {
     /// One of the tree, and how to read it.
     Known(FileHandle, Scan),
     /// A new one, by the directory and the name that it had.
@@ -40,12 +40,12 @@ pub(super) enum Astray {
 }
 
 /// What came of opening a directory.
-enum Found {
-    Here(OwnedFd),
+enum Lookup {
+    Found(OwnedFd),
     /// Another one has its name, or none.
-    Elsewhere,
+    Moved,
     /// It is not to be had.
-    Nowhere,
+    Unavailable,
 }
 
 /// A directory that was put into the tree.
@@ -60,24 +60,24 @@ struct Entered {
 impl Watcher {
     /// Looks again for directories that were not where they should have been. Whether there were
     /// any.
-    pub(super) fn search(&mut self) -> bool {
-        if self.astray.is_empty() {
-            self.searches = 0;
+    pub(super) fn retry_misplaced(&mut self) -> bool {
+        if self.misplaced.is_empty() {
+            self.retries = 0;
             return false;
         }
-        self.searches += 1;
-        if self.searches > SEARCHES_MAX {
-            self.searches = 0;
-            self.start_again();
+        self.retries += 1;
+        if self.retries > RETRIES_MAX {
+            self.retries = 0;
+            self.rescan_all();
             return true;
         }
         std::thread::sleep(GATHER);
-        for astray in std::mem::take(&mut self.astray) {
+        for misplaced in std::mem::take(&mut self.misplaced) {
             // One that is gone is in the tree no more.
-            match astray {
-                Astray::Known(handle, scan) => self.scan(handle, scan),
-                Astray::New(event, parent, name, scan) => {
-                    self.appear(&event, &parent, &name, scan);
+            match misplaced {
+                Misplaced::Known(handle, scan) => self.scan(handle, scan),
+                Misplaced::New(event, parent, name, scan) => {
+                    self.add_directory(&event, &parent, &name, scan);
                 }
             }
         }
@@ -86,21 +86,27 @@ impl Watcher {
 
     /// A directory has come into being, or from elsewhere. Where all that is below counts it gets
     /// its mark, and so does what is in it.
-    pub(super) fn appear(&mut self, event: &Event, parent: &FileHandle, name: &str, scan: Scan) {
+    pub(super) fn add_directory(
+        &mut self,
+        event: &Event,
+        parent: &FileHandle,
+        name: &str,
+        scan: Scan,
+    ) {
         let parent_fd = match self.find(parent, OFlags::PATH) {
-            Found::Here(fd) => fd,
-            Found::Elsewhere => {
+            Lookup::Found(fd) => fd,
+            Lookup::Moved => {
                 let (parent, name) = (parent.clone(), name.to_owned());
-                self.miss(Astray::New(event.clone(), parent, name, scan));
+                self.defer(Misplaced::New(event.clone(), parent, name, scan));
                 return;
             }
-            Found::Nowhere => return,
+            Lookup::Unavailable => return,
         };
         let entered = self.enter(&parent_fd, parent, name, event.target.as_ref());
         if let Some(entered) = entered.filter(|entered| !entered.was_covered) {
             // From when it came: a rename changes that time.
             let scan = match scan {
-                Scan::Came => Scan::Since(entered.changed),
+                Scan::MovedIn => Scan::Since(entered.changed),
                 scan => scan,
             };
             self.scan(entered.handle, scan);
@@ -108,25 +114,25 @@ impl Watcher {
     }
 
     /// Opens a directory that is watched with all below it.
-    fn find(&self, handle: &FileHandle, flags: OFlags) -> Found {
-        let way = {
+    fn find(&self, handle: &FileHandle, flags: OFlags) -> Lookup {
+        let route = {
             let state = lock(&self.shared.state);
             // Somebody may have stopped to watch meanwhile.
             let is_covered = state.tree.is_covered(handle);
-            is_covered.then(|| state.tree.way(handle)).flatten()
+            is_covered.then(|| state.tree.route(handle)).flatten()
         };
-        let Some(way) = way else {
-            return Found::Nowhere;
+        let Some(route) = route else {
+            return Lookup::Unavailable;
         };
-        match open(&way.from, &way.path, flags) {
+        match open(&route.from, &route.path, flags) {
             Ok(fd) => match file_handle(fd.as_fd()) {
-                Ok(found) if found == *handle => Found::Here(fd),
-                Ok(_) => Found::Elsewhere,
-                Err(_) => Found::Nowhere,
+                Ok(found) if found == *handle => Lookup::Found(fd),
+                Ok(_) => Lookup::Moved,
+                Err(_) => Lookup::Unavailable,
             },
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Found::Elsewhere,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Lookup::Moved,
             // It may not be read. Nor can what is in it be told to anybody.
-            Err(_) => Found::Nowhere,
+            Err(_) => Lookup::Unavailable,
         }
     }
 
@@ -140,9 +146,9 @@ impl Watcher {
         let mut left = vec![root];
         while let Some(handle) = left.pop() {
             match self.find(&handle, OFlags::RDONLY | OFlags::NONBLOCK) {
-                Found::Here(fd) => left.extend(self.read(&fd, &handle, scan, seen.is_empty())),
-                Found::Elsewhere => self.miss(Astray::Known(handle.clone(), scan)),
-                Found::Nowhere => {}
+                Lookup::Found(fd) => left.extend(self.read(&fd, &handle, scan, seen.is_empty())),
+                Lookup::Moved => self.defer(Misplaced::Known(handle.clone(), scan)),
+                Lookup::Unavailable => {}
             }
             seen.push(handle);
             if seen.len() > DIRECTORIES_MAX {
@@ -181,13 +187,13 @@ impl Watcher {
                     .is_ok_and(|stat| kind_of(&stat) == FileKind::Directory),
                 _ => false,
             };
-            if let Scan::Tell = scan {
-                self.tell_found(handle, name, is_directory);
+            if let Scan::Report = scan {
+                self.report_found(handle, name, is_directory);
             }
             if is_directory {
                 // Of one that was covered all that is below it is, or is about to be.
                 let entered = self.enter(fd, handle, name, None);
-                let is_new = |it: &Entered| !it.was_covered || matches!(scan, Scan::Again);
+                let is_new = |it: &Entered| !it.was_covered || matches!(scan, Scan::Rescan);
                 below.extend(entered.filter(is_new).map(|entered| entered.handle));
             }
         }
@@ -211,17 +217,17 @@ impl Watcher {
         let stat = stat::stat(&fd).ok()?;
         let was_covered = {
             let mut state = lock(&self.shared.state);
-            if !state.tree.contains(&handle) && !self.shared.has_room(&mut state) {
+            if !state.tree.contains(&handle) && !self.shared.has_capacity(&mut state) {
                 return None;
             }
             let was_covered = state.tree.is_covered(&handle);
-            state.tree.place(&handle, stat.key(), parent, name);
+            state.tree.attach(&handle, stat.key(), parent, name);
             was_covered
         };
         match self.shared.queue.mark(fd.as_fd()) {
             Ok(()) => {}
             Err(error) if super::is(&error, Errno::NOSPC) => {
-                self.shared.say_full("fs.fanotify.max_user_marks");
+                self.shared.warn_full("fs.fanotify.max_user_marks");
                 lock(&self.shared.state).is_lost = true;
             }
             Err(error) => tracing::debug!(%error, "cannot watch a directory"),
@@ -238,22 +244,22 @@ impl Watcher {
     fn check_unchanged(&mut self, fd: &OwnedFd, handle: &FileHandle, since: Duration) {
         let Ok(stat) = stat::stat(fd) else { return };
         let state = lock(&self.shared.state);
-        if time(&stat.0.stx_mtime) <= since || state.own.contains(&stat.key()) {
+        if time(&stat.0.stx_mtime) <= since || state.changed_by_us.contains(&stat.key()) {
             return;
         }
         let watched = state.tree.watched(handle);
         drop(state);
         for lost in watched.into_iter().map(|key| LocalEvent::Lost(Some(key))) {
-            if self.news.last() != Some(&lost) {
-                self.news.push(lost);
+            if self.outgoing.last() != Some(&lost) {
+                self.outgoing.push(lost);
             }
         }
     }
 
     /// Whether a name stands for what an event is about.
-    pub(super) fn is_there(&self, event: &Event, directory: &FileHandle, name: &str) -> bool {
-        let way = lock(&self.shared.state).tree.way(directory);
-        let opened = way.and_then(|way| open(&way.from, &way.path, OFlags::PATH).ok());
+    pub(super) fn is_target(&self, event: &Event, directory: &FileHandle, name: &str) -> bool {
+        let route = lock(&self.shared.state).tree.route(directory);
+        let opened = route.and_then(|route| open(&route.from, &route.path, OFlags::PATH).ok());
         let found = opened.and_then(|fd| {
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             openat2(fd, name, flags, Mode::empty(), ResolveFlags::BENEATH).ok()
@@ -263,20 +269,20 @@ impl Watcher {
     }
 
     /// Tells of what a scan found. An event may come to tell it again.
-    fn tell_found(&mut self, directory: &FileHandle, name: &str, is_directory: bool) {
+    fn report_found(&mut self, directory: &FileHandle, name: &str, is_directory: bool) {
         if self.found.len() >= REMEMBERED_MAX {
             // Rather that than to forget which was told.
             self.has_overflowed = true;
             return;
         }
         self.found.insert((directory.clone(), name.to_owned()));
-        self.tell_change(directory, name, FileAction::ADDED, of_name(is_directory));
+        self.report_change(directory, name, FileAction::ADDED, of_name(is_directory));
     }
 
     /// Looks for a directory again later.
-    fn miss(&mut self, astray: Astray) {
-        match self.astray.len() < REMEMBERED_MAX {
-            true => self.astray.push(astray),
+    fn defer(&mut self, misplaced: Misplaced) {
+        match self.misplaced.len() < REMEMBERED_MAX {
+            true => self.misplaced.push(misplaced),
             false => self.has_overflowed = true,
         }
     }

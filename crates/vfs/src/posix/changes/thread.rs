@@ -10,9 +10,9 @@ use proto::file::LocalEvent;
 use ring::{Entry, FileHandle, file_handle};
 use rustix::fs::OFlags;
 
-use super::scan::{Astray, Scan, open};
-use super::tree::Way;
-use super::{Shared, Work, lock};
+use super::scan::{Misplaced, Scan, open};
+use super::tree::Route;
+use super::{Job, Shared, lock};
 use crate::{Listener, identity};
 
 /// What is remembered of events until the queue is empty, at most: names that a scan told and an
@@ -27,15 +27,15 @@ pub(super) struct Watcher {
     pub(super) shared: Arc<Shared>,
     pub(super) listener: Listener,
     /// To be told next.
-    pub(super) news: Vec<LocalEvent>,
+    pub(super) outgoing: Vec<LocalEvent>,
     /// What a scan told: events that tell it again are in the queue by then.
     pub(super) found: HashSet<(FileHandle, String)>,
     /// What was renamed since the queue was empty, and from where.
     pub(super) moved: HashSet<(FileHandle, Option<Entry>)>,
     /// Directories that were not where they were looked for: events to come may say where they are.
-    pub(super) astray: Vec<Astray>,
+    pub(super) misplaced: Vec<Misplaced>,
     /// How often in a row they were looked for.
-    pub(super) searches: u32,
+    pub(super) retries: u32,
     /// Whether events were lost, or came so that nobody can tell what happened.
     pub(super) has_overflowed: bool,
 }
@@ -45,16 +45,16 @@ impl Watcher {
         Self {
             shared,
             listener,
-            news: Vec::new(),
+            outgoing: Vec::new(),
             found: HashSet::new(),
             moved: HashSet::new(),
-            astray: Vec::new(),
-            searches: 0,
+            misplaced: Vec::new(),
+            retries: 0,
             has_overflowed: false,
         }
     }
 
-    /// Runs until the share ends.
+    /// Runs until the share must_end.
     pub(super) fn run(mut self) {
         if identity::own().is_err() {
             tracing::error!("the thread that watches for changes cannot become the server");
@@ -62,21 +62,21 @@ impl Watcher {
         }
         loop {
             self.shared.queue.wait();
-            if self.shared.ends.load(Ordering::Relaxed) {
+            if self.shared.must_end.load(Ordering::Relaxed) {
                 return;
             }
-            let has_told = self.turn();
-            if !has_told {
+            let has_reported = self.process();
+            if !has_reported {
                 std::thread::sleep(GATHER);
             }
         }
     }
 
     /// Does all that there is to do by now. Whether any of it was told.
-    fn turn(&mut self) -> bool {
-        let mut has_told = false;
+    fn process(&mut self) -> bool {
+        let mut has_reported = false;
         loop {
-            while self.work() {}
+            while self.run_job() {}
             let events = self.shared.queue.read().unwrap_or_else(|error| {
                 tracing::error!(%error, "the queue of changes cannot be read");
                 Vec::new()
@@ -84,48 +84,54 @@ impl Watcher {
             let is_drained = events.is_empty();
             events.iter().for_each(|event| self.take(event));
             if std::mem::take(&mut self.has_overflowed) {
-                self.start_again();
+                self.rescan_all();
             }
-            self.tell_lost();
-            has_told |= self.flush();
+            self.report_lost();
+            has_reported |= self.flush();
             if is_drained {
                 self.found.clear();
                 self.moved.clear();
-                if !self.search() && lock(&self.shared.state).work.is_empty() {
-                    return has_told;
+                if !self.retry_misplaced() && lock(&self.shared.state).jobs.is_empty() {
+                    return has_reported;
                 }
             }
         }
     }
 
     /// Does one thing that others asked for. Whether there was one.
-    fn work(&mut self) -> bool {
+    fn run_job(&mut self) -> bool {
         let (work, left) = {
             let mut state = lock(&self.shared.state);
             let must_sweep = std::mem::take(&mut state.must_sweep);
             let left = must_sweep.then(|| state.tree.sweep());
-            (state.work.pop_front(), left.unwrap_or_default())
+            (state.jobs.pop_front(), left.unwrap_or_default())
         };
         for left in left {
-            self.unmark(&left.handle, left.way);
+            self.unmark(&left.handle, left.route);
         }
         match work {
             None => return false,
-            Some(Work::Tell(directory)) => self.scan(directory, Scan::Tell),
-            Some(Work::Arm(directory, since)) => {
+            Some(Job::Report(directory)) => self.scan(directory, Scan::Report),
+            Some(Job::MarkTree(directory, since)) => {
                 self.scan(directory, Scan::Since(since));
-                if self.shared.arming.fetch_sub(1, Ordering::Relaxed) == 1 {
-                    lock(&self.shared.state).own.clear();
+                if self
+                    .shared
+                    .trees_being_marked
+                    .fetch_sub(1, Ordering::Relaxed)
+                    == 1
+                {
+                    lock(&self.shared.state).changed_by_us.clear();
                 }
             }
         }
         true
     }
 
-    /// Ends a mark. Where the directory is not to be found any more the mark ends with it, and
+    /// Ends a mark. Where the directory is not to be found any more the mark must_end with it, and
     /// what it tells until then is nobody's.
-    fn unmark(&self, handle: &FileHandle, way: Option<Way>) {
-        let Some(fd) = way.and_then(|way| open(&way.from, &way.path, OFlags::PATH).ok()) else {
+    fn unmark(&self, handle: &FileHandle, route: Option<Route>) {
+        let Some(fd) = route.and_then(|route| open(&route.from, &route.path, OFlags::PATH).ok())
+        else {
             return;
         };
         let is_it = file_handle(fd.as_fd()).is_ok_and(|found| found == *handle);
@@ -137,35 +143,35 @@ impl Watcher {
     }
 
     /// Events were lost: the tree is read anew, then everybody looks for themselves.
-    pub(super) fn start_again(&mut self) {
+    pub(super) fn rescan_all(&mut self) {
         tracing::debug!("some changes are lost");
-        self.news.clear();
+        self.outgoing.clear();
         self.found.clear();
         self.moved.clear();
-        self.astray.clear();
+        self.misplaced.clear();
         let roots = lock(&self.shared.state).tree.roots();
         let mut seen = HashSet::new();
         for root in roots {
-            seen.extend(self.scan_all(root, Scan::Again));
+            seen.extend(self.scan_all(root, Scan::Rescan));
         }
         lock(&self.shared.state).tree.keep_only(&seen);
-        self.news.push(LocalEvent::Lost(None));
+        self.outgoing.push(LocalEvent::Lost(None));
     }
 
     /// Tells that changes of some directories are not seen.
-    fn tell_lost(&mut self) {
+    fn report_lost(&mut self) {
         if std::mem::take(&mut lock(&self.shared.state).is_lost) {
             // Of a directory that is not in the tree it is not known who watches it.
-            self.news.push(LocalEvent::Lost(None));
+            self.outgoing.push(LocalEvent::Lost(None));
         }
     }
 
     pub(super) fn flush(&mut self) -> bool {
-        if self.news.is_empty() {
+        if self.outgoing.is_empty() {
             return false;
         }
-        (self.listener)(&self.news);
-        self.news.clear();
+        (self.listener)(&self.outgoing);
+        self.outgoing.clear();
         true
     }
 }

@@ -11,7 +11,7 @@ use proto::file::FileKey;
 use proto::path::SharePath;
 use ring::FileHandle;
 
-/// Directories above one another, at most: a path has no more components. Keeps the walk upwards
+/// Directories above one another, at most: a path has no more components. Keeps the walk ancestors
 /// finite where renames were lost.
 const DEPTH_MAX: usize = 4096;
 
@@ -37,7 +37,7 @@ struct Node {
     /// Those of them that watch all below it.
     trees: usize,
     /// Opens that watch a directory in it, and want to know should it be removed.
-    guards: usize,
+    child_watches: usize,
 }
 
 #[derive(Debug)]
@@ -49,7 +49,7 @@ struct Watch {
 
 /// A directory that is to have a mark.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct MarkTarget {
     pub(super) handle: FileHandle,
     pub(super) key: FileKey,
     pub(super) fd: Arc<OwnedFd>,
@@ -57,14 +57,14 @@ pub(super) struct Place {
 
 /// A directory that needs its mark no longer, and how to get there.
 #[derive(Debug)]
-pub(super) struct Left {
+pub(super) struct Unused {
     pub(super) handle: FileHandle,
-    pub(super) way: Option<Way>,
+    pub(super) route: Option<Route>,
 }
 
-/// The way to a directory: from one that is open, by a path that may be empty.
+/// The route to a directory: from one that is open, by a path that may be empty.
 #[derive(Clone, Debug)]
-pub(super) struct Way {
+pub(super) struct Route {
     pub(super) from: Arc<OwnedFd>,
     pub(super) path: String,
 }
@@ -84,8 +84,8 @@ impl Tree {
     pub(super) fn watch(
         &mut self,
         slot: u64,
-        directory: Place,
-        parent: Option<Place>,
+        directory: MarkTarget,
+        parent: Option<MarkTarget>,
         is_tree: bool,
     ) {
         self.unwatch(slot);
@@ -101,7 +101,7 @@ impl Tree {
         if let Some(parent) = parent {
             let node = self.node(&parent.handle, parent.key);
             node.fd.get_or_insert(parent.fd);
-            node.guards += 1;
+            node.child_watches += 1;
         }
         self.watches.insert(slot, watch);
     }
@@ -116,13 +116,13 @@ impl Tree {
             node.trees -= usize::from(watch.is_tree);
         }
         if let Some(node) = watch.parent.and_then(|parent| self.nodes.get_mut(&parent)) {
-            node.guards -= 1;
+            node.child_watches -= 1;
         }
         true
     }
 
     /// Notes a directory below one that is watched with all below it.
-    pub(super) fn place(
+    pub(super) fn attach(
         &mut self,
         handle: &FileHandle,
         key: FileKey,
@@ -140,7 +140,7 @@ impl Tree {
             fd: None,
             watches: 0,
             trees: 0,
-            guards: 0,
+            child_watches: 0,
         })
     }
 
@@ -160,7 +160,7 @@ impl Tree {
         if self.by_key.get(&node.key) == Some(handle) {
             self.by_key.remove(&node.key);
         }
-        if node.guards > 0 {
+        if node.child_watches > 0 {
             for watch in self.watches.values_mut() {
                 watch.parent = watch.parent.take().filter(|parent| parent != handle);
             }
@@ -184,7 +184,7 @@ impl Tree {
 
     /// Whether somebody watches all below a directory, or below one above it.
     pub(super) fn is_covered(&self, handle: &FileHandle) -> bool {
-        self.upwards(handle).any(|node| node.trees > 0)
+        self.ancestors(handle).any(|node| node.trees > 0)
     }
 
     /// The directories that are watched with all below them.
@@ -197,7 +197,7 @@ impl Tree {
     pub(super) fn observers(&self, handle: &FileHandle, name: &str) -> Vec<(FileKey, SharePath)> {
         let mut found = Vec::new();
         let mut path = name.to_owned();
-        for (depth, node) in self.upwards(handle).enumerate() {
+        for (depth, node) in self.ancestors(handle).enumerate() {
             let sees = if depth == 0 { node.watches } else { node.trees };
             if sees > 0 {
                 found.push((node.key, SharePath::from_trusted(&path)));
@@ -211,7 +211,7 @@ impl Tree {
 
     /// The watched directories to which anything in a directory matters.
     pub(super) fn watched(&self, handle: &FileHandle) -> Vec<FileKey> {
-        let above = self.upwards(handle).enumerate();
+        let above = self.ancestors(handle).enumerate();
         let sees = |depth, node: &Node| if depth == 0 { node.watches } else { node.trees } > 0;
         above
             .filter(|(depth, node)| sees(*depth, node))
@@ -225,12 +225,12 @@ impl Tree {
     }
 
     /// How to get to a directory.
-    pub(super) fn way(&self, handle: &FileHandle) -> Option<Way> {
+    pub(super) fn route(&self, handle: &FileHandle) -> Option<Route> {
         let mut path = String::new();
-        for node in self.upwards(handle) {
+        for node in self.ancestors(handle) {
             if let Some(fd) = &node.fd {
                 let from = fd.clone();
-                return Some(Way { from, path });
+                return Some(Route { from, path });
             }
             let (_, name) = node.parent.as_ref()?;
             path = match path.is_empty() {
@@ -242,20 +242,20 @@ impl Tree {
     }
 
     /// Takes out what nobody watches any more.
-    pub(super) fn sweep(&mut self) -> Vec<Left> {
+    pub(super) fn sweep(&mut self) -> Vec<Unused> {
         let is_left = |handle: &FileHandle, node: &Node| {
-            node.watches + node.guards == 0 && !self.is_covered(handle)
+            node.watches + node.child_watches == 0 && !self.is_covered(handle)
         };
         let left = self
             .nodes
             .iter()
             .filter(|(handle, node)| is_left(handle, node));
-        let left: Vec<Left> = left.map(|(handle, _)| self.left(handle)).collect();
-        for Left { handle, .. } in &left {
+        let left: Vec<Unused> = left.map(|(handle, _)| self.unused(handle)).collect();
+        for Unused { handle, .. } in &left {
             self.remove(handle);
         }
         for node in self.nodes.values_mut() {
-            if node.watches + node.guards == 0 {
+            if node.watches + node.child_watches == 0 {
                 node.fd = None;
             }
         }
@@ -265,7 +265,7 @@ impl Tree {
     /// Takes out what is below the roots and not among these: it was removed, and nobody said so.
     pub(super) fn keep_only(&mut self, seen: &HashSet<FileHandle>) {
         let is_lost = |handle: &FileHandle, node: &Node| {
-            node.watches + node.guards == 0 && !seen.contains(handle)
+            node.watches + node.child_watches == 0 && !seen.contains(handle)
         };
         let lost = self
             .nodes
@@ -277,15 +277,15 @@ impl Tree {
         }
     }
 
-    fn left(&self, handle: &FileHandle) -> Left {
-        Left {
+    fn unused(&self, handle: &FileHandle) -> Unused {
+        Unused {
             handle: handle.clone(),
-            way: self.way(handle),
+            route: self.route(handle),
         }
     }
 
     /// A directory and those above it, as far as they are known.
-    fn upwards(&self, handle: &FileHandle) -> impl Iterator<Item = &Node> {
+    fn ancestors(&self, handle: &FileHandle) -> impl Iterator<Item = &Node> {
         let above = |node: &&Node| {
             let (parent, _) = node.parent.as_ref()?;
             self.nodes.get(parent)

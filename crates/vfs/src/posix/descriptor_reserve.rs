@@ -1,4 +1,4 @@
-//! Descriptors that opens leave to others: a server that has none left accepts nobody, and cannot
+//! DescriptorReserve that opens leave to others: a server that has none left accepts nobody, and cannot
 //! even look who took them.
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -6,18 +6,18 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-/// Descriptors that opens leave: connections, and what one operation opens on its way. A quarter of
+/// DescriptorReserve that opens leave: connections, and what one operation opens on its way. A quarter of
 /// those that there are where these are few.
 const RESERVE: u64 = 4096;
 
 /// Which descriptors opens may have.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Descriptors {
+pub(super) struct DescriptorReserve {
     /// The kernel gives the lowest number that is free: who gets this one has got the last.
     last: RawFd,
 }
 
-impl Descriptors {
+impl DescriptorReserve {
     /// As the limit of the process is now.
     pub(super) fn new() -> Self {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);

@@ -16,7 +16,7 @@ use crate::{Effort, Stop};
 
 /// The writers of one file.
 #[derive(Debug, Default)]
-pub(crate) struct Lane {
+pub(crate) struct WriteGate {
     writers: Mutex<Writers>,
     is_free: Condvar,
 }
@@ -30,29 +30,29 @@ struct Writers {
 
 /// Leave to write past the page cache, until it is dropped.
 #[derive(Debug)]
-pub struct Turn(Arc<Lane>);
+pub struct DirectWriteGuard(Arc<WriteGate>);
 
 /// Leave to write into it.
 #[derive(Debug)]
-pub(crate) struct CachedTurn<'a>(&'a Lane);
+pub(crate) struct CachedWriteGuard<'a>(&'a WriteGate);
 
-impl Lane {
+impl WriteGate {
     fn writers(&self) -> MutexGuard<'_, Writers> {
         self.writers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// To write past the page cache; `None` where somebody writes into it.
-    pub(crate) fn direct(self: &Arc<Self>) -> Option<Turn> {
+    pub(crate) fn direct(self: &Arc<Self>) -> Option<DirectWriteGuard> {
         let mut writers = self.writers();
         if writers.cached > 0 {
             return None;
         }
         writers.direct += 1;
-        Some(Turn(Arc::clone(self)))
+        Some(DirectWriteGuard(Arc::clone(self)))
     }
 
     /// To write into the page cache, once those past it are done.
-    pub(crate) fn cached(&self, effort: Effort) -> Result<CachedTurn<'_>, Stop> {
+    pub(crate) fn cached(&self, effort: Effort) -> Result<CachedWriteGuard<'_>, Stop> {
         let mut writers = self.writers();
         if writers.direct > 0 && effort == Effort::Cached {
             return Err(Stop::WouldBlock);
@@ -61,42 +61,42 @@ impl Lane {
         let is_busy = |writers: &mut Writers| writers.direct > 0;
         let waited = self.is_free.wait_while(writers, is_busy);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
-        Ok(CachedTurn(self))
+        Ok(CachedWriteGuard(self))
     }
 }
 
-impl Drop for Turn {
+impl Drop for DirectWriteGuard {
     fn drop(&mut self) {
         self.0.writers().direct -= 1;
         self.0.is_free.notify_all();
     }
 }
 
-impl Drop for CachedTurn<'_> {
+impl Drop for CachedWriteGuard<'_> {
     fn drop(&mut self) {
         self.0.writers().cached -= 1;
     }
 }
 
-/// The lanes of all files that are open.
+/// The gates of all files that are open.
 #[derive(Debug, Default)]
-pub(crate) struct Lanes {
-    by_file: Mutex<HashMap<FileKey, Weak<Lane>>>,
+pub(crate) struct WriteGates {
+    by_file: Mutex<HashMap<FileKey, Weak<WriteGate>>>,
 }
 
-impl Lanes {
-    /// The lane of a file, which all its opens share.
-    pub(crate) fn of(&self, key: FileKey) -> Arc<Lane> {
+impl WriteGates {
+    /// The gate of a file, which all its opens share.
+    pub(crate) fn of(&self, key: FileKey) -> Arc<WriteGate> {
         let mut by_file = self.by_file.lock().unwrap_or_else(PoisonError::into_inner);
         // What was still being written to when it was closed was not let go of.
         if by_file.len() == by_file.capacity() {
-            by_file.retain(|_, lane| lane.strong_count() > 0);
+            by_file.retain(|_, gate| gate.strong_count() > 0);
         }
         let known = by_file.entry(key).or_default();
         known.upgrade().unwrap_or_else(|| {
-            let lane = Arc::new(Lane::default());
-            *known = Arc::downgrade(&lane);
-            lane
+            let gate = Arc::new(WriteGate::default());
+            *known = Arc::downgrade(&gate);
+            gate
         })
     }
 
@@ -105,7 +105,7 @@ impl Lanes {
         let mut by_file = self.by_file.lock().unwrap_or_else(PoisonError::into_inner);
         if by_file
             .get(&key)
-            .is_some_and(|lane| lane.strong_count() == 0)
+            .is_some_and(|gate| gate.strong_count() == 0)
         {
             by_file.remove(&key);
         }
@@ -119,11 +119,13 @@ mod tests {
     const KEY: FileKey = FileKey { volume: 1, file: 2 };
 
     #[test]
-    fn cached_writes_wait_for_direct_ones_and_keep_more_of_them_out() {
-        let lanes = Lanes::default();
-        let (one, same) = (lanes.of(KEY), lanes.of(KEY));
-        let turn = one.direct().expect("nobody else writes");
-        let second = same.direct().expect("direct writes do not mind each other");
+    fn cached_writes_wait_for_direct_writes_and_exclude_new_ones() {
+        let gates = WriteGates::default();
+        let (one, same) = (gates.of(KEY), gates.of(KEY));
+        let guard = one.direct().expect("no other write is in progress");
+        let second = same
+            .direct()
+            .expect("direct writes do not exclude each other");
         assert_eq!(same.cached(Effort::Cached).err(), Some(Stop::WouldBlock));
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| drop(same.cached(Effort::Blocking)));
@@ -131,23 +133,25 @@ mod tests {
                 std::thread::yield_now();
             }
             assert!(one.direct().is_none());
-            drop((turn, second));
-            waiter.join().expect("it gets its turn");
+            drop((guard, second));
+            waiter.join().expect("the cached write continues");
         });
-        let cached = one.cached(Effort::Cached).expect("nobody else writes");
+        let cached = one
+            .cached(Effort::Cached)
+            .expect("no other write is in progress");
         assert!(same.direct().is_none());
         drop(cached);
         assert!(same.direct().is_some());
     }
 
     #[test]
-    fn a_lane_goes_with_the_last_open() {
-        let lanes = Lanes::default();
-        let lane = lanes.of(KEY);
-        lanes.forget(KEY);
-        assert!(Arc::ptr_eq(&lane, &lanes.of(KEY)));
-        drop(lane);
-        lanes.forget(KEY);
-        assert!(lanes.by_file.lock().expect("sound").is_empty());
+    fn a_gate_is_removed_with_the_last_open() {
+        let gates = WriteGates::default();
+        let gate = gates.of(KEY);
+        gates.forget(KEY);
+        assert!(Arc::ptr_eq(&gate, &gates.of(KEY)));
+        drop(gate);
+        gates.forget(KEY);
+        assert!(gates.by_file.lock().expect("not poisoned").is_empty());
     }
 }

@@ -20,7 +20,7 @@ const EVENT_MAX: usize = EVENT + 256 + EVENT;
 
 /// A queue of changes in the directories that are watched.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct Inotify {
     fd: OwnedFd,
     buffer: Box<[MaybeUninit<u8>]>,
 }
@@ -34,16 +34,16 @@ pub(super) enum Change {
 
 /// What the kernel tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum InotifyEvent {
     /// A change in the directory of a watch.
     Change(i32, Change),
     /// The watch is over: its directory was removed, or its file system unmounted.
-    Gone(i32),
+    WatchRemoved(i32),
     /// Changes were lost.
     Overflow,
 }
 
-impl Watch {
+impl Inotify {
     /// A queue; `None` where the kernel gives none: there is a limit for each user.
     pub(super) fn new() -> Option<Self> {
         match inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC) {
@@ -83,23 +83,23 @@ impl Watch {
     }
 
     /// All that the kernel has to tell by now.
-    pub(super) fn read(&mut self) -> Vec<Told> {
-        let mut told = Vec::new();
+    pub(super) fn read(&mut self) -> Vec<InotifyEvent> {
+        let mut events = Vec::new();
         let mut reader = Reader::new(&self.fd, &mut self.buffer);
         let mut bytes = 0;
         loop {
             let event = match reader.next() {
                 Ok(event) => event,
                 Err(Errno::INTR) => continue,
-                Err(_) => return told,
+                Err(_) => return events,
             };
             let name = event.file_name().map_or(0, |name| name.count_bytes() + 1);
             bytes += EVENT + name.next_multiple_of(EVENT);
-            told.extend(tell(&event));
+            events.extend(event_of(&event));
             if reader.is_buffer_empty() {
                 // With room for one more event in the buffer, that was all.
                 if bytes + EVENT_MAX < BUFFER {
-                    return told;
+                    return events;
                 }
                 bytes = 0;
             }
@@ -107,13 +107,13 @@ impl Watch {
     }
 }
 
-fn tell(event: &inotify::Event<'_>) -> Option<Told> {
+fn event_of(event: &inotify::Event<'_>) -> Option<InotifyEvent> {
     let events = event.events();
     if events.contains(ReadFlags::QUEUE_OVERFLOW) {
-        return Some(Told::Overflow);
+        return Some(InotifyEvent::Overflow);
     }
     if events.intersects(ReadFlags::IGNORED | ReadFlags::UNMOUNT | ReadFlags::DELETE_SELF) {
-        return Some(Told::Gone(event.wd()));
+        return Some(InotifyEvent::WatchRemoved(event.wd()));
     }
     // A name that is not UTF-8 cannot be asked for, and is not in the index.
     let name = event.file_name()?.to_str().ok()?.to_owned();
@@ -123,5 +123,5 @@ fn tell(event: &inotify::Event<'_>) -> Option<Told> {
     } else {
         Change::Removed(name)
     };
-    Some(Told::Change(event.wd(), change))
+    Some(InotifyEvent::Change(event.wd(), change))
 }
