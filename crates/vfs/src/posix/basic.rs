@@ -12,9 +12,9 @@ use wire::access::FileAttributes;
 use wire::{FileTime, Status};
 
 use super::data::reserve;
+use super::directory::{Directory, Run};
 use super::file::OpenFile;
 use super::stat::{FileRef, Stat, as_server, by_descriptor, stat, supports_attributes};
-use super::walk::{Directory, Run};
 use super::{CUT_MAX, Posix};
 use crate::dosattrib::DosInfo;
 use crate::errno::{Context, status};

@@ -9,13 +9,9 @@ use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use wire::Status;
 
-use super::Posix;
+use super::{Posix, WRITE_MAX};
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, identity};
-
-/// Bytes that are written inline into the page cache. Copying more takes long enough to hand it
-/// to a thread, where it may also be held back until older pages are on the disk.
-pub const WRITE_MAX: usize = 1 << 20;
 
 impl Posix {
     pub(super) fn read_bytes(

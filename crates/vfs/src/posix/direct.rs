@@ -8,8 +8,8 @@
 //! rights have it.
 
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, open, statx};
 use rustix::io::Errno;
@@ -24,13 +24,6 @@ const MEMORY_MAX: usize = 4 << 10;
 
 /// Alignment in a file beyond which so few transfers have it that it is not worth the descriptor.
 const OFFSET_MAX: usize = 64 << 10;
-
-/// The second descriptor of an open, once it was asked for.
-#[derive(Debug, Default)]
-pub(super) struct DirectDescriptor {
-    opened: OnceLock<Option<Direct>>,
-    is_refused: AtomicBool,
-}
 
 impl Posix {
     /// An open's second descriptor; the first call opens it.

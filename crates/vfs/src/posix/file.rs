@@ -3,18 +3,17 @@
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use proto::file::{FileKey, FileKind};
 use proto::path::SharePath;
 use proto::token::Token;
 use wire::access::AccessMask;
 
-use super::direct::DirectDescriptor;
+use super::directory::Directory;
 use super::stat::FileRef;
-use super::walk::Directory;
 use crate::direct_io_gate::WriteGate;
-use crate::rights;
+use crate::{Direct, rights};
 
 /// An open file.
 #[derive(Debug)]
@@ -32,6 +31,13 @@ pub(super) struct OpenFile {
     pub(super) direct_descriptor: DirectDescriptor,
     /// Where bytes may go past the page cache.
     pub(super) write_gate: Option<Arc<WriteGate>>,
+}
+
+/// The second descriptor of an open, once it was asked for.
+#[derive(Debug, Default)]
+pub(super) struct DirectDescriptor {
+    pub(super) opened: OnceLock<Option<Direct>>,
+    pub(super) is_refused: AtomicBool,
 }
 
 /// Where the listing of a directory stands.

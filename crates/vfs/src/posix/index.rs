@@ -40,10 +40,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use proto::file::FileKey;
 use proto::token::Token;
 
+use super::directory::{Directory, Run};
 use super::inotify::{Change, Inotify, InotifyEvent};
 use super::scan;
 use super::spellings::Names;
-use super::walk::{Directory, Run};
 use crate::{Effort, Step, Stop, fold};
 
 /// Directories that are watched at most. The kernel keeps about 1 KiB for each.

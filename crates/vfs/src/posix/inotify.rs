@@ -8,8 +8,8 @@ use proto::token::Token;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
+use super::directory::Directory;
 use super::stat::{as_server, by_descriptor};
-use super::walk::Directory;
 
 /// Bytes read at once: some thousand events.
 const BUFFER: usize = 64 << 10;

@@ -19,12 +19,12 @@ use rustix::io::Errno;
 use wire::Status;
 
 use super::Posix;
+use super::directory::{Directory, Run};
 use super::file::{Listing, Location, OpenFile};
 use super::scan::BUFFER;
 use super::stat::{
     FileRef, Stat, as_server, by_descriptor, kind_of, stat, stat_name, supports_attributes,
 };
-use super::walk::{Directory, Run};
 use crate::dosattrib::{self, DosInfo};
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop};

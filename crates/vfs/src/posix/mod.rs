@@ -29,10 +29,12 @@ mod changes;
 mod data;
 mod descriptor_reserve;
 mod direct;
+mod directory;
 mod file;
 mod index;
 mod inotify;
 mod list;
+mod metadata;
 mod names;
 mod open;
 mod ranges;
@@ -54,9 +56,9 @@ use wire::Status;
 
 use self::changes::Changes;
 use self::descriptor_reserve::DescriptorReserve;
+use self::directory::{Directories, Directory, Run};
 use self::file::{Links, OpenFile};
 use self::index::Index;
-use self::walk::{Directories, Directory, Run};
 use crate::direct_io_gate::WriteGates;
 use crate::table::Table;
 use crate::{
@@ -65,11 +67,14 @@ use crate::{
 };
 
 pub use self::changes::DIRECTORIES_MAX as WATCHED_MAX;
-pub use self::data::WRITE_MAX;
 pub use self::index::DIRECTORIES_MAX;
 
 /// Bytes that are cut from a file inline; the blocks of more than that take time to free.
 pub const CUT_MAX: u64 = 64 << 20;
+
+/// Bytes that are written inline into the page cache. Copying more takes long enough to hand it
+/// to a thread, where it may also be held back until older pages are on the disk.
+pub const WRITE_MAX: usize = 1 << 20;
 
 /// How a folder is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

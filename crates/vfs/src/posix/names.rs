@@ -10,10 +10,10 @@ use rustix::io::Errno;
 use wire::Status;
 
 use super::Posix;
+use super::directory::{Directory, Entry, Parent, RACES, Run};
 use super::file::{Location, OpenFile};
 use super::scan;
 use super::stat::{FileRef, Stat, by_descriptor, kind_of, stat, stat_name};
-use super::walk::{Directory, Entry, Parent, RACES, Run};
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, rights};
 

@@ -11,10 +11,9 @@ use wire::Status;
 use wire::access::AccessMask;
 
 use super::Posix;
-use super::direct::DirectDescriptor;
-use super::file::{Listing, Location, OpenFile};
+use super::directory::{Entry, Parent, RACES, Run, open_name};
+use super::file::{DirectDescriptor, Listing, Location, OpenFile};
 use super::stat::{FileRef, Stat, by_descriptor, kind_of, stat};
-use super::walk::{Entry, Parent, RACES, Run, open_name};
 use crate::errno::{Context, status};
 use crate::rights::{self, Permissions};
 use crate::{Effort, Step, Stop, attributes, disposition, dosattrib::DosInfo, identity};

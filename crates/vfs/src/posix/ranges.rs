@@ -10,9 +10,9 @@ use wire::Status;
 use wire::access::FileAttributes;
 
 use super::Posix;
+use super::directory::Run;
 use super::file::OpenFile;
 use super::stat::stat;
-use super::walk::Run;
 use crate::dosattrib::DosInfo;
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, attributes};

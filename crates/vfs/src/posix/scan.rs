@@ -8,9 +8,9 @@ use rustix::fs::{Mode, OFlags, RawDir, ResolveFlags, fstatfs, openat2};
 use rustix::io::Errno;
 use wire::Status;
 
+use super::directory::Directory;
 use super::spellings::Names;
 use super::stat::as_server;
-use super::walk::Directory;
 use crate::errno::{Context, status};
 use crate::{Step, fold};
 

@@ -149,11 +149,11 @@ fn the_index_keeps_to_its_bytes() {
         for d in 0..10 {
             let name = spelled(&folder, &format!("D{d}/NAME{round}"));
             assert_eq!(name, Some(format!("d{d}/Name{round}")));
-            let held = folder.posix.held();
+            let held = folder.posix.usage();
             assert!(held.index_bytes <= index_bytes, "{held:?}");
         }
     }
-    assert!(folder.posix.held().indexed_directories > 1);
+    assert!(folder.posix.usage().indexed_directories > 1);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_directory_that_outgrows_the_bound_is_scanned_each_time() {
         fs::write(folder.path(&format!("Name{n}")), b"").expect("a file");
     }
     assert_eq!(spelled(&folder, "NAME999").as_deref(), Some("Name999"));
-    assert_eq!(folder.posix.held().indexed_directories, 0);
+    assert_eq!(folder.posix.usage().indexed_directories, 0);
     fs::rename(folder.path("Name999"), folder.path("nAME999")).expect("a rename");
     assert_eq!(spelled(&folder, "NAME999").as_deref(), Some("nAME999"));
 }
@@ -184,7 +184,7 @@ fn the_directory_not_used_for_the_longest_goes_first() {
         look(d);
         look(0);
     }
-    assert_eq!(folder.posix.held().indexed_directories, DIRECTORIES_MAX);
+    assert_eq!(folder.posix.usage().indexed_directories, DIRECTORIES_MAX);
     // What was used all the time is still known, what was not is not.
     let look_at_once = |d: usize| {
         let plan = folder

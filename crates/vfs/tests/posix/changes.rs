@@ -128,11 +128,11 @@ fn a_watch_ends_with_its_open_and_leaves_nothing() {
     let open = watched.watch("t", true);
     watched.elsewhere("touch t/u/v/x");
     assert_eq!(in_short(&watched.told("other")), ["+u/v/x"]);
-    assert_eq!(watched.folder.posix.held().watched_directories, 5);
+    assert_eq!(watched.folder.posix.usage().watched_directories, 5);
     watched.folder.share.close(open);
     watched.elsewhere("touch t/u/v/y");
     assert_eq!(watched.told("other"), []);
-    assert_eq!(watched.folder.posix.held().watched_directories, 2);
+    assert_eq!(watched.folder.posix.usage().watched_directories, 2);
     watched.folder.share.close(other);
 }
 

@@ -344,5 +344,5 @@ fn a_close_needs_no_rights() {
         .posix
         .execute(&FileOp::OnOpen(file, Operation::Close), Effort::Cached);
     assert!(matches!(attempt, Attempt::Done(Ok(Outcome::Done))));
-    assert_eq!(folder.posix.held().opens, 0);
+    assert_eq!(folder.posix.usage().opens, 0);
 }

@@ -5,9 +5,8 @@ use ring::{Entry, Event, FileHandle};
 use wire::change_notify::CompletionFilter;
 use wire::fscc::FileAction;
 
-use super::lock;
-use super::scan::Scan;
-use super::thread::{REMEMBERED_MAX, Watcher};
+use super::shared::lock;
+use super::watcher::{REMEMBERED_MAX, Scan, Watcher};
 
 /// Events that are told at once, at most.
 const OUTGOING_MAX: usize = 1024;

@@ -12,32 +12,11 @@ use wire::fscc::FileAction;
 use super::super::scan::BUFFER;
 use super::super::stat::{self, kind_of};
 use super::events::{is_shown, of_name};
-use super::thread::{GATHER, REMEMBERED_MAX, Watcher};
-use super::{DIRECTORIES_MAX, lock};
+use super::shared::{self, DIRECTORIES_MAX, lock};
+use super::watcher::{GATHER, Misplaced, REMEMBERED_MAX, Scan, Watcher};
 
 /// How often in a row directories are looked for that are not where they should be.
 const RETRIES_MAX: u32 = 8;
-
-/// What to do with what a directory holds that just got its mark.
-#[derive(Clone, Copy)]
-pub(super) enum Scan {
-    /// It is new, and so is all that is in it.
-    Report,
-    /// It was there before; what changed since then, and before its mark, is lost.
-    Since(Duration),
-    /// It came from elsewhere, with what is in it: as if it had been there before it came.
-    MovedIn,
-    /// All that was known may be wrong.
-    Rescan,
-}
-
-/// A directory that was not where it was looked for.
-pub(super) enum Misplaced {
-    /// One of the tree, and how to read it.
-    Known(FileHandle, Scan),
-    /// A new one, by the directory and the name that it had.
-    New(Event, FileHandle, String, Scan),
-}
 
 /// What came of opening a directory.
 enum Lookup {
@@ -226,7 +205,7 @@ impl Watcher {
         };
         match self.shared.queue.mark(fd.as_fd()) {
             Ok(()) => {}
-            Err(error) if super::is(&error, Errno::NOSPC) => {
+            Err(error) if shared::is(&error, Errno::NOSPC) => {
                 self.shared.warn_full("fs.fanotify.max_user_marks");
                 lock(&self.shared.state).is_lost = true;
             }

@@ -2,58 +2,19 @@
 
 use std::collections::HashSet;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use proto::file::LocalEvent;
-use ring::{Entry, FileHandle, file_handle};
+use ring::{FileHandle, file_handle};
 use rustix::fs::OFlags;
 
-use super::scan::{Misplaced, Scan, open};
+use super::scan::open;
+use super::shared::{Job, lock};
 use super::tree::Route;
-use super::{Job, Shared, lock};
-use crate::{Listener, identity};
-
-/// What is remembered of events until the queue is empty, at most: names that a scan told and an
-/// event may tell again; what was renamed; what was not found.
-pub(super) const REMEMBERED_MAX: usize = 65_536;
-/// How long to wait where all events were our own, so that they do not wake us one by one: the
-/// kernel makes one of those that are alike. What others do is told that much later at most.
-pub(super) const GATHER: Duration = Duration::from_millis(10);
-
-/// The thread.
-pub(super) struct Watcher {
-    pub(super) shared: Arc<Shared>,
-    pub(super) listener: Listener,
-    /// To be told next.
-    pub(super) outgoing: Vec<LocalEvent>,
-    /// What a scan told: events that tell it again are in the queue by then.
-    pub(super) found: HashSet<(FileHandle, String)>,
-    /// What was renamed since the queue was empty, and from where.
-    pub(super) moved: HashSet<(FileHandle, Option<Entry>)>,
-    /// Directories that were not where they were looked for: events to come may say where they are.
-    pub(super) misplaced: Vec<Misplaced>,
-    /// How often in a row they were looked for.
-    pub(super) retries: u32,
-    /// Whether events were lost, or came so that nobody can tell what happened.
-    pub(super) has_overflowed: bool,
-}
+use super::watcher::{GATHER, Scan, Watcher};
+use crate::identity;
 
 impl Watcher {
-    pub(super) fn new(shared: Arc<Shared>, listener: Listener) -> Self {
-        Self {
-            shared,
-            listener,
-            outgoing: Vec::new(),
-            found: HashSet::new(),
-            moved: HashSet::new(),
-            misplaced: Vec::new(),
-            retries: 0,
-            has_overflowed: false,
-        }
-    }
-
     /// Runs until the share must_end.
     pub(super) fn run(mut self) {
         if identity::own().is_err() {

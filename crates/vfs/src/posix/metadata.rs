@@ -1,0 +1,144 @@
+//! The metadata of a file: the kernel's statx data and the DOS attributes that Samba stores.
+
+use proto::file::{FileKind, Metadata};
+use rustix::fs::{
+    Statx, StatxFlags, StatxTimestamp, XattrFlags, fgetxattr, fsetxattr, getxattr, setxattr,
+};
+use rustix::io::Errno;
+use wire::FileTime;
+use wire::access::FileAttributes;
+
+use super::Posix;
+use super::stat::{FileRef, Stat, as_server, by_descriptor, kind_of, supports_attributes};
+use crate::attributes;
+use crate::dosattrib::{self, DosInfo};
+
+/// Bytes of a block of `st_blocks`.
+const BLOCK: u64 = 512;
+
+impl Posix {
+    /// What is known of a file under a name.
+    pub(super) fn metadata(&self, of: FileRef<'_>, stat: &Stat, name: &str) -> Metadata {
+        let stored = self.stored(of, stat);
+        self.metadata_with(stat, stored, name)
+    }
+
+    /// What is known of a file, once it is known what Samba's attribute says.
+    pub(super) fn metadata_with(
+        &self,
+        stat: &Stat,
+        stored: Option<DosInfo>,
+        name: &str,
+    ) -> Metadata {
+        let kind = kind_of(stat);
+        let DosInfo {
+            attributes,
+            created,
+        } = stored.unwrap_or_default();
+        let kept = attributes.unwrap_or_else(|| self.attributes_of_mode(stat));
+        let Statx {
+            stx_size,
+            stx_blocks,
+            stx_nlink,
+            stx_uid,
+            stx_gid,
+            stx_mode,
+            ..
+        } = stat.0;
+        Metadata {
+            key: stat.key(),
+            kind,
+            attributes: attributes::shown(kept, kind, name, self.options.hide_dot_files),
+            kept: attributes::kept(kept),
+            size: if kind == FileKind::Directory {
+                0
+            } else {
+                stx_size
+            },
+            allocation: if kind == FileKind::Directory {
+                0
+            } else {
+                stx_blocks * BLOCK
+            },
+            links: stx_nlink,
+            created: created.unwrap_or_else(|| birth(&stat.0)),
+            accessed: file_time(&stat.0.stx_atime),
+            written: file_time(&stat.0.stx_mtime),
+            changed: file_time(&stat.0.stx_ctime),
+            mode: u32::from(stx_mode),
+            uid: stx_uid,
+            gid: stx_gid,
+        }
+    }
+
+    /// Without a place for attributes, the owner's write permission stands for READONLY. With
+    /// one, a file that Windows never touched has none, as with Samba.
+    fn attributes_of_mode(&self, stat: &Stat) -> FileAttributes {
+        let is_writable = stat.0.stx_mode & 0o200 != 0;
+        match self.stores_attributes || is_writable {
+            true => FileAttributes::NONE,
+            false => FileAttributes::READONLY,
+        }
+    }
+
+    /// What Samba's attribute says. It is the server's note on a file, not its content: who may
+    /// not read the file may know the attributes all the same, as they know its times.
+    pub(super) fn stored(&self, of: FileRef<'_>, stat: &Stat) -> Option<DosInfo> {
+        if !self.stores_attributes || !supports_attributes(stat) {
+            return None;
+        }
+        let mut value = [0; dosattrib::MAX_LEN];
+        let result = match read_dos_attribute(of, &mut value) {
+            Err(Errno::ACCESS | Errno::PERM) => {
+                as_server(of.token, || read_dos_attribute(of, &mut value))
+            }
+            result => result,
+        };
+        DosInfo::decode(&value[..result.ok()?])
+    }
+
+    /// Keeps attributes and birth time. The right to do so was checked when the file was opened;
+    /// the kernel asks for more than Windows does: the owner of a file without write permission
+    /// may not set an extended attribute. Samba keeps them as root, too.
+    pub(super) fn store(&self, of: FileRef<'_>, info: DosInfo) -> Result<(), Errno> {
+        let value = info.encode();
+        match write_dos_attribute(of, &value) {
+            Err(Errno::ACCESS | Errno::PERM) if of.may_set_attributes => {
+                as_server(of.token, || write_dos_attribute(of, &value))
+            }
+            result => result,
+        }
+    }
+}
+
+fn read_dos_attribute(of: FileRef<'_>, value: &mut [u8]) -> Result<usize, Errno> {
+    match of.is_path {
+        true => getxattr(by_descriptor(of.fd), dosattrib::NAME, value),
+        false => fgetxattr(of.fd, dosattrib::NAME, value),
+    }
+}
+
+fn write_dos_attribute(of: FileRef<'_>, value: &[u8]) -> Result<(), Errno> {
+    match of.is_path {
+        true => setxattr(
+            by_descriptor(of.fd),
+            dosattrib::NAME,
+            value,
+            XattrFlags::empty(),
+        ),
+        false => fsetxattr(of.fd, dosattrib::NAME, value, XattrFlags::empty()),
+    }
+}
+
+/// Birth; where the file system does not keep it, the earliest time that is known.
+fn birth(statx: &Statx) -> FileTime {
+    let has_birth = statx.stx_mask & StatxFlags::BTIME.bits() != 0;
+    match has_birth {
+        true => file_time(&statx.stx_btime),
+        false => file_time(&statx.stx_mtime).min(file_time(&statx.stx_ctime)),
+    }
+}
+
+fn file_time(time: &StatxTimestamp) -> FileTime {
+    FileTime::from_unix(time.tv_sec, time.tv_nsec)
+}
