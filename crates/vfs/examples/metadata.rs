@@ -1,7 +1,9 @@
-//! How fast names are made, found and listed: `cargo run --release --example metadata [FOLDER]`.
+//! Measures how fast names are created, found and listed: `cargo run --release --example metadata
+//! [DIRECTORY]`.
 //!
-//! Each figure is what one thread does through the trait, first without waiting and then with, as a
-//! worker and its blocking pool would, less the hop between them. As root it acts for user 1000.
+//! Each figure is the work of one thread through the trait: first without blocking and then with
+//! it, as a worker and its blocking pool do, without the hop between them. As root it acts for user
+//! 1000.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,7 +26,7 @@ const ALL: AccessMask = AccessMask(0x001F_01FF);
 struct Bench {
     posix: Posix,
     token: Arc<Token>,
-    /// Attempts that would have had to wait.
+    /// Number of attempts that would have had to wait.
     waits: u64,
 }
 
@@ -77,7 +79,7 @@ impl Bench {
     fn list(&mut self, path: &str) -> u32 {
         let file = self
             .open(path, Existing::Open, KindWanted::Directory)
-            .expect("a folder");
+            .expect("a directory");
         let (mut count, mut restart) = (0, true);
         loop {
             let plan = DirectoryPlan {
@@ -96,21 +98,21 @@ impl Bench {
         }
     }
 
-    /// Times something that is done `count` times.
-    fn time(&mut self, what: &str, count: u32, run: impl FnOnce(&mut Self)) {
+    /// Measures `count` runs of a function.
+    fn time(&mut self, label: &str, count: u32, run: impl FnOnce(&mut Self)) {
         self.waits = 0;
         let (start, cpu) = (Instant::now(), cpu_ns());
         run(self);
         let each = |ns: u128| ns as f64 / 1e3 / f64::from(count);
         let (wall, cpu) = (each(start.elapsed().as_nanos()), each(cpu_ns() - cpu));
         println!(
-            "{what:42} {wall:7.2} us  cpu {cpu:6.2} us  {:6} waits",
+            "{label:42} {wall:7.2} us  cpu {cpu:6.2} us  {:6} waits",
             self.waits
         );
     }
 }
 
-/// Nanoseconds that this thread has run for: what a busy machine does not change much.
+/// CPU time of this thread in nanoseconds, which other load affects little.
 fn cpu_ns() -> u128 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("statistics");
     let first = stat.split(' ').next().expect("a number");
@@ -121,11 +123,11 @@ fn main() {
     let base = std::env::args()
         .nth(1)
         .map_or_else(std::env::temp_dir, PathBuf::from);
-    let folder = tempfile::TempDir::new_in(&base).expect("a folder");
+    let directory = tempfile::TempDir::new_in(&base).expect("a directory");
     if identity::switches() {
-        std::os::unix::fs::chown(folder.path(), Some(1000), Some(1000)).expect("a chown");
+        std::os::unix::fs::chown(directory.path(), Some(1000), Some(1000)).expect("a chown");
     }
-    let posix = Posix::new(SHARE, folder.path(), Options::default()).expect("a share");
+    let posix = Posix::new(SHARE, directory.path(), Options::default()).expect("a share");
     let token = Arc::new(Token {
         uid: 1000,
         gid: 1000,
@@ -138,7 +140,7 @@ fn main() {
     };
     for directory in ["d", "e", "big"] {
         let made = bench.open(directory, Existing::Create, KindWanted::Directory);
-        bench.close(made.expect("a new folder"));
+        bench.close(made.expect("a new directory"));
     }
     names(&mut bench);
     listing(&mut bench);
@@ -148,7 +150,7 @@ fn main() {
 
 fn names(bench: &mut Bench) {
     let name = |d: &str, n: u32| format!("{d}/File{n:06}.txt");
-    bench.time("create + close, 10,000 in one folder", 10_000, |bench| {
+    bench.time("create + close, 10,000 in one directory", 10_000, |bench| {
         (0..10_000).for_each(|n| bench.create(&name("d", n)));
     });
     bench.time(
@@ -190,9 +192,13 @@ fn names(bench: &mut Bench) {
 }
 
 fn listing(bench: &mut Bench) {
-    bench.time("create + close, 100,000 in one folder", 100_000, |bench| {
-        (0..100_000).for_each(|n| bench.create(&format!("big/File{n:06}.txt")));
-    });
+    bench.time(
+        "create + close, 100,000 in one directory",
+        100_000,
+        |bench| {
+            (0..100_000).for_each(|n| bench.create(&format!("big/File{n:06}.txt")));
+        },
+    );
     for _ in 0..3 {
         bench.time("list 100,000 entries, for each", 100_000, |bench| {
             assert_eq!(bench.list("big"), 100_002);

@@ -1,9 +1,9 @@
-//! DOS attributes: which are kept, which are added, which are shown.
+//! DOS attributes: which ones are stored, which ones are added, and which ones a client receives.
 
 use proto::file::FileKind;
 use wire::access::FileAttributes;
 
-/// Attributes that a client sets and that are kept for it. \[MS-FSCC\] 2.6
+/// The attributes that a client can set and the server stores. \[MS-FSCC\] 2.6
 pub const SETTABLE: FileAttributes = FileAttributes(
     FileAttributes::READONLY.0
         | FileAttributes::HIDDEN.0
@@ -14,44 +14,46 @@ pub const SETTABLE: FileAttributes = FileAttributes(
         | FileAttributes::NOT_CONTENT_INDEXED.0,
 );
 
-/// Attributes that are kept. SPARSE has a function of its own. \[MS-FSCC\] 2.3.69
-const KEPT: FileAttributes = FileAttributes(SETTABLE.0 | FileAttributes::SPARSE_FILE.0);
+/// The stored attributes. Only FSCTL_SET_SPARSE changes SPARSE_FILE. \[MS-FSCC\] 2.3.69
+const STORED: FileAttributes = FileAttributes(SETTABLE.0 | FileAttributes::SPARSE_FILE.0);
 
-/// What is kept of the attributes that a client asks for.
-pub fn kept(asked: FileAttributes) -> FileAttributes {
+/// The attributes to store for a client's request: its settable ones.
+pub fn settable(asked: FileAttributes) -> FileAttributes {
     asked & SETTABLE
 }
 
-/// What is kept once a client has replaced the attributes that there are.
+/// The attributes to store after a client has replaced the present ones: its settable ones, and the
+/// present SPARSE_FILE.
 pub fn replaced(are: FileAttributes, asked: FileAttributes) -> FileAttributes {
-    kept(asked) | are & FileAttributes::SPARSE_FILE
+    settable(asked) | are & FileAttributes::SPARSE_FILE
 }
 
-/// What is kept once a file was made SPARSE, or is that no longer.
+/// The attributes to store after FSCTL_SET_SPARSE has set or cleared SPARSE_FILE.
 pub fn with_sparse(are: FileAttributes, is_sparse: bool) -> FileAttributes {
     match is_sparse {
-        true => kept(are) | FileAttributes::SPARSE_FILE,
-        false => kept(are),
+        true => settable(are) | FileAttributes::SPARSE_FILE,
+        false => settable(are),
     }
 }
 
-/// The attributes of a new or overwritten file. A file wants to be archived, a directory does not.
+/// The attributes to store for a new or overwritten file: the requested ones, and ARCHIVE unless it
+/// is a directory.
 pub fn of_new(asked: FileAttributes, kind: FileKind) -> FileAttributes {
     match kind {
-        FileKind::Directory => kept(asked),
+        FileKind::Directory => settable(asked),
         FileKind::File | FileKind::Link | FileKind::Special => {
-            kept(asked) | FileAttributes::ARCHIVE
+            settable(asked) | FileAttributes::ARCHIVE
         }
     }
 }
 
-/// The attributes that are shown: those kept, what the kind adds, and HIDDEN for a name that
-/// begins with a dot, as Samba's `hide dot files` does.
-pub fn shown(kept: FileAttributes, kind: FileKind, name: &str, hide_dot: bool) -> FileAttributes {
+/// The attributes that a client receives: the stored ones, those of the kind of file, and HIDDEN
+/// for a name that starts with a dot when `hide_dot` is set, as with Samba's `hide dot files`.
+pub fn shown(stored: FileAttributes, kind: FileKind, name: &str, hide_dot: bool) -> FileAttributes {
     let mut shown = match kind {
-        FileKind::Directory => kept & SETTABLE | FileAttributes::DIRECTORY,
-        FileKind::Link => kept & SETTABLE | FileAttributes::REPARSE_POINT,
-        FileKind::File | FileKind::Special => kept & KEPT,
+        FileKind::Directory => stored & SETTABLE | FileAttributes::DIRECTORY,
+        FileKind::Link => stored & SETTABLE | FileAttributes::REPARSE_POINT,
+        FileKind::File | FileKind::Special => stored & STORED,
     };
     if hide_dot && name.starts_with('.') && name != "." && name != ".." {
         shown |= FileAttributes::HIDDEN;
@@ -64,15 +66,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kind_says_is_not_kept() {
+    fn the_attribute_of_the_kind_is_not_settable() {
         let asked = FileAttributes::DIRECTORY | FileAttributes::NORMAL | FileAttributes::HIDDEN;
-        assert_eq!(kept(asked), FileAttributes::HIDDEN);
+        assert_eq!(settable(asked), FileAttributes::HIDDEN);
     }
 
     #[test]
     fn only_its_own_function_touches_sparse() {
         let (sparse, hidden) = (FileAttributes::SPARSE_FILE, FileAttributes::HIDDEN);
-        assert_eq!(kept(sparse | hidden), hidden);
+        assert_eq!(settable(sparse | hidden), hidden);
         assert_eq!(replaced(sparse, hidden), sparse | hidden);
         assert_eq!(replaced(hidden, sparse), FileAttributes::NONE);
         assert_eq!(with_sparse(hidden, true), sparse | hidden);

@@ -1,8 +1,9 @@
-//! Copies between two opens, of one share or of two.
+//! Copies between two opens, of one share or of two shares.
 //!
-//! Where both are files of the kernel it copies by itself, without the bytes ever coming here:
-//! file systems that can share blocks do, and file servers that can copy do. What it refuses goes
-//! through a buffer: ranges of one file that overlap, and file systems that cannot.
+//! Between two files of the local system the kernel copies (copy_file_range), and the bytes never
+//! enter this process. File systems with shared extents and file servers with a server-side copy do
+//! not even move them. For the other cases the bytes go through a buffer: overlapping ranges of one
+//! file, and file systems without support.
 
 use proto::file::{CopyPlan, FileKind, FileOp, LocalOpen, Metadata, Operation, Outcome};
 use rustix::fs::copy_file_range;
@@ -12,11 +13,11 @@ use wire::Status;
 use crate::errno::{Context, status};
 use crate::{Effort, FileSystem, identity};
 
-/// Bytes that go through memory at once.
+/// Length of the buffer in bytes.
 const BUFFER: u32 = 256 << 10;
 
-/// Copies until it is done, on a thread that may wait. The opens are of these two file systems,
-/// which may be the same.
+/// Copies a range and returns when the copy is complete: call it on a thread that may block. The
+/// opens are of these two file systems, which may be the same one.
 pub fn between(
     source: &dyn FileSystem,
     target: &dyn FileSystem,
@@ -33,17 +34,18 @@ pub fn between(
     copy.run(is_overlapping)
 }
 
-/// A copy under way.
+/// A copy in progress.
 struct Copy<'a> {
     source: &'a dyn FileSystem,
     target: &'a dyn FileSystem,
-    /// The open to copy into.
+    /// The target of the copy.
     into: LocalOpen,
     plan: &'a CopyPlan,
 }
 
 impl Copy<'_> {
-    /// Whether the ranges lie in one file and overlap; or why nothing can be copied.
+    /// Checks both opens and the limits of the source. Returns whether the ranges are in one file
+    /// and overlap; fails when the copy is not possible.
     fn check(&self) -> Result<bool, Status> {
         let from = metadata(self.source, self.plan.source)?;
         let to = metadata(self.target, self.into)?;
@@ -70,8 +72,8 @@ impl Copy<'_> {
         self.by_buffer(count)
     }
 
-    /// How much the kernel copied, and why it failed; where it did not, the rest is to be copied
-    /// in another way.
+    /// Copies by copy_file_range. Returns the number of copied bytes, and the error if there is
+    /// one. Without an error, the caller copies the rest through a buffer.
     fn by_kernel(&self) -> (u32, Option<Status>) {
         let CopyPlan {
             source,
@@ -79,7 +81,7 @@ impl Copy<'_> {
             mut target_offset,
             length,
         } = *self.plan;
-        // There it would write into the page cache unasked.
+        // copy_file_range would write into the page cache, without the write gate.
         if self.target.gates_writes() {
             return (0, None);
         }
@@ -95,7 +97,7 @@ impl Copy<'_> {
             let (at, into) = (&mut source_offset, &mut target_offset);
             let left = (length - count) as usize;
             match copy_file_range(&*from.fd, Some(at), &*to.fd, Some(into), left) {
-                // The source ends here, or its file system is of a kind that never says more.
+                // The source ends here, or its file system always returns 0.
                 Ok(0) => break,
                 Ok(copied) => count += u32::try_from(copied).expect("no more than asked for"),
                 Err(Errno::INTR) => {}
@@ -106,14 +108,14 @@ impl Copy<'_> {
         (count, None)
     }
 
-    /// Copies what lies behind the first `count` bytes.
+    /// Copies the bytes after the first `count` through a buffer, from start to end.
     fn by_buffer(&self, mut count: u32) -> Result<Outcome, Status> {
         let length = self.plan.length;
         let mut buffer = vec![0; BUFFER.min(length - count) as usize];
         while count < length {
             let piece = BUFFER.min(length - count);
             match self.piece(count, &mut buffer[..piece as usize]) {
-                // Somebody cut the source meanwhile.
+                // Another process has truncated the source in the meantime.
                 Ok(0) => return copied(count, Status::INVALID_VIEW_SIZE),
                 Ok(moved) => count += moved,
                 Err(status) => return copied(count, status),
@@ -122,8 +124,8 @@ impl Copy<'_> {
         copied(count, Status::SUCCESS)
     }
 
-    /// Copies to a place further back in the same file, so that nothing is overwritten before it
-    /// was read. What is not done when it fails is the start.
+    /// Copies through a buffer from end to start, for an overlapping target further back in the
+    /// file: each byte is read before it is overwritten. If the copy fails, the start is missing.
     fn by_buffer_from_the_end(&self) -> Result<Outcome, Status> {
         let mut left = self.plan.length;
         let mut buffer = vec![0; BUFFER.min(left) as usize];
@@ -138,7 +140,7 @@ impl Copy<'_> {
         copied(self.plan.length, Status::SUCCESS)
     }
 
-    /// Copies as much as fits into the buffer, from `skip` bytes behind the start on.
+    /// Copies at most one buffer, from `skip` bytes after the start of the range.
     fn piece(&self, skip: u32, buffer: &mut [u8]) -> Result<u32, Status> {
         let CopyPlan {
             source,
@@ -163,7 +165,8 @@ impl Copy<'_> {
     }
 }
 
-/// Whether the source holds all that is to be copied, and the target has a place for it.
+/// Checks that the source contains the whole range, and that the end of the target range is a valid
+/// offset.
 pub(crate) fn ends_within(plan: &CopyPlan, size: u64) -> Result<(), Status> {
     let length = u64::from(plan.length);
     let end = plan.source_offset.checked_add(length);
@@ -182,7 +185,7 @@ fn metadata(of: &dyn FileSystem, file: LocalOpen) -> Result<Metadata, Status> {
     Ok(outcome.expect_metadata())
 }
 
-/// What a copy came to that stopped here.
+/// The result of a copy that stopped with an error after `count` bytes.
 fn copied(count: u32, status: Status) -> Result<Outcome, Status> {
     match status {
         Status::SUCCESS => Ok(Outcome::Copied { count, status }),

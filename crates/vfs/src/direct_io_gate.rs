@@ -1,11 +1,12 @@
-//! Keeps writes past the page cache and writes into it apart, file by file.
+//! Excludes direct writes and writes into the page cache from each other, per file.
 //!
-//! The kernel throws the pages of a direct write out once it is done. It cannot where somebody
-//! writes to one of them meanwhile, or to another that it keeps in one piece with it: then old
-//! bytes stay in memory, and the next flush fails with EIO. A client that sends a file has many
-//! writes under way, of which the last is seldom aligned and goes through the page cache. So those
-//! wait until the direct ones are done, and none of those begins meanwhile: it goes through the
-//! page cache, too.
+//! After a direct write the kernel discards the pages of its range. It cannot discard a page that
+//! another write changes at the same time, or that belongs to one folio with such a page. Stale
+//! bytes then stay in memory, and the next flush fails with EIO.
+//!
+//! A client that uploads a file has many writes in flight, and the last one is usually not aligned,
+//! so it goes through the page cache. That write waits for the direct writes to end. While it
+//! waits, further writes do not start as direct writes; they go through the page cache as well.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -14,7 +15,7 @@ use proto::file::FileKey;
 
 use crate::{Effort, Stop};
 
-/// The writers of one file.
+/// The writes in progress of one file.
 #[derive(Debug, Default)]
 pub(crate) struct WriteGate {
     writers: Mutex<Writers>,
@@ -24,15 +25,15 @@ pub(crate) struct WriteGate {
 #[derive(Debug, Default)]
 struct Writers {
     direct: usize,
-    /// Under way or waiting.
+    /// Number of writes into the page cache, in progress or waiting.
     cached: usize,
 }
 
-/// Leave to write past the page cache, until it is dropped.
+/// Permission for one direct write, until it is dropped. Writes into the page cache wait for it.
 #[derive(Debug)]
 pub struct DirectWriteGuard(Arc<WriteGate>);
 
-/// Leave to write into it.
+/// Permission for one write into the page cache, until it is dropped. It excludes direct writes.
 #[derive(Debug)]
 pub(crate) struct CachedWriteGuard<'a>(&'a WriteGate);
 
@@ -41,7 +42,7 @@ impl WriteGate {
         self.writers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To write past the page cache; `None` where somebody writes into it.
+    /// Starts a direct write. `None` while a write into the page cache is in progress or waiting.
     pub(crate) fn direct(self: &Arc<Self>) -> Option<DirectWriteGuard> {
         let mut writers = self.writers();
         if writers.cached > 0 {
@@ -51,7 +52,8 @@ impl WriteGate {
         Some(DirectWriteGuard(Arc::clone(self)))
     }
 
-    /// To write into the page cache, once those past it are done.
+    /// Starts a write into the page cache; waits for the direct writes to end. With
+    /// [`Effort::Cached`] it fails instead of waiting.
     pub(crate) fn cached(&self, effort: Effort) -> Result<CachedWriteGuard<'_>, Stop> {
         let mut writers = self.writers();
         if writers.direct > 0 && effort == Effort::Cached {
@@ -78,17 +80,17 @@ impl Drop for CachedWriteGuard<'_> {
     }
 }
 
-/// The gates of all files that are open.
+/// The write gates of all open files.
 #[derive(Debug, Default)]
 pub(crate) struct WriteGates {
     by_file: Mutex<HashMap<FileKey, Weak<WriteGate>>>,
 }
 
 impl WriteGates {
-    /// The gate of a file, which all its opens share.
+    /// The gate of a file. All opens of the file share it.
     pub(crate) fn of(&self, key: FileKey) -> Arc<WriteGate> {
         let mut by_file = self.by_file.lock().unwrap_or_else(PoisonError::into_inner);
-        // What was still being written to when it was closed was not let go of.
+        // A file that was closed during a write may still have an entry, without a gate.
         if by_file.len() == by_file.capacity() {
             by_file.retain(|_, gate| gate.strong_count() > 0);
         }
@@ -100,7 +102,7 @@ impl WriteGates {
         })
     }
 
-    /// Lets go of what nobody has open.
+    /// Removes the gate of a file without opens.
     pub(crate) fn forget(&self, key: FileKey) {
         let mut by_file = self.by_file.lock().unwrap_or_else(PoisonError::into_inner);
         if by_file

@@ -1,4 +1,4 @@
-//! What an open comes to, once it is known whether the file is there.
+//! Decisions of an open that depend on whether the file exists.
 
 use proto::file::{Existing, KindWanted, Metadata, OpenPlan};
 use wire::Status;
@@ -6,7 +6,7 @@ use wire::access::AccessMask;
 
 use crate::rights;
 
-/// Whether a file that is there may be opened as the plan says, its rights aside.
+/// Checks that the plan allows an existing file of this kind. Access rights are not checked.
 pub(crate) fn existing(plan: &OpenPlan, file: &Metadata) -> Result<(), Status> {
     if plan.existing == Existing::Create {
         return Err(Status::OBJECT_NAME_COLLISION);
@@ -18,7 +18,8 @@ pub(crate) fn existing(plan: &OpenPlan, file: &Metadata) -> Result<(), Status> {
     }
 }
 
-/// The rights on a file that the plan would make; whoever makes it has all that there are.
+/// Checks that the plan allows the creation of the file. Returns the granted rights: the creator
+/// has all rights.
 pub(crate) fn absent(plan: &OpenPlan) -> Result<AccessMask, Status> {
     if plan.existing == Existing::Open {
         return Err(Status::OBJECT_NAME_NOT_FOUND);

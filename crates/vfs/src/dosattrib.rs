@@ -1,38 +1,38 @@
-//! DOS attributes as Samba keeps them: the extended attribute `user.DOSATTRIB`.
+//! DOS attributes in the format of Samba: the extended attribute `user.DOSATTRIB`.
 //!
-//! The value is NDR in little-endian order: a string `attrib_hex` that ends with a zero byte, a
-//! version, the version again as the discriminant of a union, and the arm of that version.
-//! Integers are aligned to their size; 64-bit times to 4 bytes. Samba writes version 3 since 3.5,
-//! version 4 since 4.11 and version 5 since 4.16. Before all of these the string was everything.
+//! The value is NDR in little-endian order: a string `attrib_hex` with a terminating zero byte, a
+//! version, the version again as the discriminant of a union, and the arm of that version. Integers
+//! are aligned to their size, 64-bit times to 4 bytes. Samba writes version 3 since 3.5, version 4
+//! since 4.11 and version 5 since 4.16. Earlier versions of Samba wrote the string alone.
 
 use wire::FileTime;
 use wire::access::FileAttributes;
 
-/// The name of the extended attribute.
+/// Name of the extended attribute.
 pub const NAME: &str = "user.DOSATTRIB";
-/// Bytes of the longest value that is read. Version 2 ends with a name, which nobody needs.
+/// Maximum length of a value in bytes. Version 2 ends with a name, which is ignored.
 pub const MAX_LEN: usize = 512;
-/// Bytes of the value that is written.
+/// Length of an encoded value in bytes.
 pub const LEN: usize = 24;
 
-/// The version that is written.
+/// The version that `encode` writes.
 const VERSION: u16 = 5;
-/// In `valid_flags`: the attributes count.
+/// Bit of `valid_flags`: the attributes are valid.
 const HAS_ATTRIBUTES: u32 = 0x01;
-/// In `valid_flags`: the birth time counts.
+/// Bit of `valid_flags`: the creation time is valid.
 const HAS_CREATED: u32 = 0x10;
 
-/// What the extended attribute tells.
+/// The contents of the extended attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct DosInfo {
-    /// DOS attributes.
+    /// DOS attributes; `None` when the value has none.
     pub attributes: Option<FileAttributes>,
-    /// Birth.
+    /// Creation time; `None` when the value has none.
     pub created: Option<FileTime>,
 }
 
 impl DosInfo {
-    /// Reads a value of any version; `None` for what is none.
+    /// Decodes a value of any version. `None` when it is not valid.
     pub fn decode(value: &[u8]) -> Option<Self> {
         let end = value
             .iter()
@@ -68,7 +68,7 @@ impl DosInfo {
         }
     }
 
-    /// The value that says this, in the newest version.
+    /// Encodes the value in the newest version.
     pub fn encode(self) -> [u8; LEN] {
         let Self {
             attributes,
@@ -102,7 +102,7 @@ impl DosInfo {
         }
     }
 
-    /// "0x20", as Samba 3.0 wrote it.
+    /// Parses "0x20", the format of Samba 3.0.
     fn from_hex(hex: &[u8]) -> Option<Self> {
         let digits = std::str::from_utf8(hex).ok()?.strip_prefix("0x")?;
         let attributes = u32::from_str_radix(digits, 16).ok()?;
@@ -110,7 +110,7 @@ impl DosInfo {
     }
 }
 
-/// A place in a value.
+/// A reader of an NDR value.
 struct Ndr<'a> {
     value: &'a [u8],
     at: usize,
@@ -140,7 +140,7 @@ impl Ndr<'_> {
         self.take(4).map(u64::from_le_bytes).map(FileTime)
     }
 
-    /// Past `ea_size`, `size` and `alloc_size`, which the file itself knows better.
+    /// Skips `ea_size`, `size` and `alloc_size`, which statx provides, and reads the creation time.
     fn skip_to_created(&mut self) -> Option<FileTime> {
         self.u32()?;
         self.hyper()?;
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_marked_valid_does_not_count() {
+    fn fields_not_marked_valid_are_ignored() {
         let mut value = info(0x22, CREATED).expect("info").encode();
         value[8] = 0x01;
         let only = DosInfo {

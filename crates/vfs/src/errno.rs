@@ -1,55 +1,56 @@
-//! What the kernel's errors mean to a client: the one table.
+//! The only table from errno values to NTSTATUS values.
 //!
-//! An error has one meaning for all operations, unless the context gives it another.
+//! An errno value maps to the same status for all operations, unless the context requires another
+//! one.
 
 use rustix::io::Errno;
 use wire::Status;
 
-/// What was being done when the kernel refused.
+/// The operation that the kernel refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
-    /// Walking the directories of a path.
+    /// Resolution of the directories of a path.
     Walk,
-    /// Opening, making or asking about the file that a path names.
+    /// Open, creation or query of the file that a path names.
     Open,
-    /// Removing a name.
+    /// Removal of a name.
     Remove,
-    /// Renaming or linking.
+    /// Rename or hard link.
     Rename,
-    /// Reading, writing, flushing or cutting.
+    /// Read, write, flush or truncation.
     Data,
-    /// Changing attributes, times or permissions.
+    /// Change of attributes, times or permissions.
     Attributes,
 }
 
-/// The meaning of an error.
+/// The status for an errno value in a context.
 pub fn status(errno: Errno, context: Context) -> Status {
     special(errno, context).unwrap_or_else(|| general(errno))
 }
 
-/// Where the context makes a difference.
+/// The status for an errno value with a special meaning in the context; `None` for the others.
 fn special(errno: Errno, context: Context) -> Option<Status> {
     use Context::{Attributes, Data, Open, Remove, Rename, Walk};
     let status = match (context, errno) {
-        // A directory of the path that is missing, a file, a loop of links or outside the share:
-        // to the client the path is not there.
+        // A directory of the path is missing, is a file, is a loop of links, or is outside the
+        // share: for the client the path does not exist.
         (Walk, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => {
             Status::OBJECT_PATH_NOT_FOUND
         }
         (Rename, Errno::NOENT | Errno::NOTDIR) => Status::OBJECT_PATH_NOT_FOUND,
-        // A link that leads out of the share leads nowhere.
+        // A link with a target outside the share has no target.
         (Open, Errno::XDEV | Errno::LOOP) => Status::OBJECT_NAME_NOT_FOUND,
-        // A fifo or socket without its other end, or a device without its driver.
+        // A FIFO or socket without a peer, or a device without a driver.
         (Open, Errno::NXIO | Errno::NODEV) => Status::ACCESS_DENIED,
         (Open, Errno::NOTDIR) => Status::NOT_A_DIRECTORY,
         (Remove, Errno::BUSY) => Status::SHARING_VIOLATION,
         (Remove, Errno::ISDIR) => Status::FILE_IS_A_DIRECTORY,
         (Remove, Errno::NOTDIR) => Status::NOT_A_DIRECTORY,
-        // [MS-FSA] 2.1.5.15.11: what is a directory, or is not empty, is not replaced.
+        // [MS-FSA] 2.1.5.15.11: a rename does not replace a directory.
         (Rename, Errno::ISDIR | Errno::NOTEMPTY) => Status::ACCESS_DENIED,
         (Rename, Errno::EXIST) => Status::OBJECT_NAME_COLLISION,
         (Rename, Errno::BUSY) => Status::SHARING_VIOLATION,
-        // The descriptor was not opened for this.
+        // The access mode of the descriptor does not permit the operation.
         (Data | Attributes, Errno::BADF) => Status::ACCESS_DENIED,
         (Data, Errno::INVAL | Errno::OVERFLOW) => Status::INVALID_PARAMETER,
         (Data, Errno::NXIO) => Status::INVALID_PARAMETER,
@@ -59,7 +60,7 @@ fn special(errno: Errno, context: Context) -> Option<Status> {
     Some(status)
 }
 
-/// Whatever the context.
+/// The status for an errno value in any context.
 fn general(errno: Errno) -> Status {
     match errno {
         Errno::PERM | Errno::ACCESS => Status::ACCESS_DENIED,
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_directory_is_told_from_a_missing_file() {
+    fn a_missing_directory_differs_from_a_missing_file() {
         assert_eq!(
             status(Errno::NOENT, Context::Walk),
             Status::OBJECT_PATH_NOT_FOUND
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_the_share_is_not_there() {
+    fn a_path_out_of_the_share_does_not_exist() {
         assert_eq!(
             status(Errno::XDEV, Context::Walk),
             Status::OBJECT_PATH_NOT_FOUND
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_full_for_everybody() {
+    fn a_full_disk_and_an_exceeded_quota_are_disk_full() {
         for context in [
             Context::Open,
             Context::Rename,

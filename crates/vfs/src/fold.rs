@@ -1,20 +1,20 @@
-//! Names without regard to case.
+//! Comparison of names without regard to case.
 //!
-//! A name is folded character by character, as [`upcase`] says: a character whose upper case is
-//! longer than one character (the German sharp s) stays what it is. There is no normalization:
-//! Windows has none either.
+//! A name is folded character by character with [`upcase`]. A character with a longer upper case,
+//! such as the German sharp s, stays unchanged. Names are not normalized, as in Windows.
 
 pub use proto::path::is_same_name as same;
 use proto::path::upcase;
 
-/// A name as it compares.
+/// The folded form of a name, which is equal for names that differ only in case.
 pub fn fold(name: &str) -> String {
     name.chars().map(upcase).collect()
 }
 
-/// A number that names which differ in case only share: FNV-1a over the folded characters.
-/// Whoever chooses the names can make it collide, which costs comparisons of the names that
-/// collide and nothing else; `seed` makes that hard.
+/// A hash that is equal for names that differ only in case: FNV-1a over the folded characters.
+///
+/// A client can choose names with the same hash. Collisions cost only comparisons of these names,
+/// and a secret `seed` makes them hard to find.
 pub fn fold_hash(name: &str, seed: u64) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325 ^ seed;
     for c in name.chars() {
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_of_any_script_fold() {
+    fn characters_of_any_script_fold() {
         assert!(same("Readme.TXT", "README.txt"));
         assert!(same("\u{e4}\u{f6}\u{fc}", "\u{c4}\u{d6}\u{dc}"));
         assert!(same("\u{3c9}\u{436}", "\u{3a9}\u{416}"));
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_single_upper_case_stays() {
+    fn characters_without_a_single_upper_case_stay() {
         assert_eq!(fold("stra\u{df}e"), "STRA\u{df}E");
         assert!(!same("\u{df}", "SS"));
     }

@@ -1,28 +1,28 @@
-//! Whose rights a thread has.
+//! The Unix credentials of a thread.
 //!
-//! The server runs as root, or as an ordinary user. As root, what is done for a session runs
-//! under the Unix credentials of its token: effective user, effective group and further groups of
-//! the *calling thread*, set by system calls that concern this thread alone, never by the C
-//! library's functions of the same names, which change every thread of the process. As an
-//! ordinary user everything runs as that user, and nothing here does anything.
+//! The server runs as root, or as an ordinary user. As root, it runs the operations of a session
+//! under the Unix credentials of its token: effective user, effective group and supplementary
+//! groups of the *calling thread*. It sets them by system calls, which affect one thread. The C
+//! library's functions of the same names would change every thread of the process. As an ordinary
+//! user, all operations run as that user, and this module does nothing.
 //!
-//! The credentials stay set until somebody sets others: many operations of one user in a row cost
-//! no system call. So whatever a thread does as the server itself - submit to a ring without a
-//! personality, open a file of the configuration - it does after [`own`].
+//! The credentials of a thread stay set until the next switch, so a sequence of operations of one
+//! user costs no system call. Before a thread acts as the server itself, it calls [`own`]: for
+//! example, to submit to a ring without a personality, or to open a configuration file.
 //!
-//! # Why the effective and not the file-system user
+//! # Why the effective user and not the file-system user
 //!
-//! `setfsuid` drops the capabilities that have to do with files, but not CAP_SYS_RESOURCE, with
-//! which a user could fill what ext4 reserves for root and exceed a quota, nor CAP_SYS_ADMIN; and
-//! it does not say whether it succeeded. `setresuid(-1, uid, -1)` makes the kernel clear the whole
-//! effective set, and says so. The real and the saved user stay root: that is the way back, and
-//! it keeps the user's own processes from signalling the server.
+//! `setfsuid` drops the file capabilities, but not CAP_SYS_RESOURCE and CAP_SYS_ADMIN. With the
+//! first, a user could use the reserved blocks of ext4 and exceed a quota. It also does not report
+//! failure. `setresuid(-1, uid, -1)` makes the kernel clear the whole effective set, and reports
+//! failure. The real and the saved user stay root. So the thread can switch back, and processes of
+//! the user cannot signal the server.
 //!
 //! # Fail closed
 //!
-//! A switch that fails fails the operation, and the thread's credentials count as unknown: the
-//! next operation sets all of them again. A new thread begins like that too, as it inherits the
-//! credentials of its parent and not the parent's knowledge of them.
+//! If a switch fails, the operation fails and the thread's credentials count as unknown: the next
+//! operation sets all of them. A new thread starts in the same state, because it inherits the
+//! credentials of its parent but not the parent's record of them.
 
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
@@ -32,25 +32,25 @@ use rustix::process::{Gid, Uid, getegid, geteuid, getgroups};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use wire::Status;
 
-/// Further groups of a token at most: what the kernel takes (NGROUPS_MAX).
+/// Maximum number of supplementary groups of a token: NGROUPS_MAX of the kernel.
 pub const MAX_GROUPS: usize = 65_536;
 
-/// The id that means "leave as it is" to the kernel, and so is nobody's.
-const NOBODY: u32 = u32::MAX;
+/// The id that the kernel interprets as "no change"; it is not a valid user or group.
+const NO_CHANGE: u32 = u32::MAX;
 
-/// Who the process is.
+/// The identity of the process.
 struct Process {
     token: Arc<Token>,
-    /// Whether it can become others.
+    /// Whether the process is root, and can switch to other users.
     switches: bool,
 }
 
 thread_local! {
-    /// The credentials of this thread; `None` where they are not known.
+    /// The credentials of this thread; `None` while they are unknown.
     static CURRENT: RefCell<Option<Arc<Token>>> = const { RefCell::new(None) };
 }
 
-/// Who the process is; asked once, before any thread has become somebody else.
+/// The identity of the process, determined once, before any thread switches to another user.
 fn process() -> &'static Process {
     static PROCESS: OnceLock<Process> = OnceLock::new();
     PROCESS.get_or_init(|| {
@@ -67,13 +67,13 @@ fn process() -> &'static Process {
     })
 }
 
-/// Whether operations run under the credentials of their tokens: whether the process is root.
+/// Whether operations run under the credentials of their tokens: true if the process is root.
 pub fn switches() -> bool {
     process().switches
 }
 
-/// Whose rights an operation with a token has: the token's, or the process's own where it cannot
-/// become others.
+/// The credentials that an operation with this token has: those of the token, or those of the
+/// process if it cannot switch.
 pub fn effective(token: &Arc<Token>) -> Arc<Token> {
     match process().switches {
         true => token.clone(),
@@ -81,8 +81,11 @@ pub fn effective(token: &Arc<Token>) -> Arc<Token> {
     }
 }
 
-/// Makes this thread act for a token until somebody says otherwise. Where the process is not root
-/// nothing changes.
+/// Switches this thread to the credentials of a token, until the next switch. Does nothing if the
+/// process is not root.
+///
+/// # Errors
+/// Fails when the kernel refuses the switch. The credentials of the thread are then unknown.
 pub fn assume(token: &Arc<Token>) -> Result<(), Status> {
     if !process().switches {
         return Ok(());
@@ -92,7 +95,7 @@ pub fn assume(token: &Arc<Token>) -> Result<(), Status> {
         if current.as_ref().is_some_and(is_current) {
             return Ok(());
         }
-        // Unknown until all of it has succeeded.
+        // Unknown until all system calls have succeeded.
         *current = None;
         switch(token)?;
         *current = Some(token.clone());
@@ -100,17 +103,20 @@ pub fn assume(token: &Arc<Token>) -> Result<(), Status> {
     })
 }
 
-/// Makes this thread act for the server itself.
+/// Switches this thread back to the credentials of the server.
+///
+/// # Errors
+/// Fails when the kernel refuses the switch.
 pub fn own() -> Result<(), Status> {
     assume(&process().token)
 }
 
-/// Sets effective user and group and the further groups of this thread. As root first, since
-/// nobody else may.
+/// Sets effective user, effective group and supplementary groups of this thread. Becomes root
+/// first, because only root may set others.
 fn switch(token: &Token) -> Result<(), Status> {
     let Token { uid, gid, groups } = token;
-    let is_nobody = *uid == NOBODY || *gid == NOBODY || groups.contains(&NOBODY);
-    if is_nobody || groups.len() > MAX_GROUPS {
+    let is_invalid = *uid == NO_CHANGE || *gid == NO_CHANGE || groups.contains(&NO_CHANGE);
+    if is_invalid || groups.len() > MAX_GROUPS {
         return Err(Status::ACCESS_DENIED);
     }
     let groups: Vec<Gid> = groups.iter().map(|gid| Gid::from_raw(*gid)).collect();
@@ -121,7 +127,7 @@ fn switch(token: &Token) -> Result<(), Status> {
         set_thread_res_uid(None, Uid::from_raw(*uid), None)
     };
     set().map_err(|error| {
-        tracing::error!(%error, uid, gid, "cannot take on the credentials of a user");
+        tracing::error!(%error, uid, gid, "cannot switch to the credentials of a user");
         Status::ACCESS_DENIED
     })
 }

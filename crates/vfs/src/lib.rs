@@ -1,16 +1,16 @@
-//! What a file is: a folder of the local system, or memory.
+//! File systems of shares: a directory of the local system, or memory.
 //!
-//! Both implement the file operations of [`proto::file`]; there is no mapping layer in between.
-//! [`posix::Posix`] serves a folder, [`memory::Memory`] serves tests and the simulator. What can
-//! be decided without a system call is decided once for both: who may do what in [`rights`], DOS
-//! attributes in [`attributes`], names without regard to case in [`fold`].
+//! Both implement the file operations of [`proto::file`] without a mapping layer. [`posix::Posix`]
+//! serves a directory; [`memory::Memory`] serves tests and the simulator. Decisions that require no
+//! system call are in modules that both use: access rights in [`rights`], DOS attributes in
+//! [`attributes`], comparison of names in [`fold`].
 //!
-//! # Who must be what, when
+//! # Credentials
 //!
 //! A process that runs as root does every operation of [`FileSystem::execute`] and
 //! [`FileSystem::write`] under the Unix credentials of the open's token. They are set on the
-//! calling thread and stay set (see [`identity`]): a worker calls [`identity::own`] before it
-//! does something as the server itself.
+//! calling thread and stay set (see [`identity`]): a worker calls [`identity::own`] before it acts
+//! as the server itself.
 #![forbid(unsafe_code)]
 
 pub mod attributes;
@@ -35,28 +35,29 @@ use proto::file::{FileOp, LocalEvent, LocalOpen, Outcome, Select};
 use proto::token::Token;
 use wire::Status;
 
-/// How far an attempt may go.
+/// Whether an operation may block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// Only as far as it need not wait for a disk: for a thread that serves others too.
+    /// Use caches only: return [`Attempt::WouldBlock`] instead of a wait for a disk. For a thread
+    /// that serves several connections.
     Cached,
-    /// Until it is done: for a thread that may wait.
+    /// Block until the operation is complete. For a thread that may block.
     Blocking,
 }
 
-/// What came of an attempt.
+/// The result of an attempt to run an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Attempt<T> {
-    /// It is done, well or not.
+    /// The operation is complete; `T` says whether it succeeded.
     Done(T),
-    /// It would have had to wait, and nothing was done: again with [`Effort::Blocking`], on a
-    /// thread that may wait.
+    /// The operation would have to wait, and had no effect. The caller repeats it with
+    /// [`Effort::Blocking`] on a thread that may block.
     WouldBlock,
 }
 
 impl<T> Attempt<T> {
-    /// What came of it; `None` where nothing was done.
+    /// The result of a complete operation; `None` for [`Attempt::WouldBlock`].
     pub fn done(self) -> Option<T> {
         match self {
             Self::Done(value) => Some(value),
@@ -65,51 +66,55 @@ impl<T> Attempt<T> {
     }
 }
 
-/// An open file for a driver that moves the bytes by itself, on its ring.
+/// An open file for a driver that reads and writes the bytes itself, on its ring.
 #[derive(Clone, Debug)]
 pub struct Descriptor {
-    /// The file. It stays open until the last clone goes, whatever becomes of the open.
+    /// The file. It stays open until the last clone is dropped, also after the close of the open.
     pub fd: Arc<OwnedFd>,
-    /// Under whose credentials to write. Reads need none: the file was opened under them.
+    /// Credentials for writes. Reads need none, because the file was opened under these
+    /// credentials.
     pub token: Arc<Token>,
-    /// Whether neither reads nor writes ever wait for a disk.
+    /// Whether reads and writes never wait for a disk.
     pub never_blocks: bool,
 }
 
-/// Which way bytes go.
+/// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoDirection {
-    /// From the file.
+    /// From the file to memory.
     Read,
-    /// To the file.
+    /// From memory to the file.
     Write,
 }
 
-/// An open file whose bytes go between the disk and memory of the driver, past the page cache.
+/// An open file for direct I/O: transfers between the disk and memory of the driver that bypass the
+/// page cache.
 #[derive(Clone, Debug)]
 pub struct Direct {
-    /// The file, opened with O_DIRECT. It stays open until the last clone goes.
+    /// The file, opened with O_DIRECT. It stays open until the last clone is dropped.
     pub fd: Arc<OwnedFd>,
-    /// Under whose credentials to write. Reads need none.
+    /// Credentials for writes. Reads need none.
     pub token: Arc<Token>,
-    /// Leave to write so; writes into the page cache wait for as long as it is held.
+    /// Permission for a direct write; `None` for a read. Writes into the page cache wait until it
+    /// is dropped.
     pub guard: Option<Arc<DirectWriteGuard>>,
-    /// The address of memory must be a multiple of this. A power of two, a page at most.
+    /// Required alignment of memory addresses in bytes: a power of two, at most a page.
     pub memory_alignment: usize,
-    /// Offset and length must be multiples of so many bytes. A power of two, 64 KiB at most.
+    /// Required alignment of offset and length in bytes: a power of two, at most 64 KiB.
     pub offset_alignment: usize,
 }
 
-/// Who is told what others than the server did in directories that it watches. Called on a thread
-/// of the file system's own, in order.
+/// A callback that receives changes in watched directories by processes other than the server. A
+/// thread of the file system calls it, in the order of the changes.
 pub type Listener = Arc<dyn Fn(&[LocalEvent]) + Send + Sync>;
 
-/// A share's files. Used from several threads at once.
+/// The files of a share. Several threads call it at the same time.
 pub trait FileSystem: Send + Sync {
-    /// Does the operation now, or says that it would have to wait.
+    /// Runs an operation, as far as `effort` allows.
     fn execute(&self, op: &FileOp, effort: Effort) -> Attempt<Result<Outcome, Status>>;
 
-    /// Reads at `offset` until `into` is full or the file ends; how many bytes that were.
+    /// Reads bytes at `offset`, in bytes, until `into` is full or the file ends. Returns the number
+    /// of bytes read.
     fn read(
         &self,
         file: LocalOpen,
@@ -118,8 +123,9 @@ pub trait FileSystem: Send + Sync {
         effort: Effort,
     ) -> Attempt<Result<usize, Status>>;
 
-    /// Writes all of `from` at `offset`, or at the end of the file; how many bytes that were.
-    /// With `through` it is done when the bytes are on stable storage.
+    /// Writes all of `from` at `offset`, in bytes, or at the end of the file if it is `None`.
+    /// Returns the number of bytes written. With `through`, the data are on stable storage when the
+    /// write completes.
     fn write(
         &self,
         file: LocalOpen,
@@ -129,33 +135,34 @@ pub trait FileSystem: Send + Sync {
         effort: Effort,
     ) -> Attempt<Result<usize, Status>>;
 
-    /// From now on tells this one of changes in directories that
-    /// [`Operation::Watch`](proto::file::Operation::Watch) names. A file
-    /// system that nobody else changes tells nothing.
+    /// Sets the callback for changes in directories that
+    /// [`Operation::Watch`](proto::file::Operation::Watch) names. A file system without other users
+    /// never calls it.
     fn listen(&self, _listener: Listener) {}
 
-    /// The file behind an open with the right to read or write data; `None` where there is none.
+    /// The file of an open that has the right to read or write data; `None` for other opens, and
+    /// for a file system without descriptors.
     fn descriptor(&self, file: LocalOpen) -> Option<Descriptor>;
 
-    /// The file behind an open with the right to move bytes this way, to move them past the page
-    /// cache; `None` where share, file or file system do not have it so, and for writes while
-    /// others write through the page cache. Never waits for a disk.
+    /// The file of an open for direct I/O. `None` when the share, the file or the file system does
+    /// not support direct I/O, when the open lacks the right, and for a write while a write into
+    /// the page cache is in progress. Never waits for a disk.
     fn direct(&self, _file: LocalOpen, _direction: IoDirection) -> Option<Direct> {
         None
     }
 
-    /// The kernel would not have it so after all: [`direct`](Self::direct) says `None` from now on
-    /// for this open.
+    /// Disables direct I/O for this open after the kernel has refused a transfer:
+    /// [`direct`](Self::direct) then returns `None`.
     fn refuse_direct(&self, _file: LocalOpen) {}
 
-    /// Whether writes into the page cache may have to wait for those past it: then all of them go
-    /// by [`write`](Self::write).
+    /// Whether writes into the page cache may have to wait for direct writes. The driver then uses
+    /// [`write`](Self::write) for all of them.
     fn gates_writes(&self) -> bool {
         false
     }
 }
 
-/// Whether a listing wants a name.
+/// Whether the selection of a listing includes a name.
 pub(crate) fn selects(select: &Select, name: &str) -> bool {
     match select {
         Select::All => true,
@@ -164,12 +171,12 @@ pub(crate) fn selects(select: &Select, name: &str) -> bool {
     }
 }
 
-/// Why an operation went no further.
+/// Why an operation stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// It failed.
+    /// The operation failed.
     Failed(Status),
-    /// It would have to wait.
+    /// The operation would have to wait.
     WouldBlock,
 }
 
@@ -179,10 +186,10 @@ impl From<Status> for Stop {
     }
 }
 
-/// A step of an operation.
+/// The result of a step of an operation.
 pub(crate) type Step<T> = Result<T, Stop>;
 
-/// Converts the result of an operation or of a transfer into an attempt.
+/// Converts the result of an operation or a transfer into an attempt.
 pub(crate) fn attempt<T>(step: Step<T>) -> Attempt<Result<T, Status>> {
     match step {
         Ok(value) => Attempt::Done(Ok(value)),

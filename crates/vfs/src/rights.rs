@@ -1,79 +1,80 @@
-//! Who may do what: Unix permissions as an access mask.
+//! Access rights: Unix permissions as an access mask.
 //!
-//! | right | who has it |
+//! | right | required |
 //! |---|---|
-//! | READ_ATTRIBUTES, READ_CONTROL, SYNCHRONIZE | whoever can search the directory |
+//! | READ_ATTRIBUTES, READ_CONTROL, SYNCHRONIZE | search permission on the directory |
 //! | READ_DATA (LIST_DIRECTORY), READ_EA | `r` |
 //! | WRITE_DATA, APPEND_DATA (ADD_FILE, ADD_SUBDIRECTORY), WRITE_EA, DELETE_CHILD | `w` |
 //! | EXECUTE of a file | `r`: a READ with this right reads the bytes, and so does the kernel |
 //! | TRAVERSE | `x` |
-//! | WRITE_ATTRIBUTES | `w`, and the owner |
-//! | WRITE_DAC, WRITE_OWNER | the owner |
-//! | DELETE | `w` and `x` of the parent; where that is sticky, the owner of either |
-//! | ACCESS_SYSTEM_SECURITY | nobody |
+//! | WRITE_ATTRIBUTES | `w`, or ownership |
+//! | WRITE_DAC, WRITE_OWNER | ownership |
+//! | DELETE | `w` and `x` of the parent; in a sticky one also ownership of either |
+//! | ACCESS_SYSTEM_SECURITY | never granted |
 //!
-//! On the root of a share, which nobody deletes, DELETE is there for who may change its names and
-//! asks for it by name: clients that ask for GENERIC_ALL throughout would not come in. Samba and
-//! Windows give it too. MAXIMUM_ALLOWED leaves it out, since it would only collide with opens that
-//! do not share it.
+//! No client can delete the root of a share. Still, a user with the right to change its names gets
+//! DELETE on it when the client requests DELETE by name: clients that always request GENERIC_ALL
+//! could not open it otherwise. Samba and Windows grant it too. MAXIMUM_ALLOWED omits it, because
+//! it would only conflict with opens that do not share DELETE.
 //!
-//! Root has them all. A READONLY file gives nobody WRITE_DATA or APPEND_DATA on a new open; it
-//! may be opened for DELETE but not be deleted. \[MS-FSA\] 2.1.5.1.2.1, 2.1.5.15.3. The mask of
-//! what a token may do at most does not mention READONLY, as on Windows.
+//! Root has all rights. A READONLY file grants no WRITE_DATA or APPEND_DATA to a new open. It may
+//! be opened for DELETE but not be deleted. \[MS-FSA\] 2.1.5.1.2.1, 2.1.5.15.3. As in Windows, the
+//! maximal access mask ignores READONLY.
 //!
-//! Samba gives a file's owner DELETE whatever the parent says and finds out later, wants `x` for
-//! EXECUTE, which files made over SMB have only by the accident of `map archive`, and otherwise
-//! agrees. The kernel is the last judge in either: the file is opened under the token's
-//! credentials.
+//! Samba differs in two points. It grants DELETE to the owner regardless of the parent, and fails
+//! later. It requires `x` for EXECUTE, which files created over SMB have only as a side effect of
+//! `map archive`. In both servers the kernel decides in the end, because the file is opened under
+//! the token's credentials.
 
 use proto::file::{FileKind, Metadata};
 use proto::token::Token;
 use wire::Status;
 use wire::access::{AccessMask, FileAttributes};
 
-/// What whoever can search the directory may do.
+/// The rights of every user with search permission on the directory.
 const ALWAYS: AccessMask = AccessMask(
     AccessMask::FILE_READ_ATTRIBUTES.0 | AccessMask::READ_CONTROL.0 | AccessMask::SYNCHRONIZE.0,
 );
-/// What `r` gives.
+/// The rights for `r`.
 const READ: AccessMask = AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_READ_EA.0);
-/// What `w` gives.
+/// The rights for `w`.
 const WRITE: AccessMask = AccessMask(
     WRITE_DATA.0
         | AccessMask::FILE_WRITE_EA.0
         | AccessMask::FILE_DELETE_CHILD.0
         | AccessMask::FILE_WRITE_ATTRIBUTES.0,
 );
-/// What being the owner gives.
+/// The rights of the owner.
 const OWNER: AccessMask = AccessMask(
     AccessMask::FILE_WRITE_ATTRIBUTES.0 | AccessMask::WRITE_DAC.0 | AccessMask::WRITE_OWNER.0,
 );
-/// The rights to change a file's bytes.
+/// The rights to write the data of a file.
 pub const WRITE_DATA: AccessMask =
     AccessMask(AccessMask::FILE_WRITE_DATA.0 | AccessMask::FILE_APPEND_DATA.0);
-/// The rights to read a file's bytes.
+/// The rights to read the data of a file.
 pub const READ_DATA: AccessMask =
     AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_EXECUTE.0);
-/// All rights that there are: who makes a file has them on the open that made it.
+/// All rights. The open that creates a file has them.
 pub const FULL: AccessMask = AccessMask(0x001F_01FF);
 
-/// The sticky bit of a directory's mode.
+/// The sticky bit in the mode of a directory.
 const STICKY: u32 = 0o1000;
 
-/// What the permission bits allow a token.
+/// The permissions of a token on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Permissions {
-    /// `r`
+    /// Whether the token has `r`.
     pub read: bool,
-    /// `w`
+    /// Whether the token has `w`.
     pub write: bool,
-    /// `x`
+    /// Whether the token has `x`.
     pub execute: bool,
 }
 
 impl Permissions {
-    /// What the mode of a file allows a token: as owner, else as group, else as other. Root may
-    /// read and write, search directories, and execute what anybody may.
+    /// The permissions that the mode of a file grants to a token: as owner, else as group, else as
+    /// other. Root may read and write, search directories, and execute a file that any user may
+    /// execute.
     pub fn of(token: &Token, file: &Metadata) -> Self {
         if token.is_root() {
             let execute = file.is_directory() || file.mode & 0o111 != 0;
@@ -96,7 +97,7 @@ impl Permissions {
         }
     }
 
-    /// Whether names may be added and removed.
+    /// Whether the token may add and remove names in the directory.
     pub fn changes_names(self) -> bool {
         self.write && self.execute
     }
@@ -108,7 +109,8 @@ pub fn may_remove(token: &Token, file: &Metadata, parent: &Metadata, of: Permiss
     of.changes_names() && (parent.mode & STICKY == 0 || is_owner)
 }
 
-/// All that a token may do with a file. `may_remove` is the word of the parent directory.
+/// The maximal access rights of a token on a file. `may_remove` is the permission of the parent
+/// directory to remove the name.
 pub fn maximal(token: &Token, file: &Metadata, has: Permissions, may_remove: bool) -> AccessMask {
     let mut mask = ALWAYS;
     let is_data = matches!(file.kind, FileKind::File | FileKind::Directory);
@@ -135,8 +137,11 @@ pub fn maximal(token: &Token, file: &Metadata, has: Permissions, may_remove: boo
     mask
 }
 
-/// The rights of an open: those asked for, with MAXIMUM_ALLOWED replaced by what it stands for;
-/// ACCESS_DENIED where one of them, or of the implied ones, is not allowed.
+/// The granted rights of an open: the requested ones, with MAXIMUM_ALLOWED replaced by the maximal
+/// ones.
+///
+/// # Errors
+/// Fails with ACCESS_DENIED when a requested or implied right is not in the maximal rights.
 pub fn grant(
     maximal: AccessMask,
     asked: AccessMask,
@@ -158,8 +163,7 @@ pub fn grant(
     }
 }
 
-/// Whether the READONLY attribute guards the file. On a directory it means nothing.
-/// \[MS-FSCC\] 2.6
+/// Whether READONLY protects the file. On a directory it has no effect. \[MS-FSCC\] 2.6
 pub fn is_read_only(file: &Metadata) -> bool {
     !file.is_directory() && file.attributes.contains(FileAttributes::READONLY)
 }
@@ -267,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_reads_the_sacl() {
+    fn no_user_reads_the_sacl() {
         let asked = AccessMask::ACCESS_SYSTEM_SECURITY;
         let granted = grant(FULL, asked, AccessMask::NONE, &file(0o644));
         assert_eq!(granted, Err(Status::ACCESS_DENIED));

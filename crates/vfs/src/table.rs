@@ -1,20 +1,20 @@
 //! The table of opens.
 //!
-//! A slot's number carries the generation of its place, so that the number of an open that is
-//! gone never finds another's file. The table is split into shards with a lock each, held for a
-//! look-up, an insert or a removal.
+//! The number of a slot includes a generation, so that the number of a closed open never refers to
+//! a later open. The table has several shards, each with its own lock, which is held for one
+//! lookup, insertion or removal.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Locks. Enough that the workers of a large machine seldom meet.
+/// Number of shards: enough that the workers of a large machine rarely contend.
 const SHARDS: usize = 16;
-/// Bits of a slot's number that name the shard.
+/// Number of bits of a slot number that select the shard.
 const SHARD_BITS: u32 = SHARDS.trailing_zeros();
-/// Bits of a slot's number that name the place, shard included.
+/// Number of bits of a slot number that select the position, including the shard.
 const PLACE_BITS: u32 = 32;
 
-/// Values by number.
+/// Values by slot number.
 #[derive(Debug)]
 pub(crate) struct Table<T> {
     shards: [Mutex<Shard<T>>; SHARDS],
@@ -48,19 +48,16 @@ impl<T> Table<T> {
         }
     }
 
-    /// Puts a value in and returns its number.
+    /// Inserts a value and returns its number.
     pub(crate) fn insert(&self, value: Arc<T>) -> u64 {
         let shard = self.turn.fetch_add(1, Ordering::Relaxed) % SHARDS;
         let (index, generation) = self.lock(shard).insert(value);
         let place = u64::from(index) << SHARD_BITS | shard as u64;
-        assert!(
-            place >> PLACE_BITS == 0,
-            "more opens than a slot number can tell apart"
-        );
+        assert!(place >> PLACE_BITS == 0, "more opens than slot numbers");
         u64::from(generation) << PLACE_BITS | place
     }
 
-    /// The value of a number, while it is there.
+    /// The value with this number; `None` after its removal.
     pub(crate) fn find(&self, slot: u64) -> Option<Arc<T>> {
         let (shard, index, generation) = parts(slot);
         let shard = self.lock(shard);
@@ -71,13 +68,13 @@ impl<T> Table<T> {
         place.value.clone()
     }
 
-    /// Takes the value of a number out.
+    /// Removes a value and returns it; `None` if it is not in the table.
     pub(crate) fn remove(&self, slot: u64) -> Option<Arc<T>> {
         let (shard, index, generation) = parts(slot);
         self.lock(shard).remove(index, generation)
     }
 
-    /// How many values there are.
+    /// Number of values.
     pub(crate) fn len(&self) -> usize {
         let count = |shard: &Shard<T>| shard.places.iter().filter(|p| p.value.is_some()).count();
         (0..SHARDS).map(|shard| count(&self.lock(shard))).sum()
@@ -112,7 +109,7 @@ impl<T> Shard<T> {
         }
         let value = place.value.take()?;
         place.generation = place.generation.wrapping_add(1);
-        // A place whose generations are used up is given up: its numbers stay unique.
+        // A position with exhausted generations is never used again, so that numbers stay unique.
         if place.generation != 0 {
             self.free.push(index as u32);
         }
@@ -120,7 +117,7 @@ impl<T> Shard<T> {
     }
 }
 
-/// Shard, place within it and generation of a slot's number.
+/// Shard, position within it and generation of a slot number.
 fn parts(slot: u64) -> (usize, usize, u32) {
     let place = slot & ((1 << PLACE_BITS) - 1);
     let shard = (place as usize) % SHARDS;

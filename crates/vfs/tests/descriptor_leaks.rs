@@ -1,4 +1,5 @@
-//! Descriptors are given back, whatever went wrong. Alone in its process: it counts them.
+//! Descriptors are closed after every failure. This test runs in its own process, because it counts
+//! them.
 
 extern crate smbeam_vfs as vfs;
 
@@ -6,7 +7,7 @@ extern crate smbeam_vfs as vfs;
 mod share;
 
 use proto::file::{Existing, KindWanted};
-use share::Folder;
+use share::LocalDirectory;
 use vfs::posix::Options;
 use wire::access::AccessMask;
 
@@ -19,8 +20,8 @@ fn descriptors() -> usize {
 
 #[test]
 fn every_descriptor_is_given_back() {
-    let folder = Folder::new(Options::default());
-    let share = &folder.share;
+    let local = LocalDirectory::new(Options::default());
+    let share = &local.share;
     share.close(share.directory("d"));
     share.close(share.file("d/Stays", b"x"));
     let before = descriptors();
@@ -46,6 +47,6 @@ fn every_descriptor_is_given_back() {
         share.close(file);
         share.close(again);
     }
-    assert_eq!(folder.posix.held().opens, 0);
+    assert_eq!(local.posix.usage().opens, 0);
     assert_eq!(descriptors(), before);
 }

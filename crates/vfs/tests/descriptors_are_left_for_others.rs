@@ -1,5 +1,5 @@
-//! However many files clients open, the server has descriptors left. Alone in its process, whose
-//! limit it changes.
+//! The server has free descriptors, regardless of the number of open files. This test runs in its
+//! own process, because it changes the limit of the process.
 
 extern crate smbeam_vfs as vfs;
 
@@ -7,13 +7,13 @@ extern crate smbeam_vfs as vfs;
 mod share;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use share::Folder;
+use share::LocalDirectory;
 use vfs::posix::Options;
 use wire::Status;
 
-/// Descriptors of the process.
+/// Limit of the process.
 const LIMIT: u64 = 400;
-/// Those that others can still have.
+/// Descriptors that must remain free.
 const LEFT: usize = 90;
 
 #[test]
@@ -21,8 +21,8 @@ fn opens_end_before_descriptors_do() {
     let maximum = getrlimit(Resource::Nofile).maximum;
     let current = Some(LIMIT);
     setrlimit(Resource::Nofile, Rlimit { current, maximum }).expect("a lower limit");
-    let folder = Folder::new(Options::default());
-    let share = &folder.share;
+    let local = LocalDirectory::new(Options::default());
+    let share = &local.share;
     let mut opens = Vec::new();
     let refused = loop {
         match share.create(&format!("File{}", opens.len())) {
@@ -42,5 +42,5 @@ fn opens_end_before_descriptors_do() {
         share.close(opens.pop().expect("there are some"));
     }
     share.open("File0").expect("some were closed");
-    assert_eq!(share.names("").len(), made, "what was refused was not made");
+    assert_eq!(share.names("").len(), made, "refused files are not created");
 }

@@ -1,4 +1,4 @@
-//! What goes wrong in memory goes wrong as it was asked to.
+//! Injected faults of the memory file system.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn the_chosen_operation_fails_and_no_other() {
 }
 
 #[test]
-fn what_would_block_has_done_nothing() {
+fn an_operation_that_would_block_has_no_effect() {
     let memory = Memory::new(ShareId(0), Options::default());
     memory.set_faults(|faults| faults.would_block = true);
     assert!(matches!(
@@ -65,7 +65,7 @@ fn what_would_block_has_done_nothing() {
 }
 
 #[test]
-fn a_full_disk_refuses_and_a_removal_makes_room() {
+fn a_full_disk_refuses_and_a_removal_frees_space() {
     let memory = Memory::new(ShareId(0), Options::default());
     memory.set_faults(|faults| faults.space = Some(8192));
     let file = opened(&memory);

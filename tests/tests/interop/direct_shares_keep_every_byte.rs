@@ -307,7 +307,7 @@ fn the_cache_does_where_it_must() -> Result<()> {
         exercise(&rig, way)?;
     }
     let log = rig.server.log();
-    let told = log.matches("no direct I/O on this file").count();
+    let told = log.matches("file does not support direct I/O").count();
     ensure!(told == 1, "{told} times: {log}");
     Ok(())
 }

@@ -1,12 +1,12 @@
-//! The bytes of a file in memory, with holes.
+//! The data of a sparse file in memory.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Bytes in a page.
+/// Length of a page in bytes.
 pub(crate) const PAGE: u64 = 4096;
 
-/// A file's bytes. What was never written is zero and takes no memory.
+/// The data of a file. A page that was never written reads as zeros and uses no memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bytes {
     len: u64,
@@ -14,23 +14,23 @@ pub(crate) struct Bytes {
 }
 
 impl Bytes {
-    /// Bytes from the start to the end of the file.
+    /// Length of the file in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Bytes that take memory.
+    /// Length of the allocated pages in bytes.
     pub(crate) fn allocated(&self) -> u64 {
         self.pages.len() as u64 * PAGE
     }
 
-    /// Bytes that a write would take in addition.
+    /// Number of bytes that a write would allocate.
     pub(crate) fn cost(&self, offset: u64, count: usize) -> u64 {
         let pages = pages(offset, count as u64).filter(|page| !self.pages.contains_key(page));
         pages.count() as u64 * PAGE
     }
 
-    /// Cuts the file, or lets it end later.
+    /// Truncates or extends the file.
     pub(crate) fn set_len(&mut self, len: u64) {
         if len < self.len {
             self.pages.split_off(&len.div_ceil(PAGE));
@@ -41,7 +41,7 @@ impl Bytes {
         self.len = len;
     }
 
-    /// Reads at an offset, up to the end of the file.
+    /// Reads at an offset in bytes, up to the end of the file. Returns the number of bytes read.
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> usize {
         let count = self.len.saturating_sub(offset).min(into.len() as u64);
         let into = &mut into[..count as usize];
@@ -56,7 +56,7 @@ impl Bytes {
         count as usize
     }
 
-    /// Writes at an offset; the file ends there or later.
+    /// Writes at an offset in bytes, and extends the file if necessary.
     pub(crate) fn write(&mut self, offset: u64, from: &[u8]) {
         let count = from.len() as u64;
         for page in pages(offset, count) {
@@ -72,7 +72,7 @@ impl Bytes {
         }
     }
 
-    /// Makes bytes zero; whole pages of them give their memory back.
+    /// Fills a range with zeros and frees its whole pages.
     pub(crate) fn zero(&mut self, range: Range<u64>) {
         let (start, count) = (range.start, range.end.saturating_sub(range.start));
         for page in pages(start, count) {
@@ -85,7 +85,7 @@ impl Bytes {
         }
     }
 
-    /// The ranges that take memory, in order: neighbours are one.
+    /// The allocated ranges in ascending order. Adjacent ranges are merged.
     pub(crate) fn ranges(&self, within: Range<u64>, limit: usize) -> Vec<Range<u64>> {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         let end = within.end.min(self.len);
@@ -103,7 +103,7 @@ impl Bytes {
     }
 }
 
-/// The pages that a range touches.
+/// The numbers of the pages that overlap a range.
 fn pages(offset: u64, count: u64) -> Range<u64> {
     match count {
         0 => 0..0,
@@ -111,7 +111,7 @@ fn pages(offset: u64, count: u64) -> Range<u64> {
     }
 }
 
-/// Where a range and a page meet: within the page, and within the range.
+/// The overlap of a range and a page: relative to the page, and relative to the range.
 fn overlap(page: u64, offset: u64, count: u64) -> (Range<usize>, Range<usize>) {
     let start = offset.max(page * PAGE);
     let end = (offset + count).min((page + 1) * PAGE);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_does_not_come_back() {
+    fn truncated_bytes_do_not_return() {
         let mut bytes = Bytes::default();
         bytes.write(0, &[9; 5000]);
         bytes.set_len(10);

@@ -1,4 +1,4 @@
-//! Bytes of files in memory.
+//! Data of files in memory.
 
 use proto::file::{FileKind, LocalOpen, Outcome};
 use wire::Status;
@@ -9,11 +9,11 @@ use super::bytes::PAGE;
 use super::tree::NodeId;
 use crate::rights;
 
-/// Bytes in the largest file: what ext4 allows with blocks of 4 KiB.
+/// Maximum length of a file in bytes: that of ext4 with blocks of 4 KiB.
 const MAX_FILE: u64 = 1 << 44;
 
 impl State {
-    /// The file of an open that has one of the rights.
+    /// The file of an open that has at least one of the rights.
     pub(super) fn data_of(&self, file: LocalOpen, rights: AccessMask) -> Result<NodeId, Status> {
         let open = self.open_of(file)?;
         if self.tree.node(open.node).kind() != FileKind::File {
@@ -85,7 +85,7 @@ impl State {
         Ok(Outcome::Done)
     }
 
-    /// Reserves space for a file, or gives back what is reserved above a length.
+    /// Reserves space for a file, or frees the reserved space above a length.
     pub(super) fn reserve(&mut self, id: NodeId, length: u64) -> Result<(), Status> {
         if length > MAX_FILE {
             return Err(Status::DISK_FULL);
@@ -96,10 +96,10 @@ impl State {
         Ok(())
     }
 
-    /// Whether so many more bytes may be taken.
+    /// Checks that `bytes` more bytes may be allocated.
     fn take(&self, bytes: u64) -> Result<(), Status> {
         let space = self.faults.space.unwrap_or(u64::MAX);
-        // Without a budget there is nothing to count.
+        // Without a limit, no sum is necessary.
         if bytes > 0 && space != u64::MAX && self.tree.used().saturating_add(bytes) > space {
             return Err(Status::DISK_FULL);
         }

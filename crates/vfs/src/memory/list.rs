@@ -1,4 +1,4 @@
-//! Listing directories in memory.
+//! Directory listings in memory.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,8 @@ use super::tree::{Content, NodeId, ROOT};
 use crate::rights;
 
 impl State {
-    /// The entries are those of the moment at which the listing began, less those that are gone.
+    /// Returns entries of the directory. The listing has the entries at its start, without those
+    /// removed since then.
     pub(super) fn read_directory(
         &mut self,
         file: LocalOpen,
@@ -67,7 +68,8 @@ impl State {
             .collect()
     }
 
-    /// The directory above; the root is its own, so that nothing outside the share shows.
+    /// The parent directory. The root is its own parent, so that a listing shows nothing outside
+    /// the share.
     fn above(&self, node: NodeId) -> NodeId {
         match &self.tree.node(node).content {
             Content::Directory(_, above) if self.tree.node(node).links > 0 => *above,

@@ -1,8 +1,9 @@
-//! Files in memory: for tests and the simulator.
+//! Files in memory, for tests and the simulator.
 //!
-//! Behaves as a posix share does and is deterministic: one lock, no system call, no clock of its
-//! own. Time goes on by 100 ns with each operation, or as [`Memory::set_time`] says. [`Faults`]
-//! lets operations fail. There are no links other than hard links, and no special files.
+//! A share in memory behaves like a posix share and is deterministic: it has one lock, makes no
+//! system call and reads no clock. Its time advances by 100 ns with each operation, or to the value
+//! of [`Memory::set_time`]. [`Faults`] makes operations fail. Symbolic links and special files do
+//! not exist.
 
 mod bytes;
 mod data;
@@ -27,34 +28,34 @@ use self::bytes::PAGE;
 use self::tree::{Content, Location, NodeId, ROOT, Tree};
 use crate::{Attempt, Descriptor, Effort, FileSystem, Step, Stop, attempt, attributes};
 
-/// The time at which a memory share begins: 2020-01-01 UTC.
+/// The initial time of a share: 2020-01-01 UTC.
 pub const EPOCH: FileTime = FileTime(132_223_104_000_000_000);
 
-/// What goes wrong, and when. All off by default.
+/// Injected faults. The default has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Operations that fail, by their number; see [`Memory::operations`].
+    /// Operations that fail with this status, by their number; see [`Memory::operations`].
     pub fail: BTreeMap<u64, Status>,
-    /// Bytes that a read returns at most, even before the end of the file.
+    /// Maximum number of bytes that a read returns, even before the end of the file.
     pub short_read: Option<usize>,
-    /// Bytes that all files may take together.
+    /// Total space of all files in bytes; `None` for no limit.
     pub space: Option<u64>,
-    /// Whether every attempt with [`Effort::Cached`] would block.
+    /// Whether every attempt with [`Effort::Cached`] returns [`Attempt::WouldBlock`].
     pub would_block: bool,
 }
 
-/// Who the root of a memory share belongs to, and the modes of new files.
+/// Owner of the root directory, and the modes of root and new files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Owner of the root.
+    /// Unix uid of the root directory's owner.
     pub uid: u32,
-    /// Group of the root.
+    /// Unix gid of the root directory's group.
     pub gid: u32,
-    /// Permissions of the root.
+    /// Permission bits of the root directory.
     pub root_mode: u32,
-    /// Permissions of a new file.
+    /// Permission bits of a new file.
     pub file_mode: u32,
-    /// Permissions of a new directory.
+    /// Permission bits of a new directory.
     pub directory_mode: u32,
 }
 
@@ -79,7 +80,7 @@ pub struct Memory {
     state: Mutex<State>,
 }
 
-/// Everything that changes.
+/// The mutable state of a share.
 #[derive(Debug)]
 struct State {
     tree: Tree,
@@ -97,9 +98,9 @@ struct Open {
     node: NodeId,
     location: Location,
     token: Arc<Token>,
-    /// Rights that reads and writes are checked against: those granted and those implied.
+    /// Access rights for reads and writes: the granted and the implied ones.
     access: AccessMask,
-    /// What is left to list; `None` before the first listing.
+    /// The remaining entries of the listing; `None` before the first listing.
     listing: Option<VecDeque<DirectoryEntry>>,
 }
 
@@ -107,7 +108,7 @@ struct Open {
 const PERMISSIONS: u32 = 0o777;
 
 impl Memory {
-    /// An empty share.
+    /// A share with an empty root directory.
     pub fn new(share: ShareId, options: Options) -> Self {
         let tree = Tree::new(EPOCH, options.uid, options.gid, options.root_mode);
         let state = State {
@@ -126,32 +127,33 @@ impl Memory {
         }
     }
 
-    /// The share's number.
+    /// The identifier of the share.
     pub fn share(&self) -> ShareId {
         self.share
     }
 
-    /// What it was made with.
+    /// The options of the share.
     pub fn options(&self) -> Options {
         self.options
     }
 
-    /// Changes what goes wrong.
+    /// Changes the injected faults.
     pub fn set_faults(&self, change: impl FnOnce(&mut Faults)) {
         change(&mut self.lock().faults);
     }
 
-    /// Operations so far, transfers included. The next one has this number.
+    /// Number of operations so far, including reads and writes. It is the number of the next
+    /// operation in [`Faults::fail`].
     pub fn operations(&self) -> u64 {
         self.lock().operations
     }
 
-    /// Opens that are not closed.
+    /// Number of opens that are not closed.
     pub fn opens(&self) -> usize {
         self.lock().opens.len()
     }
 
-    /// Closes all that is open, as the end of a process does.
+    /// Closes all opens, as the end of a process does.
     pub fn drop_opens(&self) {
         let mut state = self.lock();
         let slots: Vec<u64> = state.opens.keys().copied().collect();
@@ -161,7 +163,7 @@ impl Memory {
         }
     }
 
-    /// Sets the clock. It never goes back by itself.
+    /// Sets the clock. Without this call it never runs backward.
     pub fn set_time(&self, now: FileTime) {
         self.lock().tree.now = now;
     }
@@ -174,7 +176,7 @@ impl Memory {
 impl FileSystem for Memory {
     fn execute(&self, op: &FileOp, effort: Effort) -> Attempt<Result<Outcome, Status>> {
         let mut state = self.lock();
-        // A close does not fail, whatever else does.
+        // A close never fails.
         if let FileOp::OnOpen(file, Operation::Close) = op {
             state.close(*file);
             return Attempt::Done(Ok(Outcome::Done));
@@ -217,7 +219,7 @@ impl FileSystem for Memory {
 }
 
 impl State {
-    /// Counts an operation, lets time go on, and lets fail what is to fail.
+    /// Counts an operation, advances the clock, and returns the injected fault if one applies.
     fn begin(&mut self, effort: Effort) -> Step<()> {
         if self.faults.would_block && effort == Effort::Cached {
             return Err(Stop::WouldBlock);
@@ -261,7 +263,7 @@ impl State {
             Operation::LookUp { path } => self.look_up(file, path),
             Operation::ReadDirectory(plan) => self.read_directory(file, plan),
             Operation::Volume => self.volume(file),
-            // Memory is always durable, and only the functions of the tests change it.
+            // Memory needs no flush, and only the functions for tests change it from outside.
             Operation::Flush | Operation::Watch { .. } => self.open_of(file).map(|_| Outcome::Done),
         }
     }
@@ -314,7 +316,9 @@ impl State {
         node.accessed = accessed.unwrap_or(node.accessed);
         node.written = written.unwrap_or(node.written);
         node.changed = changed.unwrap_or(now);
-        node.kept = attributes.map_or(node.kept, |asked| attributes::replaced(node.kept, asked));
+        node.stored = attributes.map_or(node.stored, |asked| {
+            attributes::replaced(node.stored, asked)
+        });
         self.stat(file)
     }
 
@@ -336,7 +340,7 @@ impl State {
         let id = self.data_of(file, crate::rights::WRITE_DATA)?;
         self.reserve(id, 0)?;
         self.bytes_mut(id).set_len(0);
-        self.tree.node_mut(id).kept = attributes::of_new(attributes, FileKind::File);
+        self.tree.node_mut(id).stored = attributes::of_new(attributes, FileKind::File);
         self.reserve(id, allocation)?;
         self.tree.touch(id);
         self.stat(file)
@@ -358,7 +362,7 @@ impl State {
         }))
     }
 
-    /// The bytes of a node that is known to be a file.
+    /// The data of a node that is a file.
     fn bytes_mut(&mut self, id: NodeId) -> &mut bytes::Bytes {
         match &mut self.tree.node_mut(id).content {
             Content::File(bytes) => bytes,

@@ -1,4 +1,4 @@
-//! Names of files in memory: renaming, linking, removing.
+//! Rename, hard link and removal of files in memory.
 
 use proto::file::{FileKind, LocalOpen, Outcome};
 use proto::path::SharePath;
@@ -34,7 +34,7 @@ impl State {
                 self.make_way(file, &target, other, replace)?;
             }
         }
-        // Without a name the node lasts because it is open.
+        // The open keeps the node alive while it has no name.
         self.tree.unlink(from.parent, &from.name);
         self.tree.link(target.parent, &target.name, node);
         for open in self.opens.values_mut() {
@@ -88,7 +88,7 @@ impl State {
         Ok(Outcome::Done)
     }
 
-    /// Another name of the file than the open's own, as a hard link has.
+    /// Another name of the open's file: a hard link.
     fn other_name(&self, file: LocalOpen, path: &SharePath) -> Result<Option<Location>, Status> {
         let open = self.open_of(file)?;
         if open.location.path == *path || path.is_root() {
@@ -134,24 +134,25 @@ impl State {
         }
     }
 
-    /// The file of an open and its name, which still names it.
+    /// The file of an open and its name. Fails when the name no longer refers to the file.
     fn named(&self, file: LocalOpen) -> Result<(NodeId, Location), Status> {
         let open = self.open_of(file)?;
         if open.node == ROOT {
             return Err(Status::ACCESS_DENIED);
         }
-        let is_there = self
+        let is_present = self
             .tree
             .get(open.location.parent)
             .is_some_and(|parent| parent.links > 0);
-        let child = is_there.then(|| self.tree.child(open.location.parent, &open.location.name));
+        let child = is_present.then(|| self.tree.child(open.location.parent, &open.location.name));
         match child.flatten() {
             Some(child) if child.node == open.node => Ok((open.node, open.location.clone())),
             Some(_) | None => Err(Status::OBJECT_NAME_NOT_FOUND),
         }
     }
 
-    /// The location of a new name, spelled as asked for, where the token may add one.
+    /// The location of a new name, as spelled by the client. Fails when the token may not create
+    /// it.
     fn target(&self, file: LocalOpen, to: &SharePath) -> Result<Location, Status> {
         let token = &self.open_of(file)?.token;
         if to.is_root() {
@@ -168,7 +169,7 @@ impl State {
         })
     }
 
-    /// Removes what has the target's name, where it may be replaced. \[MS-FSA\] 2.1.5.15.11
+    /// Removes the existing file with the new name, if the plan allows it. \[MS-FSA\] 2.1.5.15.11
     fn make_way(
         &mut self,
         file: LocalOpen,

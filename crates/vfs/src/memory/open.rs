@@ -1,4 +1,4 @@
-//! Opening and making files in memory.
+//! Open and creation of files in memory.
 
 use proto::file::{FileKind, KindWanted, LocalOpen, OpenPlan, Opened};
 use wire::Status;
@@ -53,7 +53,7 @@ impl State {
         Ok(self.opened(plan, location, node, (true, granted, maximal)))
     }
 
-    /// A new file or directory, without a name yet.
+    /// Creates a file or directory that has no name yet.
     fn make(&mut self, plan: &OpenPlan) -> NodeId {
         let (content, kind, mode) = match plan.kind {
             KindWanted::Directory => {
@@ -66,8 +66,8 @@ impl State {
                 self.options.file_mode,
             ),
         };
-        let kept = attributes::of_new(plan.attributes, kind);
-        self.tree.add(content, &plan.token, mode, kept)
+        let stored = attributes::of_new(plan.attributes, kind);
+        self.tree.add(content, &plan.token, mode, stored)
     }
 
     fn reserve_new(&mut self, node: NodeId, allocation: u64) -> Result<(), Status> {
@@ -85,7 +85,7 @@ impl State {
         rights::maximal(&plan.token, &file, has, may_remove)
     }
 
-    /// Enters the open into the table.
+    /// Adds an open to the table.
     fn opened(
         &mut self,
         plan: &OpenPlan,

@@ -1,4 +1,4 @@
-//! Ranges of files in memory: what is copied, what is made zero, what takes space.
+//! Ranges of files in memory: copies, zeros and allocated ranges.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::State;
 use crate::{attributes, copy, rights};
 
 impl State {
-    /// Copies within the share.
+    /// Copies a range within the share.
     pub(super) fn copy_range(
         &mut self,
         target: LocalOpen,
@@ -60,7 +60,7 @@ impl State {
         }
         let now = self.tree.now;
         let node = self.tree.node_mut(id);
-        node.kept = attributes::with_sparse(node.kept, is_sparse);
+        node.stored = attributes::with_sparse(node.stored, is_sparse);
         node.changed = now;
         self.stat(file)
     }
@@ -72,7 +72,7 @@ impl State {
         limit: usize,
     ) -> Result<Outcome, Status> {
         let id = self.data_of(file, rights::READ_DATA)?;
-        let is_sparse = (self.tree.node(id).kept).contains(FileAttributes::SPARSE_FILE);
+        let is_sparse = (self.tree.node(id).stored).contains(FileAttributes::SPARSE_FILE);
         let bytes = self.bytes_mut(id);
         let within = range.start..range.end.min(bytes.len());
         Ok(Outcome::Ranges(match () {

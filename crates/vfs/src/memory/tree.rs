@@ -12,17 +12,17 @@ use super::bytes::{Bytes, PAGE};
 use crate::rights::{self, Permissions};
 use crate::{attributes, fold};
 
-/// The number of a file.
+/// Identifier of a node.
 pub(crate) type NodeId = u64;
 
-/// The root of the share.
+/// The root directory of the share.
 pub(crate) const ROOT: NodeId = 1;
 
 /// A file or directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) content: Content,
-    pub(crate) kept: FileAttributes,
+    pub(crate) stored: FileAttributes,
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
@@ -30,19 +30,19 @@ pub(crate) struct Node {
     pub(crate) accessed: FileTime,
     pub(crate) written: FileTime,
     pub(crate) changed: FileTime,
-    /// Names.
+    /// Number of names.
     pub(crate) links: u32,
-    /// Opens. A file without names lasts as long as it is open.
+    /// Number of opens. A file without names exists until its last close.
     pub(crate) opens: u32,
-    /// Bytes that are reserved.
+    /// Reserved space in bytes.
     pub(crate) reserved: u64,
 }
 
-/// What a node holds.
+/// The contents of a node.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
     File(Bytes),
-    /// The children by folded name, and the directory above.
+    /// The entries by folded name, and the parent directory.
     Directory(BTreeMap<String, Child>, NodeId),
 }
 
@@ -61,17 +61,17 @@ pub(crate) struct Location {
     pub(crate) path: SharePath,
 }
 
-/// All nodes of a share.
+/// All files of a share.
 #[derive(Debug)]
 pub(crate) struct Tree {
     nodes: BTreeMap<NodeId, Node>,
     next: NodeId,
-    /// The time of the operation that runs.
+    /// The time of the present operation.
     pub(crate) now: FileTime,
 }
 
 impl Tree {
-    /// A tree whose root belongs to a user.
+    /// A tree with a root directory of this owner.
     pub(crate) fn new(now: FileTime, uid: u32, gid: u32, mode: u32) -> Self {
         let mut tree = Self {
             nodes: BTreeMap::new(),
@@ -90,38 +90,38 @@ impl Tree {
         tree
     }
 
-    /// A node that is known to be there.
+    /// A node that exists.
     pub(crate) fn node(&self, id: NodeId) -> &Node {
         self.nodes
             .get(&id)
             .expect("a node with names or opens is in the tree")
     }
 
-    /// A node that is known to be there.
+    /// A node that exists.
     pub(crate) fn node_mut(&mut self, id: NodeId) -> &mut Node {
         self.nodes
             .get_mut(&id)
             .expect("a node with names or opens is in the tree")
     }
 
-    /// A node that may be gone.
+    /// A node; `None` if it does not exist.
     pub(crate) fn get(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(&id)
     }
 
-    /// Adds a node without a name.
+    /// Adds a node that has no name yet.
     pub(crate) fn add(
         &mut self,
         content: Content,
         token: &Token,
         mode: u32,
-        kept: FileAttributes,
+        stored: FileAttributes,
     ) -> NodeId {
         let (id, now) = (self.next, self.now);
         self.next += 1;
         let node = Node {
             content,
-            kept,
+            stored,
             mode,
             uid: token.uid,
             gid: token.gid,
@@ -137,12 +137,12 @@ impl Tree {
         id
     }
 
-    /// Bytes that all files take.
+    /// Space that all files use, in bytes.
     pub(crate) fn used(&self) -> u64 {
         self.nodes.values().map(Node::allocation).sum()
     }
 
-    /// What is known of a node under a name.
+    /// The metadata of a node under a name.
     pub(crate) fn metadata(&self, id: NodeId, name: &str) -> Metadata {
         let node = self.node(id);
         let kind = node.kind();
@@ -157,8 +157,8 @@ impl Tree {
                 file: id,
             },
             kind,
-            attributes: attributes::shown(node.kept, kind, name, true),
-            kept: attributes::kept(node.kept),
+            attributes: attributes::shown(node.stored, kind, name, true),
+            kept: attributes::settable(node.stored),
             size: node.size(),
             allocation: node.allocation(),
             links: node.links,
@@ -172,7 +172,7 @@ impl Tree {
         }
     }
 
-    /// What the permission bits of a node allow a token.
+    /// The permissions of a token on a node.
     pub(crate) fn permissions(&self, token: &Token, id: NodeId) -> Permissions {
         Permissions::of(token, &self.metadata(id, ""))
     }
@@ -188,7 +188,7 @@ impl Tree {
         rights::may_remove(token, &self.metadata(id, ""), &parent, has)
     }
 
-    /// The entry of a directory with a name, without regard to case.
+    /// The entry with this name, without regard to case.
     pub(crate) fn child(&self, directory: NodeId, name: &str) -> Option<&Child> {
         self.children(directory).get(&fold::fold(name))
     }
@@ -201,7 +201,7 @@ impl Tree {
         }
     }
 
-    /// The directory that a path leads to, as the tree spells it.
+    /// The directory of a path, as spelled in the tree.
     pub(crate) fn directory(
         &self,
         token: &Token,
@@ -227,7 +227,7 @@ impl Tree {
         Ok((at, spelled))
     }
 
-    /// The location that a path names, as the tree spells it, and the node that is there.
+    /// The location of a path, as spelled in the tree, and its node if it exists.
     pub(crate) fn find(
         &self,
         token: &Token,
@@ -252,7 +252,7 @@ impl Tree {
         Ok((location, child.map(|child| child.node)))
     }
 
-    /// Gives a node a name in a directory, which has none like it.
+    /// Adds a name for a node to a directory, which must not have an equal name.
     pub(crate) fn link(&mut self, parent: NodeId, name: &str, id: NodeId) {
         let now = self.now;
         let child = Child {
@@ -273,7 +273,7 @@ impl Tree {
         }
     }
 
-    /// Takes a name from a directory.
+    /// Removes a name from a directory.
     pub(crate) fn unlink(&mut self, parent: NodeId, name: &str) {
         let now = self.now;
         let Content::Directory(children, _) = &mut self.node_mut(parent).content else {
@@ -281,7 +281,7 @@ impl Tree {
         };
         let child = children
             .remove(&fold::fold(name))
-            .expect("a name is there to be removed");
+            .expect("the removed name exists");
         self.touch(parent);
         let node = self.node_mut(child.node);
         node.links -= 1;
@@ -289,7 +289,7 @@ impl Tree {
         self.forget(child.node);
     }
 
-    /// Lets go of a node that has neither names nor opens.
+    /// Deletes a node that has neither names nor opens.
     pub(crate) fn forget(&mut self, id: NodeId) {
         let node = self.node(id);
         if node.links == 0 && node.opens == 0 {
@@ -297,7 +297,7 @@ impl Tree {
         }
     }
 
-    /// Whether a directory is another or lies beneath it.
+    /// Whether a directory is `above` itself or below it.
     pub(crate) fn is_beneath(&self, mut directory: NodeId, above: NodeId) -> bool {
         loop {
             if directory == above {
@@ -310,7 +310,7 @@ impl Tree {
         }
     }
 
-    /// Notes that the content of a node changed.
+    /// Updates the times of a node after a change of its contents.
     pub(crate) fn touch(&mut self, id: NodeId) {
         let now = self.now;
         let node = self.node_mut(id);
@@ -320,7 +320,7 @@ impl Tree {
 }
 
 impl Node {
-    /// File or directory.
+    /// The kind of the node: file or directory.
     pub(crate) fn kind(&self) -> FileKind {
         match &self.content {
             Content::File(_) => FileKind::File,

@@ -1,4 +1,4 @@
-//! Attributes, times and lengths.
+//! Attributes, times and lengths of open files.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -37,7 +37,7 @@ impl Posix {
     }
 
     pub(super) fn set_basic(&self, file: &OpenFile, changes: &BasicChanges) -> Step<Outcome> {
-        // The time of the last change of metadata is the kernel's to set.
+        // Only the kernel can set the time of the last metadata change.
         let BasicChanges {
             created,
             accessed,
@@ -61,7 +61,8 @@ impl Posix {
         self.stat(file)
     }
 
-    /// Changes what Samba's attribute says, and leaves the rest of it.
+    /// Changes the DOS attributes or the creation time in the extended attribute, and preserves the
+    /// rest.
     fn set_note(
         &self,
         file: &OpenFile,
@@ -85,13 +86,14 @@ impl Posix {
         Ok(stored.map_err(|errno| status(errno, Context::Attributes))?)
     }
 
-    /// Keeps attributes if that is to be had. A file that was made is not unmade for them.
+    /// Stores DOS attributes if the file system can. A failure does not undo the creation of the
+    /// file.
     pub(super) fn keep(&self, of: FileRef<'_>, info: DosInfo) {
         if !self.stores_attributes {
             return;
         }
         if let Err(error) = self.store(of, info) {
-            tracing::debug!(%error, "cannot keep DOS attributes");
+            tracing::debug!(%error, "cannot store DOS attributes");
         }
     }
 
@@ -102,7 +104,7 @@ impl Posix {
         allocation: u64,
         run: Run<'_>,
     ) -> Step<Outcome> {
-        // Space is reserved in as many pieces as the disk has free.
+        // fallocate may allocate many extents, which takes long.
         if allocation > 0 && run.effort == Effort::Cached {
             return Err(Stop::WouldBlock);
         }
@@ -112,9 +114,9 @@ impl Posix {
         }
         let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Data))?;
         let is = self.metadata(file.file_ref(), &stat, "");
-        let kept = attributes::of_new(asked, FileKind::File);
+        let stored = attributes::of_new(asked, FileKind::File);
         let info = DosInfo {
-            attributes: Some(kept),
+            attributes: Some(stored),
             created: Some(is.created),
         };
         self.keep(file.file_ref(), info);
@@ -153,7 +155,7 @@ impl Posix {
         Ok(Outcome::Done)
     }
 
-    /// Sets the length of a file; inline if not much is cut.
+    /// Truncates or extends a file; inline unless it frees much space.
     fn cut(&self, file: &OpenFile, length: u64, run: Run<'_>) -> Step<()> {
         file.check_writes()?;
         if run.effort == Effort::Cached {
@@ -173,7 +175,7 @@ impl Posix {
             return Err(Stop::WouldBlock);
         }
         let flushed = match file.kind {
-            // An O_PATH descriptor has nothing to flush.
+            // An O_PATH descriptor has no data to flush.
             _ if file.is_path => Ok(()),
             FileKind::Directory => fsync(&*file.fd),
             FileKind::File | FileKind::Link | FileKind::Special => fdatasync(&*file.fd),
@@ -186,7 +188,7 @@ impl Posix {
         let Directory { fd, key: _ } = &*self.root;
         let volume = fstatvfs(fd).map_err(|errno| status(errno, Context::Open))?;
         let root = stat(fd).map_err(|errno| status(errno, Context::Open))?;
-        // Larger blocks than 2 GiB do not exist; a file system that says so is told in bytes.
+        // A block is at most 2 GiB. A file system with larger ones is reported in bytes.
         let block = u32::try_from(volume.f_frsize).unwrap_or(1).max(1);
         Ok(Outcome::Volume(VolumeInfo {
             block,
@@ -201,7 +203,7 @@ impl Posix {
     }
 }
 
-/// The time of the wall clock.
+/// The present time of the system clock.
 pub(super) fn now() -> FileTime {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -210,8 +212,8 @@ pub(super) fn now() -> FileTime {
     FileTime::from_unix(seconds, since.subsec_nanos())
 }
 
-/// Sets times. The right to do so was checked when the file was opened; the kernel lets only the
-/// owner choose them.
+/// Sets times. The right was checked when the file was opened, but the kernel lets only the owner
+/// set arbitrary times.
 fn set_times(of: FileRef<'_>, accessed: Option<FileTime>, written: Option<FileTime>) -> Step<()> {
     let times = Timestamps {
         last_access: time(accessed),
@@ -238,7 +240,7 @@ fn time(time: Option<FileTime>) -> Timespec {
     }
 }
 
-/// Without a place for attributes, READONLY takes the permission to write.
+/// On a file system without extended attributes, READONLY removes the owner's write permission.
 fn set_writable(file: &OpenFile, stat: &Stat, asked: FileAttributes) -> Step<()> {
     let is = u32::from(stat.0.stx_mode) & 0o7777;
     let mode = match asked.contains(FileAttributes::READONLY) && file.kind == FileKind::File {
@@ -252,7 +254,7 @@ fn set_writable(file: &OpenFile, stat: &Stat, asked: FileAttributes) -> Step<()>
     }
 }
 
-/// Sets permissions, if the kernel lets the token.
+/// Changes the mode, if the kernel permits it to the token.
 fn change_mode(file: &OpenFile, mode: u32) -> Step<()> {
     let path = by_descriptor(&*file.fd);
     let set = chmodat(CWD, path, Mode::from_raw_mode(mode), AtFlags::empty());
@@ -260,7 +262,7 @@ fn change_mode(file: &OpenFile, mode: u32) -> Step<()> {
 }
 
 impl OpenFile {
-    /// Whether bytes may be written through this open.
+    /// Fails unless the open may write data.
     pub(super) fn check_writes(&self) -> Result<(), Status> {
         match self.kind {
             FileKind::File if self.is_data() && self.writes() => Ok(()),
@@ -269,7 +271,7 @@ impl OpenFile {
         }
     }
 
-    /// Whether bytes may be read through this open.
+    /// Fails unless the open may read data.
     pub(super) fn check_reads(&self) -> Result<(), Status> {
         match self.kind {
             FileKind::File if self.is_data() && self.reads() => Ok(()),

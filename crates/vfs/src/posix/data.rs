@@ -1,4 +1,4 @@
-//! Reading and writing bytes by system calls, for whoever does not do it on a ring.
+//! Reads and writes of data by system calls, for drivers that do not use a ring for them.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::OwnedFd;
@@ -37,7 +37,7 @@ impl Posix {
                 Err(Errno::AGAIN | Errno::OPNOTSUPP) if effort == Effort::Cached => {
                     return Err(Stop::WouldBlock);
                 }
-                // An offset beyond what the kernel counts is past the end.
+                // The kernel refuses an offset above i64::MAX, which is past the end of every file.
                 Err(Errno::INVAL | Errno::OVERFLOW) if offset > i64::MAX as u64 => break,
                 Err(errno) => return Err(status(errno, Context::Data).into()),
             }
@@ -71,8 +71,9 @@ impl Posix {
         self.write_all(&file.fd, offset, from, flags, effort)
     }
 
-    /// Writes everything. What the file system can do without waiting is tried so first; where it
-    /// cannot tell, as ext4, it is done all the same: it fits into memory, and almost never waits.
+    /// Writes all of `from`. The first attempt is non-blocking if the file system supports that. If
+    /// it does not, as ext4, the write runs anyway: the data fit into the page cache, and such a
+    /// write rarely waits.
     pub(super) fn write_all(
         &self,
         fd: &OwnedFd,
@@ -109,8 +110,8 @@ impl Posix {
     }
 }
 
-/// Reserves space behind the end of a file without moving it. A file system that cannot is
-/// forgiven: the space is there or not when it is written.
+/// Reserves space without a change of the file's length. On a file system without support it does
+/// nothing; a later write then may fail with DISK_FULL.
 pub(super) fn reserve(fd: &OwnedFd, length: u64) -> Step<()> {
     match fallocate(fd, FallocateFlags::KEEP_SIZE, 0, length) {
         Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),

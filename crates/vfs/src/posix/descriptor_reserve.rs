@@ -1,24 +1,24 @@
-//! DescriptorReserve that opens leave to others: a server that has none left accepts nobody, and cannot
-//! even look who took them.
+//! A reserve of file descriptors that opens may not use. A process without free descriptors cannot
+//! accept connections, and cannot even find the cause.
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-/// DescriptorReserve that opens leave: connections, and what one operation opens on its way. A quarter of
-/// those that there are where these are few.
+/// Number of reserved descriptors, for connections and for temporary use by operations; at most a
+/// quarter of all.
 const RESERVE: u64 = 4096;
 
-/// Which descriptors opens may have.
+/// The limit on the descriptors of opens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DescriptorReserve {
-    /// The kernel gives the lowest number that is free: who gets this one has got the last.
+    /// The highest number that an open may use. The kernel always assigns the lowest free number.
     last: RawFd,
 }
 
 impl DescriptorReserve {
-    /// As the limit of the process is now.
+    /// The limit that follows from the present RLIMIT_NOFILE.
     pub(super) fn new() -> Self {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let last = limit - RESERVE.min(limit / 4);
@@ -27,7 +27,7 @@ impl DescriptorReserve {
         }
     }
 
-    /// Whether an open may keep a descriptor.
+    /// Fails if the descriptor is part of the reserve.
     pub(super) fn check(self, fd: &impl AsFd) -> Result<(), Errno> {
         match fd.as_fd().as_raw_fd() <= self.last {
             true => Ok(()),

@@ -1,11 +1,10 @@
-//! DescriptorReserve whose bytes go past the page cache.
+//! Descriptors for direct I/O.
 //!
-//! O_DIRECT belongs to what was opened and not to the descriptor: set on the one that is there, it
-//! would hold for small and unaligned transfers too. So the file is opened a second time, when the
-//! first large transfer comes. It is opened through the descriptor that is there and not by name:
-//! it is the same file, whatever became of the name. The kernel asks the token's permissions anew;
-//! where they have become less, bytes go through the page cache by the first descriptor, as its
-//! rights have it.
+//! O_DIRECT is a property of the open file description: on the existing one it would also apply to
+//! small and unaligned transfers. So the first large transfer opens the file a second time. It does
+//! so through the existing descriptor instead of the name, so it is the same file even after a
+//! rename. The kernel checks the token's permissions again. If they have been reduced, transfers go
+//! through the page cache with the first descriptor, which keeps its rights.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -19,14 +18,15 @@ use super::file::OpenFile;
 use super::stat::by_descriptor;
 use crate::{Direct, IoDirection, identity};
 
-/// Alignment of memory that every buffer of a pool has: a page.
+/// Maximum alignment of memory in bytes: every buffer of a pool has the alignment of a page.
 const MEMORY_MAX: usize = 4 << 10;
 
-/// Alignment in a file beyond which so few transfers have it that it is not worth the descriptor.
+/// Maximum alignment of offsets in bytes: with a larger one, too few transfers are aligned to
+/// justify a second descriptor.
 const OFFSET_MAX: usize = 64 << 10;
 
 impl Posix {
-    /// An open's second descriptor; the first call opens it.
+    /// The second descriptor of an open; the first call opens it.
     pub(super) fn past_cache(&self, file: &OpenFile, direction: IoDirection) -> Option<Direct> {
         let has_right = match direction {
             IoDirection::Read => file.reads(),
@@ -55,7 +55,7 @@ impl Posix {
         Some(Direct { guard, ..opened })
     }
 
-    /// The kernel refused a transfer that was aligned as it said.
+    /// Disables direct I/O for an open after the kernel has refused an aligned transfer.
     pub(super) fn refuse(&self, file: &OpenFile) {
         file.direct_descriptor
             .is_refused
@@ -63,28 +63,28 @@ impl Posix {
         self.warn_no_direct(file);
     }
 
-    /// Says once for the share that there is no O_DIRECT.
+    /// Logs once per share that a file does not support direct I/O.
     fn warn_no_direct(&self, file: &OpenFile) {
         if !self.has_warned_no_direct.swap(true, Ordering::Relaxed) {
             let path = file.link.location().path;
-            tracing::warn!(%path, "no direct I/O on this file: it goes through the page cache");
+            tracing::warn!(%path, "file does not support direct I/O: using the page cache");
         }
     }
 }
 
-/// Opens a file again; `None` where the kernel does not say how it is to be aligned.
+/// Opens a file again with O_DIRECT; `None` when the kernel reports no alignment.
 fn open_direct(file: &OpenFile) -> Result<Option<Direct>, Errno> {
     let aligned = statx(&*file.fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)?;
     let [memory_alignment, offset_alignment] =
         [aligned.stx_dio_mem_align, aligned.stx_dio_offset_align].map(|bytes| bytes as usize);
-    // Both are 0 where the file system, this file of it or the kernel (before 6.1) has no such.
+    // Both are 0 if the kernel (before 6.1), the file system or this file does not support it.
     let is_known = memory_alignment.is_power_of_two() && offset_alignment.is_power_of_two();
     if !is_known || memory_alignment > MEMORY_MAX || offset_alignment > OFFSET_MAX {
         return Ok(None);
     }
     identity::assume(&file.token).map_err(|_| Errno::ACCESS)?;
     let flags = (fcntl_getfl(&*file.fd)? & OFlags::RWMODE) | OFlags::DIRECT;
-    // Somebody's lease is not waited for.
+    // Do not wait for the break of a file lease.
     let once = OFlags::NONBLOCK | OFlags::CLOEXEC;
     let fd: OwnedFd = open(by_descriptor(&file.fd), flags | once, Mode::empty())?;
     fcntl_setfl(&fd, flags)?;

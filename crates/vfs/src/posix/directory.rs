@@ -14,59 +14,58 @@ use super::stat::{Stat, stat};
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop};
 
-/// How often a step is tried again that lost a race with somebody who renames.
+/// Maximum number of attempts of a step that races with renames by others.
 pub(super) const RACES: usize = 64;
 
-/// What every resolution keeps to.
+/// The rules of every resolution.
 pub(super) const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 
-/// For whom an operation runs, and how far it may go.
+/// The credentials of an operation, and whether it may block.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
     pub(super) token: &'a Arc<Token>,
     pub(super) effort: Effort,
 }
 
-/// A directory that is open for names (O_PATH).
+/// A directory that is open for the lookup of names (O_PATH).
 #[derive(Clone, Debug)]
 pub(super) struct Directory {
     pub(super) fd: Arc<OwnedFd>,
     pub(super) key: FileKey,
 }
 
-/// A directory that a path led to.
+/// The directory that a path leads to.
 pub(super) struct Parent {
     pub(super) directory: Arc<Directory>,
     pub(super) stat: Stat,
-    /// Its path as the file system spells it.
+    /// Its path, as spelled by the file system.
     pub(super) path: SharePath,
 }
 
-/// What a name in a directory stands for.
+/// An entry of a directory, with its file.
 pub(super) struct Entry {
-    /// The name as the file system spells it.
+    /// Name of the entry, as spelled by the file system.
     pub(super) name: String,
-    /// The file, or the link, for its metadata (O_PATH).
+    /// The file, or the link itself, for its metadata (O_PATH).
     pub(super) fd: OwnedFd,
     pub(super) stat: Stat,
 }
 
-/// The directories that are parents of open files: one descriptor each, whatever the number of
-/// files.
+/// The parent directories of open files. Each has one descriptor, shared by all its files.
 #[derive(Debug, Default)]
 pub(super) struct Directories {
     shared: Mutex<HashMap<(FileKey, u64), Weak<Directory>>>,
 }
 
 impl Directories {
-    /// Puts a directory in, or finds the one that is there already.
+    /// Adds a directory, or returns the existing one.
     pub(super) fn share(&self, fd: OwnedFd, stat: &Stat) -> Arc<Directory> {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (stat.key(), stat.mount());
         if let Some(directory) = shared.get(&key).and_then(Weak::upgrade) {
             return directory;
         }
-        // Grown to its capacity: what nobody uses goes first.
+        // Before the table grows, remove the directories without open files.
         if shared.len() == shared.capacity() {
             shared.retain(|_, directory| directory.strong_count() > 0);
         }
@@ -84,7 +83,7 @@ pub(super) fn entry_of(name: String, fd: OwnedFd) -> Step<Entry> {
     Ok(Entry { name, fd, stat })
 }
 
-/// Opens a name in a directory. A link is not followed: it opens with O_PATH only.
+/// Opens a name in a directory. A link is not followed; only O_PATH can open it.
 pub(super) fn open_name(
     directory: &Directory,
     name: &str,
@@ -95,7 +94,7 @@ pub(super) fn open_name(
     resolve(&directory.fd, name, flags | OFlags::NOFOLLOW, rules, effort)
 }
 
-/// Resolves a path; again where somebody renames directories of it at the same time.
+/// Resolves a path; repeats the attempt if a concurrent rename disturbs it.
 pub(super) fn resolve(
     from: &OwnedFd,
     path: &str,

@@ -1,4 +1,4 @@
-//! An open file, and the name that it was opened under.
+//! Open files and their names.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -19,52 +19,52 @@ use crate::{Direct, rights};
 #[derive(Debug)]
 pub(super) struct OpenFile {
     pub(super) token: Arc<Token>,
-    /// Rights granted and implied.
+    /// Access rights: the granted and the implied ones.
     pub(super) access: AccessMask,
     pub(super) key: FileKey,
     pub(super) kind: FileKind,
-    /// For bytes or entries if the rights say so; else an O_PATH descriptor.
+    /// Open for data or entries if the rights include them; else an O_PATH descriptor.
     pub(super) fd: Arc<OwnedFd>,
     pub(super) is_path: bool,
     pub(super) link: Arc<Link>,
     pub(super) listing: Mutex<Listing>,
     pub(super) direct_descriptor: DirectDescriptor,
-    /// Where bytes may go past the page cache.
+    /// Excludes direct and cached writes from each other; `None` without direct I/O.
     pub(super) write_gate: Option<Arc<WriteGate>>,
 }
 
-/// The second descriptor of an open, once it was asked for.
+/// The descriptor for direct I/O of an open; the first use opens it.
 #[derive(Debug, Default)]
 pub(super) struct DirectDescriptor {
     pub(super) opened: OnceLock<Option<Direct>>,
     pub(super) is_refused: AtomicBool,
 }
 
-/// Where the listing of a directory stands.
+/// The state of a directory listing.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    /// Whether anything was listed since the start.
+    /// Whether the listing has returned entries since its start.
     pub(super) is_begun: bool,
-    /// Names that were read and not listed yet.
+    /// Names that are read and not yet returned.
     pub(super) names: VecDeque<String>,
 }
 
-/// A name of a file. All opens through one name share it, so that each knows of a rename.
+/// A name of a file. All opens through one name share it, so that a rename updates all of them.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// What the name itself stands for: the file, or a link that leads to it.
+    /// The file of the name itself: the target file, or the link that leads to it.
     pub(super) key: FileKey,
     location: Mutex<Location>,
     is_unlinked: AtomicBool,
 }
 
-/// Where a name is.
+/// The location of a name.
 #[derive(Clone, Debug)]
 pub(super) struct Location {
     pub(super) parent: Arc<Directory>,
-    /// Empty for the root of the share.
+    /// Name in the parent directory; empty for the root of the share.
     pub(super) name: String,
-    /// The path when the name was last looked up, as the file system spells it.
+    /// Path at the last lookup of the name, as spelled by the file system.
     pub(super) path: SharePath,
 }
 
@@ -80,7 +80,7 @@ impl Location {
 }
 
 impl Link {
-    /// Where the name is now.
+    /// The present location of the name.
     pub(super) fn location(&self) -> Location {
         self.location
             .lock()
@@ -88,39 +88,39 @@ impl Link {
             .clone()
     }
 
-    /// Notes that the file was renamed.
+    /// Sets the location after a rename.
     pub(super) fn move_to(&self, location: Location) {
         *self.location.lock().unwrap_or_else(PoisonError::into_inner) = location;
     }
 
-    /// Notes that the name was removed.
+    /// Marks the name as removed.
     pub(super) fn set_unlinked(&self) {
         self.is_unlinked.store(true, Ordering::Relaxed);
     }
 }
 
 impl OpenFile {
-    /// Whether it is open for bytes.
+    /// Whether the open can transfer data.
     pub(super) fn is_data(&self) -> bool {
         self.kind == FileKind::File && !self.is_path
     }
 
-    /// Whether its name was removed: then the last close frees its blocks.
+    /// Whether the name was removed, so that the last close frees the blocks of the file.
     pub(super) fn is_unlinked(&self) -> bool {
         self.link.is_unlinked.load(Ordering::Relaxed)
     }
 
-    /// Whether the open has the right to read bytes or entries.
+    /// Whether the open has the right to read data or entries.
     pub(super) fn reads(&self) -> bool {
         self.access.intersects(rights::READ_DATA)
     }
 
-    /// Whether the open has the right to write bytes.
+    /// Whether the open has the right to write data.
     pub(super) fn writes(&self) -> bool {
         self.access.intersects(rights::WRITE_DATA)
     }
 
-    /// The file, to be asked or changed.
+    /// A reference to the file, for queries and changes of its attributes.
     pub(super) fn file_ref(&self) -> FileRef<'_> {
         let notes = rights::WRITE_DATA | AccessMask::FILE_WRITE_ATTRIBUTES;
         FileRef {
@@ -158,7 +158,7 @@ impl Links {
         link
     }
 
-    /// Lets go of what nobody has open.
+    /// Removes the links without opens.
     pub(super) fn forget(&self, key: FileKey) {
         let mut by_file = self.by_file.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(links) = by_file.get_mut(&key) else {

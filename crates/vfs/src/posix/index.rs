@@ -1,37 +1,38 @@
-//! Names without regard to case: which names a directory holds.
+//! An index of the names in directories, without regard to case.
 //!
-//! A client's name may differ in case from the one on disk, so a name that the kernel does not
-//! find may still be there, and a file may be made only where no name folds alike. Scanning the
-//! directory each time costs O(n) for each new file and O(n^2) for a folder. Here a directory is
-//! scanned once, and what changes later is told by the kernel.
+//! A client's name may differ in case from the name on disk. So a name that the kernel does not
+//! find may still exist, and the server may create a file only if no name folds to the same form. A
+//! scan of the directory for each lookup costs O(n) for each new file and O(n^2) for n files. Here
+//! a directory is scanned once, and the kernel reports later changes.
 //!
 //! # Why inotify and not time stamps
 //!
-//! An index that is valid while the directory's times are those of the scan must distrust times
-//! younger than the file system's clock ticks, which in a folder that files are being made in they
-//! always are; and after a change of its own the server cannot tell that nobody else's fell into
-//! the same moment. The events of inotify are names, in order, queued before the system call that
-//! caused them returns, whichever process it was: after the queue has been read the index is what
-//! the directory was at that moment. So every look-up begins with reading the queue, and the
-//! server's own changes arrive the same way as anybody's. Making a file in a folder of 100,000
-//! costs what it costs in a folder of 10 (`examples/metadata.rs`).
+//! An index that is valid while the directory's times equal those of the scan must distrust times
+//! younger than the file system's clock tick. In a directory with frequent creations they always
+//! are. And after a change by itself, the server cannot exclude that another process changed the
+//! directory in the same tick.
 //!
-//! The watch is set before the scan begins, and what is told meanwhile is applied after it. Where
-//! the queue overflows every index is dropped. Where the kernel does not see all changes - on
-//! network and FUSE file systems - or does not allow a watch, nothing is kept and every look-up
-//! scans.
+//! The events of inotify are names, in order. They are queued before the system call that caused
+//! them returns, in any process: after the queue is read, the index equals the directory at that
+//! moment. So every lookup first reads the queue, and the server's own changes arrive in the same
+//! way as those of others. The creation of a file in a directory of 100,000 files costs as much as
+//! in a directory of 10 (`examples/metadata.rs`).
 //!
-//! # Two that make the same name
+//! The watch is set before the scan starts; events during the scan are applied after it. An
+//! overflow of the queue drops all indexes. If the kernel does not see all changes (network and
+//! FUSE file systems), or refuses a watch, there is no index and every lookup scans the directory.
 //!
-//! A file is made under a lock of its (directory, folded name), so that of two clients who make
-//! `a` and `A` at the same time one finds the other's file. Other names in the directory are
-//! not held up, but for collisions of the hash.
+//! # Concurrent creations of the same name
+//!
+//! A creation holds a lock of its (directory, folded name). If two clients create `a` and `A` at
+//! the same time, the second finds the file of the first. Other names in the directory do not wait,
+//! except after a collision of the hash.
 //!
 //! # Bounds
 //!
-//! [`DIRECTORIES_MAX`] directories and [`super::Options::index_bytes`] bytes of names; the one that
-//! was not asked for the longest goes first. A directory that is too large by itself is scanned
-//! each time.
+//! The index has at most [`DIRECTORIES_MAX`] directories and [`super::Options::index_bytes`] bytes
+//! of names. It evicts the least recently used directory first. A directory that alone exceeds the
+//! limit is scanned each time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
@@ -46,13 +47,13 @@ use super::scan;
 use super::spellings::Names;
 use crate::{Effort, Step, Stop, fold};
 
-/// Directories that are watched at most. The kernel keeps about 1 KiB for each.
+/// Maximum number of watched directories. Each uses about 1 KiB in the kernel.
 pub const DIRECTORIES_MAX: usize = 1024;
-/// Changes that are remembered while a directory is scanned, at most.
+/// Maximum number of changes remembered during the scan of a directory.
 const CHANGES_MAX: usize = 16_384;
-/// Locks for create_locks files.
+/// Number of locks for creations.
 const LOCKS: usize = 64;
-/// Bytes that a directory costs beside its names.
+/// Memory of a directory besides its names, in bytes.
 const DIRECTORY_BYTES: usize = 512;
 
 /// The index of a share.
@@ -66,11 +67,11 @@ pub(super) struct Index {
 
 #[derive(Debug)]
 struct State {
-    /// `None` where the kernel gave none.
+    /// `None` if the kernel provides no queue.
     watch: Option<Inotify>,
     entries: HashMap<FileKey, Entry>,
     watched: HashMap<i32, FileKey>,
-    /// Entries by the time of their last use.
+    /// Ready entries by the time of their last use.
     uses: BTreeMap<u64, FileKey>,
     clock: u64,
     bytes: usize,
@@ -87,23 +88,23 @@ struct Entry {
 
 #[derive(Debug)]
 enum Content {
-    /// Being scanned; what changed since, and whether some of it was missed.
+    /// A scan is in progress: the changes since its start, and whether some are missing.
     Scanning(Vec<Change>, bool),
     Ready(Names),
 }
 
-/// What the index says at once.
+/// The knowledge of the index about a name.
 enum Known {
-    /// The name as it is spelled, or that there is none.
+    /// The name as spelled on disk; `None` if it does not exist.
     Spelled(Option<String>),
-    /// Somebody scans the directory.
+    /// Another thread is scanning the directory.
     Scanning,
-    /// Nothing is known.
+    /// The directory is not in the index.
     Nothing,
 }
 
 impl Index {
-    /// An empty index.
+    /// An empty index of at most `bytes_max` bytes.
     pub(super) fn new(bytes_max: usize) -> Self {
         let seed = RandomState::new().hash_one(0);
         let state = State {
@@ -125,8 +126,8 @@ impl Index {
         }
     }
 
-    /// How a directory spells a name, if it holds it or one that folds alike; the exact name
-    /// first. Scans the directory where it is not known.
+    /// The spelling of a name on disk: the exact name, else one that folds to the same form; `None`
+    /// if there is none. Scans the directory if it is not in the index.
     pub(super) fn spell(
         &self,
         directory: &Directory,
@@ -155,7 +156,7 @@ impl Index {
         }
     }
 
-    /// Locks a name for create_locks it. Usage from the last look whether it is there until it is.
+    /// Locks a name for its creation, from the last lookup until the name exists.
     pub(super) fn lock_name(
         &self,
         directory: &Directory,
@@ -174,7 +175,7 @@ impl Index {
         }
     }
 
-    /// Directories and bytes that are held.
+    /// Number of directories in the index, and the memory of their names in bytes.
     pub(super) fn usage(&self) -> (usize, usize) {
         let state = self.lock();
         (state.entries.len(), state.bytes)
@@ -184,10 +185,11 @@ impl Index {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Scans a directory for a name, and keeps what it holds if that can be kept right.
+    /// Scans a directory for a name, and adds the directory to the index if its changes can be
+    /// watched.
     fn scan(&self, directory: &Directory, name: &str, token: &Arc<Token>) -> Step<Option<String>> {
         let Some(opened) = scan::open(directory, token)? else {
-            // Nobody may read it. The exact name was tried.
+            // The directory is not readable, and the kernel did not find the exact name.
             return Ok(None);
         };
         let watched = match scan::reports_all_changes(&opened) {
@@ -212,17 +214,17 @@ impl Index {
 }
 
 impl State {
-    /// Reads what the kernel has to tell.
+    /// Applies the kernel's pending events.
     fn catch_up(&mut self) {
-        let told = self.watch.as_mut().map(Inotify::read).unwrap_or_default();
-        for told in told {
-            self.apply(told);
+        let events = self.watch.as_mut().map(Inotify::read).unwrap_or_default();
+        for event in events {
+            self.apply(event);
         }
         self.evict_to_limit();
     }
 
-    fn apply(&mut self, told: InotifyEvent) {
-        match told {
+    fn apply(&mut self, event: InotifyEvent) {
+        match event {
             InotifyEvent::Change(descriptor, change) => {
                 if let Some(key) = self.watched.get(&descriptor).copied() {
                     self.change(key, change);
@@ -254,7 +256,7 @@ impl State {
         }
     }
 
-    /// What is known of a name in a directory.
+    /// The knowledge about a name in a directory; marks the directory as used.
     fn known(&mut self, key: FileKey, name: &str) -> Known {
         let (clock, seed) = (self.clock + 1, self.seed);
         let Some(entry) = self.entries.get_mut(&key) else {
@@ -273,8 +275,8 @@ impl State {
         Known::Spelled(spelled)
     }
 
-    /// Watches a directory that is about to be scanned; `None` where that is not to be had, or
-    /// somebody else was faster.
+    /// Starts to watch a directory before its scan. `None` if that is not possible, or another
+    /// thread has started to scan it.
     fn begin(&mut self, directory: &Directory, token: &Arc<Token>) -> Option<i32> {
         while self.entries.len() >= DIRECTORIES_MAX && self.evict() {}
         let is_full = self.entries.len() >= DIRECTORIES_MAX;
@@ -295,10 +297,11 @@ impl State {
         Some(descriptor)
     }
 
-    /// Keeps what a scan found, with what changed since; or nothing, where it found too much.
+    /// Adds the result of a scan, with the changes since its start; or removes the entry if names
+    /// or changes are missing.
     fn finish(&mut self, key: FileKey, descriptor: i32, names: Option<Names>) {
         self.catch_up();
-        // Another scan may have begun, if the directory was gone in between.
+        // If the directory was removed in between, another scan may have started.
         let is_ours = |entry: &&mut Entry| entry.descriptor == descriptor;
         let Some(entry) = self.entries.get_mut(&key).filter(is_ours) else {
             return;
@@ -325,7 +328,7 @@ impl State {
         while self.bytes > self.bytes_max && self.evict() {}
     }
 
-    /// Drops the entry that was not used for the longest; false where there is none.
+    /// Evicts the least recently used entry. Returns false if there is none.
     fn evict(&mut self) -> bool {
         let Some((_, key)) = self.uses.first_key_value() else {
             return false;
@@ -343,8 +346,7 @@ impl State {
         }
     }
 
-    /// Forgets what is known of a directory; the descriptor of its watch. An entry that is being
-    /// scanned stays until the scan is over.
+    /// Removes a directory from the index. Returns the descriptor of its watch.
     fn forget(&mut self, key: FileKey) -> Option<i32> {
         let entry = self.entries.remove(&key)?;
         if let Content::Ready(names) = &entry.content {
@@ -354,7 +356,8 @@ impl State {
         Some(entry.descriptor)
     }
 
-    /// Forgets everything, as changes were missed.
+    /// Removes all directories after a loss of events. An entry with a scan in progress stays until
+    /// the scan ends.
     fn forget_all(&mut self) {
         let ready: Vec<FileKey> = self.uses.values().copied().collect();
         for key in ready {

@@ -1,4 +1,4 @@
-//! What the kernel tells of changes in directories: inotify.
+//! The kernel's events about names in directories: inotify.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -11,14 +11,14 @@ use rustix::io::Errno;
 use super::directory::Directory;
 use super::stat::{as_server, by_descriptor};
 
-/// Bytes read at once: some thousand events.
+/// Length of the read buffer in bytes: some thousand events.
 const BUFFER: usize = 64 << 10;
-/// Bytes of an event without its name; names are padded to a multiple of as much.
+/// Length of an event without its name in bytes; names are padded to a multiple of it.
 const EVENT: usize = 16;
-/// Bytes of the longest event.
+/// Maximum length of an event in bytes.
 const EVENT_MAX: usize = EVENT + 256 + EVENT;
 
-/// A queue of changes in the directories that are watched.
+/// An inotify queue with its watched directories.
 #[derive(Debug)]
 pub(super) struct Inotify {
     fd: OwnedFd,
@@ -32,19 +32,19 @@ pub(super) enum Change {
     Removed(String),
 }
 
-/// What the kernel tells.
+/// An event of the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum InotifyEvent {
-    /// A change in the directory of a watch.
+    /// A change in the directory of this watch.
     Change(i32, Change),
-    /// The watch is over: its directory was removed, or its file system unmounted.
+    /// The kernel has removed this watch: its directory was deleted, or its file system unmounted.
     WatchRemoved(i32),
-    /// Changes were lost.
+    /// The queue overflowed, and events were lost.
     Overflow,
 }
 
 impl Inotify {
-    /// A queue; `None` where the kernel gives none: there is a limit for each user.
+    /// Creates a queue; `None` if the kernel refuses: each user has a limited number.
     pub(super) fn new() -> Option<Self> {
         match inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC) {
             Ok(fd) => Some(Self {
@@ -52,13 +52,14 @@ impl Inotify {
                 buffer: Box::new_uninit_slice(BUFFER),
             }),
             Err(error) => {
-                tracing::warn!(%error, "no inotify queue: directories are scanned each time");
+                tracing::warn!(%error, "no inotify queue: every lookup scans the directory");
                 None
             }
         }
     }
 
-    /// Watches a directory. Done as the server itself where the token may not read it.
+    /// Watches a directory; as the server if the token may not read it. Returns the descriptor of
+    /// the watch; `None` if the kernel refuses.
     pub(super) fn add(&self, directory: &Directory, token: &Arc<Token>) -> Option<i32> {
         let wanted = WatchFlags::CREATE
             | WatchFlags::DELETE
@@ -78,11 +79,11 @@ impl Inotify {
 
     /// Ends a watch.
     pub(super) fn remove(&self, descriptor: i32) {
-        // Fails where the directory is gone, and the watch with it.
+        // Fails if the directory was deleted and the watch with it.
         let _ = inotify::remove_watch(&self.fd, descriptor);
     }
 
-    /// All that the kernel has to tell by now.
+    /// Reads all pending events.
     pub(super) fn read(&mut self) -> Vec<InotifyEvent> {
         let mut events = Vec::new();
         let mut reader = Reader::new(&self.fd, &mut self.buffer);
@@ -97,7 +98,7 @@ impl Inotify {
             bytes += EVENT + name.next_multiple_of(EVENT);
             events.extend(event_of(&event));
             if reader.is_buffer_empty() {
-                // With room for one more event in the buffer, that was all.
+                // The buffer had space for a further event, so the queue is empty.
                 if bytes + EVENT_MAX < BUFFER {
                     return events;
                 }
@@ -115,7 +116,7 @@ fn event_of(event: &inotify::Event<'_>) -> Option<InotifyEvent> {
     if events.intersects(ReadFlags::IGNORED | ReadFlags::UNMOUNT | ReadFlags::DELETE_SELF) {
         return Some(InotifyEvent::WatchRemoved(event.wd()));
     }
-    // A name that is not UTF-8 cannot be asked for, and is not in the index.
+    // A client cannot request a name that is not UTF-8, so the index does not contain it.
     let name = event.file_name()?.to_str().ok()?.to_owned();
     let is_added = events.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO);
     let change = if is_added {

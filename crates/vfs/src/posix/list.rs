@@ -1,13 +1,13 @@
-//! Listing directories.
+//! Directory listings.
 //!
-//! Entries are read in batches of 32 KiB; for each that is wanted the kernel is asked for its
-//! metadata and for Samba's attribute, by name within the directory and without opening it.
-//! A name that is not UTF-8 cannot be said in UTF-16 and is left out, as is one with a backslash:
-//! a client would take it for a path. Other characters that Windows reserves are shown as they
-//! are: clients that cannot use the name say so, and others can.
+//! Entries are read in batches of 32 KiB. For each selected entry the kernel returns metadata and
+//! Samba's extended attribute, by name within the directory and without an open. A name that is not
+//! UTF-8 has no UTF-16 form and is omitted, as is a name with a backslash, which a client would
+//! interpret as a path. Other characters that Windows reserves are returned unchanged: a client
+//! that cannot use such a name reports it, and other clients can use it.
 //!
-//! A link is shown as what it leads to within the share, and as a link where it leads nowhere, so
-//! that it can be seen and removed.
+//! A link is listed as its target within the share. A link without such a target is listed as a
+//! link, so that clients can see and remove it.
 
 use std::fmt::Write;
 use std::os::fd::OwnedFd;
@@ -64,7 +64,7 @@ impl Posix {
         Ok(Outcome::Directory(entries))
     }
 
-    /// The entry of one name, the first time; then nothing.
+    /// Returns the entry of one name at the first call, and no entry afterward.
     fn one(
         &self,
         file: &OpenFile,
@@ -88,7 +88,7 @@ impl Posix {
             .collect())
     }
 
-    /// The next entries that are wanted.
+    /// Returns the next selected entries.
     fn next(
         &self,
         file: &OpenFile,
@@ -118,7 +118,7 @@ impl Posix {
     }
 }
 
-/// Reads a batch of names; false at the end of the directory.
+/// Reads a batch of names. Returns false at the end of the directory.
 fn fill(directory: &OwnedFd, listing: &mut Listing) -> Result<bool, Status> {
     let mut buffer = Box::new_uninit_slice(BUFFER);
     let mut entries = RawDir::new(directory, &mut buffer);
@@ -126,7 +126,7 @@ fn fill(directory: &OwnedFd, listing: &mut Listing) -> Result<bool, Status> {
     while let Some(entry) = entries.next() {
         let entry = match entry {
             Ok(entry) => entry,
-            // The directory was removed while it was open: it holds nothing.
+            // The directory was removed while it was open, and is empty.
             Err(Errno::NOENT) => return Ok(false),
             Err(errno) => return Err(status(errno, Context::Data)),
         };
@@ -137,7 +137,7 @@ fn fill(directory: &OwnedFd, listing: &mut Listing) -> Result<bool, Status> {
         }
         if entries.is_buffer_empty() {
             if skipped > 0 {
-                tracing::debug!(skipped, "names that cannot be shown");
+                tracing::debug!(skipped, "omitted names that clients cannot see");
             }
             return Ok(true);
         }
@@ -145,13 +145,13 @@ fn fill(directory: &OwnedFd, listing: &mut Listing) -> Result<bool, Status> {
     Ok(false)
 }
 
-/// Makes entries of names.
+/// Creates entries from names.
 struct Lister<'a> {
     posix: &'a Posix,
     file: &'a OpenFile,
     run: Run<'a>,
     location: Location,
-    /// The path of the directory by its descriptor, and behind it that of the last entry.
+    /// The path of the directory through its descriptor, followed by the name of the last entry.
     path: String,
     stem: usize,
 }
@@ -170,7 +170,7 @@ impl<'a> Lister<'a> {
         }
     }
 
-    /// The entry of a name; `None` where it is gone or may not be asked about.
+    /// The entry of a name; `None` if it no longer exists or is not accessible.
     fn entry(&mut self, name: String) -> Option<DirectoryEntry> {
         let metadata = match name.as_str() {
             "." => self.metadata_of(&self.file.fd, ".")?,
@@ -200,7 +200,7 @@ impl<'a> Lister<'a> {
         Some(self.posix.metadata(file_ref, &stat(fd).ok()?, name))
     }
 
-    /// What a link leads to, or the link itself.
+    /// The metadata of the target of a link, or of the link itself.
     fn linked(&self, name: &str, link: &Stat) -> proto::file::Metadata {
         let path = self.location.path.join(name);
         match self.posix.follow(&path, self.run) {
@@ -218,13 +218,13 @@ impl<'a> Lister<'a> {
         }
     }
 
-    /// What Samba's attribute says of an entry.
+    /// The DOS attributes in Samba's extended attribute of an entry.
     fn stored(&mut self, name: &str, stat: &Stat) -> Option<DosInfo> {
         if !self.posix.stores_attributes || !supports_attributes(stat) {
             return None;
         }
         self.path.truncate(self.stem);
-        write!(self.path, "/{name}").expect("a string takes what is written");
+        write!(self.path, "/{name}").expect("a write into a String succeeds");
         let mut value = [0; dosattrib::MAX_LEN];
         let mut read = || lgetxattr(self.path.as_str(), dosattrib::NAME, &mut value[..]);
         let result = match read() {

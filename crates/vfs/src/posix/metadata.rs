@@ -13,17 +13,17 @@ use super::stat::{FileRef, Stat, as_server, by_descriptor, kind_of, supports_att
 use crate::attributes;
 use crate::dosattrib::{self, DosInfo};
 
-/// Bytes of a block of `st_blocks`.
+/// Length in bytes of a block in `st_blocks`.
 const BLOCK: u64 = 512;
 
 impl Posix {
-    /// What is known of a file under a name.
+    /// The metadata of a file under a name.
     pub(super) fn metadata(&self, of: FileRef<'_>, stat: &Stat, name: &str) -> Metadata {
         let stored = self.stored(of, stat);
         self.metadata_with(stat, stored, name)
     }
 
-    /// What is known of a file, once it is known what Samba's attribute says.
+    /// The metadata of a file under a name, with the given DOS attributes.
     pub(super) fn metadata_with(
         &self,
         stat: &Stat,
@@ -35,7 +35,7 @@ impl Posix {
             attributes,
             created,
         } = stored.unwrap_or_default();
-        let kept = attributes.unwrap_or_else(|| self.attributes_of_mode(stat));
+        let dos_attributes = attributes.unwrap_or_else(|| self.attributes_of_mode(stat));
         let Statx {
             stx_size,
             stx_blocks,
@@ -48,8 +48,8 @@ impl Posix {
         Metadata {
             key: stat.key(),
             kind,
-            attributes: attributes::shown(kept, kind, name, self.options.hide_dot_files),
-            kept: attributes::kept(kept),
+            attributes: attributes::shown(dos_attributes, kind, name, self.options.hide_dot_files),
+            kept: attributes::settable(dos_attributes),
             size: if kind == FileKind::Directory {
                 0
             } else {
@@ -71,8 +71,9 @@ impl Posix {
         }
     }
 
-    /// Without a place for attributes, the owner's write permission stands for READONLY. With
-    /// one, a file that Windows never touched has none, as with Samba.
+    /// The attributes of a file without stored ones. On a file system without extended attributes,
+    /// a missing write permission of the owner means READONLY. Otherwise the file has no
+    /// attributes, as in Samba.
     fn attributes_of_mode(&self, stat: &Stat) -> FileAttributes {
         let is_writable = stat.0.stx_mode & 0o200 != 0;
         match self.stores_attributes || is_writable {
@@ -81,8 +82,8 @@ impl Posix {
         }
     }
 
-    /// What Samba's attribute says. It is the server's note on a file, not its content: who may
-    /// not read the file may know the attributes all the same, as they know its times.
+    /// The stored DOS attributes of a file. They are metadata of the server, not contents: a user
+    /// without read permission may receive them, as it receives the times.
     pub(super) fn stored(&self, of: FileRef<'_>, stat: &Stat) -> Option<DosInfo> {
         if !self.stores_attributes || !supports_attributes(stat) {
             return None;
@@ -97,9 +98,9 @@ impl Posix {
         DosInfo::decode(&value[..result.ok()?])
     }
 
-    /// Keeps attributes and birth time. The right to do so was checked when the file was opened;
-    /// the kernel asks for more than Windows does: the owner of a file without write permission
-    /// may not set an extended attribute. Samba keeps them as root, too.
+    /// Stores DOS attributes and creation time. The right was checked when the file was opened. The
+    /// kernel requires more than Windows does: an owner without write permission may not set an
+    /// extended attribute. So the server stores them as root, as Samba does.
     pub(super) fn store(&self, of: FileRef<'_>, info: DosInfo) -> Result<(), Errno> {
         let value = info.encode();
         match write_dos_attribute(of, &value) {
@@ -130,7 +131,7 @@ fn write_dos_attribute(of: FileRef<'_>, value: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// Birth; where the file system does not keep it, the earliest time that is known.
+/// The creation time; on a file system without it, the earliest known time.
 fn birth(statx: &Statx) -> FileTime {
     let has_birth = statx.stx_mask & StatxFlags::BTIME.bits() != 0;
     match has_birth {

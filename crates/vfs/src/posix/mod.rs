@@ -1,28 +1,28 @@
-//! A folder of the local file system.
+//! A share that is a directory of the local file system.
 //!
 //! `walk` resolves paths beneath the root, `index` finds names without regard to case, `open` opens
-//! and makes files; the rest is what can be done with an open.
+//! and creates files. The other modules implement the operations on an open.
 //!
-//! # What runs inline
+//! # Operations that run inline
 //!
-//! With [`Effort::Cached`] paths are resolved from the kernel's cache alone (RESOLVE_CACHED), and
-//! a directory that is not in the index is not scanned. What then remains runs inline, as system
-//! calls on cached dentries and inodes are cheaper than handing the work to a thread: open, fstat
-//! and close take 1.4 us, to wake a thread on another core takes 15 us. That is making, removing,
-//! renaming and linking names, stat, attributes and times, and cutting a little. These may still
-//! wait for the journal of the file system, as in any server that does them inline.
+//! With [`Effort::Cached`], paths are resolved from the kernel's cache only (RESOLVE_CACHED), and a
+//! directory that is not in the index is not scanned. The remaining work runs inline, because
+//! system calls on cached dentries and inodes cost less than a thread switch: open, fstat and close
+//! take 1.4 us, and the wake-up of a thread on another core takes 15 us. Creations, removals,
+//! renames, hard links, stat, attributes, times and small truncations run inline. They may still
+//! wait for the journal of the file system, as in any server that runs them inline.
 //!
-//! What reads or writes the disk by its nature would block: flushing, reserving, copying, making
-//! bytes zero, asking which of them take space, listing a directory, cutting more than [`CUT_MAX`]
-//! bytes, closing a file that has no name any more, writing more than [`WRITE_MAX`] bytes or
-//! through to the disk, and reads that are not in the page cache. A file system in memory never
-//! blocks, and does everything inline.
+//! Operations that read or write the disk by their nature would block: flush, space reservation,
+//! copy, zeroing, query of allocated ranges, directory listing, truncation by more than [`CUT_MAX`]
+//! bytes, close of a file without a name, writes of more than [`WRITE_MAX`] bytes or with
+//! write-through, and reads outside the page cache. A file system in memory never blocks, and runs
+//! everything inline.
 //!
-//! # Bytes and identity
+//! # Data and credentials
 //!
-//! A read goes by the descriptor, which was opened under the token's credentials, and needs
-//! none. A write runs under the token's: root's would leave the set-user-id bit of a file that is
-//! written to, could use up what is reserved for root, and would pass every quota.
+//! A read needs no credentials, because the descriptor was opened under those of the token. A write
+//! runs under the token's credentials. As root it would not clear the set-user-id bit of the file,
+//! could use space reserved for root, and would ignore every quota.
 
 mod basic;
 mod changes;
@@ -69,25 +69,25 @@ use crate::{
 pub use self::changes::DIRECTORIES_MAX as WATCHED_MAX;
 pub use self::index::DIRECTORIES_MAX;
 
-/// Bytes that are cut from a file inline; the blocks of more than that take time to free.
+/// Maximum number of bytes that a truncation frees inline; more blocks take longer to free.
 pub const CUT_MAX: u64 = 64 << 20;
 
-/// Bytes that are written inline into the page cache. Copying more takes long enough to hand it
-/// to a thread, where it may also be held back until older pages are on the disk.
+/// Maximum length in bytes of a write that runs inline into the page cache. A longer copy justifies
+/// a thread, where the kernel may also throttle it until older pages are on the disk.
 pub const WRITE_MAX: usize = 1 << 20;
 
-/// How a folder is shared.
+/// Options of a shared directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Permissions of a new file, less the process's umask.
+    /// Permission bits of a new file, before the umask of the process.
     pub file_mode: u32,
-    /// Permissions of a new directory, less the process's umask.
+    /// Permission bits of a new directory, before the umask of the process.
     pub directory_mode: u32,
-    /// Whether names that begin with a dot are hidden.
+    /// Whether files with a name that starts with a dot are hidden.
     pub hide_dot_files: bool,
-    /// Bytes that the index of names may take, estimated.
+    /// Maximum memory of the index of names in bytes, estimated.
     pub index_bytes: usize,
-    /// Whether bytes may go past the page cache.
+    /// Whether large aligned transfers bypass the page cache (O_DIRECT).
     pub direct: bool,
 }
 
@@ -97,14 +97,14 @@ impl Default for Options {
             file_mode: 0o644,
             directory_mode: 0o755,
             hide_dot_files: true,
-            // Some 600,000 names.
+            // Space for about 600,000 names.
             index_bytes: 64 << 20,
             direct: false,
         }
     }
 }
 
-/// A shared folder.
+/// A shared directory.
 #[derive(Debug)]
 pub struct Posix {
     share: ShareId,
@@ -116,32 +116,36 @@ pub struct Posix {
     changes: Changes,
     files: Table<OpenFile>,
     descriptor_reserve: DescriptorReserve,
-    /// Whether the file system keeps extended attributes.
+    /// Whether the file system supports extended attributes.
     stores_attributes: bool,
     never_blocks: bool,
-    /// Whether a buffered write was ever refused because it was not to wait.
+    /// Whether the file system has refused a non-blocking buffered write, so that later writes do
+    /// not try one.
     writes_wait: AtomicBool,
-    /// Where bytes may go past the page cache.
+    /// Gates between direct and cached writes; `None` without direct I/O.
     write_gates: Option<WriteGates>,
-    /// Whether it was said that a file has no O_DIRECT.
+    /// Whether the log already has the warning that a file does not support direct I/O.
     has_warned_no_direct: AtomicBool,
 }
 
-/// What the share holds at the moment.
+/// The resources that a share uses at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Open files.
+    /// Number of open files.
     pub opens: usize,
-    /// Directories whose names are known.
+    /// Number of directories in the index of names.
     pub indexed_directories: usize,
-    /// Bytes of these names, estimated.
+    /// Memory of the index in bytes, estimated.
     pub index_bytes: usize,
-    /// Directories whose changes are told.
+    /// Number of directories with a mark for change notifications.
     pub watched_directories: usize,
 }
 
 impl Posix {
-    /// Shares a folder. The folder itself is opened as the server.
+    /// Opens the root directory of a share, with the credentials of the server.
+    ///
+    /// # Errors
+    /// Fails when `root` is not a directory or cannot be opened.
     pub fn new(share: ShareId, root: &Path, options: Options) -> io::Result<Self> {
         identity::own().map_err(|status| io::Error::other(format!("{status:?}")))?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -168,12 +172,12 @@ impl Posix {
         };
         if !posix.stores_attributes {
             let root = root.display();
-            tracing::warn!(%root, "no extended attributes: DOS attributes are lost");
+            tracing::warn!(%root, "no extended attributes: DOS attributes are not stored");
         }
         Ok(posix)
     }
 
-    /// What the share holds at the moment.
+    /// The resources that the share uses at the moment.
     pub fn usage(&self) -> Usage {
         let (indexed_directories, index_bytes) = self.index.usage();
         Usage {
@@ -184,7 +188,7 @@ impl Posix {
         }
     }
 
-    /// The file of an open.
+    /// The file of an open. Fails with FILE_CLOSED if it is not open.
     fn file(&self, file: LocalOpen) -> Step<Arc<OpenFile>> {
         if file.share != self.share {
             return Err(Status::FILE_CLOSED.into());
@@ -192,7 +196,7 @@ impl Posix {
         Ok(self.files.find(file.slot).ok_or(Status::FILE_CLOSED)?)
     }
 
-    /// How far an attempt may go on this file system.
+    /// The effort on this file system: a file system in memory never blocks.
     fn effort(&self, effort: Effort) -> Effort {
         if self.never_blocks {
             Effort::Blocking
@@ -255,8 +259,8 @@ impl Posix {
         }
     }
 
-    /// Begins to tell what others do to a directory. One system call for it and one for its parent:
-    /// what is below is left to a thread.
+    /// Starts to report changes in a directory by others. Takes one system call for the directory
+    /// and one for its parent; the thread marks the tree below it.
     fn watch(&self, file: LocalOpen, is_tree: bool) -> Step<Outcome> {
         let open = self.file(file)?;
         identity::assume(&open.token)?;
@@ -264,7 +268,7 @@ impl Posix {
         Ok(Outcome::Done)
     }
 
-    /// Never fails: what is not open any more is closed.
+    /// Closes an open. Never fails: an unknown open counts as closed.
     fn close(&self, file: LocalOpen, effort: Effort) -> Step<Outcome> {
         let Ok(open) = self.file(file) else {
             return Ok(Outcome::Done);
@@ -343,7 +347,7 @@ impl FileSystem for Posix {
     }
 }
 
-/// Whether a folder's file system keeps extended attributes.
+/// Whether the file system of a directory supports extended attributes.
 fn stores_attributes(root: &Path) -> io::Result<bool> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let fd: OwnedFd = open(root, flags, Mode::empty())?;

@@ -1,4 +1,4 @@
-//! Renaming, linking and removing names.
+//! Rename, hard link and removal of names.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,7 +46,7 @@ impl Posix {
             };
             match renamed {
                 Ok(()) => return Ok(Outcome::Renamed(moved(file, parent, to.name()))),
-                // Somebody made the name, or removed it, at the same time.
+                // Another process created or removed the name at the same time.
                 Err(Errno::EXIST) if replace => {}
                 Err(errno) => return Err(status(errno, Context::Rename).into()),
             }
@@ -104,8 +104,8 @@ impl Posix {
         Ok(Outcome::Done)
     }
 
-    /// Another name of the file than the open's own, as a hard link has. `None` where the path
-    /// leads elsewhere by now: a directory above was renamed, and the open's own name is right.
+    /// Another name of the open's file: a hard link. `None` when the path leads to another file
+    /// because a directory above was renamed; then the open's own name is right.
     fn other_name(
         &self,
         file: &OpenFile,
@@ -212,7 +212,7 @@ impl Posix {
         Ok(Outcome::Found(Some(self.metadata(file_ref, &stat, &name))))
     }
 
-    /// The directory of a new name.
+    /// The parent directory of a new name.
     fn target(&self, to: &SharePath, run: Run<'_>) -> Step<Parent> {
         if to.is_root() {
             return Err(Status::OBJECT_NAME_COLLISION.into());
@@ -220,7 +220,7 @@ impl Posix {
         self.directory(&to.parent(), run)
     }
 
-    /// Whether a file may be replaced by another. \[MS-FSA\] 2.1.5.15.11
+    /// Checks whether a rename may replace a file. \[MS-FSA\] 2.1.5.15.11
     fn check_replaceable(
         &self,
         file: &OpenFile,
@@ -246,8 +246,8 @@ impl Posix {
     }
 }
 
-/// A name, if it still stands for what was opened. Between this look and what follows somebody
-/// else may give the name to another file; no system call removes or renames by descriptor.
+/// Checks that a name still refers to the opened file. Another process may replace the file between
+/// this check and the operation: no system call removes or renames by descriptor.
 fn named_at(location: Location, file: &OpenFile) -> Step<(Location, Stat)> {
     if location.is_root() {
         return Err(Status::ACCESS_DENIED.into());
@@ -259,12 +259,12 @@ fn named_at(location: Location, file: &OpenFile) -> Step<(Location, Stat)> {
     }
 }
 
-/// Whether a name that was found is the one that is to be renamed.
+/// Whether an entry is the one to rename.
 fn is_itself(entry: &Entry, parent: &Parent, from: &Location) -> bool {
     parent.directory.key == from.parent.key && entry.name == from.name
 }
 
-/// Notes where a file is now; its path.
+/// Sets the new location of a file after a rename. Returns its path.
 fn moved(file: &OpenFile, parent: Parent, name: &str) -> SharePath {
     let path = parent.path.join(name);
     let location = Location {
@@ -276,12 +276,12 @@ fn moved(file: &OpenFile, parent: Parent, name: &str) -> SharePath {
     path
 }
 
-/// Renames where there is no such name.
+/// Renames to a name that does not exist.
 fn rename_free(from: &Location, to: &Arc<Directory>, name: &str) -> Result<(), Errno> {
     move_name((&from.parent, &from.name), (to, name))
 }
 
-/// Renames within a directory, to a name that differs in case at most.
+/// Renames within a directory to a name that differs at most in case.
 fn respell(directory: &Arc<Directory>, from: &str, to: &str) -> Result<(), Errno> {
     match from == to {
         true => Ok(()),
@@ -292,7 +292,7 @@ fn respell(directory: &Arc<Directory>, from: &str, to: &str) -> Result<(), Errno
 fn move_name(from: (&Directory, &str), to: (&Directory, &str)) -> Result<(), Errno> {
     let free = RenameFlags::NOREPLACE;
     match renameat_with(&*from.0.fd, from.1, &*to.0.fd, to.1, free) {
-        // Where the file system does not know the flag, the look before has to do.
+        // A file system without RENAME_NOREPLACE: rely on the previous lookup.
         Err(Errno::INVAL) if stat_name(&*to.0.fd, to.1).is_err() => {
             renameat(&*from.0.fd, from.1, &*to.0.fd, to.1)
         }
@@ -300,7 +300,7 @@ fn move_name(from: (&Directory, &str), to: (&Directory, &str)) -> Result<(), Err
     }
 }
 
-/// Renames over a file, which may be spelled in another case.
+/// Replaces a file, which may have a different case in its name.
 fn replace_name(
     file: &OpenFile,
     from: &Location,
@@ -309,14 +309,14 @@ fn replace_name(
     name: &str,
 ) -> Result<(), Errno> {
     match entry.stat.key() == file.link.key {
-        // Two names of one file: the kernel would leave both.
+        // Both names are hard links of one file: rename(2) would leave both.
         true => unlinkat(&*from.parent.fd, &from.name, AtFlags::empty())?,
         false => renameat(&*from.parent.fd, &from.name, &*to.fd, &entry.name)?,
     }
     respell(to, &entry.name, name)
 }
 
-/// Links where there is no such name.
+/// Creates a hard link with a name that does not exist.
 fn link_free(file: &OpenFile, to: &Directory, name: &str) -> Result<(), Errno> {
     linkat(
         CWD,
@@ -327,7 +327,8 @@ fn link_free(file: &OpenFile, to: &Directory, name: &str) -> Result<(), Errno> {
     )
 }
 
-/// Links over a file: under a name of its own first, as no system call replaces by linking.
+/// Replaces a file by a hard link. It creates the link under a temporary name first, because no
+/// system call replaces a file by a link.
 fn link_over(file: &OpenFile, to: &Arc<Directory>, old: &str, name: &str) -> Result<(), Errno> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

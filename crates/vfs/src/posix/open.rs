@@ -1,4 +1,4 @@
-//! Opening and making files.
+//! Open and creation of files.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
@@ -18,29 +18,29 @@ use crate::errno::{Context, status};
 use crate::rights::{self, Permissions};
 use crate::{Effort, Step, Stop, attributes, disposition, dosattrib::DosInfo, identity};
 
-/// A file that was found, and how.
+/// A file that an open found or created.
 struct Target {
-    /// O_PATH, unless the file is new.
+    /// An O_PATH descriptor, unless the file is new.
     fd: OwnedFd,
     metadata: Metadata,
     location: Location,
-    /// What the name itself stands for.
+    /// The file of the name itself: the target, or the link to it.
     named: FileKey,
     /// Whether the name is a link that was followed.
     is_followed: bool,
-    /// Whether the file is new, and the descriptor good for its bytes or entries.
+    /// Whether the file is new; `fd` is then open for its data or entries.
     created: bool,
 }
 
-/// What opening a file for its bytes or entries came to.
+/// The result of the open of a file for its data or entries.
 enum Reopened {
-    /// The name stands for another file by now.
-    Gone,
-    /// The same file; `None` where the rights need no more than O_PATH.
+    /// The name now refers to another file.
+    Replaced,
+    /// The same file; `None` if the rights require no more than O_PATH.
     Same(Option<OwnedFd>),
 }
 
-/// The rights of an open.
+/// The access rights of an open.
 #[derive(Clone, Copy)]
 struct Rights {
     granted: AccessMask,
@@ -62,7 +62,7 @@ impl Posix {
             return self.open_root(plan, run);
         }
         let parent = self.directory(&plan.path.parent(), run)?;
-        // Whoever makes or removes the name at the same time sends us back to the start.
+        // Another process may create or remove the name at the same time; then start again.
         for _ in 0..RACES {
             let opened = match self.entry(&parent.directory, plan.path.name(), run)? {
                 Some(entry) => self.open_existing(plan, &parent, entry, run)?,
@@ -106,7 +106,7 @@ impl Posix {
         opened.ok_or(Status::SHARING_VIOLATION.into())
     }
 
-    /// Opens what is there; `None` where it is not there any more.
+    /// Opens an existing file; `None` if it no longer exists.
     fn open_existing(
         &self,
         plan: &OpenPlan,
@@ -154,7 +154,7 @@ impl Posix {
         self.open_target(plan, target, may_remove, run)
     }
 
-    /// What a link leads to.
+    /// The target of a link.
     pub(super) fn follow(&self, path: &SharePath, run: Run<'_>) -> Step<(OwnedFd, Stat)> {
         let fd = self.beneath(path, OFlags::PATH, run.effort)?;
         let fd = fd.map_err(|errno| status(errno, Context::Open))?;
@@ -162,8 +162,8 @@ impl Posix {
         Ok((fd, stat))
     }
 
-    /// Whether the token may remove a file's name from a directory. The kernel is asked where
-    /// the mode does not allow it but an access control list may.
+    /// Whether the token may remove a file's name from a directory. If the mode does not permit it,
+    /// the kernel decides, because an access control list may.
     pub(super) fn may_remove(
         &self,
         run: Run<'_>,
@@ -180,7 +180,7 @@ impl Posix {
         rights::may_remove(&token, file, &parent, has)
     }
 
-    /// Opens a file that was found; `None` where its name stands for another by now.
+    /// Opens a file that was found; `None` if its name now refers to another one.
     fn open_target(
         &self,
         plan: &OpenPlan,
@@ -196,12 +196,12 @@ impl Posix {
         if is_optional
             && let Err(Errno::ACCESS | Errno::ROFS | Errno::PERM | Errno::TXTBSY) = opened
         {
-            // MAXIMUM_ALLOWED: the kernel allows less than the permissions do.
+            // With MAXIMUM_ALLOWED, the kernel may permit less than the mode does.
             rights.granted = rights.granted.without(rights::WRITE_DATA);
             opened = self.reopen(&target, rights.granted, run)?;
         }
         match opened.map_err(|errno| status(errno, Context::Open))? {
-            Reopened::Gone => Ok(None),
+            Reopened::Replaced => Ok(None),
             Reopened::Same(fd) => {
                 let may_keep = self
                     .descriptor_reserve
@@ -212,7 +212,7 @@ impl Posix {
         }
     }
 
-    /// The rights of an open of a file that is there.
+    /// The access rights of an open of an existing file.
     fn rights(&self, plan: &OpenPlan, target: &Target, may_remove: bool) -> Step<Rights> {
         let token = identity::effective(&plan.token);
         let file = &target.metadata;
@@ -222,7 +222,7 @@ impl Posix {
         let mut granted = rights::grant(maximal, asked, implied, file);
         let wants_more = granted.is_err() || asked.contains(AccessMask::MAXIMUM_ALLOWED);
         if wants_more && !(has.read && has.write) {
-            // The mode does not tell of access control lists. The kernel knows.
+            // The mode does not include access control lists, so the kernel decides.
             let has = with_kernel_permissions(&target.fd, has);
             maximal = rights::maximal(&token, file, has, may_remove);
             granted = rights::grant(maximal, asked, implied, file);
@@ -234,7 +234,7 @@ impl Posix {
         })
     }
 
-    /// Opens a file for what the rights allow.
+    /// Opens a file with the access mode for these rights.
     fn reopen(
         &self,
         target: &Target,
@@ -244,7 +244,7 @@ impl Posix {
         let Some(flags) = flags_for(target.metadata.kind, access) else {
             return Ok(Ok(Reopened::Same(None)));
         };
-        // In case it was replaced by a fifo or a device.
+        // Another process may have replaced the file by a FIFO or a device.
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
         let opened = match target.is_followed || target.location.is_root() {
             true => self.beneath(&target.location.path, flags, run.effort)?,
@@ -257,12 +257,12 @@ impl Posix {
         };
         Ok(match opened {
             Ok(fd) => same_file(fd, target, flags),
-            Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::NOTDIR) => Ok(Reopened::Gone),
+            Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::NOTDIR) => Ok(Reopened::Replaced),
             Err(errno) => Err(errno),
         })
     }
 
-    /// Enters an open into the table, with the descriptor of the target or a better one.
+    /// Adds an open to the table, with the O_PATH descriptor of the target or the reopened one.
     fn enter(
         &self,
         plan: &OpenPlan,
@@ -315,10 +315,10 @@ impl Posix {
         }
     }
 
-    /// Makes a file; `None` where somebody else did.
+    /// Creates a file; `None` if another process has created the name.
     fn create(&self, plan: &OpenPlan, parent: &Parent, run: Run<'_>) -> Step<Option<Opened>> {
         let granted = disposition::absent(plan)?;
-        // Space is reserved in as many pieces as the disk has free.
+        // fallocate may allocate many extents, which takes long.
         if plan.allocation > 0 && run.effort == Effort::Cached {
             return Err(Stop::WouldBlock);
         }
@@ -377,7 +377,7 @@ impl Posix {
         Ok(Some(self.enter(plan, target, None, rights)))
     }
 
-    /// Makes a file or directory and opens it; `None` where the name is taken.
+    /// Creates a file or directory and opens it; `None` if the name exists.
     fn make(&self, plan: &OpenPlan, parent: &Parent, access: AccessMask) -> Step<Option<OwnedFd>> {
         let made = match plan.kind {
             KindWanted::Directory => self.make_directory(parent, plan.path.name()),
@@ -386,7 +386,7 @@ impl Posix {
         match made {
             Ok(fd) => Ok(Some(fd)),
             Err(Errno::EXIST | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-            // The directory is gone.
+            // The parent directory was removed.
             Err(Errno::NOENT) => Err(Status::OBJECT_PATH_NOT_FOUND.into()),
             Err(errno) => Err(status(errno, Context::Open).into()),
         }
@@ -406,7 +406,8 @@ impl Posix {
         rustix::fs::openat(&parent.directory.fd, name, flags, Mode::empty())
     }
 
-    /// Gives a new file its attributes, its birth time and its space, if it may be kept open.
+    /// Sets attributes, creation time and reserved space of a new file. Fails if the descriptor
+    /// reserve does not permit the open.
     fn furnish(&self, plan: &OpenPlan, fd: &OwnedFd, run: Run<'_>) -> Step<()> {
         let may_keep = self.descriptor_reserve.check(fd);
         may_keep.map_err(|errno| status(errno, Context::Open))?;
@@ -423,9 +424,9 @@ impl Posix {
             token: run.token,
             may_set_attributes: true,
         };
-        let kept = attributes::of_new(plan.attributes, kind);
+        let stored = attributes::of_new(plan.attributes, kind);
         let info = DosInfo {
-            attributes: Some(kept),
+            attributes: Some(stored),
             created: Some(super::basic::now()),
         };
         self.keep(file_ref, info);
@@ -433,7 +434,7 @@ impl Posix {
     }
 }
 
-/// The flags to open a file with; `None` where the rights need no more than O_PATH.
+/// The flags to open a file with these rights; `None` if they require no more than O_PATH.
 fn flags_for(kind: FileKind, access: AccessMask) -> Option<OFlags> {
     let reads = access.intersects(rights::READ_DATA);
     let writes = access.intersects(rights::WRITE_DATA);
@@ -451,17 +452,18 @@ fn flags_for(kind: FileKind, access: AccessMask) -> Option<OFlags> {
     }
 }
 
-/// The descriptor, if it is the file that was found.
+/// Checks that the descriptor is the file that was found.
 fn same_file(fd: OwnedFd, target: &Target, flags: OFlags) -> Result<Reopened, Errno> {
     if stat(&fd)?.key() != target.metadata.key {
-        return Ok(Reopened::Gone);
+        return Ok(Reopened::Replaced);
     }
-    // A ring takes O_NONBLOCK on a file to mean that it is never to wait.
+    // io_uring interprets O_NONBLOCK on a file as: never wait.
     fcntl_setfl(&fd, flags.difference(OFlags::NONBLOCK | OFlags::NOCTTY))?;
     Ok(Reopened::Same(Some(fd)))
 }
 
-/// What the kernel allows beyond what the mode tells, as access control lists do.
+/// The permissions of the mode, and those that the kernel grants beyond them through access control
+/// lists.
 fn with_kernel_permissions(fd: &OwnedFd, has: Permissions) -> Permissions {
     let path = by_descriptor(fd);
     let allows = |access| accessat(CWD, path.as_str(), access, AtFlags::EACCESS).is_ok();

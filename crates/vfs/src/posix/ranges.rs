@@ -1,4 +1,4 @@
-//! Ranges of a file: what is made zero, and what takes space.
+//! Ranges of a file: zeros and allocated ranges.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -17,14 +17,14 @@ use crate::dosattrib::DosInfo;
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, attributes};
 
-/// Zeros that are written at once, where a file system has no shorter way.
+/// Length in bytes of one write of zeros, for a file system without a faster method.
 const ZEROS: usize = 256 << 10;
-/// Bytes of zeros that are written in one operation: the caller may want to stop in between.
+/// Maximum number of zero bytes that one operation writes, so that the caller can stop in between.
 const ZEROS_MAX: u64 = 16 << 20;
 
 impl Posix {
-    /// Makes bytes zero: as a hole in a file that is SPARSE, as bytes that keep their space in one
-    /// that is not. Where the file system has not the one it has the other, or zeros are written.
+    /// Fills a range with zeros: as a hole in a SPARSE file, as allocated zeros in another one. If
+    /// the file system does not support the one, it uses the other, or writes zeros.
     pub(super) fn zero_range(
         &self,
         file: &OpenFile,
@@ -119,7 +119,8 @@ impl Posix {
     }
 }
 
-/// Whether the file system did it. One without room for the zeros may still have the hole.
+/// Whether the file system supports the operation. Without space for the zeros, a hole may still be
+/// possible.
 fn allocate(fd: &OwnedFd, flags: FallocateFlags, range: &Range<u64>) -> Step<bool> {
     loop {
         match fallocate(fd, flags, range.start, range.end - range.start) {
@@ -132,21 +133,21 @@ fn allocate(fd: &OwnedFd, flags: FallocateFlags, range: &Range<u64>) -> Step<boo
     }
 }
 
-/// The ranges that are no holes. A file system that knows no holes says that there are none. The
-/// position of the descriptor, which this moves, is used by nobody.
+/// The allocated ranges. A file system without holes reports the whole range. Changes the position
+/// of the descriptor, which no other code uses.
 fn data_ranges(fd: &OwnedFd, within: Range<u64>, limit: usize) -> Result<Vec<Range<u64>>, Errno> {
     let mut ranges = Vec::new();
     let mut at = within.start;
     while at < within.end && ranges.len() < limit {
         let start = match seek(fd, SeekFrom::Data(at)) {
             Ok(start) if start < within.end => start,
-            // No more data: to the end of the file, which others may have cut.
+            // No further data up to the end of the file, which another process may have truncated.
             Ok(_) | Err(Errno::NXIO) => break,
             Err(errno) => return Err(errno),
         };
         let end = match seek(fd, SeekFrom::Hole(start)) {
             Ok(end) if end > start => end.min(within.end),
-            // Somebody cut the file, or made a hole, in between.
+            // Another process truncated the file or made a hole in the meantime.
             Ok(_) | Err(Errno::NXIO) => break,
             Err(errno) => return Err(errno),
         };

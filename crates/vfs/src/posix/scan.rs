@@ -1,4 +1,4 @@
-//! Reading the names in a directory.
+//! Reads of all names in a directory.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use super::stat::as_server;
 use crate::errno::{Context, status};
 use crate::{Step, fold};
 
-/// Bytes of entries read at once.
+/// Length of the buffer for entries in bytes.
 pub(super) const BUFFER: usize = 32 << 10;
 
-/// File systems of this machine alone: all that changes their directories goes through this
-/// kernel, and inotify tells. By `f_type`, see statfs(2).
+/// Local file systems: all changes of their directories go through this kernel, so inotify reports
+/// them. The values are `f_type` of statfs(2).
 const LOCAL: [u32; 12] = [
     0xEF53,      // ext2, ext3, ext4
     0x5846_5342, // XFS
@@ -36,17 +36,17 @@ const LOCAL: [u32; 12] = [
 const TMPFS: u32 = 0x0102_1994;
 const RAMFS: u32 = 0x8584_58F6;
 
-/// What a scan found.
+/// The result of a scan.
 pub(super) struct Scan {
-    /// How the name is spelled that was looked for.
+    /// The spelling of the requested name; `None` if it does not exist.
     pub(super) spelled: Option<String>,
-    /// All names; `None` where they take too much bytes_max.
+    /// All names; `None` if they exceed `bytes_max`.
     pub(super) names: Option<Names>,
 }
 
-/// Opens a directory for reading. Whoever may search it may find a name in it whatever its case,
-/// as if they had guessed the case; where the token may not read it, the server does. `None` where
-/// it may not either.
+/// Opens a directory for a scan; as the server if the token may not read it. A user with search
+/// permission could guess every spelling of a name, so it may find a name in any case. `None` if
+/// the server may not read the directory either.
 pub(super) fn open(directory: &Directory, token: &Arc<Token>) -> Step<Option<OwnedFd>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let rules = ResolveFlags::BENEATH;
@@ -62,7 +62,7 @@ pub(super) fn open(directory: &Directory, token: &Arc<Token>) -> Step<Option<Own
     }
 }
 
-/// Whether the kernel sees all changes of a directory's file system.
+/// Whether the kernel sees all changes of the directory's file system.
 pub(super) fn reports_all_changes(directory: &OwnedFd) -> bool {
     fstatfs(directory).is_ok_and(|stat| LOCAL.contains(&(stat.f_type as u32)))
 }
@@ -72,7 +72,7 @@ pub(super) fn never_blocks(root: &OwnedFd) -> bool {
     fstatfs(root).is_ok_and(|stat| [TMPFS, RAMFS].contains(&(stat.f_type as u32)))
 }
 
-/// Whether a directory holds nothing, not even what cannot be shown.
+/// Whether a directory is empty, including names that listings omit.
 pub(super) fn is_empty(directory: &OwnedFd) -> Result<bool, Status> {
     let mut buffer = Box::new_uninit_slice(BUFFER);
     let mut entries = RawDir::new(directory, &mut buffer);
@@ -85,7 +85,8 @@ pub(super) fn is_empty(directory: &OwnedFd) -> Result<bool, Status> {
     Ok(true)
 }
 
-/// Reads all names, looks for one, and keeps all while they take no more than `bytes_max` bytes.
+/// Reads all names of a directory and finds one. Collects the names unless they exceed `bytes_max`
+/// bytes.
 pub(super) fn scan(
     directory: &OwnedFd,
     name: &str,

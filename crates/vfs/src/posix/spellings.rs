@@ -1,12 +1,12 @@
-//! The names of one directory, found without regard to case.
+//! The names of one directory, for a lookup without regard to case.
 
 use std::collections::HashMap;
 
 use super::inotify::Change;
 use crate::fold;
 
-/// Bytes that a name costs beside its own: hash, pointer, length, the allocator's share and the
-/// empty places of the table.
+/// Memory of a name besides its characters in bytes: hash, pointer, length, overhead of the
+/// allocator and free slots of the table.
 const NAME_BYTES: usize = 72;
 
 /// Names by the hash of their folded form.
@@ -16,7 +16,7 @@ pub(super) struct Names {
     bytes: usize,
 }
 
-/// Names that hash alike: as good as always just one.
+/// Names with the same hash: almost always one.
 #[derive(Debug)]
 enum Spellings {
     One(Box<str>),
@@ -33,12 +33,12 @@ impl Spellings {
 }
 
 impl Names {
-    /// Bytes that the names take.
+    /// Memory of all names in bytes, estimated.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How a name is spelled here: itself, else the first of those that fold alike.
+    /// The spelling of a name: the exact name, else the smallest one with the same folded form.
     pub(super) fn spell(&self, name: &str, seed: u64) -> Option<&str> {
         let alike = self.by_hash.get(&fold::fold_hash(name, seed))?.as_slice();
         if let Some(exact) = alike.iter().find(|spelled| &***spelled == name) {
@@ -51,7 +51,7 @@ impl Names {
             .min()
     }
 
-    /// Adds a name, or nothing if it is there.
+    /// Adds a name. Does nothing if it exists.
     pub(super) fn add(&mut self, name: &str, seed: u64) {
         let hash = fold::fold_hash(name, seed);
         let mut names = self.take(hash);
@@ -62,7 +62,7 @@ impl Names {
         self.put(hash, names);
     }
 
-    /// Removes a name, or nothing if it is not there.
+    /// Removes a name. Does nothing if it does not exist.
     pub(super) fn remove(&mut self, name: &str, seed: u64) {
         let hash = fold::fold_hash(name, seed);
         let mut names = self.take(hash);
@@ -73,7 +73,7 @@ impl Names {
         self.put(hash, names);
     }
 
-    /// Takes over a change of the directory.
+    /// Applies a change of the directory.
     pub(super) fn apply(&mut self, change: &Change, seed: u64) {
         match change {
             Change::Added(name) => self.add(name, seed),

@@ -1,4 +1,4 @@
-//! What is known of a file: the kernel's word and what Samba's attribute adds.
+//! The kernel's metadata of a file (statx), and references to files.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use rustix::io::Errno;
 
 use crate::identity;
 
-/// The kernel's word on a file.
+/// The result of statx.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stat(pub(super) Statx);
 
 impl Stat {
-    /// Which file.
+    /// The key of the file: device and inode.
     pub(super) fn key(&self) -> FileKey {
         let volume = u64::from(self.0.stx_dev_major) << 32 | u64::from(self.0.stx_dev_minor);
         FileKey {
@@ -24,18 +24,18 @@ impl Stat {
         }
     }
 
-    /// Through which mount it was reached.
+    /// The identifier of the mount through which the file was reached.
     pub(super) fn mount(&self) -> u64 {
         self.0.stx_mnt_id
     }
 }
 
-/// What an open descriptor stands for.
+/// Queries the file of a descriptor.
 pub(super) fn stat(fd: &impl AsFd) -> Result<Stat, Errno> {
     stat_at(fd.as_fd(), "", AtFlags::EMPTY_PATH)
 }
 
-/// What a name in a directory stands for; a link is not followed.
+/// Queries a name in a directory. A link is not followed.
 pub(super) fn stat_name(directory: &impl AsFd, name: &str) -> Result<Stat, Errno> {
     stat_at(directory.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)
 }
@@ -45,7 +45,7 @@ fn stat_at(fd: BorrowedFd<'_>, name: &str, flags: AtFlags) -> Result<Stat, Errno
     statx(fd, name, flags | AtFlags::NO_AUTOMOUNT, wanted).map(Stat)
 }
 
-/// What kind of file it is.
+/// The kind of the file.
 pub(super) fn kind_of(stat: &Stat) -> FileKind {
     match FileType::from_raw_mode(u32::from(stat.0.stx_mode)) {
         FileType::RegularFile => FileKind::File,
@@ -55,28 +55,28 @@ pub(super) fn kind_of(stat: &Stat) -> FileKind {
     }
 }
 
-/// The path that leads to what a descriptor stands for, for the calls that take no O_PATH
-/// descriptor. It goes by the descriptor alone: whatever became of the name, it is this file.
+/// A path that leads to the file of a descriptor, for system calls that do not accept an O_PATH
+/// descriptor. It depends on the descriptor alone, so it stays valid after a rename.
 pub(super) fn by_descriptor(fd: &impl AsFd) -> String {
     format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())
 }
 
-/// A file to ask or change: its descriptor, and whether that is an O_PATH one.
+/// A file to query or change: its descriptor, and whether that is an O_PATH descriptor.
 #[derive(Clone, Copy)]
 pub(super) struct FileRef<'a> {
     pub(super) fd: &'a OwnedFd,
     pub(super) is_path: bool,
     pub(super) token: &'a Arc<Token>,
-    /// Whether the token has a right that lets it change attributes.
+    /// Whether the open has a right that permits changes of attributes.
     pub(super) may_set_attributes: bool,
 }
 
-/// Whether a file can carry extended attributes of the user class.
+/// Whether a file can have extended attributes of the user class.
 pub(super) fn supports_attributes(stat: &Stat) -> bool {
     matches!(kind_of(stat), FileKind::File | FileKind::Directory)
 }
 
-/// Does something as the server itself, and then acts for the token again.
+/// Runs a function with the credentials of the server, then switches back to those of the token.
 pub(super) fn as_server<T>(
     token: &Arc<Token>,
     run: impl FnOnce() -> Result<T, Errno>,

@@ -1,8 +1,8 @@
-//! Walking paths beneath the root of the share.
+//! Resolution of paths beneath the root of the share.
 //!
-//! A path is only ever resolved by `openat2` from the root with RESOLVE_BENEATH, or as a single
-//! name within a directory that is open. Links inside the share are followed; a link that leads
-//! out of it, or an absolute one, leads nowhere.
+//! A path is resolved only by `openat2` with RESOLVE_BENEATH from the root, or as a single name in
+//! an open directory. Links inside the share are followed. An absolute link, or one with a target
+//! outside the share, counts as a link without a target.
 
 use std::os::fd::OwnedFd;
 
@@ -19,7 +19,7 @@ use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop};
 
 impl Posix {
-    /// Opens a path beneath the root, links followed.
+    /// Opens a path beneath the root. Links are followed.
     pub(super) fn beneath(
         &self,
         path: &SharePath,
@@ -30,7 +30,7 @@ impl Posix {
         resolve(&self.root.fd, path, flags, BENEATH, effort)
     }
 
-    /// The directory of a path, found without regard to case.
+    /// The directory of a path, without regard to case.
     pub(super) fn directory(&self, path: &SharePath, run: Run<'_>) -> Step<Parent> {
         if path.is_root() {
             let stat = stat(&self.root.fd).map_err(|errno| status(errno, Context::Walk))?;
@@ -48,7 +48,7 @@ impl Posix {
         }
     }
 
-    /// The directory of a path that is not spelled as the file system spells it, name by name.
+    /// Resolves a path name by name, if its spelling differs from that of the file system.
     fn spelled_directory(&self, path: &SharePath, run: Run<'_>) -> Step<Parent> {
         let mut at = self.directory(&SharePath::root(), run)?;
         for name in path.components() {
@@ -81,8 +81,8 @@ impl Posix {
         })
     }
 
-    /// What a name in a directory stands for, the exact name before one that differs in case.
-    /// Links are not followed.
+    /// The entry of a name in a directory: the exact name, else one that differs in case. Links are
+    /// not followed.
     pub(super) fn entry(
         &self,
         directory: &Directory,
@@ -92,14 +92,15 @@ impl Posix {
         match open_name(directory, name, OFlags::PATH, run.effort) {
             Ok(Ok(fd)) => entry_of(name.to_owned(), fd).map(Some),
             Ok(Err(Errno::NOENT)) => self.other_spelling(directory, name, run),
-            // Not known to the kernel's cache. Perhaps the index knows that it is not there.
+            // The kernel's cache does not contain the name. The index may know that it does not
+            // exist.
             Err(Stop::WouldBlock) => self.other_spelling(directory, name, run),
             Ok(Err(errno)) => Err(status(errno, Context::Open).into()),
             Err(stop) => Err(stop),
         }
     }
 
-    /// What a name that differs in case stands for.
+    /// The entry of a name that differs in case.
     fn other_spelling(
         &self,
         directory: &Directory,

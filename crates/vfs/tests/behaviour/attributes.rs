@@ -28,7 +28,7 @@ pub(crate) fn a_new_file_wants_to_be_archived(share: &Share) {
     assert_eq!(shown, FileAttributes::DIRECTORY);
 }
 
-pub(crate) fn attributes_and_times_are_kept(share: &Share) {
+pub(crate) fn attributes_and_times_are_stored(share: &Share) {
     let file = share.file("f", b"");
     let second = FileTime(10_000_000);
     let time = |n| FileTime(131_000_000_000_000_000 + n * second.0 + 1_234_567);

@@ -1,4 +1,4 @@
-//! Reading, writing and cutting.
+//! Reads, writes and truncation.
 
 use proto::file::{FileOp, Operation};
 use wire::Status;
@@ -6,7 +6,7 @@ use wire::access::{AccessMask, FileAttributes};
 
 use crate::share::Share;
 
-pub(crate) fn what_is_written_is_read(share: &Share) {
+pub(crate) fn written_bytes_are_read(share: &Share) {
     let file = share.file("f", b"");
     assert_eq!(share.write(file, Some(0), b"hello"), Ok(5));
     assert_eq!(share.write(file, Some(1), b"E"), Ok(1));

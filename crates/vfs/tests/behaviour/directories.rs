@@ -1,4 +1,4 @@
-//! Listing.
+//! Directory listings.
 
 use proto::file::{FileKind, Select};
 use proto::pattern::Pattern;
@@ -31,7 +31,7 @@ pub(crate) fn an_empty_directory_lists_itself_and_its_parent(share: &Share) {
     assert_eq!(share.list(directory, false, Select::All, 100), Ok(vec![]));
 }
 
-pub(crate) fn a_listing_goes_on_where_it_ended(share: &Share) {
+pub(crate) fn a_listing_continues_where_it_ended(share: &Share) {
     fill(share, 1000);
     let directory = share.open("d").expect("the directory").file;
     let mut names = Vec::new();
@@ -99,7 +99,7 @@ pub(crate) fn a_pattern_selects(share: &Share) {
     assert_eq!(names, ["File0007", "File0017", "File0027"]);
 }
 
-pub(crate) fn entries_carry_what_an_open_would(share: &Share) {
+pub(crate) fn entries_have_the_metadata_of_an_open(share: &Share) {
     share.directory("d");
     let file = share.file("d/.hidden", b"12345");
     share.directory("d/sub");

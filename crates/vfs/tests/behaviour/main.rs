@@ -1,4 +1,4 @@
-//! What every file system promises, whatever it is made of: one list of promises, kept by each.
+//! The promises of every file system: each of them runs against each implementation.
 
 extern crate smbeam_vfs as vfs;
 
@@ -11,7 +11,7 @@ mod ranges;
 mod rights;
 mod share;
 
-/// Runs every promise over every file system.
+/// Runs every promise on every file system.
 macro_rules! promises {
     ($($module:ident { $($promise:ident,)* })*) => {
         mod memory {
@@ -46,20 +46,20 @@ macro_rules! promises {
 promises! {
     opening {
         a_file_that_is_missing_is_not_found,
-        a_missing_directory_on_the_way_is_a_missing_path,
-        a_file_on_the_way_is_a_missing_path,
+        a_missing_parent_is_a_missing_path,
+        a_file_as_parent_is_a_missing_path,
         a_new_file_is_created_once,
-        open_or_create_tells_which,
+        open_or_create_reports_which,
         a_directory_is_created_and_opened,
         the_wrong_kind_is_refused,
         the_root_opens,
         names_are_found_without_regard_to_case,
         the_exact_directory_is_spelled_as_it_is,
-        a_closed_open_is_gone,
+        a_closed_open_is_removed,
         another_shares_open_is_not_ours,
     }
     data {
-        what_is_written_is_read,
+        written_bytes_are_read,
         reads_end_at_the_end,
         an_append_goes_to_the_end,
         a_write_past_the_end_leaves_zeros,
@@ -90,28 +90,28 @@ promises! {
     names {
         a_rename_keeps_the_open,
         a_rename_to_a_taken_name_collides,
-        a_rename_replaces_when_told,
+        a_rename_replaces_if_requested,
         a_rename_never_replaces_a_directory,
         a_rename_may_change_only_the_case,
         a_name_of_other_case_is_taken_too,
         replacing_a_name_of_other_case_takes_the_new_spelling,
         a_rename_moves_between_directories,
         a_directory_does_not_move_into_itself,
-        every_open_of_a_renamed_file_knows,
+        every_open_of_a_renamed_file_has_the_new_name,
         an_unlink_removes_the_renamed_name,
         an_unlink_follows_a_renamed_parent,
         an_unlink_never_removes_another_file,
-        an_unlink_removes_the_name_that_is_told,
+        an_unlink_removes_the_requested_name,
         a_full_directory_stays,
         a_file_lives_on_while_open,
         a_link_is_a_second_name,
         a_link_to_a_taken_name_collides,
-        a_link_replaces_when_told,
+        a_link_replaces_if_requested,
         a_lookup_finds_and_misses,
     }
     attributes {
         a_new_file_wants_to_be_archived,
-        attributes_and_times_are_kept,
+        attributes_and_times_are_stored,
         a_name_with_a_dot_is_hidden,
         a_read_only_file_is_not_written_or_deleted,
         a_read_only_file_is_not_replaced,
@@ -120,11 +120,11 @@ promises! {
     }
     directories {
         an_empty_directory_lists_itself_and_its_parent,
-        a_listing_goes_on_where_it_ended,
+        a_listing_continues_where_it_ended,
         a_restart_begins_again,
         one_name_is_looked_up,
         a_pattern_selects,
-        entries_carry_what_an_open_would,
+        entries_have_the_metadata_of_an_open,
         the_parent_of_the_root_is_the_root,
         a_file_is_not_listed,
         a_listing_survives_removals,

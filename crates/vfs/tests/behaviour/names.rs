@@ -1,4 +1,4 @@
-//! Renaming, linking and removing.
+//! Rename, hard link and removal.
 
 use proto::file::{FileOp, Operation};
 use proto::path::SharePath;
@@ -24,7 +24,7 @@ pub(crate) fn a_rename_to_a_taken_name_collides(share: &Share) {
     assert_eq!(share.names(""), ["a", "b"]);
 }
 
-pub(crate) fn a_rename_replaces_when_told(share: &Share) {
+pub(crate) fn a_rename_replaces_if_requested(share: &Share) {
     let file = share.file("a", b"a");
     share.file("b", b"b");
     assert_eq!(share.rename(file, "b", true), Ok("b".to_owned()));
@@ -95,7 +95,7 @@ pub(crate) fn a_directory_does_not_move_into_itself(share: &Share) {
     assert_eq!(into, Err(Status::INVALID_PARAMETER));
 }
 
-pub(crate) fn every_open_of_a_renamed_file_knows(share: &Share) {
+pub(crate) fn every_open_of_a_renamed_file_has_the_new_name(share: &Share) {
     let first = share.file("old", b"data");
     let second = share.open("old").expect("a second open").file;
     share.rename(first, "new", false).expect("renamed");
@@ -131,7 +131,7 @@ pub(crate) fn an_unlink_never_removes_another_file(share: &Share) {
     assert_eq!(share.names(""), ["f"]);
 }
 
-pub(crate) fn an_unlink_removes_the_name_that_is_told(share: &Share) {
+pub(crate) fn an_unlink_removes_the_requested_name(share: &Share) {
     share.directory("d");
     let file = share.file("one", b"data");
     share.link(file, "d/two", false).expect("linked");
@@ -197,7 +197,7 @@ pub(crate) fn a_link_to_a_taken_name_collides(share: &Share) {
     );
 }
 
-pub(crate) fn a_link_replaces_when_told(share: &Share) {
+pub(crate) fn a_link_replaces_if_requested(share: &Share) {
     let file = share.file("one", b"1");
     share.file("Two", b"2");
     share.link(file, "tWO", true).expect("linked");

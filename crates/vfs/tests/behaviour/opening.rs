@@ -1,4 +1,4 @@
-//! Opening and making files.
+//! Open and creation of files.
 
 use proto::file::{
     Existing, FileKind, FileOp, KindWanted, LocalOpen, OpenPlan, Operation, ShareId,
@@ -14,7 +14,7 @@ pub(crate) fn a_file_that_is_missing_is_not_found(share: &Share) {
     assert_eq!(share.open("d/missing"), Err(Status::OBJECT_NAME_NOT_FOUND));
 }
 
-pub(crate) fn a_missing_directory_on_the_way_is_a_missing_path(share: &Share) {
+pub(crate) fn a_missing_parent_is_a_missing_path(share: &Share) {
     assert_eq!(
         share.open("missing/file"),
         Err(Status::OBJECT_PATH_NOT_FOUND)
@@ -29,7 +29,7 @@ pub(crate) fn a_missing_directory_on_the_way_is_a_missing_path(share: &Share) {
     );
 }
 
-pub(crate) fn a_file_on_the_way_is_a_missing_path(share: &Share) {
+pub(crate) fn a_file_as_parent_is_a_missing_path(share: &Share) {
     share.file("file", b"");
     assert_eq!(share.open("file/below"), Err(Status::OBJECT_PATH_NOT_FOUND));
     assert_eq!(
@@ -54,7 +54,7 @@ pub(crate) fn a_new_file_is_created_once(share: &Share) {
     assert_eq!(share.create("dir"), Err(Status::OBJECT_NAME_COLLISION));
 }
 
-pub(crate) fn open_or_create_tells_which(share: &Share) {
+pub(crate) fn open_or_create_reports_which(share: &Share) {
     let plan = || share.plan("file", Existing::OpenOrCreate, KindWanted::File);
     assert!(share.open_plan(plan()).expect("made").created);
     assert!(!share.open_plan(plan()).expect("found").created);
@@ -131,7 +131,7 @@ pub(crate) fn the_exact_directory_is_spelled_as_it_is(share: &Share) {
     assert_eq!(share.names(""), ["Dir"]);
 }
 
-pub(crate) fn a_closed_open_is_gone(share: &Share) {
+pub(crate) fn a_closed_open_is_removed(share: &Share) {
     let first = share.file("a", b"first");
     share.close(first);
     let second = share.file("b", b"second");

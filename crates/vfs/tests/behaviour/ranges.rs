@@ -1,4 +1,4 @@
-//! Copying, making zero, and asking what takes space.
+//! Copies, zeros and allocated ranges.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use wire::access::{AccessMask, FileAttributes};
 
 use crate::share::Share;
 
-/// More than a page of any file system of these tests.
+/// More than a page in every file system of these tests.
 const BIG: u64 = 1 << 20;
 
 fn plan(from: (LocalOpen, u64), to: (LocalOpen, u64), length: u32) -> (LocalOpen, CopyPlan) {

@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Access rights.
 
 use proto::file::{Existing, FileOp, KindWanted, OpenPlan, Operation};
 use wire::Status;
@@ -70,7 +70,7 @@ pub(crate) fn the_root_is_not_deleted(share: &Share) {
         .open_for("", AccessMask::MAXIMUM_ALLOWED)
         .expect("the root");
     assert!(!most.granted.contains(AccessMask::DELETE));
-    // As clients do that ask for GENERIC_ALL whatever they open.
+    // Some clients request GENERIC_ALL in every open.
     let root = share.open_for("", ALL).expect("the root").file;
     assert_eq!(
         share.unit(&FileOp::OnOpen(root, Operation::CheckDelete)),

@@ -21,47 +21,47 @@ use wire::access::{AccessMask, FileAttributes};
 pub(crate) struct Share {
     pub(crate) fs: Arc<dyn FileSystem>,
     pub(crate) token: Arc<Token>,
-    /// The folder on disk, which goes with the share.
-    folder: Option<TempDir>,
+    /// The directory on disk, which is deleted with the share.
+    temp_dir: Option<TempDir>,
 }
 
-/// A folder and its share.
-pub(crate) struct Folder {
+/// A directory on disk and its share.
+pub(crate) struct LocalDirectory {
     pub(crate) share: Share,
     pub(crate) posix: Arc<Posix>,
 }
 
-impl Folder {
+impl LocalDirectory {
     pub(crate) fn new(options: posix::Options) -> Self {
-        Self::of(TempDir::new().expect("a folder"), options)
+        Self::of(TempDir::new().expect("a directory"), options)
     }
 
-    /// A folder that belongs to an ordinary user, where that can be had.
-    fn of(folder: TempDir, options: posix::Options) -> Self {
+    /// A share of this directory. As root, the directory belongs to an ordinary user.
+    fn of(temp_dir: TempDir, options: posix::Options) -> Self {
         if identity::switches() {
             identity::own().expect("the server itself");
-            std::os::unix::fs::chown(folder.path(), Some(1000), Some(1000)).expect("a chown");
+            std::os::unix::fs::chown(temp_dir.path(), Some(1000), Some(1000)).expect("a chown");
         }
-        let posix = Posix::new(ShareId(3), folder.path(), options).expect("a share");
+        let posix = Posix::new(ShareId(3), temp_dir.path(), options).expect("a share");
         let posix = Arc::new(posix);
         let token = identity::effective(&user(1000, &[]));
         let share = Share {
             fs: posix.clone(),
             token,
-            folder: Some(folder),
+            temp_dir: Some(temp_dir),
         };
         Self { share, posix }
     }
 
-    /// A path of the folder, for what others do behind the server's back. They are root.
+    /// A path in the directory, for changes by root outside the server.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         identity::own().expect("the server itself");
-        let folder = self
+        let temp_dir = self
             .share
-            .folder
+            .temp_dir
             .as_ref()
-            .expect("a share of a folder has one");
-        folder.path().join(name)
+            .expect("a share of a local directory has one");
+        temp_dir.path().join(name)
     }
 
     /// The same share for another user.
@@ -69,12 +69,12 @@ impl Folder {
         Share {
             fs: self.posix.clone(),
             token,
-            folder: None,
+            temp_dir: None,
         }
     }
 }
 
-/// The token of a user whose group has the same number.
+/// The token of a user and a group with the same id.
 pub(crate) fn user(id: u32, groups: &[u32]) -> Arc<Token> {
     Arc::new(Token {
         uid: id,
@@ -83,7 +83,7 @@ pub(crate) fn user(id: u32, groups: &[u32]) -> Arc<Token> {
     })
 }
 
-/// All rights to the bytes, and to delete.
+/// All access rights.
 pub(crate) const ALL: AccessMask = AccessMask(0x001F_01FF);
 
 impl Share {
@@ -103,27 +103,27 @@ impl Share {
         Self {
             fs,
             token: Arc::new(token),
-            folder: None,
+            temp_dir: None,
         }
     }
 
-    /// A share of a folder on the disk.
+    /// A share of a directory on disk.
     pub(crate) fn posix() -> Self {
-        Folder::new(posix::Options::default()).share
+        LocalDirectory::new(posix::Options::default()).share
     }
 
-    /// A share of a folder on a file system in memory, where there is one.
+    /// A share of a directory on a file system in memory, if the system has one.
     pub(crate) fn tmpfs() -> Self {
         match TempDir::new_in("/dev/shm") {
-            Ok(folder) => Folder::of(folder, posix::Options::default()).share,
+            Ok(temp_dir) => LocalDirectory::of(temp_dir, posix::Options::default()).share,
             Err(error) => {
-                println!("no tmpfs to be had ({error}): the disk stands in");
+                println!("no tmpfs available ({error}): using the disk");
                 Self::posix()
             }
         }
     }
 
-    /// An operation as a server does it: first without waiting, then with.
+    /// Runs an operation as a server does: first without blocking, then with it.
     pub(crate) fn execute(&self, op: &FileOp) -> Result<Outcome, Status> {
         match self.fs.execute(op, Effort::Cached) {
             Attempt::Done(outcome) => outcome,
@@ -155,23 +155,23 @@ impl Share {
         Ok(self.execute(&FileOp::Open(plan))?.expect_opened())
     }
 
-    /// Opens what is there.
+    /// Opens an existing file or directory.
     pub(crate) fn open(&self, path: &str) -> Result<Opened, Status> {
         self.open_plan(self.plan(path, Existing::Open, KindWanted::Any))
     }
 
-    /// Opens what is there with these rights.
+    /// Opens an existing file or directory with these rights.
     pub(crate) fn open_for(&self, path: &str, access: AccessMask) -> Result<Opened, Status> {
         let plan = self.plan(path, Existing::Open, KindWanted::Any);
         self.open_plan(OpenPlan { access, ..plan })
     }
 
-    /// Makes a file.
+    /// Creates a file.
     pub(crate) fn create(&self, path: &str) -> Result<Opened, Status> {
         self.open_plan(self.plan(path, Existing::Create, KindWanted::File))
     }
 
-    /// Makes a file with bytes and leaves it open.
+    /// Creates a file with these bytes and leaves it open.
     pub(crate) fn file(&self, path: &str, bytes: &[u8]) -> LocalOpen {
         let file = self.create(path).expect("a new file").file;
         self.write(file, Some(0), bytes)
@@ -179,7 +179,7 @@ impl Share {
         file
     }
 
-    /// Makes a directory and leaves it open.
+    /// Creates a directory and leaves it open.
     pub(crate) fn directory(&self, path: &str) -> LocalOpen {
         let plan = self.plan(path, Existing::Create, KindWanted::Directory);
         self.open_plan(plan).expect("a new directory").file
@@ -202,7 +202,7 @@ impl Share {
         self.metadata(&FileOp::OnOpen(file, Operation::SetBasic(changes)))
     }
 
-    /// An operation that comes to metadata.
+    /// Runs an operation that returns metadata.
     pub(crate) fn metadata(&self, op: &FileOp) -> Result<Metadata, Status> {
         Ok(self.execute(op)?.expect_metadata())
     }
@@ -237,7 +237,7 @@ impl Share {
         Ok(into)
     }
 
-    /// The whole file of a name.
+    /// All bytes of a file.
     pub(crate) fn content(&self, path: &str) -> Result<Vec<u8>, Status> {
         let file = self.open_for(path, AccessMask::FILE_READ_DATA)?.file;
         let bytes = self.read(file, 0, 1 << 16);
@@ -245,7 +245,7 @@ impl Share {
         bytes
     }
 
-    /// Renames; the name as the file system spells it.
+    /// Renames a file. Returns the name as spelled by the file system.
     pub(crate) fn rename(
         &self,
         file: LocalOpen,
@@ -268,13 +268,13 @@ impl Share {
         ))
     }
 
-    /// By the name that the open itself has, wherever a rename has taken it.
+    /// Removes the open's own name, also after a rename.
     pub(crate) fn unlink(&self, file: LocalOpen) -> Result<(), Status> {
         let path = SharePath::root();
         self.unit(&FileOp::OnOpen(file, Operation::Unlink { path }))
     }
 
-    /// An operation with nothing to say.
+    /// Runs an operation that returns nothing.
     pub(crate) fn unit(&self, op: &FileOp) -> Result<(), Status> {
         self.execute(op)?.expect_done();
         Ok(())

@@ -1,4 +1,4 @@
-//! Who watches is told what other processes do, once, or that something is lost.
+//! A watching client receives each change by another process once, or the report of a loss.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,27 +7,27 @@ use proto::file::{LocalChange, LocalEvent};
 use wire::change_notify::CompletionFilter;
 use wire::fscc::FileAction;
 
-use crate::changes_told::{Watched, in_short, is_mark_name, path_of};
+use crate::watched::{Watched, in_short, is_mark_name, path_of};
 
 #[test]
-fn names_come_change_and_go() {
+fn names_are_added_changed_and_removed() {
     let mut watched = Watched::new(&["d", "d/sub"]);
     watched.watch("d", false);
     watched.elsewhere("touch d/A\nrename d/A d/b\nwrite d/b\nrename d/b c\nrename c d/e\nrm d/e");
     watched.elsewhere("mkdir d/new\ntouch d/sub/x\nrmdir d/new\ntouch d/with\\slash");
-    let told = in_short(&watched.told("d"));
+    let reported = in_short(&watched.reported("d"));
     let wanted = ["+A", "<A", ">b", "*b", "-b", "+e", "-e", "+new", "-new"];
-    assert_eq!(told, wanted);
+    assert_eq!(reported, wanted);
 }
 
 #[test]
-fn filters_say_what_changed_as_far_as_the_kernel_does() {
+fn filters_match_the_change_as_far_as_the_kernel_reports_it() {
     let mut watched = Watched::new(&["d"]);
     watched.watch("d", false);
     let mut filters = Vec::new();
     for line in ["touch d/a", "write d/a", "chmod d/a", "mkdir d/b"] {
         watched.elsewhere(line);
-        match &watched.told("d")[..] {
+        match &watched.reported("d")[..] {
             [LocalEvent::Change(LocalChange { filter, .. })] => filters.push(*filter),
             other => panic!("{other:?}"),
         }
@@ -42,7 +42,7 @@ fn filters_say_what_changed_as_far_as_the_kernel_does() {
 }
 
 #[test]
-fn a_tree_is_told_to_its_leaves_however_fast_it_grows() {
+fn a_tree_is_reported_completely_however_fast_it_grows() {
     let mut watched = Watched::new(&["d", "d/old"]);
     watched.watch("", true);
     let mut script = String::new();
@@ -54,23 +54,26 @@ fn a_tree_is_told_to_its_leaves_however_fast_it_grows() {
         wanted.extend([format!("+{path}"), format!("+{path}/file")]);
     }
     watched.elsewhere(script.trim_end());
-    let told = in_short(&watched.told("d"));
-    assert_eq!(told.len(), wanted.len(), "nothing twice: {told:?}");
-    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), wanted);
+    let reported = in_short(&watched.reported("d"));
+    assert_eq!(reported.len(), wanted.len(), "nothing twice: {reported:?}");
+    assert_eq!(reported.into_iter().collect::<BTreeSet<_>>(), wanted);
     watched.elsewhere("chmod d/old/n0/n1");
-    assert_eq!(in_short(&watched.told("d")), ["*d/old/n0/n1"]);
-    // And all of it goes.
+    assert_eq!(in_short(&watched.reported("d")), ["*d/old/n0/n1"]);
+    // All of it is deleted.
     watched.elsewhere("rmdir d/old/n0");
-    let told = in_short(&watched.told("d"));
-    let gone = wanted.iter().map(|added| added.replacen('+', "-", 1));
-    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), gone.collect());
+    let reported = in_short(&watched.reported("d"));
+    let removed = wanted.iter().map(|added| added.replacen('+', "-", 1));
+    assert_eq!(
+        reported.into_iter().collect::<BTreeSet<_>>(),
+        removed.collect()
+    );
 }
 
 #[test]
-fn what_the_server_does_is_not_told() {
+fn changes_by_the_server_are_not_reported() {
     let mut watched = Watched::new(&["d"]);
     watched.watch("", true);
-    let share = &watched.folder.share;
+    let share = &watched.local.share;
     for round in 0..50 {
         let directory = format!("d/own{round}");
         let open = share.directory(&directory);
@@ -83,8 +86,8 @@ fn what_the_server_does_is_not_told() {
         share.close(open);
     }
     watched.elsewhere("touch d/own7/theirs\nwrite d/own7/renamed");
-    let told = in_short(&watched.told("d"));
-    assert_eq!(told, ["+d/own7/theirs", "*d/own7/renamed"]);
+    let reported = in_short(&watched.reported("d"));
+    assert_eq!(reported, ["+d/own7/theirs", "*d/own7/renamed"]);
 }
 
 #[test]
@@ -93,32 +96,32 @@ fn directories_are_followed_wherever_they_go() {
     watched.watch("t", true);
     watched
         .elsewhere("rename t/a t/b/a\ntouch t/b/a/deep/x\nrename t/b/a out/a\ntouch out/a/deep/y");
-    let told = in_short(&watched.told("t"));
-    assert_eq!(told, ["-a", "+b/a", "+b/a/deep/x", "-b/a"]);
-    // What comes from elsewhere is new, and what is in it came along.
+    let reported = in_short(&watched.reported("t"));
+    assert_eq!(reported, ["-a", "+b/a", "+b/a/deep/x", "-b/a"]);
+    // A directory from outside is new; its contents arrived with it.
     watched.elsewhere("touch out/in/before\nrename out/in t/in");
-    assert_eq!(in_short(&watched.told("t")), ["+in"]);
+    assert_eq!(in_short(&watched.reported("t")), ["+in"]);
     watched.elsewhere("rm t/in/before\nrename t/in t/on\ntouch t/on/after");
-    let told = in_short(&watched.told("t"));
-    assert_eq!(told, ["-in/before", "<in", ">on", "+on/after"]);
+    let reported = in_short(&watched.reported("t"));
+    assert_eq!(reported, ["-in/before", "<in", ">on", "+on/after"]);
 }
 
 #[test]
-fn several_watch_one_tree_each_from_its_own_place() {
+fn several_watches_see_one_tree_from_their_directories() {
     let mut watched = Watched::new(&["t", "t/u", "t/u/v"]);
     let inner = watched.watch("t/u", true);
     let outer = watched.watch("t", true);
     let plain = watched.watch("t/u", false);
     watched.elsewhere("touch t/u/v/x\ntouch t/u/y");
-    let mut told = in_short(&watched.told("t"));
-    told.sort();
-    // Both watches of `t/u` share what is told of it: which of them wants it the server knows.
-    assert_eq!(told, ["+u/v/x", "+u/y", "+v/x", "+y"]);
-    watched.folder.share.close(inner);
-    watched.folder.share.close(plain);
+    let mut reported = in_short(&watched.reported("t"));
+    reported.sort();
+    // Both watches of `t/u` receive the same changes; the server selects.
+    assert_eq!(reported, ["+u/v/x", "+u/y", "+v/x", "+y"]);
+    watched.local.share.close(inner);
+    watched.local.share.close(plain);
     watched.elsewhere("touch t/u/v/z");
-    assert_eq!(in_short(&watched.told("t")), ["+u/v/z"]);
-    watched.folder.share.close(outer);
+    assert_eq!(in_short(&watched.reported("t")), ["+u/v/z"]);
+    watched.local.share.close(outer);
 }
 
 #[test]
@@ -127,40 +130,40 @@ fn a_watch_ends_with_its_open_and_leaves_nothing() {
     let other = watched.watch("other", false);
     let open = watched.watch("t", true);
     watched.elsewhere("touch t/u/v/x");
-    assert_eq!(in_short(&watched.told("other")), ["+u/v/x"]);
-    assert_eq!(watched.folder.posix.usage().watched_directories, 5);
-    watched.folder.share.close(open);
+    assert_eq!(in_short(&watched.reported("other")), ["+u/v/x"]);
+    assert_eq!(watched.local.posix.usage().watched_directories, 5);
+    watched.local.share.close(open);
     watched.elsewhere("touch t/u/v/y");
-    assert_eq!(watched.told("other"), []);
-    assert_eq!(watched.folder.posix.usage().watched_directories, 2);
-    watched.folder.share.close(other);
+    assert_eq!(watched.reported("other"), []);
+    assert_eq!(watched.local.posix.usage().watched_directories, 2);
+    watched.local.share.close(other);
 }
 
 #[test]
-fn a_directory_that_others_remove_is_told_as_gone() {
+fn a_directory_removed_by_others_is_reported() {
     let mut watched = Watched::new(&["t", "t/u", "other"]);
     watched.watch("other", false);
     watched.watch("t/u", false);
     watched.elsewhere("touch t/u/x\nrmdir t/u");
-    let told = in_short(&watched.told("other"));
-    assert_eq!(told, ["+x", "-x", "!"]);
+    let reported = in_short(&watched.reported("other"));
+    assert_eq!(reported, ["+x", "-x", "!"]);
 }
 
 #[test]
-fn ten_thousand_files_are_told_one_by_one() {
+fn ten_thousand_files_are_reported_one_by_one() {
     let mut watched = Watched::new(&["d"]);
     watched.watch("", true);
     watched.elsewhere("fill d 10000");
-    let told = in_short(&watched.told("d"));
-    if !told.contains(&"?".to_owned()) {
-        assert_eq!(told.len(), 10_000);
-        let names: BTreeSet<_> = told.into_iter().collect();
+    let reported = in_short(&watched.reported("d"));
+    if !reported.contains(&"?".to_owned()) {
+        assert_eq!(reported.len(), 10_000);
+        let names: BTreeSet<_> = reported.into_iter().collect();
         assert_eq!(names.len(), 10_000);
     }
 }
 
 #[test]
-fn what_the_kernel_could_not_keep_is_told_as_lost() {
+fn an_overflow_of_the_queue_is_reported_as_lost() {
     let mut watched = Watched::new(&["d"]);
     watched.watch("", true);
     let limit = fs::read_to_string("/proc/sys/fs/fanotify/max_queued_events");
@@ -169,16 +172,16 @@ fn what_the_kernel_could_not_keep_is_told_as_lost() {
         watched.elsewhere("touch d/first");
         watched.elsewhere(&format!("fill d {}\nmkdir d/late", limit + 4096));
     });
-    let told = watched.told_until(|event| *event == LocalEvent::Lost(None));
-    assert!(told.len() < 2 * limit);
-    // The directory of which nothing was told has its mark by now.
-    watched.told("d");
+    let reported = watched.reported_until(|event| *event == LocalEvent::Lost(None));
+    assert!(reported.len() < 2 * limit);
+    // The directory without a reported change has its mark by now.
+    watched.reported("d");
     watched.elsewhere("touch d/late/x");
-    assert_eq!(in_short(&watched.told("d")), ["+d/late/x"]);
+    assert_eq!(in_short(&watched.reported("d")), ["+d/late/x"]);
 }
 
 #[test]
-fn who_takes_down_what_is_told_knows_what_is_there() {
+fn the_reported_changes_reproduce_the_tree() {
     let mut exact = 0;
     for seed in 1..=3 {
         let mut watched = Watched::new(&["t", "t/d0", "t/d0/d1"]);
@@ -187,28 +190,28 @@ fn who_takes_down_what_is_told_knows_what_is_there() {
         for lines in script.lines().collect::<Vec<_>>().chunks(50) {
             watched.elsewhere(&lines.join("\n"));
         }
-        // What is found wrong once all is told comes after it.
-        let told = [watched.told("t"), watched.told("t")].concat();
-        if told.contains(&LocalEvent::Lost(None)) {
+        // A loss found after the last event is reported after it.
+        let reported = [watched.reported("t"), watched.reported("t")].concat();
+        if reported.contains(&LocalEvent::Lost(None)) {
             continue;
         }
         exact += 1;
         let mut known = BTreeSet::from(["d0".to_owned(), "d0/d1".to_owned()]);
-        for event in &told {
+        for event in &reported {
             take_down(&mut known, event);
         }
-        let mut there = walk(&watched.folder.path("t"), "");
+        let mut there = walk(&watched.local.path("t"), "");
         there.retain(|name| !is_mark_name(name));
         assert_eq!(known, there, "seed {seed}");
     }
     assert!(exact > 0, "something was lost each time");
 }
 
-/// Makes, renames and removes files and directories, few names often.
+/// A script of creations, renames and removals with few names.
 fn random_script(seed: u64, lines: usize) -> String {
     let mut state = seed;
     let mut number = |below: u64| {
-        // Numerical Recipes' generator: its upper bits will do.
+        // The generator of Numerical Recipes; its upper bits are random enough.
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 16) % below
     };
@@ -221,7 +224,7 @@ fn random_script(seed: u64, lines: usize) -> String {
         let line = match number(10) {
             0..3 => format!("~mkdir {directory}/d{}", number(3)),
             3..6 => format!("~touch {directory}/f{}", number(4)),
-            // Within a directory, so that what is in it is told to come along.
+            // Within a directory, so that its contents move with it.
             6 => format!(
                 "~rename {directory}/d{} {directory}/d{}",
                 number(3),
@@ -245,7 +248,7 @@ fn take_down(known: &mut BTreeSet<String>, event: &LocalEvent) {
     };
     let path = path_of(event).expect("a change has a name").to_owned();
     match change.action {
-        // Of a directory that is renamed while it is read for the first time some is told twice.
+        // A directory that is renamed during its first scan may be reported twice.
         FileAction::ADDED => drop(known.insert(path)),
         FileAction::REMOVED => drop(known.remove(&path)),
         FileAction::RENAMED_OLD_NAME => {
@@ -272,9 +275,9 @@ fn take_down(known: &mut BTreeSet<String>, event: &LocalEvent) {
     }
 }
 
-fn walk(folder: &std::path::Path, prefix: &str) -> BTreeSet<String> {
+fn walk(local: &std::path::Path, prefix: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for entry in fs::read_dir(folder).expect("a directory") {
+    for entry in fs::read_dir(local).expect("a directory") {
         let entry = entry.expect("an entry");
         let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
         if entry.file_type().expect("a type").is_dir() {

@@ -1,4 +1,4 @@
-//! Nothing outside of the share is ever reached, and nothing special is opened.
+//! No path leads outside the share, and special files cannot be opened.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,20 +10,20 @@ use vfs::posix::Options;
 use wire::Status;
 use wire::access::AccessMask;
 
-use crate::share::Folder;
+use crate::share::LocalDirectory;
 
-/// A folder with a file `secret` beside it that must not be reached.
-fn folder() -> (Folder, tempfile::TempDir) {
-    let folder = Folder::new(Options::default());
-    folder.path("");
-    let outside = tempfile::TempDir::new().expect("a folder");
+/// A directory with a file `secret` next to it, which no path may reach.
+fn local_with_secret() -> (LocalDirectory, tempfile::TempDir) {
+    let local = LocalDirectory::new(Options::default());
+    local.path("");
+    let outside = tempfile::TempDir::new().expect("a directory");
     fs::write(outside.path().join("secret"), b"outside").expect("a file");
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     fs::set_permissions(outside.path(), open).expect("a chmod");
-    (folder, outside)
+    (local, outside)
 }
 
-/// Says that a race is over, even where an assertion ended it.
+/// Ends the race on drop, also after a failed assertion.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -34,19 +34,19 @@ impl Drop for Over<'_> {
 
 #[test]
 fn a_link_that_leaves_the_share_leads_nowhere() {
-    let (folder, outside) = folder();
-    let share = &folder.share;
-    symlink(outside.path(), folder.path("absolute")).expect("a link");
+    let (local, outside) = local_with_secret();
+    let share = &local.share;
+    symlink(outside.path(), local.path("absolute")).expect("a link");
     let name = outside
         .path()
         .file_name()
         .expect("a name")
         .to_str()
         .expect("ASCII");
-    symlink(format!("../{name}"), folder.path("climbing")).expect("a link");
-    symlink(outside.path().join("secret"), folder.path("file")).expect("a link");
-    fs::create_dir(folder.path("d")).expect("a folder");
-    symlink(format!("../../{name}"), folder.path("d/deep")).expect("a link");
+    symlink(format!("../{name}"), local.path("climbing")).expect("a link");
+    symlink(outside.path().join("secret"), local.path("file")).expect("a link");
+    fs::create_dir(local.path("d")).expect("a directory");
+    symlink(format!("../../{name}"), local.path("d/deep")).expect("a link");
     for link in ["absolute", "climbing", "d/deep", "ABSOLUTE", "D/Deep"] {
         let below = format!("{link}/secret");
         assert_eq!(
@@ -80,19 +80,19 @@ fn a_link_that_leaves_the_share_leads_nowhere() {
     assert_eq!(moved, Err(Status::OBJECT_PATH_NOT_FOUND));
     let linked = share.link(mine, "absolute/mine", false);
     assert_eq!(linked, Err(Status::OBJECT_PATH_NOT_FOUND));
-    folder.path("");
+    local.path("");
     assert_eq!(fs::read_dir(outside.path()).expect("a listing").count(), 1);
 }
 
 #[test]
 fn a_link_within_the_share_is_followed() {
-    let (folder, _outside) = folder();
-    let share = &folder.share;
+    let (local, _outside) = local_with_secret();
+    let share = &local.share;
     share.directory("Target");
     share.directory("d");
     share.file("Target/f", b"data");
-    symlink("../Target", folder.path("d/link")).expect("a link");
-    symlink("Target/f", folder.path("file")).expect("a link");
+    symlink("../Target", local.path("d/link")).expect("a link");
+    symlink("Target/f", local.path("file")).expect("a link");
     assert_eq!(share.content("d/link/f"), Ok(b"data".to_vec()));
     assert_eq!(share.content("D/LINK/F"), Ok(b"data".to_vec()));
     assert_eq!(share.content("file"), Ok(b"data".to_vec()));
@@ -104,9 +104,9 @@ fn a_link_within_the_share_is_followed() {
 
 #[test]
 fn a_link_to_nothing_is_shown_and_can_be_removed() {
-    let (folder, _outside) = folder();
-    let share = &folder.share;
-    symlink("nothing", folder.path("dangling")).expect("a link");
+    let (local, _outside) = local_with_secret();
+    let share = &local.share;
+    symlink("nothing", local.path("dangling")).expect("a link");
     assert_eq!(share.open("dangling"), Err(Status::OBJECT_NAME_NOT_FOUND));
     let root = share
         .open_for("", AccessMask::FILE_LIST_DIRECTORY)
@@ -130,12 +130,12 @@ fn a_link_to_nothing_is_shown_and_can_be_removed() {
 
 #[test]
 fn a_directory_that_turns_into_a_link_does_not_lead_out() {
-    let (folder, outside) = folder();
-    let share = &folder.share;
+    let (local, outside) = local_with_secret();
+    let share = &local.share;
     share.directory("swap");
     share.file("swap/secret", b"inside");
-    symlink(outside.path(), folder.path("other")).expect("a link");
-    let (one, two) = (folder.path("swap"), folder.path("other"));
+    symlink(outside.path(), local.path("other")).expect("a link");
+    let (one, two) = (local.path("swap"), local.path("other"));
     let is_over = AtomicBool::new(false);
     let mut opens = 0;
     std::thread::scope(|scope| {
@@ -159,18 +159,18 @@ fn a_directory_that_turns_into_a_link_does_not_lead_out() {
             }
         }
     });
-    folder.path("");
+    local.path("");
     println!("{opens} opens went inside");
     assert_eq!(fs::read_dir(outside.path()).expect("a listing").count(), 1);
 }
 
 #[test]
 fn a_file_that_turns_into_a_link_does_not_lead_out() {
-    let (folder, outside) = folder();
-    let share = &folder.share;
+    let (local, outside) = local_with_secret();
+    let share = &local.share;
     share.file("swap", b"inside");
-    symlink(outside.path().join("secret"), folder.path("other")).expect("a link");
-    let (one, two) = (folder.path("swap"), folder.path("other"));
+    symlink(outside.path().join("secret"), local.path("other")).expect("a link");
+    let (one, two) = (local.path("swap"), local.path("other"));
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let _over = Over(&is_over);
@@ -190,11 +190,11 @@ fn a_file_that_turns_into_a_link_does_not_lead_out() {
 
 #[test]
 fn special_files_are_shown_and_never_opened_for_data() {
-    let (folder, _outside) = folder();
-    let share = &folder.share;
+    let (local, _outside) = local_with_secret();
+    let share = &local.share;
     let mode = Mode::from_raw_mode(0o666);
-    mknodat(CWD, folder.path("fifo"), FileType::Fifo, mode, 0).expect("a fifo");
-    let _socket = std::os::unix::net::UnixListener::bind(folder.path("socket")).expect("a socket");
+    mknodat(CWD, local.path("fifo"), FileType::Fifo, mode, 0).expect("a fifo");
+    let _socket = std::os::unix::net::UnixListener::bind(local.path("socket")).expect("a socket");
     for name in ["fifo", "socket"] {
         let read = share.open_for(name, AccessMask::FILE_READ_DATA);
         assert_eq!(read, Err(Status::ACCESS_DENIED), "{name}");
@@ -208,18 +208,18 @@ fn special_files_are_shown_and_never_opened_for_data() {
             share.read(seen.file, 0, 1),
             Err(Status::INVALID_DEVICE_REQUEST)
         );
-        assert!(vfs::FileSystem::descriptor(&*folder.posix, seen.file).is_none());
+        assert!(vfs::FileSystem::descriptor(&*local.posix, seen.file).is_none());
     }
 }
 
 #[test]
 fn names_that_cannot_be_shown_are_left_out() {
     use std::os::unix::ffi::OsStrExt;
-    let (folder, _outside) = folder();
-    let share = &folder.share;
+    let (local, _outside) = local_with_secret();
+    let share = &local.share;
     let bytes = std::ffi::OsStr::from_bytes(b"not\xFFutf8");
-    fs::write(folder.path("").join(bytes), b"").expect("a file");
-    fs::write(folder.path("..\\climb"), b"").expect("a file");
-    fs::write(folder.path("what?"), b"").expect("a file");
+    fs::write(local.path("").join(bytes), b"").expect("a file");
+    fs::write(local.path("..\\climb"), b"").expect("a file");
+    fs::write(local.path("what?"), b"").expect("a file");
     assert_eq!(share.names(""), ["what?"]);
 }

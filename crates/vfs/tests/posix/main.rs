@@ -1,13 +1,13 @@
-//! What a share of a folder promises beyond what every file system does.
+//! Further promises of a share of a directory on disk.
 
 extern crate smbeam_vfs as vfs;
 
 mod case_index;
 mod changes;
-mod changes_told;
 mod effort;
 mod escapes;
 mod identities;
 mod samba;
 #[path = "../behaviour/share.rs"]
 mod share;
+mod watched;

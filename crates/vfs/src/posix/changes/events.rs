@@ -1,4 +1,4 @@
-//! What an event of the kernel means to those who watch.
+//! Conversion of the kernel's events into changes for the watching clients.
 
 use proto::file::{LocalChange, LocalEvent};
 use ring::{Entry, Event, FileHandle};
@@ -8,13 +8,14 @@ use wire::fscc::FileAction;
 use super::shared::lock;
 use super::watcher::{REMEMBERED_MAX, Scan, Watcher};
 
-/// Events that are told at once, at most.
+/// Maximum number of changes in one call of the listener.
 const OUTGOING_MAX: usize = 1024;
 
-/// What a change of data is seen by.
+/// The completion filters that match a change of data.
 const DATA: CompletionFilter =
     CompletionFilter(CompletionFilter::SIZE.0 | CompletionFilter::LAST_WRITE.0);
-/// What a change of the inode is seen by: the kernel does not say what changed.
+/// The completion filters that match a change of the inode. The kernel does not report which field
+/// changed.
 const INODE: CompletionFilter = CompletionFilter(
     CompletionFilter::ATTRIBUTES.0
         | CompletionFilter::LAST_WRITE.0
@@ -24,10 +25,10 @@ const INODE: CompletionFilter = CompletionFilter(
 );
 
 impl Watcher {
-    /// Notes what may have come in another order than it happened. The kernel makes one event, at
-    /// the place of the first, of those with the same directories, names and file: of a file that
-    /// is renamed there and back and there again it tells two renames. So one that came back to
-    /// where it was since the queue was empty may be anywhere.
+    /// Detects events that may be out of order. The kernel merges events with the same directories,
+    /// names and file into one, at the position of the first. For example, it reports two renames
+    /// of a file that is renamed forth, back and forth again. So the location of a file that
+    /// returned to an earlier location since the queue was empty is unknown.
     fn note_order(&mut self, event: &Event) {
         let Some(target) = event.target.clone() else {
             return;
@@ -75,8 +76,8 @@ impl Watcher {
         }
     }
 
-    /// What changed of a directory is told of the directory alone, without its name. It is known
-    /// below one that is watched as a tree, and to nobody else.
+    /// Reports a change of a directory's own attributes. Its event has no name, so the parent is
+    /// known only in a watched tree; other watches do not receive it.
     fn take_own_attributes(&mut self, event: &Event) {
         let is_it = |entry: &&Entry| event.has_new_attributes() && entry.name == b".";
         if let Some(entry) = event.entry.as_ref().filter(is_it) {
@@ -98,7 +99,8 @@ impl Watcher {
             self.report(event, (directory, name), FileAction::ADDED, filter);
         }
         if event.is_directory() {
-            // What this process made has its mark by now, but where there was no room.
+            // A directory created by this process already has its mark, unless the limit was
+            // reached.
             let scan = match event.is_own {
                 true => Scan::MovedIn,
                 false => Scan::Report,
@@ -107,7 +109,8 @@ impl Watcher {
         }
     }
 
-    /// Within a directory the name changes; from one to another it goes and comes.
+    /// A rename within a directory is one change; between two directories it is a removal and an
+    /// addition.
     fn take_rename(&mut self, event: &Event) {
         let from = event.from.as_ref().and_then(named);
         let to = event.entry.as_ref().and_then(named);
@@ -148,8 +151,8 @@ impl Watcher {
         let is_known = target.is_some_and(|target| state.tree.move_to(target, place));
         state.must_sweep |= to.is_none() && is_known;
         drop(state);
-        // One that was in the tree and is not known is so new that it was renamed before it was
-        // looked at. One from elsewhere comes with all that it holds, of which nothing is told.
+        // A directory that should be in the tree but is not was renamed before this thread read it.
+        // A directory from outside arrives with its contents, which are not reported.
         if let Some((directory, name)) = to.filter(|_| !is_known) {
             let scan = match was_covered && !event.is_own {
                 true => Scan::Report,
@@ -159,7 +162,7 @@ impl Watcher {
         }
     }
 
-    /// A directory is gone, and perhaps somebody watched it.
+    /// Removes a deleted directory from the tree, and notifies its watches.
     fn forget(&mut self, event: &Event) {
         let Some(target) = event.target.as_ref().filter(|_| event.is_directory()) else {
             return;
@@ -170,7 +173,7 @@ impl Watcher {
         }
     }
 
-    /// Tells what others did to a name.
+    /// Reports a change of a name, unless this process caused it.
     fn report(
         &mut self,
         event: &Event,
@@ -204,7 +207,8 @@ impl Watcher {
         }
     }
 
-    /// Tells that others renamed something within a directory: one name right after the other.
+    /// Reports a rename within a directory, unless this process caused it: both names, one directly
+    /// after the other.
     fn report_rename(
         &mut self,
         event: &Event,
@@ -236,18 +240,18 @@ impl Watcher {
     }
 }
 
-/// The directory and the name of an entry, if clients can see it.
+/// The directory and the name of an entry; `None` for a name that clients cannot see.
 fn named(entry: &Entry) -> Option<(&FileHandle, &str)> {
     let name = std::str::from_utf8(&entry.name).ok()?;
     (name != "." && is_shown(name)).then_some((&entry.directory, name))
 }
 
-/// Whether a name is listed: see `list.rs`.
+/// Whether directory listings contain a name: see `list.rs`.
 pub(super) fn is_shown(name: &str) -> bool {
     !name.contains('\\')
 }
 
-/// The filter that sees a name come and go.
+/// The completion filter that matches the creation, removal and rename of a name.
 pub(super) fn of_name(is_directory: bool) -> CompletionFilter {
     match is_directory {
         true => CompletionFilter::DIR_NAME,

@@ -1,25 +1,27 @@
-//! What others than this server do to the folder, for clients that watch.
+//! Changes in the shared directory by other processes, for clients that watch directories.
 //!
-//! Each directory that is watched has a mark (see [`ring::Fanotify`]), and so has each one below it
-//! where all that is below counts. Marks need no privilege. One thread for each share that is
-//! watched reads what the kernel tells, keeps the tree of marks, and tells the server.
+//! Each watched directory has a mark (see [`ring::Fanotify`]), and so has each directory below it
+//! if the watch includes the tree. Marks need no privilege. Each share with watches has one thread,
+//! which reads the kernel's events, maintains the tree of marks, and calls the server's listener.
 //!
-//! # No change is told twice
+//! # No change is reported twice
 //!
-//! What this process does the server's core reports by itself, better and sooner than the kernel.
-//! Events say whether this process caused them: its own only serve to keep the tree right.
+//! The core of the server reports the changes of this process itself, more precisely and earlier
+//! than the kernel. An event says whether this process caused the change; such events only update
+//! the tree.
 //!
-//! # No change is lost, or it is said that some are
+//! # Every change is reported, or its loss is
 //!
-//! A directory gets its mark first and is read then, so what comes into being in between is told,
-//! if it was not read. What the kernel cannot keep in its queue, what does not fit in
-//! [`DIRECTORIES_MAX`], and what changed in directories below one that is about to be watched while
-//! there was no mark on them yet, is told as [`Lost`]: the client lists the directory.
+//! A directory gets its mark first and is read afterward, so an entry created in between appears in
+//! the events or in the contents. The following changes are reported as [`Lost`], and the client
+//! lists the directory again: events that overflow the kernel's queue, changes in directories above
+//! the limit [`DIRECTORIES_MAX`], and changes below a directory with a new tree watch before its
+//! descendants have marks.
 //!
-//! Where there is no fanotify - a kernel before 5.17, a sandbox - clients are told what happens
-//! through the server, and the log says so once. inotify would be there, but could tell the
-//! server's own changes from others' by guessing only. Nor does this see what other machines do to
-//! a network file system, or what happens to the layers of overlayfs behind its back.
+//! Without fanotify (a kernel before 5.17, a sandbox) clients receive only the changes through the
+//! server, and the log says so once. inotify would be available, but cannot distinguish changes by
+//! the server. This module does not detect changes to a network file system by other computers, or
+//! changes to the layers of overlayfs.
 //!
 //! [`Lost`]: proto::file::LocalEvent::Lost
 
@@ -47,16 +49,16 @@ use crate::Listener;
 
 pub use self::shared::DIRECTORIES_MAX;
 
-/// What is watched in a share. Nothing runs before somebody watches.
+/// The watches of a share. The thread starts with the first watch.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     listener: Mutex<Option<EventListener>>,
     shared: Mutex<Started>,
-    /// Whether there is anything to keep up to date.
+    /// Whether any watch includes a tree, so that the tree must be maintained.
     has_trees: Arc<AtomicBool>,
 }
 
-/// Whom to tell.
+/// A listener with a Debug implementation.
 #[derive(Clone)]
 struct EventListener(Listener);
 
@@ -70,18 +72,18 @@ impl std::fmt::Debug for EventListener {
 enum Started {
     #[default]
     No,
-    /// There is no fanotify.
+    /// The kernel does not provide fanotify.
     Unavailable,
     Running(Arc<Shared>),
 }
 
 impl Changes {
-    /// From now on this one is told.
+    /// Sets the listener.
     pub(super) fn listen(&self, listener: Listener) {
         *lock(&self.listener) = Some(EventListener(listener));
     }
 
-    /// Begins to watch a directory through an open.
+    /// Starts a watch of an open directory.
     pub(super) fn watch(&self, slot: u64, file: &OpenFile, is_tree: bool) {
         let Some(shared) = self.shared(&file.token) else {
             return;
@@ -97,14 +99,14 @@ impl Changes {
         }
     }
 
-    /// The open is closed.
+    /// Ends the watch of an open, at its close.
     pub(super) fn unwatch(&self, slot: u64) {
         if let Started::Running(shared) = &*lock(&self.shared) {
             shared.unwatch(slot);
         }
     }
 
-    /// Directories that have a mark.
+    /// Number of directories with a mark.
     pub(super) fn usage(&self) -> usize {
         match &*lock(&self.shared) {
             Started::Running(shared) => lock(&shared.state).tree.len(),
@@ -112,7 +114,7 @@ impl Changes {
         }
     }
 
-    /// This process is about to change names in a directory.
+    /// Notes that this process is about to change names in a directory.
     pub(super) fn will_change(&self, directory: FileKey) {
         if let Some(shared) = self.with_trees()
             && shared.trees_being_marked.load(Ordering::Relaxed) > 0
@@ -124,8 +126,8 @@ impl Changes {
         }
     }
 
-    /// This process has made a directory. It gets its mark before anybody is told of it: what is
-    /// in it later the kernel tells, and says whose it is.
+    /// Notes that this process has created a directory. The directory gets its mark before its
+    /// creation is reported; the kernel reports later changes in it, with their origin.
     pub(super) fn created(&self, parent: FileKey, name: &str, fd: &OwnedFd, token: &Arc<Token>) {
         if let Some(shared) = self.with_trees()
             && let Err(error) = shared.created(parent, name, fd, token)
@@ -144,7 +146,7 @@ impl Changes {
         }
     }
 
-    /// What is shared with the thread, which starts with the first watch.
+    /// The state that the thread shares; the first call starts the thread.
     fn shared(&self, token: &Arc<Token>) -> Option<Arc<Shared>> {
         let listener = lock(&self.listener).clone()?.0;
         let mut started = lock(&self.shared);
@@ -154,7 +156,7 @@ impl Changes {
                 Err(error) => {
                     tracing::warn!(
                         %error,
-                        "no fanotify: who watches is told what happens through the server alone"
+                        "no fanotify: clients receive changes by this server only"
                     );
                     Started::Unavailable
                 }
@@ -167,7 +169,7 @@ impl Changes {
     }
 
     fn start(&self, listener: Listener, token: &Arc<Token>) -> io::Result<Arc<Shared>> {
-        // The kernel counts queues by the user who makes them.
+        // The kernel counts fanotify queues per creating user.
         let shared = Arc::new(Shared {
             queue: privileged(token, Fanotify::new)?,
             state: Mutex::default(),

@@ -1,4 +1,4 @@
-//! Directories that come into being or are about to be watched: marked first, then read.
+//! New directories and directories with a new watch: they get a mark first, and are read afterward.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -15,30 +15,29 @@ use super::events::{is_shown, of_name};
 use super::shared::{self, DIRECTORIES_MAX, lock};
 use super::watcher::{GATHER, Misplaced, REMEMBERED_MAX, Scan, Watcher};
 
-/// How often in a row directories are looked for that are not where they should be.
+/// Maximum number of consecutive retries for misplaced directories.
 const RETRIES_MAX: u32 = 8;
 
-/// What came of opening a directory.
+/// The result of a search for a directory.
 enum Lookup {
     Found(OwnedFd),
-    /// Another one has its name, or none.
+    /// The name refers to another directory, or does not exist.
     Moved,
-    /// It is not to be had.
+    /// The directory is not accessible, or no longer watched.
     Unavailable,
 }
 
-/// A directory that was put into the tree.
+/// A directory that was added to the tree.
 struct Entered {
     handle: FileHandle,
-    /// Whether somebody watched all below it before.
+    /// Whether a tree watch covered the directory before.
     was_covered: bool,
-    /// When it was changed or renamed last.
+    /// Time of its last change or rename.
     changed: Duration,
 }
 
 impl Watcher {
-    /// Looks again for directories that were not where they should have been. Whether there were
-    /// any.
+    /// Searches again for misplaced directories. Returns whether there were any.
     pub(super) fn retry_misplaced(&mut self) -> bool {
         if self.misplaced.is_empty() {
             self.retries = 0;
@@ -52,7 +51,7 @@ impl Watcher {
         }
         std::thread::sleep(GATHER);
         for misplaced in std::mem::take(&mut self.misplaced) {
-            // One that is gone is in the tree no more.
+            // A removed directory is no longer in the tree.
             match misplaced {
                 Misplaced::Known(handle, scan) => self.scan(handle, scan),
                 Misplaced::New(event, parent, name, scan) => {
@@ -63,8 +62,8 @@ impl Watcher {
         true
     }
 
-    /// A directory has come into being, or from elsewhere. Where all that is below counts it gets
-    /// its mark, and so does what is in it.
+    /// Handles a directory that was created or moved here. If a tree watch covers it, it and its
+    /// descendants get marks.
     pub(super) fn add_directory(
         &mut self,
         event: &Event,
@@ -83,7 +82,7 @@ impl Watcher {
         };
         let entered = self.enter(&parent_fd, parent, name, event.target.as_ref());
         if let Some(entered) = entered.filter(|entered| !entered.was_covered) {
-            // From when it came: a rename changes that time.
+            // Only changes after the move are lost; a rename updates this time.
             let scan = match scan {
                 Scan::MovedIn => Scan::Since(entered.changed),
                 scan => scan,
@@ -92,11 +91,11 @@ impl Watcher {
         }
     }
 
-    /// Opens a directory that is watched with all below it.
+    /// Opens a directory that a tree watch covers.
     fn find(&self, handle: &FileHandle, flags: OFlags) -> Lookup {
         let route = {
             let state = lock(&self.shared.state);
-            // Somebody may have stopped to watch meanwhile.
+            // The watch may have ended in the meantime.
             let is_covered = state.tree.is_covered(handle);
             is_covered.then(|| state.tree.route(handle)).flatten()
         };
@@ -110,7 +109,7 @@ impl Watcher {
                 Err(_) => Lookup::Unavailable,
             },
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Lookup::Moved,
-            // It may not be read. Nor can what is in it be told to anybody.
+            // The directory is not readable; its contents cannot be reported to anyone.
             Err(_) => Lookup::Unavailable,
         }
     }
@@ -119,7 +118,8 @@ impl Watcher {
         self.scan_all(root, scan);
     }
 
-    /// Reads a directory that has its mark and all below it, which get theirs. All that were seen.
+    /// Reads a marked directory and all its descendants, which get marks. Returns all directories
+    /// it read.
     pub(super) fn scan_all(&mut self, root: FileHandle, scan: Scan) -> Vec<FileHandle> {
         let mut seen = Vec::new();
         let mut left = vec![root];
@@ -137,7 +137,7 @@ impl Watcher {
         seen
     }
 
-    /// Reads a directory. Those in it that are to be read, too.
+    /// Reads a directory. Returns its subdirectories to read next.
     fn read(
         &mut self,
         fd: &OwnedFd,
@@ -170,7 +170,7 @@ impl Watcher {
                 self.report_found(handle, name, is_directory);
             }
             if is_directory {
-                // Of one that was covered all that is below it is, or is about to be.
+                // If a directory was covered before, its descendants are covered or about to be.
                 let entered = self.enter(fd, handle, name, None);
                 let is_new = |it: &Entered| !it.was_covered || matches!(scan, Scan::Rescan);
                 below.extend(entered.filter(is_new).map(|entered| entered.handle));
@@ -179,8 +179,8 @@ impl Watcher {
         below
     }
 
-    /// Puts a directory into the tree and sets its mark: only this one, if one is named, for by now
-    /// another may have the name. Then an event will tell of that one.
+    /// Adds a directory to the tree and marks it. With `wanted`, it does so only for that
+    /// directory: another one may have the name by now, for which a further event exists.
     fn enter(
         &self,
         parent_fd: &OwnedFd,
@@ -218,8 +218,7 @@ impl Watcher {
         })
     }
 
-    /// What changed in a directory before it got its mark, and after its changes were to be told,
-    /// is lost.
+    /// Reports a loss if a directory changed between the start of the watch and its mark.
     fn check_unchanged(&mut self, fd: &OwnedFd, handle: &FileHandle, since: Duration) {
         let Ok(stat) = stat::stat(fd) else { return };
         let state = lock(&self.shared.state);
@@ -235,7 +234,7 @@ impl Watcher {
         }
     }
 
-    /// Whether a name stands for what an event is about.
+    /// Whether a name still refers to the file of an event.
     pub(super) fn is_target(&self, event: &Event, directory: &FileHandle, name: &str) -> bool {
         let route = lock(&self.shared.state).tree.route(directory);
         let opened = route.and_then(|route| open(&route.from, &route.path, OFlags::PATH).ok());
@@ -247,10 +246,10 @@ impl Watcher {
         found.is_some() && found == event.target
     }
 
-    /// Tells of what a scan found. An event may come to tell it again.
+    /// Reports an entry that a scan found, and remembers it, because an event for it may follow.
     fn report_found(&mut self, directory: &FileHandle, name: &str, is_directory: bool) {
         if self.found.len() >= REMEMBERED_MAX {
-            // Rather that than to forget which was told.
+            // An overflow is better than a duplicate report.
             self.has_overflowed = true;
             return;
         }
@@ -258,7 +257,7 @@ impl Watcher {
         self.report_change(directory, name, FileAction::ADDED, of_name(is_directory));
     }
 
-    /// Looks for a directory again later.
+    /// Remembers a directory for a later search.
     fn defer(&mut self, misplaced: Misplaced) {
         match self.misplaced.len() < REMEMBERED_MAX {
             true => self.misplaced.push(misplaced),
@@ -267,7 +266,7 @@ impl Watcher {
     }
 }
 
-/// Opens a directory by its path from another; links are not followed.
+/// Opens a directory by its path relative to another one. Links are not followed.
 pub(super) fn open(from: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     let path = if path.is_empty() { "." } else { path };
     let flags = flags | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -275,7 +274,7 @@ pub(super) fn open(from: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd,
     openat2(from, path, flags, Mode::empty(), rules)
 }
 
-/// A time of a file since 1970.
+/// The time of a file, as a duration since 1970-01-01 UTC.
 fn time(time: &rustix::fs::StatxTimestamp) -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), time.tv_nsec)
 }

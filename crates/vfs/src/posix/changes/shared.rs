@@ -18,19 +18,19 @@ use super::super::stat::{self, as_server};
 use super::tree::{MarkTarget, Tree};
 use crate::identity;
 
-/// Directories of a share that have a mark, at most. The kernel keeps about 1 KiB for each, and so
-/// does the tree.
+/// Maximum number of directories with a mark in a share. Each uses about 1 KiB in the kernel, and
+/// as much in the tree.
 pub const DIRECTORIES_MAX: usize = 65_536;
 
-/// What the thread and the others share.
+/// The state that the thread and the opens share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) queue: Fanotify,
     pub(super) state: Mutex<State>,
     pub(super) has_trees: Arc<AtomicBool>,
-    /// Trees that are being marked, and were not read to their end.
+    /// Number of trees with directories that have no marks yet.
     pub(super) trees_being_marked: AtomicUsize,
-    /// Whether it was said that there is no room.
+    /// Whether the log already has the warning about the limit.
     pub(super) has_warned_full: AtomicBool,
     pub(super) must_end: AtomicBool,
 }
@@ -39,20 +39,20 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) tree: Tree,
     pub(super) jobs: VecDeque<Job>,
-    /// Whether something may be in the tree that nobody watches.
+    /// Whether the tree may contain directories without a watch.
     pub(super) must_sweep: bool,
     /// Directories in which this process changed names while trees were being marked.
     pub(super) changed_by_us: HashSet<FileKey>,
-    /// Whether there was no room for a directory, or no mark: then changes are lost.
+    /// Whether a directory has no mark because of a limit, so that changes are lost.
     pub(super) is_lost: bool,
 }
 
-/// What the thread is to do beside reading events.
+/// A task for the thread, besides the kernel's events.
 #[derive(Debug)]
 pub(super) enum Job {
-    /// Mark all directories below one that is watched since then.
+    /// Mark all descendants of a directory; the watch started at this time.
     MarkTree(FileHandle, Duration),
-    /// Tell what is in a directory that this process made: somebody was faster.
+    /// Report the contents of a directory that this process created: another process was faster.
     Report(FileHandle),
 }
 
@@ -68,7 +68,7 @@ impl Shared {
         let own = mark_target(directory)?;
         let parent = parent.map(mark_target).transpose()?;
         let handle = own.handle.clone();
-        // Into the tree first: an event of a directory that is not in it is nobody's.
+        // Add the directory to the tree first: an event for an unknown directory is discarded.
         {
             let mut state = lock(&self.state);
             let is_covered = state.tree.is_covered(&handle);
@@ -85,7 +85,8 @@ impl Shared {
         }
         let marked = self.mark(&directory.fd, token);
         if let Some(parent) = parent {
-            // Tells that the directory is removed. Not to be had where it may not be read.
+            // The parent's events include the removal of the directory. The mark fails if the
+            // parent is not readable.
             let _ = self.mark(&parent.fd, token);
         }
         self.queue.wake();
@@ -129,8 +130,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether one more directory may be marked; else everybody
-    /// is told that changes are lost.
+    /// Whether a further directory can have a mark. If not, changes are reported as lost.
     pub(super) fn has_capacity(&self, state: &mut State) -> bool {
         if state.tree.len() < DIRECTORIES_MAX {
             return true;
@@ -145,12 +145,12 @@ impl Shared {
             tracing::warn!(
                 directories = DIRECTORIES_MAX,
                 limit,
-                "too many directories are watched: some changes are not seen"
+                "too many watched directories: some changes are not reported"
             );
         }
     }
 
-    /// Sets the mark of a directory; as the server where the user may not read it.
+    /// Marks a directory; as the server if the user may not read it.
     pub(super) fn mark(&self, fd: &OwnedFd, token: &Arc<Token>) -> io::Result<()> {
         let marked = match self.queue.mark(fd.as_fd()) {
             Err(error) if is(&error, Errno::ACCESS) => {
@@ -168,7 +168,7 @@ impl Shared {
     }
 }
 
-/// The place of an open directory in the tree.
+/// The handle, key and descriptor of an open directory.
 pub(super) fn mark_target(directory: &Directory) -> io::Result<MarkTarget> {
     Ok(MarkTarget {
         handle: file_handle(directory.fd.as_fd())?,
@@ -177,7 +177,7 @@ pub(super) fn mark_target(directory: &Directory) -> io::Result<MarkTarget> {
     })
 }
 
-/// Does something as the server itself, where it can become others.
+/// Runs a function as the server itself, if the process can switch users.
 pub(super) fn privileged<T>(
     token: &Arc<Token>,
     run: impl FnOnce() -> io::Result<T>,
@@ -193,7 +193,7 @@ pub(super) fn is(error: &io::Error, errno: Errno) -> bool {
     error.raw_os_error() == Some(errno.raw_os_error())
 }
 
-/// The time of day, as the times of files have it.
+/// The present time of the system clock, as a duration since 1970-01-01 UTC.
 pub(super) fn now() -> Duration {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)

@@ -1,4 +1,4 @@
-//! The thread that reads what the kernel tells, keeps the tree of marks, and tells the server.
+//! The thread that reads the kernel's events, maintains the tree of marks, and calls the listener.
 
 use std::collections::HashSet;
 use std::os::fd::AsFd;
@@ -15,10 +15,12 @@ use super::watcher::{GATHER, Scan, Watcher};
 use crate::identity;
 
 impl Watcher {
-    /// Runs until the share must_end.
+    /// Runs until the share ends.
     pub(super) fn run(mut self) {
         if identity::own().is_err() {
-            tracing::error!("the thread that watches for changes cannot become the server");
+            tracing::error!(
+                "the thread for change notifications cannot switch to the credentials of the server"
+            );
             return;
         }
         loop {
@@ -33,13 +35,13 @@ impl Watcher {
         }
     }
 
-    /// Does all that there is to do by now. Whether any of it was told.
+    /// Processes all pending jobs and events. Returns whether it reported any change.
     fn process(&mut self) -> bool {
         let mut has_reported = false;
         loop {
             while self.run_job() {}
             let events = self.shared.queue.read().unwrap_or_else(|error| {
-                tracing::error!(%error, "the queue of changes cannot be read");
+                tracing::error!(%error, "cannot read the fanotify queue");
                 Vec::new()
             });
             let is_drained = events.is_empty();
@@ -59,7 +61,7 @@ impl Watcher {
         }
     }
 
-    /// Does one thing that others asked for. Whether there was one.
+    /// Runs one pending job. Returns whether there was one.
     fn run_job(&mut self) -> bool {
         let (work, left) = {
             let mut state = lock(&self.shared.state);
@@ -88,22 +90,22 @@ impl Watcher {
         true
     }
 
-    /// Ends a mark. Where the directory is not to be found any more the mark must_end with it, and
-    /// what it tells until then is nobody's.
+    /// Removes the mark of a directory. If the directory cannot be found, its mark ends with it;
+    /// events until then are discarded.
     fn unmark(&self, handle: &FileHandle, route: Option<Route>) {
         let Some(fd) = route.and_then(|route| open(&route.from, &route.path, OFlags::PATH).ok())
         else {
             return;
         };
         let is_it = file_handle(fd.as_fd()).is_ok_and(|found| found == *handle);
-        // Somebody may watch it again by now.
+        // A new watch may exist by now.
         let state = lock(&self.shared.state);
         if is_it && !state.tree.contains(handle) {
             let _ = self.shared.queue.unmark(fd.as_fd());
         }
     }
 
-    /// Events were lost: the tree is read anew, then everybody looks for themselves.
+    /// Events were lost: reads the whole tree again, and reports a loss to all watches.
     pub(super) fn rescan_all(&mut self) {
         tracing::debug!("some changes are lost");
         self.outgoing.clear();
@@ -119,10 +121,10 @@ impl Watcher {
         self.outgoing.push(LocalEvent::Lost(None));
     }
 
-    /// Tells that changes of some directories are not seen.
+    /// Reports a loss if some directories have no mark.
     fn report_lost(&mut self) {
         if std::mem::take(&mut lock(&self.shared.state).is_lost) {
-            // Of a directory that is not in the tree it is not known who watches it.
+            // The watches of a directory outside the tree are unknown, so all receive the report.
             self.outgoing.push(LocalEvent::Lost(None));
         }
     }

@@ -1,7 +1,7 @@
-//! Which directories are watched, and to whom a change in one of them matters.
+//! The watched directories, and the watches that a change in a directory matches.
 //!
-//! A directory is known by its handle, which a rename does not change; where it lies is known only
-//! from its nearest ancestor that somebody watches, and only that is asked for.
+//! A file handle identifies a directory, and a rename does not change it. The location of a
+//! directory is known relative to its nearest watched ancestor only, and only that is needed.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -11,8 +11,8 @@ use proto::file::FileKey;
 use proto::path::SharePath;
 use ring::FileHandle;
 
-/// Directories above one another, at most: a path has no more components. Keeps the walk ancestors
-/// finite where renames were lost.
+/// Maximum depth of a directory: a path has no more components. It bounds the walk to the root if
+/// lost renames produce a cycle.
 const DEPTH_MAX: usize = 4096;
 
 /// The directories of a share that have a mark.
@@ -20,23 +20,23 @@ const DEPTH_MAX: usize = 4096;
 pub(super) struct Tree {
     nodes: HashMap<FileHandle, Node>,
     by_key: HashMap<FileKey, FileHandle>,
-    /// By the slot of the open that watches.
+    /// The watches by the slot of their open.
     watches: HashMap<u64, Watch>,
 }
 
 #[derive(Debug)]
 struct Node {
     key: FileKey,
-    /// Where it lies, if that is known: it is, of every directory below one that is watched with
-    /// all that is below it.
+    /// Parent and name of the directory, if known. They are known for every descendant of a watched
+    /// tree.
     parent: Option<(FileHandle, String)>,
-    /// Its descriptor, of a directory that is watched itself.
+    /// Descriptor of the directory; present for a directory that itself has a watch.
     fd: Option<Arc<OwnedFd>>,
-    /// Opens that watch it.
+    /// Number of watches of this directory.
     watches: usize,
-    /// Those of them that watch all below it.
+    /// Number of these watches that include the tree.
     trees: usize,
-    /// Opens that watch a directory in it, and want to know should it be removed.
+    /// Number of watches of a subdirectory, which receive the removal of that subdirectory.
     child_watches: usize,
 }
 
@@ -47,7 +47,7 @@ struct Watch {
     is_tree: bool,
 }
 
-/// A directory that is to have a mark.
+/// A directory to mark.
 #[derive(Clone, Debug)]
 pub(super) struct MarkTarget {
     pub(super) handle: FileHandle,
@@ -55,14 +55,14 @@ pub(super) struct MarkTarget {
     pub(super) fd: Arc<OwnedFd>,
 }
 
-/// A directory that needs its mark no longer, and how to get there.
+/// A directory that no longer needs its mark, and the route to it.
 #[derive(Debug)]
 pub(super) struct Unused {
     pub(super) handle: FileHandle,
     pub(super) route: Option<Route>,
 }
 
-/// The route to a directory: from one that is open, by a path that may be empty.
+/// The route to a directory: an open directory, and a relative path that may be empty.
 #[derive(Clone, Debug)]
 pub(super) struct Route {
     pub(super) from: Arc<OwnedFd>,
@@ -70,17 +70,17 @@ pub(super) struct Route {
 }
 
 impl Tree {
-    /// How many directories there are.
+    /// Number of directories in the tree.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether anybody watches all below a directory.
+    /// Whether any watch includes a tree.
     pub(super) fn has_trees(&self) -> bool {
         self.watches.values().any(|watch| watch.is_tree)
     }
 
-    /// Begins to watch a directory through an open. `parent` is where it lies.
+    /// Adds a watch of an open directory; `parent` is its parent directory.
     pub(super) fn watch(
         &mut self,
         slot: u64,
@@ -106,7 +106,8 @@ impl Tree {
         self.watches.insert(slot, watch);
     }
 
-    /// The open watches no more. Whether it did: then there may be something to sweep.
+    /// Removes the watch of an open. Returns whether it existed: then `sweep` may remove
+    /// directories.
     pub(super) fn unwatch(&mut self, slot: u64) -> bool {
         let Some(watch) = self.watches.remove(&slot) else {
             return false;
@@ -121,7 +122,7 @@ impl Tree {
         true
     }
 
-    /// Notes a directory below one that is watched with all below it.
+    /// Sets parent and name of a directory in a watched tree.
     pub(super) fn attach(
         &mut self,
         handle: &FileHandle,
@@ -144,7 +145,7 @@ impl Tree {
         })
     }
 
-    /// A directory that is known went elsewhere. Whether it is known.
+    /// Changes parent and name of a known directory. Returns whether it is known.
     pub(super) fn move_to(
         &mut self,
         handle: &FileHandle,
@@ -154,7 +155,7 @@ impl Tree {
         node.map(|node| node.parent = to).is_some()
     }
 
-    /// Forgets a directory that is gone. Its key, if somebody watched it.
+    /// Removes a deleted directory. Returns its key if it has a watch.
     pub(super) fn remove(&mut self, handle: &FileHandle) -> Option<FileKey> {
         let node = self.nodes.remove(handle)?;
         if self.by_key.get(&node.key) == Some(handle) {
@@ -172,28 +173,29 @@ impl Tree {
         Some(node.key)
     }
 
-    /// The directory of a key.
+    /// The handle of the directory with this key.
     pub(super) fn handle(&self, key: FileKey) -> Option<&FileHandle> {
         self.by_key.get(&key)
     }
 
-    /// Whether a directory has a mark.
+    /// Whether the tree contains a directory.
     pub(super) fn contains(&self, handle: &FileHandle) -> bool {
         self.nodes.contains_key(handle)
     }
 
-    /// Whether somebody watches all below a directory, or below one above it.
+    /// Whether a tree watch includes a directory.
     pub(super) fn is_covered(&self, handle: &FileHandle) -> bool {
         self.ancestors(handle).any(|node| node.trees > 0)
     }
 
-    /// The directories that are watched with all below them.
+    /// The directories with a tree watch.
     pub(super) fn roots(&self) -> Vec<FileHandle> {
         let roots = self.nodes.iter().filter(|(_, node)| node.trees > 0);
         roots.map(|(handle, _)| handle.clone()).collect()
     }
 
-    /// To which watched directories a name in a directory matters, and its path from there.
+    /// The watched directories that a change of a name in a directory matches, each with the path
+    /// relative to it.
     pub(super) fn observers(&self, handle: &FileHandle, name: &str) -> Vec<(FileKey, SharePath)> {
         let mut found = Vec::new();
         let mut path = name.to_owned();
@@ -209,7 +211,7 @@ impl Tree {
         found
     }
 
-    /// The watched directories to which anything in a directory matters.
+    /// The watched directories that any change in a directory matches.
     pub(super) fn watched(&self, handle: &FileHandle) -> Vec<FileKey> {
         let above = self.ancestors(handle).enumerate();
         let sees = |depth, node: &Node| if depth == 0 { node.watches } else { node.trees } > 0;
@@ -219,12 +221,12 @@ impl Tree {
             .collect()
     }
 
-    /// Where a directory lies, if that is known.
+    /// Parent and name of a directory, if known.
     pub(super) fn parent(&self, handle: &FileHandle) -> Option<&(FileHandle, String)> {
         self.nodes.get(handle)?.parent.as_ref()
     }
 
-    /// How to get to a directory.
+    /// The route to a directory; `None` when its location is unknown.
     pub(super) fn route(&self, handle: &FileHandle) -> Option<Route> {
         let mut path = String::new();
         for node in self.ancestors(handle) {
@@ -241,7 +243,7 @@ impl Tree {
         None
     }
 
-    /// Takes out what nobody watches any more.
+    /// Removes the directories that no watch includes. Returns them.
     pub(super) fn sweep(&mut self) -> Vec<Unused> {
         let is_left = |handle: &FileHandle, node: &Node| {
             node.watches + node.child_watches == 0 && !self.is_covered(handle)
@@ -262,7 +264,7 @@ impl Tree {
         left
     }
 
-    /// Takes out what is below the roots and not among these: it was removed, and nobody said so.
+    /// Removes the directories below the roots that are not in `seen`: their removal was lost.
     pub(super) fn keep_only(&mut self, seen: &HashSet<FileHandle>) {
         let is_lost = |handle: &FileHandle, node: &Node| {
             node.watches + node.child_watches == 0 && !seen.contains(handle)
@@ -284,7 +286,7 @@ impl Tree {
         }
     }
 
-    /// A directory and those above it, as far as they are known.
+    /// A directory and its known ancestors, from the bottom up.
     fn ancestors(&self, handle: &FileHandle) -> impl Iterator<Item = &Node> {
         let above = |node: &&Node| {
             let (parent, _) = node.parent.as_ref()?;

@@ -10,50 +10,51 @@ use ring::{Entry, Event, FileHandle};
 use super::shared::Shared;
 use crate::Listener;
 
-/// What is remembered of events until the queue is empty, at most: names that a scan told and an
-/// event may tell again; what was renamed; what was not found.
+/// Maximum number of remembered items of each kind until the queue is empty: reported names that an
+/// event may repeat, renames, and misplaced directories.
 pub(super) const REMEMBERED_MAX: usize = 65_536;
 
-/// How long to wait where all events were our own, so that they do not wake us one by one: the
-/// kernel makes one of those that are alike. What others do is told that much later at most.
+/// Pause after a batch of events that were all caused by this process, so that the kernel can merge
+/// further ones. It delays the report of other changes by this time at most.
 pub(super) const GATHER: Duration = Duration::from_millis(10);
 
-/// The thread.
+/// The state of the thread.
 pub(super) struct Watcher {
     pub(super) shared: Arc<Shared>,
     pub(super) listener: Listener,
-    /// To be told next.
+    /// Changes to report next.
     pub(super) outgoing: Vec<LocalEvent>,
-    /// What a scan told: events that tell it again are in the queue by then.
+    /// Names that a scan reported. An event that repeats a report is already in the queue.
     pub(super) found: HashSet<(FileHandle, String)>,
-    /// What was renamed since the queue was empty, and from where.
+    /// Renamed files since the queue was empty, with their old locations.
     pub(super) moved: HashSet<(FileHandle, Option<Entry>)>,
-    /// Directories that were not where they were looked for: events to come may say where they are.
+    /// Directories that were not at their expected locations; later events may contain their
+    /// locations.
     pub(super) misplaced: Vec<Misplaced>,
-    /// How often in a row they were looked for.
+    /// Number of consecutive searches for them.
     pub(super) retries: u32,
-    /// Whether events were lost, or came so that nobody can tell what happened.
+    /// Whether events were lost, or arrived in an ambiguous order.
     pub(super) has_overflowed: bool,
 }
 
-/// What to do with what a directory holds that just got its mark.
+/// How to treat the contents of a directory that has just got its mark.
 #[derive(Clone, Copy)]
 pub(super) enum Scan {
-    /// It is new, and so is all that is in it.
+    /// The directory is new: report all its contents.
     Report,
-    /// It was there before; what changed since then, and before its mark, is lost.
+    /// The directory existed before: changes since this time and before its mark are lost.
     Since(Duration),
-    /// It came from elsewhere, with what is in it: as if it had been there before it came.
+    /// The directory was moved here with its contents: they count as existing before the move.
     MovedIn,
-    /// All that was known may be wrong.
+    /// The known contents may be wrong: read everything again.
     Rescan,
 }
 
-/// A directory that was not where it was looked for.
+/// A directory that was not at its expected location.
 pub(super) enum Misplaced {
-    /// One of the tree, and how to read it.
+    /// A directory in the tree, and how to treat its contents.
     Known(FileHandle, Scan),
-    /// A new one, by the directory and the name that it had.
+    /// A new directory: its event, its parent, its name, and how to treat its contents.
     New(Event, FileHandle, String, Scan),
 }
 

@@ -1,4 +1,4 @@
-//! What a share tells of changes that another process makes, and that other process.
+//! A share that reports changes by another process, and that process.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -13,17 +13,17 @@ use vfs::posix::Options;
 use wire::access::AccessMask;
 use wire::fscc::FileAction;
 
-use crate::share::Folder;
+use crate::share::LocalDirectory;
 
-/// Names the folder to the other process, and what it is to do there.
-const FOLDER: &str = "SMBEAM_OTHER_FOLDER";
+/// Environment variable of the other process: its working directory.
+const DIRECTORY: &str = "SMBEAM_OTHER_DIRECTORY";
 const SCRIPT: &str = "SMBEAM_OTHER_SCRIPT";
-/// How long to wait for what has to come, before the test fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout for an expected event.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A folder, and what its share tells of it.
+/// A directory, and the changes that its share reports.
 pub(crate) struct Watched {
-    pub(crate) folder: Folder,
+    pub(crate) local: LocalDirectory,
     heard: Arc<Heard>,
     marks: usize,
 }
@@ -32,21 +32,21 @@ pub(crate) struct Watched {
 struct Heard {
     events: Mutex<Vec<LocalEvent>>,
     came: Condvar,
-    /// Held by who wants the share to wait.
+    /// The test holds this lock while the share must wait.
     gate: Mutex<()>,
 }
 
 impl Watched {
-    /// A folder with these directories.
+    /// A share with these directories.
     pub(crate) fn new(directories: &[&str]) -> Self {
-        let folder = Folder::new(Options::default());
+        let local = LocalDirectory::new(Options::default());
         for directory in directories {
-            let open = folder.share.directory(directory);
-            folder.share.close(open);
+            let open = local.share.directory(directory);
+            local.share.close(open);
         }
         let heard = Arc::new(Heard::default());
         let listener = heard.clone();
-        folder.posix.listen(Arc::new(move |events| {
+        local.posix.listen(Arc::new(move |events| {
             drop(listener.gate.lock());
             let mut all = listener
                 .events
@@ -56,73 +56,73 @@ impl Watched {
             listener.came.notify_all();
         }));
         Self {
-            folder,
+            local,
             heard,
             marks: 0,
         }
     }
 
-    /// Watches a directory, and waits until all below it is watched, too.
+    /// Watches a directory, and waits until the whole tree has marks.
     pub(crate) fn watch(&mut self, directory: &str, is_tree: bool) -> LocalOpen {
         let list = AccessMask::FILE_LIST_DIRECTORY;
-        let opened = self.folder.share.open_for(directory, list);
-        let file = opened.expect("it is there").file;
-        self.folder
+        let opened = self.local.share.open_for(directory, list);
+        let file = opened.expect("the directory exists").file;
+        self.local
             .share
             .unit(&FileOp::OnOpen(file, Operation::Watch { is_tree }))
             .expect("a watch");
         let directory = if directory.is_empty() { "." } else { directory };
-        assert_eq!(self.told(directory), []);
+        assert_eq!(self.reported(directory), []);
         file
     }
 
-    /// Lets another process do something in the folder: one thing a line.
+    /// Runs a script in another process in the directory: one command a line.
     pub(crate) fn elsewhere(&self, script: &str) {
         let test = std::env::current_exe().expect("the test knows itself");
         let done = Command::new(test)
-            .args(["--exact", "changes_told::the_other_process", "--nocapture"])
-            .env(FOLDER, self.folder.path(""))
+            .args(["--exact", "watched::the_other_process", "--nocapture"])
+            .env(DIRECTORY, self.local.path(""))
             .env(SCRIPT, script)
             .output()
             .expect("another process");
         assert!(done.status.success(), "{done:?}");
     }
 
-    /// What was told by now and was not asked for, but the name of a file in this directory that
-    /// says so.
-    pub(crate) fn told(&mut self, directory: &str) -> Vec<LocalEvent> {
+    /// The changes reported so far. It creates a file with a marker name in `directory` to find the
+    /// end.
+    pub(crate) fn reported(&mut self, directory: &str) -> Vec<LocalEvent> {
         self.marks += 1;
         let mark = format!("mark{}", self.marks);
         self.elsewhere(&format!("touch {directory}/{mark}"));
-        self.told_until(|event| path_of(event).is_some_and(|path| path.ends_with(&mark)))
+        self.reported_until(|event| path_of(event).is_some_and(|path| path.ends_with(&mark)))
     }
 
-    /// What was told up to this event, without it.
-    pub(crate) fn told_until(&self, is_last: impl Fn(&LocalEvent) -> bool) -> Vec<LocalEvent> {
+    /// The changes reported before this event.
+    pub(crate) fn reported_until(&self, is_last: impl Fn(&LocalEvent) -> bool) -> Vec<LocalEvent> {
         let events = self.heard.events.lock();
         let mut events = events.unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(at) = events.iter().position(&is_last) {
-                let mut told: Vec<_> = events.drain(..=at).collect();
-                told.pop();
-                // A mark is told to all that watch.
+                let mut reported: Vec<_> = events.drain(..=at).collect();
+                reported.pop();
+                // Every watch receives the marker.
                 let is_mark = |event: &LocalEvent| {
                     path_of(event).is_some_and(|path| path.rsplit('/').any(is_mark_name))
                 };
-                told.retain(|event| !is_mark(event));
-                return told;
+                reported.retain(|event| !is_mark(event));
+                return reported;
             }
             let (waited, late) = self
                 .heard
                 .came
-                .wait_timeout(events, PATIENCE)
+                .wait_timeout(events, TIMEOUT)
                 .unwrap_or_else(PoisonError::into_inner);
             events = waited;
             assert!(!late.timed_out(), "it never came, but {events:?}");
         }
     }
 
-    /// Keeps the share from telling while something is done.
+    /// Blocks the share from reporting while `run` runs.
     pub(crate) fn while_it_waits(&self, run: impl FnOnce()) {
         let gate = self.heard.gate.lock();
         run();
@@ -130,12 +130,12 @@ impl Watched {
     }
 }
 
-/// Whether a name is one that says that all before it was told.
+/// Whether a name is a marker.
 pub(crate) fn is_mark_name(name: &str) -> bool {
     name.starts_with("mark")
 }
 
-/// The name that an event is about.
+/// The name in an event.
 pub(crate) fn path_of(event: &LocalEvent) -> Option<&str> {
     match event {
         LocalEvent::Change(change) => Some(change.path.as_str()),
@@ -143,8 +143,8 @@ pub(crate) fn path_of(event: &LocalEvent) -> Option<&str> {
     }
 }
 
-/// Actions and names, in short: `+a`, `-a`, `*a`, `<a`, `>a`; `?` where something is lost, `!`
-/// where the directory is gone.
+/// Actions and names in a short form: `+a`, `-a`, `*a`, `<a`, `>a`; `?` for a loss, `!` for a
+/// deleted directory.
 pub(crate) fn in_short(events: &[LocalEvent]) -> Vec<String> {
     let short = |event: &LocalEvent| {
         let LocalEvent::Change(change) = event else {
@@ -166,17 +166,17 @@ pub(crate) fn in_short(events: &[LocalEvent]) -> Vec<String> {
     events.iter().map(short).collect()
 }
 
-/// Not a test of its own: what [`Watched::elsewhere`] starts.
+/// Not a test: [`Watched::elsewhere`] starts this function in another process.
 #[test]
 fn the_other_process() {
-    let (Ok(folder), Ok(script)) = (std::env::var(FOLDER), std::env::var(SCRIPT)) else {
+    let (Ok(local), Ok(script)) = (std::env::var(DIRECTORY), std::env::var(SCRIPT)) else {
         return;
     };
-    std::env::set_current_dir(folder).expect("the folder is there");
+    std::env::set_current_dir(local).expect("the directory exists");
     for line in script.lines() {
         let words: Vec<&str> = line.split(' ').collect();
         if let Err(error) = obey(&words) {
-            // A random script does not know what is there.
+            // A random script may name files that do not exist.
             assert!(words[0].starts_with('~'), "{line}: {error}");
         }
     }
@@ -198,7 +198,7 @@ fn obey(words: &[&str]) -> std::io::Result<()> {
         ["rename" | "~rename", from, to] => rename_free(from, to),
         ["rm" | "~rm", file] => fs::remove_file(file),
         ["rmdir" | "~rmdir", directory] => fs::remove_dir_all(directory),
-        // So many files.
+        // Creates `count` files.
         ["fill", directory, count] => {
             for number in 0..count.parse().expect("a number") {
                 let _: u32 = number;
