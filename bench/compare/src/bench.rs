@@ -3,11 +3,11 @@
 use anyhow::{Result, ensure};
 use smbeam_tests::smbclient::Protection;
 
+use crate::environment::{Environment, Running, Storage};
 use crate::options::Options;
 use crate::raw;
 use crate::sample::{Metric, Row};
 use crate::smbclient::{self, Transfer};
-use crate::stage::{Running, Stage, Storage};
 use crate::torture::{self, Test};
 
 /// Time for a server to come to rest after many logins.
@@ -103,7 +103,7 @@ impl Bench {
         ),
         Bench {
             name: "metadata",
-            about: "our client creates, opens, lists and unlinks many files in one folder",
+            about: "our client creates, opens, lists and unlinks many files in one directory",
             what: What::Metadata,
             on_disk: true,
         },
@@ -123,19 +123,28 @@ impl Bench {
     /// Runs it against a fresh server of `side`.
     pub(crate) fn run(
         &self,
-        stage: &mut Stage,
+        environment: &mut Environment,
         side: usize,
         storage: Storage,
         options: &Options,
     ) -> Result<Vec<Row>> {
-        stage.with_server(side, |stage, running| match self.what {
+        environment.with_server(side, |environment, running| match self.what {
             What::Torture(test, io_size) => {
-                let run =
-                    || torture::run(stage.lab(), running.server, storage, test, io_size, options);
+                let run = || {
+                    torture::run(
+                        environment.lab(),
+                        running.server,
+                        storage,
+                        test,
+                        io_size,
+                        options,
+                    )
+                };
                 Ok(vec![running.count(run)?.row(self.title(storage))])
             }
             What::Smbclient(transfer, protection) => {
-                let run = || smbclient::run(stage, running.server, storage, transfer, protection);
+                let run =
+                    || smbclient::run(environment, running.server, storage, transfer, protection);
                 Ok(vec![running.count(run)?.row(self.title(storage))])
             }
             What::Reads { length, depth } => {
@@ -190,15 +199,15 @@ const fn reads(name: &'static str, about: &'static str, length: u32, depth: usiz
 }
 
 /// The benches that `options` choose, each with its storage.
-pub(crate) fn programme(options: &Options) -> Vec<(Bench, Storage)> {
+pub(crate) fn plan(options: &Options) -> Vec<(Bench, Storage)> {
     let is_chosen = |bench: &&Bench| options.is_chosen(bench.name);
-    let mut programme = Vec::new();
+    let mut plan = Vec::new();
     for storage in &options.storages {
         let benches = Bench::ALL.iter().filter(is_chosen);
         let worth = benches.filter(|bench| bench.on_disk || *storage == Storage::Tmpfs);
-        programme.extend(worth.map(|bench| (*bench, *storage)));
+        plan.extend(worth.map(|bench| (*bench, *storage)));
     }
-    programme
+    plan
 }
 
 fn idle(running: &Running<'_>, storage: Storage, count: u32) -> Result<Vec<Row>> {

@@ -9,17 +9,17 @@
 #![forbid(unsafe_code)]
 
 mod accounting;
-mod bars;
 mod bench;
 mod clients;
-mod enclosure;
+mod environment;
+mod goals;
 mod mount;
+mod mount_namespace;
 mod options;
 mod raw;
 mod report;
 mod sample;
 mod smbclient;
-mod stage;
 mod torture;
 mod transports;
 
@@ -28,21 +28,21 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 
-use crate::bars::Bar;
 use crate::bench::Bench;
-use crate::clients::Errand;
-use crate::options::{Options, Wish};
+use crate::clients::ClientBench;
+use crate::environment::{Environment, Storage};
+use crate::goals::Goal;
+use crate::options::{Action, Options};
 use crate::report::Record;
 use crate::sample::Row;
-use crate::stage::{Stage, Storage};
-use crate::transports::{Duel, Place};
+use crate::transports::{Environment as TransportEnvironment, TransportBench};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let (first, rest) = arguments.split_first().unzip();
     let result = match first.and_then(|name| transports::end(name)) {
         Some(end) => end(rest.unwrap_or_default()).map(done),
-        None => Options::parse(&arguments).and_then(fulfil),
+        None => Options::parse(&arguments).and_then(run_action),
     };
     match result {
         Ok(code) => code,
@@ -57,30 +57,30 @@ fn done((): ()) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn fulfil(wish: Wish) -> Result<ExitCode> {
-    match wish {
-        Wish::Help => println!("{}", options::USAGE),
-        Wish::List => list(),
-        Wish::Compare(options) => {
-            if !enclosure::is_inside() {
-                return Err(enclosure::enter(&options.disk));
+fn run_action(action: Action) -> Result<ExitCode> {
+    match action {
+        Action::Help => println!("{}", options::USAGE),
+        Action::List => list(),
+        Action::Compare(options) => {
+            if !mount_namespace::is_inside() {
+                return Err(mount_namespace::enter(&options.disk));
             }
-            let programme = bench::programme(&options);
-            let errands: Vec<Errand> = Errand::chosen(&options).collect();
-            let duels: Vec<Duel> = Duel::chosen(&options).collect();
+            let plan = bench::plan(&options);
+            let client_benches: Vec<ClientBench> = ClientBench::chosen(&options).collect();
+            let transport_benches: Vec<TransportBench> = TransportBench::chosen(&options).collect();
             ensure!(
-                !programme.is_empty() || !errands.is_empty() || !duels.is_empty(),
+                !plan.is_empty() || !client_benches.is_empty() || !transport_benches.is_empty(),
                 "--rows names nothing that --list has"
             );
             let mut records = Vec::new();
-            if !programme.is_empty() {
-                records.push(compare(&options, &programme)?);
+            if !plan.is_empty() {
+                records.push(compare(&options, &plan)?);
             }
-            if !errands.is_empty() {
-                records.push(compare_clients(&options, &errands, &records)?);
+            if !client_benches.is_empty() {
+                records.push(compare_clients(&options, &client_benches, &records)?);
             }
-            if !duels.is_empty() {
-                records.push(compare_transports(&options, &duels, &records)?);
+            if !transport_benches.is_empty() {
+                records.push(compare_transports(&options, &transport_benches, &records)?);
             }
         }
     }
@@ -89,57 +89,70 @@ fn fulfil(wish: Wish) -> Result<ExitCode> {
 
 fn list() {
     let benches = Bench::ALL.iter().map(|bench| (bench.name, bench.about));
-    let errands = Errand::ALL
+    let client_benches = ClientBench::ALL
         .iter()
-        .map(|errand| (errand.name, errand.about()));
-    let duels = Duel::ALL.iter().map(|duel| (duel.name, duel.about));
-    for (name, about) in benches.chain(errands).chain(duels) {
+        .map(|client_bench| (client_bench.name, client_bench.about()));
+    let transport_benches = TransportBench::ALL
+        .iter()
+        .map(|transport_bench| (transport_bench.name, transport_bench.about));
+    for (name, about) in benches.chain(client_benches).chain(transport_benches) {
         println!("{name:28} {about}");
     }
 }
 
-fn compare(options: &Options, programme: &[(Bench, Storage)]) -> Result<Record> {
-    let mut stage = Stage::set(options)?;
+fn compare(options: &Options, plan: &[(Bench, Storage)]) -> Result<Record> {
+    let mut environment = Environment::set(options)?;
     let names = options.subjects.clone().map(|side| side.name());
-    let mut record = Record::new(names, options, stage.machine());
-    for (bench, storage) in programme {
+    let mut record = Record::new(names, options, environment.machine());
+    for (bench, storage) in plan {
         let title = bench.title(*storage);
-        let run = |side| bench.run(&mut stage, side, *storage, options);
+        let run = |side| bench.run(&mut environment, side, *storage, options);
         take_turns(options, &[], &mut record, &title, run)?;
     }
-    conclude(&record, &bars::SERVERS);
+    conclude(&record, &goals::SERVERS);
     Ok(record)
 }
 
 /// `before`: what was measured already, to be written along.
-fn compare_clients(options: &Options, errands: &[Errand], before: &[Record]) -> Result<Record> {
-    let place = clients::Place::set(options)?;
+fn compare_clients(
+    options: &Options,
+    client_benches: &[ClientBench],
+    before: &[Record],
+) -> Result<Record> {
+    let environment = clients::Environment::set(options)?;
     let names = options.subjects.clone().map(|side| side.client_name());
-    let mut record = Record::new(names, options, stage::hardware());
-    for errand in errands {
-        let run = |side: usize| errand.run(&place, &options.subjects[side]);
-        take_turns(options, before, &mut record, errand.name, run)?;
+    let mut record = Record::new(names, options, environment::hardware());
+    for client_bench in client_benches {
+        let run = |side: usize| client_bench.run(&environment, &options.subjects[side]);
+        take_turns(options, before, &mut record, client_bench.name, run)?;
     }
-    conclude(&record, &bars::CLIENTS);
+    conclude(&record, &goals::CLIENTS);
     Ok(record)
 }
 
 /// `before`: what was measured already, to be written along.
-fn compare_transports(options: &Options, duels: &[Duel], before: &[Record]) -> Result<Record> {
-    let networks: Vec<_> = duels.iter().map(|duel| duel.network).collect();
-    let place = Place::set(options, &networks)?;
-    let facts = stage::hardware().into_iter();
+fn compare_transports(
+    options: &Options,
+    transport_benches: &[TransportBench],
+    before: &[Record],
+) -> Result<Record> {
+    let networks: Vec<_> = transport_benches
+        .iter()
+        .map(|transport_bench| transport_bench.network)
+        .collect();
+    let environment = TransportEnvironment::set(options, &networks)?;
+    let facts = environment::hardware().into_iter();
     let facts = facts.chain(transports::facts(options)).collect();
     let mut record = Record::new(["yardstick", "smbeam"], options, facts);
-    for duel in duels {
-        println!("{}: {}", duel.name, duel.about);
-        let run = |side| duel.run(side, &place, options);
-        take_turns(options, before, &mut record, duel.name, run)?;
+    for transport_bench in transport_benches {
+        println!("{}: {}", transport_bench.name, transport_bench.about);
+        let run = |side| transport_bench.run(side, &environment, options);
+        take_turns(options, before, &mut record, transport_bench.name, run)?;
     }
-    if let Some(report) = place.link_report() {
+    if let Some(report) = environment.link_report() {
         println!("{report}");
     }
-    conclude(&record, &bars::TRANSPORTS);
+    conclude(&record, &goals::TRANSPORTS);
     Ok(record)
 }
 
@@ -159,15 +172,15 @@ fn take_turns(
             }
         }
     }
-    record.print_progress();
+    record.print_new_lines();
     // After every bench: a run that is stopped leaves what it has.
     let records: Vec<&Record> = before.iter().chain([&*record]).collect();
     write_json(options, &records)
 }
 
-fn conclude(record: &Record, bars: &[Bar]) {
+fn conclude(record: &Record, goals: &[Goal]) {
     println!("\n{}", record.table());
-    println!("{}", bars::report(record, bars));
+    println!("{}", goals::report(record, goals));
 }
 
 fn write_json(options: &Options, records: &[&Record]) -> Result<()> {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use anyhow::{Context as _, Result, bail, ensure};
 use smbeam_tests::subject::Subject;
 
-use crate::stage::Storage;
+use crate::environment::Storage;
 use crate::transports::Congestion;
 
 /// What to print when asked for help.
@@ -20,7 +20,7 @@ usage: cargo xtask bench-compare [OPTION]...
   --rows LIST          the benches to run, by name or the start of it (all), as in client-get,quic;
                        see --list
   --storage LIST       tmpfs, disk (tmpfs,disk)
-  --disk DIR           a folder of the file system that `disk` means (/tmp)
+  --disk DIR           a directory of the file system that `disk` means (/tmp)
   --seconds N          how long each smbtorture bench and each bench of a transport runs (4)
   --congestion NAME    of QUIC, smbeam's and bare quinn's: bbr, cubic, newreno (bbr)
   --quinn-threads N    threads of tokio's at each end of bare quinn (2)
@@ -36,7 +36,7 @@ usage: cargo xtask bench-compare [OPTION]...
   --list               print the benches and end";
 
 /// What is to be done.
-pub(crate) enum Wish {
+pub(crate) enum Action {
     /// Print how to ask.
     Help,
     /// Print what can be run.
@@ -93,7 +93,7 @@ pub(crate) struct Options {
     pub(crate) rows: Vec<String>,
     /// Where the files lie.
     pub(crate) storages: Vec<Storage>,
-    /// A folder of the file system that [`Storage::Disk`] means.
+    /// A directory of the file system that [`Storage::Disk`] means.
     pub(crate) disk: PathBuf,
     /// How long a bench of smbtorture or of a transport runs.
     pub(crate) seconds: u32,
@@ -105,7 +105,7 @@ pub(crate) struct Options {
     pub(crate) json: Option<PathBuf>,
     /// Bytes of the large file.
     pub(crate) large_bytes: u64,
-    /// Files of the folder that the metadata benches fill.
+    /// Files of the directory that the metadata benches fill.
     pub(crate) files: u32,
     /// Connections that do nothing.
     pub(crate) idle_connections: u32,
@@ -151,13 +151,13 @@ impl Default for Options {
 
 impl Options {
     /// Reads the command line.
-    pub(crate) fn parse(arguments: &[String]) -> Result<Wish> {
+    pub(crate) fn parse(arguments: &[String]) -> Result<Action> {
         let mut options = Options::default();
         let mut arguments = arguments.iter();
         while let Some(name) = arguments.next() {
             match name.as_str() {
-                "--help" | "-h" => return Ok(Wish::Help),
-                "--list" => return Ok(Wish::List),
+                "--help" | "-h" => return Ok(Action::Help),
+                "--list" => return Ok(Action::List),
                 "--quick" => options.hurry(),
                 _ => {
                     let value = arguments.next();
@@ -167,7 +167,7 @@ impl Options {
                 }
             }
         }
-        Ok(Wish::Compare(Box::new(options)))
+        Ok(Action::Compare(Box::new(options)))
     }
 
     /// Whether `--rows` names the bench, or nothing.
@@ -244,8 +244,8 @@ mod tests {
     fn parse(line: &str) -> Result<Options> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         match Options::parse(&words)? {
-            Wish::Compare(options) => Ok(*options),
-            Wish::Help | Wish::List => bail!("not a comparison"),
+            Action::Compare(options) => Ok(*options),
+            Action::Help | Action::List => bail!("not a comparison"),
         }
     }
 

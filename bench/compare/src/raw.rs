@@ -12,7 +12,7 @@ use smbeam_tests::subject::{ALICE, Server};
 
 pub(crate) use connection::Connection;
 
-use crate::stage::Storage;
+use crate::environment::Storage;
 
 /// Logs in to `server` and enters the share of `storage`.
 pub(crate) fn connect(server: &Server, storage: Storage) -> Result<Connection> {

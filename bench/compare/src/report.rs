@@ -116,7 +116,7 @@ impl Record {
     }
 
     /// Prints what came since the last time.
-    pub(crate) fn print_progress(&mut self) {
+    pub(crate) fn print_new_lines(&mut self) {
         for line in &self.lines[self.printed.0..] {
             println!("{}", line.cells().join("  "));
         }

@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result, ensure};
 use smbeam_tests::smbclient::{Protection, Smbclient};
 use smbeam_tests::subject::Server;
 
+use crate::environment::{Environment, LARGE_FILE, Storage};
 use crate::sample::Work;
-use crate::stage::{LARGE_FILE, Stage, Storage};
 
 /// What becomes of the large file.
 pub(crate) const COPY: &str = "copy.bin";
@@ -24,24 +24,24 @@ pub(crate) enum Transfer {
 
 /// Moves the large file of `storage`.
 pub(crate) fn run(
-    stage: &Stage,
+    environment: &Environment,
     server: &Server,
     storage: Storage,
     transfer: Transfer,
     protection: Protection,
 ) -> Result<Work> {
-    let client = Smbclient::new(stage.lab(), server)
+    let client = Smbclient::new(environment.lab(), server)
         .share(storage.name())
         .protection(protection)
-        .folder(stage.folder(storage));
+        .folder(environment.directory(storage));
     let commands = match transfer {
         Transfer::Get => format!("get {LARGE_FILE} /dev/null"),
         Transfer::Put => format!("put {LARGE_FILE} {COPY}"),
     };
     let text = client.run(&commands)?;
-    let bytes = fs::metadata(stage.folder(storage).join(LARGE_FILE))?.len();
+    let bytes = fs::metadata(environment.directory(storage).join(LARGE_FILE))?.len();
     if let Transfer::Put = transfer {
-        let copy = stage.folder(storage).join(COPY);
+        let copy = environment.directory(storage).join(COPY);
         let arrived = check_length(&copy, bytes);
         fs::remove_file(&copy)?;
         arrived?;

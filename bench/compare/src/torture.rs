@@ -10,9 +10,9 @@ use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{ALICE, Server};
 use smbeam_tests::wait;
 
+use crate::environment::Storage;
 use crate::options::Options;
 use crate::sample::Work;
-use crate::stage::Storage;
 
 /// For the login and the files; and smbtorture can hang after its result: then it is killed.
 const SPARE: Duration = Duration::from_secs(15);

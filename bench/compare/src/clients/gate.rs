@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn what_is_before_the_gate_costs_nothing() {
-        let scratch = Scratch::new("gate").expect("a folder");
+        let scratch = Scratch::new("gate").expect("a directory");
         let path = scratch.path().join("output");
         let mut is_ready = false;
         let cost = run(&mut gated(&path, "sleep 0.2; echo done"), &path, || {
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_program_that_fails_is_told_of_with_what_it_printed() {
-        let scratch = Scratch::new("gate").expect("a folder");
+        let scratch = Scratch::new("gate").expect("a directory");
         let path = scratch.path().join("output");
         let failed = run(&mut gated(&path, "echo alas >&2; exit 3"), &path, || Ok(()));
         let text = failed.expect_err("it fails").to_string();

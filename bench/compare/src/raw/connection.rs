@@ -12,7 +12,7 @@ use wire::{Command, Flags, Header, MessageId, SessionId, Status, TreeId};
 use wire::{echo, text, tree_connect};
 
 /// A server that is silent for so long counts as dead.
-const PATIENCE: Duration = Duration::from_secs(60);
+const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 /// Credits that every request asks for, until there are enough.
 const CREDITS_ASKED: u16 = 128;
 /// More credits than any bench has in flight: 16 requests of 1 MiB.
@@ -52,8 +52,8 @@ impl Connection {
     pub(crate) fn open(address: SocketAddrV4) -> Result<Connection> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(SILENCE_LIMIT))?;
+        stream.set_write_timeout(Some(SILENCE_LIMIT))?;
         Ok(Connection {
             stream,
             next_message_id: 0,

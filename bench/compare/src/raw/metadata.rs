@@ -1,4 +1,4 @@
-//! Many files in one folder: create, open, list, unlink.
+//! Many files in one directory: create, open, list, unlink.
 
 use std::time::Instant;
 
@@ -13,11 +13,11 @@ use wire::{Command, FileId, MessageId, Status, Utf16, create, text};
 
 use super::connection::{Answer, Connection, expect};
 use super::pipeline::{self, Jobs, Next};
+use crate::environment::{Running, Storage};
 use crate::sample::{Row, Work};
-use crate::stage::{Running, Storage};
 
-const FOLDER: &str = "many";
-/// A new folder for each pass, so that no pass finds the first one's traces.
+const DIRECTORY: &str = "many";
+/// A new directory for each pass, so that no pass finds the first one's traces.
 const DEPTHS: [usize; 2] = [1, 16];
 /// Bytes that one QUERY_DIRECTORY asks for, as smbclient and Windows 10 do.
 const LISTING_BYTES: u32 = 1 << 20;
@@ -31,31 +31,31 @@ pub(crate) fn run(running: &Running<'_>, storage: Storage, count: u32) -> Result
     let mut connection = super::connect(running.server, storage)?;
     let mut rows = Vec::new();
     for depth in DEPTHS {
-        let folder = format!("{FOLDER}-{depth}");
+        let directory = format!("{DIRECTORY}-{depth}");
         let mut row = |what: &str, work: Work| {
             rows.push(work.row(format!("{what}, depth {depth} {}", storage.name())));
         };
-        let made = make_folder(&mut connection, &folder)?;
+        let made = create_directory(&mut connection, &directory)?;
         close(&mut connection, made)?;
         let mut files =
-            |touch| running.count(|| each(&mut connection, &folder, touch, count, depth));
+            |touch| running.count(|| each(&mut connection, &directory, touch, count, depth));
         row("create+close", files(Touch::Create)?);
         row("open+close", files(Touch::Open)?);
         if depth == 1 {
             row(
                 "list (entries)",
-                running.count(|| list(&mut connection, &folder, count))?,
+                running.count(|| list(&mut connection, &directory, count))?,
             );
         }
         let mut files =
-            |touch| running.count(|| each(&mut connection, &folder, touch, count, depth));
+            |touch| running.count(|| each(&mut connection, &directory, touch, count, depth));
         row("unlink", files(Touch::Unlink)?);
-        remove_folder(&mut connection, &folder)?;
+        remove_directory(&mut connection, &directory)?;
     }
     Ok(rows)
 }
 
-/// Opens one file or folder.
+/// Opens one file or directory.
 pub(super) fn open(
     connection: &mut Connection,
     name: &str,
@@ -81,13 +81,13 @@ fn close(connection: &mut Connection, file_id: FileId) -> Result<()> {
     Ok(())
 }
 
-fn make_folder(connection: &mut Connection, name: &str) -> Result<FileId> {
+fn create_directory(connection: &mut Connection, name: &str) -> Result<FileId> {
     let access = AccessMask::FILE_LIST_DIRECTORY | AccessMask::SYNCHRONIZE;
     let options = CreateOptions::DIRECTORY_FILE;
     open(connection, name, access, CreateDisposition::CREATE, options)
 }
 
-fn remove_folder(connection: &mut Connection, name: &str) -> Result<()> {
+fn remove_directory(connection: &mut Connection, name: &str) -> Result<()> {
     let options = CreateOptions::DIRECTORY_FILE | CreateOptions::DELETE_ON_CLOSE;
     let file_id = open(
         connection,
@@ -127,19 +127,19 @@ enum Touch {
 }
 
 struct Files<'a> {
-    folder: &'a str,
+    directory: &'a str,
     touch: Touch,
 }
 
 fn each(
     connection: &mut Connection,
-    folder: &str,
+    directory: &str,
     touch: Touch,
     count: u32,
     depth: usize,
 ) -> Result<Work> {
     let start = Instant::now();
-    pipeline::run(connection, &mut Files { folder, touch }, count, depth)?;
+    pipeline::run(connection, &mut Files { directory, touch }, count, depth)?;
     Ok(Work {
         bytes: 0,
         ops: count.into(),
@@ -151,7 +151,7 @@ fn each(
 impl Jobs for Files<'_> {
     fn start(&mut self, connection: &mut Connection, index: u32) -> Result<MessageId> {
         // Short names: where smbd compares each with all others, long ones would be to its harm.
-        let name = text::utf16(&format!(r"{}\file{index:06}.dat", self.folder));
+        let name = text::utf16(&format!(r"{}\file{index:06}.dat", self.directory));
         let read = AccessMask::FILE_READ_DATA | AccessMask::FILE_READ_ATTRIBUTES;
         let (desired_access, create_disposition, create_options) = match self.touch {
             Touch::Create => (
@@ -190,21 +190,27 @@ impl Jobs for Files<'_> {
         }
     }
 
-    fn go_on(&mut self, connection: &mut Connection, file_id: FileId) -> Result<MessageId> {
+    fn continue_job(&mut self, connection: &mut Connection, file_id: FileId) -> Result<MessageId> {
         connection.put(Command::CLOSE, 0, |message| {
             close_request(file_id).encode(message);
         })
     }
 }
 
-/// Lists the folder several times; an operation is an entry.
-fn list(connection: &mut Connection, folder: &str, count: u32) -> Result<Work> {
+/// Lists the directory several times; an operation is an entry.
+fn list(connection: &mut Connection, directory: &str, count: u32) -> Result<Work> {
     let start = Instant::now();
     let mut entries = 0;
     for _ in 0..LISTINGS {
         let access = AccessMask::FILE_LIST_DIRECTORY;
         let options = CreateOptions::DIRECTORY_FILE;
-        let file_id = open(connection, folder, access, CreateDisposition::OPEN, options)?;
+        let file_id = open(
+            connection,
+            directory,
+            access,
+            CreateDisposition::OPEN,
+            options,
+        )?;
         let found = list_once(connection, file_id)?;
         close(connection, file_id)?;
         // "." and ".." are listed as well.

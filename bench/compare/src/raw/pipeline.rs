@@ -14,7 +14,11 @@ pub(super) trait Jobs {
     fn answered(&mut self, answer: &Answer<'_>) -> Result<Next>;
 
     /// Puts the request that an answer led to.
-    fn go_on(&mut self, connection: &mut Connection, next: wire::FileId) -> Result<MessageId>;
+    fn continue_job(
+        &mut self,
+        connection: &mut Connection,
+        next: wire::FileId,
+    ) -> Result<MessageId>;
 }
 
 /// What follows an answer.
@@ -50,7 +54,9 @@ pub(super) fn run(
             let place = waiting.iter().position(|waits| *waits == message_id);
             let place = place.context("an answer to nothing")?;
             match jobs.answered(&answer)? {
-                Next::Request(file_id) => waiting[place] = jobs.go_on(connection, file_id)?,
+                Next::Request(file_id) => {
+                    waiting[place] = jobs.continue_job(connection, file_id)?
+                }
                 Next::Done => {
                     waiting.swap_remove(place);
                 }

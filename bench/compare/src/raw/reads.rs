@@ -10,8 +10,8 @@ use wire::{Command, FileId, MessageId, Status, read};
 use super::connection::{Answer, Connection, expect};
 use super::metadata::open;
 use super::pipeline::{self, Jobs, Next};
+use crate::environment::LARGE_FILE;
 use crate::sample::Work;
-use crate::stage::LARGE_FILE;
 
 /// As many requests as fit in a few seconds, however small.
 const READS_MAX: u64 = 200_000;
@@ -87,7 +87,7 @@ impl Jobs for Reads {
         Ok(Next::Done)
     }
 
-    fn go_on(&mut self, _: &mut Connection, _: FileId) -> Result<MessageId> {
+    fn continue_job(&mut self, _: &mut Connection, _: FileId) -> Result<MessageId> {
         anyhow::bail!("a READ is done with its answer")
     }
 }

@@ -32,12 +32,12 @@ const SLACK: Duration = Duration::from_micros(50);
 
 /// The link and its two ends.
 pub(crate) struct Link {
-    ends: [End; 2],
+    ends: [NetworkNamespace; 2],
     counts: [Arc<Counts>; 2],
 }
 
 /// A network namespace with a device. It is held by a child that ends with this process.
-pub(super) struct End {
+pub(super) struct NetworkNamespace {
     holder: Child,
 }
 
@@ -56,7 +56,7 @@ struct Packet {
 impl Link {
     /// Makes both ends and starts to carry, at `mbit` Mbit/s or as fast as can be (0).
     pub(crate) fn new(mbit: u32) -> Result<Link> {
-        let ends = [End::new(MTU)?, End::new(MTU)?];
+        let ends = [NetworkNamespace::new(MTU)?, NetworkNamespace::new(MTU)?];
         let server = ends[0].device("a", SERVER, CLIENT)?;
         let client = ends[1].device("b", CLIENT, SERVER)?;
         let counts = [Arc::new(Counts::default()), Arc::new(Counts::default())];
@@ -85,9 +85,9 @@ impl Link {
     }
 }
 
-impl End {
+impl NetworkNamespace {
     /// A namespace with a loopback of `mtu` bytes.
-    pub(super) fn new(mtu: u16) -> Result<End> {
+    pub(super) fn new(mtu: u16) -> Result<NetworkNamespace> {
         let script = format!("ip link set lo mtu {mtu} up && echo ready; exec cat");
         let mut holder = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "--", "unshare", "--net", "--"])
@@ -100,7 +100,7 @@ impl End {
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line)?;
         ensure!(line.trim() == "ready", "cannot make a network namespace");
-        Ok(End { holder })
+        Ok(NetworkNamespace { holder })
     }
 
     /// The process in whose network it is.
@@ -137,7 +137,7 @@ impl End {
     }
 }
 
-impl Drop for End {
+impl Drop for NetworkNamespace {
     fn drop(&mut self) {
         let _ = self.holder.kill();
         let _ = self.holder.wait();

@@ -1,33 +1,33 @@
 //! The transports, each beside a yardstick: TCP beside a bare read and send, QUIC beside bare quinn
 //! and beside TCP, four channels beside one, SMB Direct beside TCP.
 //!
-//! A *duel* has two sides that take turns, A B A B, as servers do in the other benches; A is the
+//! A *transport_bench* has two sides that take turns, A B A B, as servers do in the other benches; A is the
 //! yardstick. Both ends of smbeam are measured: `smbeam bench read` asks, `smbeam serve` answers.
 //! What a server costs is read from /proc around the time that the client says it measured.
 
 mod bare;
-mod duel;
+mod cpu_samples;
+mod environment;
 mod link;
-mod place;
 mod quinn_bare;
 mod smbeam;
 mod tcp_bare;
-mod watch;
+mod transport_bench;
 
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 
-pub(crate) use duel::Duel;
+pub(crate) use environment::{Environment, Network};
 pub(crate) use link::Link;
-pub(crate) use place::{Network, Place};
 pub(crate) use quinn_bare::Congestion;
+pub(crate) use transport_bench::TransportBench;
 
 use serde_json::Value;
 
 use crate::options::Options;
-use watch::Watch;
+use cpu_samples::CpuSamples;
 
 /// Bytes of the largest datagram that is tried, without the headers of UDP and IP: that of smbeam.
 pub(crate) const DATAGRAM_BYTES_MAX: u16 = 8952;
@@ -68,19 +68,19 @@ pub(crate) struct Figures {
 
 impl Figures {
     /// What a client told as JSON, and what the server cost meanwhile.
-    fn told(line: &Value, watch: &Watch) -> Result<Figures> {
+    fn from_json(line: &Value, samples: &CpuSamples) -> Result<Figures> {
         let number = |name: &str| line[name].as_f64().with_context(|| format!("no {name}"));
         let seconds = number("seconds")?;
         Ok(Figures {
             bytes: line["bytes"].as_u64().context("no bytes")?,
             seconds,
             client_cpu: number("client_cpu")?,
-            server_cpu: watch.last(seconds),
+            server_cpu: samples.last(seconds),
         })
     }
 }
 
-/// The facts that both sides of the duels of QUIC share, for the report.
+/// The facts that both sides of the transport_benches of QUIC share, for the report.
 pub(crate) fn facts(options: &Options) -> Vec<(String, String)> {
     let read = |name: &str| {
         let path = format!("/proc/sys/net/{name}");

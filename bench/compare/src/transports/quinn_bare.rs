@@ -19,7 +19,7 @@ use quinn::{Endpoint, EndpointConfig, MtuDiscoveryConfig, TransportConfig};
 use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_socket_send_buffer_size_force};
 
 use super::bare::{self, own_cpu};
-use super::place::Site;
+use super::environment::Topology;
 use super::smbeam::warm_up_bytes;
 use super::{DATAGRAM_BYTES_MAX, Figures, MESSAGE_BYTES, SOCKET_BYTES};
 use crate::options::Options;
@@ -73,24 +73,24 @@ impl FromStr for Congestion {
 }
 
 /// Starts both ends, measures, ends them.
-pub(super) fn run(site: &Site<'_>, options: &Options) -> Result<Figures> {
-    let seconds = match site.is_link {
+pub(super) fn run(topology: &Topology<'_>, options: &Options) -> Result<Figures> {
+    let seconds = match topology.is_link {
         true => options.link_seconds(),
         false => options.seconds,
     };
     let congestion = options.congestion.name();
     let threads = options.quinn_threads.to_string();
-    let window = (options.window_mb(site.is_link) << 20).to_string();
-    let address = SocketAddrV4::new(site.address, site.ports[1]).to_string();
-    let folder = site.folder.to_str().context("a path in UTF-8")?;
-    let warm_up = warm_up_bytes(site.is_link).to_string();
+    let window = (options.window_mb(topology.is_link) << 20).to_string();
+    let address = SocketAddrV4::new(topology.address, topology.ports[1]).to_string();
+    let directory = topology.directory.to_str().context("a path in UTF-8")?;
+    let warm_up = warm_up_bytes(topology.is_link).to_string();
     let seconds_text = seconds.to_string();
     bare::run(
-        site,
-        &[SERVER, folder, &address, congestion, &threads, &window],
+        topology,
+        &[SERVER, directory, &address, congestion, &threads, &window],
         &[
             CLIENT,
-            folder,
+            directory,
             &address,
             congestion,
             &threads,
@@ -102,14 +102,14 @@ pub(super) fn run(site: &Site<'_>, options: &Options) -> Result<Figures> {
     )
 }
 
-/// The server's process: `FOLDER ADDRESS CONGESTION THREADS WINDOW`.
+/// The server's process: `DIRECTORY ADDRESS CONGESTION THREADS WINDOW`.
 pub(super) fn serve(arguments: &[String]) -> Result<()> {
-    let [folder, address, congestion, threads, window] = arguments else {
+    let [directory, address, congestion, threads, window] = arguments else {
         bail!("the server takes five arguments");
     };
     let made = rcgen::generate_simple_self_signed(vec![NAME.to_owned()])?;
     let certificate = made.cert.der().clone();
-    fs::write(Path::new(folder).join(CERTIFICATE), &certificate)?;
+    fs::write(Path::new(directory).join(CERTIFICATE), &certificate)?;
     let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der())
         .map_err(anyhow::Error::msg)?;
     let mut tls = rustls::ServerConfig::builder_with_provider(provider())
@@ -147,11 +147,11 @@ async fn write(connection: &quinn::Connection) -> Result<()> {
     }
 }
 
-/// The client's process: `FOLDER ADDRESS CONGESTION THREADS WINDOW WARM-UP SECONDS`. Prints one
+/// The client's process: `DIRECTORY ADDRESS CONGESTION THREADS WINDOW WARM-UP SECONDS`. Prints one
 /// line of JSON.
 pub(super) fn client(arguments: &[String]) -> Result<()> {
     let [
-        folder,
+        directory,
         address,
         congestion,
         threads,
@@ -163,7 +163,7 @@ pub(super) fn client(arguments: &[String]) -> Result<()> {
         bail!("the client takes seven arguments");
     };
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(fs::read(Path::new(folder).join(CERTIFICATE))?.into())?;
+    roots.add(fs::read(Path::new(directory).join(CERTIFICATE))?.into())?;
     let mut tls = rustls::ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_root_certificates(roots)
@@ -189,7 +189,7 @@ pub(super) fn client(arguments: &[String]) -> Result<()> {
         let (seconds, client_cpu) = (start.elapsed().as_secs_f64(), own_cpu()? - before);
         anyhow::Ok((bytes, seconds, client_cpu))
     })?;
-    bare::tell(bytes, seconds, client_cpu)
+    bare::print_result(bytes, seconds, client_cpu)
 }
 
 /// Reads for `time`; how many bytes came.

@@ -12,8 +12,8 @@ use serde_json::Value;
 use smbeam_tests::subject::{ALICE, program};
 use toml::Table;
 
-use super::place::Site;
-use super::watch::Watch;
+use super::cpu_samples::CpuSamples;
+use super::environment::Topology;
 use super::{Figures, MESSAGE_BYTES, command_in};
 use crate::options::Options;
 
@@ -62,10 +62,10 @@ impl Share {
         }
     }
 
-    fn table(self, site: &Site<'_>) -> Table {
+    fn table(self, topology: &Topology<'_>) -> Table {
         let path = match self {
-            Share::Tmpfs => &site.tmpfs,
-            Share::Disk | Share::Direct => &site.disk,
+            Share::Tmpfs => &topology.tmpfs,
+            Share::Disk | Share::Direct => &topology.disk,
         };
         let mut share = Table::new();
         share.insert("name".into(), self.name().into());
@@ -83,7 +83,7 @@ impl Share {
 pub(super) enum Encryption {
     /// None: the messages are sent unencrypted.
     None,
-    /// TLS only. Both ends accept it in place of the SMB encryption that the server requires.
+    /// TLS only. Both ends accept it in environment of the SMB encryption that the server requires.
     Tls,
     /// The SMB session, inside TLS if the transport has TLS.
     Session,
@@ -95,10 +95,10 @@ struct Server {
 }
 
 /// Starts a server, measures it, stops it.
-pub(super) fn run(site: &Site<'_>, session: Session, options: &Options) -> Result<Figures> {
+pub(super) fn run(topology: &Topology<'_>, session: Session, options: &Options) -> Result<Figures> {
     let program = program()?;
-    let server = Server::start(&program, site, session, options)?;
-    let is_link = site.is_link;
+    let server = Server::start(&program, topology, session, options)?;
+    let is_link = topology.is_link;
     let seconds = match is_link {
         true => options.link_seconds(),
         false => options.seconds,
@@ -110,14 +110,14 @@ pub(super) fn run(site: &Site<'_>, session: Session, options: &Options) -> Resul
         true => window_mb,
         false => DEPTH,
     };
-    let [tcp, other] = site.ports;
+    let [tcp, other] = topology.ports;
     let port = match session.transport {
         "tcp" => tcp,
         _ => other,
     };
     let share = session.share.name();
-    let url = format!("smb://{}@{}:{port}/{share}", ALICE.name, site.address);
-    let mut command = command_in(site.client, &program);
+    let url = format!("smb://{}@{}:{port}/{share}", ALICE.name, topology.address);
+    let mut command = command_in(topology.client, &program);
     command
         .args(["bench", "read", &url, "--json", "--time"])
         .arg(seconds.to_string())
@@ -135,7 +135,7 @@ pub(super) fn run(site: &Site<'_>, session: Session, options: &Options) -> Resul
     }
     match session.transport {
         "quic" => {
-            let certificate = state(site).join(CERTIFICATE);
+            let certificate = state(topology).join(CERTIFICATE);
             command
                 .arg("--ca-file")
                 .arg(certificate)
@@ -143,7 +143,7 @@ pub(super) fn run(site: &Site<'_>, session: Session, options: &Options) -> Resul
                 .arg("--quic")
                 .arg(format!("receive-window={}", window_mb << 10));
         }
-        "smbdirect" => drop(command.args(["--rdma", &format!("emulated:{}", meeting(site)?)])),
+        "smbdirect" => drop(command.args(["--rdma", &format!("emulated:{}", meeting(topology)?)])),
         _ => {}
     }
     match session.encryption {
@@ -152,16 +152,16 @@ pub(super) fn run(site: &Site<'_>, session: Session, options: &Options) -> Resul
         Encryption::Session => drop(command.arg("--encrypt")),
     }
     let mut client = command.spawn().context("cannot run smbeam bench")?;
-    let watch = Watch::over(&mut client, server.child.id(), f64::from(seconds));
+    let samples = CpuSamples::during(&mut client, server.child.id(), f64::from(seconds));
     let output = client.wait_with_output()?;
-    let watch = watch?;
+    let samples = samples?;
     ensure!(
         output.status.success(),
         "smbeam bench: {}",
         String::from_utf8_lossy(&output.stderr).trim()
     );
     let line: Value = serde_json::from_slice(&output.stdout).context("smbeam bench's JSON")?;
-    Figures::told(&line, &watch)
+    Figures::from_json(&line, &samples)
 }
 
 /// Bytes that are read before those that count.
@@ -173,8 +173,8 @@ pub(super) fn warm_up_bytes(is_link: bool) -> u64 {
 }
 
 /// Where the two ends of emulated SMB Direct meet.
-fn meeting(site: &Site<'_>) -> Result<String> {
-    let path = site.folder.join("rdma");
+fn meeting(topology: &Topology<'_>) -> Result<String> {
+    let path = topology.directory.join("rdma");
     fs::create_dir_all(&path)?;
     Ok(path.display().to_string())
 }
@@ -182,19 +182,19 @@ fn meeting(site: &Site<'_>) -> Result<String> {
 impl Server {
     fn start(
         program: &Path,
-        site: &Site<'_>,
+        topology: &Topology<'_>,
         session: Session,
         options: &Options,
     ) -> Result<Server> {
-        let path = |name: &str| site.folder.join(name);
+        let path = |name: &str| topology.directory.join(name);
         fs::write(
             path("smbeam.toml"),
-            toml::to_string(&table(site, session, options)?)?,
+            toml::to_string(&table(topology, session, options)?)?,
         )?;
-        fs::create_dir_all(state(site))?;
+        fs::create_dir_all(state(topology))?;
         add_user(program, &path("users.toml"))?;
         let log = File::create(path("log"))?;
-        let child = command_in(site.server, program)
+        let child = command_in(topology.server, program)
             .args(["serve", "--config"])
             .arg(path("smbeam.toml"))
             .stdout(log.try_clone()?)
@@ -204,7 +204,7 @@ impl Server {
         let mut server = Server { child };
         let log = || fs::read_to_string(path("log")).unwrap_or_default();
         let limit = Instant::now() + START_LIMIT;
-        while !listens(program, &control(site))? {
+        while !listens(program, &control(topology))? {
             if server.child.try_wait()?.is_some() || Instant::now() > limit {
                 bail!("the server does not start:\n{}", log());
             }
@@ -222,39 +222,44 @@ impl Drop for Server {
 }
 
 /// Where a server keeps the certificate that it makes for its address.
-fn state(site: &Site<'_>) -> PathBuf {
-    site.folder.join(format!("state-{}", site.address))
+fn state(topology: &Topology<'_>) -> PathBuf {
+    topology
+        .directory
+        .join(format!("state-{}", topology.address))
 }
 
-fn control(site: &Site<'_>) -> PathBuf {
-    site.folder.join("control")
+fn control(topology: &Topology<'_>) -> PathBuf {
+    topology.directory.join("control")
 }
 
-fn table(site: &Site<'_>, session: Session, options: &Options) -> Result<Table> {
+fn table(topology: &Topology<'_>, session: Session, options: &Options) -> Result<Table> {
     let text = |path: PathBuf| path.display().to_string();
-    let [tcp, other] = site.ports;
+    let [tcp, other] = topology.ports;
     let mut transports = vec![format!("tcp:{tcp}")];
     if session.transport != "tcp" {
         transports.push(format!("{}:{other}", session.transport));
     }
     let mut server = Table::new();
-    server.insert("listen".into(), vec![site.address.to_string()].into());
+    server.insert("listen".into(), vec![topology.address.to_string()].into());
     server.insert("transports".into(), transports.into());
-    server.insert("users".into(), text(site.folder.join("users.toml")).into());
-    server.insert("control_socket".into(), text(control(site)).into());
+    server.insert(
+        "users".into(),
+        text(topology.directory.join("users.toml")).into(),
+    );
+    server.insert("control_socket".into(), text(control(topology)).into());
     let mut quic = Table::new();
-    quic.insert("state_folder".into(), text(state(site)).into());
-    quic.insert("names".into(), vec![site.address.to_string()].into());
+    quic.insert("state_folder".into(), text(state(topology)).into());
+    quic.insert("names".into(), vec![topology.address.to_string()].into());
     quic.insert("transport_security".into(), "accept".into());
     quic.insert("congestion".into(), options.congestion.name().into());
     quic.insert(
         "send_window_kb".into(),
-        (options.window_mb(site.is_link) << 10).into(),
+        (options.window_mb(topology.is_link) << 10).into(),
     );
     let mut security = Table::new();
     let is_encrypted = session.encryption != Encryption::None;
     security.insert("encryption_required".into(), is_encrypted.into());
-    let shares = Share::ALL.map(|share| share.table(site));
+    let shares = Share::ALL.map(|share| share.table(topology));
     let mut table = Table::new();
     table.insert("server".into(), server.into());
     table.insert("security".into(), security.into());
@@ -263,7 +268,7 @@ fn table(site: &Site<'_>, session: Session, options: &Options) -> Result<Table> 
     if session.transport == "smbdirect" {
         let mut rdma = Table::new();
         rdma.insert("provider".into(), "emulated".into());
-        rdma.insert("directory".into(), meeting(site)?.into());
+        rdma.insert("directory".into(), meeting(topology)?.into());
         table.insert("rdma".into(), rdma.into());
     }
     Ok(table)

@@ -15,7 +15,7 @@ use rustix::net::sockopt::set_tcp_congestion;
 use smbeam_tests::files::write_random;
 
 use super::bare::{self, own_cpu};
-use super::place::Site;
+use super::environment::Topology;
 use super::smbeam::warm_up_bytes;
 use super::{Figures, MESSAGE_BYTES};
 use crate::options::Options;
@@ -30,14 +30,18 @@ const CONGESTION: &str = "reno";
 const FILE: &str = "bare";
 
 /// Starts both ends, measures, ends them.
-pub(super) fn run(site: &Site<'_>, connections: usize, options: &Options) -> Result<Figures> {
-    let path = site.tmpfs.join(FILE);
-    write_random(&path, warm_up_bytes(site.is_link), 1)?;
-    let address = SocketAddrV4::new(site.address, site.ports[1]).to_string();
+pub(super) fn run(
+    topology: &Topology<'_>,
+    connections: usize,
+    options: &Options,
+) -> Result<Figures> {
+    let path = topology.tmpfs.join(FILE);
+    write_random(&path, warm_up_bytes(topology.is_link), 1)?;
+    let address = SocketAddrV4::new(topology.address, topology.ports[1]).to_string();
     let name = path.to_str().context("a path in UTF-8")?;
     let (count, seconds) = (connections.to_string(), options.seconds.to_string());
     let figures = bare::run(
-        site,
+        topology,
         &[SERVER, name, &address],
         &[CLIENT, &address, &count, &seconds],
         options.seconds,
@@ -102,6 +106,6 @@ pub(super) fn client(arguments: &[String]) -> Result<()> {
         thread::sleep(time);
         let seconds = start.elapsed().as_secs_f64();
         let bytes = received.load(Ordering::Relaxed) - before;
-        bare::tell(bytes, seconds, own_cpu()? - cpu)
+        bare::print_result(bytes, seconds, own_cpu()? - cpu)
     })
 }

@@ -2,7 +2,7 @@
 //! however it ends.
 //!
 //! The program starts itself again below a shell. The mounts end with the namespace; servers and
-//! clients are killed with the program (see `Lab::command_under`); the folders are removed by the
+//! clients are killed with the program (see `Lab::command_under`); the directories are removed by the
 //! program, or by the shell when the program was killed.
 
 use std::env;
@@ -12,17 +12,17 @@ use std::process::Command;
 use anyhow::Error;
 
 const MARK: &str = "SMBEAM_BENCH_ENCLOSED";
-/// The clients of one run have a thousand connections: raise the limit of open files. The folders
+/// The clients of one run have a thousand connections: raise the limit of open files. The directories
 /// carry the program's process id in their names, see `Scratch`.
 const SHELL: &str = r#"
 ulimit -n 8192
 disk=$1
 shift
 clean() {
-    for folder in /tmp/smbeam-"$child"-* "$disk"/smbeam-"$child"-*; do
-        [ -d "$folder" ] || continue
-        umount -l "$folder"/tmpfs "$folder"/disk
-        rm -rf --one-file-system "$folder"
+    for directory in /tmp/smbeam-"$child"-* "$disk"/smbeam-"$child"-*; do
+        [ -d "$directory" ] || continue
+        umount -l "$directory"/tmpfs "$directory"/disk
+        rm -rf --one-file-system "$directory"
     done 2>/dev/null
 }
 stop() {
@@ -47,7 +47,7 @@ pub(crate) fn is_inside() -> bool {
 }
 
 /// Starts this program again in a namespace of its own; comes back only to say why not. `disk` is
-/// the second folder that may hold folders of ours.
+/// the second directory that may hold directories of ours.
 pub(crate) fn enter(disk: &std::path::Path) -> Error {
     let program = match env::current_exe() {
         Ok(program) => program,

@@ -3,13 +3,13 @@
 use anyhow::Result;
 
 use super::smbeam::{Encryption, Session, Share};
-use super::{Figures, Network, Place, quinn_bare, smbeam, tcp_bare};
+use super::{Environment, Figures, Network, quinn_bare, smbeam, tcp_bare};
 use crate::options::Options;
 use crate::sample::{Metric, Row};
 
 /// Two sides that do the same.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Duel {
+pub(crate) struct TransportBench {
     /// Its name on the command line, and the start of its row's title.
     pub(crate) name: &'static str,
     /// Who stands against whom.
@@ -69,64 +69,64 @@ const SMB_DIRECT_PAST_CACHE: Session = Session {
     ..SMB_DIRECT
 };
 
-impl Duel {
-    /// Every duel.
-    pub(crate) const ALL: [Duel; 10] = [
-        Duel {
+impl TransportBench {
+    /// Every transport_bench.
+    pub(crate) const ALL: [TransportBench; 10] = [
+        TransportBench {
             name: "tcp-read-1m",
             about: "READ 1 MiB over one channel of TCP / bare pread and send; loopback",
             network: Network::Loopback,
             sides: [Side::BareTcp(1), Side::Smbeam(TCP)],
         },
-        Duel {
+        TransportBench {
             name: "tcp-four-read-1m",
             about: "the same over four channels / over four connections; loopback",
             network: Network::Loopback,
             sides: [Side::BareTcp(4), Side::Smbeam(FOUR_TCP)],
         },
-        Duel {
+        TransportBench {
             name: "quic-read-1m",
             about: "READ 1 MiB over QUIC, encrypted by TLS alone / bare quinn; loopback",
             network: Network::Narrow,
             sides: [Side::BareQuinn, Side::Smbeam(QUIC)],
         },
-        Duel {
+        TransportBench {
             name: "quic-encrypted-read-1m",
             about: "the same with the session encrypted inside TLS / bare quinn; loopback",
             network: Network::Narrow,
             sides: [Side::BareQuinn, Side::Smbeam(ENCRYPTED_QUIC)],
         },
-        Duel {
+        TransportBench {
             name: "quic-link-read-1m",
             about: "READ 1 MiB over QUIC / bare quinn; 1,500 bytes, 1 % loss, 20 ms",
             network: Network::Link,
             sides: [Side::BareQuinn, Side::Smbeam(QUIC)],
         },
-        Duel {
+        TransportBench {
             name: "quic-link-tcp-read-1m",
             about: "READ 1 MiB over QUIC / over TCP; 1,500 bytes, 1 % loss, 20 ms",
             network: Network::Link,
             sides: [Side::Smbeam(TCP), Side::Smbeam(QUIC)],
         },
-        Duel {
+        TransportBench {
             name: "quic-four-read-1m",
             about: "READ 1 MiB over four channels of QUIC / over one; loopback",
             network: Network::Narrow,
             sides: [Side::Smbeam(QUIC), Side::Smbeam(FOUR_QUIC)],
         },
-        Duel {
+        TransportBench {
             name: "smbdirect-read-1m",
             about: "READ 1 MiB over SMB Direct (emulated) / over TCP; loopback",
             network: Network::Loopback,
             sides: [Side::Smbeam(TCP), Side::Smbeam(SMB_DIRECT)],
         },
-        Duel {
+        TransportBench {
             name: "smbdirect-disk-read-1m",
             about: "the same of a disk's file, both from the page cache; loopback",
             network: Network::Loopback,
             sides: [Side::Smbeam(TCP_DISK), Side::Smbeam(SMB_DIRECT_DISK)],
         },
-        Duel {
+        TransportBench {
             name: "smbdirect-past-cache-read-1m",
             about: "SMB Direct (emulated) past the page cache / TCP from it; a disk, loopback",
             network: Network::Loopback,
@@ -135,19 +135,24 @@ impl Duel {
     ];
 
     /// Those that `options` choose.
-    pub(crate) fn chosen(options: &Options) -> impl Iterator<Item = Duel> + '_ {
-        Duel::ALL
+    pub(crate) fn chosen(options: &Options) -> impl Iterator<Item = TransportBench> + '_ {
+        TransportBench::ALL
             .into_iter()
-            .filter(|duel| options.is_chosen(duel.name))
+            .filter(|transport_bench| options.is_chosen(transport_bench.name))
     }
 
     /// Runs one side.
-    pub(crate) fn run(&self, side: usize, place: &Place, options: &Options) -> Result<Vec<Row>> {
-        let place = place.over(self.network)?;
+    pub(crate) fn run(
+        &self,
+        side: usize,
+        environment: &Environment,
+        options: &Options,
+    ) -> Result<Vec<Row>> {
+        let topology = environment.topology(self.network)?;
         let figures = match self.sides[side] {
-            Side::BareTcp(connections) => tcp_bare::run(&place, connections, options)?,
-            Side::BareQuinn => quinn_bare::run(&place, options)?,
-            Side::Smbeam(session) => smbeam::run(&place, session, options)?,
+            Side::BareTcp(connections) => tcp_bare::run(&topology, connections, options)?,
+            Side::BareQuinn => quinn_bare::run(&topology, options)?,
+            Side::Smbeam(session) => smbeam::run(&topology, session, options)?,
         };
         Ok(vec![figures.row(self.name)])
     }

@@ -9,17 +9,17 @@ use smbeam_tests::files;
 use smbeam_tests::smbclient::{Protection, Smbclient};
 use smbeam_tests::subject::{ALICE, Subject, program};
 
+use super::environment::{LISTED, SHARE, SMALL, SMALL_COPY};
 use super::gate::{self, Cost, GATE};
-use super::place::{LISTED, SHARE, SMALL, SMALL_COPY};
-use super::{ENTRIES, Place, SMALL_FILE_BYTES, SMALL_FILES};
+use super::{ENTRIES, Environment, SMALL_FILE_BYTES, SMALL_FILES};
+use crate::environment::LARGE_FILE;
 use crate::options::{Contender, Options};
 use crate::sample::{Metric, Row, Work};
 use crate::smbclient::{COPY, check_length};
-use crate::stage::LARGE_FILE;
 
 /// Something that both clients do.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Errand {
+pub(crate) struct ClientBench {
     /// Its name on the command line, and the start of its row's title.
     pub(crate) name: &'static str,
     task: Task,
@@ -42,25 +42,25 @@ enum Task {
     List,
 }
 
-impl Errand {
-    /// Every errand.
-    pub(crate) const ALL: [Errand; 12] = [
-        errand("client-get-plain", Task::Get, Protection::Off),
-        errand("client-get-signed", Task::Get, Protection::Sign),
-        errand("client-get-encrypted", Task::Get, Protection::Encrypt),
-        errand("client-get-file-plain", Task::GetToFile, Protection::Off),
-        errand("client-get-file-signed", Task::GetToFile, Protection::Sign),
-        errand(
+impl ClientBench {
+    /// Every client_bench.
+    pub(crate) const ALL: [ClientBench; 12] = [
+        client_bench("client-get-plain", Task::Get, Protection::Off),
+        client_bench("client-get-signed", Task::Get, Protection::Sign),
+        client_bench("client-get-encrypted", Task::Get, Protection::Encrypt),
+        client_bench("client-get-file-plain", Task::GetToFile, Protection::Off),
+        client_bench("client-get-file-signed", Task::GetToFile, Protection::Sign),
+        client_bench(
             "client-get-file-encrypted",
             Task::GetToFile,
             Protection::Encrypt,
         ),
-        errand("client-put-plain", Task::Put, Protection::Off),
-        errand("client-put-signed", Task::Put, Protection::Sign),
-        errand("client-put-encrypted", Task::Put, Protection::Encrypt),
-        errand("client-get-many", Task::GetMany, Protection::Off),
-        errand("client-put-many", Task::PutMany, Protection::Off),
-        errand("client-list", Task::List, Protection::Off),
+        client_bench("client-put-plain", Task::Put, Protection::Off),
+        client_bench("client-put-signed", Task::Put, Protection::Sign),
+        client_bench("client-put-encrypted", Task::Put, Protection::Encrypt),
+        client_bench("client-get-many", Task::GetMany, Protection::Off),
+        client_bench("client-put-many", Task::PutMany, Protection::Off),
+        client_bench("client-list", Task::List, Protection::Off),
     ];
 
     /// What it is, for people.
@@ -76,33 +76,33 @@ impl Errand {
     }
 
     /// Those that `options` choose.
-    pub(crate) fn chosen(options: &Options) -> impl Iterator<Item = Errand> + '_ {
-        let all = Errand::ALL.into_iter();
-        all.filter(|errand| options.is_chosen(errand.name))
+    pub(crate) fn chosen(options: &Options) -> impl Iterator<Item = ClientBench> + '_ {
+        let all = ClientBench::ALL.into_iter();
+        all.filter(|client_bench| options.is_chosen(client_bench.name))
     }
 
     /// Sends one of the clients: smbclient for Samba.
-    pub(crate) fn run(&self, place: &Place, client: &Contender) -> Result<Vec<Row>> {
-        let output = place.output();
+    pub(crate) fn run(&self, environment: &Environment, client: &Contender) -> Result<Vec<Row>> {
+        let output = environment.output();
         let mut command = match client.subject {
-            Subject::Samba => self.smbclient(place, &output),
+            Subject::Samba => self.smbclient(environment, &output),
             Subject::Smbeam => {
                 let program = client.binary.clone().map_or_else(program, Ok)?;
-                self.smbeam(place, &program, &output)
+                self.smbeam(environment, &program, &output)
             }
         };
-        place.clear()?;
+        environment.clear()?;
         let mut before = 0.0;
         let cost = gate::run(&mut command, &output, || {
-            before = place.server_cpu()?;
+            before = environment.server_cpu()?;
             Ok(())
         })?;
-        let cpu_seconds = place.server_cpu()? - before;
-        self.check(place, &output)?;
-        Ok(vec![self.row(place, cost, cpu_seconds)])
+        let cpu_seconds = environment.server_cpu()? - before;
+        self.check(environment, &output)?;
+        Ok(vec![self.row(environment, cost, cpu_seconds)])
     }
 
-    fn smbclient(&self, place: &Place, output: &Path) -> Command {
+    fn smbclient(&self, environment: &Environment, output: &Path) -> Command {
         let commands = match self.task {
             Task::Get => format!("get {LARGE_FILE} /dev/null"),
             Task::GetToFile => format!("get {LARGE_FILE} {COPY}"),
@@ -111,28 +111,28 @@ impl Errand {
             Task::PutMany => format!("cd {SMALL_COPY}; prompt off; mput *"),
             Task::List => format!("cd {LISTED}; ls"),
         };
-        let arguments = Smbclient::new(place.lab(), place.server())
+        let arguments = Smbclient::new(environment.lab(), environment.server())
             .share(SHARE)
             .protection(self.protection)
             .arguments();
-        let folder = match self.task {
-            Task::GetMany => place.local(SMALL_COPY),
-            Task::PutMany => place.local(SMALL),
-            _ => place.local(""),
+        let directory = match self.task {
+            Task::GetMany => environment.local(SMALL_COPY),
+            Task::PutMany => environment.local(SMALL),
+            _ => environment.local(""),
         };
-        let mut command = place.lab().command_under(None, "sh");
+        let mut command = environment.lab().command_under(None, "sh");
         command.args(["-c", GATE]).arg(output);
         command.arg("smbclient").args(arguments);
-        command.args(["-c", &commands]).current_dir(folder);
+        command.args(["-c", &commands]).current_dir(directory);
         command
     }
 
-    fn smbeam(&self, place: &Place, program: &Path, output: &Path) -> Command {
+    fn smbeam(&self, environment: &Environment, program: &Path, output: &Path) -> Command {
         let url = |name: &str| {
-            let address = place.server().tcp;
+            let address = environment.server().tcp;
             format!("smb://{}@{address}/{SHARE}/{name}", ALICE.name)
         };
-        let local = |name: &str| place.local(name).display().to_string();
+        let local = |name: &str| environment.local(name).display().to_string();
         let arguments = match self.task {
             Task::Get => ["get".into(), url(LARGE_FILE), "/dev/null".into()].to_vec(),
             Task::GetToFile => ["get".into(), url(LARGE_FILE), local(COPY)].to_vec(),
@@ -150,19 +150,19 @@ impl Errand {
         });
         command
             .env("SMBEAM_PASSWORD", ALICE.password)
-            .env("HOME", place.home())
+            .env("HOME", environment.home())
             .env_remove("XDG_CONFIG_HOME");
         command
     }
 
     /// Whether everything came where it belongs.
-    fn check(&self, place: &Place, output: &Path) -> Result<()> {
+    fn check(&self, environment: &Environment, output: &Path) -> Result<()> {
         match self.task {
             Task::Get => Ok(()),
-            Task::GetToFile => check_length(&place.local(COPY), place.large_bytes()),
-            Task::Put => check_length(&place.shared(COPY), place.large_bytes()),
-            Task::GetMany => check_small(&place.local(SMALL_COPY)),
-            Task::PutMany => check_small(&place.shared(SMALL_COPY)),
+            Task::GetToFile => check_length(&environment.local(COPY), environment.large_bytes()),
+            Task::Put => check_length(&environment.shared(COPY), environment.large_bytes()),
+            Task::GetMany => check_small(&environment.local(SMALL_COPY)),
+            Task::PutMany => check_small(&environment.shared(SMALL_COPY)),
             Task::List => {
                 let text = fs::read_to_string(output)?;
                 let count = text.matches("entry-").count();
@@ -172,9 +172,9 @@ impl Errand {
         }
     }
 
-    fn row(&self, place: &Place, cost: Cost, cpu_seconds: f64) -> Row {
+    fn row(&self, environment: &Environment, cost: Cost, cpu_seconds: f64) -> Row {
         let (bytes, ops) = match self.task {
-            Task::Get | Task::GetToFile | Task::Put => (place.large_bytes(), 0),
+            Task::Get | Task::GetToFile | Task::Put => (environment.large_bytes(), 0),
             Task::GetMany | Task::PutMany => {
                 (u64::from(SMALL_FILES) * SMALL_FILE_BYTES, SMALL_FILES)
             }
@@ -196,13 +196,13 @@ impl Errand {
     }
 }
 
-/// Fails unless all the small files are somewhere below `folder`.
-fn check_small(folder: &Path) -> Result<()> {
+/// Fails unless all the small files are somewhere below `directory`.
+fn check_small(directory: &Path) -> Result<()> {
     let is_whole = |path: &PathBuf| {
-        let metadata = fs::metadata(folder.join(path));
+        let metadata = fs::metadata(directory.join(path));
         metadata.is_ok_and(|metadata| metadata.is_file() && metadata.len() == SMALL_FILE_BYTES)
     };
-    let paths = files::paths(folder)?;
+    let paths = files::paths(directory)?;
     let count = paths.iter().filter(|path| is_whole(path)).count();
     ensure!(
         count == SMALL_FILES as usize,
@@ -211,8 +211,8 @@ fn check_small(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-const fn errand(name: &'static str, task: Task, protection: Protection) -> Errand {
-    Errand {
+const fn client_bench(name: &'static str, task: Task, protection: Protection) -> ClientBench {
+    ClientBench {
         name,
         task,
         protection,

@@ -1,4 +1,4 @@
-//! Where the duels take place: folders, and the two networks.
+//! Where the transport_benches take environment: directories, and the two networks.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -8,7 +8,7 @@ use std::process;
 use anyhow::{Context as _, Result};
 use smbeam_tests::scratch::{Scratch, open_folder};
 
-use super::link::End;
+use super::link::NetworkNamespace;
 use super::{LOOPBACK_MTU, Link, free_port};
 use crate::mount::Mount;
 use crate::options::Options;
@@ -27,17 +27,17 @@ pub(crate) enum Network {
     Link,
 }
 
-/// Folders and the bad link.
-pub(crate) struct Place {
+/// Directories and the bad link.
+pub(crate) struct Environment {
     _tmpfs: Mount,
     scratch: Scratch,
     disk: PathBuf,
     link: Option<Link>,
-    loopback: Option<End>,
+    loopback: Option<NetworkNamespace>,
 }
 
 /// The network of a run: who is where.
-pub(crate) struct Site<'a> {
+pub(crate) struct Topology<'a> {
     /// Whether packets are late and lost between the two.
     pub(crate) is_link: bool,
     /// The process in whose network the server lives; none: ours.
@@ -48,30 +48,30 @@ pub(crate) struct Site<'a> {
     pub(crate) address: Ipv4Addr,
     /// Two ports that are free there.
     pub(crate) ports: [u16; 2],
-    /// The folder for files that the two share, apart from what is served.
-    pub(crate) folder: &'a Path,
-    /// The folder that is served, on a tmpfs.
+    /// The directory for files that the two share, apart from what is served.
+    pub(crate) directory: &'a Path,
+    /// The directory that is served, on a tmpfs.
     pub(crate) tmpfs: PathBuf,
     /// Another, on a disk.
     pub(crate) disk: PathBuf,
 }
 
-impl Place {
-    /// Makes the folders, and the link if a duel needs it.
-    pub(crate) fn set(options: &Options, needs: &[Network]) -> Result<Place> {
+impl Environment {
+    /// Makes the directories, and the link if a transport_bench needs it.
+    pub(crate) fn set(options: &Options, needs: &[Network]) -> Result<Environment> {
         let scratch = Scratch::new("transports")?;
         let tmpfs = scratch.open_folder("tmpfs")?;
         let tmpfs = Mount::tmpfs(&tmpfs, TMPFS_BYTES)?;
-        let disk = disk_folder()?;
+        let disk = disk_directory()?;
         let link = match needs.contains(&Network::Link) {
             true => Some(Link::new(options.link_mbit)?),
             false => None,
         };
         let loopback = match needs.contains(&Network::Narrow) {
-            true => Some(End::new(LOOPBACK_MTU)?),
+            true => Some(NetworkNamespace::new(LOOPBACK_MTU)?),
             false => None,
         };
-        Ok(Place {
+        Ok(Environment {
             _tmpfs: tmpfs,
             scratch,
             disk,
@@ -80,38 +80,38 @@ impl Place {
         })
     }
 
-    /// The site of a run over `network`.
-    pub(super) fn over(&self, network: Network) -> Result<Site<'_>> {
-        let site = Site {
+    /// The topology of a run over `network`.
+    pub(super) fn topology(&self, network: Network) -> Result<Topology<'_>> {
+        let topology = Topology {
             is_link: false,
             server: None,
             client: None,
             address: Ipv4Addr::LOCALHOST,
             ports: [free_port()?, free_port()?],
-            folder: self.scratch.path(),
+            directory: self.scratch.path(),
             tmpfs: self.scratch.path().join("tmpfs"),
             disk: self.disk.clone(),
         };
         match network {
-            Network::Loopback => return Ok(site),
+            Network::Loopback => return Ok(topology),
             Network::Narrow => {
                 let end = self.loopback.as_ref().context("the loopback was made")?;
-                return Ok(Site {
+                return Ok(Topology {
                     server: Some(end.holder()),
                     client: Some(end.holder()),
-                    ..site
+                    ..topology
                 });
             }
             Network::Link => {}
         }
         let link = self.link.as_ref().context("the link was made")?;
         let [server, client] = link.holders();
-        Ok(Site {
+        Ok(Topology {
             is_link: true,
             server: Some(server),
             client: Some(client),
             address: super::link::SERVER,
-            ..site
+            ..topology
         })
     }
 
@@ -121,14 +121,14 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Environment {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.disk);
     }
 }
 
-/// A folder for everybody where files survive a restart: most likely on a disk.
-fn disk_folder() -> Result<PathBuf> {
+/// A directory for everybody where files survive a restart: most likely on a disk.
+fn disk_directory() -> Result<PathBuf> {
     let path = PathBuf::from(format!("/var/tmp/smbeam-transports-{}", process::id()));
     open_folder(&path)?;
     Ok(path)

@@ -11,23 +11,23 @@ use crate::accounting;
 /// How often the server is looked at.
 const PERIOD: Duration = Duration::from_millis(20);
 /// A client that needs so much more than its time is dead.
-const PATIENCE: Duration = Duration::from_secs(120);
+const SILENCE_LIMIT: Duration = Duration::from_secs(120);
 
 /// What a server had cost at some moments.
-pub(super) struct Watch {
+pub(super) struct CpuSamples {
     samples: Vec<(Instant, f64)>,
 }
 
-impl Watch {
+impl CpuSamples {
     /// Looks at `server` until `client` ends, which should be after about `seconds`.
-    pub(super) fn over(client: &mut Child, server: u32, seconds: f64) -> Result<Watch> {
-        let limit = Instant::now() + Duration::from_secs_f64(seconds) + PATIENCE;
+    pub(super) fn during(client: &mut Child, server: u32, seconds: f64) -> Result<CpuSamples> {
+        let limit = Instant::now() + Duration::from_secs_f64(seconds) + SILENCE_LIMIT;
         let mut samples = Vec::new();
         loop {
             let cpu = accounting::cpu_of(server).context("the server has ended")?;
             samples.push((Instant::now(), cpu));
             if client.try_wait()?.is_some() {
-                return Ok(Watch { samples });
+                return Ok(CpuSamples { samples });
             }
             if Instant::now() > limit {
                 client.kill()?;
@@ -59,8 +59,8 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let samples = vec![(at(0), 1.0), (at(1), 1.5), (at(2), 2.5), (at(3), 4.0)];
-        let watch = Watch { samples };
-        assert_eq!(watch.last(1.0), 1.5);
-        assert_eq!(watch.last(2.0), 2.5);
+        let samples = CpuSamples { samples };
+        assert_eq!(samples.last(1.0), 1.5);
+        assert_eq!(samples.last(2.0), 2.5);
     }
 }

@@ -1,4 +1,4 @@
-//! Where the benches take place: the folders, the files, the two servers.
+//! Where the benches take environment: the directories, the files, the two servers.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -47,9 +47,9 @@ impl Storage {
     }
 }
 
-/// Folders, files and servers.
-pub(crate) struct Stage {
-    // The servers end before their folders go.
+/// Directories, files and servers.
+pub(crate) struct Environment {
+    // The servers end before their directories go.
     sides: [Side; 2],
     lab: Lab,
     _hosts: Vec<Mount>,
@@ -58,11 +58,11 @@ pub(crate) struct Stage {
     scratch: Scratch,
 }
 
-/// A folder on the disk that was asked for, and what file system that is.
+/// A directory on the disk that was asked for, and what file system that is.
 struct Disk {
     kind: String,
     _mount: Mount,
-    _folder: Scratch,
+    _directory: Scratch,
 }
 
 struct Side {
@@ -70,15 +70,15 @@ struct Side {
     accounting: Accounting,
 }
 
-impl Stage {
-    /// Makes folders and files, and both servers ready to be started.
-    pub(crate) fn set(options: &Options) -> Result<Stage> {
+impl Environment {
+    /// Makes directories and files, and both servers ready to be started.
+    pub(crate) fn set(options: &Options) -> Result<Environment> {
         let lab = Lab::find()?;
         let scratch = Scratch::new("compare")?;
         let tmpfs = scratch.open_folder(Storage::Tmpfs.name())?;
         let tmpfs = Mount::tmpfs(&tmpfs, 2 * options.large_bytes + TMPFS_SPARE_BYTES)?;
         let disk = Disk::shown_in(&scratch, options)?;
-        let hosts = keep_off_the_network(&scratch, &lab)?;
+        let hosts = disable_name_lookups(&scratch, &lab)?;
         for storage in &options.storages {
             let path = scratch.path().join(storage.name());
             let large = path.join(LARGE_FILE);
@@ -86,7 +86,7 @@ impl Stage {
             write_random(&large, options.large_bytes, 1)?;
             File::open(&large)?.sync_all()?;
         }
-        Ok(Stage {
+        Ok(Environment {
             sides: [
                 Side::prepare(0, options, &lab, &scratch)?,
                 Side::prepare(1, options, &lab, &scratch)?,
@@ -104,8 +104,8 @@ impl Stage {
         &self.lab
     }
 
-    /// The folder behind the share of `storage`.
-    pub(crate) fn folder(&self, storage: Storage) -> PathBuf {
+    /// The directory behind the share of `storage`.
+    pub(crate) fn directory(&self, storage: Storage) -> PathBuf {
         self.scratch.path().join(storage.name())
     }
 
@@ -113,13 +113,13 @@ impl Stage {
     pub(crate) fn with_server<T>(
         &mut self,
         side: usize,
-        act: impl FnOnce(&Stage, &Running<'_>) -> Result<T>,
+        act: impl FnOnce(&Environment, &Running<'_>) -> Result<T>,
     ) -> Result<T> {
         let Side { server, accounting } = &mut self.sides[side];
         accounting.around(|| server.restart())?;
-        let stage = &*self;
-        let Side { server, accounting } = &stage.sides[side];
-        let result = act(stage, &Running { server, accounting });
+        let environment = &*self;
+        let Side { server, accounting } = &environment.sides[side];
+        let result = act(environment, &Running { server, accounting });
         // A server that is slow to finish must not spoil the next run.
         let server = &mut self.sides[side].server;
         server.stop().or_else(|_| server.kill())?;
@@ -136,7 +136,7 @@ impl Stage {
     }
 }
 
-/// Facts about the machine that hold wherever a bench takes place.
+/// Facts about the machine that hold wherever a bench takes environment.
 pub(crate) fn hardware() -> Vec<(String, String)> {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     let cpuinfo = read("/proc/cpuinfo");
@@ -203,24 +203,24 @@ impl Running<'_> {
 }
 
 impl Disk {
-    /// Puts a folder of the chosen disk where both servers will find it.
+    /// Puts a directory of the chosen disk where both servers will find it.
     fn shown_in(scratch: &Scratch, options: &Options) -> Result<Disk> {
         let target = scratch.open_folder(Storage::Disk.name())?;
-        let folder = Scratch::below(&options.disk, "disk")?;
-        let source = folder.open_folder("share")?;
+        let directory = Scratch::below(&options.disk, "disk")?;
+        let source = directory.open_folder("share")?;
         let mount = Mount::bind(&source, &target)?;
         let kind = kind_of(&source)?;
         Ok(Disk {
             kind,
             _mount: mount,
-            _folder: folder,
+            _directory: directory,
         })
     }
 }
 
 /// smbd looks its own host name up at every login. The answer of a name server, or its silence, is
 /// no part of what is measured: let the lab find the name in a file, as long as the mounts live.
-pub(crate) fn keep_off_the_network(scratch: &Scratch, lab: &Lab) -> Result<Vec<Mount>> {
+pub(crate) fn disable_name_lookups(scratch: &Scratch, lab: &Lab) -> Result<Vec<Mount>> {
     let host = fs::read_to_string("/proc/sys/kernel/hostname")?;
     let hosts = scratch.path().join("hosts");
     fs::write(&hosts, format!("127.0.0.1 localhost {}\n", host.trim()))?;

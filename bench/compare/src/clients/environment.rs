@@ -1,4 +1,4 @@
-//! Where the errands take place: a tmpfs, the server on it, and what the clients work with.
+//! Where the client_benches take environment: a tmpfs, the server on it, and what the clients work with.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -14,18 +14,18 @@ use smbeam_tests::subject::{ALICE, Plan, Server, Share, Subject};
 
 use super::{ENTRIES, SMALL_FILE_BYTES, SMALL_FILES};
 use crate::accounting::Accounting;
+use crate::environment::{self, LARGE_FILE};
 use crate::mount::Mount;
 use crate::options::Options;
 use crate::smbclient::COPY;
-use crate::stage::{self, LARGE_FILE};
 
 /// The share that the clients use, and the name of its tmpfs.
 pub(super) const SHARE: &str = "tmpfs";
-/// The folder of small files, in the share and here.
+/// The directory of small files, in the share and here.
 pub(super) const SMALL: &str = "small";
 /// Where they go.
 pub(super) const SMALL_COPY: &str = "small-copy";
-/// The folder that is listed.
+/// The directory that is listed.
 pub(super) const LISTED: &str = "listed";
 
 /// Room on the tmpfs besides large files.
@@ -36,9 +36,9 @@ const REPORTING: Duration = Duration::from_millis(2500);
 /// Time for a server's process to end when its client has.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// Folders, files and the server.
-pub(crate) struct Place {
-    // The server ends before its folders go.
+/// Directories, files and the server.
+pub(crate) struct Environment {
+    // The server ends before its directories go.
     server: Server,
     accounting: Accounting,
     lab: Lab,
@@ -48,16 +48,16 @@ pub(crate) struct Place {
     scratch: Scratch,
 }
 
-impl Place {
+impl Environment {
     /// Makes the files and starts the server.
-    pub(crate) fn set(options: &Options) -> Result<Place> {
+    pub(crate) fn set(options: &Options) -> Result<Environment> {
         let lab = Lab::find()?;
         let scratch = Scratch::new("clients")?;
         let tmpfs = scratch.open_folder(SHARE)?;
         // The two that stay, the one that a run makes, and what is written before it.
         let bytes = 4 * options.large_bytes + SPARE_BYTES;
         let mount = Mount::tmpfs(&tmpfs, bytes)?;
-        let hosts = stage::keep_off_the_network(&scratch, &lab)?;
+        let hosts = environment::disable_name_lookups(&scratch, &lab)?;
         let (shared, local) = (tmpfs.join("shared"), tmpfs.join("local"));
         for side in [&shared, &local] {
             open_folder(side)?;
@@ -84,7 +84,7 @@ impl Place {
         let accounting = Accounting::new("clients");
         let server =
             accounting.around(|| Server::start_as(Subject::Samba, Some(&lab), None, plan))?;
-        Ok(Place {
+        Ok(Environment {
             server,
             accounting,
             lab,
@@ -125,7 +125,7 @@ impl Place {
         self.scratch.path().join("output")
     }
 
-    /// A folder of no user's, with no configuration in it.
+    /// A directory of no user's, with no configuration in it.
     pub(super) fn home(&self) -> &Path {
         self.scratch.path()
     }
@@ -169,7 +169,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Environment {
     fn drop(&mut self) {
         let _ = self.server.stop().or_else(|_| self.server.kill());
     }
