@@ -19,9 +19,9 @@ use crate::{host, lab, table, workspace};
 const LARGE_BYTES: u64 = 1 << 30;
 const SMALL_FILES: u64 = 1000;
 
-/// Who works with the server.
+/// ClientKind works with the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Who {
+enum ClientKind {
     /// Samba's client.
     Smbclient,
     /// Ours.
@@ -29,8 +29,8 @@ enum Who {
 }
 
 /// One thing that a client did.
-struct Deed {
-    who: Who,
+struct Measurement {
+    client: ClientKind,
     protection: Protection,
     what: &'static str,
     time: Duration,
@@ -41,7 +41,7 @@ struct Deed {
 }
 
 /// What the clients work with.
-struct Stage {
+struct Demo {
     lab: Lab,
     server: Server,
     /// Our client.
@@ -67,24 +67,24 @@ pub(crate) fn run() -> Result<ExitCode> {
     ensure!(built.success(), "smbeam does not build");
     let lab = lab::build()?;
     let scratch = Scratch::new("demo")?;
-    let stage = Stage::set(lab, &scratch)?;
-    println!("demo: serving a temporary share on {}", stage.server.tcp);
-    let mut deeds = Vec::new();
+    let demo = Demo::set(lab, &scratch)?;
+    println!("demo: serving a temporary share on {}", demo.server.tcp);
+    let mut measurements = Vec::new();
     for protection in Protection::ALL {
         println!("demo: smbclient --client-protection={}", protection.word());
-        stage.large_file(protection, &mut deeds)?;
-        stage.small_files(protection, &mut deeds)?;
+        demo.large_file(protection, &mut measurements)?;
+        demo.small_files(protection, &mut measurements)?;
         println!("demo: smbeam {}", flags(protection).join(" "));
-        stage.our_large_file(protection, &mut deeds)?;
-        stage.our_small_files(protection, &mut deeds)?;
+        demo.our_large_file(protection, &mut measurements)?;
+        demo.our_small_files(protection, &mut measurements)?;
     }
-    println!("\n{}", summary(&deeds));
+    println!("\n{}", summary(&measurements));
     println!("demo: every checksum agrees; SMB over loopback, clients and server on one machine");
     Ok(ExitCode::SUCCESS)
 }
 
-impl Stage {
-    fn set(lab: Lab, scratch: &Scratch) -> Result<Stage> {
+impl Demo {
+    fn set(lab: Lab, scratch: &Scratch) -> Result<Demo> {
         println!("demo: making a file of 1 GiB and {SMALL_FILES} small ones");
         let share = scratch.open_folder("share")?;
         let local = scratch.open_folder("local")?;
@@ -103,7 +103,7 @@ impl Stage {
                 ..Plan::sharing(&share)
             },
         )?;
-        Ok(Stage {
+        Ok(Demo {
             lab,
             server,
             program,
@@ -113,11 +113,15 @@ impl Stage {
         })
     }
 
-    fn large_file(&self, protection: Protection, deeds: &mut Vec<Deed>) -> Result<()> {
-        let mut run = |what, folder: &Path, commands: &str, bytes, files| {
-            let time = self.timed(protection, folder, commands)?;
-            deeds.push(Deed {
-                who: Who::Smbclient,
+    fn large_file(
+        &self,
+        protection: Protection,
+        measurements: &mut Vec<Measurement>,
+    ) -> Result<()> {
+        let mut run = |what, directory: &Path, commands: &str, bytes, files| {
+            let time = self.timed(protection, directory, commands)?;
+            measurements.push(Measurement {
+                client: ClientKind::Smbclient,
                 protection,
                 what,
                 time,
@@ -132,11 +136,15 @@ impl Stage {
         run("del 1 GiB", &self.local, "del moved", 0, 1)
     }
 
-    fn small_files(&self, protection: Protection, deeds: &mut Vec<Deed>) -> Result<()> {
-        let mut run = |what, folder: &Path, commands: &str| {
-            let time = self.timed(protection, folder, commands)?;
-            deeds.push(Deed {
-                who: Who::Smbclient,
+    fn small_files(
+        &self,
+        protection: Protection,
+        measurements: &mut Vec<Measurement>,
+    ) -> Result<()> {
+        let mut run = |what, directory: &Path, commands: &str| {
+            let time = self.timed(protection, directory, commands)?;
+            measurements.push(Measurement {
+                client: ClientKind::Smbclient,
                 protection,
                 what,
                 time,
@@ -163,11 +171,15 @@ impl Stage {
     }
 
     /// The same with our client.
-    fn our_large_file(&self, protection: Protection, deeds: &mut Vec<Deed>) -> Result<()> {
-        let mut run = |what, folder: &Path, arguments: &[&str], bytes, files| {
-            let time = self.timed_ours(protection, folder, arguments)?;
-            deeds.push(Deed {
-                who: Who::Smbeam,
+    fn our_large_file(
+        &self,
+        protection: Protection,
+        measurements: &mut Vec<Measurement>,
+    ) -> Result<()> {
+        let mut run = |what, directory: &Path, arguments: &[&str], bytes, files| {
+            let time = self.timed_ours(protection, directory, arguments)?;
+            measurements.push(Measurement {
+                client: ClientKind::Smbeam,
                 protection,
                 what,
                 time,
@@ -190,11 +202,15 @@ impl Stage {
     }
 
     /// The same with our client, but for the renames: it has no command that renames many.
-    fn our_small_files(&self, protection: Protection, deeds: &mut Vec<Deed>) -> Result<()> {
-        let mut run = |what, folder: &Path, arguments: &[&str]| {
-            let time = self.timed_ours(protection, folder, arguments)?;
-            deeds.push(Deed {
-                who: Who::Smbeam,
+    fn our_small_files(
+        &self,
+        protection: Protection,
+        measurements: &mut Vec<Measurement>,
+    ) -> Result<()> {
+        let mut run = |what, directory: &Path, arguments: &[&str]| {
+            let time = self.timed_ours(protection, directory, arguments)?;
+            measurements.push(Measurement {
+                client: ClientKind::Smbeam,
                 protection,
                 what,
                 time,
@@ -227,11 +243,11 @@ impl Stage {
         Ok(())
     }
 
-    /// Runs smbeam in `folder`; in its arguments `{}` stands for the URL of the share.
+    /// Runs smbeam in `directory`; in its arguments `{}` stands for the URL of the share.
     fn timed_ours(
         &self,
         protection: Protection,
-        folder: &Path,
+        directory: &Path,
         arguments: &[&str],
     ) -> Result<Duration> {
         let url = format!("smb://{}@{}/data/", ALICE.name, self.server.tcp);
@@ -242,17 +258,17 @@ impl Stage {
         command
             .args(arguments)
             .args(flags(protection))
-            .current_dir(folder)
+            .current_dir(directory)
             .env("SMBEAM_PASSWORD", ALICE.password);
         let start = Instant::now();
         quiet(&mut command)?;
         Ok(start.elapsed())
     }
 
-    fn timed(&self, protection: Protection, folder: &Path, commands: &str) -> Result<Duration> {
+    fn timed(&self, protection: Protection, directory: &Path, commands: &str) -> Result<Duration> {
         let client = Smbclient::new(&self.lab, &self.server)
             .protection(protection)
-            .folder(folder);
+            .folder(directory);
         let start = Instant::now();
         client.run(commands)?;
         Ok(start.elapsed())
@@ -282,35 +298,39 @@ fn for_each_small(command: &str) -> String {
     commands.collect::<Vec<_>>().join("\n")
 }
 
-/// SHA-256 of every file in `folder`, by name.
-fn checksums(folder: &Path) -> Result<String> {
+/// SHA-256 of every file in `directory`, by name.
+fn checksums(directory: &Path) -> Result<String> {
     let command = "sha256sum -- *";
     quiet(
         Command::new("sh")
             .args(["-c", command])
             .env("LC_ALL", "C")
-            .current_dir(folder),
+            .current_dir(directory),
     )
 }
 
 /// What both clients did, side by side.
-fn summary(deeds: &[Deed]) -> String {
-    let stock = deeds.iter().filter(|deed| deed.who == Who::Smbclient);
-    let rows = stock.map(|deed| {
-        let is_same = |other: &&Deed| {
+fn summary(measurements: &[Measurement]) -> String {
+    let stock = measurements
+        .iter()
+        .filter(|measurement| measurement.client == ClientKind::Smbclient);
+    let rows = stock.map(|measurement| {
+        let is_same = |other: &&Measurement| {
             let (protection, what) = (other.protection, other.what);
-            other.who == Who::Smbeam && protection == deed.protection && what == deed.what
+            other.client == ClientKind::Smbeam
+                && protection == measurement.protection
+                && what == measurement.what
         };
-        let ours = deeds.iter().find(is_same);
-        let kind = match deed.protection {
+        let ours = measurements.iter().find(is_same);
+        let kind = match measurement.protection {
             Protection::Off => "plain",
             Protection::Sign => "signed",
             Protection::Encrypt => "encrypted",
         };
-        let [time, speed] = deed.figures();
-        let [our_time, our_speed] = ours.map(Deed::figures).unwrap_or_default();
+        let [time, speed] = measurement.figures();
+        let [our_time, our_speed] = ours.map(Measurement::figures).unwrap_or_default();
         vec![
-            format!("{kind:9} {}", deed.what),
+            format!("{kind:9} {}", measurement.what),
             time,
             speed,
             our_time,
@@ -323,7 +343,7 @@ fn summary(deeds: &[Deed]) -> String {
     )
 }
 
-impl Deed {
+impl Measurement {
     /// Its time and its speed.
     fn figures(&self) -> [String; 2] {
         let seconds = self.time.as_secs_f64();

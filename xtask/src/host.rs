@@ -75,7 +75,7 @@ pub(crate) fn ensure_component(component: &str, subcommand: &str) -> Result<()> 
 
 fn is_on_path(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
-    // An ordinary user's path often lacks the folders of the administrator.
+    // An ordinary user's path often lacks the directories of the administrator.
     let more = ["/usr/sbin", "/sbin"].map(Path::new);
     env::split_paths(&path).any(|folder| folder.join(program).is_file())
         || more.iter().any(|folder| folder.join(program).is_file())

@@ -6,10 +6,11 @@ use clap::Args;
 use smbeam_client::{OpenOptions, Wait as _};
 
 use crate::connect::{ConnectArguments, Connector};
-use crate::exit::{Outcome, Report};
+use crate::failure::Outcome;
+use crate::file_path::RemotePath;
 use crate::location::Url;
 use crate::output;
-use crate::place::Remote;
+use crate::report::Report;
 
 /// What to write.
 #[derive(Debug, Args)]
@@ -25,7 +26,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, report: &Report) {
     let connector = Connector::new(&arguments.connect);
     for url in &arguments.urls {
-        report.take(connector.remote(url).and_then(|remote| cat(&remote)));
+        report.take(connector.remote_path(url).and_then(|remote| cat(&remote)));
         if report.is_over() {
             break;
         }
@@ -33,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
 }
 
 /// Writes a file to standard output.
-pub(crate) fn cat(remote: &Remote) -> Outcome {
+pub(crate) fn cat(remote: &RemotePath) -> Outcome {
     let file = remote
         .share
         .open(&remote.path, &OpenOptions::new().read(true))

@@ -10,16 +10,20 @@ use std::time::Duration;
 
 use clap::Args;
 use smbeam_client::{
-    Channels, Client, Error, Options, Protection, QuicSettings, RdmaChoice, Session, Share,
-    TcpOptions, Transports, Wait as _,
+    Channels, Client, Options, Protection, QuicSettings, RdmaChoice, Session, Share, TcpOptions,
+    Transports, Wait as _,
 };
 use wire::dialect::Dialect;
 
+use crate::client_failure::failure_of;
 use crate::credentials::LoginArguments;
-use crate::exit::{Exit, Failure, Outcome, exit_of_status, lock, plain_reason, told};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::file_path::{Detail, ExpandedPath, FilePath, RemotePath};
 use crate::format::parse_size;
 use crate::location::{Location, Url};
-use crate::place::{Detail, Found, Place, Remote};
+use crate::report::lock;
+use crate::session_key::SessionKey;
 use certificates::CertificateArguments;
 
 /// Bytes of one READ or WRITE: what a message can carry. \[MS-SMB2\] 2.1
@@ -202,31 +206,6 @@ pub(crate) struct Connector {
     opened: &'static Opened,
 }
 
-/// What a session is for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct SessionKey {
-    host: String,
-    port: Option<u16>,
-    domain: Option<String>,
-    user: Option<String>,
-}
-
-impl SessionKey {
-    fn of(url: &Url) -> Self {
-        Self {
-            host: url.host.to_lowercase(),
-            port: url.port,
-            domain: url.domain.clone(),
-            user: url.user.clone(),
-        }
-    }
-}
-
-/// Whether two URLs are reached over one session.
-pub(crate) fn is_one_session(one: &Url, other: &Url) -> bool {
-    SessionKey::of(one) == SessionKey::of(other)
-}
-
 impl Connector {
     /// Connects as the arguments say, when something is asked for.
     pub(crate) fn new(arguments: &ConnectArguments) -> Self {
@@ -284,8 +263,8 @@ impl Connector {
     }
 
     /// What a URL names.
-    pub(crate) fn remote(&self, url: &Url) -> Outcome<Remote> {
-        Ok(Remote {
+    pub(crate) fn remote_path(&self, url: &Url) -> Outcome<RemotePath> {
+        Ok(RemotePath {
             share: self.share(url)?,
             path: url.path.clone(),
             root: Arc::new(url.with_path("")),
@@ -293,25 +272,25 @@ impl Connector {
     }
 
     /// What a URL names.
-    pub(crate) fn place_of(&self, url: &Url) -> Outcome<Place> {
-        self.remote(url).map(Place::Remote)
+    pub(crate) fn file_path(&self, url: &Url) -> Outcome<FilePath> {
+        self.remote_path(url).map(FilePath::Remote)
     }
 
-    /// What a URL names; more than one place where its last component has `*` or `?`. With a `/` at
-    /// its end it means folders.
-    pub(crate) fn expand(&self, url: &Url, detail: Detail) -> Outcome<Vec<Found>> {
-        let remote = self.remote(url)?;
-        let wants_folders = url.is_folder && !url.path.is_empty();
+    /// What a URL names; more than one path where its last component has `*` or `?`. With a `/` at
+    /// its end it means directories.
+    pub(crate) fn expand(&self, url: &Url, detail: Detail) -> Outcome<Vec<ExpandedPath>> {
+        let remote = self.remote_path(url)?;
+        let wants_directories = url.is_directory && !url.path.is_empty();
         if !url.name().contains(['*', '?']) {
-            let found = Found::named(Place::Remote(remote));
-            if wants_folders && found.is_folder()? == Some(false) {
-                return Err(Failure::usage(url, "not a folder"));
+            let found = ExpandedPath::named(FilePath::Remote(remote));
+            if wants_directories && found.is_directory()? == Some(false) {
+                return Err(Failure::usage(url, "not a directory"));
             }
             return Ok(vec![found]);
         }
         let mut found = remote.matching(url.name(), detail)?;
-        if wants_folders {
-            found = folders(found)?;
+        if wants_directories {
+            found = directories(found)?;
         }
         if found.is_empty() {
             return Err(Failure::new(Exit::NotFound, url, "nothing matches"));
@@ -320,69 +299,30 @@ impl Connector {
     }
 
     /// The same for any location: patterns of this machine are its shell's.
-    pub(crate) fn expand_location(&self, location: &Location) -> Outcome<Vec<Found>> {
+    pub(crate) fn expand_location(&self, location: &Location) -> Outcome<Vec<ExpandedPath>> {
         match location {
-            Location::Local(path) => Ok(vec![Found::named(Place::Local(path.clone()))]),
+            Location::Local(path) => Ok(vec![ExpandedPath::named(FilePath::Local(path.clone()))]),
             Location::Remote(url) => self.expand(url, Detail::Brief),
         }
     }
 
     /// What a location names.
-    pub(crate) fn place(&self, location: &Location) -> Outcome<Place> {
+    pub(crate) fn resolve(&self, location: &Location) -> Outcome<FilePath> {
         Ok(match location {
-            Location::Local(path) => Place::Local(path.clone()),
-            Location::Remote(url) => Place::Remote(self.remote(url)?),
+            Location::Local(path) => FilePath::Local(path.clone()),
+            Location::Remote(url) => FilePath::Remote(self.remote_path(url)?),
         })
     }
 }
 
-fn folders(found: Vec<Found>) -> Outcome<Vec<Found>> {
-    let mut folders = Vec::new();
+fn directories(found: Vec<ExpandedPath>) -> Outcome<Vec<ExpandedPath>> {
+    let mut directories = Vec::new();
     for found in found {
-        if found.is_folder()? == Some(true) {
-            folders.push(found);
+        if found.is_directory()? == Some(true) {
+            directories.push(found);
         }
     }
-    Ok(folders)
-}
-
-/// What the library says of `subject`.
-pub(crate) fn failure_of(subject: &impl ToString, error: &Error) -> Failure {
-    let exit = match error {
-        Error::Resolve(..)
-        | Error::Connect(..)
-        | Error::Unreachable { .. }
-        | Error::Refused { .. }
-        | Error::Untrusted { .. } => Exit::Unreachable,
-        Error::Certificate { error, .. } => certificates::exit(error),
-        Error::Login { .. } => Exit::LoginRefused,
-        Error::Lost { .. } | Error::TimedOut { .. } | Error::Protocol { .. } => Exit::Lost,
-        Error::InvalidName(..) => Exit::BadName,
-        Error::Cancelled { .. } => Exit::Interrupted,
-        Error::Local { error, .. } => return Failure::local(subject, error),
-        Error::Status { status, .. } => exit_of_status(*status),
-        _ => Exit::Failed,
-    };
-    let reason = match error {
-        Error::Resolve(host, error) => format!("cannot find the host {host}: {error}"),
-        Error::Connect(address, error) => {
-            format!("cannot connect to {address}: {}", plain_reason(error))
-        }
-        Error::Unreachable { tried, .. } => transports::reason(tried),
-        Error::Refused { status, .. } => {
-            format!("the server refuses the connection: {}", told(*status))
-        }
-        Error::Untrusted { why, .. } => format!("the server is not to be trusted: {why}"),
-        Error::Certificate { error, .. } => certificates::reason(error),
-        Error::Login { status, .. } => format!("the login is refused: {}", told(*status)),
-        Error::Status { status, .. } => told(*status),
-        Error::Lost { reason, .. } => format!("the connection is lost: {reason}"),
-        Error::TimedOut { .. } => "the server does not answer in time".into(),
-        Error::Protocol { why, .. } => format!("the server's answer is wrong: {why}"),
-        Error::InvalidName(_, why) => (*why).into(),
-        other => other.to_string(),
-    };
-    Failure::new(exit, subject.to_string(), reason)
+    Ok(directories)
 }
 
 #[cfg(test)]
@@ -417,22 +357,5 @@ mod tests {
         assert_eq!(parse_io_size("64k"), Ok(65_536));
         assert!(parse_io_size("1k").is_err());
         assert!(parse_io_size("17M").is_err());
-    }
-
-    #[test]
-    fn one_session_serves_one_user_of_one_server() {
-        let url = |text: &str| text.parse::<Url>().expect("a URL");
-        assert!(is_one_session(
-            &url("smb://a@NAS/x"),
-            &url("smb://a@nas/y/z")
-        ));
-        assert!(!is_one_session(
-            &url("smb://a@nas/x"),
-            &url("smb://b@nas/x")
-        ));
-        assert!(!is_one_session(
-            &url("smb://nas:4455/x"),
-            &url("smb://nas/x")
-        ));
     }
 }

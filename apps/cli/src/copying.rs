@@ -1,4 +1,4 @@
-//! What get, put and cp do alike: files and folders go into a folder, or one gets a new name.
+//! What get, put and cp do alike: files and directories go into a directory, or one gets a new name.
 
 use std::collections::HashSet;
 
@@ -6,17 +6,19 @@ use clap::Args;
 
 use crate::cat::cat;
 use crate::connect::{ConnectArguments, Connector};
-use crate::exit::{Exit, Failure, Outcome, Report};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::file_path::{ExpandedPath, FilePath, Kind, RemotePath};
 use crate::interrupt::Interrupt;
 use crate::location::Location;
-use crate::place::{Found, Kind, Place, Remote};
 use crate::progress::{OutputArguments, Progress};
+use crate::report::Report;
 use crate::transfer::{Item, Transfer, TransferArguments};
 
 /// How get, put and cp work.
 #[derive(Debug, Args)]
 pub(crate) struct CopyArguments {
-    /// Folders as well, with all that is in them.
+    /// Directories as well, with all that is in them.
     #[arg(short, long)]
     recursive: bool,
     /// Keep times; between servers attributes as well.
@@ -52,7 +54,7 @@ pub(crate) fn from_standard_input(arguments: &CopyArguments, target: &Location, 
     let connector = Connector::new(&arguments.connect);
     match stream_target(arguments, &connector, target) {
         Ok(target) => transfer(arguments, report, |transfer| {
-            transfer.take_standard_input(&target);
+            transfer.upload_standard_input(&target);
         }),
         Err(failure) => report.failed(&failure),
     }
@@ -67,9 +69,9 @@ pub(crate) fn to_standard_output(arguments: &CopyArguments, sources: &[Location]
     for source in sources {
         let found = report.found(connector.expand_location(source));
         for found in found {
-            match &found.place {
-                Place::Remote(remote) if !report.is_over() => report.take(cat(remote)),
-                Place::Remote(_) | Place::Local(_) => {}
+            match &found.path {
+                FilePath::Remote(remote) if !report.is_over() => report.take(cat(remote)),
+                FilePath::Remote(_) | FilePath::Local(_) => {}
             }
         }
         if report.is_over() {
@@ -96,14 +98,14 @@ fn stream_target(
     arguments: &CopyArguments,
     connector: &Connector,
     target: &Location,
-) -> Outcome<Remote> {
+) -> Outcome<RemotePath> {
     arguments.check_stream("standard input")?;
-    let Place::Remote(remote) = connector.place(target)? else {
+    let FilePath::Remote(remote) = connector.resolve(target)? else {
         return Err(Failure::usage(target, "not on a server"));
     };
-    let facts = Place::Remote(remote.clone()).look(true)?;
-    if target.names_a_folder() || facts.is_some_and(|facts| facts.is_folder()) {
-        let reason = "a folder: say what standard input is to be called in it";
+    let info = FilePath::Remote(remote.clone()).lookup(true)?;
+    if target.names_a_directory() || info.is_some_and(|info| info.is_directory()) {
+        let reason = "a directory: say what standard input is to be called in it";
         return Err(Failure::usage(target, reason));
     }
     Ok(remote)
@@ -137,17 +139,19 @@ fn items(
             return Ok(Vec::new());
         }
     }
-    let place = connector.place(target)?;
-    let facts = place.look(true)?;
-    let is_folder = facts.is_some_and(|facts| facts.is_folder());
-    if !is_folder && (found.len() > 1 || target.names_a_folder()) {
-        return Err(Failure::usage(place, "not a folder"));
+    let path = connector.resolve(target)?;
+    let info = path.lookup(true)?;
+    let is_directory = info.is_some_and(|info| info.is_directory());
+    if !is_directory && (found.len() > 1 || target.names_a_directory()) {
+        return Err(Failure::usage(path, "not a directory"));
     }
     let mut items = Vec::new();
     let mut taken = HashSet::new();
     for source in found {
-        match item(arguments, source, &place, is_folder) {
-            Ok(item) if !taken.insert(item.target.key()) => report.failed(&is_taken(&item.source)),
+        match item(arguments, source, &path, is_directory) {
+            Ok(item) if !taken.insert(item.target.key()) => {
+                report.failed(&duplicate_target(&item.source))
+            }
             Ok(item) => items.push(item),
             Err(failure) => report.failed(&failure),
         }
@@ -157,24 +161,29 @@ fn items(
 
 /// Of two sources for one target the second would replace the first, or both would be written at
 /// once.
-pub(crate) fn is_taken(source: &impl ToString) -> Failure {
+pub(crate) fn duplicate_target(source: &impl ToString) -> Failure {
     let reason = "another source has the same target: the first one goes there";
     Failure::new(Exit::Exists, source.to_string(), reason)
 }
 
-fn item(arguments: &CopyArguments, found: Found, target: &Place, is_folder: bool) -> Outcome<Item> {
-    let facts = found.facts()?;
-    let source = found.place;
-    if facts.is_folder() && !arguments.recursive {
+fn item(
+    arguments: &CopyArguments,
+    found: ExpandedPath,
+    target: &FilePath,
+    is_directory: bool,
+) -> Outcome<Item> {
+    let info = found.info()?;
+    let source = found.path;
+    if info.is_directory() && !arguments.recursive {
         return Err(Failure::usage(
             source,
-            "a folder: give -r to copy all in it",
+            "a directory: give -r to copy all in it",
         ));
     }
-    if facts.kind == Kind::Other && !source.is_remote() {
-        return Err(Failure::usage(source, "neither a file nor a folder"));
+    if info.kind == Kind::Other && !source.is_remote() {
+        return Err(Failure::usage(source, "neither a file nor a directory"));
     }
-    let target = match is_folder {
+    let target = match is_directory {
         true => {
             let name = source.name_or_share()?;
             let joined = target.join(&name);
@@ -182,23 +191,23 @@ fn item(arguments: &CopyArguments, found: Found, target: &Place, is_folder: bool
         }
         false => target.clone(),
     };
-    if facts.is_folder() && is_within(&source, &target) {
+    if info.is_directory() && is_within(&source, &target) {
         return Err(Failure::usage(
             target,
-            "a folder cannot be copied into itself",
+            "a directory cannot be copied into itself",
         ));
     }
     Ok(Item {
         source,
-        facts,
+        info,
         target,
     })
 }
 
-/// Whether a folder is to go into itself: it would never end.
-fn is_within(source: &Place, target: &Place) -> bool {
+/// Whether a directory is to go into itself: it would never end.
+fn is_within(source: &FilePath, target: &FilePath) -> bool {
     match (source, target) {
-        (Place::Remote(source), Place::Remote(target)) => source.holds(target),
+        (FilePath::Remote(source), FilePath::Remote(target)) => source.contains(target),
         _ => false,
     }
 }

@@ -3,13 +3,14 @@
 use clap::Args;
 
 use crate::copying::{self, CopyArguments};
-use crate::exit::{Failure, Report};
+use crate::failure::Failure;
 use crate::location::Location;
+use crate::report::Report;
 
 /// What to copy.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Files or folders, and where they go: a folder, or a new name for one. Within a server, the
+    /// Files or directories, and where they go: a directory, or a new name for one. Within a server, the
     /// server copies by itself.
     #[arg(required = true, num_args = 2.., value_name = "SOURCE... TARGET")]
     locations: Vec<Location>,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use smbeam_client::Credentials;
 
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::location::{Url, shown};
 use file::{CredentialsFile, Login};
@@ -187,11 +187,11 @@ mod tests {
 
     #[test]
     fn a_password_is_the_first_line_of_its_file() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("p");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("p");
         std::fs::write(&path, "se cret \nmore\n").expect("a file");
         assert_eq!(read_password(&path).expect("a password"), "se cret ");
-        let missing = read_password(&folder.path().join("q")).expect_err("no file");
+        let missing = read_password(&directory.path().join("q")).expect_err("no file");
         assert_eq!(missing.exit, crate::exit::Exit::NotFound);
     }
 }

@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
+use crate::file_path::{FileInfo, Kind};
 use crate::format::{self, SizeArguments};
-use crate::place::{Facts, Kind};
 
 /// A file in JSON. Times are of UTC, sizes in bytes.
 #[derive(Debug, Serialize)]
-pub(crate) struct Described {
+pub(crate) struct FileDescription {
     path: String,
     kind: &'static str,
     size: u64,
@@ -20,20 +20,20 @@ pub(crate) struct Described {
     file_id: Option<u64>,
 }
 
-impl Described {
+impl FileDescription {
     /// A file of this path.
-    pub(crate) fn new(path: &str, facts: &Facts) -> Self {
+    pub(crate) fn new(path: &str, info: &FileInfo) -> Self {
         Self {
             path: path.to_owned(),
-            kind: facts.kind.name(),
-            size: facts.size,
-            allocation: facts.allocation,
-            created: facts.created.map(format::utc_time),
-            accessed: format::utc_time(facts.accessed),
-            written: format::utc_time(facts.written),
-            changed: format::utc_time(facts.changed),
-            attributes: format::attribute_names(facts.attributes),
-            file_id: facts.file_id,
+            kind: info.kind.json_name(),
+            size: info.size,
+            allocation: info.allocation,
+            created: info.created.map(format::utc_time),
+            accessed: format::utc_time(info.accessed),
+            written: format::utc_time(info.written),
+            changed: format::utc_time(info.changed),
+            attributes: format::attribute_names(info.attributes),
+            file_id: info.file_id,
         }
     }
 
@@ -50,21 +50,21 @@ pub(crate) fn json(value: &impl Serialize) -> String {
 }
 
 /// A line of a long listing.
-pub(crate) fn long_line(name: &str, facts: &Facts, sizes: &SizeArguments) -> String {
-    let size = match facts.kind {
-        Kind::Folder => "-".to_owned(),
-        _ => sizes.shown(facts.size),
+pub(crate) fn long_line(name: &str, info: &FileInfo, sizes: &SizeArguments) -> String {
+    let size = match info.kind {
+        Kind::Directory => "-".to_owned(),
+        _ => sizes.shown(info.size),
     };
     format!(
         "{}  {size:>12}  {}  {}",
-        format::attributes(facts.attributes),
-        format::local_time(facts.written),
-        short_line(name, facts)
+        format::attributes(info.attributes),
+        format::local_time(info.written),
+        short_line(name, info)
     )
 }
 
-/// A name, with a `/` behind that of a folder.
-pub(crate) fn short_line(name: &str, facts: &Facts) -> String {
-    let slash = if facts.is_folder() { "/" } else { "" };
+/// A name, with a `/` behind that of a directory.
+pub(crate) fn short_line(name: &str, info: &FileInfo) -> String {
+    let slash = if info.is_directory() { "/" } else { "" };
     format!("{}{slash}", format::name(name))
 }

@@ -6,10 +6,11 @@ use smbeam_client::Wait as _;
 
 use crate::connect::{ConnectArguments, Connector};
 use crate::describe::json;
-use crate::exit::{Outcome, Report};
+use crate::failure::Outcome;
 use crate::format::SizeArguments;
 use crate::location::Url;
 use crate::output;
+use crate::report::Report;
 
 /// What to ask for.
 #[derive(Debug, Args)]
@@ -56,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
 }
 
 fn df(arguments: &Arguments, connector: &Connector, url: &Url) -> Outcome {
-    let remote = connector.remote(url)?;
+    let remote = connector.remote_path(url)?;
     let volume = remote.share.volume().wait().map_err(remote.failed())?;
     let row = Row {
         share: remote.root.to_string(),

@@ -1,4 +1,4 @@
-//! `smbeam du`: how large folders are.
+//! `smbeam du`: how large directories are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,25 +8,27 @@ use serde::Serialize;
 
 use crate::connect::{ConnectArguments, Connector};
 use crate::describe::json;
-use crate::exit::{Exit, Failure, Outcome, Report};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::file_path::{Detail, FilePath};
 use crate::format::SizeArguments;
 use crate::location::Url;
 use crate::output;
-use crate::place::{Detail, Place};
+use crate::report::Report;
 use crate::transfer::pool::{self, Queue};
 
-/// Folders that are listed at once.
+/// Directories that are listed at once.
 const WORKERS: usize = 16;
-/// Folders within folders. A server can pretend to have any number.
+/// Directories within directories. A server can pretend to have any number.
 const MAX_DEPTH: u32 = 512;
 
 /// What to measure.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Folders or files.
+    /// Directories or files.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
-    /// The sums only, not those of the folders below.
+    /// The sums only, not those of the directories below.
     #[arg(short, long)]
     summarize: bool,
     /// Sums of so many levels only.
@@ -44,13 +46,13 @@ pub(crate) struct Arguments {
     connect: ConnectArguments,
 }
 
-/// A folder that is being measured. Its sum is whole when nobody holds it any more.
-struct Folder {
-    place: Place,
+/// A directory that is being measured. Its sum is whole when nobody holds it any more.
+struct Directory {
+    path: FilePath,
     bytes: AtomicU64,
     files: AtomicU64,
     depth: u32,
-    within: Option<Arc<Folder>>,
+    parent: Option<Arc<Directory>>,
 }
 
 /// A sum in JSON.
@@ -73,35 +75,35 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
 }
 
 fn du(arguments: &Arguments, connector: &Connector, url: &Url, report: &Report) -> Outcome {
-    let place = connector.place_of(url)?;
-    let facts = place.facts(true)?;
-    let root = Arc::new(Folder {
-        place,
+    let path = connector.file_path(url)?;
+    let info = path.info(true)?;
+    let root = Arc::new(Directory {
+        path,
         bytes: AtomicU64::new(0),
         files: AtomicU64::new(0),
         depth: 0,
-        within: None,
+        parent: None,
     });
-    if !facts.is_folder() {
+    if !info.is_directory() {
         let bytes = if arguments.allocated {
-            facts.allocation
+            info.allocation
         } else {
-            facts.size
+            info.size
         };
-        tell(arguments, &root.place, bytes, 1);
+        print_row(arguments, &root.path, bytes, 1);
         return Ok(());
     }
     pool::run(
         WORKERS,
         vec![root],
-        &|folder, queue: &Queue<Arc<Folder>>| {
+        &|directory, queue: &Queue<Arc<Directory>>| {
             if report.is_over() {
                 return;
             }
-            if let Err(failure) = measure(arguments, &folder, queue, report) {
+            if let Err(failure) = measure(arguments, &directory, queue, report) {
                 report.failed(&failure);
             }
-            leave(arguments, folder);
+            entry_done(arguments, directory);
         },
     );
     Ok(())
@@ -109,34 +111,34 @@ fn du(arguments: &Arguments, connector: &Connector, url: &Url, report: &Report) 
 
 fn measure(
     arguments: &Arguments,
-    folder: &Arc<Folder>,
-    queue: &Queue<Arc<Folder>>,
+    directory: &Arc<Directory>,
+    queue: &Queue<Arc<Directory>>,
     report: &Report,
 ) -> Outcome {
-    if folder.depth > MAX_DEPTH {
-        let reason = "too many folders within folders";
-        return Err(Failure::new(Exit::Failed, &folder.place, reason));
+    if directory.depth > MAX_DEPTH {
+        let reason = "too many directories within directories";
+        return Err(Failure::new(Exit::Failed, &directory.path, reason));
     }
-    folder.place.list(Detail::Brief, &mut |entry| {
+    directory.path.list(Detail::Brief, &mut |entry| {
         let measured = entry.and_then(|entry| {
-            if !entry.facts.is_folder() {
-                let facts = &entry.facts;
+            if !entry.info.is_directory() {
+                let info = &entry.info;
                 let bytes = if arguments.allocated {
-                    facts.allocation
+                    info.allocation
                 } else {
-                    facts.size
+                    info.size
                 };
-                folder.bytes.fetch_add(bytes, Ordering::Relaxed);
-                folder.files.fetch_add(1, Ordering::Relaxed);
+                directory.bytes.fetch_add(bytes, Ordering::Relaxed);
+                directory.files.fetch_add(1, Ordering::Relaxed);
                 return Ok(());
             }
-            let place = folder.place.listed(&entry.name);
-            queue.push_folder(Arc::new(Folder {
-                place: place.map_err(|error| Failure::name(&folder.place, error))?,
+            let path = directory.path.listed(&entry.name);
+            queue.push_directory(Arc::new(Directory {
+                path: path.map_err(|error| Failure::name(&directory.path, error))?,
                 bytes: AtomicU64::new(0),
                 files: AtomicU64::new(0),
-                depth: folder.depth + 1,
-                within: Some(Arc::clone(folder)),
+                depth: directory.depth + 1,
+                parent: Some(Arc::clone(directory)),
             }));
             Ok(())
         });
@@ -147,31 +149,31 @@ fn measure(
     })
 }
 
-/// A folder is listed. If all below it are, its sum is told and added to that of its own folder.
-fn leave(arguments: &Arguments, folder: Arc<Folder>) {
-    let mut next = Some(folder);
-    while let Some(folder) = next.and_then(Arc::into_inner) {
-        let (bytes, files) = (folder.bytes.into_inner(), folder.files.into_inner());
+/// A directory is listed. If all below it are, its sum is told and added to that of its own directory.
+fn entry_done(arguments: &Arguments, directory: Arc<Directory>) {
+    let mut next = Some(directory);
+    while let Some(directory) = next.and_then(Arc::into_inner) {
+        let (bytes, files) = (directory.bytes.into_inner(), directory.files.into_inner());
         let shown = match arguments.summarize {
             true => 0,
             false => arguments.level.unwrap_or(u32::MAX),
         };
-        if folder.depth <= shown {
-            tell(arguments, &folder.place, bytes, files);
+        if directory.depth <= shown {
+            print_row(arguments, &directory.path, bytes, files);
         }
-        if let Some(within) = &folder.within {
-            within.bytes.fetch_add(bytes, Ordering::Relaxed);
-            within.files.fetch_add(files, Ordering::Relaxed);
+        if let Some(parent) = &directory.parent {
+            parent.bytes.fetch_add(bytes, Ordering::Relaxed);
+            parent.files.fetch_add(files, Ordering::Relaxed);
         }
-        next = folder.within;
+        next = directory.parent;
     }
 }
 
-fn tell(arguments: &Arguments, place: &Place, bytes: u64, files: u64) {
+fn print_row(arguments: &Arguments, path: &FilePath, bytes: u64, files: u64) {
     if arguments.json {
-        let path = place.to_string();
+        let path = path.to_string();
         return output::line(&json(&Row { path, bytes, files }));
     }
     let size = arguments.sizes.shown(bytes);
-    output::line(&format_args!("{size:>16}  {place}"));
+    output::line(&format_args!("{size:>16}  {path}"));
 }

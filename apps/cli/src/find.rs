@@ -7,17 +7,19 @@ use clap::{Args, ValueEnum};
 use globset::{GlobBuilder, GlobMatcher};
 
 use crate::connect::{ConnectArguments, Connector};
-use crate::describe::Described;
-use crate::exit::{Exit, Failure, Outcome, Report, lock};
+use crate::describe::FileDescription;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::file_path::{Detail, Entry, FileInfo, FilePath, Kind};
 use crate::format::{parse_size, parse_time};
 use crate::location::{Url, encode};
 use crate::output::Lines;
-use crate::place::{Detail, Entry, Facts, Kind, Place};
+use crate::report::{Report, lock};
 use crate::transfer::pool::{self, Queue};
 
-/// Folders that are listed at once.
+/// Directories that are listed at once.
 const WORKERS: usize = 16;
-/// Folders within folders. A server can pretend to have any number.
+/// Directories within directories. A server can pretend to have any number.
 const MAX_DEPTH: u32 = 512;
 
 /// What to look for. All that is given must be true of a file.
@@ -61,9 +63,9 @@ enum KindChoice {
     /// A file.
     #[value(alias = "f")]
     File,
-    /// A folder.
-    #[value(aliases = ["d", "directory"])]
-    Folder,
+    /// A directory.
+    #[value(aliases = ["d", "folder"])]
+    Directory,
     /// A link.
     #[value(alias = "l")]
     Link,
@@ -79,23 +81,23 @@ fn parse_pattern(text: &str) -> Result<GlobMatcher, String> {
 }
 
 impl Arguments {
-    fn matches(&self, name: &str, facts: &Facts) -> bool {
+    fn matches(&self, name: &str, info: &FileInfo) -> bool {
         let is_kind = |choice: KindChoice| match choice {
-            KindChoice::File => facts.kind == Kind::File,
-            KindChoice::Folder => facts.kind == Kind::Folder,
-            KindChoice::Link => facts.kind == Kind::Link,
+            KindChoice::File => info.kind == Kind::File,
+            KindChoice::Directory => info.kind == Kind::Directory,
+            KindChoice::Link => info.kind == Kind::Link,
         };
         self.name.as_ref().is_none_or(|glob| glob.is_match(name))
             && self.kind.is_none_or(is_kind)
-            && self.min_size.is_none_or(|size| facts.size >= size)
-            && self.max_size.is_none_or(|size| facts.size <= size)
-            && self.newer.is_none_or(|time| facts.written >= time)
-            && self.older.is_none_or(|time| facts.written < time)
+            && self.min_size.is_none_or(|size| info.size >= size)
+            && self.max_size.is_none_or(|size| info.size <= size)
+            && self.newer.is_none_or(|time| info.written >= time)
+            && self.older.is_none_or(|time| info.written < time)
     }
 }
 
 struct Job {
-    folder: Place,
+    directory: FilePath,
     depth: u32,
 }
 
@@ -118,16 +120,19 @@ fn find(
     report: &Report,
     lines: &Mutex<Lines>,
 ) -> Outcome {
-    let folder = connector.place_of(url)?;
-    let facts = folder.facts(true)?;
-    if !facts.is_folder() {
-        let name = folder.name().unwrap_or_default();
-        if arguments.matches(&name, &facts) {
-            tell(arguments, &folder.to_string(), &facts, lines);
+    let directory = connector.file_path(url)?;
+    let info = directory.info(true)?;
+    if !info.is_directory() {
+        let name = directory.name().unwrap_or_default();
+        if arguments.matches(&name, &info) {
+            print_row(arguments, &directory.to_string(), &info, lines);
         }
         return Ok(());
     }
-    let first = vec![Job { folder, depth: 1 }];
+    let first = vec![Job {
+        directory,
+        depth: 1,
+    }];
     pool::run(WORKERS, first, &|job, queue: &Queue<Job>| {
         if report.is_over() {
             return;
@@ -148,42 +153,43 @@ fn search(
     lines: &Mutex<Lines>,
 ) -> Outcome {
     if job.depth > MAX_DEPTH {
-        let reason = "too many folders within folders";
-        return Err(Failure::new(Exit::Failed, &job.folder, reason));
+        let reason = "too many directories within directories";
+        return Err(Failure::new(Exit::Failed, &job.directory, reason));
     }
-    job.folder.list(Detail::of(arguments.json), &mut |entry| {
-        let done = entry.and_then(|entry| look_at(arguments, job, &entry, queue, lines));
-        if let Err(failure) = done {
-            report.failed(&failure);
-        }
-        !report.is_over()
-    })
+    job.directory
+        .list(Detail::of(arguments.json), &mut |entry| {
+            let done = entry.and_then(|entry| check_entry(arguments, job, &entry, queue, lines));
+            if let Err(failure) = done {
+                report.failed(&failure);
+            }
+            !report.is_over()
+        })
 }
 
-fn look_at(
+fn check_entry(
     arguments: &Arguments,
     job: &Job,
     entry: &Entry,
     queue: &Queue<Job>,
     lines: &Mutex<Lines>,
 ) -> Outcome {
-    if arguments.matches(&entry.name, &entry.facts) {
-        let path = format!("{}/{}", job.folder, encode(&entry.name));
-        tell(arguments, &path, &entry.facts, lines);
+    if arguments.matches(&entry.name, &entry.info) {
+        let path = format!("{}/{}", job.directory, encode(&entry.name));
+        print_row(arguments, &path, &entry.info, lines);
     }
-    if entry.facts.is_folder() && job.depth < arguments.level.unwrap_or(u32::MAX) {
-        let folder = job.folder.listed(&entry.name);
-        queue.push_folder(Job {
-            folder: folder.map_err(|error| Failure::name(&job.folder, error))?,
+    if entry.info.is_directory() && job.depth < arguments.level.unwrap_or(u32::MAX) {
+        let directory = job.directory.listed(&entry.name);
+        queue.push_directory(Job {
+            directory: directory.map_err(|error| Failure::name(&job.directory, error))?,
             depth: job.depth + 1,
         });
     }
     Ok(())
 }
 
-fn tell(arguments: &Arguments, path: &str, facts: &Facts, lines: &Mutex<Lines>) {
+fn print_row(arguments: &Arguments, path: &str, info: &FileInfo, lines: &Mutex<Lines>) {
     match arguments.json {
-        true => lock(lines).line(&Described::new(path, facts).line()),
+        true => lock(lines).line(&FileDescription::new(path, info).line()),
         false => lock(lines).line(&path),
     }
 }

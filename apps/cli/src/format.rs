@@ -181,10 +181,13 @@ pub(crate) fn name(name: &str) -> String {
     name.to_owned()
 }
 
-/// `1 file`, `2 files`.
+/// A number with its noun: `1 file`, `2 files`, `0 directories`.
 pub(crate) fn count(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
+    match (number, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{number} {stem}ies"),
+        (_, None) => format!("{number} {noun}s"),
+    }
 }
 
 #[cfg(test)]
@@ -268,5 +271,7 @@ mod tests {
     fn one_is_not_many() {
         assert_eq!(count(1, "file"), "1 file");
         assert_eq!(count(0, "file"), "0 files");
+        assert_eq!(count(1, "directory"), "1 directory");
+        assert_eq!(count(2, "directory"), "2 directories");
     }
 }

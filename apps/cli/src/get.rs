@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::copying::{self, CopyArguments};
-use crate::exit::{Failure, Report};
+use crate::failure::Failure;
 use crate::location::Location;
+use crate::report::Report;
 
 /// What to get.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Files or folders on servers, and behind them where they go: a folder, or a new name for
-    /// one; the current folder if left out. `*` and `?` in the last component of a URL stand for
+    /// Files or directories on servers, and behind them where they go: a directory, or a new name for
+    /// one; the current directory if left out. `*` and `?` in the last component of a URL stand for
     /// any characters, or one. `-` is standard output.
     #[arg(required = true, value_name = "URL... [PATH]")]
     locations: Vec<Location>,

@@ -32,8 +32,8 @@ pub(crate) struct Url {
     pub(crate) share: Option<String>,
     /// The path within the share: components with `/` between them, none at its ends.
     pub(crate) path: String,
-    /// Whether a `/` stands at its end: what is meant is a folder.
-    pub(crate) is_folder: bool,
+    /// Whether a `/` stands at its end: what is meant is a directory.
+    pub(crate) is_directory: bool,
 }
 
 /// What is wrong with a URL or a UNC name.
@@ -94,11 +94,11 @@ impl Location {
         matches!(self, Self::Local(path) if path.as_os_str() == "-")
     }
 
-    /// Whether a `/` stands at its end: what is meant is a folder.
-    pub(crate) fn names_a_folder(&self) -> bool {
+    /// Whether a `/` stands at its end: what is meant is a directory.
+    pub(crate) fn names_a_directory(&self) -> bool {
         match self {
             Self::Local(path) => path.as_os_str().as_encoded_bytes().ends_with(b"/"),
-            Self::Remote(url) => url.is_folder && !url.path.is_empty(),
+            Self::Remote(url) => url.is_directory && !url.path.is_empty(),
         }
     }
 }
@@ -151,7 +151,7 @@ impl Url {
             port,
             share: None,
             path: String::new(),
-            is_folder: path.ends_with('/') || path.is_empty(),
+            is_directory: path.ends_with('/') || path.is_empty(),
         }
         .below(&components)
     }
@@ -172,7 +172,7 @@ impl Url {
             port,
             share: None,
             path: String::new(),
-            is_folder: path.ends_with('/') || path.is_empty(),
+            is_directory: path.ends_with('/') || path.is_empty(),
         }
         .below(&components)
     }
@@ -199,7 +199,7 @@ impl Url {
     pub(crate) fn with_path(&self, path: &str) -> Self {
         Self {
             path: path.to_owned(),
-            is_folder: false,
+            is_directory: false,
             ..self.clone()
         }
     }
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(url.share.as_deref(), Some("data"));
         assert_eq!(url.path, "a/b.txt");
         assert_eq!(url.name(), "b.txt");
-        assert!(!url.is_folder);
+        assert!(!url.is_directory);
         assert_eq!(url.to_string(), "smb://WORK;alice@nas:4455/data/a/b.txt");
     }
 
@@ -401,7 +401,7 @@ mod tests {
     fn a_url_may_lack_most_of_them() {
         let url = url("SMB://nas");
         assert_eq!((url.user, url.share), (None, None));
-        assert!(url.path.is_empty() && url.is_folder);
+        assert!(url.path.is_empty() && url.is_directory);
     }
 
     #[test]
@@ -490,6 +490,6 @@ mod tests {
     fn superfluous_slashes_are_dropped() {
         let url = url("smb://nas//data//a/./b/");
         assert_eq!(url.path, "a/b");
-        assert!(url.is_folder);
+        assert!(url.is_directory);
     }
 }

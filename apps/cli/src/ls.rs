@@ -1,30 +1,31 @@
-//! `smbeam ls`: what is in a folder.
+//! `smbeam ls`: what is in a directory.
 
 use clap::Args;
 
 use crate::connect::{ConnectArguments, Connector};
-use crate::describe::{Described, long_line, short_line};
-use crate::exit::{Outcome, Report};
+use crate::describe::{FileDescription, long_line, short_line};
+use crate::failure::Outcome;
+use crate::file_path::{Detail, Entry, ExpandedPath, FileInfo, FilePath};
 use crate::format::SizeArguments;
 use crate::location::Url;
 use crate::output::Lines;
-use crate::place::{Detail, Entry, Facts, Found, Place};
+use crate::report::Report;
 
-/// Entries that are kept to be sorted. A folder with more is listed in the server's order.
+/// Entries that are kept to be sorted. A directory with more is listed in the server's order.
 const MAX_SORTED: usize = 1 << 20;
-/// Folders within folders. A server can pretend to have any number.
+/// Directories within directories. A server can pretend to have any number.
 const MAX_DEPTH: u32 = 512;
 
 /// What to list.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Folders or files; `*` and `?` in the last component stand for any characters, or one.
+    /// Directories or files; `*` and `?` in the last component stand for any characters, or one.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
     /// Attributes, size and time of last write as well.
     #[arg(short, long)]
     long: bool,
-    /// Folders in folders as well.
+    /// Directories in directories as well.
     #[arg(short = 'R', long)]
     recursive: bool,
     #[command(flatten)]
@@ -32,7 +33,7 @@ pub(crate) struct Arguments {
     /// In the server's order, as entries come.
     #[arg(long)]
     unsorted: bool,
-    /// The folder itself, not what is in it.
+    /// The directory itself, not what is in it.
     #[arg(short, long)]
     directory: bool,
     /// An object of JSON in each line.
@@ -73,34 +74,34 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    fn list(&mut self, found: &Found, has_titles: bool) -> Outcome {
-        let facts = found.facts()?;
-        let place = &found.place;
-        if facts.is_folder() && !self.arguments.directory {
-            return self.folder(place, has_titles, 0);
+    fn list(&mut self, found: &ExpandedPath, has_titles: bool) -> Outcome {
+        let info = found.info()?;
+        let path = &found.path;
+        if info.is_directory() && !self.arguments.directory {
+            return self.directory(path, has_titles, 0);
         }
-        let name = place.name().unwrap_or_else(|| ".".into());
-        self.entry(place, &name, &facts);
+        let name = path.name().unwrap_or_else(|| ".".into());
+        self.entry(path, &name, &info);
         Ok(())
     }
 
-    fn folder(&mut self, place: &Place, has_titles: bool, depth: u32) -> Outcome {
+    fn directory(&mut self, path: &FilePath, has_titles: bool, depth: u32) -> Outcome {
         let is_plain = !self.arguments.json;
         if has_titles && is_plain {
-            self.lines.line(&format_args!("{place}:"));
+            self.lines.line(&format_args!("{path}:"));
         }
-        let mut folders = Vec::new();
+        let mut directories = Vec::new();
         let mut sorted = Vec::new();
         let mut keeps = !self.arguments.unsorted;
-        place.list(Detail::of(self.arguments.json), &mut |entry| {
+        path.list(Detail::of(self.arguments.json), &mut |entry| {
             match entry {
                 Ok(entry) => {
-                    if self.arguments.recursive && entry.facts.is_folder() {
-                        folders.push(entry.name.clone());
+                    if self.arguments.recursive && entry.info.is_directory() {
+                        directories.push(entry.name.clone());
                     }
                     match keeps {
                         true => sorted.push(entry),
-                        false => self.listed(place, &entry),
+                        false => self.listed(path, &entry),
                     }
                     keeps &= sorted.len() < MAX_SORTED;
                 }
@@ -110,26 +111,26 @@ impl Listing<'_> {
         })?;
         sorted.sort_by(|one, other| one.name.cmp(&other.name));
         for entry in &sorted {
-            self.listed(place, entry);
+            self.listed(path, entry);
         }
         drop(sorted);
-        folders.sort();
-        self.below(place, &folders, depth)
+        directories.sort();
+        self.below(path, &directories, depth)
     }
 
-    fn below(&mut self, place: &Place, folders: &[String], depth: u32) -> Outcome {
+    fn below(&mut self, path: &FilePath, directories: &[String], depth: u32) -> Outcome {
         if depth == MAX_DEPTH {
             return Ok(());
         }
-        for name in folders {
-            let listed = match place.listed(name) {
+        for name in directories {
+            let listed = match path.listed(name) {
                 Ok(below) => {
                     if !self.arguments.json {
                         self.lines.line(&"");
                     }
-                    self.folder(&below, true, depth + 1)
+                    self.directory(&below, true, depth + 1)
                 }
-                Err(error) => Err(crate::exit::Failure::name(place, error)),
+                Err(error) => Err(crate::failure::Failure::name(path, error)),
             };
             self.report.take(listed);
             if self.report.is_over() {
@@ -139,29 +140,29 @@ impl Listing<'_> {
         Ok(())
     }
 
-    fn listed(&mut self, folder: &Place, entry: &Entry) {
+    fn listed(&mut self, directory: &FilePath, entry: &Entry) {
         if !self.arguments.json {
-            return self.line(&entry.name, &entry.facts);
+            return self.line(&entry.name, &entry.info);
         }
-        let path = format!("{folder}/{}", crate::location::encode(&entry.name));
-        let line = Described::new(&path, &entry.facts).line();
+        let path = format!("{directory}/{}", crate::location::encode(&entry.name));
+        let line = FileDescription::new(&path, &entry.info).line();
         self.lines.line(&line);
     }
 
-    fn entry(&mut self, place: &Place, name: &str, facts: &Facts) {
+    fn entry(&mut self, path: &FilePath, name: &str, info: &FileInfo) {
         if self.arguments.json {
-            let line = Described::new(&place.to_string(), facts).line();
+            let line = FileDescription::new(&path.to_string(), info).line();
             return self.lines.line(&line);
         }
-        self.line(name, facts);
+        self.line(name, info);
     }
 
-    fn line(&mut self, name: &str, facts: &Facts) {
+    fn line(&mut self, name: &str, info: &FileInfo) {
         match self.arguments.long {
             true => self
                 .lines
-                .line(&long_line(name, facts, &self.arguments.sizes)),
-            false => self.lines.line(&short_line(name, facts)),
+                .line(&long_line(name, info, &self.arguments.sizes)),
+            false => self.lines.line(&short_line(name, info)),
         }
     }
 }

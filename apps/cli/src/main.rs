@@ -5,6 +5,7 @@
 
 mod bench;
 mod cat;
+mod client_failure;
 mod completions;
 mod config;
 mod connect;
@@ -15,6 +16,8 @@ mod describe;
 mod df;
 mod du;
 mod exit;
+mod failure;
+mod file_path;
 mod find;
 mod format;
 mod get;
@@ -27,12 +30,13 @@ mod mkdir;
 mod mv;
 mod names;
 mod output;
-mod place;
 mod progress;
 mod put;
+mod report;
 mod rm;
 mod rmdir;
 mod serve;
+mod session_key;
 mod shares;
 mod stat;
 mod status;
@@ -48,7 +52,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use exit::Report;
+use report::Report;
 
 /// How files on servers are named, for the help. Not a comment: rustdoc would see links.
 const NAMES: &str = "An SMB 3.1.1 file server and client for Linux in user space.\n\n\
@@ -64,9 +68,9 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List folders.
+    /// List directories.
     Ls(ls::Arguments),
-    /// Draw a folder and all that is below it.
+    /// Draw a directory and all that is below it.
     Tree(tree::Arguments),
     /// Say what is known of files.
     Stat(stat::Arguments),
@@ -80,29 +84,29 @@ enum Command {
     Cp(cp::Arguments),
     /// Rename or move files within a share.
     Mv(mv::Arguments),
-    /// Remove files and folders.
+    /// Remove files and directories.
     Rm(rm::Arguments),
-    /// Make folders.
+    /// Make directories.
     Mkdir(mkdir::Arguments),
-    /// Remove empty folders.
+    /// Remove empty directories.
     Rmdir(rmdir::Arguments),
     /// Make files, or give them another time.
     Touch(touch::Arguments),
-    /// Make a folder what another one is.
+    /// Make a directory what another one is.
     Sync(sync::Arguments),
-    /// Say how large folders are.
+    /// Say how large directories are.
     Du(du::Arguments),
     /// Say how much room shares have.
     Df(df::Arguments),
     /// Find files by name, kind, size and time.
     Find(find::Arguments),
-    /// Tell what happens in a folder.
+    /// Tell what happens in a directory.
     Watch(watch::Arguments),
     /// List the shares of a server.
     Shares(shares::Arguments),
     /// Measure a server.
     Bench(bench::Arguments),
-    /// Share folders.
+    /// Share directories.
     Serve(serve::Arguments),
     /// Say what a server on this machine is doing.
     Status(status::Arguments),

@@ -16,26 +16,26 @@ const OTHERS: [&str; 5] = ["serve", "user", "config", "completions", "man"];
 /// Where to write.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The folder for the pages; it is made if it is not there.
-    folder: PathBuf,
+    /// The directory for the pages; it is made if it is not there.
+    directory: PathBuf,
 }
 
 /// Runs `smbeam man`.
 pub(crate) fn run(arguments: &Arguments, command: Command) -> anyhow::Result<()> {
-    let folder = &arguments.folder;
-    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let directory = &arguments.directory;
+    fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     let mut command = command.disable_help_subcommand(true);
     command.build();
-    write(folder, &command, "smbeam")
+    write(directory, &command, "smbeam")
 }
 
-fn write(folder: &Path, command: &Command, name: &str) -> anyhow::Result<()> {
+fn write(directory: &Path, command: &Command, name: &str) -> anyhow::Result<()> {
     for subcommand in command
         .get_subcommands()
         .filter(|command| !command.is_hide_set())
     {
         write(
-            folder,
+            directory,
             subcommand,
             &format!("{name}-{}", subcommand.get_name()),
         )?;
@@ -48,6 +48,6 @@ fn write(folder: &Path, command: &Command, name: &str) -> anyhow::Result<()> {
     if is_client {
         page.extend_from_slice(EXIT_CODES.as_bytes());
     }
-    let path = folder.join(format!("{name}.1"));
+    let path = directory.join(format!("{name}.1"));
     fs::write(&path, page).with_context(|| path.display().to_string())
 }

@@ -1,20 +1,21 @@
-//! `smbeam mkdir`: new folders.
+//! `smbeam mkdir`: new directories.
 
 use clap::Args;
 use smbeam_client::Wait as _;
 
 use crate::connect::{ConnectArguments, Connector};
-use crate::exit::{Outcome, Report};
+use crate::failure::Outcome;
+use crate::file_path::FilePath;
 use crate::location::Url;
-use crate::place::Place;
+use crate::report::Report;
 
 /// What to make.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The folders.
+    /// The directories.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
-    /// Make the folders that they are in as well; one that is there already is no failure.
+    /// Make the directories that they are in as well; one that is there already is no failure.
     #[arg(short, long)]
     parents: bool,
     #[command(flatten)]
@@ -33,9 +34,9 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
 }
 
 fn mkdir(connector: &Connector, url: &Url, parents: bool) -> Outcome {
-    let remote = connector.remote(url)?;
+    let remote = connector.remote_path(url)?;
     if parents {
-        return Place::Remote(remote).make_folders();
+        return FilePath::Remote(remote).create_directories();
     }
     let made = remote.share.create_dir(&remote.path).wait();
     made.map_err(remote.failed())

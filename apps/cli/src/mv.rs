@@ -4,17 +4,19 @@ use std::collections::HashSet;
 
 use clap::Args;
 
-use crate::connect::{ConnectArguments, Connector, is_one_session};
-use crate::copying::is_taken;
-use crate::exit::{Failure, Outcome, Report};
+use crate::connect::{ConnectArguments, Connector};
+use crate::copying::duplicate_target;
+use crate::failure::{Failure, Outcome};
+use crate::file_path::{Detail, FilePath, RemotePath};
 use crate::location::Url;
 use crate::names::folded;
-use crate::place::{Detail, Place, Remote};
+use crate::report::Report;
+use crate::session_key::is_one_session;
 
 /// What to rename.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Files or folders, and where they go: a new name for one, or a folder for any number. `*` and
+    /// Files or directories, and where they go: a new name for one, or a directory for any number. `*` and
     /// `?` in the last component stand for any characters, or one.
     #[arg(required = true, num_args = 2.., value_name = "URL")]
     urls: Vec<Url>,
@@ -31,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     let Some((target, sources)) = arguments.urls.split_last() else {
         return;
     };
-    let (target, is_folder) = match target_of(&connector, target, sources) {
+    let (target, is_directory) = match target_of(&connector, target, sources) {
         Ok(target) => target,
         Err(failure) => return report.failed(&failure),
     };
@@ -42,16 +44,16 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
             return;
         }
     }
-    if !is_folder && found.len() > 1 {
-        return report.failed(&not_a_folder(target));
+    if !is_directory && found.len() > 1 {
+        return report.failed(&not_a_directory(target));
     }
     let mut taken = HashSet::new();
     for source in found {
-        if let Place::Remote(source) = source.place {
-            let target = target_for(&source, &target, is_folder);
+        if let FilePath::Remote(source) = source.path {
+            let target = target_for(&source, &target, is_directory);
             let renamed = match taken.insert(folded(&target.path)) {
                 true => move_to(&source, &target, !arguments.no_clobber),
-                false => Err(is_taken(&source)),
+                false => Err(duplicate_target(&source)),
             };
             report.take(renamed);
         }
@@ -61,43 +63,43 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     }
 }
 
-fn not_a_folder(target: impl ToString) -> Failure {
-    Failure::usage(target, "not a folder")
+fn not_a_directory(target: impl ToString) -> Failure {
+    Failure::usage(target, "not a directory")
 }
 
-fn target_of(connector: &Connector, url: &Url, sources: &[Url]) -> Outcome<(Remote, bool)> {
+fn target_of(connector: &Connector, url: &Url, sources: &[Url]) -> Outcome<(RemotePath, bool)> {
     let share = |url: &Url| url.share.as_deref().map(folded);
     let is_other = |source: &&Url| !is_one_session(source, url) || share(source) != share(url);
     if let Some(source) = sources.iter().find(is_other) {
         let reason = "the target is in another share: use cp, then rm";
         return Err(Failure::usage(source, reason));
     }
-    let remote = connector.remote(url)?;
-    let facts = Place::Remote(remote.clone()).look(true)?;
-    let is_folder = facts.is_some_and(|facts| facts.is_folder());
-    if !is_folder && (sources.len() > 1 || url.is_folder) {
-        return Err(not_a_folder(url));
+    let remote = connector.remote_path(url)?;
+    let info = FilePath::Remote(remote.clone()).lookup(true)?;
+    let is_directory = info.is_some_and(|info| info.is_directory());
+    if !is_directory && (sources.len() > 1 || url.is_directory) {
+        return Err(not_a_directory(url));
     }
-    Ok((remote, is_folder))
+    Ok((remote, is_directory))
 }
 
-fn target_for(source: &Remote, target: &Remote, into_folder: bool) -> Remote {
-    // The same name with other letters large or small names the folder itself.
-    if !into_folder || source.is_same_file(target) {
+fn target_for(source: &RemotePath, target: &RemotePath, into_directory: bool) -> RemotePath {
+    // The same name with other letters large or small names the directory itself.
+    if !into_directory || source.is_same_file(target) {
         return target.clone();
     }
     let name = source.path.rsplit('/').next().unwrap_or_default();
-    target.below(name)
+    target.child(name)
 }
 
 /// Servers have different words for what cannot be; Samba says that somebody has it open.
-fn move_to(source: &Remote, target: &Remote, replace: bool) -> Outcome {
+fn move_to(source: &RemotePath, target: &RemotePath, replace: bool) -> Outcome {
     if source.path.is_empty() {
         let reason = "the root of a share cannot be moved";
         return Err(Failure::usage(source, reason));
     }
-    if source.holds(target) && !source.is_same_file(target) {
-        let reason = "a folder cannot be moved into itself";
+    if source.contains(target) && !source.is_same_file(target) {
+        let reason = "a directory cannot be moved into itself";
         return Err(Failure::usage(target, reason));
     }
     source.rename(target, replace)

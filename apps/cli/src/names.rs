@@ -1,7 +1,7 @@
 //! Which names may cross between this machine and a server.
 //!
 //! A server may lie: what it calls the name of a file must not lead anywhere else than into the
-//! folder that was asked for. And what Linux takes for a name may be none in SMB.
+//! directory that was asked for. And what Linux takes for a name may be none in SMB.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -16,9 +16,9 @@ const FORBIDDEN: [char; 9] = ['"', '\\', '/', ':', '|', '<', '>', '*', '?'];
 /// Why a name stays where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameError {
-    /// Empty, `.` or `..`: not a file in this folder.
+    /// Empty, `.` or `..`: not a file in this directory.
     NotAName,
-    /// It would lead into another folder.
+    /// It would lead into another directory.
     Separator(char),
     /// It ends where it should not.
     Nul,
@@ -32,7 +32,7 @@ pub(crate) enum NameError {
     NotUtf8,
 }
 
-/// A name that a server told: one component, to be made or found in a folder of this machine.
+/// A name that a server told: one component, to be made or found in a directory of this machine.
 pub(crate) fn from_server(name: &str) -> Result<&str, NameError> {
     if matches!(name, "" | "." | "..") {
         return Err(NameError::NotAName);
@@ -77,7 +77,7 @@ impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAName => f.write_str("not the name of a file"),
-            Self::Separator(c) => write!(f, "the name leads out of its folder: it holds `{c}`"),
+            Self::Separator(c) => write!(f, "the name leads out of its directory: it holds `{c}`"),
             Self::Nul => f.write_str("the name holds a NUL"),
             Self::Forbidden(c) => write!(
                 f,

@@ -9,9 +9,9 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::exit::Report;
 use crate::format;
 use crate::output::note;
+use crate::report::Report;
 
 /// How often the bar is drawn.
 const TICK: Duration = Duration::from_millis(100);
@@ -50,7 +50,7 @@ struct Counts {
     bytes: AtomicU64,
     files_found: AtomicU64,
     bytes_found: AtomicU64,
-    folders: AtomicU64,
+    directories: AtomicU64,
     skipped: AtomicU64,
     removed: AtomicU64,
 }
@@ -60,7 +60,8 @@ struct Counts {
 struct Summary {
     files: u64,
     bytes: u64,
-    folders: u64,
+    #[serde(rename = "folders")]
+    directories: u64,
     unchanged: u64,
     removed: u64,
     failed: u64,
@@ -87,7 +88,7 @@ impl Progress {
     }
 
     /// A file of so many bytes is to be transferred.
-    pub(crate) fn found(&self, bytes: u64) {
+    pub(crate) fn file_found(&self, bytes: u64) {
         let files = add(&self.counts.files_found, 1);
         let total = add(&self.counts.bytes_found, bytes);
         if let Some(bar) = &self.bar {
@@ -104,7 +105,7 @@ impl Progress {
     }
 
     /// Bytes have arrived.
-    pub(crate) fn moved(&self, bytes: u64) {
+    pub(crate) fn add_bytes(&self, bytes: u64) {
         add(&self.counts.bytes, bytes);
         if let Some(bar) = &self.bar {
             bar.inc(bytes);
@@ -112,8 +113,8 @@ impl Progress {
     }
 
     /// A file is to be transferred whose end nobody knows: there is no time left to tell.
-    pub(crate) fn found_endless(&self) {
-        self.found(0);
+    pub(crate) fn stream_found(&self) {
+        self.file_found(0);
         if let Some(bar) = &self.bar {
             bar.unset_length();
             set_form(bar, ENDLESS);
@@ -121,7 +122,7 @@ impl Progress {
     }
 
     /// Bytes that are there already, from a transfer that broke, or as holes.
-    pub(crate) fn spared(&self, bytes: u64) {
+    pub(crate) fn skip_bytes(&self, bytes: u64) {
         if let Some(bar) = &self.bar {
             bar.inc(bytes);
         }
@@ -133,7 +134,7 @@ impl Progress {
         if let Some(bar) = &self.bar {
             self.show_files(bar, self.counts.files_found.load(Ordering::Relaxed));
         }
-        self.tell(name);
+        self.print_verbose(name);
     }
 
     /// A file is as it should be.
@@ -141,26 +142,26 @@ impl Progress {
         add(&self.counts.skipped, 1);
     }
 
-    /// A folder was made.
-    pub(crate) fn folder_made(&self) {
-        add(&self.counts.folders, 1);
+    /// A directory was made.
+    pub(crate) fn directory_created(&self) {
+        add(&self.counts.directories, 1);
     }
 
     /// Something was removed.
     pub(crate) fn removed(&self, name: &dyn std::fmt::Display) {
         add(&self.counts.removed, 1);
-        self.tell(&format_args!("removed {name}"));
+        self.print_verbose(&format_args!("removed {name}"));
     }
 
     /// Names something where that is asked for.
-    fn tell(&self, text: &dyn std::fmt::Display) {
+    fn print_verbose(&self, text: &dyn std::fmt::Display) {
         if self.output.verbose {
-            self.say(text);
+            self.print_line(text);
         }
     }
 
     /// Writes a line about what is done, not about what went wrong.
-    pub(crate) fn say(&self, text: &dyn std::fmt::Display) {
+    pub(crate) fn print_line(&self, text: &dyn std::fmt::Display) {
         match &self.bar {
             Some(bar) => bar.suspend(|| note(text)),
             None => note(text),
@@ -191,7 +192,7 @@ impl Progress {
         Summary {
             files: count(&counts.files),
             bytes: count(&counts.bytes),
-            folders: count(&counts.folders),
+            directories: count(&counts.directories),
             unchanged: count(&counts.skipped),
             removed: count(&counts.removed),
             failed: report.failures(),
@@ -248,7 +249,7 @@ mod tests {
         let mut summary = Summary {
             files: 12,
             bytes: 3 << 30,
-            folders: 2,
+            directories: 2,
             unchanged: 0,
             removed: 0,
             failed: 0,

@@ -3,13 +3,14 @@
 use clap::Args;
 
 use crate::copying::{self, CopyArguments};
-use crate::exit::{Failure, Report};
+use crate::failure::Failure;
 use crate::location::Location;
+use crate::report::Report;
 
 /// What to put.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Files or folders of this machine, and where on a server they go: a folder, or a new name
+    /// Files or directories of this machine, and where on a server they go: a directory, or a new name
     /// for one. `-` is standard input, which goes alone and into a file.
     #[arg(required = true, num_args = 2.., value_name = "PATH... URL")]
     locations: Vec<Location>,

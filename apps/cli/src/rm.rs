@@ -3,20 +3,22 @@
 use clap::Args;
 
 use crate::connect::{ConnectArguments, Connector};
-use crate::exit::{Exit, Failure, Outcome, Report};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::file_path::{Detail, ExpandedPath, FileInfo, FilePath};
 use crate::interrupt::Interrupt;
 use crate::location::Url;
 use crate::output;
-use crate::place::{Detail, Facts, Found, Place};
+use crate::report::Report;
 use crate::transfer::remove_trees;
 
 /// What to remove.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Files or folders; `*` and `?` in the last component stand for any characters, or one.
+    /// Files or directories; `*` and `?` in the last component stand for any characters, or one.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
-    /// Folders as well, with all that is in them.
+    /// Directories as well, with all that is in them.
     #[arg(short, long)]
     recursive: bool,
     /// What is not there is no failure.
@@ -60,9 +62,9 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
         arguments.jobs as usize,
         report,
         &interrupt,
-        &|place| {
+        &|path| {
             if arguments.verbose {
-                output::line(&format_args!("removed {place}"));
+                output::line(&format_args!("removed {path}"));
             }
         },
     );
@@ -75,18 +77,18 @@ fn take(arguments: &Arguments, report: &Report, failure: &Failure) {
     }
 }
 
-fn found(connector: &Connector, url: &Url) -> Outcome<Vec<Found>> {
+fn found(connector: &Connector, url: &Url) -> Outcome<Vec<ExpandedPath>> {
     match url.path.is_empty() {
         true => Err(Failure::usage(url, "a share itself cannot be removed")),
         false => connector.expand(url, Detail::Brief),
     }
 }
 
-fn tree_of(arguments: &Arguments, found: Found) -> Outcome<(Place, Facts)> {
-    let facts = found.own_facts()?;
-    if facts.is_folder() && !arguments.recursive {
-        let reason = "a folder: give -r to remove all in it";
-        return Err(Failure::usage(found.place, reason));
+fn tree_of(arguments: &Arguments, found: ExpandedPath) -> Outcome<(FilePath, FileInfo)> {
+    let info = found.own_info()?;
+    if info.is_directory() && !arguments.recursive {
+        let reason = "a directory: give -r to remove all in it";
+        return Err(Failure::usage(found.path, reason));
     }
-    Ok((found.place, facts))
+    Ok((found.path, info))
 }

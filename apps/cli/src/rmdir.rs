@@ -1,16 +1,18 @@
-//! `smbeam rmdir`: remove folders that are empty.
+//! `smbeam rmdir`: remove directories that are empty.
 
 use clap::Args;
 
 use crate::connect::{ConnectArguments, Connector};
-use crate::exit::{Exit, Failure, Outcome, Report};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::file_path::{FilePath, Kind};
 use crate::location::Url;
-use crate::place::{Kind, Place};
+use crate::report::Report;
 
 /// What to remove.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The folders.
+    /// The directories.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
     #[command(flatten)]
@@ -29,12 +31,12 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
 }
 
 fn rmdir(connector: &Connector, url: &Url) -> Outcome {
-    let place: Place = connector.place_of(url)?;
+    let path: FilePath = connector.file_path(url)?;
     if url.path.is_empty() {
         return Err(Failure::usage(url, "a share itself cannot be removed"));
     }
-    if !place.facts(true)?.is_folder() {
-        return Err(Failure::new(Exit::Exists, place, "not a folder"));
+    if !path.info(true)?.is_directory() {
+        return Err(Failure::new(Exit::Exists, path, "not a directory"));
     }
-    place.remove(Kind::Folder)
+    path.remove(Kind::Directory)
 }

@@ -1,4 +1,4 @@
-//! `smbeam serve`: share folders.
+//! `smbeam serve`: share directories.
 
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
@@ -27,13 +27,13 @@ const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// What to share.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Share this folder at once, with a user and a password made for it.
+    /// Share this directory at once, with a user and a password made for it.
     #[arg(required_unless_present = "config", conflicts_with = "config")]
     path: Option<PathBuf>,
     /// Serve what this file says.
     #[arg(long)]
     config: Option<PathBuf>,
-    /// The share's name; the folder's own if left out.
+    /// The share's name; the directory's own if left out.
     #[arg(long, requires = "path")]
     name: Option<String>,
     /// Listen on this address.
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     match (&arguments.config, &arguments.path) {
         (Some(file), _) => serve_config(arguments, file),
         (None, Some(path)) => serve_path(arguments, path),
-        (None, None) => bail!("nothing to serve: give a folder or --config"),
+        (None, None) => bail!("nothing to serve: give a directory or --config"),
     }
 }
 
@@ -88,7 +88,7 @@ fn serve_config(arguments: &Arguments, file: &Path) -> anyhow::Result<()> {
     serve(&config, realms, file, |_| {})
 }
 
-/// Shares one folder with a user that is made up for it.
+/// Shares one directory with a user that is made up for it.
 fn serve_path(arguments: &Arguments, path: &Path) -> anyhow::Result<()> {
     let path = path
         .canonicalize()
@@ -114,7 +114,7 @@ fn serve_path(arguments: &Arguments, path: &Path) -> anyhow::Result<()> {
     })
 }
 
-/// The name to log in with when a folder is shared at once.
+/// The name to log in with when a directory is shared at once.
 const QUICK_USER: &str = "smbeam";
 
 fn share_name(arguments: &Arguments, path: &Path) -> anyhow::Result<String> {
@@ -124,7 +124,7 @@ fn share_name(arguments: &Arguments, path: &Path) -> anyhow::Result<String> {
     let name = path
         .file_name()
         .map(|name| name.to_string_lossy().into_owned());
-    name.context("the folder has no name of its own: give one with --name")
+    name.context("the directory has no name of its own: give one with --name")
 }
 
 fn quick_config(arguments: &Arguments, path: &Path, name: &str) -> anyhow::Result<Config> {
@@ -169,7 +169,7 @@ fn is_root() -> bool {
     smbeam_server::may_assume_identities()
 }
 
-/// The Unix account that owns the folder: what is written into it belongs to that one too.
+/// The Unix account that owns the directory: what is written into it belongs to that one too.
 fn owner(path: &Path) -> anyhow::Result<String> {
     let uid = std::fs::metadata(path)?.uid();
     smbeam_server::account_name(uid)

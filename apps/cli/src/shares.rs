@@ -5,12 +5,14 @@ use serde::Serialize;
 use smbeam_client::Wait as _;
 use wire::rpc::srvsvc::ShareType;
 
-use crate::connect::{ConnectArguments, Connector, failure_of};
+use crate::client_failure::failure_of;
+use crate::connect::{ConnectArguments, Connector};
 use crate::describe::json;
-use crate::exit::{Outcome, Report};
+use crate::failure::Outcome;
 use crate::format;
 use crate::location::Url;
 use crate::output;
+use crate::report::Report;
 
 /// Whom to ask.
 #[derive(Debug, Args)]

@@ -3,17 +3,18 @@
 use clap::Args;
 
 use crate::connect::{ConnectArguments, Connector};
-use crate::describe::Described;
-use crate::exit::{Outcome, Report};
+use crate::describe::FileDescription;
+use crate::failure::Outcome;
+use crate::file_path::{FileInfo, FilePath};
 use crate::format;
 use crate::location::Url;
 use crate::output;
-use crate::place::{Facts, Place};
+use crate::report::Report;
 
 /// What to look at.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Files or folders.
+    /// Files or directories.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
     /// An object of JSON in each line.
@@ -35,34 +36,34 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
 }
 
 fn stat(connector: &Connector, url: &Url, json: bool) -> Outcome {
-    let place = connector.place_of(url)?;
-    let facts = place.facts(true)?;
+    let path = connector.file_path(url)?;
+    let info = path.info(true)?;
     match json {
-        true => output::line(&Described::new(&place.to_string(), &facts).line()),
-        false => output::line(&text(&place, &facts)),
+        true => output::line(&FileDescription::new(&path.to_string(), &info).line()),
+        false => output::line(&text(&path, &info)),
     }
     Ok(())
 }
 
-fn text(place: &Place, facts: &Facts) -> String {
-    let attributes = format::attribute_names(facts.attributes).join(", ");
+fn text(path: &FilePath, info: &FileInfo) -> String {
+    let attributes = format::attribute_names(info.attributes).join(", ");
     let mut rows = vec![
-        ("path", place.to_string()),
-        ("kind", facts.kind.name().to_owned()),
+        ("path", path.to_string()),
+        ("kind", info.kind.name().to_owned()),
         (
             "size",
-            format!("{} ({})", facts.size, format::size(facts.size)),
+            format!("{} ({})", info.size, format::size(info.size)),
         ),
-        ("on disk", facts.allocation.to_string()),
+        ("on disk", info.allocation.to_string()),
         ("attributes", attributes),
     ];
-    if let Some(created) = facts.created {
+    if let Some(created) = info.created {
         rows.push(("created", format::local_time(created)));
     }
-    rows.push(("accessed", format::local_time(facts.accessed)));
-    rows.push(("written", format::local_time(facts.written)));
-    rows.push(("changed", format::local_time(facts.changed)));
-    if let Some(file_id) = facts.file_id {
+    rows.push(("accessed", format::local_time(info.accessed)));
+    rows.push(("written", format::local_time(info.written)));
+    rows.push(("changed", format::local_time(info.changed)));
+    if let Some(file_id) = info.file_id {
         rows.push(("file id", format!("{file_id:#x}")));
     }
     rows.into_iter()

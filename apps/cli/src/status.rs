@@ -8,8 +8,10 @@ use smbeam_server::config::Config;
 use smbeam_server::control;
 use smbeam_server::status::Status;
 
-use crate::exit::{Exit, Failure, Outcome, Report, plain_reason};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome, plain_reason};
 use crate::output;
+use crate::report::Report;
 
 mod table;
 
@@ -112,22 +114,22 @@ fn only_one() -> Outcome<Status> {
 
 fn nobody() -> Failure {
     let why = match control::run_folder() {
-        Some(folder) => format!("no server has its socket in {}", folder.display()),
+        Some(directory) => format!("no server has its socket in {}", directory.display()),
         None => "XDG_RUNTIME_DIR is not set: say --socket".to_owned(),
     };
     Failure::new(Exit::Unreachable, "this machine", why)
 }
 
-/// The servers that have their sockets in the run folder. Of those that may not be asked the
+/// The servers that have their sockets in the run directory. Of those that may not be asked the
 /// first is the failure where no other is there.
 fn running() -> Outcome<Vec<(PathBuf, Status)>> {
-    let Some(folder) = control::run_folder() else {
+    let Some(directory) = control::run_folder() else {
         return Err(nobody());
     };
-    let sockets = match control::sockets(&folder) {
+    let sockets = match control::sockets(&directory) {
         Ok(sockets) => sockets,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(Failure::local(&folder.display(), &error)),
+        Err(error) => return Err(Failure::local(&directory.display(), &error)),
     };
     let (mut found, mut failed) = (Vec::new(), None);
     for socket in sockets {

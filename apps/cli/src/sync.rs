@@ -1,15 +1,17 @@
-//! `smbeam sync`: make a folder what another one is, with as little work as possible.
+//! `smbeam sync`: make a directory what another one is, with as little work as possible.
 
 use std::time::Duration;
 
 use clap::Args;
 
 use crate::connect::{ConnectArguments, Connector};
-use crate::exit::{Exit, Failure, Outcome, Report};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::file_path::FilePath;
 use crate::interrupt::Interrupt;
 use crate::location::Location;
-use crate::place::Place;
 use crate::progress::{OutputArguments, Progress};
+use crate::report::Report;
 use crate::transfer::{Compare, Item, Policy, Transfer, TransferArguments};
 
 /// The finest step of a time that SMB has: 100 ns. \[MS-DTYP\] 2.3.3
@@ -18,10 +20,10 @@ const FINEST: Duration = Duration::from_nanos(100);
 /// What to make the same.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The folder as it should be, or a file.
+    /// The directory as it should be, or a file.
     #[arg(value_name = "SOURCE")]
     source: Location,
-    /// The folder (or file) that becomes like it; at least one of the two is on a server.
+    /// The directory (or file) that becomes like it; at least one of the two is on a server.
     #[arg(value_name = "TARGET")]
     target: Location,
     /// Compare the bytes of files of the same size; otherwise their times tell.
@@ -90,28 +92,31 @@ fn item(arguments: &Arguments, connector: &Connector) -> Outcome<Item> {
         let reason = "neither source nor target is on a server";
         return Err(Failure::usage(&arguments.target, reason));
     }
-    let source = connector.place(&arguments.source)?;
-    let target = connector.place(&arguments.target)?;
-    let facts = source.facts(true)?;
-    if let (Place::Remote(source), Place::Remote(target)) = (&source, &target)
-        && (source.holds(target) || target.holds(source))
+    let source = connector.resolve(&arguments.source)?;
+    let target = connector.resolve(&arguments.target)?;
+    let info = source.info(true)?;
+    if let (FilePath::Remote(source), FilePath::Remote(target)) = (&source, &target)
+        && (source.contains(target) || target.contains(source))
     {
-        return Err(Failure::usage(target, "one of the folders is in the other"));
+        return Err(Failure::usage(
+            target,
+            "one of the directories is in the other",
+        ));
     }
-    let old = target.look(true)?;
+    let old = target.lookup(true)?;
     if let Some(old) = old
-        && old.is_folder() != facts.is_folder()
+        && old.is_directory() != info.is_directory()
     {
         let what = old.kind.name();
         let reason = format!("there is a {what} of this name");
         return Err(Failure::new(Exit::Exists, target, reason));
     }
-    if facts.is_folder() && old.is_none() && !arguments.dry_run {
-        target.make_folders()?;
+    if info.is_directory() && old.is_none() && !arguments.dry_run {
+        target.create_directories()?;
     }
     Ok(Item {
         source,
-        facts,
+        info,
         target,
     })
 }

@@ -6,15 +6,16 @@ use clap::Args;
 use smbeam_client::{Changes, OpenOptions, Wait as _};
 
 use crate::connect::{ConnectArguments, Connector};
-use crate::exit::{Outcome, Report};
+use crate::failure::Outcome;
+use crate::file_path::{FilePath, RemotePath};
 use crate::format::parse_time;
 use crate::location::Url;
-use crate::place::{Place, Remote};
+use crate::report::Report;
 
 /// What to touch.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Files or folders; a file that is not there is made.
+    /// Files or directories; a file that is not there is made.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
     /// This time instead of now: 2026-01-31, 2026-01-31T12:00:00, the same with Z,
@@ -34,7 +35,7 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     for url in &arguments.urls {
         report.take(
             connector
-                .remote(url)
+                .remote_path(url)
                 .and_then(|remote| touch(arguments, &remote)),
         );
         if report.is_over() {
@@ -43,8 +44,8 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     }
 }
 
-fn touch(arguments: &Arguments, remote: &Remote) -> Outcome {
-    if Place::Remote(remote.clone()).look(true)?.is_none() {
+fn touch(arguments: &Arguments, remote: &RemotePath) -> Outcome {
+    if FilePath::Remote(remote.clone()).lookup(true)?.is_none() {
         if arguments.no_create {
             return Ok(());
         }

@@ -1,28 +1,29 @@
-//! `smbeam tree`: a folder and all that is below it, as a picture.
+//! `smbeam tree`: a directory and all that is below it, as a picture.
 
 use clap::Args;
 
 use crate::connect::{ConnectArguments, Connector};
 use crate::describe::short_line;
-use crate::exit::{Failure, Outcome, Report};
+use crate::failure::{Failure, Outcome};
+use crate::file_path::{Detail, Entry, FilePath};
 use crate::format;
 use crate::location::Url;
 use crate::output::Lines;
-use crate::place::{Detail, Entry, Place};
+use crate::report::Report;
 
-/// Folders within folders. A server can pretend to have any number.
+/// Directories within directories. A server can pretend to have any number.
 const MAX_DEPTH: u32 = 512;
 
 /// What to draw.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The folder.
+    /// The directory.
     #[arg(value_name = "URL")]
     url: Url,
     /// So many levels only.
     #[arg(short = 'L', long, value_name = "N")]
     level: Option<u32>,
-    /// Folders only.
+    /// Directories only.
     #[arg(short, long)]
     directories: bool,
     /// Sizes as well.
@@ -38,12 +39,12 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
         arguments,
         report,
         lines: Lines::new(),
-        folders: 0,
+        directories: 0,
         files: 0,
     };
     let drawn = Connector::new(&arguments.connect)
-        .place_of(&arguments.url)
-        .and_then(|place| drawing.root(&place));
+        .file_path(&arguments.url)
+        .and_then(|path| drawing.root(&path));
     report.take(drawn);
 }
 
@@ -51,31 +52,31 @@ struct Drawing<'a> {
     arguments: &'a Arguments,
     report: &'a Report,
     lines: Lines,
-    folders: u64,
+    directories: u64,
     files: u64,
 }
 
 impl Drawing<'_> {
-    fn root(&mut self, place: &Place) -> Outcome {
-        self.lines.line(place);
-        self.folder(place, &mut String::new(), 1)?;
+    fn root(&mut self, path: &FilePath) -> Outcome {
+        self.lines.line(path);
+        self.directory(path, &mut String::new(), 1)?;
         self.lines.line(&format_args!(
             "\n{}, {}",
-            format::count(self.folders, "folder"),
+            format::count(self.directories, "directory"),
             format::count(self.files, "file")
         ));
         Ok(())
     }
 
-    fn folder(&mut self, place: &Place, before: &mut String, depth: u32) -> Outcome {
+    fn directory(&mut self, path: &FilePath, before: &mut String, depth: u32) -> Outcome {
         if depth > self.arguments.level.unwrap_or(MAX_DEPTH).min(MAX_DEPTH) {
             return Ok(());
         }
         let mut entries = Vec::new();
-        let only_folders = self.arguments.directories;
-        place.list(Detail::Brief, &mut |entry| {
+        let only_directories = self.arguments.directories;
+        path.list(Detail::Brief, &mut |entry| {
             match entry {
-                Ok(entry) if only_folders && !entry.facts.is_folder() => {}
+                Ok(entry) if only_directories && !entry.info.is_directory() => {}
                 Ok(entry) => entries.push(entry),
                 Err(failure) => self.report.failed(&failure),
             }
@@ -84,7 +85,7 @@ impl Drawing<'_> {
         entries.sort_by(|one, other| one.name.cmp(&other.name));
         let count = entries.len();
         for (index, entry) in entries.into_iter().enumerate() {
-            self.entry(place, &entry, before, index + 1 == count, depth);
+            self.entry(path, &entry, before, index + 1 == count, depth);
             if self.report.is_over() {
                 break;
             }
@@ -92,28 +93,35 @@ impl Drawing<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, place: &Place, entry: &Entry, before: &mut String, last: bool, depth: u32) {
+    fn entry(
+        &mut self,
+        path: &FilePath,
+        entry: &Entry,
+        before: &mut String,
+        last: bool,
+        depth: u32,
+    ) {
         let (branch, more) = match last {
             true => ("`-- ", "    "),
             false => ("|-- ", "|   "),
         };
-        let size = match self.arguments.size && !entry.facts.is_folder() {
-            true => format!("[{}]  ", format::size(entry.facts.size)),
+        let size = match self.arguments.size && !entry.info.is_directory() {
+            true => format!("[{}]  ", format::size(entry.info.size)),
             false => String::new(),
         };
-        let name = short_line(&entry.name, &entry.facts);
+        let name = short_line(&entry.name, &entry.info);
         self.lines
             .line(&format_args!("{before}{branch}{size}{name}"));
-        if !entry.facts.is_folder() {
+        if !entry.info.is_directory() {
             self.files += 1;
             return;
         }
-        self.folders += 1;
+        self.directories += 1;
         let length = before.len();
         before.push_str(more);
-        let drawn = match place.listed(&entry.name) {
-            Ok(below) => self.folder(&below, before, depth + 1),
-            Err(error) => Err(Failure::name(place, error)),
+        let drawn = match path.listed(&entry.name) {
+            Ok(below) => self.directory(&below, before, depth + 1),
+            Err(error) => Err(Failure::name(path, error)),
         };
         before.truncate(length);
         self.report.take(drawn);

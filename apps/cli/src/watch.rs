@@ -1,4 +1,4 @@
-//! `smbeam watch`: what happens in a folder, as it happens.
+//! `smbeam watch`: what happens in a directory, as it happens.
 
 use clap::Args;
 use serde::Serialize;
@@ -6,18 +6,19 @@ use smbeam_client::{Change, CompletionFilter, FileAction, Wait as _};
 
 use crate::connect::{ConnectArguments, Connector};
 use crate::describe::json;
-use crate::exit::{Outcome, Report};
+use crate::failure::Outcome;
+use crate::file_path::RemotePath;
 use crate::location::{Url, encode};
 use crate::output;
-use crate::place::Remote;
+use crate::report::Report;
 
 /// What to watch.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The folder.
+    /// The directory.
     #[arg(value_name = "URL")]
     url: Url,
-    /// The folders in it as well.
+    /// The directories in it as well.
     #[arg(short, long)]
     recursive: bool,
     /// End after so many changes.
@@ -51,12 +52,12 @@ struct Row<'a> {
 pub(crate) fn run(arguments: &Arguments, report: &Report) {
     let connector = Connector::new(&arguments.connect);
     let watched = connector
-        .remote(&arguments.url)
+        .remote_path(&arguments.url)
         .and_then(|remote| watch(arguments, &remote));
     report.take(watched);
 }
 
-fn watch(arguments: &Arguments, remote: &Remote) -> Outcome {
+fn watch(arguments: &Arguments, remote: &RemotePath) -> Outcome {
     let mut watch = remote
         .share
         .watch(&remote.path, arguments.recursive, FILTER)
@@ -65,7 +66,7 @@ fn watch(arguments: &Arguments, remote: &Remote) -> Outcome {
     let mut left = arguments.count.unwrap_or(u64::MAX);
     while left > 0 {
         for change in watch.next().wait().map_err(remote.failed())? {
-            tell(arguments, &change);
+            print_row(arguments, &change);
             left -= 1;
             if left == 0 {
                 break;
@@ -75,7 +76,7 @@ fn watch(arguments: &Arguments, remote: &Remote) -> Outcome {
     Ok(())
 }
 
-fn tell(arguments: &Arguments, change: &Change) {
+fn print_row(arguments: &Arguments, change: &Change) {
     let (action, path) = words(change);
     if arguments.json {
         return output::line(&json(&Row { action, path }));
@@ -83,7 +84,7 @@ fn tell(arguments: &Arguments, change: &Change) {
     match path {
         Some(path) => output::line(&format_args!("{action:<9} {}", encode(path))),
         None => output::line(&format_args!(
-            "{action:<9} (changes were lost: list the folder)"
+            "{action:<9} (changes were lost: list the directory)"
         )),
     }
 }

@@ -238,9 +238,9 @@ fn a_slash_at_the_end_means_folders(transport: &str) -> Result<()> {
         make(share, path)?;
     }
     for command in [&["rm"][..], &["rm", "-r"], &["ls"], &["get"]] {
-        client.fail(&[command, &["{}kept/"]].concat(), 2, &["not a folder"])?;
+        client.fail(&[command, &["{}kept/"]].concat(), 2, &["not a directory"])?;
     }
-    client.fail(&["mv", "{}kept/", "{}new"], 2, &["not a folder"])?;
+    client.fail(&["mv", "{}kept/", "{}new"], 2, &["not a directory"])?;
     client.fail(&["rm", "-r", "{}k*/"], 5, &["nothing matches"])?;
     client.run(&["get", "-r", "{}o*/", "."])?;
     ensure!(client.local("one").exists() && !client.local("other").exists());

@@ -131,7 +131,7 @@ fn folders_are_listed(transport: &str) -> Result<()> {
         tree.contains("|-- two/\n|   `-- [4.9 KiB]  file\n"),
         "{tree}"
     );
-    ensure!(tree.ends_with("\n1 folder, 2 files\n"), "{tree}");
+    ensure!(tree.ends_with("\n1 directory, 2 files\n"), "{tree}");
     let du = client.run(&["du", "{}one"])?.text;
     let sums: Vec<_> = du
         .lines()
@@ -188,7 +188,7 @@ fn names_come_and_go(transport: &str) -> Result<()> {
     ensure!(fs::metadata(share.join("a/file"))?.modified()? > before);
     client.run(&["touch", "-c", "{}a/none"])?;
     ensure!(!share.join("a/none").exists());
-    let words = ["a folder cannot be moved into itself"];
+    let words = ["a directory cannot be moved into itself"];
     client.fail(&["mv", "{}a", "{}a/b"], 2, &words)?;
     client.fail(&["mv", "{}a", "{}A/new"], 2, &words)?;
     client.run(&["mv", "{}a/file", "{}a/b"])?;
@@ -337,7 +337,7 @@ fn patterns_stand_for_files(transport: &str) -> Result<()> {
     client.run(&["get", "{}*.txt", "."])?;
     ensure!(client.local("a.txt").exists() && client.local("b.txt").exists());
     ensure!(!client.local("c.bin").exists());
-    client.fail(&["mv", "{}*.txt", "{}c.bin"], 2, &["not a folder"])?;
+    client.fail(&["mv", "{}*.txt", "{}c.bin"], 2, &["not a directory"])?;
     client.run(&["mkdir", "{}t"])?;
     // The folder matches as well, and stays where it is.
     client.run(&["mv", "{}*t", "{}t"])?;
@@ -348,7 +348,7 @@ fn patterns_stand_for_files(transport: &str) -> Result<()> {
     ensure!(fs::read_dir(share.join("t"))?.count() == 0);
     client.fail(&["get", "{}*.txt"], 5, &["nothing matches"])?;
     client.fail(&["mv", "{}*.txt", "{}t"], 5, &["nothing matches"])?;
-    client.fail(&["rm", "{}*"], 1, &["/t: a folder: give -r"])?;
+    client.fail(&["rm", "{}*"], 1, &["/t: a directory: give -r"])?;
     ensure!(fs::read_dir(share)?.count() == 1, "files go all the same");
     Ok(())
 }

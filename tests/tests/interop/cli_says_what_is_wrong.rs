@@ -431,7 +431,7 @@ fn a_folder_in_the_way_of_a_file(transport: &str) -> Result<()> {
         for file in [share.join(name), client.local(name)] {
             File::create(file)?.set_len(length)?;
         }
-        let (url, word) = (format!("{{}}{name}"), "there is a folder of this name");
+        let (url, word) = (format!("{{}}{name}"), "there is a directory of this name");
         client.fail(&["put", name, "{}to"], 10, &[&format!("to/{name}: {word}")])?;
         client.fail(&["get", &url, "to"], 10, &[&format!("to/{name}: {word}")])?;
         for folder in folders {

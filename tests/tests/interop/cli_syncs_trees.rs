@@ -148,7 +148,7 @@ fn what_is_gone_is_removed_where_asked(transport: &str) -> Result<()> {
     client.fail(
         &["sync", "tree", "{}tree"],
         1,
-        &["there is a folder of this name"],
+        &["there is a directory of this name"],
     )?;
     ensure!(
         share.join("tree/folder 1").exists(),

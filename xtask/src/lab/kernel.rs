@@ -43,8 +43,8 @@ pub(super) fn ready() -> Result<PathBuf> {
 }
 
 fn build(kernel: &Path) -> Result<()> {
-    let workshop = folder().join("kernel-build");
-    let lab = Lab::at(&workshop);
+    let build_root = folder().join("kernel-build");
+    let lab = Lab::at(&build_root);
     debian::bootstrap(lab.root(), SUITE, &[BACKPORTS])?;
     debian::install(&lab, PACKAGES)?;
     let package = newest_source(&lab)?;
@@ -64,7 +64,7 @@ fn build(kernel: &Path) -> Result<()> {
     let draft = kernel.with_extension("unfinished");
     fs::copy(sources.join("linux/linux"), &draft).context("the kernel was not built")?;
     fs::rename(&draft, kernel)?;
-    debian::remove(&workshop)
+    debian::remove(&build_root)
 }
 
 /// Chooses what the kernel is made of, and sees to it that nothing that was asked for is left out.

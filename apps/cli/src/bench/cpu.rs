@@ -3,7 +3,7 @@
 //! A server on this host is found by its ends of our connections: the kernel lists every socket
 //! with its inode, and every process shows the inodes of its sockets. Connections of QUIC share the
 //! sockets that are bound to the server's port, and those of emulated RDMA come by a socket that
-//! has a name in a folder. Queues of RDMA devices are in none of these lists.
+//! has a name in a directory. Queues of RDMA devices are in none of these lists.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -76,8 +76,8 @@ fn sockets(connections: &[Ends], rdma: &RdmaChoice) -> BTreeSet<u64> {
         }
         match (transport, rdma) {
             (Transport::Quic, _) => inodes.extend(inodes_of("udp", ends.flat_map(bound))),
-            (Transport::SmbDirect, RdmaChoice::Emulated(folder)) => {
-                let paths = ends.map(|ends| folder.join(format!("{}.sock", ends.peer.port())));
+            (Transport::SmbDirect, RdmaChoice::Emulated(directory)) => {
+                let paths = ends.map(|ends| directory.join(format!("{}.sock", ends.peer.port())));
                 inodes.extend(named(&paths.collect::<Vec<_>>()));
             }
             (Transport::SmbDirect, RdmaChoice::Verbs) => {}
@@ -107,7 +107,7 @@ fn inode_of(line: &str, wanted: &BTreeSet<(String, String)>) -> Option<u64> {
 }
 
 /// A socket that takes the packets of all clients, as /proc/net/udp and udp6 may spell it: bound
-/// to the server's address or to any, connected to nobody. Whoever speaks to an address of its own
+/// to the server's address or to any, connected to unconnected. Whoever speaks to an address of its own
 /// host does so from there; of another host there is no such socket here.
 fn bound(ends: &Ends) -> Vec<(String, String)> {
     if !ends.is_local {
@@ -117,13 +117,13 @@ fn bound(ends: &Ends) -> Vec<(String, String)> {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     ];
-    let nobody = any.map(|any| SocketAddr::new(any, 0));
+    let unconnected = any.map(|any| SocketAddr::new(any, 0));
     let addresses = [ends.peer.ip(), any[0], any[1]];
-    let places = addresses.map(|ip| SocketAddr::new(ip, ends.peer.port()));
-    let spellings = places.iter().flat_map(|place| {
-        let place = *place;
-        let of = |spell: fn(SocketAddr) -> Option<String>, to| Some((spell(place)?, spell(to)?));
-        [of(spell_v4, nobody[0]), of(spell_v6, nobody[1])]
+    let sockets = addresses.map(|ip| SocketAddr::new(ip, ends.peer.port()));
+    let spellings = sockets.iter().flat_map(|socket| {
+        let socket = *socket;
+        let of = |spell: fn(SocketAddr) -> Option<String>, to| Some((spell(socket)?, spell(to)?));
+        [of(spell_v4, unconnected[0]), of(spell_v6, unconnected[1])]
     });
     spellings.flatten().collect()
 }
@@ -265,22 +265,22 @@ mod tests {
 
     #[test]
     fn the_process_at_a_name_is_found() {
-        let folder = std::env::temp_dir().join(format!("smbeam-bench-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
-        let listener = UnixListener::bind(folder.join("5445.sock")).expect("a name");
+        let directory = std::env::temp_dir().join(format!("smbeam-bench-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("a directory");
+        let listener = UnixListener::bind(directory.join("5445.sock")).expect("a name");
         let ends = |port| Ends {
             transport: Transport::SmbDirect,
             local: "127.0.0.1:1".parse().expect("given"),
             peer: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
             is_local: true,
         };
-        let rdma = RdmaChoice::Emulated(folder.clone());
+        let rdma = RdmaChoice::Emulated(directory.clone());
         let found = Server::of(&[ends(5445)], &rdma).expect("it listens");
         assert!(found.processes.contains(&std::process::id()));
         assert_eq!(Server::of(&[ends(5446)], &rdma), None);
         assert_eq!(Server::of(&[ends(5445)], &RdmaChoice::Verbs), None);
         drop(listener);
-        fs::remove_dir_all(folder).expect("gone");
+        fs::remove_dir_all(directory).expect("gone");
     }
 
     #[test]

@@ -3,45 +3,38 @@
 //! It reads and writes real data, says how large the working set is, and what an operation costs
 //! in CPU time on both sides.
 
+mod blocks;
 mod compare;
 mod cpu;
-mod dial;
 mod options;
 mod pattern;
-mod places;
 mod plot;
 mod record;
 mod report;
 mod run;
-mod stage;
+mod session_factory;
+mod setting;
+mod test_files;
 
 use smbeam_client::Channels;
 
 use crate::connect::ConnectArguments;
-use crate::exit::{Exit, Failure, Outcome, Report as Said};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
 use crate::location::Url;
 use crate::output::note_text;
-use dial::Dial;
+use crate::report::Report as ExitReport;
 pub(crate) use options::Arguments;
 use report::Report;
-
-/// What the runs of a plot differ in.
-#[derive(Clone, Debug)]
-struct Setting {
-    /// Bytes of one operation.
-    io_size: u32,
-    /// Operations in flight for each session.
-    depth: usize,
-    /// Channels of each session.
-    channels: Channels,
-}
+use session_factory::SessionFactory;
+use setting::Setting;
 
 /// Operations in flight unless somebody says how many, over any transport.
 const DEPTH: usize = 16;
 
 /// Runs `smbeam bench`.
-pub(crate) fn run(arguments: &Arguments, said: &Said) {
-    said.take(bench(arguments));
+pub(crate) fn run(arguments: &Arguments, exit_report: &ExitReport) {
+    exit_report.take(bench(arguments));
 }
 
 fn bench(arguments: &Arguments) -> Outcome {
@@ -61,7 +54,7 @@ fn bench(arguments: &Arguments) -> Outcome {
 /// What a run says went wrong, as the failure of its URL.
 fn failed(url: &Url, error: &anyhow::Error) -> Failure {
     match error.downcast_ref::<smbeam_client::Error>() {
-        Some(error) => crate::connect::failure_of(url, error),
+        Some(error) => crate::client_failure::failure_of(url, error),
         None => Failure::new(Exit::Failed, url.to_string(), format!("{error:#}")),
     }
 }
@@ -79,8 +72,8 @@ fn run_one(
     };
     let mut reports = Vec::with_capacity(settings.len());
     for setting in &settings {
-        let dial = Dial::new(connect, url, setting.channels.clone())?;
-        let report = run::run(arguments, setting, &dial).map_err(|error| failed(url, &error))?;
+        let factory = SessionFactory::new(connect, url, setting.channels.clone())?;
+        let report = run::run(arguments, setting, &factory).map_err(|error| failed(url, &error))?;
         print(arguments, &report, reports.is_empty());
         reports.push(report);
     }
@@ -97,13 +90,14 @@ fn run_two(
     connect: &ConnectArguments,
     urls: [&Url; 2],
 ) -> Outcome {
-    let [first, second] = urls.map(|url| Dial::new(connect, url, setting.channels.clone()));
+    let [first, second] =
+        urls.map(|url| SessionFactory::new(connect, url, setting.channels.clone()));
     let (first, second) = (first?, second?);
     let mut rounds = Vec::new();
     for _ in 0..arguments.rounds {
-        let run = |dial: &Dial| {
-            let report = run::run(arguments, setting, dial);
-            report.map_err(|error| failed(&dial.url, &error))
+        let run = |factory: &SessionFactory| {
+            let report = run::run(arguments, setting, factory);
+            report.map_err(|error| failed(&factory.url, &error))
         };
         let pair = (run(&first)?, run(&second)?);
         if arguments.json || arguments.csv {

@@ -8,13 +8,13 @@ use crate::connect::ConnectArguments;
 use crate::format::parse_size;
 use crate::location::Url;
 
-/// Measure a server. Makes a folder of its own below the URL and removes it at the end.
+/// Measure a server. Makes a directory of its own below the URL and removes it at the end.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     /// What to do.
     #[arg(value_enum)]
     pub(crate) workload: Workload,
-    /// A folder that may be written to; not with --compare.
+    /// A directory that may be written to; not with --compare.
     #[arg(required_unless_present = "compare", conflicts_with = "compare")]
     #[arg(value_name = "URL")]
     pub(crate) url: Option<Url>,

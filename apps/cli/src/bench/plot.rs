@@ -82,8 +82,8 @@ mod tests {
 
     #[test]
     fn every_number_of_channels_has_a_line() {
-        let folder = tempfile::tempdir().expect("given");
-        let path = folder.path().join("out.svg");
+        let directory = tempfile::tempdir().expect("given");
+        let path = directory.path().join("out.svg");
         let reports: Vec<Report> = [(1, 1), (16, 1), (1, 4), (16, 4)]
             .into_iter()
             .map(|(depth, channels)| Report {

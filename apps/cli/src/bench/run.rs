@@ -10,45 +10,49 @@ use anyhow::{Result, anyhow, ensure};
 use futures_util::future::try_join_all;
 use smbeam_client::{OpenOptions, Region, SessionInfo, Wait as _};
 
-use super::Setting;
+use super::blocks::{Block, BlockSequence};
 use super::cpu;
-use super::dial::Dial;
 use super::options::{Arguments, Workload};
 use super::pattern::Pattern;
-use super::places::{Place, Places};
 use super::record::{Progress, Record};
 use super::report::{Latency, Report};
-use super::stage::{Seat, Stage, drop_caches, pattern_number};
+use super::session_factory::SessionFactory;
+use super::setting::Setting;
+use super::test_files::{SessionFiles, TestFiles, drop_caches, pattern_number};
 use crate::output::note_text;
 
 /// How often the line that shows the progress is written anew.
-const LIVE: Duration = Duration::from_secs(1);
+const RATE_INTERVAL: Duration = Duration::from_secs(1);
 /// How often a finished run is looked for meanwhile.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Sets the stage, runs, and takes the stage down.
-pub(crate) fn run(arguments: &Arguments, setting: &Setting, dial: &Dial) -> Result<Report> {
-    let stage = Stage::set_up(arguments, setting, dial)?;
+/// Sets the test_files, runs, and takes the test_files down.
+pub(crate) fn run(
+    arguments: &Arguments,
+    setting: &Setting,
+    factory: &SessionFactory,
+) -> Result<Report> {
+    let test_files = TestFiles::set_up(arguments, setting, factory)?;
     if arguments.cold {
         drop_caches()?;
     } else if arguments.workload != Workload::Write {
-        stage.warm_up(setting.io_size)?;
+        test_files.warm_up(setting.io_size)?;
     }
     // smbd has a process for each connection: those that come and go cannot be counted so.
     let server = match arguments.workload {
         Workload::Connect => None,
-        _ => cpu::Server::of(&stage.ends(), &dial.rdma),
+        _ => cpu::Server::of(&test_files.ends(), &factory.rdma),
     };
     let server_before = server.as_ref().map(cpu::Server::seconds);
     let client_before = cpu::own_seconds();
     let started = Instant::now();
-    let record = crowd(arguments, setting, &stage, dial, started)?;
+    let record = run_sessions(arguments, setting, &test_files, factory, started)?;
     let seconds = started.elapsed().as_secs_f64();
     let server_cpu = server.zip(server_before);
-    let info = stage.session().info();
+    let info = test_files.session().info();
     Ok(Report {
         workload: arguments.workload.name().to_owned(),
-        url: dial.url.to_string(),
+        url: factory.url.to_string(),
         session: session_line(&info),
         is_signed: info.is_signed,
         is_encrypted: info.is_sealed,
@@ -60,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments, setting: &Setting, dial: &Dial) -> Resu
         channels: info.channels.len(),
         transports: transports(&info),
         connections: usize::from(arguments.connections),
-        working_set: stage.working_set,
+        working_set: test_files.working_set,
         seconds,
         ops: record.ops,
         bytes: record.bytes,
@@ -109,11 +113,11 @@ fn counted(transports: &[String]) -> String {
 }
 
 /// All sessions at once, and the line that shows how they do.
-fn crowd(
+fn run_sessions(
     arguments: &Arguments,
     setting: &Setting,
-    stage: &Stage,
-    dial: &Dial,
+    test_files: &TestFiles,
+    factory: &SessionFactory,
     started: Instant,
 ) -> Result<Record> {
     let progress = Progress::default();
@@ -122,20 +126,24 @@ fn crowd(
     thread::scope(|scope| {
         let show = !arguments.json && !arguments.csv && std::io::stderr().is_terminal();
         if show {
-            scope.spawn(|| live(&progress, &is_over));
+            scope.spawn(|| show_rates(&progress, &is_over));
         }
-        let players = stage.seats.iter().enumerate().map(|(number, seat)| Player {
-            arguments,
-            setting,
-            folder: &stage.folder,
-            number,
-            seat,
-            dial,
-            progress: &progress,
-            deadline,
-        });
-        let threads: Vec<_> = players
-            .map(|player| scope.spawn(move || player.play()))
+        let runners = test_files
+            .sessions
+            .iter()
+            .enumerate()
+            .map(|(number, session_files)| SessionRunner {
+                arguments,
+                setting,
+                directory: &test_files.directory,
+                number,
+                session_files,
+                factory,
+                progress: &progress,
+                deadline,
+            });
+        let threads: Vec<_> = runners
+            .map(|runner| scope.spawn(move || runner.run()))
             .collect();
         let records = threads.into_iter().map(thread::ScopedJoinHandle::join);
         let merged =
@@ -153,12 +161,12 @@ fn merge(records: impl Iterator<Item = Result<Record>>) -> Result<Record> {
     Ok(merged)
 }
 
-fn live(progress: &Progress, is_over: &AtomicBool) {
+fn show_rates(progress: &Progress, is_over: &AtomicBool) {
     let mut last = (Instant::now(), progress.so_far());
     while !is_over.load(Ordering::Relaxed) {
         thread::sleep(TICK);
         let elapsed = last.0.elapsed();
-        if elapsed < LIVE {
+        if elapsed < RATE_INTERVAL {
             continue;
         }
         let (ops, bytes) = progress.so_far();
@@ -172,49 +180,54 @@ fn live(progress: &Progress, is_over: &AtomicBool) {
 }
 
 /// One session at work.
-struct Player<'a> {
+struct SessionRunner<'a> {
     arguments: &'a Arguments,
     setting: &'a Setting,
-    folder: &'a str,
+    directory: &'a str,
     number: usize,
-    seat: &'a Seat,
-    dial: &'a Dial,
+    session_files: &'a SessionFiles,
+    factory: &'a SessionFactory,
     progress: &'a Progress,
     deadline: Instant,
 }
 
-impl Player<'_> {
-    fn play(&self) -> Result<Record> {
+impl SessionRunner<'_> {
+    fn run(&self) -> Result<Record> {
         let record = RefCell::new(Record::new()?);
-        let places = self.places();
-        let hands = (0..self.setting.depth).map(|hand| self.hand(hand, &places, &record));
-        try_join_all(hands).wait()?;
+        let blocks = self.blocks();
+        let slots = (0..self.setting.depth).map(|slot| self.slot(slot, &blocks, &record));
+        try_join_all(slots).wait()?;
         Ok(record.into_inner())
     }
 
-    fn places(&self) -> Places {
-        let files = self.seat.files.len().max(1) as u64;
-        let block = u64::from(self.setting.io_size);
-        let places = Places::new(files, self.seat.blocks_per_file, block);
+    fn blocks(&self) -> BlockSequence {
+        let files = self.session_files.files.len().max(1) as u64;
+        let block_bytes = u64::from(self.setting.io_size);
+        let sequence = BlockSequence::new(files, self.session_files.blocks_per_file, block_bytes);
         if self.arguments.random {
-            places.shuffled(0x9E37_79B9_7F4A_7C15 ^ self.number as u64)
+            sequence.shuffled(0x9E37_79B9_7F4A_7C15 ^ self.number as u64)
         } else {
-            places
+            sequence
         }
     }
 
     /// One operation after the other until the time is over.
-    async fn hand(&self, hand: usize, places: &Places, record: &RefCell<Record>) -> Result<()> {
+    async fn slot(
+        &self,
+        slot: usize,
+        blocks: &BlockSequence,
+        record: &RefCell<Record>,
+    ) -> Result<()> {
         let len = match self.arguments.workload {
             Workload::Write | Workload::Rw => self.setting.io_size as usize,
             _ => 0,
         };
         let mut buffer = Region::of_pages(len)?;
-        Pattern::of(hand as u64).fill(0, &mut buffer);
+        Pattern::of(slot as u64).fill(0, &mut buffer);
         let mut round = 0;
         while Instant::now() < self.deadline {
             let (moved, elapsed);
-            (moved, elapsed, buffer) = self.operate(hand, round, places, buffer).await?;
+            (moved, elapsed, buffer) = self.operate(slot, round, blocks, buffer).await?;
             round += 1;
             self.progress.add(moved);
             record.borrow_mut().add(moved, elapsed);
@@ -224,54 +237,56 @@ impl Player<'_> {
 
     async fn operate(
         &self,
-        hand: usize,
+        slot: usize,
         round: u64,
-        places: &Places,
+        blocks: &BlockSequence,
         buffer: Region,
     ) -> Result<(u64, Duration, Region)> {
-        let place = if self.arguments.torture {
-            Place {
-                file: hand,
+        let block = if self.arguments.torture {
+            Block {
+                file: slot,
                 offset: 0,
             }
         } else {
-            places.next()
+            blocks.next()
         };
         match self.arguments.workload {
-            Workload::Read => self.read(place, buffer).await,
-            Workload::Rw if places.percent() < self.arguments.reads => {
-                self.read(place, buffer).await
+            Workload::Read => self.read(block, buffer).await,
+            Workload::Rw if blocks.percent() < self.arguments.reads => {
+                self.read(block, buffer).await
             }
-            Workload::Write => self.write(place, buffer).await,
-            Workload::Rw => self.write(place, buffer).await,
-            Workload::Meta => Ok((0, self.metadata(hand, round).await?, buffer)),
+            Workload::Write => self.write(block, buffer).await,
+            Workload::Rw => self.write(block, buffer).await,
+            Workload::Meta => Ok((0, self.metadata(slot, round).await?, buffer)),
             Workload::Echo => Ok((0, self.echo().await?, buffer)),
             Workload::Connect => Ok((0, self.login().await?, buffer)),
         }
     }
 
-    async fn read(&self, place: Place, buffer: Region) -> Result<(u64, Duration, Region)> {
+    async fn read(&self, block: Block, buffer: Region) -> Result<(u64, Duration, Region)> {
         let len = self.setting.io_size as usize;
         let started = Instant::now();
-        let bytes = self.seat.files[place.file].read(len, place.offset).await?;
+        let bytes = self.session_files.files[block.file]
+            .read(len, block.offset)
+            .await?;
         let elapsed = started.elapsed();
         let count = bytes.len();
         ensure!(count == len, "a read stopped at {count} bytes");
         if self.arguments.verify {
-            self.pattern(place).check(place.offset, &bytes)?;
+            self.pattern(block).check(block.offset, &bytes)?;
         }
         Ok((count as u64, elapsed, buffer))
     }
 
-    async fn write(&self, place: Place, mut buffer: Region) -> Result<(u64, Duration, Region)> {
+    async fn write(&self, block: Block, mut buffer: Region) -> Result<(u64, Duration, Region)> {
         // What is written is what was there, so that whoever verifies finds it. Nobody else pays
         // for making it.
         if self.arguments.verify {
-            self.pattern(place).fill(place.offset, &mut buffer);
+            self.pattern(block).fill(block.offset, &mut buffer);
         }
         let started = Instant::now();
-        let (result, buffer) = self.seat.files[place.file]
-            .write_at(buffer, place.offset)
+        let (result, buffer) = self.session_files.files[block.file]
+            .write_at(buffer, block.offset)
             .await;
         let elapsed = started.elapsed();
         let count = result?;
@@ -279,15 +294,15 @@ impl Player<'_> {
         Ok((count as u64, elapsed, buffer))
     }
 
-    fn pattern(&self, place: Place) -> Pattern {
-        let file = u32::try_from(place.file).expect("files are counted in 32 bits");
+    fn pattern(&self, block: Block) -> Pattern {
+        let file = u32::try_from(block.file).expect("files are counted in 32 bits");
         Pattern::of(pattern_number(self.number, file))
     }
 
     /// In turn: create a file, look at it, remove it.
-    async fn metadata(&self, hand: usize, round: u64) -> Result<Duration> {
-        let share = &self.seat.share;
-        let name = format!("{}/meta-{}-{hand}", self.folder, self.number);
+    async fn metadata(&self, slot: usize, round: u64) -> Result<Duration> {
+        let share = &self.session_files.share;
+        let name = format!("{}/meta-{}-{slot}", self.directory, self.number);
         let started = Instant::now();
         match round % 3 {
             0 => {
@@ -302,13 +317,13 @@ impl Player<'_> {
 
     async fn echo(&self) -> Result<Duration> {
         let started = Instant::now();
-        self.seat.share.session().echo().await?;
+        self.session_files.share.session().echo().await?;
         Ok(started.elapsed())
     }
 
     async fn login(&self) -> Result<Duration> {
         let started = Instant::now();
-        let share = self.dial.share().await?;
+        let share = self.factory.share().await?;
         share.session().close().await?;
         Ok(started.elapsed())
     }

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use smbeam_client::tls::{CertificateFiles, ClientSettings, Error, Fingerprint, Trust};
+use smbeam_client::tls::{CertificateFiles, ClientSettings, Fingerprint, Trust};
 
-use crate::exit::Exit;
 use crate::output::note;
 
 /// Certificates. Only transports with TLS have them.
@@ -59,32 +58,6 @@ impl CertificateArguments {
         }
     }
 }
-
-/// A mistake of the command line or its files, or a server that is not what it should be.
-pub(super) fn exit(error: &Error) -> Exit {
-    match error {
-        Error::RefusedByPeer(_) => Exit::Unreachable,
-        error if error.is_distrust() => Exit::Unreachable,
-        _ => Exit::Usage,
-    }
-}
-
-/// What is wrong, and which option may help.
-pub(super) fn reason(error: &Error) -> String {
-    let hint = match error {
-        Error::AddressAsName(_) => " (--allow-address, --pin-sha256)",
-        Error::UnknownAuthority { .. } => "; if it should be believed: --ca-file or --pin-sha256",
-        Error::NoSystemRoots(_) => ": --ca-file or --pin-sha256",
-        Error::RefusedByPeer(alert) if u8::from(*alert) == CERTIFICATE_REQUIRED => {
-            ": --client-cert"
-        }
-        _ => "",
-    };
-    format!("{error}{hint}")
-}
-
-/// The alert of that name. RFC 8446 6.2
-const CERTIFICATE_REQUIRED: u8 = 116;
 
 #[cfg(test)]
 mod tests {
@@ -154,24 +127,5 @@ mod tests {
         };
         assert_eq!(key(&["--client-cert", "a.pem"]), "a.pem");
         assert_eq!(key(&["--client-cert", "a.pem", "--client-key", "b"]), "b");
-    }
-
-    #[test]
-    fn what_is_wrong_has_a_code_and_a_way_out() {
-        let address = Error::AddressAsName([192, 0, 2, 7].into());
-        assert_eq!(exit(&address), Exit::Usage);
-        assert!(reason(&address).ends_with("(--allow-address, --pin-sha256)"));
-        let required = Error::from_alert(CERTIFICATE_REQUIRED);
-        assert_eq!(exit(&required), Exit::Unreachable);
-        assert!(
-            reason(&required).ends_with(": --client-cert"),
-            "{}",
-            reason(&required)
-        );
-        let expired = Error::Expired {
-            server: "nas".into(),
-            not_after: "yesterday".into(),
-        };
-        assert_eq!(exit(&expired), Exit::Unreachable);
     }
 }

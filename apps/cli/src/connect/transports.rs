@@ -1,8 +1,6 @@
 //! `--transports` and `--channels`: which transports, and how many connections.
 
-use smbeam_client::{CHANNELS_MAX, Channels, Endpoint, Endpoints, Error, Transports};
-
-use crate::exit::plain_reason;
+use smbeam_client::{CHANNELS_MAX, Channels, Endpoint, Endpoints, Transports};
 
 /// `auto`, or transports in the order in which they are tried.
 pub(super) fn parse_transports(text: &str) -> Result<Transports, String> {
@@ -53,19 +51,6 @@ fn has_port(endpoint: &Endpoint) -> Result<(), String> {
         0 => Err(format!("`{endpoint}`: nobody listens on port 0")),
         _ => Ok(()),
     }
-}
-
-/// What became of each transport, the last one too.
-pub(super) fn reason(tried: &[(Endpoint, Error)]) -> String {
-    let each = tried.iter().map(|(endpoint, error)| match error {
-        Error::Connect(address, error) => {
-            let (ip, reason) = (address.ip(), plain_reason(error));
-            format!("{ip} by {endpoint}: {reason}")
-        }
-        other => format!("{endpoint}: {other}"),
-    });
-    let each: Vec<String> = each.collect();
-    format!("no transport leads to the server: {}", each.join("; "))
 }
 
 #[cfg(test)]

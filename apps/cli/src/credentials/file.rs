@@ -148,8 +148,8 @@ mod tests {
         [[login]]\nhost = \"other\"\npassword = \"4\"\n";
 
     fn load(text: &str, mode: u32) -> Result<CredentialsFile, String> {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("credentials.toml");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("credentials.toml");
         fs::write(&path, text).expect("a file");
         fs::set_permissions(&path, Permissions::from_mode(mode)).expect("a mode");
         CredentialsFile::load(&path)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{Compare, Policy};
+use super::policy::{Compare, Policy};
 use crate::connect::ConnectArguments;
 
 /// How files are transferred.
@@ -25,7 +25,7 @@ pub(crate) struct TransferArguments {
     /// file (rights, links) stays.
     #[arg(long)]
     in_place: bool,
-    /// Follow symbolic links of this machine; otherwise those in folders are skipped.
+    /// Follow symbolic links of this machine; otherwise those in directories are skipped.
     #[arg(long)]
     follow: bool,
     /// Seconds that connecting anew may take when the last connection is lost; then the transfer

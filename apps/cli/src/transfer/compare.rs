@@ -11,10 +11,11 @@ use std::thread;
 use smbeam_client::{OpenOptions, Wait as _, transfer};
 
 use super::remote_copy::read_piece;
-use super::{Transfer, ended};
-use crate::exit::{Failure, Outcome, lock};
+use super::{Transfer, transfer_failure};
+use crate::failure::{Failure, Outcome};
+use crate::file_path::{FilePath, RemotePath};
 use crate::location::shown;
-use crate::place::{Place, Remote};
+use crate::report::lock;
 
 /// Threads that compare two files on servers, unless the depth is given.
 const WORKERS: u64 = 16;
@@ -23,8 +24,8 @@ impl Transfer<'_> {
     /// Whether both files hold the same `size` bytes.
     pub(super) fn have_same_contents(
         &self,
-        one: &Place,
-        other: &Place,
+        one: &FilePath,
+        other: &FilePath,
         size: u64,
     ) -> Outcome<bool> {
         if size == 0 {
@@ -32,18 +33,20 @@ impl Transfer<'_> {
         }
         let _permit = (!self.is_small(size)).then(|| self.large.take());
         match (one, other) {
-            (Place::Remote(remote), Place::Local(local))
-            | (Place::Local(local), Place::Remote(remote)) => {
+            (FilePath::Remote(remote), FilePath::Local(local))
+            | (FilePath::Local(local), FilePath::Remote(remote)) => {
                 self.compare_with_local(remote, local, size)
             }
-            (Place::Remote(one), Place::Remote(other)) => self.compare_remote(one, other, size),
-            (Place::Local(_), Place::Local(_)) => {
+            (FilePath::Remote(one), FilePath::Remote(other)) => {
+                self.compare_remote(one, other, size)
+            }
+            (FilePath::Local(_), FilePath::Local(_)) => {
                 Err(Failure::usage(other, "neither side is on a server"))
             }
         }
     }
 
-    fn compare_with_local(&self, remote: &Remote, local: &Path, size: u64) -> Outcome<bool> {
+    fn compare_with_local(&self, remote: &RemotePath, local: &Path, size: u64) -> Outcome<bool> {
         let failed = |error: io::Error| Failure::local(&shown(local), &error);
         let here = File::open(local).map_err(failed)?;
         if self.is_small(size) {
@@ -81,17 +84,21 @@ impl Transfer<'_> {
         match compared {
             Ok(bytes) => Ok(bytes == size),
             Err(_) if differs => Ok(false),
-            Err(error) => Err(ended(&error, &Place::Local(local.to_owned()), remote)),
+            Err(error) => Err(transfer_failure(
+                &error,
+                &FilePath::Local(local.to_owned()),
+                remote,
+            )),
         }
     }
 
-    fn compare_remote(&self, one: &Remote, other: &Remote, size: u64) -> Outcome<bool> {
+    fn compare_remote(&self, one: &RemotePath, other: &RemotePath, size: u64) -> Outcome<bool> {
         let files = (open(one)?, open(other)?);
         let io_size = self.policy.request_bytes();
         let next = AtomicU64::new(0);
         let (differs, broken) = (AtomicBool::new(false), Mutex::new(None));
         let compare = |start: u64| -> Outcome<bool> {
-            self.check(&Place::Remote(one.clone()))?;
+            self.check(&FilePath::Remote(one.clone()))?;
             let piece = start..size.min(start + io_size);
             let left = read_piece(&files.0, one, piece.clone())?;
             Ok(left[..] == read_piece(&files.1, other, piece)?[..])
@@ -131,7 +138,7 @@ impl Transfer<'_> {
     }
 }
 
-fn open(remote: &Remote) -> Outcome<smbeam_client::File> {
+fn open(remote: &RemotePath) -> Outcome<smbeam_client::File> {
     remote
         .share
         .open(&remote.path, &OpenOptions::new().read(true))

@@ -11,18 +11,19 @@ use rustix::io::Errno;
 use smbeam_client::{FileAttributes, OpenOptions, Wait as _, transfer};
 
 use super::queued::Read;
-use super::{Transfer, ended, holes, part};
-use crate::exit::{Exit, Failure, Outcome};
+use super::{Transfer, holes, part, transfer_failure};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::file_path::{self, FileInfo, FilePath, Kind, RemotePath};
 use crate::location::shown;
-use crate::place::{self, Facts, Kind, Place, Remote};
 
 impl Transfer<'_> {
     pub(super) fn download(
         &self,
-        source: &Remote,
-        facts: &Facts,
+        source: &RemotePath,
+        info: &FileInfo,
         target: &Path,
-        old: Option<&Facts>,
+        old: Option<&FileInfo>,
         read: Option<Read>,
     ) -> Outcome {
         // What a link leads to is replaced, not the link.
@@ -31,39 +32,39 @@ impl Transfer<'_> {
             None => target.to_owned(),
         };
         let is_special = old.is_some_and(|old| old.kind == Kind::Other);
-        if self.is_small(facts.size) && !is_special {
+        if self.is_small(info.size) && !is_special {
             // Whoever may not write to a file may replace it all the same.
-            let is_protected = |old: &Facts| old.attributes.contains(FileAttributes::READONLY);
+            let is_protected = |old: &FileInfo| old.attributes.contains(FileAttributes::READONLY);
             let by_part = self.policy.atomic || old.is_some_and(is_protected);
-            return self.download_small(source, facts, &resolved, by_part, read);
+            return self.download_small(source, info, &resolved, by_part, read);
         }
-        self.download_large(source, facts, &resolved, is_special)
+        self.download_large(source, info, &resolved, is_special)
     }
 
     /// In one request, if it was not read yet.
     fn download_small(
         &self,
-        source: &Remote,
-        facts: &Facts,
+        source: &RemotePath,
+        info: &FileInfo,
         target: &Path,
         by_part: bool,
         read: Option<Read>,
     ) -> Outcome {
         let read = read.unwrap_or_else(|| {
-            let expected = facts.size as u32;
+            let expected = info.size as u32;
             source.share.read_small(&source.path, expected).wait()
         });
         let Some(bytes) = read.map_err(source.failed())? else {
             // It has grown since it was listed: it is not to be had in memory.
-            let facts = Place::Remote(source.clone()).facts(true)?;
-            return self.download_large(source, &facts, target, false);
+            let info = FilePath::Remote(source.clone()).info(true)?;
+            return self.download_large(source, &info, target, false);
         };
-        let whole = Place::Local(target.to_owned());
+        let whole = FilePath::Local(target.to_owned());
         let part = match by_part {
-            true => self.part_of(&Place::Remote(source.clone()), facts, &whole),
+            true => self.part_of(&FilePath::Remote(source.clone()), info, &whole),
             false => whole.clone(),
         };
-        let Place::Local(path) = &part else {
+        let FilePath::Local(path) = &part else {
             return Ok(());
         };
         let mut file = File::create(path).map_err(failed(path))?;
@@ -72,9 +73,9 @@ impl Transfer<'_> {
             let _ = fs::remove_file(path);
             Failure::local(&shown(path), &error)
         })?;
-        self.progress.moved(bytes.len() as u64);
+        self.progress.add_bytes(bytes.len() as u64);
         drop(file);
-        self.finish_local(path, facts)?;
+        self.finish_local(path, info)?;
         if by_part && !self.policy.in_place {
             part.rename_over(&whole)?;
         }
@@ -84,14 +85,14 @@ impl Transfer<'_> {
     /// With a window of requests.
     fn download_large(
         &self,
-        source: &Remote,
-        facts: &Facts,
+        source: &RemotePath,
+        info: &FileInfo,
         target: &Path,
         is_special: bool,
     ) -> Outcome {
         let _permit = self.large.take();
-        let from = Place::Remote(source.clone());
-        let whole = Place::Local(target.to_owned());
+        let from = FilePath::Remote(source.clone());
+        let whole = FilePath::Local(target.to_owned());
         self.check(&from)?;
         let remote = source
             .share
@@ -100,23 +101,23 @@ impl Transfer<'_> {
             .map_err(source.failed())?;
         let part = match is_special {
             true => whole.clone(),
-            false => self.part_of(&from, facts, &whole),
+            false => self.part_of(&from, info, &whole),
         };
-        let Place::Local(path) = &part else {
+        let FilePath::Local(path) = &part else {
             return Ok(());
         };
-        let local = Part::open(path, target, facts, self.policy.resume, is_special)?;
-        self.progress.spared(local.from);
-        let ranges = part::left(&holes::remote_ranges(&remote, facts), local.from);
+        let local = Part::open(path, target, info, self.policy.resume, is_special)?;
+        self.progress.skip_bytes(local.from);
+        let ranges = part::remaining(&holes::remote_ranges(&remote, info), local.from);
         let fetched = self.fetch(&remote, source, ranges, &local).and_then(|()| {
             let after = remote.metadata().wait().map_err(source.failed());
-            Self::check_state(&from, facts, after.map(|after| place::facts_of(&after)))
+            Self::check_state(&from, info, after.map(|after| file_path::info_of(&after)))
         });
         Self::moved(fetched, &part, &whole)?;
         if !is_special {
-            local.finish(facts.size)?;
+            local.finish(info.size)?;
             drop(local.file);
-            self.finish_local(path, facts)?;
+            self.finish_local(path, info)?;
         }
         if !is_special && !self.policy.in_place {
             keep_mode(target, path);
@@ -129,11 +130,11 @@ impl Transfer<'_> {
     fn fetch(
         &self,
         remote: &smbeam_client::File,
-        source: &Remote,
+        source: &RemotePath,
         ranges: Vec<Range<u64>>,
         local: &Part,
     ) -> Outcome {
-        let length = part::count(&ranges);
+        let length = part::byte_count(&ranges);
         let fetched = transfer::download(
             remote,
             ranges,
@@ -145,20 +146,24 @@ impl Transfer<'_> {
                 }
             },
             &self.options(),
-            &mut |bytes| self.progress.moved(bytes),
+            &mut |bytes| self.progress.add_bytes(bytes),
         )
         .wait();
         match fetched {
             Ok(bytes) if bytes == length => Ok(()),
-            Ok(_) => Err(Self::changed_meanwhile(&Place::Remote(source.clone()))),
-            Err(error) => Err(ended(&error, &Place::Local(local.target.clone()), source)),
+            Ok(_) => Err(Self::changed_meanwhile(&FilePath::Remote(source.clone()))),
+            Err(error) => Err(transfer_failure(
+                &error,
+                &FilePath::Local(local.target.clone()),
+                source,
+            )),
         }
     }
 
     /// Times and the right to write, at the end.
-    fn finish_local(&self, path: &Path, facts: &Facts) -> Outcome {
+    fn finish_local(&self, path: &Path, info: &FileInfo) -> Outcome {
         if self.policy.preserve {
-            Place::Local(path.to_owned()).set_facts(facts, true)?;
+            FilePath::Local(path.to_owned()).set_info(info, true)?;
         }
         Ok(())
     }
@@ -179,7 +184,7 @@ impl Part {
     fn open(
         path: &Path,
         target: &Path,
-        facts: &Facts,
+        info: &FileInfo,
         resume: bool,
         is_special: bool,
     ) -> Outcome<Self> {
@@ -191,17 +196,17 @@ impl Part {
             .map_err(failed(target))?;
         let length = file.metadata().map_err(failed(target))?.len();
         let from = match resume && !is_special {
-            true => part::resume_point(length, facts.size),
+            true => part::resume_point(length, info.size),
             false => 0,
         };
         if !is_special {
             // What a killed transfer left at the end may have gaps.
             file.set_len(from).map_err(failed(target))?;
-            if !reserve(&file, from, facts) {
+            if !reserve(&file, from, info) {
                 if from == 0 {
                     let _ = fs::remove_file(path);
                 }
-                let reason = format!("No space left for {} bytes", facts.size - from);
+                let reason = format!("No space left for {} bytes", info.size - from);
                 return Err(Failure::new(Exit::Full, shown(target), reason));
             };
         }
@@ -209,7 +214,7 @@ impl Part {
             file,
             target: target.to_owned(),
             from,
-            has_holes: facts.may_have_holes() && !is_special,
+            has_holes: info.may_have_holes() && !is_special,
         })
     }
 
@@ -228,11 +233,11 @@ const TMPFS_MAGIC: i64 = 0x0102_1994;
 
 /// Asks for the room beforehand, so that a full disk is told at once and the file lies in one
 /// piece. Says whether there is any; a file system that cannot tell does without.
-fn reserve(file: &File, from: u64, facts: &Facts) -> bool {
-    if facts.may_have_holes() || facts.size <= from {
+fn reserve(file: &File, from: u64, info: &FileInfo) -> bool {
+    if info.may_have_holes() || info.size <= from {
         return true;
     }
-    let wanted = facts.size - from;
+    let wanted = info.size - from;
     match fstatfs(file) {
         // Memory has no pieces to lie in, and giving it out takes half as long as writing.
         Ok(system) if system.f_type == TMPFS_MAGIC => {

@@ -9,8 +9,8 @@ use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use smbeam_client::{OpenOptions, Wait as _};
 
-use super::part::{self, tidied};
-use crate::place::{Facts, Remote};
+use super::part::{self, sorted_ranges};
+use crate::file_path::{FileInfo, RemotePath};
 
 /// Bytes of the smallest hole that is left in a file.
 const HOLE_BYTES: usize = 64 << 10;
@@ -18,25 +18,25 @@ const HOLE_BYTES: usize = 64 << 10;
 const MAX_RANGES: usize = 100_000;
 
 /// What of a file on a server is data. A server that cannot tell means all of it.
-pub(super) fn remote_ranges(file: &smbeam_client::File, facts: &Facts) -> Vec<Range<u64>> {
-    let all = part::all(facts.size);
-    if !facts.may_have_holes() {
+pub(super) fn remote_ranges(file: &smbeam_client::File, info: &FileInfo) -> Vec<Range<u64>> {
+    let all = part::all(info.size);
+    if !info.may_have_holes() {
         return all;
     }
-    match file.allocated_ranges(0..facts.size).wait() {
-        Ok(ranges) if ranges.len() <= MAX_RANGES => tidied(ranges, facts.size),
+    match file.allocated_ranges(0..info.size).wait() {
+        Ok(ranges) if ranges.len() <= MAX_RANGES => sorted_ranges(ranges, info.size),
         _ => all,
     }
 }
 
 /// What of a local file is data; none where it has no holes.
-pub(super) fn local_ranges(file: &File, facts: &Facts) -> io::Result<Option<Vec<Range<u64>>>> {
-    if !facts.may_have_holes() {
+pub(super) fn local_ranges(file: &File, info: &FileInfo) -> io::Result<Option<Vec<Range<u64>>>> {
+    if !info.may_have_holes() {
         return Ok(None);
     }
     let mut ranges = Vec::new();
     let mut offset = 0;
-    while offset < facts.size {
+    while offset < info.size {
         let start = match seek(file, SeekFrom::Data(offset)) {
             Ok(start) => start,
             // Nothing but a hole up to the end.
@@ -56,12 +56,12 @@ pub(super) fn local_ranges(file: &File, facts: &Facts) -> io::Result<Option<Vec<
         ranges.push(start..end);
         offset = end;
     }
-    Ok(Some(tidied(ranges, facts.size)))
+    Ok(Some(sorted_ranges(ranges, info.size)))
 }
 
 /// Says of a file that it has holes once it has its name. Samba forgets it at a rename, and then
 /// takes all of the file for data.
-pub(super) fn mark(remote: &Remote) {
+pub(super) fn mark_sparse(remote: &RemotePath) {
     let options = OpenOptions::new().write(true).directory(false);
     let marked = remote.share.open(&remote.path, &options).wait();
     if let Ok(file) = marked {
@@ -96,18 +96,18 @@ pub(super) fn write_data(file: &File, bytes: &[u8], offset: u64) -> io::Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::Place;
+    use crate::file_path::FilePath;
 
     #[test]
     fn data_of_a_local_file_are_found() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("x");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("x");
         let file = File::create(&path).expect("a file");
         file.write_all_at(&[1; 4096], 1 << 20).expect("data");
         file.set_len(4 << 20).expect("a length");
-        let facts = Place::Local(path).facts(true).expect("facts");
-        assert!(facts.may_have_holes());
-        let ranges = local_ranges(&file, &facts).expect("ranges");
+        let info = FilePath::Local(path).info(true).expect("info");
+        assert!(info.may_have_holes());
+        let ranges = local_ranges(&file, &info).expect("ranges");
         // A file system without holes says that all of it is data.
         let ranges = ranges.expect("ranges");
         let covered: u64 = ranges.iter().map(|range| range.end - range.start).sum();
@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn zeros_are_not_written() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("x");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("x");
         let file = File::create(&path).expect("a file");
         let mut bytes = vec![0; 5 * HOLE_BYTES + 100];
         bytes[2 * HOLE_BYTES + 7] = 1;
@@ -134,12 +134,12 @@ mod tests {
 
     #[test]
     fn an_empty_hole_has_no_data() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("x");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("x");
         let file = File::create(&path).expect("a file");
         file.set_len(4 << 20).expect("a length");
-        let facts = Place::Local(path).facts(true).expect("facts");
-        let ranges = local_ranges(&file, &facts).expect("ranges");
+        let info = FilePath::Local(path).info(true).expect("info");
+        let ranges = local_ranges(&file, &info).expect("ranges");
         assert_eq!(ranges, Some(Vec::new()));
     }
 }

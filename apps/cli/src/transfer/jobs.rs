@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::thread;
 
 use super::Item;
-use crate::place::Place;
+use crate::file_path::FilePath;
 
 /// To and from other machines: while some files wait for the network, others are read or written.
 const JOBS: usize = 16;
@@ -30,8 +30,8 @@ fn on_processors(count: usize) -> usize {
 }
 
 /// Whether a share is one of this machine's.
-fn is_on_this_machine(place: &Place) -> bool {
-    let Place::Remote(remote) = place else {
+fn is_on_this_machine(path: &FilePath) -> bool {
+    let FilePath::Remote(remote) = path else {
         return false;
     };
     let channels = remote.share.session().info().channels;

@@ -1,7 +1,7 @@
 //! Files that are not whole yet: their names, and where to go on with one.
 //!
 //! What arrives of a file gathers under a name of its own, beside the final one, and gets that one
-//! when it is whole. The name tells which state of which source it is made of: place, size and time
+//! when it is whole. The name tells which state of which source it is made of: path, size and time
 //! of last write. A source that has changed leads to another name, so that nothing is ever spliced
 //! of two states, and no record has to be kept beside the file.
 //!
@@ -11,8 +11,8 @@
 use std::ops::Range;
 use std::time::UNIX_EPOCH;
 
+use crate::file_path::{FileInfo, FilePath};
 use crate::names::MAX_LOCAL_BYTES;
-use crate::place::{Facts, Place};
 
 /// Bytes among which all are that are in flight; what a killed transfer does twice, at most.
 pub(super) const SPAN: u64 = 64 << 20;
@@ -22,13 +22,13 @@ const START: u64 = 1 << 20;
 const ENDING: &str = ".part";
 
 /// The name of what is not whole yet of the file `name`, made of `source`.
-pub(super) fn name(name: &str, source: &Place, facts: &Facts) -> String {
+pub(super) fn name(name: &str, source: &FilePath, info: &FileInfo) -> String {
     let mut hash = Fnv::new();
     hash.add(source.to_string().as_bytes());
     hash.add(&[0]);
     hash.add(name.as_bytes());
-    hash.add(&facts.size.to_le_bytes());
-    let (sign, written) = match facts.written.duration_since(UNIX_EPOCH) {
+    hash.add(&info.size.to_le_bytes());
+    let (sign, written) = match info.written.duration_since(UNIX_EPOCH) {
         Ok(after) => (0, after),
         Err(error) => (1, error.duration()),
     };
@@ -57,7 +57,7 @@ pub(super) fn all(size: u64) -> Vec<Range<u64>> {
 
 /// What of `ranges` is left of a file of which all before `start` is there. They are in ascending
 /// order.
-pub(super) fn left(ranges: &[Range<u64>], start: u64) -> Vec<Range<u64>> {
+pub(super) fn remaining(ranges: &[Range<u64>], start: u64) -> Vec<Range<u64>> {
     ranges
         .iter()
         .map(|range| range.start.max(start)..range.end)
@@ -66,12 +66,12 @@ pub(super) fn left(ranges: &[Range<u64>], start: u64) -> Vec<Range<u64>> {
 }
 
 /// Bytes of ranges.
-pub(super) fn count(ranges: &[Range<u64>]) -> u64 {
+pub(super) fn byte_count(ranges: &[Range<u64>]) -> u64 {
     ranges.iter().map(|range| range.end - range.start).sum()
 }
 
 /// Ranges as a peer told them, in order, without overlaps and within the file.
-pub(super) fn tidied(mut ranges: Vec<Range<u64>>, size: u64) -> Vec<Range<u64>> {
+pub(super) fn sorted_ranges(mut ranges: Vec<Range<u64>>, size: u64) -> Vec<Range<u64>> {
     ranges.retain(|range| range.start < range.end.min(size));
     ranges.sort_by_key(|range| range.start);
     let mut tidy: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
@@ -107,11 +107,11 @@ mod tests {
     use smbeam_client::FileAttributes;
 
     use super::*;
-    use crate::place::Kind;
+    use crate::file_path::Kind;
 
-    fn facts(size: u64, nanoseconds: u64) -> Facts {
+    fn info(size: u64, nanoseconds: u64) -> FileInfo {
         let time = UNIX_EPOCH + Duration::from_nanos(nanoseconds);
-        Facts {
+        FileInfo {
             kind: Kind::File,
             size,
             allocation: size,
@@ -126,32 +126,32 @@ mod tests {
 
     #[test]
     fn another_state_of_the_source_has_another_name() {
-        let source = Place::Local("/a/x".into());
-        let one = name("x", &source, &facts(10, 100));
-        assert_eq!(one, name("x", &source, &facts(10, 100)));
+        let source = FilePath::Local("/a/x".into());
+        let one = name("x", &source, &info(10, 100));
+        assert_eq!(one, name("x", &source, &info(10, 100)));
         assert!(one.starts_with("x.") && one.ends_with(".part"), "{one}");
         let others = [
-            name("x", &source, &facts(11, 100)),
-            name("x", &source, &facts(10, 200)),
-            name("x", &Place::Local("/b/x".into()), &facts(10, 100)),
-            name("y", &source, &facts(10, 100)),
+            name("x", &source, &info(11, 100)),
+            name("x", &source, &info(10, 200)),
+            name("x", &FilePath::Local("/b/x".into()), &info(10, 100)),
+            name("y", &source, &info(10, 100)),
         ];
         assert!(!others.contains(&one), "{others:?}");
     }
 
     #[test]
     fn a_long_name_stays_a_name() {
-        let source = Place::Local("/a".into());
+        let source = FilePath::Local("/a".into());
         for text in [
             "x".repeat(255),
             "\u{e4}".repeat(127),
             "\u{1f600}".repeat(63),
         ] {
-            let part = name(&text, &source, &facts(1, 1));
+            let part = name(&text, &source, &info(1, 1));
             assert!(part.len() <= MAX_LOCAL_BYTES && part.ends_with(ENDING));
         }
         let (one, other) = ("x".repeat(254) + "1", "x".repeat(254) + "2");
-        let part = |text: &str| name(text, &source, &facts(1, 1));
+        let part = |text: &str| name(text, &source, &info(1, 1));
         assert_ne!(part(&one), part(&other));
     }
 
@@ -181,8 +181,8 @@ mod tests {
             Range { start: 50, end: 50 },
             300..400,
         ];
-        assert_eq!(tidied(told, 100), vec![0..20, 30..40, 90..100]);
-        let left = left(&[0..20, 30..40, 50..60], 35);
-        assert_eq!((count(&left), left), (15, vec![35..40, 50..60]));
+        assert_eq!(sorted_ranges(told, 100), vec![0..20, 30..40, 90..100]);
+        let left = remaining(&[0..20, 30..40, 50..60], 35);
+        assert_eq!((byte_count(&left), left), (15, vec![35..40, 50..60]));
     }
 }

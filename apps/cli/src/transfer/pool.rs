@@ -1,7 +1,7 @@
 //! Many jobs at once: threads that take jobs from a queue and may put more into it.
 //!
-//! Jobs that find more jobs (folders) and jobs that do not (files) wait apart. Files come first, so
-//! that the queue stays short, and the folder found last comes before the others, so that few are
+//! Jobs that find more jobs (directories) and jobs that do not (files) wait apart. Files come first, so
+//! that the queue stays short, and the directory found last comes before the others, so that few are
 //! known at a time. A job that finds the queue full does a file itself: memory is bounded and
 //! nobody waits for anybody.
 //!
@@ -21,14 +21,14 @@ const MAX_WAITING_FILES: usize = 4096;
 pub(crate) struct Queue<J> {
     workers: usize,
     /// Whether a file can be done together with those that were chosen before it.
-    goes_with: fn(&J, &[J]) -> bool,
+    can_join: fn(&J, &[J]) -> bool,
     state: Mutex<State<J>>,
     changed: Condvar,
 }
 
 struct State<J> {
     files: VecDeque<J>,
-    folders: Vec<J>,
+    directories: Vec<J>,
     running: usize,
     /// Threads that wait for a job.
     idle: usize,
@@ -50,8 +50,8 @@ impl<J: Send> Queue<J> {
     }
 
     /// Adds a job that may find others.
-    pub(crate) fn push_folder(&self, job: J) {
-        self.lock().folders.push(job);
+    pub(crate) fn push_directory(&self, job: J) {
+        self.lock().directories.push(job);
         self.changed.notify_one();
     }
 
@@ -80,18 +80,18 @@ impl<J: Send> Queue<J> {
         }
     }
 
-    /// A share of the files that wait, as far as they go together; or a folder.
+    /// A share of the files that wait, as far as they go together; or a directory.
     fn take(&self, state: &mut State<J>) -> Vec<J> {
         let share = (state.files.len() / self.workers).max(1);
         let mut jobs = Vec::new();
         while jobs.len() < share
             && let Some(job) = state.files.front()
-            && (jobs.is_empty() || (self.goes_with)(job, &jobs))
+            && (jobs.is_empty() || (self.can_join)(job, &jobs))
         {
             jobs.extend(state.files.pop_front());
         }
         if jobs.is_empty() {
-            jobs.extend(state.folders.pop());
+            jobs.extend(state.directories.pop());
         }
         jobs
     }
@@ -102,11 +102,11 @@ impl<J: Send> Queue<J> {
 }
 
 /// Jobs to begin with.
-pub(crate) struct First<J> {
+pub(crate) struct InitialJobs<J> {
     /// Those that find no others.
     pub(crate) files: Vec<J>,
     /// Those that may find others.
-    pub(crate) folders: Vec<J>,
+    pub(crate) directories: Vec<J>,
 }
 
 /// A job that runs; it has ended when this is dropped, even by a panic.
@@ -123,11 +123,15 @@ impl<J: Send> Drop for Running<'_, J> {
     }
 }
 
-/// Does `folders` and everything that comes of them with so many threads.
-pub(crate) fn run<J: Send>(workers: usize, folders: Vec<J>, work: &(dyn Fn(J, &Queue<J>) + Sync)) {
-    let first = First {
+/// Does `directories` and everything that comes of them with so many threads.
+pub(crate) fn run<J: Send>(
+    workers: usize,
+    directories: Vec<J>,
+    work: &(dyn Fn(J, &Queue<J>) + Sync),
+) {
+    let first = InitialJobs {
         files: Vec::new(),
-        folders,
+        directories,
     };
     let work_all =
         |jobs: Vec<J>, queue: &Queue<J>| jobs.into_iter().for_each(|job| work(job, queue));
@@ -137,16 +141,16 @@ pub(crate) fn run<J: Send>(workers: usize, folders: Vec<J>, work: &(dyn Fn(J, &Q
 /// The same where a thread gets files that go together at once.
 pub(crate) fn run_together<J: Send>(
     workers: usize,
-    first: First<J>,
-    goes_with: fn(&J, &[J]) -> bool,
+    first: InitialJobs<J>,
+    can_join: fn(&J, &[J]) -> bool,
     work: &(dyn Fn(Vec<J>, &Queue<J>) + Sync),
 ) {
     let queue = Queue {
         workers: workers.max(1),
-        goes_with,
+        can_join,
         state: Mutex::new(State {
             files: first.files.into(),
-            folders: first.folders,
+            directories: first.directories,
             running: 0,
             idle: 0,
             threads: 1,
@@ -182,46 +186,46 @@ mod tests {
 
     use super::*;
 
-    /// A folder with so many levels below it, or a file.
+    /// A directory with so many levels below it, or a file.
     enum Job {
-        Folder(u32),
+        Directory(u32),
         File,
     }
 
     struct Count {
-        folders: u64,
+        directories: u64,
         files: u64,
         most_at_once: u64,
     }
 
     fn count(workers: usize, levels: u32, files: u64) -> Count {
-        let [folders_seen, files_seen, most] = [const { AtomicU64::new(0) }; 3];
+        let [directories_seen, files_seen, most] = [const { AtomicU64::new(0) }; 3];
         let three = |_: &Job, others: &[Job]| others.len() < 3;
-        let first = First {
+        let first = InitialJobs {
             files: Vec::new(),
-            folders: vec![Job::Folder(levels)],
+            directories: vec![Job::Directory(levels)],
         };
         run_together(workers, first, three, &|jobs, queue| {
             most.fetch_max(jobs.len() as u64, Ordering::Relaxed);
             for job in jobs {
-                let Job::Folder(level) = job else {
+                let Job::Directory(level) = job else {
                     files_seen.fetch_add(1, Ordering::Relaxed);
                     continue;
                 };
-                folders_seen.fetch_add(1, Ordering::Relaxed);
+                directories_seen.fetch_add(1, Ordering::Relaxed);
                 for _ in 0..files {
                     if queue.push_file(Job::File).is_some() {
                         files_seen.fetch_add(1, Ordering::Relaxed);
                     }
                 }
                 if level > 0 {
-                    queue.push_folder(Job::Folder(level - 1));
-                    queue.push_folder(Job::Folder(level - 1));
+                    queue.push_directory(Job::Directory(level - 1));
+                    queue.push_directory(Job::Directory(level - 1));
                 }
             }
         });
         Count {
-            folders: folders_seen.into_inner(),
+            directories: directories_seen.into_inner(),
             files: files_seen.into_inner(),
             most_at_once: most.into_inner(),
         }
@@ -231,16 +235,16 @@ mod tests {
     fn every_job_is_done_once() {
         for workers in [1, 2, 16] {
             let count = count(workers, 6, 5);
-            assert_eq!((count.folders, count.files), (127, 635));
+            assert_eq!((count.directories, count.files), (127, 635));
         }
     }
 
     #[test]
     fn a_full_queue_stops_nobody() {
         let count_1 = count(1, 0, 10_000);
-        assert_eq!((count_1.folders, count_1.files), (1, 10_000));
+        assert_eq!((count_1.directories, count_1.files), (1, 10_000));
         let count_4 = count(4, 2, 10_000);
-        assert_eq!((count_4.folders, count_4.files), (7, 70_000));
+        assert_eq!((count_4.directories, count_4.files), (7, 70_000));
     }
 
     #[test]
@@ -253,9 +257,9 @@ mod tests {
     #[test]
     fn files_to_begin_with_go_together_too() {
         let (seen, most) = (AtomicU64::new(0), AtomicU64::new(0));
-        let first = First {
+        let first = InitialJobs {
             files: (0..100).map(|_| Job::File).collect(),
-            folders: vec![Job::Folder(0)],
+            directories: vec![Job::Directory(0)],
         };
         run_together(2, first, |_, others| others.len() < 3, &|jobs, _| {
             seen.fetch_add(jobs.len() as u64, Ordering::Relaxed);
@@ -267,9 +271,9 @@ mod tests {
     #[test]
     fn as_many_are_done_at_once_as_there_may_be() {
         let all = Barrier::new(5);
-        run(5, vec![Job::Folder(0)], &|job, queue| match job {
+        run(5, vec![Job::Directory(0)], &|job, queue| match job {
             Job::File => drop(all.wait()),
-            Job::Folder(_) => {
+            Job::Directory(_) => {
                 for _ in 0..10 {
                     assert!(queue.push_file(Job::File).is_none());
                 }

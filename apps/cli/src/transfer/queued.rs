@@ -6,19 +6,20 @@ use std::sync::Arc;
 use smbeam_client::{Error, FILES_TOGETHER, Region};
 
 use super::{Compare, Item, Transfer};
-use crate::exit::{Exit, Outcome};
-use crate::place::{Facts, Place, Remote};
+use crate::exit::Exit;
+use crate::failure::Outcome;
+use crate::file_path::{FileInfo, FilePath, RemotePath};
 
 /// How often the connection may be lost in the midst of one file. A file that is lost with every
 /// connection is not worth more of them.
 const RECONNECTS_MAX: usize = 4;
 
 /// A file that waits.
-pub(super) struct Queued {
+pub(super) struct QueuedFile {
     item: Item,
-    old: Old,
+    old: Existing,
     /// Bytes of the message in which it may be read together with others; 0: it may not.
-    room: u64,
+    message_bytes: u64,
     /// Its bytes, where they were.
     read: Option<Read>,
 }
@@ -28,56 +29,56 @@ pub(super) type Read = Result<Option<Region>, Error>;
 
 /// What stands where a file is to go.
 #[derive(Clone, Copy)]
-pub(super) enum Old {
+pub(super) enum Existing {
     /// Nobody has looked yet.
     Unknown,
     /// What was seen there, if anything.
-    Known(Option<Facts>),
+    Known(Option<FileInfo>),
 }
 
-impl Queued {
+impl QueuedFile {
     /// The share that it is read from in one request, if so.
-    fn read_from(&self) -> Option<&Remote> {
+    fn read_from(&self) -> Option<&RemotePath> {
         match &self.item.source {
-            Place::Remote(remote) if self.room > 0 => Some(remote),
+            FilePath::Remote(remote) if self.message_bytes > 0 => Some(remote),
             _ => None,
         }
     }
 
     /// Whether it may be read together with others.
-    pub(super) fn goes_with<'a>(&self, others: impl Iterator<Item = &'a Self>) -> bool {
+    pub(super) fn can_join<'a>(&self, others: impl Iterator<Item = &'a Self>) -> bool {
         let Some(share) = self.read_from() else {
             return false;
         };
-        let (mut count, mut bytes) = (1, self.item.facts.size);
+        let (mut count, mut bytes) = (1, self.item.info.size);
         for other in others {
-            let is_there = |other: &Remote| Arc::ptr_eq(&other.root, &share.root);
+            let is_there = |other: &RemotePath| Arc::ptr_eq(&other.root, &share.root);
             if !other.read_from().is_some_and(is_there) {
                 return false;
             }
             count += 1;
-            bytes += other.item.facts.size;
+            bytes += other.item.info.size;
         }
-        count <= FILES_TOGETHER && bytes <= self.room
+        count <= FILES_TOGETHER && bytes <= self.message_bytes
     }
 }
 
 impl Transfer<'_> {
-    pub(super) fn queued(&self, item: Item, old: Old) -> Queued {
+    pub(super) fn queued(&self, item: Item, old: Existing) -> QueuedFile {
         let is_read = item.source.is_remote() && !item.target.is_remote();
         // Reading of what is there is a matter of each file.
         let is_needed = !self.policy.dry_run && self.policy.compare != Compare::Contents;
-        let room = match is_read && is_needed && self.is_small(item.facts.size) {
+        let message_bytes = match is_read && is_needed && self.is_small(item.info.size) {
             true => self.policy.request_bytes(),
             false => 0,
         };
-        let queued = Queued {
+        let queued = QueuedFile {
             item,
             old,
-            room,
+            message_bytes,
             read: None,
         };
-        let is_due = self.policy.compare == Compare::Never || matches!(old, Old::Known(None));
+        let is_due = self.policy.compare == Compare::Never || matches!(old, Existing::Known(None));
         if let Some(remote) = queued.read_from().filter(|_| is_due) {
             remote.share.announce(1);
         }
@@ -85,9 +86,9 @@ impl Transfer<'_> {
     }
 
     /// Reads those that are to be transferred of files that go together.
-    pub(super) fn read_together(&self, files: Vec<&mut Queued>) {
+    pub(super) fn read_together(&self, files: Vec<&mut QueuedFile>) {
         // Why another one is not is said when its turn comes.
-        let is_ready = |file: &mut Queued| {
+        let is_ready = |file: &mut QueuedFile| {
             let is_due = matches!(self.is_due(file), Ok(true));
             // It may have waited since the connection was lost.
             let share = file.read_from().map(|remote| &remote.share);
@@ -101,13 +102,13 @@ impl Transfer<'_> {
             let sources = due
                 .iter()
                 .map(|file| file.read_from().expect("others are not due"));
-            let Some(Remote { share, .. }) = sources.clone().next() else {
+            let Some(RemotePath { share, .. }) = sources.clone().next() else {
                 return;
             };
-            let sizes = due.iter().map(|file| file.item.facts.size as u32);
+            let sizes = due.iter().map(|file| file.item.info.size as u32);
             let paths = sources.map(|source| source.path.as_str());
             let asked: Vec<_> = paths.zip(sizes).collect();
-            self.until_over(share.read_each_small(&asked))
+            self.unless_interrupted(share.read_each_small(&asked))
         };
         let Some(read) = read else { return };
         for (file, read) in due.into_iter().zip(read) {
@@ -118,7 +119,7 @@ impl Transfer<'_> {
     }
 
     /// Does a file, also where the connection is lost meanwhile.
-    pub(super) fn persist(&self, file: &mut Queued) -> Outcome {
+    pub(super) fn transfer_with_reconnects(&self, file: &mut QueuedFile) -> Outcome {
         let mut outcome = self.transfer(file);
         for _ in 0..RECONNECTS_MAX {
             match &outcome {
@@ -134,20 +135,20 @@ impl Transfer<'_> {
         outcome
     }
 
-    fn transfer(&self, file: &mut Queued) -> Outcome {
+    fn transfer(&self, file: &mut QueuedFile) -> Outcome {
         if !self.is_due(file)? {
             self.progress.unchanged();
             return Ok(());
         }
-        let Queued { item, old, .. } = file;
+        let QueuedFile { item, old, .. } = file;
         let old = match old {
-            Old::Known(old) => old.as_ref(),
-            Old::Unknown => None,
+            Existing::Known(old) => old.as_ref(),
+            Existing::Unknown => None,
         };
         if self.policy.dry_run {
             let word = if old.is_some() { "update" } else { "copy" };
             self.progress
-                .say(&format_args!("would {word} {}", item.target));
+                .print_line(&format_args!("would {word} {}", item.target));
             return Ok(());
         }
         self.copy_file(item, old, file.read.take())
@@ -158,22 +159,22 @@ impl Transfer<'_> {
     fn is_told_by_target(&self, item: &Item) -> bool {
         let is_put = !item.source.is_remote() && item.target.is_remote();
         let is_whatever = self.policy.compare == Compare::Never && !self.policy.dry_run;
-        is_put && is_whatever && !self.policy.atomic && self.is_small(item.facts.size)
+        is_put && is_whatever && !self.policy.atomic && self.is_small(item.info.size)
     }
 
     /// Looks at what stands there now, and says whether that is to be replaced.
-    fn is_due(&self, file: &mut Queued) -> Outcome<bool> {
+    fn is_due(&self, file: &mut QueuedFile) -> Outcome<bool> {
         let item = &file.item;
-        if matches!(file.old, Old::Unknown) && self.is_told_by_target(item) {
+        if matches!(file.old, Existing::Unknown) && self.is_told_by_target(item) {
             return Ok(true);
         }
         let old = match file.old {
-            Old::Known(old) => old,
-            Old::Unknown => item.target.look(true)?,
+            Existing::Known(old) => old,
+            Existing::Unknown => item.target.lookup(true)?,
         };
-        file.old = Old::Known(old);
+        file.old = Existing::Known(old);
         match &old {
-            Some(old) => Ok(!self.is_up_to_date(&item.source, &item.facts, &item.target, old)?),
+            Some(old) => Ok(!self.is_up_to_date(&item.source, &item.info, &item.target, old)?),
             None => Ok(true),
         }
     }

@@ -10,24 +10,26 @@ use std::time::{Duration, Instant};
 use smbeam_client::{Error, Share, Wait as _};
 
 use super::Transfer;
-use crate::exit::{Exit, Failure, Outcome, lock};
-use crate::place::Place;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::file_path::FilePath;
+use crate::report::lock;
 
 /// How long to wait before it is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 
 impl Transfer<'_> {
-    /// Connects places anew whose sessions are lost, if that is wanted. Says whether there was one.
+    /// Connects paths anew whose sessions are lost, if that is wanted. Says whether there was one.
     ///
     /// # Errors
     /// It cannot be done in time, or the server refuses.
-    pub(super) fn reconnect<const N: usize>(&self, places: [&mut Place; N]) -> Outcome<bool> {
+    pub(super) fn reconnect<const N: usize>(&self, paths: [&mut FilePath; N]) -> Outcome<bool> {
         let mut was_lost = false;
         if self.policy.reconnect.is_zero() {
             return Ok(was_lost);
         }
-        for place in places {
-            let Place::Remote(remote) = place else {
+        for path in paths {
+            let FilePath::Remote(remote) = path else {
                 continue;
             };
             if !remote.share.session().is_lost() {

@@ -4,25 +4,26 @@ use std::ops::Range;
 
 use smbeam_client::{Error, File, OpenOptions, Region, Wait as _, transfer};
 
-use super::upload::unprotected;
+use super::upload::without_readonly;
 use super::{Transfer, holes, part, same_file};
-use crate::connect::is_one_session;
-use crate::exit::{Exit, Failure, Outcome};
-use crate::place::{self, Facts, Place, Remote, changes};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::file_path::{self, FileInfo, FilePath, RemotePath, changes};
+use crate::session_key::is_one_session;
 
 impl Transfer<'_> {
     pub(super) fn copy_between(
         &self,
-        source: &Remote,
-        facts: &Facts,
-        target: &Remote,
-        old: Option<&Facts>,
+        source: &RemotePath,
+        info: &FileInfo,
+        target: &RemotePath,
+        old: Option<&FileInfo>,
     ) -> Outcome {
         same_file::refuse(source, target, old)?;
-        let is_small = self.is_small(facts.size) && !self.policy.atomic;
+        let is_small = self.is_small(info.size) && !self.policy.atomic;
         let _permit = (!is_small).then(|| self.large.take());
-        let from = Place::Remote(source.clone());
-        let whole = Place::Remote(target.clone());
+        let from = FilePath::Remote(source.clone());
+        let whole = FilePath::Remote(target.clone());
         let input = source
             .share
             .open(&source.path, &OpenOptions::new().read(true))
@@ -30,23 +31,23 @@ impl Transfer<'_> {
             .map_err(source.failed())?;
         let part = match is_small {
             true => whole.clone(),
-            false => self.part_of(&from, facts, &whole),
+            false => self.part_of(&from, info, &whole),
         };
-        let Place::Remote(remote) = &part else {
+        let FilePath::Remote(remote) = &part else {
             return Ok(());
         };
-        let (output, begin) = self.open_part(remote, target, facts)?;
-        self.progress.spared(begin);
+        let (output, begin) = self.open_part(remote, target, info)?;
+        self.progress.skip_bytes(begin);
         let copied = self
-            .copy_rest((&input, source), (&output, target), facts, begin)
+            .copy_rest((&input, source), (&output, target), info, begin)
             .and_then(|has_holes| {
                 let after = input.metadata().wait().map_err(source.failed());
-                Self::check_state(&from, facts, after.map(|after| place::facts_of(&after)))?;
+                Self::check_state(&from, info, after.map(|after| file_path::info_of(&after)))?;
                 Ok(has_holes)
             });
         let has_holes = Self::moved(copied, &part, &whole)?;
         if self.policy.preserve {
-            let changes = unprotected(changes(facts, true));
+            let changes = without_readonly(changes(info, true));
             let changed = output.set_metadata(&changes).wait();
             changed.map_err(target.failed())?;
         }
@@ -55,34 +56,34 @@ impl Transfer<'_> {
             part.rename_over(&whole)?;
         }
         if has_holes {
-            holes::mark(target);
+            holes::mark_sparse(target);
         }
-        self.protect(target, changes(facts, true))
+        self.set_readonly(target, changes(info, true))
     }
 
     /// Copies what is behind `begin`. Says whether there are holes that stayed some.
     fn copy_rest(
         &self,
-        (input, source): (&File, &Remote),
-        (output, target): (&File, &Remote),
-        facts: &Facts,
+        (input, source): (&File, &RemotePath),
+        (output, target): (&File, &RemotePath),
+        info: &FileInfo,
         begin: u64,
     ) -> Outcome<bool> {
         // The server would fill the holes.
-        if !facts.may_have_holes() && is_one_session(&source.root, &target.root) {
-            self.copy_by_server((input, source), (output, target), begin..facts.size)?;
+        if !info.may_have_holes() && is_one_session(&source.root, &target.root) {
+            self.copy_by_server((input, source), (output, target), begin..info.size)?;
             return Ok(false);
         }
-        let ranges = holes::remote_ranges(input, facts);
-        let has_holes = ranges != part::all(facts.size);
+        let ranges = holes::remote_ranges(input, info);
+        let has_holes = ranges != part::all(info.size);
         if has_holes {
             // A server that cannot keep holes fills them with zeros, which is right as well.
             let _ = output.set_sparse(true).wait();
         }
-        let left = part::left(&ranges, begin);
+        let left = part::remaining(&ranges, begin);
         self.relay((input, source), (output, target), left)?;
         if has_holes {
-            output.set_len(facts.size).wait().map_err(target.failed())?;
+            output.set_len(info.size).wait().map_err(target.failed())?;
         }
         Ok(has_holes)
     }
@@ -91,16 +92,16 @@ impl Transfer<'_> {
     /// in any order: only so much at once, that what broke off can be continued.
     fn copy_by_server(
         &self,
-        (input, source): (&File, &Remote),
-        (output, target): (&File, &Remote),
+        (input, source): (&File, &RemotePath),
+        (output, target): (&File, &RemotePath),
         range: Range<u64>,
     ) -> Outcome {
-        let mut progress = |bytes| self.progress.moved(bytes);
+        let mut progress = |bytes| self.progress.add_bytes(bytes);
         for start in range.clone().step_by(part::SPAN as usize) {
             let length = part::SPAN.min(range.end - start);
             let copying =
                 transfer::copy_range(input, output, (start, start, length), &mut progress);
-            self.take_moved(self.until_over(copying), length, (source, target))?;
+            self.take_moved(self.unless_interrupted(copying), length, (source, target))?;
         }
         Ok(())
     }
@@ -108,15 +109,15 @@ impl Transfer<'_> {
     /// Moves ranges.
     fn relay(
         &self,
-        (input, source): (&File, &Remote),
-        (output, target): (&File, &Remote),
+        (input, source): (&File, &RemotePath),
+        (output, target): (&File, &RemotePath),
         ranges: Vec<Range<u64>>,
     ) -> Outcome {
-        let length = part::count(&ranges);
+        let length = part::byte_count(&ranges);
         let options = self.options();
-        let mut progress = |bytes| self.progress.moved(bytes);
+        let mut progress = |bytes| self.progress.add_bytes(bytes);
         let moving = transfer::relay(input, output, (ranges, 0), &options, &mut progress);
-        self.take_moved(self.until_over(moving), length, (source, target))
+        self.take_moved(self.unless_interrupted(moving), length, (source, target))
     }
 
     /// What came of moving `length` bytes.
@@ -124,9 +125,9 @@ impl Transfer<'_> {
         &self,
         moved: Option<Result<u64, Error>>,
         length: u64,
-        (source, target): (&Remote, &Remote),
+        (source, target): (&RemotePath, &RemotePath),
     ) -> Outcome {
-        let from = Place::Remote(source.clone());
+        let from = FilePath::Remote(source.clone());
         match moved {
             Some(Ok(bytes)) if bytes == length => Ok(()),
             Some(Ok(_)) => Err(Self::changed_meanwhile(&from)),
@@ -137,7 +138,7 @@ impl Transfer<'_> {
 }
 
 /// Reads all of a piece.
-pub(super) fn read_piece(file: &File, remote: &Remote, piece: Range<u64>) -> Outcome<Region> {
+pub(super) fn read_piece(file: &File, remote: &RemotePath, piece: Range<u64>) -> Outcome<Region> {
     let length = (piece.end - piece.start) as usize;
     let read = |done: usize| {
         let bytes = file.read(length - done, piece.start + done as u64).wait();

@@ -1,44 +1,46 @@
-//! Removing trees: files of a folder many at once, the folder when it is empty.
+//! Removing trees: files of a directory many at once, the directory when it is empty.
 
 use std::sync::Arc;
 
 use super::pool::{self, Queue};
-use crate::exit::{Exit, Failure, Outcome, Report};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::file_path::{Detail, FileInfo, FilePath, Kind};
 use crate::interrupt::Interrupt;
-use crate::place::{Detail, Facts, Kind, Place};
+use crate::report::Report;
 
-/// Folders within folders. A server can pretend to have any number.
+/// Directories within directories. A server can pretend to have any number.
 const MAX_DEPTH: usize = 512;
 
 struct Job {
-    place: Place,
+    path: FilePath,
     /// What it is by a listing, or looked at itself at depth 0.
     kind: Kind,
     depth: usize,
-    within: Option<Arc<Folder>>,
+    parent: Option<Arc<Directory>>,
 }
 
-/// A folder that is being emptied.
-struct Folder {
-    place: Place,
-    within: Option<Arc<Folder>>,
+/// A directory that is being emptied.
+struct Directory {
+    path: FilePath,
+    parent: Option<Arc<Directory>>,
 }
 
 /// Removes trees with many threads. `each` is told what was removed.
 pub(crate) fn remove_trees(
-    trees: Vec<(Place, Facts)>,
+    trees: Vec<(FilePath, FileInfo)>,
     jobs: usize,
     report: &Report,
     interrupt: &Interrupt,
-    each: &(dyn Fn(&Place) + Sync),
+    each: &(dyn Fn(&FilePath) + Sync),
 ) {
     let jobs_first = trees
         .into_iter()
-        .map(|(place, facts)| Job {
-            place,
-            kind: facts.kind,
+        .map(|(path, info)| Job {
+            path,
+            kind: info.kind,
             depth: 0,
-            within: None,
+            parent: None,
         })
         .collect();
     pool::run(jobs, jobs_first, &|job: Job, queue: &Queue<Job>| {
@@ -52,66 +54,66 @@ pub(crate) fn remove_trees(
     }
 }
 
-fn work(job: Job, queue: &Queue<Job>, report: &Report, each: &(dyn Fn(&Place) + Sync)) {
+fn work(job: Job, queue: &Queue<Job>, report: &Report, each: &(dyn Fn(&FilePath) + Sync)) {
     let kind = match job.depth {
         0 => Ok(job.kind),
-        _ => own_kind(&job.place, job.kind),
+        _ => own_kind(&job.path, job.kind),
     };
     match kind {
-        Ok(Kind::Folder) => {}
+        Ok(Kind::Directory) => {}
         Ok(kind) => {
-            remove(&job.place, kind, report, each);
-            return leave(job.within, report, each);
+            remove(&job.path, kind, report, each);
+            return entry_done(job.parent, report, each);
         }
         Err(failure) => {
             fail(report, &failure);
-            return leave(job.within, report, each);
+            return entry_done(job.parent, report, each);
         }
     }
-    let folder = Arc::new(Folder {
-        place: job.place,
-        within: job.within,
+    let directory = Arc::new(Directory {
+        path: job.path,
+        parent: job.parent,
     });
-    if let Err(failure) = queue_entries(&folder, job.depth, queue, report, each) {
+    if let Err(failure) = queue_entries(&directory, job.depth, queue, report, each) {
         fail(report, &failure);
     }
-    leave(Some(folder), report, each);
+    entry_done(Some(directory), report, each);
 }
 
 /// What it is itself: servers list a link as what it leads to, and what that holds must stay.
-fn own_kind(place: &Place, listed: Kind) -> Outcome<Kind> {
-    match place.is_remote() && listed == Kind::Folder {
-        true => place.facts(false).map(|facts| facts.kind),
+fn own_kind(path: &FilePath, listed: Kind) -> Outcome<Kind> {
+    match path.is_remote() && listed == Kind::Directory {
+        true => path.info(false).map(|info| info.kind),
         false => Ok(listed),
     }
 }
 
 fn queue_entries(
-    folder: &Arc<Folder>,
+    directory: &Arc<Directory>,
     depth: usize,
     queue: &Queue<Job>,
     report: &Report,
-    each: &(dyn Fn(&Place) + Sync),
+    each: &(dyn Fn(&FilePath) + Sync),
 ) -> Outcome {
     if depth > MAX_DEPTH {
         return Err(Failure::new(
             Exit::Failed,
-            &folder.place,
-            "too many folders within folders",
+            &directory.path,
+            "too many directories within directories",
         ));
     }
-    folder.place.list(Detail::Brief, &mut |entry| {
+    directory.path.list(Detail::Brief, &mut |entry| {
         let job = entry.and_then(|entry| {
-            let place = folder.place.listed(&entry.name);
+            let path = directory.path.listed(&entry.name);
             Ok(Job {
-                place: place.map_err(|error| Failure::name(&folder.place, error))?,
-                kind: entry.facts.kind,
+                path: path.map_err(|error| Failure::name(&directory.path, error))?,
+                kind: entry.info.kind,
                 depth: depth + 1,
-                within: Some(Arc::clone(folder)),
+                parent: Some(Arc::clone(directory)),
             })
         });
         match job {
-            Ok(job) if job.kind == Kind::Folder => queue.push_folder(job),
+            Ok(job) if job.kind == Kind::Directory => queue.push_directory(job),
             Ok(job) => {
                 if let Some(job) = queue.push_file(job) {
                     work(job, queue, report, each);
@@ -123,28 +125,32 @@ fn queue_entries(
     })
 }
 
-/// One less in a folder; the last one takes the folder along.
-fn leave(folder: Option<Arc<Folder>>, report: &Report, each: &(dyn Fn(&Place) + Sync)) {
-    let mut next = folder;
-    while let Some(folder) = next.and_then(Arc::into_inner) {
+/// One less in a directory; the last one takes the directory along.
+fn entry_done(
+    directory: Option<Arc<Directory>>,
+    report: &Report,
+    each: &(dyn Fn(&FilePath) + Sync),
+) {
+    let mut next = directory;
+    while let Some(directory) = next.and_then(Arc::into_inner) {
         if !report.is_over() {
-            remove(&folder.place, Kind::Folder, report, each);
+            remove(&directory.path, Kind::Directory, report, each);
         }
-        next = folder.within;
+        next = directory.parent;
     }
 }
 
-fn remove(place: &Place, kind: Kind, report: &Report, each: &(dyn Fn(&Place) + Sync)) {
-    match place.remove_protected(kind) {
+fn remove(path: &FilePath, kind: Kind, report: &Report, each: &(dyn Fn(&FilePath) + Sync)) {
+    match path.force_remove(kind) {
         Ok(()) => {
             report.succeeded();
-            each(place);
+            each(path);
         }
         Err(failure) => fail(report, &failure),
     }
 }
 
-/// Tells a failure, unless it is that what was there is gone: with the folder it was in, which was
+/// Tells a failure, unless it is that what was there is gone: with the directory it was in, which was
 /// to be removed as well, or by somebody else.
 fn fail(report: &Report, failure: &Failure) {
     match failure.exit {
@@ -156,16 +162,16 @@ fn fail(report: &Report, failure: &Failure) {
 /// Removes one tree on this thread, for somebody who has many threads already. `each` is told what
 /// was removed and says whether to go on.
 pub(super) fn remove_tree(
-    place: &Place,
-    facts: &Facts,
+    path: &FilePath,
+    info: &FileInfo,
     report: &Report,
-    each: &mut dyn FnMut(&Place) -> bool,
+    each: &mut dyn FnMut(&FilePath) -> bool,
 ) {
-    let mut stack = vec![(place.clone(), facts.kind, false)];
-    while let Some((place, kind, is_empty)) = stack.pop() {
+    let mut stack = vec![(path.clone(), info.kind, false)];
+    while let Some((path, kind, is_empty)) = stack.pop() {
         let kind = match is_empty {
             true => Ok(kind),
-            false => own_kind(&place, kind),
+            false => own_kind(&path, kind),
         };
         let kind = match kind {
             Ok(kind) => kind,
@@ -174,21 +180,21 @@ pub(super) fn remove_tree(
                 continue;
             }
         };
-        if kind != Kind::Folder || is_empty {
-            match place.remove_protected(kind) {
-                Ok(()) if each(&place) => {}
+        if kind != Kind::Directory || is_empty {
+            match path.force_remove(kind) {
+                Ok(()) if each(&path) => {}
                 Ok(()) => return,
                 Err(failure) => fail(report, &failure),
             }
             continue;
         }
         if stack.len() > MAX_WAITING {
-            let reason = "too many folders within folders";
-            report.failed(&Failure::new(Exit::Failed, &place, reason));
+            let reason = "too many directories within directories";
+            report.failed(&Failure::new(Exit::Failed, &path, reason));
             return;
         }
-        stack.push((place.clone(), kind, true));
-        if let Err(failure) = push_entries(&place, &mut stack, report) {
+        stack.push((path.clone(), kind, true));
+        if let Err(failure) = push_entries(&path, &mut stack, report) {
             fail(report, &failure);
         }
     }
@@ -197,12 +203,16 @@ pub(super) fn remove_tree(
 /// Entries that wait to be removed, at most.
 const MAX_WAITING: usize = 1 << 20;
 
-fn push_entries(folder: &Place, stack: &mut Vec<(Place, Kind, bool)>, report: &Report) -> Outcome {
-    folder.list(Detail::Brief, &mut |entry| {
+fn push_entries(
+    directory: &FilePath,
+    stack: &mut Vec<(FilePath, Kind, bool)>,
+    report: &Report,
+) -> Outcome {
+    directory.list(Detail::Brief, &mut |entry| {
         let entry = entry.and_then(|entry| {
-            let place = folder.listed(&entry.name);
-            let place = place.map_err(|error| Failure::name(folder, error))?;
-            Ok((place, entry.facts.kind, false))
+            let path = directory.listed(&entry.name);
+            let path = path.map_err(|error| Failure::name(directory, error))?;
+            Ok((path, entry.info.kind, false))
         });
         match entry {
             Ok(entry) => stack.push(entry),
@@ -221,20 +231,20 @@ mod tests {
 
     #[test]
     fn a_tree_is_removed_from_its_leaves() {
-        let scratch = tempfile::tempdir().expect("a folder");
+        let scratch = tempfile::tempdir().expect("a directory");
         let root = scratch.path().join("root");
-        for folder in ["a/b/c", "a/d", "e"] {
-            fs::create_dir_all(root.join(folder)).expect("a folder");
+        for directory in ["a/b/c", "a/d", "e"] {
+            fs::create_dir_all(root.join(directory)).expect("a directory");
             for number in 0..20 {
-                fs::write(root.join(folder).join(number.to_string()), "x").expect("a file");
+                fs::write(root.join(directory).join(number.to_string()), "x").expect("a file");
             }
         }
         std::os::unix::fs::symlink(scratch.path(), root.join("link")).expect("a link");
-        let place = Place::Local(root.clone());
-        let facts = place.facts(false).expect("facts");
+        let path = FilePath::Local(root.clone());
+        let info = path.info(false).expect("info");
         let (report, interrupt) = (Report::new("rm"), Interrupt::default());
         let removed = AtomicU64::new(0);
-        remove_trees(vec![(place, facts)], 8, &report, &interrupt, &|_| {
+        remove_trees(vec![(path, info)], 8, &report, &interrupt, &|_| {
             removed.fetch_add(1, Ordering::Relaxed);
         });
         assert_eq!(report.failures(), 0);

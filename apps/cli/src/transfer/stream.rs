@@ -10,9 +10,9 @@ use std::time::{Duration, SystemTime};
 use smbeam_client::{FileAttributes, OpenOptions, Wait as _};
 
 use super::{Transfer, part};
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
+use crate::file_path::{FileInfo, FilePath, Kind, RemotePath};
 use crate::input;
-use crate::place::{Facts, Kind, Place, Remote};
 
 /// Bytes of one piece at most. A pipe has 64 KiB at a time.
 const PIECE: usize = 256 * 1024;
@@ -28,26 +28,26 @@ type Piece = io::Result<Option<Vec<u8>>>;
 
 impl Transfer<'_> {
     /// Writes all that standard input has. The file has its name when it is whole, unless it is
-    /// written in place; what is there before an end by failure is removed.
-    pub(crate) fn take_standard_input(&self, target: &Remote) {
-        self.progress.found_endless();
-        let whole = Place::Remote(target.clone());
-        let taken = self.gather(target, &whole);
+    /// written in path; what is there before an end by failure is removed.
+    pub(crate) fn upload_standard_input(&self, target: &RemotePath) {
+        self.progress.stream_found();
+        let whole = FilePath::Remote(target.clone());
+        let taken = self.write_stream(target, &whole);
         if taken.is_ok() {
             self.progress.file_done(&whole);
         }
         self.report.take(taken);
     }
 
-    fn gather(&self, target: &Remote, whole: &Place) -> Outcome {
+    fn write_stream(&self, target: &RemotePath, whole: &FilePath) -> Outcome {
         let gathering = match self.policy.in_place {
             true => whole.clone(),
             false => {
                 let name = whole.name().unwrap_or_default();
-                whole.sibling(&part::name(&name, &Place::Local(NAME.into()), &facts()))
+                whole.sibling(&part::name(&name, &FilePath::Local(NAME.into()), &info()))
             }
         };
-        let Place::Remote(remote) = &gathering else {
+        let FilePath::Remote(remote) = &gathering else {
             return Ok(());
         };
         let input = read_ahead().map_err(|error| Failure::local(NAME, &error))?;
@@ -71,13 +71,13 @@ impl Transfer<'_> {
         &self,
         input: &Receiver<Piece>,
         file: &smbeam_client::File,
-        target: &Remote,
+        target: &RemotePath,
     ) -> Outcome {
         let mut writer = file.writer().map_err(target.failed())?;
         while let Some(piece) = self.next_piece(input)? {
             let written = writer.write_all(&piece);
             written.map_err(|error| target.stream_failure(error))?;
-            self.progress.moved(piece.len() as u64);
+            self.progress.add_bytes(piece.len() as u64);
         }
         writer.flush().map_err(|error| target.stream_failure(error))
     }
@@ -130,9 +130,9 @@ fn read_all(mut input: File, pieces: &SyncSender<Piece>) {
 }
 
 /// What tells one stream from another: when it begins.
-fn facts() -> Facts {
+fn info() -> FileInfo {
     let now = SystemTime::now();
-    Facts {
+    FileInfo {
         kind: Kind::Other,
         size: 0,
         allocation: 0,

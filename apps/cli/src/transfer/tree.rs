@@ -1,58 +1,50 @@
-//! What is to be done with a tree: folders are walked by many threads at once, and what they hold
+//! What is to be done with a tree: directories are walked by many threads at once, and what they hold
 //! is transferred as it is found. No list of the whole tree is ever made.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use super::pool::{self, First, Queue};
-use super::queued::{Old, Queued};
+use super::item::Item;
+use super::pool::{self, InitialJobs, Queue};
+use super::queued::{Existing, QueuedFile};
 use super::{Compare, Transfer, jobs, part};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::file_path::{Detail, Entry, FileInfo, FilePath, Kind};
 use crate::names;
-use crate::place::{Detail, Entry, Facts, Kind, Place};
 
-/// Folders within folders. A server can pretend to have any number.
+/// Directories within directories. A server can pretend to have any number.
 const MAX_DEPTH: u32 = 512;
 
-/// Something to transfer.
-pub(crate) struct Item {
-    /// From here.
-    pub(crate) source: Place,
-    /// What it is.
-    pub(crate) facts: Facts,
-    /// To there.
-    pub(crate) target: Place,
-}
-
 enum Job {
-    Folder(FolderJob),
+    Directory(DirectoryJob),
     File(FileJob),
     Remove(RemoveJob),
 }
 
-struct FolderJob {
-    source: Place,
-    facts: Facts,
-    target: Place,
-    /// The folder that it is in.
-    within: Option<Arc<Folder>>,
+struct DirectoryJob {
+    source: FilePath,
+    info: FileInfo,
+    target: FilePath,
+    /// The directory that it is in.
+    parent: Option<Arc<Directory>>,
     depth: u32,
 }
 
 struct FileJob {
-    file: Queued,
-    /// The folder that it is in. When nobody holds it any more, all in it is done.
-    _within: Option<Arc<Folder>>,
+    file: QueuedFile,
+    /// The directory that it is in. When nobody holds it any more, all in it is done.
+    _parent: Option<Arc<Directory>>,
 }
 
 struct RemoveJob {
-    place: Place,
-    facts: Facts,
-    _within: Option<Arc<Folder>>,
+    path: FilePath,
+    info: FileInfo,
+    _parent: Option<Arc<Directory>>,
 }
 
 impl Job {
-    fn file(&self) -> Option<&Queued> {
+    fn file(&self) -> Option<&QueuedFile> {
         match self {
             Self::File(job) => Some(&job.file),
             _ => None,
@@ -60,23 +52,23 @@ impl Job {
     }
 
     /// Whether it can be done together with others.
-    fn goes_with(&self, others: &[Self]) -> bool {
+    fn can_join(&self, others: &[Self]) -> bool {
         let files = || others.iter().filter_map(Self::file);
         let is_with_files = files().count() == others.len();
-        is_with_files && self.file().is_some_and(|file| file.goes_with(files()))
+        is_with_files && self.file().is_some_and(|file| file.can_join(files()))
     }
 }
 
-/// A folder that is being filled. Its times are set when that is over.
-struct Folder {
-    target: Place,
-    facts: Facts,
+/// A directory that is being filled. Its times are set when that is over.
+struct Directory {
+    target: FilePath,
+    info: FileInfo,
     source_is_remote: bool,
-    within: Option<Arc<Folder>>,
+    parent: Option<Arc<Directory>>,
 }
 
-/// What stands in a target folder, by the name that its side compares.
-type Present = BTreeMap<String, Entry>;
+/// What stands in a target directory, by the name that its side compares.
+type TargetEntries = BTreeMap<String, Entry>;
 
 impl Transfer<'_> {
     /// Transfers all of it, many files at once. What fails is told, and the rest goes on.
@@ -85,14 +77,14 @@ impl Transfer<'_> {
             0 => jobs::suitable(&items),
             jobs => jobs,
         };
-        let (folders, files): (Vec<_>, Vec<_>) =
-            items.into_iter().partition(|item| item.facts.is_folder());
+        let (directories, files): (Vec<_>, Vec<_>) =
+            items.into_iter().partition(|item| item.info.is_directory());
         let first = |items: Vec<Item>| items.into_iter().map(|item| self.first_job(item)).collect();
-        let first = First {
+        let first = InitialJobs {
             files: first(files),
-            folders: first(folders),
+            directories: first(directories),
         };
-        pool::run_together(at_once, first, Job::goes_with, &|jobs, queue| {
+        pool::run_together(at_once, first, Job::can_join, &|jobs, queue| {
             self.work_all(jobs, queue);
         });
         if self.interrupt.is_raised() {
@@ -103,19 +95,19 @@ impl Transfer<'_> {
     }
 
     fn first_job(&self, item: Item) -> Job {
-        if item.facts.is_folder() {
-            return Job::Folder(FolderJob {
+        if item.info.is_directory() {
+            return Job::Directory(DirectoryJob {
                 source: item.source,
-                facts: item.facts,
+                info: item.info,
                 target: item.target,
-                within: None,
+                parent: None,
                 depth: 0,
             });
         }
-        self.progress.found(item.facts.size);
+        self.progress.file_found(item.info.size);
         Job::File(FileJob {
-            file: self.queued(item, Old::Unknown),
-            _within: None,
+            file: self.queued(item, Existing::Unknown),
+            _parent: None,
         })
     }
 
@@ -136,46 +128,47 @@ impl Transfer<'_> {
     }
 
     fn work(&self, job: Job, queue: &Queue<Job>) {
-        let within = match job {
-            Job::Folder(job) => self.folder(job, queue),
+        let parent = match job {
+            Job::Directory(job) => self.directory(job, queue),
             Job::File(mut job) => {
-                self.report.take(self.persist(&mut job.file));
-                job._within
+                self.report
+                    .take(self.transfer_with_reconnects(&mut job.file));
+                job._parent
             }
             Job::Remove(job) => {
-                self.remove_one(&job.place, &job.facts);
-                job._within
+                self.remove_one(&job.path, &job.info);
+                job._parent
             }
         };
-        self.leave(within);
+        self.entry_done(parent);
     }
 
-    /// Does a folder: makes it, transfers or queues what is in it, and removes what should not be.
-    fn folder(&self, mut job: FolderJob, queue: &Queue<Job>) -> Option<Arc<Folder>> {
+    /// Does a directory: makes it, transfers or queues what is in it, and removes what should not be.
+    fn directory(&self, mut job: DirectoryJob, queue: &Queue<Job>) -> Option<Arc<Directory>> {
         // It may have waited since the connection was lost.
         let sides = [&mut job.source, &mut job.target];
         if let Err(failure) = self.reconnect(sides) {
             self.report.failed(&failure);
-            return job.within;
+            return job.parent;
         }
-        let folder = Arc::new(Folder {
+        let directory = Arc::new(Directory {
             target: job.target,
-            facts: job.facts,
+            info: job.info,
             source_is_remote: job.source.is_remote(),
-            within: job.within,
+            parent: job.parent,
         });
-        let filled = self.fill(&job.source, &folder, job.depth, queue);
+        let filled = self.fill(&job.source, &directory, job.depth, queue);
         match filled {
             Ok(()) => self.report.succeeded(),
             Err(failure) => self.report.failed(&failure),
         }
-        Some(folder)
+        Some(directory)
     }
 
     fn fill(
         &self,
-        source: &Place,
-        folder: &Arc<Folder>,
+        source: &FilePath,
+        directory: &Arc<Directory>,
         depth: u32,
         queue: &Queue<Job>,
     ) -> Outcome {
@@ -183,13 +176,13 @@ impl Transfer<'_> {
             return Err(Failure::new(
                 Exit::Failed,
                 source,
-                "too many folders within folders",
+                "too many directories within directories",
             ));
         }
-        let is_new = self.make(&folder.target)?;
-        let mut present = match is_new {
-            true => Present::new(),
-            false => self.present(&folder.target)?,
+        let is_new = self.make(&directory.target)?;
+        let mut target_entries = match is_new {
+            true => TargetEntries::new(),
+            false => self.present(&directory.target)?,
         };
         let mut seen = HashSet::new();
         let mut is_whole = true;
@@ -200,14 +193,14 @@ impl Transfer<'_> {
         source.list(detail, &mut |entry| {
             match entry {
                 Ok(entry) => {
-                    self.spare_part(&mut present, source, &folder.target, &entry);
-                    let old = match self.take_present(&mut present, folder, &entry.name) {
-                        Some(old) => Old::Known(Some(old)),
-                        None if is_new => Old::Known(None),
+                    self.keep_partial_file(&mut target_entries, source, &directory.target, &entry);
+                    let old = match self.take_present(&mut target_entries, directory, &entry.name) {
+                        Some(old) => Existing::Known(Some(old)),
+                        None if is_new => Existing::Known(None),
                         // A file system may take another name for the same.
-                        None => Old::Unknown,
+                        None => Existing::Unknown,
                     };
-                    let found = self.found(source, folder, &entry, old, depth, &mut seen, queue);
+                    let found = self.found(source, directory, &entry, old, depth, &mut seen, queue);
                     if let Err(failure) = found {
                         self.report.failed(&failure);
                     }
@@ -221,64 +214,76 @@ impl Transfer<'_> {
         })?;
         // What could not be seen is not known to be gone.
         if self.policy.delete && is_whole && !self.is_over() {
-            for entry in present.into_values() {
-                self.queue_removal(folder, &entry, queue);
+            for entry in target_entries.into_values() {
+                self.queue_removal(directory, &entry, queue);
             }
         }
         Ok(())
     }
 
-    /// Makes a folder, or says that it would. Says whether it is new.
-    fn make(&self, target: &Place) -> Outcome<bool> {
+    /// Makes a directory, or says that it would. Says whether it is new.
+    fn make(&self, target: &FilePath) -> Outcome<bool> {
         if self.policy.dry_run {
-            let is_new = target.look(true)?.is_none();
+            let is_new = target.lookup(true)?.is_none();
             if is_new {
-                self.progress.say(&format_args!("would make {target}"));
+                self.progress
+                    .print_line(&format_args!("would make {target}"));
             }
             return Ok(is_new);
         }
-        let is_new = target.make_folder()?;
+        let is_new = target.create_directory()?;
         if is_new {
-            self.progress.folder_made();
+            self.progress.directory_created();
         }
         Ok(is_new)
     }
 
-    /// Whether it is asked what stands in a target folder: not where everything is written anyway.
+    /// Whether it is asked what stands in a target directory: not where everything is written anyway.
     fn is_present_known(&self) -> bool {
         self.policy.compare != Compare::Never || self.policy.delete
     }
 
-    fn present(&self, target: &Place) -> Outcome<Present> {
-        let mut present = Present::new();
+    fn present(&self, target: &FilePath) -> Outcome<TargetEntries> {
+        let mut target_entries = TargetEntries::new();
         if !self.is_present_known() {
-            return Ok(present);
+            return Ok(target_entries);
         }
         target.list(Detail::Brief, &mut |entry| {
             match entry {
                 Ok(entry) => {
-                    present.insert(target.key_of(&entry.name), entry);
+                    target_entries.insert(target.key_of(&entry.name), entry);
                 }
                 Err(failure) => self.report.failed(&failure),
             }
             true
         })?;
-        Ok(present)
+        Ok(target_entries)
     }
 
-    fn take_present(&self, present: &mut Present, folder: &Folder, name: &str) -> Option<Facts> {
-        let entry = present.remove(&folder.target.key_of(name));
-        entry.map(|entry| entry.facts)
+    fn take_present(
+        &self,
+        target_entries: &mut TargetEntries,
+        directory: &Directory,
+        name: &str,
+    ) -> Option<FileInfo> {
+        let entry = target_entries.remove(&directory.target.key_of(name));
+        entry.map(|entry| entry.info)
     }
 
     /// What is not whole yet of a file of the source is no stranger in the target.
-    fn spare_part(&self, present: &mut Present, source: &Place, target: &Place, entry: &Entry) {
+    fn keep_partial_file(
+        &self,
+        target_entries: &mut TargetEntries,
+        source: &FilePath,
+        target: &FilePath,
+        entry: &Entry,
+    ) {
         let is_kept = self.policy.delete && !self.policy.in_place;
-        let (true, Ok(place)) = (is_kept, source.listed(&entry.name)) else {
+        let (true, Ok(path)) = (is_kept, source.listed(&entry.name)) else {
             return;
         };
-        let name = part::name(&entry.name, &place, &entry.facts);
-        present.remove(&target.key_of(&name));
+        let name = part::name(&entry.name, &path, &entry.info);
+        target_entries.remove(&target.key_of(&name));
     }
 
     #[expect(
@@ -287,89 +292,89 @@ impl Transfer<'_> {
     )]
     fn found(
         &self,
-        source: &Place,
-        folder: &Arc<Folder>,
+        source: &FilePath,
+        directory: &Arc<Directory>,
         entry: &Entry,
-        mut old: Old,
+        mut old: Existing,
         depth: u32,
         seen: &mut HashSet<String>,
         queue: &Queue<Job>,
     ) -> Outcome {
-        let place = source.listed(&entry.name).map_err(|error| {
+        let path = source.listed(&entry.name).map_err(|error| {
             Failure::name(&format!("{source}/{}", entry.name.escape_debug()), error)
         })?;
-        let target = folder
+        let target = directory
             .target
             .join(&entry.name)
-            .map_err(|error| Failure::name(&place, error))?;
-        if folder.target.is_remote() && !seen.insert(names::folded(&entry.name)) {
+            .map_err(|error| Failure::name(&path, error))?;
+        if directory.target.is_remote() && !seen.insert(names::folded(&entry.name)) {
             return Err(Failure::new(
                 Exit::Exists,
-                place,
-                "another name in this folder differs from it in case only, which SMB takes for one",
+                path,
+                "another name in this directory differs from it in case only, which SMB takes for one",
             ));
         }
         // What is not copied replaces nothing.
-        if matches!(entry.facts.kind, Kind::Link | Kind::Other) {
-            self.skip(&place, entry.facts.kind);
+        if matches!(entry.info.kind, Kind::Link | Kind::Other) {
+            self.skip(&path, entry.info.kind);
             return Ok(());
         }
-        if let Old::Known(Some(facts)) = old
-            && facts.is_folder() != entry.facts.is_folder()
+        if let Existing::Known(Some(info)) = old
+            && info.is_directory() != entry.info.is_directory()
         {
-            self.replace(&target, &facts)?;
-            old = Old::Known(None);
+            self.replace(&target, &info)?;
+            old = Existing::Known(None);
         }
-        match entry.facts.is_folder() {
-            true => queue.push_folder(Job::Folder(FolderJob {
-                source: place,
-                facts: entry.facts,
+        match entry.info.is_directory() {
+            true => queue.push_directory(Job::Directory(DirectoryJob {
+                source: path,
+                info: entry.info,
                 target,
-                within: Some(Arc::clone(folder)),
+                parent: Some(Arc::clone(directory)),
                 depth: depth + 1,
             })),
-            false => self.queue_file(place, entry.facts, target, old, folder, queue),
+            false => self.queue_file(path, entry.info, target, old, directory, queue),
         }
         Ok(())
     }
 
     fn queue_file(
         &self,
-        source: Place,
-        facts: Facts,
-        target: Place,
-        old: Old,
-        folder: &Arc<Folder>,
+        source: FilePath,
+        info: FileInfo,
+        target: FilePath,
+        old: Existing,
+        directory: &Arc<Directory>,
         queue: &Queue<Job>,
     ) {
-        self.progress.found(facts.size);
+        self.progress.file_found(info.size);
         let item = Item {
             source,
-            facts,
+            info,
             target,
         };
         let job = Job::File(FileJob {
             file: self.queued(item, old),
-            _within: Some(Arc::clone(folder)),
+            _parent: Some(Arc::clone(directory)),
         });
         if let Some(job) = queue.push_file(job) {
             self.work(job, queue);
         }
     }
 
-    fn skip(&self, place: &Place, kind: Kind) {
+    fn skip(&self, path: &FilePath, kind: Kind) {
         let why = match kind {
-            Kind::Link if !place.is_remote() => {
+            Kind::Link if !path.is_remote() => {
                 "a symbolic link is skipped (--follow copies what it leads to)"
             }
             Kind::Link => "a link on the server is skipped",
-            _ => "neither a file nor a folder: skipped",
+            _ => "neither a file nor a directory: skipped",
         };
-        self.report.note(&format!("{place}: {why}"));
+        self.report.note(&format!("{path}: {why}"));
     }
 
-    /// A file stands where a folder is to be, or the other way round.
-    fn replace(&self, target: &Place, old: &Facts) -> Outcome {
+    /// A file stands where a directory is to be, or the other way round.
+    fn replace(&self, target: &FilePath, old: &FileInfo) -> Outcome {
         if !self.policy.delete {
             let what = old.kind.name();
             return Err(Failure::new(
@@ -382,50 +387,51 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    fn queue_removal(&self, folder: &Arc<Folder>, entry: &Entry, queue: &Queue<Job>) {
-        let place = match folder.target.listed(&entry.name) {
-            Ok(place) => place,
+    fn queue_removal(&self, directory: &Arc<Directory>, entry: &Entry, queue: &Queue<Job>) {
+        let path = match directory.target.listed(&entry.name) {
+            Ok(path) => path,
             Err(error) => {
-                let name = format!("{}/{}", folder.target, entry.name.escape_debug());
+                let name = format!("{}/{}", directory.target, entry.name.escape_debug());
                 return self.report.failed(&Failure::name(&name, error));
             }
         };
         let job = Job::Remove(RemoveJob {
-            place,
-            facts: entry.facts,
-            _within: Some(Arc::clone(folder)),
+            path,
+            info: entry.info,
+            _parent: Some(Arc::clone(directory)),
         });
         if let Some(job) = queue.push_file(job) {
             self.work(job, queue);
         }
     }
 
-    fn remove_one(&self, place: &Place, facts: &Facts) {
+    fn remove_one(&self, path: &FilePath, info: &FileInfo) {
         if self.policy.dry_run {
-            self.progress.say(&format_args!("would remove {place}"));
+            self.progress
+                .print_line(&format_args!("would remove {path}"));
             return;
         }
-        super::remove::remove_tree(place, facts, self.report, &mut |place| {
-            self.progress.removed(place);
+        super::remove::remove_tree(path, info, self.report, &mut |path| {
+            self.progress.removed(path);
             !self.is_over()
         });
     }
 
-    /// Something in a folder is done. If it was the last, the folder gets its times, and its own
-    /// folder is looked at.
-    fn leave(&self, folder: Option<Arc<Folder>>) {
-        let mut next = folder;
-        while let Some(mut folder) = next.and_then(Arc::into_inner) {
+    /// Something in a directory is done. If it was the last, the directory gets its times, and its own
+    /// directory is looked at.
+    fn entry_done(&self, directory: Option<Arc<Directory>>) {
+        let mut next = directory;
+        while let Some(mut directory) = next.and_then(Arc::into_inner) {
             if self.policy.preserve && !self.policy.dry_run && !self.is_over() {
-                let set = self.reconnect([&mut folder.target]).and_then(|_| {
-                    let Folder { target, facts, .. } = &folder;
-                    target.set_facts(facts, folder.source_is_remote)
+                let set = self.reconnect([&mut directory.target]).and_then(|_| {
+                    let Directory { target, info, .. } = &directory;
+                    target.set_info(info, directory.source_is_remote)
                 });
                 if let Err(failure) = set {
                     self.report.failed(&failure);
                 }
             }
-            next = folder.within;
+            next = directory.parent;
         }
     }
 }

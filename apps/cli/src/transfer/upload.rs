@@ -9,29 +9,30 @@ use std::sync::Arc;
 use smbeam_client::{Changes, FileAttributes, OpenOptions, Wait as _, WriteOptions, transfer};
 use wire::Status;
 
-use super::file::is_folder;
-use super::{Transfer, ended, holes, part};
-use crate::exit::{Exit, Failure, Outcome};
+use super::file::is_directory;
+use super::{Transfer, holes, part, transfer_failure};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::file_path::{FileInfo, FilePath, RemotePath, changes, local_info};
 use crate::location::shown;
-use crate::place::{Facts, Place, Remote, changes, local_facts};
 
 impl Transfer<'_> {
-    pub(super) fn upload(&self, source: &Path, facts: &Facts, target: &Remote) -> Outcome {
-        if !self.is_small(facts.size) {
+    pub(super) fn upload(&self, source: &Path, info: &FileInfo, target: &RemotePath) -> Outcome {
+        if !self.is_small(info.size) {
             return self.upload_large(source, target);
         }
-        match self.upload_small(source, facts, target) {
-            Err(failure) if failure.exit == Exit::Denied && target.unprotect() => {
-                self.upload_small(source, facts, target)
+        match self.upload_small(source, info, target) {
+            Err(failure) if failure.exit == Exit::Denied && target.clear_readonly() => {
+                self.upload_small(source, info, target)
             }
             uploaded => uploaded,
         }
     }
 
     /// In one request.
-    fn upload_small(&self, source: &Path, facts: &Facts, target: &Remote) -> Outcome {
+    fn upload_small(&self, source: &Path, info: &FileInfo, target: &RemotePath) -> Outcome {
         let mut file = File::open(source).map_err(failed(source))?;
-        let mut bytes = Vec::with_capacity(facts.size as usize + 1);
+        let mut bytes = Vec::with_capacity(info.size as usize + 1);
         file.by_ref()
             .take(self.policy.request_bytes() + 1)
             .read_to_end(&mut bytes)
@@ -40,17 +41,17 @@ impl Transfer<'_> {
             return self.upload_large(source, target);
         }
         let length = bytes.len() as u64;
-        let whole = Place::Remote(target.clone());
-        let from = Place::Local(source.to_owned());
+        let whole = FilePath::Remote(target.clone());
+        let from = FilePath::Local(source.to_owned());
         let part = match self.policy.atomic {
-            true => self.part_of(&from, facts, &whole),
+            true => self.part_of(&from, info, &whole),
             false => whole.clone(),
         };
-        let Place::Remote(remote) = &part else {
+        let FilePath::Remote(remote) = &part else {
             return Ok(());
         };
         let options = WriteOptions {
-            changes: self.policy.preserve.then(|| changes(facts, false)),
+            changes: self.policy.preserve.then(|| changes(info, false)),
             ..WriteOptions::default()
         };
         remote
@@ -58,10 +59,10 @@ impl Transfer<'_> {
             .write(&remote.path, bytes, &options)
             .wait()
             .map_err(|error| match error.status() {
-                Some(Status::FILE_IS_A_DIRECTORY) => is_folder(&whole),
+                Some(Status::FILE_IS_A_DIRECTORY) => is_directory(&whole),
                 _ => remote.failed()(error),
             })?;
-        self.progress.moved(length);
+        self.progress.add_bytes(length);
         if self.policy.atomic {
             part.rename_over(&whole)?;
         }
@@ -69,39 +70,39 @@ impl Transfer<'_> {
     }
 
     /// With a window of requests.
-    fn upload_large(&self, source: &Path, target: &Remote) -> Outcome {
+    fn upload_large(&self, source: &Path, target: &RemotePath) -> Outcome {
         let _permit = self.large.take();
-        let from = Place::Local(source.to_owned());
-        let whole = Place::Remote(target.clone());
+        let from = FilePath::Local(source.to_owned());
+        let whole = FilePath::Remote(target.clone());
         self.check(&from)?;
         let local = Arc::new(File::open(source).map_err(failed(source))?);
-        let facts = local_facts(&local.metadata().map_err(failed(source))?);
-        let part = self.part_of(&from, &facts, &whole);
-        let Place::Remote(remote) = &part else {
+        let info = local_info(&local.metadata().map_err(failed(source))?);
+        let part = self.part_of(&from, &info, &whole);
+        let FilePath::Remote(remote) = &part else {
             return Ok(());
         };
-        let (file, begin) = self.open_part(remote, target, &facts)?;
-        self.progress.spared(begin);
-        let ranges = holes::local_ranges(&local, &facts).map_err(failed(source))?;
+        let (file, begin) = self.open_part(remote, target, &info)?;
+        self.progress.skip_bytes(begin);
+        let ranges = holes::local_ranges(&local, &info).map_err(failed(source))?;
         let has_holes = ranges.is_some();
         if has_holes {
             // A server that cannot keep holes fills them with zeros, which is right as well.
             let _ = file.set_sparse(true).wait();
         }
-        let ranges = ranges.unwrap_or_else(|| part::all(facts.size));
-        let left = part::left(&ranges, begin);
+        let ranges = ranges.unwrap_or_else(|| part::all(info.size));
+        let left = part::remaining(&ranges, begin);
         let sent = self
             .send(&local, source, left, &file, target)
             .and_then(|()| {
                 let after = local.metadata().map_err(failed(source));
-                Self::check_state(&from, &facts, after.map(|after| local_facts(&after)))
+                Self::check_state(&from, &info, after.map(|after| local_info(&after)))
             });
         Self::moved(sent, &part, &whole)?;
-        if ranges.last().is_none_or(|last| last.end < facts.size) {
-            file.set_len(facts.size).wait().map_err(target.failed())?;
+        if ranges.last().is_none_or(|last| last.end < info.size) {
+            file.set_len(info.size).wait().map_err(target.failed())?;
         }
         if self.policy.preserve {
-            let changes = unprotected(changes(&facts, false));
+            let changes = without_readonly(changes(&info, false));
             let changed = file.set_metadata(&changes).wait();
             changed.map_err(target.failed())?;
         }
@@ -110,14 +111,14 @@ impl Transfer<'_> {
             part.rename_over(&whole)?;
         }
         if has_holes {
-            holes::mark(target);
+            holes::mark_sparse(target);
         }
-        self.protect(target, changes(&facts, false))
+        self.set_readonly(target, changes(&info, false))
     }
 
     /// Says of a file that it is READONLY, if it is to be so, now that it has its name.
-    pub(super) fn protect(&self, target: &Remote, changes: Changes) -> Outcome {
-        if !self.policy.preserve || changes == unprotected(changes) {
+    pub(super) fn set_readonly(&self, target: &RemotePath, changes: Changes) -> Outcome {
+        if !self.policy.preserve || changes == without_readonly(changes) {
             return Ok(());
         }
         let changed = target.share.set_metadata(&target.path, &changes);
@@ -127,21 +128,21 @@ impl Transfer<'_> {
     /// Opens what is not whole yet of `target`, and says what of it is there.
     pub(super) fn open_part(
         &self,
-        part: &Remote,
-        target: &Remote,
-        facts: &Facts,
+        part: &RemotePath,
+        target: &RemotePath,
+        info: &FileInfo,
     ) -> Outcome<(smbeam_client::File, u64)> {
         let options = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(!self.policy.resume);
         let open = || part.share.open(&part.path, &options).wait();
-        let file = part.insist(open).map_err(target.failed())?;
+        let file = part.retry_without_readonly(open).map_err(target.failed())?;
         if !self.policy.resume {
             return Ok((file, 0));
         }
         let length = file.metadata().wait().map_err(target.failed())?.size;
-        let begin = part::resume_point(length, facts.size);
+        let begin = part::resume_point(length, info.size);
         if begin != length {
             // What a killed transfer left at the end may have gaps.
             file.set_len(begin).wait().map_err(target.failed())?;
@@ -156,22 +157,22 @@ impl Transfer<'_> {
         source: &Path,
         ranges: Vec<Range<u64>>,
         file: &smbeam_client::File,
-        target: &Remote,
+        target: &RemotePath,
     ) -> Outcome {
-        let length = part::count(&ranges);
+        let length = part::byte_count(&ranges);
         let mut input = Input {
             transfer: self,
             file: local,
         };
         let sent = transfer::upload(file, ranges, &mut input, &self.options(), &mut |bytes| {
-            self.progress.moved(bytes);
+            self.progress.add_bytes(bytes);
         })
         .wait();
-        let from = Place::Local(source.to_owned());
+        let from = FilePath::Local(source.to_owned());
         match sent {
             Ok(bytes) if bytes == length => Ok(()),
             Ok(_) => Err(Self::changed_meanwhile(&from)),
-            Err(error) => Err(ended(&error, &from, target)),
+            Err(error) => Err(transfer_failure(&error, &from, target)),
         }
     }
 }
@@ -195,7 +196,7 @@ impl transfer::Source for Input<'_> {
 }
 
 /// The same without READONLY: Windows neither opens such a file to write nor replaces it.
-pub(super) fn unprotected(changes: Changes) -> Changes {
+pub(super) fn without_readonly(changes: Changes) -> Changes {
     let without = |attributes: FileAttributes| attributes.0 & !FileAttributes::READONLY.0;
     Changes {
         attributes: changes.attributes.map(without).map(FileAttributes),

@@ -1,4 +1,4 @@
-//! What a run needs on the server: a folder of its own, with files of real data.
+//! What a run needs on the server: a directory of its own, with files of real data.
 
 use std::fs;
 
@@ -6,88 +6,98 @@ use anyhow::{Context as _, Result, ensure};
 use futures_util::future::try_join_all;
 use smbeam_client::{File, OpenOptions, Session, Share, Wait as _};
 
-use super::Setting;
 use super::cpu::Ends;
-use super::dial::Dial;
 use super::options::Arguments;
 use super::pattern::Pattern;
+use super::session_factory::SessionFactory;
+use super::setting::Setting;
 use crate::output::note;
 
 /// Writes in flight while the files are made.
 const FILL_DEPTH: usize = 8;
 
-/// What a run needs on the server. Its folder is removed when it is dropped.
+/// What a run needs on the server. Its directory is removed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Stage {
-    /// The folder, in the share.
-    pub(crate) folder: String,
+pub(crate) struct TestFiles {
+    /// The directory, in the share.
+    pub(crate) directory: String,
     /// One for each session.
-    pub(crate) seats: Vec<Seat>,
+    pub(crate) sessions: Vec<SessionFiles>,
     /// Bytes of all files.
     pub(crate) working_set: u64,
 }
 
 /// A session with its files.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct SessionFiles {
     pub(crate) share: Share,
     pub(crate) files: Vec<File>,
     /// Operations that fit in each file.
     pub(crate) blocks_per_file: u64,
 }
 
-impl Stage {
-    /// Makes the folder and the files.
-    pub(crate) fn set_up(arguments: &Arguments, setting: &Setting, dial: &Dial) -> Result<Self> {
-        let share = dial.share().wait()?;
-        let mut stage = Self {
-            folder: folder_name(&dial.url.path)?,
-            seats: Vec::new(),
+impl TestFiles {
+    /// Makes the directory and the files.
+    pub(crate) fn set_up(
+        arguments: &Arguments,
+        setting: &Setting,
+        factory: &SessionFactory,
+    ) -> Result<Self> {
+        let share = factory.share().wait()?;
+        let mut test_files = Self {
+            directory: directory_name(&factory.url.path)?,
+            sessions: Vec::new(),
             working_set: 0,
         };
-        share.create_dir(&stage.folder).wait()?;
+        share.create_dir(&test_files.directory).wait()?;
         let mut share = Some(share);
         for number in 0..arguments.connections {
             let share = match share.take() {
                 Some(first) => first,
-                None => dial.share().wait()?,
+                None => factory.share().wait()?,
             };
-            stage.seats.push(Seat {
+            test_files.sessions.push(SessionFiles {
                 share,
                 files: Vec::new(),
                 blocks_per_file: 1,
             });
-            stage.fill(usize::from(number), arguments, setting)?;
+            test_files.fill(usize::from(number), arguments, setting)?;
         }
-        Ok(stage)
+        Ok(test_files)
     }
 
     fn fill(&mut self, number: usize, arguments: &Arguments, setting: &Setting) -> Result<()> {
-        let seat = &mut self.seats[number];
+        let session_files = &mut self.sessions[number];
         if arguments.torture {
-            self.working_set += seat.make_holes(&self.folder, number, setting)?;
+            self.working_set += session_files.make_holes(&self.directory, number, setting)?;
         } else if arguments.workload.moves_data() {
             let io_size = u64::from(setting.io_size);
             let files = u64::from(arguments.files);
-            seat.blocks_per_file = (arguments.size / files / io_size).max(1);
+            session_files.blocks_per_file = (arguments.size / files / io_size).max(1);
             for file in 0..arguments.files {
-                let file = seat.make_file(&self.folder, number, file, io_size)?;
-                seat.files.push(file);
+                let file = session_files.make_file(&self.directory, number, file, io_size)?;
+                session_files.files.push(file);
             }
-            self.working_set += files * seat.blocks_per_file * io_size;
+            self.working_set += files * session_files.blocks_per_file * io_size;
         }
         Ok(())
     }
 
     /// The session that all others are like.
     pub(crate) fn session(&self) -> &Session {
-        let seat = self.seats.first().expect("there is at least one session");
-        seat.share.session()
+        let session_files = self
+            .sessions
+            .first()
+            .expect("there is at least one session");
+        session_files.share.session()
     }
 
     /// Both ends of every connection.
     pub(crate) fn ends(&self) -> Vec<Ends> {
-        let sessions = self.seats.iter().map(|seat| seat.share.session());
+        let sessions = self
+            .sessions
+            .iter()
+            .map(|session_files| session_files.share.session());
         let channels = sessions.flat_map(|session| session.info().channels);
         let ends = channels.map(|channel| Ends {
             transport: channel.transport,
@@ -100,11 +110,11 @@ impl Stage {
 
     /// Reads everything once.
     pub(crate) fn warm_up(&self, io_size: u32) -> Result<()> {
-        for seat in &self.seats {
+        for session_files in &self.sessions {
             let io_size = u64::from(io_size);
-            for file in &seat.files {
-                for first in (0..seat.blocks_per_file).step_by(FILL_DEPTH) {
-                    let last = (first + FILL_DEPTH as u64).min(seat.blocks_per_file);
+            for file in &session_files.files {
+                for first in (0..session_files.blocks_per_file).step_by(FILL_DEPTH) {
+                    let last = (first + FILL_DEPTH as u64).min(session_files.blocks_per_file);
                     let blocks = (first..last).map(|block| read(file, block * io_size, io_size));
                     try_join_all(blocks).wait()?;
                 }
@@ -114,32 +124,38 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for TestFiles {
     fn drop(&mut self) {
-        let Some(seat) = self.seats.first() else {
+        let Some(session_files) = self.sessions.first() else {
             return;
         };
-        let share = seat.share.clone();
-        for seat in &mut self.seats {
-            for file in seat.files.drain(..) {
+        let share = session_files.share.clone();
+        for session_files in &mut self.sessions {
+            for file in session_files.files.drain(..) {
                 let _ = file.close().wait();
             }
         }
-        if let Err(error) = empty(&share, &self.folder) {
+        if let Err(error) = remove_with_files(&share, &self.directory) {
             note(&format_args!(
                 "smbeam: bench: {} stays behind: {error:#}",
-                self.folder
+                self.directory
             ));
         }
     }
 }
 
-impl Seat {
-    fn make_file(&self, folder: &str, seat: usize, number: u32, io_size: u64) -> Result<File> {
-        let name = format!("{folder}/data-{seat}-{number}");
+impl SessionFiles {
+    fn make_file(
+        &self,
+        directory: &str,
+        session_files: usize,
+        number: u32,
+        io_size: u64,
+    ) -> Result<File> {
+        let name = format!("{directory}/data-{session_files}-{number}");
         let options = OpenOptions::new().read(true).write(true).create_new(true);
         let file = self.share.open(&name, &options).wait()?;
-        let pattern = Pattern::of(pattern_number(seat, number));
+        let pattern = Pattern::of(pattern_number(session_files, number));
         for first in (0..self.blocks_per_file).step_by(FILL_DEPTH) {
             let last = (first + FILL_DEPTH as u64).min(self.blocks_per_file);
             let blocks = (first..last).map(|block| write(&file, pattern, block * io_size, io_size));
@@ -150,9 +166,14 @@ impl Seat {
 
     /// One file for each request in flight, as smb2.bench.read has them: cut to length, never
     /// written, and gone with the last handle.
-    fn make_holes(&mut self, folder: &str, seat: usize, setting: &Setting) -> Result<u64> {
+    fn make_holes(
+        &mut self,
+        directory: &str,
+        session_files: usize,
+        setting: &Setting,
+    ) -> Result<u64> {
         for number in 0..setting.depth {
-            let name = format!("{folder}/hole-{seat}-{number}");
+            let name = format!("{directory}/hole-{session_files}-{number}");
             let options = OpenOptions::new()
                 .read(true)
                 .write(true)
@@ -168,8 +189,8 @@ impl Seat {
 }
 
 /// Which data the file of a session has.
-pub(crate) fn pattern_number(seat: usize, file: u32) -> u64 {
-    (seat as u64) << 20 | u64::from(file)
+pub(crate) fn pattern_number(session_files: usize, file: u32) -> u64 {
+    (session_files as u64) << 20 | u64::from(file)
 }
 
 async fn write(file: &File, pattern: Pattern, offset: u64, len: u64) -> Result<()> {
@@ -187,7 +208,7 @@ async fn read(file: &File, offset: u64, len: u64) -> Result<()> {
 }
 
 /// A name that nobody else has.
-fn folder_name(parent: &str) -> Result<String> {
+fn directory_name(parent: &str) -> Result<String> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).context("random numbers")?;
     let name = format!("smbeam-bench-{:016x}", u64::from_le_bytes(bytes));
@@ -198,19 +219,19 @@ fn folder_name(parent: &str) -> Result<String> {
     })
 }
 
-/// Removes a folder of files.
-fn empty(share: &Share, folder: &str) -> Result<()> {
+/// Removes a directory of files.
+fn remove_with_files(share: &Share, directory: &str) -> Result<()> {
     let entries: Vec<_> = share
-        .read_dir(folder, "*")
+        .read_dir(directory, "*")
         .wait()?
         .blocking()
         .collect::<Result<_, _>>()?;
     for entry in entries {
         share
-            .remove_file(&format!("{folder}/{}", entry.name))
+            .remove_file(&format!("{directory}/{}", entry.name))
             .wait()?;
     }
-    share.remove_dir(folder).wait()?;
+    share.remove_dir(directory).wait()?;
     Ok(())
 }
 

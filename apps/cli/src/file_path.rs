@@ -1,6 +1,6 @@
-//! A file or folder, here or on a server, and what both sides can do with one.
+//! A file or directory, here or on a server, and what both sides can do with one.
 
-mod found;
+mod expanded;
 mod local;
 mod remote;
 
@@ -10,21 +10,21 @@ use std::time::SystemTime;
 
 use smbeam_client::FileAttributes;
 
-pub(crate) use found::Found;
-pub(crate) use local::facts_of as local_facts;
-pub(crate) use remote::{Remote, changes, facts_of};
+pub(crate) use expanded::ExpandedPath;
+pub(crate) use local::info_of as local_info;
+pub(crate) use remote::{RemotePath, changes, info_of};
 
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::location::shown;
 use crate::names::{self, NameError};
 
 /// A path on one of the sides.
 #[derive(Clone)]
-pub(crate) enum Place {
+pub(crate) enum FilePath {
     /// On this machine.
     Local(PathBuf),
     /// On a server.
-    Remote(Remote),
+    Remote(RemotePath),
 }
 
 /// What a file is.
@@ -32,8 +32,8 @@ pub(crate) enum Place {
 pub(crate) enum Kind {
     /// Bytes.
     File,
-    /// A folder.
-    Folder,
+    /// A directory.
+    Directory,
     /// A symbolic link, or another reparse point.
     Link,
     /// A device, socket or pipe.
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
 
 /// What is known of a file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct FileInfo {
     /// What it is.
     pub(crate) kind: Kind,
     /// Bytes.
@@ -66,30 +66,30 @@ pub(crate) struct Facts {
 /// How much a listing tells of each file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// All but [`Facts::file_id`], for which a server may have to work more.
+    /// All but [`FileInfo::file_id`], for which a server may have to work more.
     Brief,
     /// The same, with local links followed.
     Followed,
     /// All.
-    Whole,
+    Full,
 }
 
-/// An entry of a folder.
+/// An entry of a directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     /// Its name.
     pub(crate) name: String,
     /// What is known of it.
-    pub(crate) facts: Facts,
+    pub(crate) info: FileInfo,
 }
 
 /// Bytes on disk may be less than the size for other reasons than holes: what a file system packs.
 const PACKED_BYTES: u64 = 64 * 1024;
 
-impl Facts {
-    /// Whether it is a folder.
-    pub(crate) fn is_folder(&self) -> bool {
-        self.kind == Kind::Folder
+impl FileInfo {
+    /// Whether it is a directory.
+    pub(crate) fn is_directory(&self) -> bool {
+        self.kind == Kind::Directory
     }
 
     /// Whether it may have holes that are worth looking for.
@@ -104,14 +104,22 @@ impl Kind {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::File => "file",
-            Self::Folder => "folder",
+            Self::Directory => "directory",
             Self::Link => "link",
             Self::Other => "other",
         }
     }
+
+    /// The name of this kind in JSON, which scripts rely on.
+    pub(crate) fn json_name(self) -> &'static str {
+        match self {
+            Self::Directory => "folder",
+            other => other.name(),
+        }
+    }
 }
 
-impl Place {
+impl FilePath {
     /// Whether it is on a server.
     pub(crate) fn is_remote(&self) -> bool {
         matches!(self, Self::Remote(_))
@@ -152,7 +160,7 @@ impl Place {
             .map_err(|_| Failure::name(self, NameError::NotUtf8))
     }
 
-    /// What is called `name` in this folder, if that is a name on this side.
+    /// What is called `name` in this directory, if that is a name on this side.
     pub(crate) fn join(&self, name: &str) -> Result<Self, NameError> {
         match self {
             Self::Local(path) => Ok(Self::Local(path.join(names::from_server(name)?))),
@@ -160,7 +168,7 @@ impl Place {
         }
     }
 
-    /// What a listing of this folder called `name`. Unlike [`Self::join`] it takes what there is,
+    /// What a listing of this directory called `name`. Unlike [`Self::join`] it takes what there is,
     /// as long as it is one component.
     pub(crate) fn listed(&self, name: &str) -> Result<Self, NameError> {
         match self {
@@ -194,22 +202,22 @@ impl Place {
     }
 
     /// What is known of it; none if there is no such file. Links are followed if `follow` says so.
-    pub(crate) fn look(&self, follow: bool) -> Outcome<Option<Facts>> {
+    pub(crate) fn lookup(&self, follow: bool) -> Outcome<Option<FileInfo>> {
         match self {
-            Self::Local(path) => local::look(path, follow),
-            Self::Remote(remote) => remote.look(follow),
+            Self::Local(path) => local::lookup(path, follow),
+            Self::Remote(remote) => remote.lookup(follow),
         }
     }
 
     /// What is known of it; it must be there.
-    pub(crate) fn facts(&self, follow: bool) -> Outcome<Facts> {
-        self.look(follow)?.ok_or_else(|| self.missing())
+    pub(crate) fn info(&self, follow: bool) -> Outcome<FileInfo> {
+        self.lookup(follow)?.ok_or_else(|| self.missing())
     }
 
     fn missing(&self) -> Failure {
         let reason = match self {
             Self::Local(_) => "No such file or directory".to_owned(),
-            Self::Remote(_) => crate::exit::told(wire::Status::OBJECT_NAME_NOT_FOUND),
+            Self::Remote(_) => crate::exit::describe_status(wire::Status::OBJECT_NAME_NOT_FOUND),
         };
         Failure::new(crate::exit::Exit::NotFound, self, reason)
     }
@@ -227,25 +235,25 @@ impl Place {
         }
     }
 
-    /// Makes a folder; one that is there already will do. Says whether it is new.
-    pub(crate) fn make_folder(&self) -> Outcome<bool> {
+    /// Makes a directory; one that is there already will do. Says whether it is new.
+    pub(crate) fn create_directory(&self) -> Outcome<bool> {
         match self {
-            Self::Local(path) => local::make_folder(path),
-            Self::Remote(remote) => remote.make_folder(),
+            Self::Local(path) => local::create_directory(path),
+            Self::Remote(remote) => remote.create_directory(),
         }
     }
 
-    /// Makes a folder and all that it is in.
-    pub(crate) fn make_folders(&self) -> Outcome {
+    /// Makes a directory and all that it is in.
+    pub(crate) fn create_directories(&self) -> Outcome {
         match self {
             Self::Local(path) => {
                 std::fs::create_dir_all(path).map_err(|error| Failure::local(&shown(path), &error))
             }
-            Self::Remote(remote) => remote.make_folders(),
+            Self::Remote(remote) => remote.create_directories(),
         }
     }
 
-    /// Removes a file or link, or a folder that is empty.
+    /// Removes a file or link, or a directory that is empty.
     pub(crate) fn remove(&self, kind: Kind) -> Outcome {
         match self {
             Self::Local(path) => local::remove(path, kind),
@@ -254,10 +262,10 @@ impl Place {
     }
 
     /// The same for a file on a server that is READONLY.
-    pub(crate) fn remove_protected(&self, kind: Kind) -> Outcome {
+    pub(crate) fn force_remove(&self, kind: Kind) -> Outcome {
         match self {
             Self::Local(path) => local::remove(path, kind),
-            Self::Remote(remote) => remote.remove_protected(kind),
+            Self::Remote(remote) => remote.force_remove(kind),
         }
     }
 
@@ -272,26 +280,26 @@ impl Place {
         }
     }
 
-    /// Gives it the times (and, on a server, the attributes) that `facts` say.
-    pub(crate) fn set_facts(&self, facts: &Facts, source_is_remote: bool) -> Outcome {
+    /// Gives it the times (and, on a server, the attributes) that `info` say.
+    pub(crate) fn set_info(&self, info: &FileInfo, source_is_remote: bool) -> Outcome {
         match self {
-            Self::Local(path) => local::set_facts(path, facts, source_is_remote),
-            Self::Remote(remote) => remote.set_facts(facts, source_is_remote),
+            Self::Local(path) => local::set_info(path, info, source_is_remote),
+            Self::Remote(remote) => remote.set_info(info, source_is_remote),
         }
     }
 }
 
 impl Detail {
-    /// What [`crate::describe::Described`] has, or what other listings show.
+    /// What [`crate::describe::FileDescription`] has, or what other listings show.
     pub(crate) fn of(is_described: bool) -> Self {
         match is_described {
-            true => Self::Whole,
+            true => Self::Full,
             false => Self::Brief,
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local(path) => f.write_str(&shown(path)),
@@ -305,13 +313,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_a_lying_server_stay_in_the_folder() {
-        let folder = Place::Local("/target".into());
+    fn names_of_a_lying_server_stay_in_the_directory() {
+        let directory = FilePath::Local("/target".into());
         for name in ["..", "../x", "/etc/passwd", "a/../../x", "a\\b", "", "x\0"] {
-            assert!(folder.join(name).is_err(), "{name:?}");
-            assert!(folder.listed(name).is_err(), "{name:?}");
+            assert!(directory.join(name).is_err(), "{name:?}");
+            assert!(directory.listed(name).is_err(), "{name:?}");
         }
-        let inside = folder.join("x").expect("a name");
+        let inside = directory.join("x").expect("a name");
         assert_eq!(inside.to_string(), "/target/x");
         assert_eq!(inside.sibling("y").to_string(), "/target/y");
     }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 /// Where an operation begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Block {
     /// Which of the files.
     pub(crate) file: usize,
     /// Bytes from its start.
@@ -13,25 +13,25 @@ pub(crate) struct Place {
 
 /// Gives out the blocks of some files of one length, one after the other or at random, for ever.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct BlockSequence {
     files: u64,
     blocks_per_file: u64,
-    block: u64,
+    block_bytes: u64,
     random: Option<Cell<u64>>,
     next: Cell<u64>,
 }
 
-impl Places {
-    /// Blocks of `block` bytes in `files` files of `blocks_per_file` each; none of them is 0.
-    pub(crate) fn new(files: u64, blocks_per_file: u64, block: u64) -> Self {
+impl BlockSequence {
+    /// Blocks of `block_bytes` bytes in `files` files of `blocks_per_file` each; none of them is 0.
+    pub(crate) fn new(files: u64, blocks_per_file: u64, block_bytes: u64) -> Self {
         assert!(
-            files > 0 && blocks_per_file > 0 && block > 0,
+            files > 0 && blocks_per_file > 0 && block_bytes > 0,
             "there is something to choose from"
         );
         Self {
             files,
             blocks_per_file,
-            block,
+            block_bytes,
             random: None,
             next: Cell::new(0),
         }
@@ -45,19 +45,19 @@ impl Places {
     }
 
     /// The next one.
-    pub(crate) fn next(&self) -> Place {
+    pub(crate) fn next(&self) -> Block {
         let blocks = self.files * self.blocks_per_file;
         let number = match &self.random {
             Some(state) => step(state) % blocks,
             None => self.next.replace((self.next.get() + 1) % blocks),
         };
-        Place {
+        Block {
             file: usize::try_from(number / self.blocks_per_file).expect("a file has an index"),
-            offset: number % self.blocks_per_file * self.block,
+            offset: number % self.blocks_per_file * self.block_bytes,
         }
     }
 
-    /// A number below 100, for a choice beside the place.
+    /// A number below 100, for a choice beside the block.
     pub(crate) fn percent(&self) -> u8 {
         let number = match &self.random {
             Some(state) => step(state) % 100,
@@ -83,30 +83,30 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    fn place(file: usize, offset: u64) -> Place {
-        Place { file, offset }
+    fn block(file: usize, offset: u64) -> Block {
+        Block { file, offset }
     }
 
     #[test]
     fn one_after_the_other_goes_over_all_files_and_starts_again() {
-        let places = Places::new(2, 2, 4096);
-        let seen: Vec<Place> = (0..5).map(|_| places.next()).collect();
+        let sequence = BlockSequence::new(2, 2, 4096);
+        let seen: Vec<Block> = (0..5).map(|_| sequence.next()).collect();
         let expected = [
-            place(0, 0),
-            place(0, 4096),
-            place(1, 0),
-            place(1, 4096),
-            place(0, 0),
+            block(0, 0),
+            block(0, 4096),
+            block(1, 0),
+            block(1, 4096),
+            block(0, 0),
         ];
         assert_eq!(seen, expected);
     }
 
     #[test]
     fn at_random_every_block_comes_sooner_or_later() {
-        let places = Places::new(3, 5, 512).shuffled(7);
+        let sequence = BlockSequence::new(3, 5, 512).shuffled(7);
         let seen: BTreeSet<_> = (0..1000)
-            .map(|_| places.next())
-            .map(|place| (place.file, place.offset))
+            .map(|_| sequence.next())
+            .map(|block| (block.file, block.offset))
             .collect();
         assert_eq!(seen.len(), 15);
         assert_eq!(seen.last(), Some(&(2, 4 * 512)));
@@ -114,11 +114,11 @@ mod tests {
 
     #[test]
     fn a_hundred_choices_are_the_hundred_numbers() {
-        let places = Places::new(1, 1000, 1);
+        let sequence = BlockSequence::new(1, 1000, 1);
         let mut seen = BTreeSet::new();
         for _ in 0..100 {
-            places.next();
-            seen.insert(places.percent());
+            sequence.next();
+            seen.insert(sequence.percent());
         }
         assert_eq!(seen.len(), 100);
     }

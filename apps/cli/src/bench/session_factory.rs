@@ -2,13 +2,14 @@
 
 use smbeam_client::{Channels, Client, Credentials, Error, RdmaChoice, Share};
 
-use crate::connect::{ConnectArguments, failure_of};
-use crate::exit::{Failure, Outcome};
+use crate::client_failure::failure_of;
+use crate::connect::ConnectArguments;
+use crate::failure::{Failure, Outcome};
 use crate::location::Url;
 
 /// How to reach a server.
-pub(crate) struct Dial {
-    /// The folder in which a run makes its own.
+pub(crate) struct SessionFactory {
+    /// The directory in which a run makes its own.
     pub(crate) url: Url,
     /// Who makes connections of SMB Direct.
     pub(crate) rdma: RdmaChoice,
@@ -17,13 +18,13 @@ pub(crate) struct Dial {
     credentials: Credentials,
 }
 
-impl Dial {
+impl SessionFactory {
     /// Asks for the password where one is needed; does not connect yet.
     pub(crate) fn new(connect: &ConnectArguments, url: &Url, channels: Channels) -> Outcome<Self> {
         let Some(share) = url.share.clone() else {
             return Err(Failure::usage(
                 url,
-                "no share is named: want smb://host/share/folder",
+                "no share is named: want smb://host/share/directory",
             ));
         };
         let mut options = connect.options();

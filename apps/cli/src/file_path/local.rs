@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 use smbeam_client::FileAttributes;
 
-use super::{Detail, Entry, Facts, Kind};
-use crate::exit::{Failure, Outcome};
+use super::{Detail, Entry, FileInfo, Kind};
+use crate::failure::{Failure, Outcome};
 use crate::location::shown;
 use crate::names::NameError;
 
@@ -24,21 +24,21 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> Failure {
 }
 
 /// What the kernel says of a file.
-pub(crate) fn facts_of(metadata: &Metadata) -> Facts {
+pub(crate) fn info_of(metadata: &Metadata) -> FileInfo {
     let kind = match metadata.file_type() {
         kind if kind.is_file() => Kind::File,
-        kind if kind.is_dir() => Kind::Folder,
+        kind if kind.is_dir() => Kind::Directory,
         kind if kind.is_symlink() => Kind::Link,
         _ => Kind::Other,
     };
     let mut attributes = FileAttributes::NONE;
-    if kind == Kind::Folder {
+    if kind == Kind::Directory {
         attributes |= FileAttributes::DIRECTORY;
     }
     if metadata.mode() & WRITE_MODE == 0 {
         attributes |= FileAttributes::READONLY;
     }
-    Facts {
+    FileInfo {
         kind,
         size: metadata.len(),
         allocation: metadata.blocks().saturating_mul(BLOCK_BYTES),
@@ -63,14 +63,14 @@ fn time_of(seconds: i64, nanoseconds: i64) -> SystemTime {
         .unwrap_or(UNIX_EPOCH)
 }
 
-pub(super) fn look(path: &Path, follow: bool) -> Outcome<Option<Facts>> {
+pub(super) fn lookup(path: &Path, follow: bool) -> Outcome<Option<FileInfo>> {
     let metadata = if follow {
         fs::metadata(path)
     } else {
         fs::symlink_metadata(path)
     };
     match metadata {
-        Ok(metadata) => Ok(Some(facts_of(&metadata))),
+        Ok(metadata) => Ok(Some(info_of(&metadata))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed(path)(error)),
     }
@@ -103,11 +103,11 @@ fn entry_of(entry: &fs::DirEntry, follow: bool) -> Outcome<Entry> {
     }
     Ok(Entry {
         name,
-        facts: facts_of(&metadata),
+        info: info_of(&metadata),
     })
 }
 
-pub(super) fn make_folder(path: &Path) -> Outcome<bool> {
+pub(super) fn create_directory(path: &Path) -> Outcome<bool> {
     match fs::create_dir(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(false),
@@ -117,19 +117,19 @@ pub(super) fn make_folder(path: &Path) -> Outcome<bool> {
 
 pub(super) fn remove(path: &Path, kind: Kind) -> Outcome {
     match kind {
-        Kind::Folder => fs::remove_dir(path),
+        Kind::Directory => fs::remove_dir(path),
         _ => fs::remove_file(path),
     }
     .map_err(failed(path))
 }
 
-pub(super) fn set_facts(path: &Path, facts: &Facts, source_is_remote: bool) -> Outcome {
-    let times = timestamps(Some(facts.accessed), Some(facts.written));
+pub(super) fn set_info(path: &Path, info: &FileInfo, source_is_remote: bool) -> Outcome {
+    let times = timestamps(Some(info.accessed), Some(info.written));
     utimensat(CWD, path, &times, AtFlags::empty())
         .map_err(|error| Failure::local(&shown(path), &error.into()))?;
-    let is_read_only = facts.attributes.contains(FileAttributes::READONLY);
-    // Of a folder READONLY says nothing about what may be done with it. [MS-FSCC] 2.6
-    if source_is_remote && is_read_only && !facts.is_folder() {
+    let is_read_only = info.attributes.contains(FileAttributes::READONLY);
+    // Of a directory READONLY says nothing about what may be done with it. [MS-FSCC] 2.6
+    if source_is_remote && is_read_only && !info.is_directory() {
         let mode = fs::metadata(path).map_err(failed(path))?.mode();
         fs::set_permissions(path, Permissions::from_mode(mode & !WRITE_MODE))
             .map_err(failed(path))?;
@@ -188,19 +188,19 @@ mod tests {
 
     #[test]
     fn times_are_set_and_seen() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("x");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("x");
         fs::write(&path, "text").expect("a file");
-        let mut facts = look(&path, true).expect("a look").expect("a file");
-        assert_eq!((facts.kind, facts.size), (Kind::File, 4));
-        facts.written = UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_700);
-        facts.attributes = FileAttributes::READONLY;
-        set_facts(&path, &facts, true).expect("times");
-        let again = look(&path, true).expect("a look").expect("a file");
-        assert_eq!(again.written, facts.written);
+        let mut info = lookup(&path, true).expect("a look").expect("a file");
+        assert_eq!((info.kind, info.size), (Kind::File, 4));
+        info.written = UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_700);
+        info.attributes = FileAttributes::READONLY;
+        set_info(&path, &info, true).expect("times");
+        let again = lookup(&path, true).expect("a look").expect("a file");
+        assert_eq!(again.written, info.written);
         assert!(again.attributes.contains(FileAttributes::READONLY));
         assert!(
-            look(&folder.path().join("y"), true)
+            lookup(&directory.path().join("y"), true)
                 .expect("a look")
                 .is_none()
         );

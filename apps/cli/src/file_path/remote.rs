@@ -7,11 +7,12 @@ use std::sync::Arc;
 use smbeam_client::{Changes, Error, FileAttributes, Metadata, Pattern, Share, Wait as _};
 use wire::Status;
 
-use super::{Detail, Entry, Facts, Found, Kind, Place};
-use crate::connect::{failure_of, is_one_session};
-use crate::exit::{Failure, Outcome};
+use super::{Detail, Entry, ExpandedPath, FileInfo, FilePath, Kind};
+use crate::client_failure::failure_of;
+use crate::failure::{Failure, Outcome};
 use crate::location::Url;
 use crate::names::{folded, from_server};
+use crate::session_key::is_one_session;
 
 /// The attributes that a copy takes along. The others are the file system's own.
 const KEPT_ATTRIBUTES: u32 = FileAttributes::READONLY.0
@@ -21,7 +22,7 @@ const KEPT_ATTRIBUTES: u32 = FileAttributes::READONLY.0
 
 /// A path of a share.
 #[derive(Clone)]
-pub(crate) struct Remote {
+pub(crate) struct RemotePath {
     /// The share.
     pub(crate) share: Share,
     /// The path from its root, with `/`; empty is the root.
@@ -30,8 +31,8 @@ pub(crate) struct Remote {
     pub(crate) root: Arc<Url>,
 }
 
-impl Remote {
-    /// What is called `name` in this folder. The name was checked.
+impl RemotePath {
+    /// What is called `name` in this directory. The name was checked.
     pub(super) fn join(&self, name: &str) -> Self {
         let path = match self.path.as_str() {
             "" => name.to_owned(),
@@ -43,34 +44,34 @@ impl Remote {
         }
     }
 
-    /// What is called `name` in this folder.
-    pub(crate) fn below(&self, name: &str) -> Self {
+    /// What is called `name` in this directory.
+    pub(crate) fn child(&self, name: &str) -> Self {
         self.join(name)
     }
 
     /// What matches a pattern beside it, sorted.
-    pub(crate) fn matching(&self, pattern: &str, detail: Detail) -> Outcome<Vec<Found>> {
-        let folder = match self.path.rsplit_once('/') {
-            Some((folder, _)) => folder,
+    pub(crate) fn matching(&self, pattern: &str, detail: Detail) -> Outcome<Vec<ExpandedPath>> {
+        let directory = match self.path.rsplit_once('/') {
+            Some((directory, _)) => directory,
             None => "",
         };
         let mut entries = Vec::new();
         let meant = Pattern::new(pattern);
-        self.entries(folder, pattern, detail, &mut |entry| {
-            entries.extend(Some(entry).filter(|entry| is_meant(&meant, entry)));
+        self.entries(directory, pattern, detail, &mut |entry| {
+            entries.extend(Some(entry).filter(|entry| matches_pattern(&meant, entry)));
             true
         })?;
         entries.sort_by(|one, other| one.name.cmp(&other.name));
         let found = |entry: &Entry| {
             from_server(&entry.name).map_err(|error| Failure::name(self, error))?;
-            let place = Place::Remote(self.sibling(&entry.name));
-            Ok(Found::listed(place, entry.facts))
+            let path = FilePath::Remote(self.sibling(&entry.name));
+            Ok(ExpandedPath::listed(path, entry.info))
         };
         entries.iter().map(found).collect()
     }
 
-    /// Whether another place is this folder or in it, as far as names tell.
-    pub(crate) fn holds(&self, other: &Self) -> bool {
+    /// Whether another path is this directory or in it, as far as names tell.
+    pub(crate) fn contains(&self, other: &Self) -> bool {
         let (own, theirs) = (folded(&self.path), folded(&other.path));
         let is_below = own.is_empty() || theirs == own || theirs.starts_with(&format!("{own}/"));
         is_one_session(&self.root, &other.root) && self.is_same_share(other) && is_below
@@ -84,7 +85,7 @@ impl Remote {
     /// What is called `name` beside it.
     pub(super) fn sibling(&self, name: &str) -> Self {
         let path = match self.path.rsplit_once('/') {
-            Some((folder, _)) => format!("{folder}/{name}"),
+            Some((directory, _)) => format!("{directory}/{name}"),
             None => name.to_owned(),
         };
         Self {
@@ -111,13 +112,13 @@ impl Remote {
         move |error| self.failure(&error)
     }
 
-    pub(super) fn look(&self, follow: bool) -> Outcome<Option<Facts>> {
+    pub(super) fn lookup(&self, follow: bool) -> Outcome<Option<FileInfo>> {
         let metadata = match follow {
             true => self.share.metadata(&self.path).wait(),
             false => self.share.symlink_metadata(&self.path).wait(),
         };
         match metadata {
-            Ok(metadata) => Ok(Some(facts_of(&metadata))),
+            Ok(metadata) => Ok(Some(info_of(&metadata))),
             Err(error) if is_missing(&error) => Ok(None),
             Err(error) => Err(self.failure(&error)),
         }
@@ -133,15 +134,15 @@ impl Remote {
 
     fn entries(
         &self,
-        folder: &str,
+        directory: &str,
         pattern: &str,
         detail: Detail,
         each: &mut dyn FnMut(Entry) -> bool,
     ) -> Outcome {
         let entries = match detail {
-            Detail::Whole => self.share.read_dir(folder, pattern).wait(),
+            Detail::Full => self.share.read_dir(directory, pattern).wait(),
             Detail::Brief | Detail::Followed => {
-                self.share.read_dir_without_ids(folder, pattern).wait()
+                self.share.read_dir_without_ids(directory, pattern).wait()
             }
         };
         let mut entries = entries.map_err(self.failed())?.blocking();
@@ -151,23 +152,23 @@ impl Remote {
                 continue;
             }
             let entry = Entry {
-                facts: facts_of(&entry.metadata),
+                info: info_of(&entry.metadata),
                 name: entry.name,
             };
             if !each(entry) {
                 break;
             }
         }
-        // A folder that is open still is there for whoever removes the one that it is in.
+        // A directory that is open still is there for whoever removes the one that it is in.
         entries.close().map_err(self.failed())
     }
 
-    pub(super) fn make_folder(&self) -> Outcome<bool> {
+    pub(super) fn create_directory(&self) -> Outcome<bool> {
         match self.share.create_dir(&self.path).wait() {
             Ok(()) => Ok(true),
             Err(error) if error.status() == Some(Status::OBJECT_NAME_COLLISION) => {
-                match self.look(true)? {
-                    Some(facts) if facts.is_folder() => Ok(false),
+                match self.lookup(true)? {
+                    Some(info) if info.is_directory() => Ok(false),
                     _ => Err(self.failure(&error)),
                 }
             }
@@ -175,7 +176,7 @@ impl Remote {
         }
     }
 
-    pub(super) fn make_folders(&self) -> Outcome {
+    pub(super) fn create_directories(&self) -> Outcome {
         if self.path.is_empty() {
             return Ok(());
         }
@@ -187,15 +188,18 @@ impl Remote {
 
     /// Does something to a file, and once more without READONLY where that was in the way. It is a
     /// flag, no right: a file that was copied with it is to be updated and removed like others.
-    pub(crate) fn insist<T>(&self, act: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+    pub(crate) fn retry_without_readonly<T>(
+        &self,
+        act: impl Fn() -> Result<T, Error>,
+    ) -> Result<T, Error> {
         act().or_else(|error| match error.status() {
-            Some(Status::ACCESS_DENIED | Status::CANNOT_DELETE) if self.unprotect() => act(),
+            Some(Status::ACCESS_DENIED | Status::CANNOT_DELETE) if self.clear_readonly() => act(),
             _ => Err(error),
         })
     }
 
     /// Takes READONLY off. Says whether it was there and is gone.
-    pub(crate) fn unprotect(&self) -> bool {
+    pub(crate) fn clear_readonly(&self) -> bool {
         let Ok(metadata) = self.share.symlink_metadata(&self.path).wait() else {
             return false;
         };
@@ -213,8 +217,8 @@ impl Remote {
     }
 
     /// The same as [`Self::remove`] for a file that is READONLY.
-    pub(super) fn remove_protected(&self, kind: Kind) -> Outcome {
-        let removed = self.insist(|| self.try_remove(kind));
+    pub(super) fn force_remove(&self, kind: Kind) -> Outcome {
+        let removed = self.retry_without_readonly(|| self.try_remove(kind));
         removed.map_err(self.failed())
     }
 
@@ -224,12 +228,12 @@ impl Remote {
 
     fn try_remove(&self, kind: Kind) -> Result<(), Error> {
         let file = || self.share.remove_file(&self.path).wait();
-        let folder = || self.share.remove_dir(&self.path).wait();
+        let directory = || self.share.remove_dir(&self.path).wait();
         match kind {
-            Kind::Folder => folder(),
-            // Windows knows links to folders from links to files.
+            Kind::Directory => directory(),
+            // Windows knows links to directories from links to files.
             Kind::Link => file().or_else(|error| match error.status() {
-                Some(Status::FILE_IS_A_DIRECTORY) => folder(),
+                Some(Status::FILE_IS_A_DIRECTORY) => directory(),
                 _ => Err(error),
             }),
             Kind::File | Kind::Other => file(),
@@ -238,18 +242,20 @@ impl Remote {
 
     /// Whether both are one file, as far as names tell.
     pub(crate) fn is_same_file(&self, other: &Self) -> bool {
-        self.is_beside(other) && folded(&self.path) == folded(&other.path)
+        self.is_on_same_share(other) && folded(&self.path) == folded(&other.path)
     }
 
     /// Whether both are in one share, as far as names tell.
-    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+    pub(crate) fn is_on_same_share(&self, other: &Self) -> bool {
         is_one_session(&self.root, &other.root) && self.is_same_share(other)
     }
 
     /// Gives it the name of a file that gives way, even if that is READONLY.
     pub(super) fn rename_over(&self, target: &Self) -> Outcome {
         let rename = || self.share.rename(&self.path, &target.path, true).wait();
-        target.insist(rename).map_err(target.failed())
+        target
+            .retry_without_readonly(rename)
+            .map_err(target.failed())
     }
 
     /// Gives it another name in the same share.
@@ -260,45 +266,45 @@ impl Remote {
             .map_err(|error| target.failure(&error))
     }
 
-    pub(super) fn set_facts(&self, facts: &Facts, source_is_remote: bool) -> Outcome {
+    pub(super) fn set_info(&self, info: &FileInfo, source_is_remote: bool) -> Outcome {
         self.share
-            .set_metadata(&self.path, &changes(facts, source_is_remote))
+            .set_metadata(&self.path, &changes(info, source_is_remote))
             .wait()
             .map_err(self.failed())
     }
 }
 
-/// What a copy of a file with these facts is to be told. Of a local file no attribute is known but
+/// What a copy of a file with these info is to be told. Of a local file no attribute is known but
 /// that nobody may write to it.
-pub(crate) fn changes(facts: &Facts, source_is_remote: bool) -> Changes {
-    let kept = facts.attributes.0 & KEPT_ATTRIBUTES;
-    let attributes = match (facts.kind, source_is_remote) {
-        (Kind::Folder, false) => None,
-        (Kind::Folder, true) => Some(kept | FileAttributes::DIRECTORY.0),
+pub(crate) fn changes(info: &FileInfo, source_is_remote: bool) -> Changes {
+    let kept = info.attributes.0 & KEPT_ATTRIBUTES;
+    let attributes = match (info.kind, source_is_remote) {
+        (Kind::Directory, false) => None,
+        (Kind::Directory, true) => Some(kept | FileAttributes::DIRECTORY.0),
         (_, true) if kept == 0 => Some(FileAttributes::NORMAL.0),
         (_, true) => Some(kept),
         (_, false) if kept == 0 => None,
         (_, false) => Some(kept | FileAttributes::ARCHIVE.0),
     };
     Changes {
-        created: facts.created.filter(|_| source_is_remote),
-        accessed: Some(facts.accessed),
-        written: Some(facts.written),
+        created: info.created.filter(|_| source_is_remote),
+        accessed: Some(info.accessed),
+        written: Some(info.written),
         attributes: attributes.map(FileAttributes),
         ..Changes::default()
     }
 }
 
 /// What a server says of a file.
-pub(crate) fn facts_of(metadata: &Metadata) -> Facts {
+pub(crate) fn info_of(metadata: &Metadata) -> FileInfo {
     let kind = if metadata.is_link() {
         Kind::Link
     } else if metadata.is_dir() {
-        Kind::Folder
+        Kind::Directory
     } else {
         Kind::File
     };
-    Facts {
+    FileInfo {
         kind,
         size: metadata.size,
         allocation: metadata.allocation,
@@ -313,7 +319,7 @@ pub(crate) fn facts_of(metadata: &Metadata) -> Facts {
 
 /// Whether the name of what a server has found matches. Windows finds by 8.3 names as well, and a
 /// server may lie: nobody who gets `*.txt` asked for `.bashrc`.
-fn is_meant(pattern: &Pattern, entry: &Entry) -> bool {
+fn matches_pattern(pattern: &Pattern, entry: &Entry) -> bool {
     pattern.matches(&entry.name)
 }
 
@@ -330,7 +336,7 @@ fn is_missing(error: &Error) -> bool {
     )
 }
 
-impl fmt::Display for Remote {
+impl fmt::Display for RemotePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.root.with_path(&self.path).fmt(f)
     }
@@ -342,8 +348,8 @@ mod tests {
 
     use super::*;
 
-    fn facts(kind: Kind, attributes: FileAttributes) -> Facts {
-        Facts {
+    fn info(kind: Kind, attributes: FileAttributes) -> FileInfo {
+        FileInfo {
             kind,
             size: 0,
             allocation: 0,
@@ -359,22 +365,22 @@ mod tests {
     #[test]
     fn attributes_that_are_the_file_systems_own_stay_behind() {
         let hidden = FileAttributes::HIDDEN | FileAttributes::COMPRESSED;
-        let told = changes(&facts(Kind::File, hidden), true);
+        let told = changes(&info(Kind::File, hidden), true);
         assert_eq!(told.attributes, Some(FileAttributes::HIDDEN));
         assert!(told.created.is_some());
-        let none = changes(&facts(Kind::File, FileAttributes::COMPRESSED), true);
+        let none = changes(&info(Kind::File, FileAttributes::COMPRESSED), true);
         assert_eq!(none.attributes, Some(FileAttributes::NORMAL));
     }
 
     #[test]
     fn a_local_file_has_times_and_may_be_read_only() {
-        let told = changes(&facts(Kind::File, FileAttributes::NONE), false);
+        let told = changes(&info(Kind::File, FileAttributes::NONE), false);
         assert!(told.attributes.is_none() && told.created.is_none());
-        let told = changes(&facts(Kind::File, FileAttributes::READONLY), false);
+        let told = changes(&info(Kind::File, FileAttributes::READONLY), false);
         let wanted = FileAttributes::READONLY | FileAttributes::ARCHIVE;
         assert_eq!(told.attributes, Some(wanted));
         assert!(
-            changes(&facts(Kind::Folder, FileAttributes::READONLY), false)
+            changes(&info(Kind::Directory, FileAttributes::READONLY), false)
                 .attributes
                 .is_none()
         );
@@ -382,24 +388,24 @@ mod tests {
 
     #[test]
     fn what_a_server_adds_is_not_meant() {
-        let is_meant = |pattern: &str, name: &str| {
+        let matches_pattern = |pattern: &str, name: &str| {
             let entry = Entry {
                 name: name.to_owned(),
-                facts: facts(Kind::File, FileAttributes::NONE),
+                info: info(Kind::File, FileAttributes::NONE),
             };
-            is_meant(&Pattern::new(pattern), &entry)
+            matches_pattern(&Pattern::new(pattern), &entry)
         };
         for name in ["a.txt", "B.TXT", "[x].txt", "\u{e4}.txt"] {
-            assert!(is_meant("*.txt", name), "{name}");
+            assert!(matches_pattern("*.txt", name), "{name}");
         }
-        assert!(is_meant("?.txt", "\u{e4}.txt") && is_meant("[a]{b}!*", "[A]{b}!c"));
+        assert!(matches_pattern("?.txt", "\u{e4}.txt") && matches_pattern("[a]{b}!*", "[A]{b}!c"));
         for (pattern, name) in [
             ("*.txt", ".bashrc"),
             ("*.htm", "page.html"),
             ("?.txt", "ab.txt"),
             ("[ab]*", "a"),
         ] {
-            assert!(!is_meant(pattern, name), "{pattern} {name}");
+            assert!(!matches_pattern(pattern, name), "{pattern} {name}");
         }
     }
 }

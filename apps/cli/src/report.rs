@@ -1,0 +1,188 @@
+//! The failures of a command: reported as they happen, counted for the exit code.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::output::note;
+
+/// What became of a command so far: failures are told as they happen and counted for the end.
+pub(crate) struct Report {
+    command: &'static str,
+    failures: AtomicU64,
+    successes: AtomicU64,
+    state: Mutex<State>,
+    is_over: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    /// The code that all failures have, while they agree.
+    common: Option<Exit>,
+    /// The code of the failure that ended everything.
+    fatal: Option<Exit>,
+    /// Writes a line where a progress bar is not in its way.
+    print: Option<Print>,
+}
+
+/// Writes a line of standard error.
+pub(crate) type Print = Box<dyn Fn(&str) + Send>;
+
+impl Report {
+    /// Of a command by its name.
+    pub(crate) fn new(command: &'static str) -> Self {
+        Self {
+            command,
+            failures: AtomicU64::new(0),
+            successes: AtomicU64::new(0),
+            state: Mutex::default(),
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    /// Tells a failure. One that ends everything is told once.
+    pub(crate) fn failed(&self, failure: &Failure) {
+        let mut state = lock(&self.state);
+        let is_fatal = failure.is_fatal();
+        if is_fatal && state.fatal.is_some() {
+            return;
+        }
+        let is_first = self.failures.fetch_add(1, Ordering::Relaxed) == 0;
+        state.common = match state.common {
+            None if is_first => Some(failure.exit),
+            common => common.filter(|exit| *exit == failure.exit),
+        };
+        if is_fatal {
+            state.fatal = Some(failure.exit);
+            self.is_over.store(true, Ordering::Relaxed);
+        }
+        let line = format!("smbeam: {}: {failure}", self.command);
+        print_with(&state, &line);
+    }
+
+    /// Says something that is no failure.
+    pub(crate) fn note(&self, text: &str) {
+        let line = format!("smbeam: {}: {text}", self.command);
+        print_with(&lock(&self.state), &line);
+    }
+
+    /// Counts what went well.
+    pub(crate) fn succeeded(&self) {
+        self.successes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts what went well, tells what did not.
+    pub(crate) fn take(&self, outcome: Outcome) {
+        match outcome {
+            Ok(()) => self.succeeded(),
+            Err(failure) => self.failed(&failure),
+        }
+    }
+
+    /// Takes what was found; where that failed it is told, and nothing was.
+    pub(crate) fn found<T>(&self, found: Outcome<Vec<T>>) -> Vec<T> {
+        found.unwrap_or_else(|failure| {
+            self.failed(&failure);
+            Vec::new()
+        })
+    }
+
+    /// Whether something happened after which going on is pointless.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// How many failed.
+    pub(crate) fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// Lets lines go through a progress bar, or no longer.
+    pub(crate) fn print_through(&self, print: Option<Print>) {
+        lock(&self.state).print = print;
+    }
+
+    /// The code to end with: of what ended everything; of the failures where all have the same one
+    /// and nothing went well; 1 where some of it failed.
+    pub(crate) fn exit(&self) -> Exit {
+        let state = lock(&self.state);
+        if let Some(fatal) = state.fatal {
+            return fatal;
+        }
+        if self.failures() == 0 {
+            return Exit::Success;
+        }
+        match state.common {
+            Some(common) if self.successes.load(Ordering::Relaxed) == 0 => common,
+            _ => Exit::Failed,
+        }
+    }
+}
+
+fn print_with(state: &State, line: &str) {
+    match &state.print {
+        Some(print) => print(line),
+        None => note(&line),
+    }
+}
+
+/// Locks what a thread that panicked may have held: counters and lists stay sound.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(exit: Exit) -> Failure {
+        Failure::new(exit, "x", "y")
+    }
+
+    fn quiet() -> Report {
+        let report = Report::new("test");
+        report.print_through(Some(Box::new(|_| {})));
+        report
+    }
+
+    #[test]
+    fn nothing_failed() {
+        let report = quiet();
+        report.succeeded();
+        assert_eq!(report.exit(), Exit::Success);
+    }
+
+    #[test]
+    fn one_reason_gives_its_code() {
+        let report = quiet();
+        report.failed(&failure(Exit::NotFound));
+        report.failed(&failure(Exit::NotFound));
+        assert_eq!(report.exit(), Exit::NotFound);
+        report.succeeded();
+        assert_eq!(report.exit(), Exit::Failed);
+    }
+
+    #[test]
+    fn several_reasons_give_one() {
+        let report = quiet();
+        report.failed(&failure(Exit::NotFound));
+        report.failed(&failure(Exit::Denied));
+        report.failed(&failure(Exit::NotFound));
+        assert_eq!(report.exit(), Exit::Failed);
+    }
+
+    #[test]
+    fn what_ends_everything_gives_its_code() {
+        let report = quiet();
+        report.succeeded();
+        report.failed(&failure(Exit::NotFound));
+        assert!(!report.is_over());
+        report.failed(&failure(Exit::Lost));
+        report.failed(&failure(Exit::Lost));
+        assert!(report.is_over());
+        assert_eq!((report.exit(), report.failures()), (Exit::Lost, 2));
+    }
+}

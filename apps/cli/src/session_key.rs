@@ -1,0 +1,50 @@
+//! Which URLs share a session.
+
+use crate::location::Url;
+
+/// What a session is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SessionKey {
+    host: String,
+    port: Option<u16>,
+    domain: Option<String>,
+    user: Option<String>,
+}
+
+impl SessionKey {
+    pub(crate) fn of(url: &Url) -> Self {
+        Self {
+            host: url.host.to_lowercase(),
+            port: url.port,
+            domain: url.domain.clone(),
+            user: url.user.clone(),
+        }
+    }
+}
+
+/// Whether two URLs are reached over one session.
+pub(crate) fn is_one_session(one: &Url, other: &Url) -> bool {
+    SessionKey::of(one) == SessionKey::of(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_session_serves_one_user_of_one_server() {
+        let url = |text: &str| text.parse::<Url>().expect("a URL");
+        assert!(is_one_session(
+            &url("smb://a@NAS/x"),
+            &url("smb://a@nas/y/z")
+        ));
+        assert!(!is_one_session(
+            &url("smb://a@nas/x"),
+            &url("smb://b@nas/x")
+        ));
+        assert!(!is_one_session(
+            &url("smb://nas:4455/x"),
+            &url("smb://nas/x")
+        ));
+    }
+}
