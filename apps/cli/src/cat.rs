@@ -1,4 +1,4 @@
-//! `smbeam cat`: files on standard output.
+//! `smbeam cat`: writes files to standard output.
 
 use std::io::{self, Write as _};
 
@@ -12,10 +12,10 @@ use crate::location::Url;
 use crate::output;
 use crate::report::Report;
 
-/// What to write.
+/// Arguments of `smbeam cat`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The files, one after the other.
+    /// The files, in the order of the output.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     }
 }
 
-/// Writes a file to standard output.
+/// Writes one file to standard output. A closed pipe is not a failure.
 pub(crate) fn cat(remote: &RemotePath) -> Outcome {
     let file = remote
         .share

@@ -1,14 +1,14 @@
-//! `smbeam completions`: what a shell needs to complete commands and options.
+//! `smbeam completions`: the completion script for a shell.
 
 use std::io;
 
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-/// For which shell.
+/// Arguments of `smbeam completions`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The shell.
+    /// The shell for which to write the script.
     shell: Shell,
 }
 

@@ -1,4 +1,4 @@
-//! `smbeam config`: look at a configuration.
+//! `smbeam config`: works with configuration files.
 
 use std::path::PathBuf;
 
@@ -6,12 +6,13 @@ use anyhow::Context;
 use clap::Subcommand;
 use smbeam_server::config::Config;
 
-/// What to do with a configuration.
+/// Subcommands of `smbeam config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Say whether a server would start with it, and what is wrong if not.
+    /// Check a configuration file: report whether a server could start with it, and all errors if
+    /// not.
     Check {
-        /// The file.
+        /// The configuration file.
         #[arg(default_value = "smbeam.toml")]
         file: PathBuf,
     },
@@ -21,7 +22,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
     let Command::Check { file } = command;
     let config = Config::load(file)?;
-    // What is good enough to start may yet be worth a warning.
+    // A valid configuration can still cause warnings, so the log must be running.
     smbeam_server::log::start(&config.log).map_err(anyhow::Error::msg)?;
     smbeam_server::check(&config).with_context(|| file.display().to_string())?;
     let endpoints = config

@@ -1,5 +1,5 @@
-//! The way to a server: the arguments that every command of the client has, and the sessions and
-//! shares that a command opened.
+//! Connections to servers: the options that all client commands share, and the sessions and shares
+//! that a command has opened.
 
 mod certificates;
 mod transports;
@@ -26,17 +26,17 @@ use crate::report::lock;
 use crate::session_key::SessionKey;
 use certificates::CertificateArguments;
 
-/// Bytes of one READ or WRITE: what a message can carry. \[MS-SMB2\] 2.1
+/// Allowed bytes per READ or WRITE. 16 MiB is the largest message of direct TCP. \[MS-SMB2\] 2.1
 const IO_SIZES: std::ops::RangeInclusive<u64> = 4096..=16 << 20;
-/// Requests in flight for one file.
+/// Maximum number of requests in flight for one file.
 const MAX_DEPTH: u64 = 1024;
 
-/// How to connect.
+/// Options for the connection.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct ConnectArguments {
-    /// Connections that carry the session: a number, as many as the server's interfaces merit, or
-    /// the transport of each, as in `tcp,quic,quic`.
+    /// Connections of the session: a number; `auto`, which depends on the network interfaces of the
+    /// server; or the transport of each connection, such as `tcp,quic,quic`.
     #[arg(
         long,
         value_name = "N|auto|LIST",
@@ -44,8 +44,8 @@ pub(crate) struct ConnectArguments {
         value_parser = transports::parse_channels
     )]
     pub(crate) channels: Channels,
-    /// How messages travel, tried in order: `transport[:port]` of tcp, nbt, quic, smbdirect; or
-    /// auto, which begins with tcp and moves to what the server has to offer.
+    /// Transports to try in this order: `transport[:port]` with tcp, nbt, quic or smbdirect. `auto`
+    /// begins with tcp and changes to SMB Direct if both ends support it.
     #[arg(
         long,
         value_name = "LIST|auto",
@@ -53,17 +53,16 @@ pub(crate) struct ConnectArguments {
         value_parser = transports::parse_transports
     )]
     transports: Transports,
-    /// What the kernel is told of connections of TCP: delay, quick-ack,
-    /// keep-alive=IDLE:INTERVAL:COUNT or keep-alive=off, user-timeout=SECONDS.
+    /// Socket options of TCP connections: delay, quick-ack, keep-alive=IDLE:INTERVAL:COUNT or
+    /// keep-alive=off, user-timeout=SECONDS.
     #[arg(long, value_name = "OPTION,...")]
     tcp: Option<TcpOptions>,
-    /// How connections of QUIC behave: congestion=cubic|bbr|newreno, receive-window=KIB,
-    /// send-window=KIB, datagram=BYTES, idle-timeout=SECONDS, keep-alive=SECONDS or
-    /// keep-alive=off.
+    /// Options of QUIC connections: congestion=cubic|bbr|newreno, receive-window=KIB,
+    /// send-window=KIB, datagram=BYTES, idle-timeout=SECONDS, keep-alive=SECONDS or keep-alive=off.
     #[arg(long, value_name = "OPTION,...")]
     quic: Option<QuicSettings>,
-    /// Who makes connections over RDMA, for smbdirect: `verbs`, or `emulated:DIRECTORY` among
-    /// peers on this machine.
+    /// RDMA provider for smbdirect: `verbs` for RDMA devices, or `emulated:DIRECTORY` for a server
+    /// on this machine.
     #[arg(
         long,
         value_name = "PROVIDER",
@@ -81,10 +80,12 @@ pub(crate) struct ConnectArguments {
     /// data are not encrypted twice. The certificate of the server must be verified.
     #[arg(long, conflicts_with = "encrypt")]
     transport_security: bool,
-    /// Bytes of a request from which on its data go by RDMA.
+    /// Smallest request with data that SMB Direct transfers by RDMA. Smaller requests carry their
+    /// data in the message.
     #[arg(long, value_name = "BYTES", default_value = "4KiB", value_parser = parse_threshold)]
     rdma_threshold: u32,
-    /// Microseconds that a connection over RDMA is polled on after it had something, at most 10000.
+    /// Time for which an SMB Direct connection polls for more data before its thread sleeps, in
+    /// microseconds (at most 10000).
     #[arg(
         long,
         value_name = "MICROSECONDS",
@@ -92,29 +93,28 @@ pub(crate) struct ConnectArguments {
         value_parser = clap::value_parser!(u64).range(..=10_000)
     )]
     rdma_busy_poll: u64,
-    /// Speak this dialect only.
+    /// Use only this SMB dialect: 2.0.2, 2.1, 3.0, 3.0.2 or 3.1.1.
     #[arg(long, value_name = "DIALECT", value_parser = parse_dialect)]
     dialect: Option<Dialect>,
-    /// Speak this dialect or an older one.
+    /// Use this SMB dialect or an older one.
     #[arg(long, value_name = "DIALECT", value_parser = parse_dialect, conflicts_with = "dialect")]
     max_protocol: Option<Dialect>,
-    /// Bytes of one request that reads or writes [default: 1MiB; of large files over TCP up to
-    /// 4MiB].
+    /// Bytes per read or write request [default: 1MiB; up to 4MiB for large files over TCP].
     #[arg(long, value_name = "BYTES", value_parser = parse_io_size)]
     pub(crate) io_size: Option<u32>,
-    /// Requests in flight for one large file [default: 16; transfers over QUIC: 32; over TCP as
-    /// many as are 16MiB, fewer where a server on this machine writes].
+    /// Requests in flight per large file [default: 16; transfers over QUIC: 32; over TCP 16MiB in
+    /// total, less for uploads to a server on this machine].
     #[arg(
         long,
         value_name = "N",
         value_parser = clap::value_parser!(u64).range(1..=MAX_DEPTH)
     )]
     pub(crate) depth: Option<u64>,
-    /// Seconds that a connection, a login (30 at most) or an answer may take; 0 waits for ever for
-    /// answers.
+    /// Time limit in seconds for a connection, a login (at most 30) or a response. 0 waits for
+    /// responses without limit.
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     timeout: u64,
-    // These last: their headings would be those of what follows.
+    // Flattened arguments come last, because later arguments would get their help heading.
     #[command(flatten)]
     certificates: CertificateArguments,
     #[command(flatten)]
@@ -128,7 +128,7 @@ fn parse_dialect(text: &str) -> Result<Dialect, String> {
         "3.0" | "3.0.0" | "smb3_00" => Ok(Dialect::SMB_3_0),
         "3.0.2" | "3.02" | "smb3_02" => Ok(Dialect::SMB_3_0_2),
         "3.1.1" | "3.11" | "smb3_11" | "smb3" => Ok(Dialect::SMB_3_1_1),
-        _ => Err("want 2.0.2, 2.1, 3.0, 3.0.2 or 3.1.1".into()),
+        _ => Err("expected 2.0.2, 2.1, 3.0, 3.0.2 or 3.1.1".into()),
     }
 }
 
@@ -137,11 +137,11 @@ fn parse_io_size(text: &str) -> Result<u32, String> {
     u32::try_from(size)
         .ok()
         .filter(|_| IO_SIZES.contains(&size))
-        .ok_or_else(|| "want 4KiB to 16MiB".into())
+        .ok_or_else(|| "expected 4KiB to 16MiB".into())
 }
 
 fn parse_threshold(text: &str) -> Result<u32, String> {
-    u32::try_from(parse_size(text)?).map_err(|_| "want less than 4GiB".into())
+    u32::try_from(parse_size(text)?).map_err(|_| "expected less than 4GiB".into())
 }
 
 impl ConnectArguments {
@@ -182,8 +182,8 @@ impl ConnectArguments {
     }
 }
 
-/// What this process has opened. It is held until the process ends: then all sessions are logged
-/// off at once, and threads and memory are the kernel's to take back.
+/// The sessions and shares that this process has opened. They stay open until the process ends.
+/// Then [`log_off`] closes all sessions at once, and the kernel releases threads and memory.
 static OPENED: LazyLock<Opened> = LazyLock::new(Opened::default);
 
 #[derive(Default)]
@@ -193,21 +193,21 @@ struct Opened {
     shares: Mutex<HashMap<(SessionKey, String), Share>>,
 }
 
-/// Logs off everywhere: the last that a command does.
+/// Logs off all sessions. A command calls it last.
 pub(crate) fn log_off() {
     if let Some(client) = OPENED.client.get() {
         client.log_off().wait();
     }
 }
 
-/// Opens sessions and shares, each once.
+/// Opens sessions and shares. Further requests for the same session or share get the open one.
 pub(crate) struct Connector {
     arguments: ConnectArguments,
     opened: &'static Opened,
 }
 
 impl Connector {
-    /// Connects as the arguments say, when something is asked for.
+    /// Prepares connections with these options. It does not connect.
     pub(crate) fn new(arguments: &ConnectArguments) -> Self {
         Self {
             arguments: arguments.clone(),
@@ -224,7 +224,7 @@ impl Connector {
         Ok(self.opened.client.get_or_init(|| client).clone())
     }
 
-    /// The session with the server of `url`.
+    /// Returns the session for `url`. Connects and logs in if there is none.
     pub(crate) fn session(&self, url: &Url) -> Outcome<Session> {
         let key = SessionKey::of(url);
         let mut sessions = lock(&self.opened.sessions);
@@ -241,12 +241,12 @@ impl Connector {
         Ok(session)
     }
 
-    /// The share of `url`.
+    /// Returns the share of `url`. Connects to it if it is not open.
     pub(crate) fn share(&self, url: &Url) -> Outcome<Share> {
         let Some(name) = &url.share else {
             return Err(Failure::usage(
                 url,
-                "no share is named: want smb://host/share (`smbeam shares` lists them)",
+                "the URL names no share: expected smb://host/share (`smbeam shares` lists shares)",
             ));
         };
         let key = (SessionKey::of(url), name.to_lowercase());
@@ -262,7 +262,7 @@ impl Connector {
         Ok(share)
     }
 
-    /// What a URL names.
+    /// Resolves a URL to a path on its share.
     pub(crate) fn remote_path(&self, url: &Url) -> Outcome<RemotePath> {
         Ok(RemotePath {
             share: self.share(url)?,
@@ -271,13 +271,13 @@ impl Connector {
         })
     }
 
-    /// What a URL names.
+    /// Resolves a URL to a path on its share.
     pub(crate) fn file_path(&self, url: &Url) -> Outcome<FilePath> {
         self.remote_path(url).map(FilePath::Remote)
     }
 
-    /// What a URL names; more than one path where its last component has `*` or `?`. With a `/` at
-    /// its end it means directories.
+    /// Resolves a URL. Its last component can contain the wildcards `*` and `?`. A `/` at the end
+    /// of the URL selects only directories.
     pub(crate) fn expand(&self, url: &Url, detail: Detail) -> Outcome<Vec<ExpandedPath>> {
         let remote = self.remote_path(url)?;
         let wants_directories = url.is_directory && !url.path.is_empty();
@@ -293,12 +293,16 @@ impl Connector {
             found = directories(found)?;
         }
         if found.is_empty() {
-            return Err(Failure::new(Exit::NotFound, url, "nothing matches"));
+            return Err(Failure::new(
+                Exit::NotFound,
+                url,
+                "no file or directory matches this pattern",
+            ));
         }
         Ok(found)
     }
 
-    /// The same for any location: patterns of this machine are its shell's.
+    /// Resolves a location as [`Self::expand`] does. The shell expands wildcards of local paths.
     pub(crate) fn expand_location(&self, location: &Location) -> Outcome<Vec<ExpandedPath>> {
         match location {
             Location::Local(path) => Ok(vec![ExpandedPath::named(FilePath::Local(path.clone()))]),
@@ -306,7 +310,7 @@ impl Connector {
         }
     }
 
-    /// What a location names.
+    /// Resolves a location. It does not expand wildcards.
     pub(crate) fn resolve(&self, location: &Location) -> Outcome<FilePath> {
         Ok(match location {
             Location::Local(path) => FilePath::Local(path.clone()),

@@ -1,4 +1,5 @@
-//! What get, put and cp do alike: files and directories go into a directory, or one gets a new name.
+//! The common part of get, put and cp: files and directories are copied into a directory, or one of
+//! them gets a new name.
 
 use std::collections::HashSet;
 
@@ -15,13 +16,13 @@ use crate::progress::{OutputArguments, Progress};
 use crate::report::Report;
 use crate::transfer::{Item, Transfer, TransferArguments};
 
-/// How get, put and cp work.
+/// Options of get, put and cp.
 #[derive(Debug, Args)]
 pub(crate) struct CopyArguments {
-    /// Directories as well, with all that is in them.
+    /// Copy directories with their contents.
     #[arg(short, long)]
     recursive: bool,
-    /// Keep times; between servers attributes as well.
+    /// Keep the times of files; between servers also their attributes.
     #[arg(short, long)]
     preserve: bool,
     #[command(flatten)]
@@ -49,7 +50,7 @@ pub(crate) fn run(
     transfer(arguments, report, |transfer| transfer.run(items));
 }
 
-/// Writes standard input to a file on a server.
+/// Uploads standard input to a file on a server.
 pub(crate) fn from_standard_input(arguments: &CopyArguments, target: &Location, report: &Report) {
     let connector = Connector::new(&arguments.connect);
     match stream_target(arguments, &connector, target) {
@@ -81,13 +82,14 @@ pub(crate) fn to_standard_output(arguments: &CopyArguments, sources: &[Location]
 }
 
 impl CopyArguments {
-    /// Refuses what cannot be done with bytes that come once.
+    /// Fails if an option is not possible with a stream, which has no times and can be read only
+    /// once.
     fn check_stream(&self, name: &str) -> Outcome {
-        let wants_more = self.preserve || self.transfer.wants_to_return();
+        let wants_more = self.preserve || self.transfer.reads_source_again();
         match wants_more {
             true => Err(Failure::usage(
                 name,
-                "has no times and comes once: no --preserve, --continue or --verify",
+                "is a stream: --preserve, --continue and --verify are not possible",
             )),
             false => Ok(()),
         }
@@ -101,17 +103,20 @@ fn stream_target(
 ) -> Outcome<RemotePath> {
     arguments.check_stream("standard input")?;
     let FilePath::Remote(remote) = connector.resolve(target)? else {
-        return Err(Failure::usage(target, "not on a server"));
+        return Err(Failure::usage(
+            target,
+            "not on a server: expected smb://[user@]host/share/path",
+        ));
     };
     let info = FilePath::Remote(remote.clone()).lookup(true)?;
     if target.names_a_directory() || info.is_some_and(|info| info.is_directory()) {
-        let reason = "a directory: say what standard input is to be called in it";
+        let reason = "is a directory: add a file name for the data of standard input";
         return Err(Failure::usage(target, reason));
     }
     Ok(remote)
 }
 
-/// Has a transfer do its work, and tells the sum.
+/// Runs `work` with a new transfer, and prints the summary.
 fn transfer(arguments: &CopyArguments, report: &Report, work: impl FnOnce(&Transfer<'_>)) {
     let interrupt = match Interrupt::catch() {
         Ok(interrupt) => interrupt,
@@ -159,10 +164,10 @@ fn items(
     Ok(items)
 }
 
-/// Of two sources for one target the second would replace the first, or both would be written at
-/// once.
+/// The failure of a source that has the same target as an earlier source. Both would be written at
+/// once, or the second would replace the first.
 pub(crate) fn duplicate_target(source: &impl ToString) -> Failure {
-    let reason = "another source has the same target: the first one goes there";
+    let reason = "another source has the same target, and only the first one is used";
     Failure::new(Exit::Exists, source.to_string(), reason)
 }
 
@@ -177,7 +182,7 @@ fn item(
     if info.is_directory() && !arguments.recursive {
         return Err(Failure::usage(
             source,
-            "a directory: give -r to copy all in it",
+            "is a directory: give -r to copy it with its contents",
         ));
     }
     if info.kind == Kind::Other && !source.is_remote() {
@@ -204,7 +209,7 @@ fn item(
     })
 }
 
-/// Whether a directory is to go into itself: it would never end.
+/// Whether `target` is inside the directory `source`: such a copy would never end.
 fn is_within(source: &FilePath, target: &FilePath) -> bool {
     match (source, target) {
         (FilePath::Remote(source), FilePath::Remote(target)) => source.contains(target),

@@ -1,4 +1,4 @@
-//! `smbeam cp`: from anywhere to anywhere, as long as a server has a part in it.
+//! `smbeam cp`: copies files from, to and between servers.
 
 use clap::Args;
 
@@ -7,11 +7,11 @@ use crate::failure::Failure;
 use crate::location::Location;
 use crate::report::Report;
 
-/// What to copy.
+/// Arguments of `smbeam cp`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Files or directories, and where they go: a directory, or a new name for one. Within a server, the
-    /// server copies by itself.
+    /// Files or directories, followed by the target: a directory, or a new name for a single
+    /// source. Copies within a server do not pass through this machine.
     #[arg(required = true, num_args = 2.., value_name = "SOURCE... TARGET")]
     locations: Vec<Location>,
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! Who logs in, and with which password: from a file, the environment, the file of credentials or
-//! a question on the terminal, never from an argument that others can see.
+//! User name and password. The password comes from a file, the environment, the credentials file or
+//! the terminal, never from an argument, which other users can see.
 
 mod file;
 
@@ -16,39 +16,40 @@ use crate::input;
 use crate::location::{Url, shown};
 use file::{CredentialsFile, Login};
 
-/// The variable that holds a password.
+/// The environment variable with the password.
 const PASSWORD_VARIABLE: &str = "SMBEAM_PASSWORD";
-/// Bytes of a file that holds a password.
+/// Maximum length of a password in a file, in bytes.
 const MAX_PASSWORD_BYTES: usize = 4096;
 
-/// Who logs in.
+/// Options for the login.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Login")]
 pub(crate) struct LoginArguments {
-    /// The user, where the URL names none: `name`, `DOMAIN\name` or `DOMAIN;name`.
+    /// User name if the URL has none: `name`, `DOMAIN\name` or `DOMAIN;name`.
     #[arg(short = 'U', long, value_name = "USER")]
     user: Option<String>,
-    /// Read the password from the first line of this file; `-` is standard input.
+    /// Read the password from the first line of this file. `-` is standard input.
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// Log in with the credentials in this file instead of ~/.config/smbeam/credentials.toml.
+    /// Read user names and passwords from this file instead of ~/.config/smbeam/credentials.toml.
     #[arg(long, value_name = "FILE")]
     credentials: Option<PathBuf>,
-    /// Log in as nobody.
+    /// Log in without a user name (anonymous).
     #[arg(long, conflicts_with_all = ["guest", "user", "password_file"])]
     anonymous: bool,
-    /// Log in as the guest, without a password.
+    /// Log in as guest, without a password.
     #[arg(long, conflicts_with_all = ["user", "password_file"])]
     guest: bool,
 }
 
 impl LoginArguments {
-    /// Whether somebody without keys is meant to get in.
+    /// Whether the login has no password, so that the session has no keys.
     pub(crate) fn is_without_password(&self) -> bool {
         self.anonymous || self.guest
     }
 
-    /// The credentials for a server or share.
+    /// Finds the credentials for the server or share of `url`. It asks for a password if none is
+    /// given.
     pub(crate) fn for_url(&self, url: &Url) -> Outcome<Credentials> {
         if self.anonymous {
             return Ok(Credentials::anonymous());
@@ -65,14 +66,14 @@ impl LoginArguments {
             .ok_or_else(|| {
                 Failure::usage(
                     url,
-                    "nobody is named: smb://user@host, --user or --anonymous",
+                    "no user name given: use smb://user@host, --user or --anonymous",
                 )
             })?;
         let password = self.password(url, &user, known)?;
         Ok(Credentials::new(domain.as_deref(), &user, &password))
     }
 
-    /// Domain and user of the URL, else of the arguments.
+    /// Domain and user from the URL, or else from the arguments.
     fn named(&self, url: &Url) -> (Option<String>, Option<String>) {
         if url.user.is_some() {
             return (url.domain.clone(), url.user.clone());
@@ -86,7 +87,7 @@ impl LoginArguments {
         }
     }
 
-    /// What the file of credentials says of it. A file that is named must exist.
+    /// The matching entry of the credentials file. The file must exist if `--credentials` names it.
     fn known(&self, url: &Url, user: Option<&str>) -> Outcome<Option<Login>> {
         let path = match &self.credentials {
             Some(path) => path.clone(),
@@ -118,26 +119,27 @@ impl LoginArguments {
             }) => return read_password(&path),
             _ => {}
         }
-        // Who pipes something into us sits at the terminal all the same.
+        // With a pipe as standard input, the user can still answer on the terminal of standard
+        // error.
         if !io::stdin().is_terminal() && !io::stderr().is_terminal() {
             return Err(Failure::usage(
                 url,
                 format!(
-                    "no password for {user}, and no terminal to ask on: give --password-file, \
-                     {PASSWORD_VARIABLE} or a file of credentials"
+                    "no password for {user}, and no terminal to ask for it: use \
+                     --password-file, {PASSWORD_VARIABLE} or a credentials file"
                 ),
             ));
         }
-        let prompt = format!("Password of {user} for {}: ", url.host);
+        let prompt = format!("Password for {user} at {}: ", url.host);
         rpassword::prompt_password(prompt).map_err(|error| Failure::local("terminal", &error))
     }
 }
 
-/// The first line of a file.
+/// Reads the first line of a file. `-` is standard input.
 fn read_password(path: &Path) -> Outcome<String> {
     let failed = |error: io::Error| Failure::local(&shown(path), &error);
     let file = match path.as_os_str() == "-" {
-        // What is behind it may be the data of a put.
+        // The rest of standard input can be the data of an upload, so it must not be buffered.
         true => input::open(),
         false => File::open(path),
     };

@@ -1,11 +1,11 @@
-//! What is known of a file, for programs: an object of JSON.
+//! Descriptions of a file: an object of JSON, or a line of a listing.
 
 use serde::Serialize;
 
 use crate::file_path::{FileInfo, Kind};
 use crate::format::{self, SizeArguments};
 
-/// A file in JSON. Times are of UTC, sizes in bytes.
+/// A file in JSON. Times are in UTC, sizes in bytes.
 #[derive(Debug, Serialize)]
 pub(crate) struct FileDescription {
     path: String,
@@ -21,7 +21,7 @@ pub(crate) struct FileDescription {
 }
 
 impl FileDescription {
-    /// A file of this path.
+    /// Describes the file with this path or URL.
     pub(crate) fn new(path: &str, info: &FileInfo) -> Self {
         Self {
             path: path.to_owned(),
@@ -37,19 +37,19 @@ impl FileDescription {
         }
     }
 
-    /// In one line.
+    /// The JSON object on one line.
     pub(crate) fn line(&self) -> String {
         json(self)
     }
 }
 
-/// Something in one line of JSON.
+/// Converts a value to one line of JSON.
 pub(crate) fn json(value: &impl Serialize) -> String {
-    // No map with keys of another kind than text, no failing serializer: it cannot fail.
+    // Serialization cannot fail: no map has keys that are not strings, and no serializer fails.
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// A line of a long listing.
+/// A line of a long listing: attributes, size, time of last write and name.
 pub(crate) fn long_line(name: &str, info: &FileInfo, sizes: &SizeArguments) -> String {
     let size = match info.kind {
         Kind::Directory => "-".to_owned(),
@@ -63,7 +63,7 @@ pub(crate) fn long_line(name: &str, info: &FileInfo, sizes: &SizeArguments) -> S
     )
 }
 
-/// A name, with a `/` behind that of a directory.
+/// The name, with a `/` at the end for directories.
 pub(crate) fn short_line(name: &str, info: &FileInfo) -> String {
     let slash = if info.is_directory() { "/" } else { "" };
     format!("{}{slash}", format::name(name))

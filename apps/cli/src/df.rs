@@ -1,4 +1,4 @@
-//! `smbeam df`: the room that shares have.
+//! `smbeam df`: the free space of shares.
 
 use clap::Args;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::location::Url;
 use crate::output;
 use crate::report::Report;
 
-/// What to ask for.
+/// Arguments of `smbeam df`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The shares.
@@ -20,14 +20,14 @@ pub(crate) struct Arguments {
     urls: Vec<Url>,
     #[command(flatten)]
     sizes: SizeArguments,
-    /// An object of JSON in each line.
+    /// Print one object of JSON per line.
     #[arg(long, conflicts_with = "human")]
     json: bool,
     #[command(flatten)]
     connect: ConnectArguments,
 }
 
-/// A volume in JSON. Sizes in bytes.
+/// The space of a volume in JSON, in bytes.
 #[derive(Serialize)]
 struct Row {
     share: String,

@@ -1,4 +1,4 @@
-//! `smbeam du`: how large directories are.
+//! `smbeam du`: the disk usage of directories.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,36 +17,36 @@ use crate::output;
 use crate::report::Report;
 use crate::transfer::pool::{self, Queue};
 
-/// Directories that are listed at once.
+/// Directories that are listed at the same time.
 const WORKERS: usize = 16;
-/// Directories within directories. A server can pretend to have any number.
+/// Maximum depth of directories. A hostile server could claim an endless tree.
 const MAX_DEPTH: u32 = 512;
 
-/// What to measure.
+/// Arguments of `smbeam du`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Directories or files.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
-    /// The sums only, not those of the directories below.
+    /// Print only the total of each argument, not of its subdirectories.
     #[arg(short, long)]
     summarize: bool,
-    /// Sums of so many levels only.
+    /// Print totals of directories down to this depth only.
     #[arg(short = 'L', long, value_name = "N", conflicts_with = "summarize")]
     level: Option<u32>,
-    /// Bytes on disk instead of the sizes of files.
+    /// Count the allocated bytes on disk instead of the file sizes.
     #[arg(long)]
     allocated: bool,
     #[command(flatten)]
     sizes: SizeArguments,
-    /// An object of JSON in each line.
+    /// Print one object of JSON per line.
     #[arg(long, conflicts_with = "human")]
     json: bool,
     #[command(flatten)]
     connect: ConnectArguments,
 }
 
-/// A directory that is being measured. Its sum is whole when nobody holds it any more.
+/// The sum of a directory. It is complete when the last reference is dropped.
 struct Directory {
     path: FilePath,
     bytes: AtomicU64,
@@ -55,7 +55,7 @@ struct Directory {
     parent: Option<Arc<Directory>>,
 }
 
-/// A sum in JSON.
+/// The total of a directory in JSON.
 #[derive(Serialize)]
 struct Row {
     path: String,
@@ -116,7 +116,7 @@ fn measure(
     report: &Report,
 ) -> Outcome {
     if directory.depth > MAX_DEPTH {
-        let reason = "too many directories within directories";
+        let reason = "directories are nested too deeply";
         return Err(Failure::new(Exit::Failed, &directory.path, reason));
     }
     directory.path.list(Detail::Brief, &mut |entry| {
@@ -149,7 +149,8 @@ fn measure(
     })
 }
 
-/// A directory is listed. If all below it are, its sum is told and added to that of its own directory.
+/// Releases a listed directory. A directory without unfinished subdirectories prints its total and
+/// adds it to its parent.
 fn entry_done(arguments: &Arguments, directory: Arc<Directory>) {
     let mut next = Some(directory);
     while let Some(directory) = next.and_then(Arc::into_inner) {

@@ -1,41 +1,41 @@
-//! How a command ends: what it says went wrong, and the code that scripts read.
+//! The exit codes, and the descriptions of the status codes of servers.
 
 use std::io;
 use std::process::ExitCode;
 
 use wire::Status;
 
-/// The exit codes. docs/cli.md has the table.
+/// The exit codes. docs/cli.md documents them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// All is done.
+    /// Everything succeeded.
     Success = 0,
-    /// Some of it is not, or failed for a reason that has no code of its own.
+    /// A part failed, or a failure has no other code.
     Failed = 1,
-    /// The command line or a file of ours is wrong.
+    /// Invalid arguments, or an invalid file that the command line names.
     Usage = 2,
-    /// The server cannot be found or reached, or speaks something else.
+    /// The server cannot be found, reached or trusted.
     Unreachable = 3,
-    /// The login was refused.
+    /// The server refused the login.
     LoginRefused = 4,
     /// No such file, directory or share.
     NotFound = 5,
-    /// Not allowed.
+    /// Permission denied.
     Denied = 6,
-    /// No room.
+    /// No space left, on the server or on this machine.
     Full = 7,
-    /// Somebody else has it open or locked.
+    /// Another client has the file open or locked.
     InUse = 8,
-    /// The connection ended in the middle.
+    /// The connection was lost.
     Lost = 9,
-    /// There is something already, or still.
+    /// The name exists already, or the directory is not empty.
     Exists = 10,
-    /// A name that cannot be.
+    /// Invalid file name.
     BadName = 11,
-    /// The two sides differ where they must not.
+    /// Source and target differ, or the source changed during the copy.
     Differs = 12,
-    /// Ctrl-C.
+    /// Interrupted by Ctrl-C or SIGTERM.
     Interrupted = 130,
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn exit_of_io(error: &io::Error) -> Exit {
     }
 }
 
-/// The code for what a server says.
+/// The exit code for a status from a server.
 pub(crate) fn exit_of_status(status: Status) -> Exit {
     match status {
         Status::OBJECT_NAME_NOT_FOUND
@@ -98,16 +98,16 @@ pub(crate) fn exit_of_status(status: Status) -> Exit {
     }
 }
 
-/// What a status says, in words and by its name.
+/// Describes a status by words and by its name in \[MS-ERREF\].
 pub(crate) fn describe_status(status: Status) -> String {
     let Some(name) = status.name() else {
-        return format!("the server says {:#010x}", status.0);
+        return format!("the server returned status {:#010x}", status.0);
     };
     let words = match status {
         Status::BAD_NETWORK_NAME => "no such share".into(),
         Status::DISK_FULL => "the disk is full".into(),
-        Status::SHARING_VIOLATION => "somebody else has it open".into(),
-        Status::LOGON_FAILURE => "user or password are wrong".into(),
+        Status::SHARING_VIOLATION => "another client has the file open".into(),
+        Status::LOGON_FAILURE => "wrong user name or password".into(),
         Status::PASSWORD_EXPIRED => "the password has expired and must be changed".into(),
         Status::PASSWORD_MUST_CHANGE => "the password must be changed before the login".into(),
         _ => name.replace('_', " ").to_lowercase(),
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_are_told_by_word_and_name() {
+    fn a_status_has_words_and_a_name() {
         assert_eq!(
             describe_status(Status::OBJECT_NAME_NOT_FOUND),
             "Object name not found (STATUS_OBJECT_NAME_NOT_FOUND)"
@@ -141,7 +141,7 @@ mod tests {
         );
         assert_eq!(
             describe_status(Status(0xC123_4567)),
-            "the server says 0xc1234567"
+            "the server returned status 0xc1234567"
         );
         assert_eq!(exit_of_status(Status::DISK_FULL), Exit::Full);
     }

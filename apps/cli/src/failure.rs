@@ -7,25 +7,25 @@ use crate::exit::{Exit, exit_of_io};
 use crate::location::LocationError;
 use crate::names::NameError;
 
-/// What failed, and why.
+/// A failure of a command, for one object.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// The code.
+    /// The exit code, if all failures of the command have the same one.
     pub(crate) exit: Exit,
-    /// The path or the host.
+    /// The path, URL or host that the failure is about.
     pub(crate) subject: String,
-    /// Why.
+    /// The reason, and what to do if that is known.
     pub(crate) reason: String,
 }
 
-/// What comes of a step of a command.
+/// The result of a step of a command.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
 impl Failure {
-    /// A failure of `subject`.
+    /// Creates a failure for `subject`.
     #[expect(
         clippy::needless_pass_by_value,
-        reason = "texts, paths and paths alike"
+        reason = "callers pass strings, paths and URLs"
     )]
     pub(crate) fn new(exit: Exit, subject: impl ToString, reason: impl ToString) -> Self {
         Self {
@@ -35,27 +35,27 @@ impl Failure {
         }
     }
 
-    /// The command line asks for what cannot be.
+    /// A usage error: the arguments are invalid or do not fit together.
     pub(crate) fn usage(subject: impl ToString, reason: impl ToString) -> Self {
         Self::new(Exit::Usage, subject, reason)
     }
 
-    /// A name stays where it is.
+    /// A name that one side does not allow.
     pub(crate) fn name(subject: &(impl ToString + ?Sized), error: NameError) -> Self {
         Self::new(Exit::BadName, subject.to_string(), error)
     }
 
-    /// Something of this machine failed.
+    /// An I/O error of this machine.
     pub(crate) fn local(subject: &(impl ToString + ?Sized), error: &io::Error) -> Self {
         Self::new(exit_of_io(error), subject.to_string(), plain_reason(error))
     }
 
-    /// Somebody pressed Ctrl-C.
+    /// The user interrupted the command.
     pub(crate) fn interrupted(subject: impl ToString) -> Self {
         Self::new(Exit::Interrupted, subject, "interrupted")
     }
 
-    /// Whether going on with other files is pointless.
+    /// Whether the command cannot continue with other files.
     pub(crate) fn is_fatal(&self) -> bool {
         matches!(
             self.exit,
@@ -76,7 +76,7 @@ impl From<(&str, LocationError)> for Failure {
     }
 }
 
-/// The reason without the number that nobody reads.
+/// The message of an I/O error without the error number.
 pub(crate) fn plain_reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_this_machine_are_told_without_numbers() {
+    fn local_errors_have_no_numbers() {
         let error = io::Error::from_raw_os_error(28);
         let failure = Failure::local("/x", &error);
         assert_eq!(failure.exit, Exit::Full);

@@ -1,4 +1,5 @@
-//! A file or directory, here or on a server, and what both sides can do with one.
+//! Paths of files and directories, on this machine or on a server, and the operations that both
+//! sides support.
 
 mod expanded;
 mod local;
@@ -18,72 +19,73 @@ use crate::failure::{Failure, Outcome};
 use crate::location::shown;
 use crate::names::{self, NameError};
 
-/// A path on one of the sides.
+/// A path on this machine or on a share.
 #[derive(Clone)]
 pub(crate) enum FilePath {
-    /// On this machine.
+    /// A path on this machine.
     Local(PathBuf),
-    /// On a server.
+    /// A path on a share of a server.
     Remote(RemotePath),
 }
 
-/// What a file is.
+/// The kind of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Bytes.
+    /// A regular file.
     File,
     /// A directory.
     Directory,
-    /// A symbolic link, or another reparse point.
+    /// A symbolic link or another reparse point.
     Link,
     /// A device, socket or pipe.
     Other,
 }
 
-/// What is known of a file.
+/// Metadata of a file or directory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileInfo {
-    /// What it is.
+    /// File, directory, link or other.
     pub(crate) kind: Kind,
-    /// Bytes.
+    /// Size in bytes.
     pub(crate) size: u64,
-    /// Bytes on disk.
+    /// Allocated bytes on disk.
     pub(crate) allocation: u64,
-    /// Birth, where it is known.
+    /// Time of creation, if the file system records it.
     pub(crate) created: Option<SystemTime>,
-    /// Last access.
+    /// Time of last access.
     pub(crate) accessed: SystemTime,
-    /// Last write.
+    /// Time of last write.
     pub(crate) written: SystemTime,
-    /// Last change of metadata.
+    /// Time of last change of the metadata.
     pub(crate) changed: SystemTime,
-    /// DOS attributes; those of a local file are what can be known of it.
+    /// DOS attributes. A local file has only DIRECTORY and READONLY.
     pub(crate) attributes: FileAttributes,
-    /// What the file system knows it by.
+    /// The number of the file in its file system (inode number or file id).
     pub(crate) file_id: Option<u64>,
 }
 
-/// How much a listing tells of each file.
+/// The level of detail of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// All but [`FileInfo::file_id`], for which a server may have to work more.
+    /// Everything except [`FileInfo::file_id`], which costs some servers extra work.
     Brief,
-    /// The same, with local links followed.
+    /// As [`Detail::Brief`], but local symbolic links are followed.
     Followed,
-    /// All.
+    /// Everything.
     Full,
 }
 
 /// An entry of a directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// Its name.
+    /// The name, one component of a path.
     pub(crate) name: String,
-    /// What is known of it.
+    /// The metadata.
     pub(crate) info: FileInfo,
 }
 
-/// Bytes on disk may be less than the size for other reasons than holes: what a file system packs.
+/// A file may use less space on disk than its size without holes, because file systems pack or
+/// compress data. Smaller differences than this number of bytes do not count as holes.
 const PACKED_BYTES: u64 = 64 * 1024;
 
 impl FileInfo {
@@ -92,7 +94,7 @@ impl FileInfo {
         self.kind == Kind::Directory
     }
 
-    /// Whether it may have holes that are worth looking for.
+    /// Whether the file may have holes, so that asking for its data ranges is worthwhile.
     pub(crate) fn may_have_holes(&self) -> bool {
         self.attributes.contains(FileAttributes::SPARSE_FILE)
             || self.allocation.saturating_add(PACKED_BYTES) <= self.size
@@ -100,7 +102,7 @@ impl FileInfo {
 }
 
 impl Kind {
-    /// A word for it.
+    /// The name of this kind for people.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -120,12 +122,12 @@ impl Kind {
 }
 
 impl FilePath {
-    /// Whether it is on a server.
+    /// Whether the path is on a server.
     pub(crate) fn is_remote(&self) -> bool {
         matches!(self, Self::Remote(_))
     }
 
-    /// The last component, if there is one.
+    /// The last component. `None` for the root of a share or file system.
     pub(crate) fn name(&self) -> Option<String> {
         match self {
             Self::Local(path) => path
@@ -138,11 +140,11 @@ impl FilePath {
         }
     }
 
-    /// The name that a copy of it gets: the share's for the root of a share.
+    /// The name of a copy: the last component, or the name of the share for the root of a share.
     pub(crate) fn name_or_share(&self) -> Outcome<String> {
         let name = match self {
             Self::Local(path) => match path.canonicalize() {
-                // `.` and `..` have names, too.
+                // Canonicalization finds the names of `.` and `..`.
                 Ok(path) if path.file_name().is_none() => None,
                 Ok(canonical) => path
                     .file_name()
@@ -155,12 +157,12 @@ impl FilePath {
                 .or_else(|| remote.root.share.clone())
                 .map(Into::into),
         };
-        let name = name.ok_or_else(|| Failure::usage(self, "it has no name"))?;
+        let name = name.ok_or_else(|| Failure::usage(self, "the path has no file name"))?;
         name.into_string()
             .map_err(|_| Failure::name(self, NameError::NotUtf8))
     }
 
-    /// What is called `name` in this directory, if that is a name on this side.
+    /// Returns the path of `name` in this directory. Fails if this side does not allow the name.
     pub(crate) fn join(&self, name: &str) -> Result<Self, NameError> {
         match self {
             Self::Local(path) => Ok(Self::Local(path.join(names::from_server(name)?))),
@@ -168,8 +170,8 @@ impl FilePath {
         }
     }
 
-    /// What a listing of this directory called `name`. Unlike [`Self::join`] it takes what there is,
-    /// as long as it is one component.
+    /// Returns the path of the existing entry `name` in this directory. Unlike [`Self::join`] it
+    /// accepts any single component.
     pub(crate) fn listed(&self, name: &str) -> Result<Self, NameError> {
         match self {
             Self::Local(path) => Ok(Self::Local(path.join(names::from_server(name)?))),
@@ -177,7 +179,7 @@ impl FilePath {
         }
     }
 
-    /// What `name` is found by on this side: SMB does not care for case.
+    /// The key for comparing names on this side. SMB ignores case.
     pub(crate) fn key_of(&self, name: &str) -> String {
         match self {
             Self::Local(_) => name.to_owned(),
@@ -185,7 +187,7 @@ impl FilePath {
         }
     }
 
-    /// The same for what it is called itself.
+    /// The key for comparing this path with others on the same side.
     pub(crate) fn key(&self) -> String {
         match self {
             Self::Local(path) => self.key_of(&path.to_string_lossy()),
@@ -193,7 +195,7 @@ impl FilePath {
         }
     }
 
-    /// The same with something behind its name.
+    /// Returns the path of `name` in the same directory.
     pub(crate) fn sibling(&self, name: &str) -> Self {
         match self {
             Self::Local(path) => Self::Local(path.with_file_name(name)),
@@ -201,7 +203,7 @@ impl FilePath {
         }
     }
 
-    /// What is known of it; none if there is no such file. Links are followed if `follow` says so.
+    /// Returns the metadata, or `None` if the file does not exist. `follow` follows links.
     pub(crate) fn lookup(&self, follow: bool) -> Outcome<Option<FileInfo>> {
         match self {
             Self::Local(path) => local::lookup(path, follow),
@@ -209,7 +211,7 @@ impl FilePath {
         }
     }
 
-    /// What is known of it; it must be there.
+    /// Returns the metadata. Fails if the file does not exist.
     pub(crate) fn info(&self, follow: bool) -> Outcome<FileInfo> {
         self.lookup(follow)?.ok_or_else(|| self.missing())
     }
@@ -222,8 +224,8 @@ impl FilePath {
         Failure::new(crate::exit::Exit::NotFound, self, reason)
     }
 
-    /// Tells `each` of the entries until it says that it has enough. An entry that cannot be told
-    /// of is a failure of its own.
+    /// Passes every entry of the directory to `each` until it returns false. If the name or the
+    /// metadata of an entry cannot be read, `each` gets a failure.
     pub(crate) fn list(
         &self,
         detail: Detail,
@@ -235,7 +237,7 @@ impl FilePath {
         }
     }
 
-    /// Makes a directory; one that is there already will do. Says whether it is new.
+    /// Creates the directory unless it exists. Returns whether it is new.
     pub(crate) fn create_directory(&self) -> Outcome<bool> {
         match self {
             Self::Local(path) => local::create_directory(path),
@@ -243,7 +245,7 @@ impl FilePath {
         }
     }
 
-    /// Makes a directory and all that it is in.
+    /// Creates the directory and its missing parents.
     pub(crate) fn create_directories(&self) -> Outcome {
         match self {
             Self::Local(path) => {
@@ -253,7 +255,7 @@ impl FilePath {
         }
     }
 
-    /// Removes a file or link, or a directory that is empty.
+    /// Removes a file, a link or an empty directory.
     pub(crate) fn remove(&self, kind: Kind) -> Outcome {
         match self {
             Self::Local(path) => local::remove(path, kind),
@@ -261,7 +263,7 @@ impl FilePath {
         }
     }
 
-    /// The same for a file on a server that is READONLY.
+    /// As [`Self::remove`], but also removes a file with READONLY from a server.
     pub(crate) fn force_remove(&self, kind: Kind) -> Outcome {
         match self {
             Self::Local(path) => local::remove(path, kind),
@@ -269,18 +271,21 @@ impl FilePath {
         }
     }
 
-    /// Gives it another name on the same side, over a file that has it.
+    /// Renames the file to `target` on the same side, and replaces a file with this name.
     pub(crate) fn rename_over(&self, target: &Self) -> Outcome {
         match (self, target) {
             (Self::Local(from), Self::Local(to)) => {
                 std::fs::rename(from, to).map_err(|error| Failure::local(&shown(to), &error))
             }
             (Self::Remote(from), Self::Remote(to)) => from.rename_over(to),
-            _ => Err(Failure::usage(target, "on another side")),
+            _ => Err(Failure::usage(
+                target,
+                "source and target must be on the same machine",
+            )),
         }
     }
 
-    /// Gives it the times (and, on a server, the attributes) that `info` say.
+    /// Sets the times and, on a server, the attributes of `info`.
     pub(crate) fn set_info(&self, info: &FileInfo, source_is_remote: bool) -> Outcome {
         match self {
             Self::Local(path) => local::set_info(path, info, source_is_remote),
@@ -290,7 +295,7 @@ impl FilePath {
 }
 
 impl Detail {
-    /// What [`crate::describe::FileDescription`] has, or what other listings show.
+    /// The level for a [`crate::describe::FileDescription`], or for another listing.
     pub(crate) fn of(is_described: bool) -> Self {
         match is_described {
             true => Self::Full,
@@ -313,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_a_lying_server_stay_in_the_directory() {
+    fn names_of_a_hostile_server_stay_in_the_directory() {
         let directory = FilePath::Local("/target".into());
         for name in ["..", "../x", "/etc/passwd", "a/../../x", "a\\b", "", "x\0"] {
             assert!(directory.join(name).is_err(), "{name:?}");

@@ -1,4 +1,4 @@
-//! `smbeam find`: files by name, kind, size and time.
+//! `smbeam find`: finds files by name, kind, size and time.
 
 use std::sync::Mutex;
 use std::time::SystemTime;
@@ -17,47 +17,47 @@ use crate::output::Lines;
 use crate::report::{Report, lock};
 use crate::transfer::pool::{self, Queue};
 
-/// Directories that are listed at once.
+/// Directories that are listed at the same time.
 const WORKERS: usize = 16;
-/// Directories within directories. A server can pretend to have any number.
+/// Maximum depth of directories. A hostile server could claim an endless tree.
 const MAX_DEPTH: u32 = 512;
 
-/// What to look for. All that is given must be true of a file.
+/// Arguments of `smbeam find`. A file must meet all conditions.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where to look.
+    /// The directories to search.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
-    /// The name matches: `*`, `?`, `[a-z]`, `{one,other}`. Case does not matter, as on the server.
+    /// Find names that match a pattern with `*`, `?`, `[a-z]` and `{one,other}`, ignoring case.
     #[arg(short, long, value_name = "PATTERN", value_parser = parse_pattern)]
     name: Option<GlobMatcher>,
-    /// It is one of these.
+    /// Find entries of this kind.
     #[arg(short = 't', long = "type", value_name = "KIND")]
     kind: Option<KindChoice>,
-    /// At least so large.
+    /// Find files of at least this size.
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     min_size: Option<u64>,
-    /// At most so large.
+    /// Find files of at most this size.
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     max_size: Option<u64>,
-    /// Written to at this time or later: 2026-01-31, 2026-01-31T12:00:00, with Z, @seconds, or
-    /// `7d ago`.
+    /// Find files written at or after this time: 2026-01-31, 2026-01-31T12:00:00 (add Z for UTC),
+    /// @seconds since 1970, or `7d ago`.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     newer: Option<SystemTime>,
-    /// Last written to before this time.
+    /// Find files last written before this time.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     older: Option<SystemTime>,
-    /// So many levels only.
+    /// Maximum depth of the search.
     #[arg(short = 'L', long, value_name = "N")]
     level: Option<u32>,
-    /// An object of JSON in each line.
+    /// Print one object of JSON per line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     connect: ConnectArguments,
 }
 
-/// A kind of file, for clap.
+/// The values of `--type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum KindChoice {
     /// A file.
@@ -153,7 +153,7 @@ fn search(
     lines: &Mutex<Lines>,
 ) -> Outcome {
     if job.depth > MAX_DEPTH {
-        let reason = "too many directories within directories";
+        let reason = "directories are nested too deeply";
         return Err(Failure::new(Exit::Failed, &job.directory, reason));
     }
     job.directory

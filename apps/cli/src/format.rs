@@ -1,4 +1,4 @@
-//! Figures, times and attributes for readers, people and programs.
+//! Conversion of sizes, times and attributes to and from text.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,8 +6,8 @@ use clap::{ArgAction, Args};
 use jiff::{Span, Timestamp, Zoned, tz::TimeZone};
 use smbeam_client::FileAttributes;
 
-/// The letters of the attributes, in the order in which Windows shows them.
-const ATTRIBUTE_LETTERS: [(FileAttributes, char); 11] = [
+/// The characters for the attributes, in the order in which Windows shows them.
+const ATTRIBUTE_CHARS: [(FileAttributes, char); 11] = [
     (FileAttributes::DIRECTORY, 'd'),
     (FileAttributes::ARCHIVE, 'a'),
     (FileAttributes::READONLY, 'r'),
@@ -21,11 +21,11 @@ const ATTRIBUTE_LETTERS: [(FileAttributes, char); 11] = [
     (FileAttributes::TEMPORARY, 't'),
 ];
 
-/// How sizes are shown. `-h` says so, as in ls, du and df elsewhere; help is `--help`.
+/// The format of sizes. `-h` is short for `--human` as in ls, du and df, so help is `--help` only.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct SizeArguments {
-    /// Sizes in KiB, MiB, GiB.
+    /// Show sizes in KiB, MiB and GiB.
     #[arg(short, long, alias = "human-readable")]
     human: bool,
     /// Print help.
@@ -34,7 +34,7 @@ pub(crate) struct SizeArguments {
 }
 
 impl SizeArguments {
-    /// Bytes as they are wanted.
+    /// Formats a number of bytes as the options require.
     pub(crate) fn shown(&self, bytes: u64) -> String {
         match self.human {
             true => size(bytes),
@@ -43,7 +43,7 @@ impl SizeArguments {
     }
 }
 
-/// A size in powers of 1,024 with at most four digits: `512`, `1.5 KiB`, `20 GiB`.
+/// Formats a size with at most four digits and a binary unit: `512`, `1.5 KiB`, `20 GiB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"];
     let mut unit = 0;
@@ -59,13 +59,13 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// Bytes in a time as a rate.
+/// Formats a transfer rate.
 pub(crate) fn rate(bytes: u64, time: Duration) -> String {
     let seconds = time.as_secs_f64().max(1e-6);
     format!("{}/s", size((bytes as f64 / seconds) as u64))
 }
 
-/// A time as a clock on this machine's wall would have shown it.
+/// Formats a time in the time zone of this machine.
 pub(crate) fn local_time(time: SystemTime) -> String {
     timestamp(time).map_or_else(
         || "-".into(),
@@ -77,7 +77,7 @@ pub(crate) fn local_time(time: SystemTime) -> String {
     )
 }
 
-/// A time of UTC with all its digits, for programs. RFC 3339
+/// Formats a time in UTC with full precision, for programs. RFC 3339
 pub(crate) fn utc_time(time: SystemTime) -> String {
     timestamp(time).map_or_else(|| "-".into(), |time| time.to_string())
 }
@@ -86,16 +86,16 @@ fn timestamp(time: SystemTime) -> Option<Timestamp> {
     Timestamp::try_from(time).ok()
 }
 
-/// Reads a point in time: RFC 3339, a date and time of this machine's zone, `@seconds`, or how long
-/// ago it was: `2h ago`, `7 days ago`.
+/// Parses a time: RFC 3339, a local date and time, `@seconds` since 1970, or a time before now such
+/// as `2h ago` or `7 days ago`.
 pub(crate) fn parse_time(text: &str) -> Result<SystemTime, String> {
     if let Some(seconds) = text.strip_prefix('@') {
         let seconds: u64 = seconds
             .parse()
-            .map_err(|_| "want @ and seconds since 1970")?;
+            .map_err(|_| "expected @ and seconds since 1970")?;
         return UNIX_EPOCH
             .checked_add(Duration::from_secs(seconds))
-            .ok_or_else(|| "too late".into());
+            .ok_or_else(|| "the time is too late".into());
     }
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time.into());
@@ -108,7 +108,7 @@ pub(crate) fn parse_time(text: &str) -> Result<SystemTime, String> {
         return Ok(then.timestamp().into());
     }
     let civil: jiff::civil::DateTime = text.parse().map_err(
-        |_| "want 2026-01-31, 2026-01-31T12:00:00, the same with Z, @seconds or `7d ago`",
+        |_| "expected 2026-01-31, 2026-01-31T12:00:00, the same with Z, @seconds or `7d ago`",
     )?;
     civil
         .to_zoned(TimeZone::system())
@@ -116,9 +116,9 @@ pub(crate) fn parse_time(text: &str) -> Result<SystemTime, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Reads a number of bytes: `4096`, `64k`, `1MiB`, `2G`; all in powers of 1,024.
+/// Parses a number of bytes, such as `4096`, `64k`, `1MiB` or `2G`. All units are powers of 1,024.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    const WANTED: &str = "want a number of bytes, such as 4096, 64k, 1MiB or 2G";
+    const WANTED: &str = "expected a number of bytes, such as 4096, 64k, 1MiB or 2G";
     let end = text
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(text.len());
@@ -134,19 +134,17 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     };
     number
         .checked_mul(1 << shift)
-        .ok_or_else(|| "more than there can be".into())
+        .ok_or_else(|| "the number is too large".into())
 }
 
-/// Attributes as a column of letters.
+/// Formats attributes as a column of characters.
 pub(crate) fn attributes(attributes: FileAttributes) -> String {
-    ATTRIBUTE_LETTERS
+    ATTRIBUTE_CHARS
         .iter()
-        .map(
-            |(attribute, letter)| match attributes.contains(*attribute) {
-                true => *letter,
-                false => '-',
-            },
-        )
+        .map(|(attribute, c)| match attributes.contains(*attribute) {
+            true => *c,
+            false => '-',
+        })
         .collect()
 }
 
@@ -173,7 +171,7 @@ pub(crate) fn attribute_names(attributes: FileAttributes) -> Vec<&'static str> {
         .collect()
 }
 
-/// A name for a terminal: what a terminal would obey is escaped.
+/// Formats a name for a terminal: control characters are escaped.
 pub(crate) fn name(name: &str) -> String {
     if name.chars().any(char::is_control) {
         return name.escape_debug().to_string();
@@ -238,7 +236,7 @@ mod tests {
         let time = parse_time("2026-01-31T12:00:00").expect("a time");
         assert_eq!(local_time(time), "2026-01-31 12:00:00");
         assert!(parse_time("2026-01-31").is_ok());
-        // A day on which the clocks change has an hour more or less.
+        // A day with a change of daylight saving time is an hour longer or shorter.
         for (text, hours, tolerance) in [
             ("2h ago", 2, 60),
             ("1 hour 60 minutes ago", 2, 60),
@@ -255,14 +253,14 @@ mod tests {
     }
 
     #[test]
-    fn attributes_have_letters_and_names() {
+    fn attributes_have_characters_and_names() {
         let all = FileAttributes::DIRECTORY | FileAttributes::HIDDEN;
         assert_eq!(attributes(all), "d--h-------");
         assert_eq!(attribute_names(all), ["hidden", "directory"]);
     }
 
     #[test]
-    fn terminals_are_not_commanded() {
+    fn control_characters_are_escaped() {
         assert_eq!(name("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
         assert_eq!(name("\u{e4} b"), "\u{e4} b");
     }

@@ -1,4 +1,4 @@
-//! `smbeam get`: from a server to this machine.
+//! `smbeam get`: downloads files from a server.
 
 use std::path::PathBuf;
 
@@ -9,12 +9,12 @@ use crate::failure::Failure;
 use crate::location::Location;
 use crate::report::Report;
 
-/// What to get.
+/// Arguments of `smbeam get`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Files or directories on servers, and behind them where they go: a directory, or a new name for
-    /// one; the current directory if left out. `*` and `?` in the last component of a URL stand for
-    /// any characters, or one. `-` is standard output.
+    /// Files or directories on servers, followed by the local target: a directory, or a new name
+    /// for a single source. The default is the current directory; `-` is standard output. `*` and
+    /// `?` in the last component of a URL are wildcards.
     #[arg(required = true, value_name = "URL... [PATH]")]
     locations: Vec<Location>,
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     };
     let is_local = |source: &&Location| matches!(source, Location::Local(_));
     if let Some(local) = sources.iter().find(is_local) {
-        let reason = "not on a server: get brings files from a server, put the other way";
+        let reason = "not on a server: get downloads files, put uploads them";
         return report.failed(&Failure::usage(local, reason));
     }
     if target.is_stream() {

@@ -1,19 +1,19 @@
-//! Standard input without a buffer: who reads a line of it leaves what is behind it to whoever
-//! reads next.
+//! Unbuffered standard input. After a line is read, the next reader gets the data that follow it.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd as _;
 
-/// Standard input.
+/// Opens standard input without a buffer.
 pub(crate) fn open() -> io::Result<File> {
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
-/// The next line, of `most` bytes at most, without its end; nothing is behind the last one.
+/// Reads the next line without its line end. `most` is its maximum length in bytes. At the end of
+/// the input, the line is empty.
 #[expect(
     clippy::unbuffered_bytes,
-    reason = "a buffer would take what is behind the line"
+    reason = "a buffer would take the data after the line"
 )]
 pub(crate) fn line(input: impl Read, most: usize) -> io::Result<String> {
     let mut bytes = Vec::new();
@@ -27,7 +27,7 @@ pub(crate) fn line(input: impl Read, most: usize) -> io::Result<String> {
     if bytes.ends_with(b"\r") {
         bytes.pop();
     }
-    String::from_utf8(bytes).map_err(|_| invalid("the line is no UTF-8"))
+    String::from_utf8(bytes).map_err(|_| invalid("the line is not valid UTF-8"))
 }
 
 fn invalid(reason: &str) -> io::Error {
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_taken_and_no_more() {
+    fn the_data_after_a_line_stay() {
         let mut input = &b"first\r\n\nlast"[..];
         assert_eq!(line(&mut input, 6).expect("a line"), "first");
         assert_eq!(line(&mut input, 6).expect("a line"), "");
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_refused() {
+    fn invalid_lines_are_refused() {
         assert!(line(&b"12345\n"[..], 4).is_err());
         assert!(line(&b"\xff\n"[..], 4).is_err());
     }

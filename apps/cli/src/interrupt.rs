@@ -1,5 +1,5 @@
-//! Ctrl-C while files are on their way: the first ends the work in an orderly way, so that what was
-//! transferred can be continued; the second ends the process.
+//! Handling of Ctrl-C and SIGTERM during a transfer. The first signal ends the transfer in an
+//! orderly way, so that it can be resumed. The second signal ends the process.
 
 use std::io;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use signal_hook::flag;
 
 use crate::exit::Exit;
 
-/// Whether somebody wants the work to end.
+/// A flag that the first signal sets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listens from now on.
+    /// Installs the signal handlers.
     pub(crate) fn catch() -> io::Result<Self> {
         let raised = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            // In this order: the signal that raises the flag does not yet find it raised.
+            // The order matters: the first signal must not find the flag set by itself.
             let exit = i32::from(Exit::Interrupted as u8);
             flag::register_conditional_shutdown(signal, exit, Arc::clone(&raised))?;
             flag::register(signal, Arc::clone(&raised))?;
@@ -27,7 +27,7 @@ impl Interrupt {
         Ok(Self(raised))
     }
 
-    /// Whether it was raised.
+    /// Whether a signal has arrived.
     pub(crate) fn is_raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

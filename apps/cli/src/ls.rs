@@ -1,4 +1,4 @@
-//! `smbeam ls`: what is in a directory.
+//! `smbeam ls`: lists directories.
 
 use clap::Args;
 
@@ -11,32 +11,33 @@ use crate::location::Url;
 use crate::output::Lines;
 use crate::report::Report;
 
-/// Entries that are kept to be sorted. A directory with more is listed in the server's order.
+/// Maximum number of entries that are sorted. A larger directory is listed in the order of the
+/// server.
 const MAX_SORTED: usize = 1 << 20;
-/// Directories within directories. A server can pretend to have any number.
+/// Maximum depth of directories. A hostile server could claim an endless tree.
 const MAX_DEPTH: u32 = 512;
 
-/// What to list.
+/// Arguments of `smbeam ls`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Directories or files; `*` and `?` in the last component stand for any characters, or one.
+    /// Directories or files. `*` and `?` in the last component are wildcards.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
-    /// Attributes, size and time of last write as well.
+    /// Show attributes, size and time of last write.
     #[arg(short, long)]
     long: bool,
-    /// Directories in directories as well.
+    /// List subdirectories as well.
     #[arg(short = 'R', long)]
     recursive: bool,
     #[command(flatten)]
     sizes: SizeArguments,
-    /// In the server's order, as entries come.
+    /// Do not sort: list entries in the order of the server.
     #[arg(long)]
     unsorted: bool,
-    /// The directory itself, not what is in it.
+    /// List directories themselves, not their contents.
     #[arg(short, long)]
     directory: bool,
-    /// An object of JSON in each line.
+    /// Print one object of JSON per line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! An SMB 3.1.1 server and client for Linux in user space.
 #![forbid(unsafe_code)]
-// Standard error is written by `output::note`: whole lines, and no panic where it is full.
+// `output::note` writes to standard error: whole lines, and no panic if the disk is full.
 #![deny(clippy::print_stderr)]
 
 mod bench;
@@ -54,9 +54,10 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use report::Report;
 
-/// How files on servers are named, for the help. Not a comment: rustdoc would see links.
+/// The introduction in the help. It is not a doc comment, because rustdoc would see links in it.
 const NAMES: &str = "An SMB 3.1.1 file server and client for Linux in user space.\n\n\
-    Files on servers are named smb://[[domain;]user@]host[:port]/share/path, or as UNC names.";
+    The URL of a file on a server is smb://[[domain;]user@]host[:port]/share/path. UNC names \
+    such as //host/share/path work as well.";
 
 /// An SMB 3.1.1 file server and client for Linux in user space.
 #[derive(Debug, Parser)]
@@ -70,15 +71,15 @@ struct Cli {
 enum Command {
     /// List directories.
     Ls(ls::Arguments),
-    /// Draw a directory and all that is below it.
+    /// Show a directory tree.
     Tree(tree::Arguments),
-    /// Say what is known of files.
+    /// Show metadata of files: size, times and attributes.
     Stat(stat::Arguments),
     /// Write files to standard output.
     Cat(cat::Arguments),
-    /// Bring files from a server.
+    /// Download files from a server.
     Get(get::Arguments),
-    /// Bring files to a server.
+    /// Upload files to a server.
     Put(put::Arguments),
     /// Copy files from, to and between servers.
     Cp(cp::Arguments),
@@ -86,39 +87,39 @@ enum Command {
     Mv(mv::Arguments),
     /// Remove files and directories.
     Rm(rm::Arguments),
-    /// Make directories.
+    /// Create directories.
     Mkdir(mkdir::Arguments),
     /// Remove empty directories.
     Rmdir(rmdir::Arguments),
-    /// Make files, or give them another time.
+    /// Create files, or set their times.
     Touch(touch::Arguments),
-    /// Make a directory what another one is.
+    /// Synchronize two directories.
     Sync(sync::Arguments),
-    /// Say how large directories are.
+    /// Show disk usage of directories.
     Du(du::Arguments),
-    /// Say how much room shares have.
+    /// Show free space of shares.
     Df(df::Arguments),
     /// Find files by name, kind, size and time.
     Find(find::Arguments),
-    /// Tell what happens in a directory.
+    /// Watch a directory for changes.
     Watch(watch::Arguments),
     /// List the shares of a server.
     Shares(shares::Arguments),
-    /// Measure a server.
+    /// Measure the speed of a server.
     Bench(bench::Arguments),
-    /// Share directories.
+    /// Run a server that shares directories.
     Serve(serve::Arguments),
-    /// Say what a server on this machine is doing.
+    /// Show connections, sessions and open files of a server on this machine.
     Status(status::Arguments),
-    /// Manage the file of users.
+    /// Manage the users and passwords of a server.
     #[command(subcommand)]
     User(user::Command),
-    /// Look at a configuration.
+    /// Check a configuration file.
     #[command(subcommand)]
     Config(config::Command),
-    /// Write what a shell needs to complete commands.
+    /// Write a completion script for a shell.
     Completions(completions::Arguments),
-    /// Write the pages of the manual.
+    /// Write the manual pages.
     Man(man::Arguments),
 }
 
@@ -176,7 +177,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a command of the client, which tells itself what went wrong.
+/// Runs a client command, which reports its own failures.
 fn client(name: &'static str, run: impl FnOnce(&Report)) -> ExitCode {
     let report = Report::new(name);
     run(&report);

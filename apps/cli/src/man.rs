@@ -1,4 +1,4 @@
-//! `smbeam man`: the manual, one page a command, made of what `--help` says.
+//! `smbeam man`: the manual pages, one per command, generated from the help.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,16 +7,16 @@ use anyhow::Context as _;
 use clap::{Args, Command};
 use clap_mangen::Man;
 
-/// What every page of a command of the client ends with.
+/// The last section of the pages of client commands.
 const EXIT_CODES: &str = include_str!("man/exit_codes.roff");
 
-/// Commands that end with 0 or 1.
+/// Commands that exit with 0 or 1 only.
 const OTHERS: [&str; 5] = ["serve", "user", "config", "completions", "man"];
 
-/// Where to write.
+/// Arguments of `smbeam man`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The directory for the pages; it is made if it is not there.
+    /// The directory for the pages. It is created if it does not exist.
     directory: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! `smbeam mkdir`: new directories.
+//! `smbeam mkdir`: creates directories.
 
 use clap::Args;
 use smbeam_client::Wait as _;
@@ -9,13 +9,13 @@ use crate::file_path::FilePath;
 use crate::location::Url;
 use crate::report::Report;
 
-/// What to make.
+/// Arguments of `smbeam mkdir`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The directories.
+    /// The new directories.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
-    /// Make the directories that they are in as well; one that is there already is no failure.
+    /// Create missing parents as well, and accept directories that exist already.
     #[arg(short, long)]
     parents: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `smbeam mv`: another name in the same share.
+//! `smbeam mv`: renames and moves files within a share.
 
 use std::collections::HashSet;
 
@@ -13,14 +13,14 @@ use crate::names::folded;
 use crate::report::Report;
 use crate::session_key::is_one_session;
 
-/// What to rename.
+/// Arguments of `smbeam mv`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Files or directories, and where they go: a new name for one, or a directory for any number. `*` and
-    /// `?` in the last component stand for any characters, or one.
+    /// Files or directories, followed by the target: a new name for a single source, or a
+    /// directory. `*` and `?` in the last component are wildcards.
     #[arg(required = true, num_args = 2.., value_name = "URL")]
     urls: Vec<Url>,
-    /// Leave a file alone that has the name already.
+    /// Do not replace an existing file.
     #[arg(short, long)]
     no_clobber: bool,
     #[command(flatten)]
@@ -71,7 +71,7 @@ fn target_of(connector: &Connector, url: &Url, sources: &[Url]) -> Outcome<(Remo
     let share = |url: &Url| url.share.as_deref().map(folded);
     let is_other = |source: &&Url| !is_one_session(source, url) || share(source) != share(url);
     if let Some(source) = sources.iter().find(is_other) {
-        let reason = "the target is in another share: use cp, then rm";
+        let reason = "the target is on another share: copy with cp, then remove with rm";
         return Err(Failure::usage(source, reason));
     }
     let remote = connector.remote_path(url)?;
@@ -84,7 +84,7 @@ fn target_of(connector: &Connector, url: &Url, sources: &[Url]) -> Outcome<(Remo
 }
 
 fn target_for(source: &RemotePath, target: &RemotePath, into_directory: bool) -> RemotePath {
-    // The same name with other letters large or small names the directory itself.
+    // A target that differs in case only is the directory itself: the rename changes its case.
     if !into_directory || source.is_same_file(target) {
         return target.clone();
     }
@@ -92,7 +92,8 @@ fn target_for(source: &RemotePath, target: &RemotePath, into_directory: bool) ->
     target.child(name)
 }
 
-/// Servers have different words for what cannot be; Samba says that somebody has it open.
+/// Renames one file or directory. The checks come first, because servers report these errors
+/// differently: Samba returns a sharing violation.
 fn move_to(source: &RemotePath, target: &RemotePath, replace: bool) -> Outcome {
     if source.path.is_empty() {
         let reason = "the root of a share cannot be moved";

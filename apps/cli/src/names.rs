@@ -1,38 +1,38 @@
-//! Which names may cross between this machine and a server.
+//! Rules for file names that pass between this machine and a server.
 //!
-//! A server may lie: what it calls the name of a file must not lead anywhere else than into the
-//! directory that was asked for. And what Linux takes for a name may be none in SMB.
+//! A hostile server can return any name. A name must not lead out of the directory that the command
+//! works on. And Linux allows names that SMB does not.
 
 use std::ffi::OsStr;
 use std::fmt;
 
-/// Bytes of a name that Linux takes. limits.h, NAME_MAX
+/// Maximum length of a name on Linux, in bytes. limits.h, NAME_MAX
 pub(crate) const MAX_LOCAL_BYTES: usize = 255;
-/// UTF-16 units of a component. \[MS-FSCC\] 2.1.5.2
+/// Maximum length of a component in SMB, in UTF-16 units. \[MS-FSCC\] 2.1.5.2
 const MAX_REMOTE_UNITS: usize = 255;
-/// What no component may hold. \[MS-FSCC\] 2.1.5.2
+/// Characters that SMB does not allow in a component. \[MS-FSCC\] 2.1.5.2
 const FORBIDDEN: [char; 9] = ['"', '\\', '/', ':', '|', '<', '>', '*', '?'];
 
-/// Why a name stays where it is.
+/// Why a name is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameError {
-    /// Empty, `.` or `..`: not a file in this directory.
+    /// Empty, `.` or `..`.
     NotAName,
-    /// It would lead into another directory.
+    /// A path separator, which would lead into another directory.
     Separator(char),
-    /// It ends where it should not.
+    /// A NUL character, which ends a name on Linux.
     Nul,
-    /// Not a character of SMB.
+    /// A character that SMB does not allow.
     Forbidden(char),
-    /// A dot or a blank at the end, which Windows drops: another file might be meant.
+    /// A dot or space at the end. Windows drops it and would use another file.
     Tail(char),
-    /// Longer than the other side takes.
+    /// Longer than the limit of the target.
     TooLong,
-    /// Bytes that are no text.
+    /// Not valid UTF-8.
     NotUtf8,
 }
 
-/// A name that a server told: one component, to be made or found in a directory of this machine.
+/// Checks a name from a server before its use on this machine: it must be a single component.
 pub(crate) fn from_server(name: &str) -> Result<&str, NameError> {
     if matches!(name, "" | "." | "..") {
         return Err(NameError::NotAName);
@@ -49,7 +49,7 @@ pub(crate) fn from_server(name: &str) -> Result<&str, NameError> {
     Ok(name)
 }
 
-/// A name of this machine, to be made or found on a server.
+/// Checks a local name before its use on a server.
 pub(crate) fn to_server(name: &OsStr) -> Result<&str, NameError> {
     let name = name.to_str().ok_or(NameError::NotUtf8)?;
     if matches!(name, "" | "." | "..") {
@@ -68,7 +68,7 @@ pub(crate) fn to_server(name: &OsStr) -> Result<&str, NameError> {
     Ok(name)
 }
 
-/// What names are compared by where one of the sides does not care for case.
+/// The form of a name for comparison without regard to case.
 pub(crate) fn folded(name: &str) -> String {
     name.chars().flat_map(char::to_uppercase).collect()
 }
@@ -76,17 +76,22 @@ pub(crate) fn folded(name: &str) -> String {
 impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotAName => f.write_str("not the name of a file"),
-            Self::Separator(c) => write!(f, "the name leads out of its directory: it holds `{c}`"),
-            Self::Nul => f.write_str("the name holds a NUL"),
+            Self::NotAName => f.write_str("not a valid file name"),
+            Self::Separator(c) => {
+                write!(f, "the name contains `{c}` and leads out of its directory")
+            }
+            Self::Nul => f.write_str("the name contains a NUL character"),
             Self::Forbidden(c) => write!(
                 f,
-                "SMB has no names with `{}`; rename the file",
+                "SMB does not allow `{}` in a name; rename the file",
                 c.escape_default()
             ),
-            Self::Tail(c) => write!(f, "a name of SMB does not end in `{c}`; rename the file"),
-            Self::TooLong => f.write_str("the name is too long for the other side"),
-            Self::NotUtf8 => f.write_str("the name is no UTF-8; rename the file"),
+            Self::Tail(c) => write!(
+                f,
+                "SMB does not allow a name that ends in `{c}`; rename the file"
+            ),
+            Self::TooLong => f.write_str("the name is too long for the target"),
+            Self::NotUtf8 => f.write_str("the name is not valid UTF-8; rename the file"),
         }
     }
 }
@@ -100,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lying_server_leads_nowhere_else() {
+    fn names_of_a_hostile_server_are_refused() {
         for (name, error) in [
             ("", NameError::NotAName),
             (".", NameError::NotAName),
@@ -121,17 +126,17 @@ mod tests {
     }
 
     #[test]
-    fn what_smb_has_no_names_for_is_told() {
+    fn names_that_smb_does_not_allow_are_refused() {
         for c in FORBIDDEN.into_iter().chain(['\u{1}', '\n']) {
             let name = format!("a{c}b");
-            let told = to_server(OsStr::new(&name));
-            assert_eq!(told, Err(NameError::Forbidden(c)));
+            let checked = to_server(OsStr::new(&name));
+            assert_eq!(checked, Err(NameError::Forbidden(c)));
         }
         assert_eq!(to_server(OsStr::new("a.")), Err(NameError::Tail('.')));
         assert_eq!(to_server(OsStr::new("a ")), Err(NameError::Tail(' ')));
         let raw = OsStr::from_bytes(b"a\xff");
         assert_eq!(to_server(raw), Err(NameError::NotUtf8));
-        // 128 characters outside of the basic plane are 256 units.
+        // 128 characters outside of the Basic Multilingual Plane are 256 UTF-16 units.
         let long = "\u{1f600}".repeat(128);
         assert_eq!(to_server(OsStr::new(&long)), Err(NameError::TooLong));
         for name in ["a.b", ".profile", "\u{e4}\u{1f600}", "a b"] {
@@ -140,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn case_does_not_matter_where_it_does_not_matter() {
+    fn folded_names_ignore_case() {
         assert_eq!(folded("Stra\u{df}e"), folded("STRASSE"));
         assert_eq!(folded("\u{c4}b"), folded("\u{e4}B"));
     }

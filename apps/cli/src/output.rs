@@ -1,17 +1,17 @@
-//! What a command prints: lines on standard output, many at once. A reader that has seen enough
-//! (`| head`) ends the program without a word.
+//! Standard output and standard error. A closed pipe at standard output (`| head`) ends the program
+//! silently.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, Stdout, Write};
 
-/// The code of a program that SIGPIPE ended, by the shells' rule 128 + 13.
+/// The exit code for SIGPIPE by the convention of shells: 128 + 13.
 const PIPE_CLOSED: i32 = 141;
 
-/// Lines that are written when there are enough of them.
+/// Buffered lines for standard output.
 pub(crate) struct Lines(BufWriter<Stdout>);
 
 impl Lines {
-    /// None yet.
+    /// An empty buffer.
     pub(crate) fn new() -> Self {
         Self(BufWriter::with_capacity(64 * 1024, io::stdout()))
     }
@@ -22,7 +22,7 @@ impl Lines {
         check(written);
     }
 
-    /// Writes what was added.
+    /// Writes the buffered lines.
     pub(crate) fn flush(&mut self) {
         let flushed = self.0.flush();
         check(flushed);
@@ -35,23 +35,23 @@ impl Drop for Lines {
     }
 }
 
-/// Writes one line now.
+/// Writes one line to standard output at once.
 pub(crate) fn line(line: &dyn Display) {
     check(writeln!(io::stdout(), "{line}"));
 }
 
-/// Writes one line now to standard error, whole: whoever reads along, or writes to the same file,
-/// meets no part of it. What cannot be told there can be told nowhere.
+/// Writes one line to standard error with a single call, so that lines of several writers do not
+/// mix. Errors are ignored, because there is no place to report them.
 pub(crate) fn note(line: &dyn Display) {
     note_text(&format!("{line}\n"));
 }
 
-/// The same for text that has its line ends, or is a line that the next one overwrites.
+/// As [`note`], for text with its own line ends, or for a progress line.
 pub(crate) fn note_text(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Ends the program if nobody reads what it writes.
+/// Ends the program if standard output is closed or fails.
 pub(crate) fn check(written: io::Result<()>) {
     if let Err(error) = written {
         if error.kind() != io::ErrorKind::BrokenPipe {

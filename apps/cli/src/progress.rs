@@ -1,5 +1,4 @@
-//! How far a transfer is: a bar with rate and time left on a terminal, one line at the end
-//! elsewhere.
+//! Progress of a transfer: a bar on a terminal, or one line at the end.
 
 use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,29 +12,29 @@ use crate::format;
 use crate::output::note;
 use crate::report::Report;
 
-/// How often the bar is drawn.
+/// Interval between updates of the bar.
 const TICK: Duration = Duration::from_millis(100);
 const TEMPLATE: &str = "{bar:24} {percent:>3}% {bytes}/{total_bytes} {binary_bytes_per_sec} \
      {eta} left  {msg}";
-/// The same where there is no end to be seen.
-const ENDLESS: &str = "{bytes} {binary_bytes_per_sec} {elapsed}";
+/// The bar for data of unknown length.
+const UNKNOWN_LENGTH: &str = "{bytes} {binary_bytes_per_sec} {elapsed}";
 
-/// What is told of a transfer.
+/// Options for the output of a transfer.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArguments {
-    /// Say nothing but what went wrong.
+    /// Print only errors.
     #[arg(short, long)]
     quiet: bool,
-    /// Name each file that is done.
+    /// Print the name of each completed file.
     #[arg(short, long, conflicts_with = "quiet")]
     verbose: bool,
-    /// Say at the end as JSON what was done.
+    /// Print a summary as JSON at the end.
     #[arg(long, conflicts_with = "quiet")]
     json: bool,
 }
 
-/// What was done so far, and a bar that shows it.
+/// Counters of a transfer, and the bar that shows them.
 pub(crate) struct Progress {
     output: OutputArguments,
     start: Instant,
@@ -43,7 +42,7 @@ pub(crate) struct Progress {
     counts: Counts,
 }
 
-/// What was done and what is known to be left.
+/// Completed and expected work.
 #[derive(Debug, Default)]
 struct Counts {
     files: AtomicU64,
@@ -55,7 +54,7 @@ struct Counts {
     removed: AtomicU64,
 }
 
-/// The sum at the end.
+/// The summary at the end.
 #[derive(Serialize)]
 struct Summary {
     files: u64,
@@ -69,7 +68,7 @@ struct Summary {
 }
 
 impl Progress {
-    /// A transfer begins now.
+    /// Starts the clock, and the bar if standard error is a terminal.
     pub(crate) fn start(output: OutputArguments, report: &Report) -> Self {
         let shows = !output.quiet && std::io::stderr().is_terminal();
         let bar = shows.then(new_bar);
@@ -87,7 +86,7 @@ impl Progress {
         }
     }
 
-    /// A file of so many bytes is to be transferred.
+    /// A file of this many bytes will be transferred.
     pub(crate) fn file_found(&self, bytes: u64) {
         let files = add(&self.counts.files_found, 1);
         let total = add(&self.counts.bytes_found, bytes);
@@ -104,7 +103,7 @@ impl Progress {
         }
     }
 
-    /// Bytes have arrived.
+    /// Bytes were transferred.
     pub(crate) fn add_bytes(&self, bytes: u64) {
         add(&self.counts.bytes, bytes);
         if let Some(bar) = &self.bar {
@@ -112,23 +111,23 @@ impl Progress {
         }
     }
 
-    /// A file is to be transferred whose end nobody knows: there is no time left to tell.
+    /// Data of unknown length will be transferred, so the bar cannot show the remaining time.
     pub(crate) fn stream_found(&self) {
         self.file_found(0);
         if let Some(bar) = &self.bar {
             bar.unset_length();
-            set_form(bar, ENDLESS);
+            set_form(bar, UNKNOWN_LENGTH);
         }
     }
 
-    /// Bytes that are there already, from a transfer that broke, or as holes.
+    /// Bytes need no transfer: an earlier transfer sent them, or they are a hole.
     pub(crate) fn skip_bytes(&self, bytes: u64) {
         if let Some(bar) = &self.bar {
             bar.inc(bytes);
         }
     }
 
-    /// A file is done.
+    /// A file is complete.
     pub(crate) fn file_done(&self, name: &dyn std::fmt::Display) {
         add(&self.counts.files, 1);
         if let Some(bar) = &self.bar {
@@ -137,30 +136,30 @@ impl Progress {
         self.print_verbose(name);
     }
 
-    /// A file is as it should be.
+    /// A file is up to date.
     pub(crate) fn unchanged(&self) {
         add(&self.counts.skipped, 1);
     }
 
-    /// A directory was made.
+    /// A directory was created.
     pub(crate) fn directory_created(&self) {
         add(&self.counts.directories, 1);
     }
 
-    /// Something was removed.
+    /// A file or directory was removed.
     pub(crate) fn removed(&self, name: &dyn std::fmt::Display) {
         add(&self.counts.removed, 1);
         self.print_verbose(&format_args!("removed {name}"));
     }
 
-    /// Names something where that is asked for.
+    /// Prints a line if `--verbose` is given.
     fn print_verbose(&self, text: &dyn std::fmt::Display) {
         if self.output.verbose {
             self.print_line(text);
         }
     }
 
-    /// Writes a line about what is done, not about what went wrong.
+    /// Prints a line beside the bar. It does not report a failure.
     pub(crate) fn print_line(&self, text: &dyn std::fmt::Display) {
         match &self.bar {
             Some(bar) => bar.suspend(|| note(text)),
@@ -168,7 +167,7 @@ impl Progress {
         }
     }
 
-    /// The end: the sum.
+    /// Ends the bar and prints the summary.
     pub(crate) fn finish(&self, report: &Report) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -264,7 +263,7 @@ mod tests {
 
     #[test]
     fn the_bar_has_a_form() {
-        for template in [TEMPLATE, ENDLESS] {
+        for template in [TEMPLATE, UNKNOWN_LENGTH] {
             assert!(ProgressStyle::with_template(template).is_ok());
         }
     }

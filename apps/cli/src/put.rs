@@ -1,4 +1,4 @@
-//! `smbeam put`: from this machine to a server.
+//! `smbeam put`: uploads files to a server.
 
 use clap::Args;
 
@@ -7,11 +7,11 @@ use crate::failure::Failure;
 use crate::location::Location;
 use crate::report::Report;
 
-/// What to put.
+/// Arguments of `smbeam put`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Files or directories of this machine, and where on a server they go: a directory, or a new name
-    /// for one. `-` is standard input, which goes alone and into a file.
+    /// Local files or directories, followed by the target on the server: a directory, or a new name
+    /// for a single source. `-` as the only source is standard input; its target is a file name.
     #[arg(required = true, num_args = 2.., value_name = "PATH... URL")]
     locations: Vec<Location>,
     #[command(flatten)]
@@ -25,11 +25,11 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     };
     let is_remote = |location: &&Location| matches!(location, Location::Remote(_));
     if let Some(remote) = sources.iter().find(is_remote) {
-        let reason = "on a server: put takes files of this machine, cp those of servers, too";
+        let reason = "already on a server: put uploads local files; cp copies between servers";
         return report.failed(&Failure::usage(remote, reason));
     }
     if !is_remote(&target) {
-        let reason = "not on a server: want smb://[user@]host/share/path at the end";
+        let reason = "not on a server: the last argument must be smb://[user@]host/share/path";
         return report.failed(&Failure::usage(target, reason));
     }
     match sources {

@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::output::note;
 
-/// What became of a command so far: failures are told as they happen and counted for the end.
+/// Reports the failures of a command, and counts results for the exit code. Threads share it.
 pub(crate) struct Report {
     command: &'static str,
     failures: AtomicU64,
@@ -18,19 +18,19 @@ pub(crate) struct Report {
 
 #[derive(Default)]
 struct State {
-    /// The code that all failures have, while they agree.
+    /// The exit code of all failures so far, as long as they have the same one.
     common: Option<Exit>,
-    /// The code of the failure that ended everything.
+    /// The exit code of the failure that ended the command.
     fatal: Option<Exit>,
-    /// Writes a line where a progress bar is not in its way.
+    /// Prints a line beside a progress bar. Without it, lines go to standard error.
     print: Option<Print>,
 }
 
-/// Writes a line of standard error.
+/// Prints one line.
 pub(crate) type Print = Box<dyn Fn(&str) + Send>;
 
 impl Report {
-    /// Of a command by its name.
+    /// A report for the command with this name.
     pub(crate) fn new(command: &'static str) -> Self {
         Self {
             command,
@@ -41,7 +41,7 @@ impl Report {
         }
     }
 
-    /// Tells a failure. One that ends everything is told once.
+    /// Reports and counts a failure. Only the first fatal failure is reported.
     pub(crate) fn failed(&self, failure: &Failure) {
         let mut state = lock(&self.state);
         let is_fatal = failure.is_fatal();
@@ -61,18 +61,18 @@ impl Report {
         print_with(&state, &line);
     }
 
-    /// Says something that is no failure.
+    /// Prints a line that is not a failure.
     pub(crate) fn note(&self, text: &str) {
         let line = format!("smbeam: {}: {text}", self.command);
         print_with(&lock(&self.state), &line);
     }
 
-    /// Counts what went well.
+    /// Counts a success.
     pub(crate) fn succeeded(&self) {
         self.successes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts what went well, tells what did not.
+    /// Counts a success, or reports a failure.
     pub(crate) fn take(&self, outcome: Outcome) {
         match outcome {
             Ok(()) => self.succeeded(),
@@ -80,7 +80,7 @@ impl Report {
         }
     }
 
-    /// Takes what was found; where that failed it is told, and nothing was.
+    /// Returns the list, or reports the failure and returns an empty list.
     pub(crate) fn found<T>(&self, found: Outcome<Vec<T>>) -> Vec<T> {
         found.unwrap_or_else(|failure| {
             self.failed(&failure);
@@ -88,23 +88,23 @@ impl Report {
         })
     }
 
-    /// Whether something happened after which going on is pointless.
+    /// Whether a fatal failure ended the command.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// How many failed.
+    /// Number of failures so far.
     pub(crate) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Lets lines go through a progress bar, or no longer.
+    /// Sets or removes the function that prints lines beside a progress bar.
     pub(crate) fn print_through(&self, print: Option<Print>) {
         lock(&self.state).print = print;
     }
 
-    /// The code to end with: of what ended everything; of the failures where all have the same one
-    /// and nothing went well; 1 where some of it failed.
+    /// The exit code: that of a fatal failure, or the common code of all failures if nothing
+    /// succeeded, or 1 for other failures.
     pub(crate) fn exit(&self) -> Exit {
         let state = lock(&self.state);
         if let Some(fatal) = state.fatal {
@@ -127,7 +127,7 @@ fn print_with(state: &State, line: &str) {
     }
 }
 
-/// Locks what a thread that panicked may have held: counters and lists stay sound.
+/// Locks a mutex even if a thread panicked while it held the lock. Counters and lists remain valid.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()

@@ -1,4 +1,4 @@
-//! `smbeam rm`: remove files and trees.
+//! `smbeam rm`: removes files and directories.
 
 use clap::Args;
 
@@ -12,22 +12,22 @@ use crate::output;
 use crate::report::Report;
 use crate::transfer::remove_trees;
 
-/// What to remove.
+/// Arguments of `smbeam rm`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Files or directories; `*` and `?` in the last component stand for any characters, or one.
+    /// Files or directories. `*` and `?` in the last component are wildcards.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
-    /// Directories as well, with all that is in them.
+    /// Remove directories with their contents.
     #[arg(short, long)]
     recursive: bool,
-    /// What is not there is no failure.
+    /// Ignore files that do not exist.
     #[arg(short, long)]
     force: bool,
-    /// Name what is removed.
+    /// Print the name of each removed file.
     #[arg(short, long)]
     verbose: bool,
-    /// Files at once.
+    /// Number of files to remove at the same time.
     #[arg(short, long, default_value = "16", value_name = "N", value_parser = 1..=256)]
     jobs: i64,
     #[command(flatten)]
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     );
 }
 
-/// Reports a failure, unless it is none.
+/// Reports a failure. With `--force`, a missing file is not a failure.
 fn take(arguments: &Arguments, report: &Report, failure: &Failure) {
     if !(arguments.force && failure.exit == Exit::NotFound) {
         report.failed(failure);
@@ -79,7 +79,10 @@ fn take(arguments: &Arguments, report: &Report, failure: &Failure) {
 
 fn found(connector: &Connector, url: &Url) -> Outcome<Vec<ExpandedPath>> {
     match url.path.is_empty() {
-        true => Err(Failure::usage(url, "a share itself cannot be removed")),
+        true => Err(Failure::usage(
+            url,
+            "a share cannot be removed, only the files and directories in it",
+        )),
         false => connector.expand(url, Detail::Brief),
     }
 }
@@ -87,7 +90,7 @@ fn found(connector: &Connector, url: &Url) -> Outcome<Vec<ExpandedPath>> {
 fn tree_of(arguments: &Arguments, found: ExpandedPath) -> Outcome<(FilePath, FileInfo)> {
     let info = found.own_info()?;
     if info.is_directory() && !arguments.recursive {
-        let reason = "a directory: give -r to remove all in it";
+        let reason = "is a directory: give -r to remove it with its contents";
         return Err(Failure::usage(found.path, reason));
     }
     Ok((found.path, info))

@@ -1,4 +1,4 @@
-//! `smbeam rmdir`: remove directories that are empty.
+//! `smbeam rmdir`: removes empty directories.
 
 use clap::Args;
 
@@ -9,7 +9,7 @@ use crate::file_path::{FilePath, Kind};
 use crate::location::Url;
 use crate::report::Report;
 
-/// What to remove.
+/// Arguments of `smbeam rmdir`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The directories.
@@ -33,7 +33,10 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
 fn rmdir(connector: &Connector, url: &Url) -> Outcome {
     let path: FilePath = connector.file_path(url)?;
     if url.path.is_empty() {
-        return Err(Failure::usage(url, "a share itself cannot be removed"));
+        return Err(Failure::usage(
+            url,
+            "a share cannot be removed, only the directories in it",
+        ));
     }
     if !path.info(true)?.is_directory() {
         return Err(Failure::new(Exit::Exists, path, "not a directory"));

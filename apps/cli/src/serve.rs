@@ -1,4 +1,4 @@
-//! `smbeam serve`: share directories.
+//! `smbeam serve`: runs a server.
 
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
@@ -17,43 +17,44 @@ use tracing::info;
 use crate::output::note;
 use crate::stop::Stop;
 
-/// The port of a quick share that is not root's to have.
-const HIGH_PORT: u16 = 4455;
-/// Letters of a generated password: 20 out of 32 are 100 bits.
-const PASSWORD_LETTERS: usize = 20;
-/// What a generated password is made of: nothing that looks like something else.
+/// The port of a quick share if the user is not root.
+const UNPRIVILEGED_PORT: u16 = 4455;
+/// Length of a generated password: 20 of 32 characters are 100 bits.
+const PASSWORD_CHARS: usize = 20;
+/// The characters of a generated password, without similar ones such as 0 and o.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
-/// What to share.
+/// Arguments of `smbeam serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Share this directory at once, with a user and a password made for it.
+    /// Share this directory without a configuration, with a generated user and password (a quick
+    /// share).
     #[arg(required_unless_present = "config", conflicts_with = "config")]
     path: Option<PathBuf>,
-    /// Serve what this file says.
+    /// Read this configuration file.
     #[arg(long)]
     config: Option<PathBuf>,
-    /// The share's name; the directory's own if left out.
+    /// Name of the share. Default: the name of the directory.
     #[arg(long, requires = "path")]
     name: Option<String>,
-    /// Listen on this address.
+    /// IP address to listen on. Default: all IPv4 addresses.
     #[arg(long, requires = "path")]
     listen: Option<IpAddr>,
-    /// Listen on this port; 445 for root, 4455 for others.
+    /// Port to listen on. Default: 445 for root, 4455 for other users.
     #[arg(long, requires = "path")]
     port: Option<u16>,
-    /// Listen by these: `transport[:port]` of tcp, nbt, quic, smbdirect, with commas between
-    /// them; in place of those of the file.
+    /// Transports to listen on, separated by commas: `transport[:port]` with tcp, nbt, quic or
+    /// smbdirect. Overrides the configuration file.
     #[arg(long, value_name = "LIST", conflicts_with = "port")]
     transports: Option<Endpoints>,
-    /// Who makes connections over RDMA, for smbdirect: `verbs`, or `emulated:DIRECTORY` among
-    /// peers on this machine; in place of that of the file.
+    /// RDMA provider for smbdirect: `verbs` for RDMA devices, or `emulated:DIRECTORY` for clients
+    /// on this machine. Overrides the configuration file.
     #[arg(long, value_name = "PROVIDER", env = "SMBEAM_RDMA")]
     rdma: Option<RdmaChoice>,
-    /// Nobody writes.
+    /// Make the share read-only.
     #[arg(long, requires = "path")]
     read_only: bool,
-    /// What moves the bytes: auto, uring or epoll.
+    /// I/O backend: auto, uring (io_uring) or epoll.
     #[arg(long, value_parser = parse_io)]
     io: Option<smbeam_server::config::IoChoice>,
 }
@@ -88,7 +89,7 @@ fn serve_config(arguments: &Arguments, file: &Path) -> anyhow::Result<()> {
     serve(&config, realms, file, |_| {})
 }
 
-/// Shares one directory with a user that is made up for it.
+/// Shares one directory for a generated user.
 fn serve_path(arguments: &Arguments, path: &Path) -> anyhow::Result<()> {
     let path = path
         .canonicalize()
@@ -105,16 +106,16 @@ fn serve_path(arguments: &Arguments, path: &Path) -> anyhow::Result<()> {
     users.insert(account);
     let realms = Realms::fixed(&config, users);
     serve(&config, realms, None, |listening| {
-        // Those who are told how to come in mostly speak TCP.
+        // Most clients use TCP, so the instructions show it if it is available.
         let by_tcp = |listening: &&Listening| listening.transport == Transport::Tcp;
         let shown = listening.iter().find(by_tcp).or(listening.first());
         if let Some(listening) = shown {
-            introduce(*listening, &name, &path, &password);
+            print_instructions(*listening, &name, &path, &password);
         }
     })
 }
 
-/// The name to log in with when a directory is shared at once.
+/// The user name of a quick share.
 const QUICK_USER: &str = "smbeam";
 
 fn share_name(arguments: &Arguments, path: &Path) -> anyhow::Result<String> {
@@ -124,13 +125,13 @@ fn share_name(arguments: &Arguments, path: &Path) -> anyhow::Result<String> {
     let name = path
         .file_name()
         .map(|name| name.to_string_lossy().into_owned());
-    name.context("the directory has no name of its own: give one with --name")
+    name.context("the directory has no name that a share can take: give one with --name")
 }
 
 fn quick_config(arguments: &Arguments, path: &Path, name: &str) -> anyhow::Result<Config> {
     let port = arguments
         .port
-        .unwrap_or(if is_root() { 445 } else { HIGH_PORT });
+        .unwrap_or(if is_root() { 445 } else { UNPRIVILEGED_PORT });
     let only = || {
         Endpoint {
             transport: Transport::Tcp,
@@ -159,7 +160,7 @@ fn quick_config(arguments: &Arguments, path: &Path, name: &str) -> anyhow::Resul
         .map_err(Into::into)
 }
 
-/// A list as a file has it.
+/// A list of transports in the form of the configuration file.
 fn named(list: &Endpoints) -> Vec<toml::Spanned<String>> {
     let text = |endpoint: &Endpoint| smbeam_server::config::unplaced(endpoint.to_string());
     list.iter().map(text).collect()
@@ -169,15 +170,19 @@ fn is_root() -> bool {
     smbeam_server::may_assume_identities()
 }
 
-/// The Unix account that owns the directory: what is written into it belongs to that one too.
+/// The Unix account that owns the directory. It also owns the files that clients create.
 fn owner(path: &Path) -> anyhow::Result<String> {
     let uid = std::fs::metadata(path)?.uid();
-    smbeam_server::account_name(uid)
-        .with_context(|| format!("the owner of {} ({uid}) is no account", path.display()))
+    smbeam_server::account_name(uid).with_context(|| {
+        format!(
+            "the owner of {} (user id {uid}) has no account on this machine",
+            path.display()
+        )
+    })
 }
 
 fn generated_password() -> String {
-    let mut bytes = [0; PASSWORD_LETTERS];
+    let mut bytes = [0; PASSWORD_CHARS];
     getrandom::fill(&mut bytes).expect("the kernel has random bytes");
     bytes
         .iter()
@@ -185,13 +190,13 @@ fn generated_password() -> String {
         .collect()
 }
 
-/// Says how to reach the share: lines to copy.
-fn introduce(listening: Listening, name: &str, path: &Path, password: &str) {
+/// Prints the commands for connecting to the share.
+fn print_instructions(listening: Listening, name: &str, path: &Path, password: &str) {
     let host = smbeam_server::reachable(listening.address.ip());
     let port = listening.address.port();
     println!("Sharing {} as {name}", path.display());
     println!("  user      {QUICK_USER}");
-    println!("  password  {password}   (made for this run; it is not shown again)");
+    println!("  password  {password}   (generated for this run; it is not shown again)");
     println!("  URL       smb://{QUICK_USER}@{host}:{port}/{name}");
     match listening.transport {
         Transport::Tcp => {
@@ -201,12 +206,12 @@ fn introduce(listening: Listening, name: &str, path: &Path, password: &str) {
                  -o port={port},username={QUICK_USER},password={password},vers=3.1.1"
             );
         }
-        transport => println!("  by        --transports {transport}"),
+        transport => println!("  transport --transports {transport}"),
     }
     println!("Stop with Ctrl-C.");
 }
 
-/// Serves until a signal says stop.
+/// Runs the server until a signal stops it.
 fn serve(
     config: &Config,
     realms: Realms,
@@ -224,8 +229,8 @@ fn serve(
             fingerprint,
             is_self_signed,
         } = shown;
-        let by_whom = if is_self_signed { ", self-signed" } else { "" };
-        note(&format_args!("certificate SHA-256 {fingerprint}{by_whom}"));
+        let suffix = if is_self_signed { ", self-signed" } else { "" };
+        note(&format_args!("certificate SHA-256 {fingerprint}{suffix}"));
     }
     let serve_socket = |socket: ControlSocket| socket.serve(server.observer(), file);
     let control = socket.map(serve_socket).transpose()?;
@@ -237,8 +242,8 @@ fn serve(
     Ok(())
 }
 
-/// Where `smbeam status` will ask. A server without it serves all the same, unless its file says
-/// where it is to be.
+/// Opens the socket for `smbeam status`. Without a configured path, failure to open it is not an
+/// error.
 fn control_socket(config: &Config) -> anyhow::Result<Option<ControlSocket>> {
     match &config.server.control_socket {
         Some(path) if path.as_os_str().is_empty() => Ok(None),

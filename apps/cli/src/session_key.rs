@@ -1,8 +1,8 @@
-//! Which URLs share a session.
+//! The key of a session: URLs with the same key share a session.
 
 use crate::location::Url;
 
-/// What a session is for.
+/// Server and user of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SessionKey {
     host: String,
@@ -22,7 +22,7 @@ impl SessionKey {
     }
 }
 
-/// Whether two URLs are reached over one session.
+/// Whether two URLs share a session.
 pub(crate) fn is_one_session(one: &Url, other: &Url) -> bool {
     SessionKey::of(one) == SessionKey::of(other)
 }

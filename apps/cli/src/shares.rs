@@ -1,4 +1,4 @@
-//! `smbeam shares`: what a server offers.
+//! `smbeam shares`: lists the shares of a server.
 
 use clap::Args;
 use serde::Serialize;
@@ -14,16 +14,16 @@ use crate::location::Url;
 use crate::output;
 use crate::report::Report;
 
-/// Whom to ask.
+/// Arguments of `smbeam shares`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The server, whatever share the URL names.
+    /// The server. A share in the URL is ignored.
     #[arg(value_name = "URL", help = "The server: smb://[user@]host")]
     url: Url,
-    /// Those for administrators, and pipes, as well.
+    /// Include administrative shares and pipes.
     #[arg(short, long)]
     all: bool,
-    /// An object of JSON in each line.
+    /// Print one object of JSON per line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

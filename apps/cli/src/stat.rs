@@ -1,4 +1,4 @@
-//! `smbeam stat`: what is known of a file.
+//! `smbeam stat`: shows the metadata of files.
 
 use clap::Args;
 
@@ -11,13 +11,13 @@ use crate::location::Url;
 use crate::output;
 use crate::report::Report;
 
-/// What to look at.
+/// Arguments of `smbeam stat`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Files or directories.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
-    /// An object of JSON in each line.
+    /// Print one object of JSON per line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

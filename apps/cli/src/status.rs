@@ -1,4 +1,4 @@
-//! `smbeam status`: what a server on this machine is doing.
+//! `smbeam status`: shows the state of a server on this machine.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ use crate::report::Report;
 
 mod table;
 
-/// Which server, and for whom.
+/// Arguments of `smbeam status`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The control socket of the server; without it, the only server that runs here.
+    /// Control socket of the server. Without it, the command uses the only running server.
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// The server that was started with this file.
+    /// Use the server that was started with this configuration file.
     #[arg(long, value_name = "FILE", conflicts_with = "socket")]
     config: Option<PathBuf>,
-    /// One object of JSON.
+    /// Print one object of JSON.
     #[arg(long)]
     json: bool,
 }
@@ -54,27 +54,32 @@ fn ask(socket: &Path) -> Outcome<Status> {
 fn failure(socket: &Path, error: &io::Error) -> Failure {
     let subject = socket.display();
     if control::is_nobody(error) {
-        return Failure::new(Exit::Unreachable, subject, "no server is there");
+        return Failure::new(
+            Exit::Unreachable,
+            subject,
+            "no server listens on this socket",
+        );
     }
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            let why = "the server is somebody else's: ask as that user or as root";
+            let why =
+                "the server belongs to another user: run this command as that user or as root";
             Failure::new(Exit::Denied, subject, why)
         }
         io::ErrorKind::InvalidData => {
-            let why = format!("what is there is no server of this release: {error}");
+            let why = format!("the answer is not that of a server of this release: {error}");
             Failure::new(Exit::Lost, subject, why)
         }
         _ => Failure::new(Exit::Lost, subject, plain_reason(error)),
     }
 }
 
-/// The server that was started with a file.
+/// Finds the server that was started with a configuration file.
 fn of_file(file: &Path) -> Outcome<Status> {
     let config = Config::load(file).map_err(|error| Failure::usage(file.display(), error))?;
     match &config.server.control_socket {
         Some(socket) if socket.as_os_str().is_empty() => {
-            let why = "server.control_socket is empty: its server does not say what it does";
+            let why = "server.control_socket is empty, so the server reports no status";
             return Err(Failure::usage(file.display(), why));
         }
         Some(socket) => return ask(socket),
@@ -83,20 +88,24 @@ fn of_file(file: &Path) -> Outcome<Status> {
     let wanted = file.canonicalize().ok();
     let found = running()?.into_iter().map(|(_, status)| status);
     let mut found = found.filter(|status| status.server.config == wanted);
-    found
-        .next()
-        .ok_or_else(|| Failure::new(Exit::Unreachable, file.display(), "no server runs with it"))
+    found.next().ok_or_else(|| {
+        Failure::new(
+            Exit::Unreachable,
+            file.display(),
+            "no running server uses this file",
+        )
+    })
 }
 
-/// The only server that runs here.
+/// Finds the only server on this machine.
 fn only_one() -> Outcome<Status> {
     let mut found = running()?;
     if found.len() > 1 {
-        let mut why = "several servers run: choose one with --socket".to_owned();
+        let mut why = "several servers are running: choose one with --socket".to_owned();
         for (socket, status) in &found {
             let listening = status.server.listening.iter();
             let listening: Vec<String> = listening
-                .map(|place| format!("{} {}", place.transport, place.address))
+                .map(|endpoint| format!("{} {}", endpoint.transport, endpoint.address))
                 .collect();
             why.push_str(&format!(
                 "\n  {}: {}",
@@ -108,23 +117,26 @@ fn only_one() -> Outcome<Status> {
     }
     match found.pop() {
         Some((_, status)) => Ok(status),
-        None => Err(nobody()),
+        None => Err(no_server()),
     }
 }
 
-fn nobody() -> Failure {
+fn no_server() -> Failure {
     let why = match control::run_folder() {
-        Some(directory) => format!("no server has its socket in {}", directory.display()),
-        None => "XDG_RUNTIME_DIR is not set: say --socket".to_owned(),
+        Some(directory) => format!(
+            "no running server has a control socket in {}",
+            directory.display()
+        ),
+        None => "XDG_RUNTIME_DIR is not set: give the socket with --socket".to_owned(),
     };
     Failure::new(Exit::Unreachable, "this machine", why)
 }
 
-/// The servers that have their sockets in the run directory. Of those that may not be asked the
-/// first is the failure where no other is there.
+/// Queries all servers with a socket in the runtime directory. If none answers, returns the first
+/// failure.
 fn running() -> Outcome<Vec<(PathBuf, Status)>> {
     let Some(directory) = control::run_folder() else {
-        return Err(nobody());
+        return Err(no_server());
     };
     let sockets = match control::sockets(&directory) {
         Ok(sockets) => sockets,

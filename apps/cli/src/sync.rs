@@ -1,4 +1,4 @@
-//! `smbeam sync`: make a directory what another one is, with as little work as possible.
+//! `smbeam sync`: makes the target equal to the source and transfers only the differences.
 
 use std::time::Duration;
 
@@ -14,31 +14,31 @@ use crate::progress::{OutputArguments, Progress};
 use crate::report::Report;
 use crate::transfer::{Compare, Item, Policy, Transfer, TransferArguments};
 
-/// The finest step of a time that SMB has: 100 ns. \[MS-DTYP\] 2.3.3
-const FINEST: Duration = Duration::from_nanos(100);
+/// The resolution of times in SMB: 100 ns. \[MS-DTYP\] 2.3.3
+const TIME_RESOLUTION: Duration = Duration::from_nanos(100);
 
-/// What to make the same.
+/// Arguments of `smbeam sync`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The directory as it should be, or a file.
+    /// The source: a directory or a file.
     #[arg(value_name = "SOURCE")]
     source: Location,
-    /// The directory (or file) that becomes like it; at least one of the two is on a server.
+    /// The target, which becomes equal to the source. Source or target must be on a server.
     #[arg(value_name = "TARGET")]
     target: Location,
-    /// Compare the bytes of files of the same size; otherwise their times tell.
+    /// Compare the contents of files of equal size, instead of their times.
     #[arg(short = 'c', long, conflicts_with = "modify_window")]
     checksum: bool,
-    /// Seconds that times may differ and still be taken for the same.
+    /// Treat times that differ by at most this many seconds as equal.
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = parse_seconds)]
     modify_window: Duration,
-    /// Remove from the target what the source does not have.
+    /// Remove files and directories from the target that the source does not have.
     #[arg(long)]
     delete: bool,
-    /// Do nothing, say what would be done.
+    /// Change nothing, only print what would be done.
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Do not keep times. The next sync will find that they differ.
+    /// Do not set the times of files. The next sync then transfers them again.
     #[arg(long)]
     no_preserve: bool,
     #[command(flatten)]
@@ -60,7 +60,7 @@ impl Arguments {
     fn policy(&self) -> Policy {
         let compare = match self.checksum {
             true => Compare::Contents,
-            false => Compare::SizeAndTime(self.modify_window.max(FINEST)),
+            false => Compare::SizeAndTime(self.modify_window.max(TIME_RESOLUTION)),
         };
         Policy {
             compare,
@@ -100,7 +100,7 @@ fn item(arguments: &Arguments, connector: &Connector) -> Outcome<Item> {
     {
         return Err(Failure::usage(
             target,
-            "one of the directories is in the other",
+            "source and target overlap: one directory is in the other",
         ));
     }
     let old = target.lookup(true)?;
@@ -108,7 +108,7 @@ fn item(arguments: &Arguments, connector: &Connector) -> Outcome<Item> {
         && old.is_directory() != info.is_directory()
     {
         let what = old.kind.name();
-        let reason = format!("there is a {what} of this name");
+        let reason = format!("a {what} with this name exists already");
         return Err(Failure::new(Exit::Exists, target, reason));
     }
     if info.is_directory() && old.is_none() && !arguments.dry_run {

@@ -1,4 +1,4 @@
-//! `smbeam touch`: files that are there, with a time.
+//! `smbeam touch`: creates files, or sets their times.
 
 use std::time::SystemTime;
 
@@ -12,17 +12,17 @@ use crate::format::parse_time;
 use crate::location::Url;
 use crate::report::Report;
 
-/// What to touch.
+/// Arguments of `smbeam touch`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Files or directories; a file that is not there is made.
+    /// Files or directories. A missing file is created.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
-    /// This time instead of now: 2026-01-31, 2026-01-31T12:00:00, the same with Z,
-    /// @seconds, or `2h ago`.
+    /// Set this time instead of now: 2026-01-31, 2026-01-31T12:00:00 (add Z for UTC), @seconds
+    /// since 1970, or `2h ago`.
     #[arg(short, long, value_name = "TIME", value_parser = parse_time)]
     date: Option<SystemTime>,
-    /// Make no files.
+    /// Do not create files.
     #[arg(short = 'c', long)]
     no_create: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `smbeam tree`: a directory and all that is below it, as a picture.
+//! `smbeam tree`: shows a directory tree.
 
 use clap::Args;
 
@@ -11,22 +11,22 @@ use crate::location::Url;
 use crate::output::Lines;
 use crate::report::Report;
 
-/// Directories within directories. A server can pretend to have any number.
+/// Maximum depth of directories. A hostile server could claim an endless tree.
 const MAX_DEPTH: u32 = 512;
 
-/// What to draw.
+/// Arguments of `smbeam tree`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The directory.
     #[arg(value_name = "URL")]
     url: Url,
-    /// So many levels only.
+    /// Maximum depth of the tree.
     #[arg(short = 'L', long, value_name = "N")]
     level: Option<u32>,
-    /// Directories only.
+    /// Show only directories.
     #[arg(short, long)]
     directories: bool,
-    /// Sizes as well.
+    /// Show file sizes.
     #[arg(short, long)]
     size: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `smbeam user`: the file of users.
+//! `smbeam user`: manages the file of users.
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
@@ -7,25 +7,26 @@ use anyhow::bail;
 use auth::UserFile;
 use clap::{Args, Subcommand};
 
-/// Bytes of a password on standard input.
+/// Maximum length of a password on standard input, in bytes.
 const MAX_PASSWORD: u64 = 4096;
 
-/// What to do with the file of users.
+/// Subcommands of `smbeam user`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Add a user.
     Add {
         #[command(flatten)]
         file: FileArgument,
-        /// The name to log in with.
+        /// Name for the login.
         name: String,
-        /// The Unix account whose rights the user has; the one of the same name if left out.
+        /// Unix account that determines the permissions of the user. Default: the account with the
+        /// same name.
         #[arg(long)]
         unix: Option<String>,
         #[command(flatten)]
         password: PasswordArgument,
     },
-    /// Give a user another password.
+    /// Change the password of a user.
     Passwd {
         #[command(flatten)]
         file: FileArgument,
@@ -48,18 +49,18 @@ pub(crate) enum Command {
     },
 }
 
-/// Which file.
+/// The file of users.
 #[derive(Debug, Args)]
 pub(crate) struct FileArgument {
-    /// The file of users.
+    /// The file of users and password hashes.
     #[arg(long, default_value = "users.toml")]
     file: PathBuf,
 }
 
-/// Where the password comes from: never from an argument, which others can see.
+/// The source of the password. It is never an argument, which other users can see.
 #[derive(Debug, Args)]
 pub(crate) struct PasswordArgument {
-    /// Read the password from standard input instead of asking on the terminal.
+    /// Read the password from standard input instead of the terminal.
     #[arg(long)]
     password_stdin: bool,
 }
@@ -74,11 +75,11 @@ impl PasswordArgument {
             return Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned());
         }
         if !std::io::stdin().is_terminal() {
-            bail!("there is no terminal to ask on; use --password-stdin");
+            bail!("no terminal to ask for the password: use --password-stdin");
         }
         let first = rpassword::prompt_password("Password: ")?;
-        if first != rpassword::prompt_password("Again: ")? {
-            bail!("the two passwords differ");
+        if first != rpassword::prompt_password("Repeat password: ")? {
+            bail!("the passwords do not match");
         }
         Ok(first)
     }

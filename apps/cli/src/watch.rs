@@ -1,4 +1,4 @@
-//! `smbeam watch`: what happens in a directory, as it happens.
+//! `smbeam watch`: prints the changes in a directory.
 
 use clap::Args;
 use serde::Serialize;
@@ -12,26 +12,26 @@ use crate::location::{Url, encode};
 use crate::output;
 use crate::report::Report;
 
-/// What to watch.
+/// Arguments of `smbeam watch`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The directory.
     #[arg(value_name = "URL")]
     url: Url,
-    /// The directories in it as well.
+    /// Watch subdirectories as well.
     #[arg(short, long)]
     recursive: bool,
-    /// End after so many changes.
+    /// End after this many changes.
     #[arg(short, long, value_name = "N")]
     count: Option<u64>,
-    /// An object of JSON in each line.
+    /// Print one object of JSON per line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     connect: ConnectArguments,
 }
 
-/// What is told of: names, attributes, sizes and times of last write.
+/// The reported changes: names, attributes, sizes, and times of last write and creation.
 const FILTER: CompletionFilter = CompletionFilter(
     CompletionFilter::FILE_NAME.0
         | CompletionFilter::DIR_NAME.0
@@ -84,12 +84,12 @@ fn print_row(arguments: &Arguments, change: &Change) {
     match path {
         Some(path) => output::line(&format_args!("{action:<9} {}", encode(path))),
         None => output::line(&format_args!(
-            "{action:<9} (changes were lost: list the directory)"
+            "{action:<9} (changes were lost: list the directory again)"
         )),
     }
 }
 
-/// A word for what happened, and to which path.
+/// The word for the change, and the path.
 fn words(change: &Change) -> (&'static str, Option<&str>) {
     match change {
         Change::Overflow => ("overflow", None),

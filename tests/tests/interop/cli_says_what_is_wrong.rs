@@ -68,7 +68,7 @@ fn an_unknown_host() -> Result<()> {
         3,
         &[
             "smbeam: ls: smb://alice@no-such-host.invalid/data: ",
-            "cannot find the host no-such-host.invalid",
+            "cannot resolve the host name no-such-host.invalid",
         ],
     )?;
     Ok(())
@@ -119,7 +119,7 @@ fn a_server_that_says_nothing(transport: &str) -> Result<()> {
     };
     let client = Client::at(transport, &format!("127.0.0.1:{port}"))?;
     let (code, said) = match transport {
-        "tcp" => (9, "the server does not answer in time"),
+        "tcp" => (9, "the server did not answer in time"),
         // Before there is a connection at all.
         _ => (3, "timed out"),
     };
@@ -139,7 +139,7 @@ fn keep_open<T>(connection: T, ended: &mpsc::Receiver<()>) {
 fn a_wrong_password(transport: &str) -> Result<()> {
     let stage = stage(transport, "password")?;
     let client = stage.client.variable("SMBEAM_PASSWORD", Some("wrong"));
-    let words = ["login is refused", "(STATUS_LOGON_FAILURE)"];
+    let words = ["refused the login", "(STATUS_LOGON_FAILURE)"];
     client.fail(&["ls", "{}"], 4, &words)?;
     Ok(())
 }
@@ -161,7 +161,7 @@ fn an_expired_password() -> Result<()> {
     let output = client.fail(
         &["ls", "{}"],
         4,
-        &["login is refused", "password", "(STATUS_PASSWORD_"],
+        &["refused the login", "password", "(STATUS_PASSWORD_"],
     )?;
     ensure!(!output.errors.contains("LOGON_FAILURE"), "{output}");
     Ok(())
@@ -173,7 +173,7 @@ fn a_missing_share(transport: &str) -> Result<()> {
     let words = ["/nothing: No such share (STATUS_BAD_NETWORK_NAME)"];
     client.fail(&["get", &url], 5, &words)?;
     let server = client.url("").replace("/data/", "");
-    client.fail(&["ls", &server], 2, &["no share is named"])?;
+    client.fail(&["ls", &server], 2, &["names no share"])?;
     Ok(())
 }
 
@@ -311,7 +311,7 @@ fn a_file_that_another_has_open(transport: &str) -> Result<()> {
     other
         .call(session, &alone)?
         .expect("an open that denies all others")?;
-    let words = ["/data/file: Somebody else has it open (STATUS_SHARING_VIOLATION)"];
+    let words = ["/data/file: Another client has the file open (STATUS_SHARING_VIOLATION)"];
     client.fail(&["get", "{}file"], 8, &words)?;
     client.fail(&["cat", "{}file"], 8, &words)?;
     client.fail(&["rm", "{}file"], 8, &words)?;
@@ -340,7 +340,7 @@ fn a_file_of_credentials_that_others_may_read(transport: &str) -> Result<()> {
     );
     fs::write(&file, text)?;
     fs::set_permissions(&file, Permissions::from_mode(0o644))?;
-    let words = ["credentials.toml: others may read", "chmod 600"];
+    let words = ["credentials.toml: other users can read", "chmod 600"];
     client.fail(&["ls", "{}"], 2, &words)?;
     fs::set_permissions(&file, Permissions::from_mode(0o600))?;
     client.run(&["ls", "{}"])?;
@@ -379,11 +379,11 @@ fn names_that_the_other_side_does_not_know(transport: &str) -> Result<()> {
     fs::write(folder.join("Same"), "one")?;
     fs::write(folder.join("SAME"), "other")?;
     let words = [
-        "strange/a:b: SMB has no names with `:`",
-        "strange/what?: SMB has no names with `?`",
-        "strange/star*: SMB has no names with `*`",
-        "strange/dot.: a name of SMB does not end in `.`",
-        "the name is no UTF-8",
+        "strange/a:b: SMB does not allow `:`",
+        "strange/what?: SMB does not allow `?`",
+        "strange/star*: SMB does not allow `*`",
+        "strange/dot.: SMB does not allow a name that ends in `.`",
+        "the name is not valid UTF-8",
         "differs from it in case only",
     ];
     client.fail(&["put", "-r", "strange", "{}"], 1, &words)?;
@@ -431,7 +431,7 @@ fn a_folder_in_the_way_of_a_file(transport: &str) -> Result<()> {
         for file in [share.join(name), client.local(name)] {
             File::create(file)?.set_len(length)?;
         }
-        let (url, word) = (format!("{{}}{name}"), "there is a directory of this name");
+        let (url, word) = (format!("{{}}{name}"), "a directory with this name exists");
         client.fail(&["put", name, "{}to"], 10, &[&format!("to/{name}: {word}")])?;
         client.fail(&["get", &url, "to"], 10, &[&format!("to/{name}: {word}")])?;
         for folder in folders {

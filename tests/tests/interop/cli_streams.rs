@@ -161,10 +161,10 @@ fn what_a_stream_cannot_is_refused(transport: &str) -> Result<()> {
     for option in ["--preserve", "--continue", "--verify"] {
         for command in [["put", "-", "{}file"], ["get", "{}file", "-"]] {
             let arguments = [&command[..], &[option]].concat();
-            stage.client.fail(&arguments, 2, &["comes once"])?;
+            stage.client.fail(&arguments, 2, &["is a stream"])?;
         }
     }
-    stage.client.fail(&["put", "-", "{}"], 2, &["a directory"])?;
+    stage.client.fail(&["put", "-", "{}"], 2, &["is a directory"])?;
     stage.client.fail(&["get", "{}none", "-"], 5, &["none: "])?;
     ensure!(fs::read(stage.share.join("file"))? == b"text");
     Ok(())

@@ -148,7 +148,7 @@ fn what_is_gone_is_removed_where_asked(transport: &str) -> Result<()> {
     client.fail(
         &["sync", "tree", "{}tree"],
         1,
-        &["there is a directory of this name"],
+        &["a directory with this name exists"],
     )?;
     ensure!(
         share.join("tree/folder 1").exists(),
@@ -175,7 +175,7 @@ fn nothing_is_done_in_a_dry_run(transport: &str) -> Result<()> {
         output.errors.matches("would copy ").count() == 6,
         "{output}"
     );
-    ensure!(output.errors.contains("would make "), "{output}");
+    ensure!(output.errors.contains("would create "), "{output}");
     ensure!(
         paths(&share.join("tree"))? == [Path::new("extra")],
         "something was done"

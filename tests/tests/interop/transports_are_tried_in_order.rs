@@ -71,8 +71,8 @@ fn a_list_that_leads_nowhere_says_what_became_of_each(_: Peer) -> Result<()> {
         "{text}"
     );
     let words = [
-        &*format!("127.0.0.1 by {first}: Connection refused"),
-        &*format!("127.0.0.1 by {second}: Connection refused"),
+        &*format!("127.0.0.1 over {first}: Connection refused"),
+        &*format!("127.0.0.1 over {second}: Connection refused"),
     ];
     let list = format!("--transports={first},{second}");
     command_line()?.fail(&["ls", &list, "{}"], 3, &words)?;

@@ -1,17 +1,17 @@
-//! Which bytes the next operation is about.
+//! The blocks of files that the operations of a run read or write.
 
 use std::cell::Cell;
 
-/// Where an operation begins.
+/// The start of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// Which of the files.
+    /// Index of the file.
     pub(crate) file: usize,
-    /// Bytes from its start.
+    /// Offset of the block in the file, in bytes.
     pub(crate) offset: u64,
 }
 
-/// Gives out the blocks of some files of one length, one after the other or at random, for ever.
+/// An endless sequence of the blocks of several files of equal length, in order or at random.
 #[derive(Debug)]
 pub(crate) struct BlockSequence {
     files: u64,
@@ -22,7 +22,8 @@ pub(crate) struct BlockSequence {
 }
 
 impl BlockSequence {
-    /// Blocks of `block_bytes` bytes in `files` files of `blocks_per_file` each; none of them is 0.
+    /// A sequence over `files` files of `blocks_per_file` blocks of `block_bytes` bytes each. None
+    /// of the three is 0.
     pub(crate) fn new(files: u64, blocks_per_file: u64, block_bytes: u64) -> Self {
         assert!(
             files > 0 && blocks_per_file > 0 && block_bytes > 0,
@@ -37,14 +38,14 @@ impl BlockSequence {
         }
     }
 
-    /// The same at random.
+    /// Returns the blocks at random instead of in order. The same `seed` gives the same sequence.
     pub(crate) fn shuffled(mut self, seed: u64) -> Self {
-        // A generator of this kind never leaves zero.
+        // The state of xorshift must not be 0.
         self.random = Some(Cell::new(seed | 1));
         self
     }
 
-    /// The next one.
+    /// Returns the next block.
     pub(crate) fn next(&self) -> Block {
         let blocks = self.files * self.blocks_per_file;
         let number = match &self.random {
@@ -57,18 +58,18 @@ impl BlockSequence {
         }
     }
 
-    /// A number below 100, for a choice beside the block.
+    /// Returns a number from 0 to 99, which decides whether an operation of `rw` reads or writes.
     pub(crate) fn percent(&self) -> u8 {
         let number = match &self.random {
             Some(state) => step(state) % 100,
-            // Spread evenly over the hundred, whatever the share that is asked for.
+            // 61 and 100 have no common factor, so 100 consecutive operations get each number once.
             None => self.next.get().wrapping_mul(61) % 100,
         };
         u8::try_from(number).expect("a remainder is small")
     }
 }
 
-/// xorshift64*: good enough to be somewhere else each time.
+/// xorshift64*: fast, and random enough for offsets.
 fn step(state: &Cell<u64>) -> u64 {
     let mut word = state.get();
     word ^= word >> 12;

@@ -1,10 +1,11 @@
-//! Two servers beside each other: A B A B, so that what changes on the machine meets both.
+//! Comparison of two servers. The runs alternate (A B A B), so that changes on the machine affect
+//! both servers alike.
 
 use std::fmt::Write as _;
 
 use super::report::Report;
 
-/// The median of several rounds and how far they lie apart.
+/// The median of several values, with the smallest and the largest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -13,7 +14,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of at least one value.
+    /// Returns `None` without values.
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -32,7 +33,7 @@ impl Spread {
     }
 }
 
-/// The rounds of two servers: one pair each.
+/// Formats a table of the rounds. Each round is one run of A and one of B.
 pub(crate) fn table(rounds: &[(Report, Report)]) -> String {
     let mut text = String::new();
     let Some((first, second)) = rounds.first() else {
@@ -70,7 +71,7 @@ pub(crate) fn table(rounds: &[(Report, Report)]) -> String {
 
 type Value = fn(&Report) -> Option<f64>;
 
-/// What is compared.
+/// The rows of the table: a label, and the figure of a report.
 const ROWS: [(&str, Value); 6] = [
     ("GB/s", |report| {
         (report.bytes > 0).then(|| report.gb_per_second())

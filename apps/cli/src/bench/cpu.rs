@@ -1,9 +1,9 @@
-//! CPU time of this process, and of the server where it runs on this host.
+//! CPU time of this process, and of the server if it runs on this host.
 //!
-//! A server on this host is found by its ends of our connections: the kernel lists every socket
-//! with its inode, and every process shows the inodes of its sockets. Connections of QUIC share the
-//! sockets that are bound to the server's port, and those of emulated RDMA come by a socket that
-//! has a name in a directory. Queues of RDMA devices are in none of these lists.
+//! The server process is found through its sockets. The kernel lists every socket with its inode,
+//! and /proc shows the socket inodes of every process. All QUIC connections share the UDP sockets
+//! that are bound to the port of the server. Emulated RDMA uses a Unix socket in a directory.
+//! Queues of RDMA devices appear in none of these lists, so their server cannot be found.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,31 +13,32 @@ use std::path::{Path, PathBuf};
 
 use smbeam_client::{RdmaChoice, Transport};
 
-/// Clock ticks in a second, as /proc counts them; the same on every Linux that we run on.
+/// Clock ticks per second in /proc. All supported Linux platforms use 100.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// The processes that hold the other ends of our connections.
+/// The processes that hold the server ends of the connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Server {
     processes: BTreeSet<u32>,
 }
 
-/// A connection as we see it.
+/// The two ends of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
-    /// What carries it.
+    /// The transport of the connection.
     pub(crate) transport: Transport,
-    /// Our end.
+    /// Address and port of the client.
     pub(crate) local: SocketAddr,
-    /// The server's end.
+    /// Address and port of the server.
     pub(crate) peer: SocketAddr,
-    /// Whether both are on this machine.
+    /// Whether both ends are on this machine.
     pub(crate) is_local: bool,
 }
 
 impl Server {
-    /// Who serves these connections, of which those of SMB Direct are made by `rdma`; `None` where
-    /// no process of this host does, or none that we may look at.
+    /// Finds the server processes of these connections. `rdma` is the RDMA provider of the SMB
+    /// Direct connections. Returns `None` if no process of this host serves them, or if this user
+    /// cannot read the descriptors of the process.
     pub(crate) fn of(connections: &[Ends], rdma: &RdmaChoice) -> Option<Self> {
         let inodes = sockets(connections, rdma);
         if inodes.is_empty() {
@@ -48,7 +49,7 @@ impl Server {
         (!server.processes.is_empty()).then_some(server)
     }
 
-    /// CPU seconds so far, user and system.
+    /// CPU seconds since the start of the processes, user and system.
     pub(crate) fn seconds(&self) -> f64 {
         self.processes
             .iter()
@@ -57,12 +58,12 @@ impl Server {
     }
 }
 
-/// CPU seconds of this process so far, user and system, over all its threads.
+/// CPU seconds of all threads of this process since its start, user and system.
 pub(crate) fn own_seconds() -> f64 {
     of_process(std::process::id()).unwrap_or(0.0)
 }
 
-/// Inodes of the sockets at the server's ends.
+/// Inodes of the sockets at the server ends.
 fn sockets(connections: &[Ends], rdma: &RdmaChoice) -> BTreeSet<u64> {
     let mut inodes = BTreeSet::new();
     for transport in [Transport::Tcp, Transport::Quic, Transport::SmbDirect] {
@@ -89,7 +90,7 @@ fn sockets(connections: &[Ends], rdma: &RdmaChoice) -> BTreeSet<u64> {
     inodes
 }
 
-/// Inodes of the sockets whose two addresses are among `wanted`, of both families.
+/// Inodes of the sockets with a pair of addresses in `wanted`, for IPv4 and IPv6.
 fn inodes_of(protocol: &str, wanted: impl Iterator<Item = (String, String)>) -> BTreeSet<u64> {
     let wanted: BTreeSet<_> = wanted.collect();
     let tables = ["", "6"].map(|family| format!("/proc/net/{protocol}{family}"));
@@ -98,7 +99,7 @@ fn inodes_of(protocol: &str, wanted: impl Iterator<Item = (String, String)>) -> 
     lines.filter_map(|line| inode_of(line, &wanted)).collect()
 }
 
-/// The inode of a line of /proc/net/tcp or udp, if its addresses are among `wanted`.
+/// Returns the inode in a line of /proc/net/tcp or /proc/net/udp if its addresses are in `wanted`.
 fn inode_of(line: &str, wanted: &BTreeSet<(String, String)>) -> Option<u64> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let ends = ((*fields.get(1)?).to_owned(), (*fields.get(2)?).to_owned());
@@ -106,9 +107,9 @@ fn inode_of(line: &str, wanted: &BTreeSet<(String, String)>) -> Option<u64> {
     (inode != 0 && wanted.contains(&ends)).then_some(inode)
 }
 
-/// A socket that takes the packets of all clients, as /proc/net/udp and udp6 may spell it: bound
-/// to the server's address or to any, connected to unconnected. Whoever speaks to an address of its own
-/// host does so from there; of another host there is no such socket here.
+/// Possible addresses of the socket that receives the packets of all clients, in the notation of
+/// /proc/net/udp and udp6: bound to the address of the server or to any address, and not connected.
+/// For a server on another host the list is empty.
 fn bound(ends: &Ends) -> Vec<(String, String)> {
     if !ends.is_local {
         return Vec::new();
@@ -128,7 +129,7 @@ fn bound(ends: &Ends) -> Vec<(String, String)> {
     spellings.flatten().collect()
 }
 
-/// Inodes of the local sockets that have one of these names. proc_net_unix(5)
+/// Inodes of the Unix sockets with one of these paths. proc_net_unix(5)
 fn named(paths: &[PathBuf]) -> BTreeSet<u64> {
     let real = |path: &Path| fs::canonicalize(path).ok();
     let wanted: Vec<PathBuf> = paths.iter().filter_map(|path| real(path)).collect();
@@ -143,8 +144,8 @@ fn named(paths: &[PathBuf]) -> BTreeSet<u64> {
     lines.collect()
 }
 
-/// The server's end and ours as /proc/net/tcp and tcp6 spell them: a server that listens on
-/// `[::]` has the IPv4 addresses of its connections as IPv6 ones.
+/// The addresses of server and client in the notation of /proc/net/tcp and tcp6. A server that
+/// listens on `[::]` has IPv4 connections with IPv4-mapped IPv6 addresses.
 fn spellings(ends: &Ends) -> Vec<(String, String)> {
     let both =
         |spell: fn(SocketAddr) -> Option<String>| Some((spell(ends.peer)?, spell(ends.local)?));
@@ -196,7 +197,7 @@ fn holds_any(pid: u32, inodes: &BTreeSet<u64>) -> bool {
 
 fn of_process(pid: u32) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Fields 14 and 15, utime and stime. The name before them may hold anything.
+    // Fields 14 and 15 are utime and stime. The process name before them can contain any character.
     let (_, fields) = text.rsplit_once(')')?;
     let times = fields.split_whitespace().skip(11).take(2);
     let ticks = times.map(|field| field.parse::<u64>().ok());
@@ -251,7 +252,7 @@ mod tests {
             };
             let found = Server::of(&[ends], &RdmaChoice::Verbs).expect(address);
             assert!(found.processes.contains(&std::process::id()));
-            // The same port of another host.
+            // The same port on another host.
             let peer = SocketAddr::from(([192, 0, 2, 1], port));
             let is_local = false;
             let elsewhere = Ends {
@@ -280,7 +281,7 @@ mod tests {
         assert_eq!(Server::of(&[ends(5446)], &rdma), None);
         assert_eq!(Server::of(&[ends(5445)], &RdmaChoice::Verbs), None);
         drop(listener);
-        fs::remove_dir_all(directory).expect("gone");
+        fs::remove_dir_all(directory).expect("an empty directory");
     }
 
     #[test]

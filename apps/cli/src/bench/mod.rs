@@ -1,7 +1,7 @@
-//! `smbeam bench`: the instrument with which every claim is made.
+//! `smbeam bench`: measures the throughput, latency and CPU cost of a server.
 //!
-//! It reads and writes real data, says how large the working set is, and what an operation costs
-//! in CPU time on both sides.
+//! A run reads and writes real data. Its report states the size of the working set, and the CPU
+//! time of an operation for client and server.
 
 mod blocks;
 mod compare;
@@ -29,7 +29,7 @@ use report::Report;
 use session_factory::SessionFactory;
 use setting::Setting;
 
-/// Operations in flight unless somebody says how many, over any transport.
+/// Operations in flight per session if `--depth` is not given, for all transports.
 const DEPTH: usize = 16;
 
 /// Runs `smbeam bench`.
@@ -51,7 +51,7 @@ fn bench(arguments: &Arguments) -> Outcome {
     }
 }
 
-/// What a run says went wrong, as the failure of its URL.
+/// Converts an error of a run into a failure for its URL.
 fn failed(url: &Url, error: &anyhow::Error) -> Failure {
     match error.downcast_ref::<smbeam_client::Error>() {
         Some(error) => crate::client_failure::failure_of(url, error),
@@ -59,7 +59,7 @@ fn failed(url: &Url, error: &anyhow::Error) -> Failure {
     }
 }
 
-/// Runs what was asked for against one server, for each setting where they are to be drawn.
+/// Runs the workload against one server: once, or once per setting if `--plot` is given.
 fn run_one(
     arguments: &Arguments,
     largest: &Setting,
@@ -83,7 +83,7 @@ fn run_one(
     }
 }
 
-/// Runs two servers, A B A B.
+/// Runs the workload against two servers in turn (A B A B).
 fn run_two(
     arguments: &Arguments,
     setting: &Setting,
@@ -128,7 +128,7 @@ fn print(arguments: &Arguments, report: &Report, is_first: bool) {
     }
 }
 
-/// Every depth and number of channels up to the largest, in powers of two.
+/// Every combination of depth and number of channels up to the largest, in powers of two.
 fn steps(largest: &Setting) -> Vec<Setting> {
     let channels = match &largest.channels {
         named @ (Channels::Auto | Channels::Over(_)) => vec![named.clone()],
@@ -147,7 +147,7 @@ fn steps(largest: &Setting) -> Vec<Setting> {
     settings.collect()
 }
 
-/// 1, 2, 4 ... and the last one itself.
+/// The powers of two below `last`, and `last`.
 fn powers(last: usize) -> Vec<usize> {
     let doubled = std::iter::successors(Some(1), |power: &usize| power.checked_mul(2));
     let mut powers: Vec<usize> = doubled.take_while(|power| *power < last).collect();

@@ -1,9 +1,9 @@
-//! The data that a bench writes and expects: different in every word of every file, so that
-//! nothing on the way can make it smaller, and known again wherever it is read.
+//! The data that a bench writes and expects. Every word of every file is different, so the data
+//! cannot be compressed or deduplicated, and a wrong block is detected.
 
 use anyhow::{Result, bail};
 
-/// Bytes of a word.
+/// Length of a word in bytes.
 const WORD: usize = 8;
 
 /// The data of one file.
@@ -13,12 +13,12 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    /// The data of the file of this number.
+    /// The data of the file with this number.
     pub(crate) fn of(file: u64) -> Self {
         Self { file }
     }
 
-    /// Fills `buffer` with what is at `offset`, a multiple of 8 bytes.
+    /// Fills `buffer` with the data at `offset`, a multiple of 8 bytes.
     pub(crate) fn fill(self, offset: u64, buffer: &mut [u8]) {
         let words = buffer.chunks_mut(WORD).zip(offset / WORD as u64..);
         for (bytes, index) in words {
@@ -27,7 +27,7 @@ impl Pattern {
         }
     }
 
-    /// Whether `data` is what is at `offset`.
+    /// Fails unless `data` is the data at `offset`, a multiple of 8 bytes.
     pub(crate) fn check(self, offset: u64, data: &[u8]) -> Result<()> {
         let words = data.chunks(WORD).zip(offset / WORD as u64..);
         for (bytes, index) in words {
@@ -39,7 +39,7 @@ impl Pattern {
         Ok(())
     }
 
-    /// The finalizer of SplitMix64 over the place of the word.
+    /// The finalizer of SplitMix64, applied to the file number and the index of the word.
     fn word(self, index: u64) -> u64 {
         let mut word = index
             .wrapping_add(self.file << 40)

@@ -1,4 +1,4 @@
-//! Throughput against depth, one line for each number of channels, as an SVG.
+//! A chart of throughput against depth as an SVG file, with one line per number of channels.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,12 +8,12 @@ use plotters::prelude::*;
 
 use super::report::Report;
 
-/// Pixels.
+/// Width and height in pixels.
 const SIZE: (u32, u32) = (900, 540);
-/// How much room is left above the highest point.
+/// Height of the chart relative to the highest point.
 const HEAD_ROOM: f64 = 1.1;
 
-/// Draws `reports` into `path`.
+/// Draws the results of `reports` into the file `path`.
 pub(crate) fn draw(path: &Path, reports: &[Report]) -> Result<()> {
     let failed = |error: &dyn std::fmt::Display| anyhow!("cannot draw {}: {error}", path.display());
     let mut lines: BTreeMap<usize, Vec<(f64, f64)>> = BTreeMap::new();

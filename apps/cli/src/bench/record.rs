@@ -1,4 +1,4 @@
-//! What a run counts: operations, bytes, errors and how long each operation took.
+//! The counters of a run: operations, bytes and latencies.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -6,26 +6,26 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use hdrhistogram::Histogram;
 
-/// Nanoseconds of the shortest operation that is told from a shorter one.
+/// Shortest latency that the histogram resolves, in nanoseconds.
 const SHORTEST_NS: u64 = 100;
-/// Nanoseconds of the longest; what takes longer counts as this.
+/// Longest latency that the histogram resolves, in nanoseconds. Longer ones count as this one.
 const LONGEST_NS: u64 = 600_000_000_000;
-/// Decimal digits of a latency that are kept.
+/// Significant decimal digits of a latency.
 const DIGITS: u8 = 3;
 
-/// Operations of one thread; merged at the end.
+/// The operations of one thread. The records of all threads are merged at the end.
 #[derive(Debug)]
 pub(crate) struct Record {
     /// Operations that succeeded.
     pub(crate) ops: u64,
-    /// Bytes that they moved.
+    /// Bytes that these operations transferred.
     pub(crate) bytes: u64,
-    /// Nanoseconds that each took.
+    /// Latencies of these operations in nanoseconds.
     pub(crate) latency: Histogram<u64>,
 }
 
 impl Record {
-    /// Nothing yet.
+    /// An empty record.
     pub(crate) fn new() -> Result<Self> {
         Ok(Self {
             ops: 0,
@@ -35,7 +35,7 @@ impl Record {
         })
     }
 
-    /// One operation that moved `bytes` and took `elapsed`.
+    /// Adds one operation that transferred `bytes` bytes in `elapsed`.
     pub(crate) fn add(&mut self, bytes: u64, elapsed: Duration) {
         self.ops += 1;
         self.bytes += bytes;
@@ -43,7 +43,7 @@ impl Record {
         self.latency.saturating_record(nanos.max(SHORTEST_NS));
     }
 
-    /// Takes in what another thread counted.
+    /// Adds the operations of another thread.
     pub(crate) fn merge(&mut self, other: &Self) -> Result<()> {
         self.ops += other.ops;
         self.bytes += other.bytes;
@@ -51,18 +51,18 @@ impl Record {
         merged.context("histograms of the same bounds add up")
     }
 
-    /// The latency that `percent` of the operations stay below, in microseconds.
+    /// The latency that `percent` per cent of the operations do not exceed, in microseconds.
     pub(crate) fn percentile_us(&self, percent: f64) -> f64 {
         self.latency.value_at_percentile(percent) as f64 / 1e3
     }
 
-    /// The longest, in microseconds.
+    /// The longest latency, in microseconds.
     pub(crate) fn max_us(&self) -> f64 {
         self.latency.max() as f64 / 1e3
     }
 }
 
-/// What all threads have done so far, for the line that shows while a run goes on.
+/// The operations of all threads so far, for the progress line.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     ops: AtomicU64,
@@ -70,13 +70,13 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// One more operation.
+    /// Adds one operation that transferred `bytes` bytes.
     pub(crate) fn add(&self, bytes: u64) {
         self.ops.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Operations and bytes.
+    /// Operations and bytes so far.
     pub(crate) fn so_far(&self) -> (u64, u64) {
         (
             self.ops.load(Ordering::Relaxed),

@@ -1,4 +1,4 @@
-//! What a run brought, for people and for programs.
+//! The result of a run, as a table, JSON or CSV.
 
 use std::fmt::Write as _;
 
@@ -13,43 +13,43 @@ const VERSION: u32 = 2;
 /// The result of one run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
-    /// `read`, `write`, ...
+    /// `read`, `write`, `rw`, `meta`, `echo` or `connect`.
     pub(crate) workload: String,
-    /// What it ran against.
+    /// The URL of the measured directory.
     pub(crate) url: String,
-    /// How the server was spoken to: dialect, cipher, signing algorithm, transports.
+    /// Dialect, cipher or signing algorithm, and transports of the first session.
     pub(crate) session: String,
     /// Whether all messages of the session were signed.
     pub(crate) is_signed: bool,
     /// Whether all messages of the session were encrypted.
     pub(crate) is_encrypted: bool,
-    /// Bytes of one operation; 0 where it moves none.
+    /// Bytes per operation; 0 for workloads without data.
     pub(crate) io_size: u64,
-    /// Operations in flight for each connection.
+    /// Operations in flight per session.
     pub(crate) depth: usize,
-    /// Channels of each session.
+    /// Channels per session.
     pub(crate) channels: usize,
     /// The transport of each channel of the first session.
     pub(crate) transports: Vec<String>,
-    /// Sessions.
+    /// Number of sessions.
     pub(crate) connections: usize,
-    /// Bytes of all files that the run goes over.
+    /// Bytes of all files of all sessions.
     pub(crate) working_set: u64,
-    /// From the first request to the last answer.
+    /// Seconds from the first request to the last response.
     pub(crate) seconds: f64,
     /// Operations that succeeded.
     pub(crate) ops: u64,
-    /// Bytes that they moved.
+    /// Bytes that these operations transferred.
     pub(crate) bytes: u64,
-    /// Microseconds that an operation took.
+    /// Latency of the operations in microseconds.
     pub(crate) latency_us: Latency,
     /// CPU seconds of this process.
     pub(crate) client_cpu: f64,
-    /// CPU seconds of the server, where it runs on this host.
+    /// CPU seconds of the server, if it runs on this host.
     pub(crate) server_cpu: Option<f64>,
 }
 
-/// Microseconds that an operation took.
+/// Percentiles of the latency in microseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Latency {
     pub(crate) p50: f64,
@@ -72,17 +72,18 @@ impl Latency {
 }
 
 impl Report {
-    /// 10^9 bytes a second.
+    /// Throughput in 10^9 bytes per second.
     pub(crate) fn gb_per_second(&self) -> f64 {
         ratio(self.bytes as f64 / 1e9, self.seconds)
     }
 
-    /// Operations a second.
+    /// Operations per second.
     pub(crate) fn ops_per_second(&self) -> f64 {
         ratio(self.ops as f64, self.seconds)
     }
 
-    /// What tells which of two servers is faster: bytes where the workload moves some.
+    /// The figure that decides which server is faster: GB/s, or operations per second for workloads
+    /// without data.
     pub(crate) fn rate(&self) -> f64 {
         if self.bytes > 0 {
             self.gb_per_second()
@@ -91,7 +92,8 @@ impl Report {
         }
     }
 
-    /// `cpu` as seconds for 10^9 bytes, or microseconds for an operation that moves none.
+    /// Formats `cpu` seconds as seconds per 10^9 bytes, or as microseconds per operation for
+    /// workloads without data.
     fn cost(&self, cpu: f64) -> String {
         if self.bytes > 0 {
             format!("{:.3} s/GB", ratio(cpu, self.bytes as f64 / 1e9))
@@ -130,7 +132,9 @@ impl Report {
         let server = self.server_cpu.map(|cpu| self.cost(cpu));
         row(
             "server CPU",
-            server.as_deref().unwrap_or("not seen on this host"),
+            server
+                .as_deref()
+                .unwrap_or("not measured (not on this host)"),
         );
         text
     }
@@ -159,12 +163,12 @@ impl Report {
         value.to_string()
     }
 
-    /// The names of the columns of [`Self::csv`].
+    /// The header line for [`Self::csv`].
     pub(crate) const CSV_HEADER: &'static str = "workload,url,io_size,depth,channels,transports,\
         connections,working_set,seconds,ops,bytes,gb_per_second,ops_per_second,p50_us,p90_us,\
         p99_us,p99_9_us,max_us,client_cpu_s,server_cpu_s";
 
-    /// One line of values.
+    /// One line of comma-separated values.
     pub(crate) fn csv(&self) -> String {
         let latency = self.latency_us;
         let server = self
@@ -196,7 +200,7 @@ impl Report {
     }
 }
 
-/// A quotient; 0 where there is nothing to divide by.
+/// The quotient; 0 if the divisor is 0.
 fn ratio(dividend: f64, divisor: f64) -> f64 {
     if divisor > 0.0 {
         dividend / divisor
@@ -205,7 +209,7 @@ fn ratio(dividend: f64, divisor: f64) -> f64 {
     }
 }
 
-/// A number of bytes in the largest unit that loses nothing of it, or with two digits.
+/// Formats a number of bytes in the largest unit that divides it, or else with two decimals.
 pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [(u64, &str); 4] = [
         (1 << 40, "TiB"),
@@ -263,7 +267,7 @@ mod tests {
         assert!(table.contains("working set   1.50 GiB"), "{table}");
         assert!(table.contains("2.097 GB/s"), "{table}");
         assert!(table.contains("0.238 s/GB"), "{table}");
-        assert!(table.contains("not seen on this host"), "{table}");
+        assert!(table.contains("not measured (not on this host)"), "{table}");
     }
 
     #[test]

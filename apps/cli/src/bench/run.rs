@@ -1,4 +1,4 @@
-//! One run: every session on a thread of its own, so many operations in flight on each.
+//! One run. Each session has its own thread, which keeps `depth` operations in flight.
 
 use std::cell::RefCell;
 use std::io::IsTerminal as _;
@@ -21,12 +21,12 @@ use super::setting::Setting;
 use super::test_files::{SessionFiles, TestFiles, drop_caches, pattern_number};
 use crate::output::note_text;
 
-/// How often the line that shows the progress is written anew.
+/// Interval between updates of the progress line.
 const RATE_INTERVAL: Duration = Duration::from_secs(1);
-/// How often a finished run is looked for meanwhile.
+/// Interval of the check whether the run has ended.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Sets the test_files, runs, and takes the test_files down.
+/// Creates the files, measures, and removes the files.
 pub(crate) fn run(
     arguments: &Arguments,
     setting: &Setting,
@@ -38,7 +38,8 @@ pub(crate) fn run(
     } else if arguments.workload != Workload::Write {
         test_files.warm_up(setting.io_size)?;
     }
-    // smbd has a process for each connection: those that come and go cannot be counted so.
+    // smbd has one process per connection, and the CPU time of a process ends with it. So the
+    // workload `connect` cannot count it.
     let server = match arguments.workload {
         Workload::Connect => None,
         _ => cpu::Server::of(&test_files.ends(), &factory.rdma),
@@ -74,7 +75,7 @@ pub(crate) fn run(
     })
 }
 
-/// How the server is spoken to.
+/// Dialect, protection and transports of a session.
 fn session_line(info: &SessionInfo) -> String {
     let protection = match (info.is_sealed, info.is_signed, info.cipher) {
         (true, _, Some(cipher)) => format!("encrypted with {cipher:?}"),
@@ -96,7 +97,7 @@ fn transports(info: &SessionInfo) -> Vec<String> {
         .collect()
 }
 
-/// `tcp`, `3 x quic and tcp`.
+/// Counts equal transports: `tcp`, or `tcp and 3 x quic`.
 fn counted(transports: &[String]) -> String {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for name in transports {
@@ -112,7 +113,7 @@ fn counted(transports: &[String]) -> String {
     texts.collect::<Vec<_>>().join(" and ")
 }
 
-/// All sessions at once, and the line that shows how they do.
+/// Runs all sessions at once, and shows the progress on a terminal.
 fn run_sessions(
     arguments: &Arguments,
     setting: &Setting,
@@ -146,8 +147,10 @@ fn run_sessions(
             .map(|runner| scope.spawn(move || runner.run()))
             .collect();
         let records = threads.into_iter().map(thread::ScopedJoinHandle::join);
-        let merged =
-            merge(records.map(|joined| joined.map_err(|_| anyhow!("a session's thread died"))?));
+        let merged = merge(
+            records
+                .map(|joined| joined.map_err(|_| anyhow!("the thread of a session panicked"))?),
+        );
         is_over.store(true, Ordering::Relaxed);
         merged
     })
@@ -179,7 +182,7 @@ fn show_rates(progress: &Progress, is_over: &AtomicBool) {
     note_text(&format!("\r{:40}\r", ""));
 }
 
-/// One session at work.
+/// The work of one session.
 struct SessionRunner<'a> {
     arguments: &'a Arguments,
     setting: &'a Setting,
@@ -211,7 +214,7 @@ impl SessionRunner<'_> {
         }
     }
 
-    /// One operation after the other until the time is over.
+    /// Keeps one operation in flight until the deadline.
     async fn slot(
         &self,
         slot: usize,
@@ -271,7 +274,7 @@ impl SessionRunner<'_> {
             .await?;
         let elapsed = started.elapsed();
         let count = bytes.len();
-        ensure!(count == len, "a read stopped at {count} bytes");
+        ensure!(count == len, "a read returned only {count} bytes");
         if self.arguments.verify {
             self.pattern(block).check(block.offset, &bytes)?;
         }
@@ -279,8 +282,8 @@ impl SessionRunner<'_> {
     }
 
     async fn write(&self, block: Block, mut buffer: Region) -> Result<(u64, Duration, Region)> {
-        // What is written is what was there, so that whoever verifies finds it. Nobody else pays
-        // for making it.
+        // The written data equal the existing data, so that a later read can verify them. Without
+        // `--verify` the pattern is not computed.
         if self.arguments.verify {
             self.pattern(block).fill(block.offset, &mut buffer);
         }
@@ -290,16 +293,16 @@ impl SessionRunner<'_> {
             .await;
         let elapsed = started.elapsed();
         let count = result?;
-        ensure!(count == buffer.len(), "a write stopped at {count} bytes");
+        ensure!(count == buffer.len(), "a write accepted only {count} bytes");
         Ok((count as u64, elapsed, buffer))
     }
 
     fn pattern(&self, block: Block) -> Pattern {
-        let file = u32::try_from(block.file).expect("files are counted in 32 bits");
+        let file = u32::try_from(block.file).expect("the number of files fits in 32 bits");
         Pattern::of(pattern_number(self.number, file))
     }
 
-    /// In turn: create a file, look at it, remove it.
+    /// In turn: creates a file, queries it, and removes it.
     async fn metadata(&self, slot: usize, round: u64) -> Result<Duration> {
         let share = &self.session_files.share;
         let name = format!("{}/meta-{}-{slot}", self.directory, self.number);

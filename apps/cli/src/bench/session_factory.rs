@@ -1,4 +1,4 @@
-//! New sessions with one server, as many as a run wants.
+//! Opens any number of new sessions with one server.
 
 use smbeam_client::{Channels, Client, Credentials, Error, RdmaChoice, Share};
 
@@ -7,11 +7,11 @@ use crate::connect::ConnectArguments;
 use crate::failure::{Failure, Outcome};
 use crate::location::Url;
 
-/// How to reach a server.
+/// The server, the credentials and the options for new sessions.
 pub(crate) struct SessionFactory {
-    /// The directory in which a run makes its own.
+    /// The URL of the directory in which a run creates its own directory.
     pub(crate) url: Url,
-    /// Who makes connections of SMB Direct.
+    /// The RDMA provider for SMB Direct connections.
     pub(crate) rdma: RdmaChoice,
     share: String,
     client: Client,
@@ -19,12 +19,12 @@ pub(crate) struct SessionFactory {
 }
 
 impl SessionFactory {
-    /// Asks for the password where one is needed; does not connect yet.
+    /// Prepares the sessions and asks for the password if one is needed. It does not connect.
     pub(crate) fn new(connect: &ConnectArguments, url: &Url, channels: Channels) -> Outcome<Self> {
         let Some(share) = url.share.clone() else {
             return Err(Failure::usage(
                 url,
-                "no share is named: want smb://host/share/directory",
+                "the URL names no share: expected smb://host/share/directory",
             ));
         };
         let mut options = connect.options();
@@ -38,7 +38,7 @@ impl SessionFactory {
         })
     }
 
-    /// Logs in and enters the share.
+    /// Connects, logs in and connects to the share.
     pub(crate) async fn share(&self) -> Result<Share, Error> {
         let (host, port) = (&self.url.host, self.url.port);
         let session = self.client.connect(host, port, &self.credentials).await?;

@@ -2,13 +2,13 @@
 
 use smbeam_client::Channels;
 
-/// What the runs of a plot differ in.
+/// The settings of one run.
 #[derive(Clone, Debug)]
 pub(super) struct Setting {
-    /// Bytes of one operation.
+    /// Bytes per operation.
     pub(super) io_size: u32,
-    /// Operations in flight for each session.
+    /// Operations in flight per session.
     pub(super) depth: usize,
-    /// Channels of each session.
+    /// Channels per session.
     pub(super) channels: Channels,
 }

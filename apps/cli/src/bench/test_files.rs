@@ -1,4 +1,4 @@
-//! What a run needs on the server: a directory of its own, with files of real data.
+//! The sessions of a run, and their files in a new directory on the server.
 
 use std::fs;
 
@@ -13,17 +13,17 @@ use super::session_factory::SessionFactory;
 use super::setting::Setting;
 use crate::output::note;
 
-/// Writes in flight while the files are made.
+/// Writes in flight while the files are filled.
 const FILL_DEPTH: usize = 8;
 
-/// What a run needs on the server. Its directory is removed when it is dropped.
+/// The sessions and files of a run. Dropping the value removes the directory.
 #[derive(Debug)]
 pub(crate) struct TestFiles {
-    /// The directory, in the share.
+    /// The path of the directory within the share.
     pub(crate) directory: String,
-    /// One for each session.
+    /// The sessions with their files.
     pub(crate) sessions: Vec<SessionFiles>,
-    /// Bytes of all files.
+    /// Bytes of all files of all sessions.
     pub(crate) working_set: u64,
 }
 
@@ -32,12 +32,12 @@ pub(crate) struct TestFiles {
 pub(crate) struct SessionFiles {
     pub(crate) share: Share,
     pub(crate) files: Vec<File>,
-    /// Operations that fit in each file.
+    /// Number of operations that fit in each file.
     pub(crate) blocks_per_file: u64,
 }
 
 impl TestFiles {
-    /// Makes the directory and the files.
+    /// Creates the directory, opens the sessions and fills their files.
     pub(crate) fn set_up(
         arguments: &Arguments,
         setting: &Setting,
@@ -83,7 +83,7 @@ impl TestFiles {
         Ok(())
     }
 
-    /// The session that all others are like.
+    /// The first session. Its properties stand for all.
     pub(crate) fn session(&self) -> &Session {
         let session_files = self
             .sessions
@@ -92,7 +92,7 @@ impl TestFiles {
         session_files.share.session()
     }
 
-    /// Both ends of every connection.
+    /// Both ends of the connections of all sessions.
     pub(crate) fn ends(&self) -> Vec<Ends> {
         let sessions = self
             .sessions
@@ -108,7 +108,7 @@ impl TestFiles {
         ends.collect()
     }
 
-    /// Reads everything once.
+    /// Reads all files once.
     pub(crate) fn warm_up(&self, io_size: u32) -> Result<()> {
         for session_files in &self.sessions {
             let io_size = u64::from(io_size);
@@ -137,7 +137,7 @@ impl Drop for TestFiles {
         }
         if let Err(error) = remove_with_files(&share, &self.directory) {
             note(&format_args!(
-                "smbeam: bench: {} stays behind: {error:#}",
+                "smbeam: bench: cannot remove {}: {error:#}",
                 self.directory
             ));
         }
@@ -164,8 +164,9 @@ impl SessionFiles {
         Ok(file)
     }
 
-    /// One file for each request in flight, as smb2.bench.read has them: cut to length, never
-    /// written, and gone with the last handle.
+    /// Creates one file per request in flight, as smb2.bench.read does. The files have a length but
+    /// no data, and the server deletes them when they are closed. Returns the sum of their lengths
+    /// in bytes.
     fn make_holes(
         &mut self,
         directory: &str,
@@ -188,7 +189,7 @@ impl SessionFiles {
     }
 }
 
-/// Which data the file of a session has.
+/// The number of the data pattern of a file.
 pub(crate) fn pattern_number(session_files: usize, file: u32) -> u64 {
     (session_files as u64) << 20 | u64::from(file)
 }
@@ -198,7 +199,10 @@ async fn write(file: &File, pattern: Pattern, offset: u64, len: u64) -> Result<(
     pattern.fill(offset, &mut buffer);
     let (result, _) = file.write_at(buffer, offset).await;
     let written = result?;
-    ensure!(written as u64 == len, "a write stopped at {written} bytes");
+    ensure!(
+        written as u64 == len,
+        "a write accepted only {written} bytes"
+    );
     Ok(())
 }
 
@@ -207,7 +211,7 @@ async fn read(file: &File, offset: u64, len: u64) -> Result<()> {
     result.map(drop).map_err(Into::into)
 }
 
-/// A name that nobody else has.
+/// A new random name below `parent`.
 fn directory_name(parent: &str) -> Result<String> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).context("random numbers")?;
@@ -219,7 +223,7 @@ fn directory_name(parent: &str) -> Result<String> {
     })
 }
 
-/// Removes a directory of files.
+/// Removes a directory that contains only files.
 fn remove_with_files(share: &Share, directory: &str) -> Result<()> {
     let entries: Vec<_> = share
         .read_dir(directory, "*")
@@ -235,9 +239,9 @@ fn remove_with_files(share: &Share, directory: &str) -> Result<()> {
     Ok(())
 }
 
-/// Empties the page cache of this host.
+/// Empties the page cache of this machine.
 pub(crate) fn drop_caches() -> Result<()> {
     rustix::fs::sync();
     fs::write("/proc/sys/vm/drop_caches", "3")
-        .context("--cold empties the page cache, which only root may (/proc/sys/vm/drop_caches)")
+        .context("--cold empties the page cache of this machine, which needs root (/proc/sys/vm/drop_caches)")
 }

@@ -1,4 +1,4 @@
-//! `--ca-file`, `--pin-sha256` and the like: whom a client believes over QUIC, and who it is.
+//! Options for certificates: how the client verifies the server, and its own certificate.
 
 use std::path::PathBuf;
 
@@ -7,39 +7,40 @@ use smbeam_client::tls::{CertificateFiles, ClientSettings, Fingerprint, Trust};
 
 use crate::output::note;
 
-/// Certificates. Only transports with TLS have them.
+/// Certificates. Only QUIC uses them.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Certificates (QUIC)")]
 pub(crate) struct CertificateArguments {
-    /// Believe servers that the authorities in this PEM file vouch for, or whose certificate is in
-    /// it, and not those of the system.
+    /// Trust the certificate authorities in this PEM file instead of those of the system.
+    /// Certificates of servers in the file are trusted as well.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["pin_sha256", "insecure"])]
     ca_file: Option<PathBuf>,
-    /// Believe the server whose certificate has this SHA-256 fingerprint, whatever its name; may
-    /// be given several times.
+    /// Trust the server certificate with this SHA-256 fingerprint, for any server name. Can be
+    /// given several times.
     #[arg(long, value_name = "HEX", conflicts_with = "insecure")]
     pin_sha256: Vec<Fingerprint>,
-    /// Believe whoever answers. Only for tests: passwords and files may go to anybody.
+    /// Do not verify the server. Only for tests: an attacker can get passwords and files.
     #[arg(long)]
     insecure: bool,
-    /// Be content with a certificate for the server's IP address where that is all that is known.
+    /// If the URL has an IP address, accept a certificate for this address.
     #[arg(long)]
     allow_address: bool,
-    /// Show this certificate, in PEM, to servers that want one.
+    /// Present this certificate (PEM) to servers that require a client certificate.
     #[arg(long, value_name = "FILE")]
     client_cert: Option<PathBuf>,
-    /// Its key, in PEM; in the same file if left out.
+    /// The key of the client certificate (PEM). Without this option, it is in the file of the
+    /// certificate.
     #[arg(long, value_name = "FILE", requires = "client_cert")]
     client_key: Option<PathBuf>,
 }
 
 impl CertificateArguments {
-    /// For the library. Warns, each time, where nobody is verified.
+    /// Converts the options for the client library. Prints a warning if the server is not verified.
     pub(super) fn settings(&self) -> ClientSettings {
         if self.insecure {
             note(
-                &"smbeam: WARNING: --insecure: whoever answers is taken for the server, and may \
-                  read and change everything",
+                &"smbeam: WARNING: --insecure: the identity of the server is not verified; an \
+                  attacker can read and change all data",
             );
         }
         let identity = |certificate: &PathBuf| CertificateFiles {
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_is_believed_unless_told() {
+    fn the_authorities_of_the_system_are_the_default() {
         let settings = parse(&[]).expect("good");
         assert!(matches!(settings.trust, Trust::System), "{settings:?}");
         assert!(!settings.allow_address && settings.identity.is_none());
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_reason_to_believe() {
+    fn ways_to_verify_exclude_each_other() {
         let pin = "ab".repeat(32);
         for words in [
             vec!["--insecure", "--ca-file", "ca.pem"],

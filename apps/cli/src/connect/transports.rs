@@ -1,8 +1,8 @@
-//! `--transports` and `--channels`: which transports, and how many connections.
+//! Parsers for `--transports` and `--channels`.
 
 use smbeam_client::{CHANNELS_MAX, Channels, Endpoint, Endpoints, Transports};
 
-/// `auto`, or transports in the order in which they are tried.
+/// Parses `auto`, or a list of transports in the order of the attempts.
 pub(super) fn parse_transports(text: &str) -> Result<Transports, String> {
     if text == "auto" {
         return Ok(Transports::Auto);
@@ -12,19 +12,19 @@ pub(super) fn parse_transports(text: &str) -> Result<Transports, String> {
     Ok(list.into())
 }
 
-/// `auto`, how many, or over what each.
+/// Parses `auto`, a number of channels, or a list with the transport of each channel.
 pub(super) fn parse_channels(text: &str) -> Result<Channels, String> {
     if text == "auto" {
         return Ok(Channels::Auto);
     }
-    // A number alone is how many there are, not a port.
+    // A number alone is a number of channels, not a port.
     if text.starts_with(|first: char| first.is_ascii_alphabetic()) {
         return parse_named(text);
     }
     match text.parse() {
         Ok(number @ 1..=CHANNELS_MAX) => Ok(Channels::Exactly(number)),
         _ => Err(format!(
-            "want auto, a number from 1 to {CHANNELS_MAX}, or a list of transports"
+            "expected auto, a number from 1 to {CHANNELS_MAX}, or a list of transports"
         )),
     }
 }
@@ -34,21 +34,23 @@ fn parse_named(text: &str) -> Result<Channels, String> {
     let list: Result<Vec<Endpoint>, _> = words.map(str::parse).collect();
     let list = list.map_err(|error| format!("{error}"))?;
     if list.len() > CHANNELS_MAX {
-        return Err(format!("{CHANNELS_MAX} channels are the most"));
+        return Err(format!("too many channels: the maximum is {CHANNELS_MAX}"));
     }
     list.iter().try_for_each(has_port)?;
     let is_alike = |endpoint: &Endpoint| {
         endpoint.transport.has_large_frames() == list[0].transport.has_large_frames()
     };
     if !list.iter().all(is_alike) {
-        return Err("nbt, with its small frames, shares a session with no other transport".into());
+        return Err(
+            "nbt cannot share a session with other transports: its frames are too small".into(),
+        );
     }
     Ok(Channels::Over(list))
 }
 
 fn has_port(endpoint: &Endpoint) -> Result<(), String> {
     match endpoint.port {
-        0 => Err(format!("`{endpoint}`: nobody listens on port 0")),
+        0 => Err(format!("`{endpoint}`: 0 is not a valid port")),
         _ => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
-//! `~/.config/smbeam/credentials.toml`: who logs in where.
+//! The credentials file `~/.config/smbeam/credentials.toml`: user names and passwords by server.
 //!
-//! It holds passwords, so that nobody but its owner may read it; a file that others can read is
-//! not used at all, before anybody relies on it.
+//! The file contains passwords, so only its owner may have access. A file with wider permissions is
+//! an error.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -10,35 +10,36 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-/// Bytes of the file.
+/// Maximum size of the file in bytes.
 const MAX_BYTES: u64 = 1 << 20;
-/// What the group and others may do: nothing.
+/// Permission bits that must be clear: all access by group and others.
 const FORBIDDEN_MODE: u32 = 0o077;
 
-/// The file.
+/// The contents of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CredentialsFile {
-    /// Its entries.
+    /// The `[[login]]` entries in the order of the file.
     #[serde(default)]
     login: Vec<Login>,
 }
 
-/// Who logs in at a server or share.
+/// The login for a server or share.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Login {
-    /// The host as the URL names it, without regard to case.
+    /// The host name as in the URL, in any case.
     pub(super) host: String,
-    /// The only share it is for; without it, all of the host.
+    /// The share to which the entry is limited. Without it, the entry applies to all shares of the
+    /// host.
     pub(super) share: Option<String>,
-    /// The domain.
+    /// The domain of the user.
     pub(super) domain: Option<String>,
-    /// The user: it is for this one only, and for whoever names none.
+    /// The user name. The entry applies to URLs with this user name and to URLs without one.
     pub(super) user: Option<String>,
     /// The password.
     pub(super) password: Option<String>,
-    /// A file whose first line is the password.
+    /// A file with the password in its first line.
     pub(super) password_file: Option<PathBuf>,
 }
 
@@ -52,7 +53,7 @@ impl std::fmt::Debug for Login {
 }
 
 impl CredentialsFile {
-    /// Reads the file, if nobody else can.
+    /// Reads the file. Fails if other users have access to it.
     pub(super) fn load(path: &Path) -> Result<Self, String> {
         let mut file = File::open(path).map_err(|error| error.to_string())?;
         let metadata = file.metadata().map_err(|error| error.to_string())?;
@@ -65,8 +66,8 @@ impl CredentialsFile {
         toml::from_str(&text).map_err(|error| without_source(&error, &text))
     }
 
-    /// The entry that fits best: one for the share before one for the whole host, one for the user
-    /// before one for anybody, and the first of those.
+    /// Finds the best entry. An entry for the share precedes one for the host, then an entry for
+    /// the user precedes one for any user. Of equal entries the first one counts.
     pub(super) fn find(
         &self,
         host: &str,
@@ -87,14 +88,14 @@ impl CredentialsFile {
 }
 
 impl Login {
-    /// How well it fits; none if it does not.
+    /// How well the entry matches (0 to 3), or `None` if it does not match.
     fn rank(&self, host: &str, share: Option<&str>, user: Option<&str>) -> Option<u8> {
         if !self.host.eq_ignore_ascii_case(host) {
             return None;
         }
         let share_rank = rank_of(self.share.as_deref(), share)?;
         let user_rank = match (self.user.as_deref(), user) {
-            // Whoever names nobody takes the user of the entry.
+            // A request without a user name takes the user name of the entry.
             (Some(_), None) => 1,
             (own, wanted) => rank_of(own, wanted)?,
         };
@@ -102,7 +103,7 @@ impl Login {
     }
 }
 
-/// 1 for what is named and wanted, 0 for what is not named, none for what is named and not wanted.
+/// 1 if the entry names the wanted value, 0 if it names none, and `None` if it names another one.
 fn rank_of(own: Option<&str>, wanted: Option<&str>) -> Option<u8> {
     match (own, wanted) {
         (None, _) => Some(0),
@@ -114,18 +115,18 @@ fn rank_of(own: Option<&str>, wanted: Option<&str>) -> Option<u8> {
 fn check_owner_and_mode(uid: u32, mode: u32) -> Result<(), String> {
     let own = rustix::process::geteuid().as_raw();
     if uid != own && uid != 0 {
-        return Err(format!("the file belongs to somebody else (user id {uid})"));
+        return Err(format!("the file belongs to another user (user id {uid})"));
     }
     if mode & FORBIDDEN_MODE != 0 {
         return Err(format!(
-            "others may read the passwords in it (mode {:04o}): chmod 600 it",
+            "other users can read the passwords in it (mode {:04o}): run chmod 600 on it",
             mode & 0o7777
         ));
     }
     Ok(())
 }
 
-/// What is wrong and in which line, without the line: it may hold a password.
+/// The error with its line number, without the text of the line, which can contain a password.
 fn without_source(error: &toml::de::Error, text: &str) -> String {
     let line = error
         .span()

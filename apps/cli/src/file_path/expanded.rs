@@ -1,28 +1,29 @@
-//! What a command was given, once it is known what that names.
+//! A path from the command line after the expansion of wildcards.
 
 use super::{FileInfo, FilePath, Kind};
 use crate::failure::Outcome;
 
-/// A path that was named, or that matches a pattern.
+/// A path that the command line names, or that matches a wildcard pattern.
 pub(crate) struct ExpandedPath {
-    /// Where it is.
+    /// The path.
     pub(crate) path: FilePath,
     seen: Option<FileInfo>,
 }
 
 impl ExpandedPath {
-    /// What was named.
+    /// A path that the command line names. Its metadata are not known yet.
     pub(crate) fn named(path: FilePath) -> Self {
         Self { path, seen: None }
     }
 
-    /// What a listing has shown. Of a link that says nothing of what it leads to.
+    /// A path from a listing. The metadata of a link are not used, because they do not describe its
+    /// target.
     pub(super) fn listed(path: FilePath, info: FileInfo) -> Self {
         let seen = (info.kind != Kind::Link).then_some(info);
         Self { path, seen }
     }
 
-    /// What is known of it, with links followed; it must be there.
+    /// Returns the metadata, with links followed. Fails if the file does not exist.
     pub(crate) fn info(&self) -> Outcome<FileInfo> {
         match self.seen {
             Some(info) => Ok(info),
@@ -30,7 +31,7 @@ impl ExpandedPath {
         }
     }
 
-    /// Whether it is a directory, with links followed; nothing if it is not there.
+    /// Whether it is a directory, with links followed. `None` if the file does not exist.
     pub(crate) fn is_directory(&self) -> Outcome<Option<bool>> {
         let info = match self.seen {
             Some(info) => Some(info),
@@ -39,8 +40,8 @@ impl ExpandedPath {
         Ok(info.map(|info| info.is_directory()))
     }
 
-    /// What is known of itself, with no link followed; it must be there. A server may list a link
-    /// as what it leads to.
+    /// Returns the metadata without following links. Fails if the file does not exist. A listing is
+    /// not sufficient for directories: a server may list a link with the metadata of its target.
     pub(crate) fn own_info(&self) -> Outcome<FileInfo> {
         match self.seen {
             Some(info) if !info.is_directory() => Ok(info),

@@ -1,4 +1,4 @@
-//! Files of this machine.
+//! Files on this machine.
 
 use std::fs::{self, Metadata, Permissions};
 use std::io;
@@ -14,16 +14,16 @@ use crate::failure::{Failure, Outcome};
 use crate::location::shown;
 use crate::names::NameError;
 
-/// Bytes of a block as stat counts them. stat(2)
+/// Bytes per block of `st_blocks`. stat(2)
 const BLOCK_BYTES: u64 = 512;
-/// The bits that let somebody write.
+/// The permission bits for writing.
 const WRITE_MODE: u32 = 0o222;
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::local(&shown(path), &error)
 }
 
-/// What the kernel says of a file.
+/// Converts the metadata of a local file.
 pub(crate) fn info_of(metadata: &Metadata) -> FileInfo {
     let kind = match metadata.file_type() {
         kind if kind.is_file() => Kind::File,
@@ -128,7 +128,7 @@ pub(super) fn set_info(path: &Path, info: &FileInfo, source_is_remote: bool) -> 
     utimensat(CWD, path, &times, AtFlags::empty())
         .map_err(|error| Failure::local(&shown(path), &error.into()))?;
     let is_read_only = info.attributes.contains(FileAttributes::READONLY);
-    // Of a directory READONLY says nothing about what may be done with it. [MS-FSCC] 2.6
+    // READONLY of a directory does not restrict its use. [MS-FSCC] 2.6
     if source_is_remote && is_read_only && !info.is_directory() {
         let mode = fs::metadata(path).map_err(failed(path))?.mode();
         fs::set_permissions(path, Permissions::from_mode(mode & !WRITE_MODE))
@@ -137,7 +137,7 @@ pub(super) fn set_info(path: &Path, info: &FileInfo, source_is_remote: bool) -> 
     Ok(())
 }
 
-/// Times for the kernel; none leaves one as it is.
+/// Times for utimensat(2). `None` leaves a time unchanged.
 pub(super) fn timestamps(accessed: Option<SystemTime>, written: Option<SystemTime>) -> Timestamps {
     Timestamps {
         last_access: timespec(accessed),

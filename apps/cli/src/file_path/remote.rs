@@ -14,25 +14,25 @@ use crate::location::Url;
 use crate::names::{folded, from_server};
 use crate::session_key::is_one_session;
 
-/// The attributes that a copy takes along. The others are the file system's own.
+/// The attributes that a copy keeps. The file system of the target sets all others.
 const KEPT_ATTRIBUTES: u32 = FileAttributes::READONLY.0
     | FileAttributes::HIDDEN.0
     | FileAttributes::SYSTEM.0
     | FileAttributes::ARCHIVE.0;
 
-/// A path of a share.
+/// A path on a share.
 #[derive(Clone)]
 pub(crate) struct RemotePath {
-    /// The share.
+    /// The connected share.
     pub(crate) share: Share,
-    /// The path from its root, with `/`; empty is the root.
+    /// The path from the root of the share, with `/` between components. The root is empty.
     pub(crate) path: String,
     /// The URL of the share.
     pub(crate) root: Arc<Url>,
 }
 
 impl RemotePath {
-    /// What is called `name` in this directory. The name was checked.
+    /// Returns the path of `name` in this directory. The caller has checked the name.
     pub(super) fn join(&self, name: &str) -> Self {
         let path = match self.path.as_str() {
             "" => name.to_owned(),
@@ -44,12 +44,12 @@ impl RemotePath {
         }
     }
 
-    /// What is called `name` in this directory.
+    /// Returns the path of `name` in this directory. The caller has checked the name.
     pub(crate) fn child(&self, name: &str) -> Self {
         self.join(name)
     }
 
-    /// What matches a pattern beside it, sorted.
+    /// Lists the entries beside this path that match a wildcard pattern, sorted by name.
     pub(crate) fn matching(&self, pattern: &str, detail: Detail) -> Outcome<Vec<ExpandedPath>> {
         let directory = match self.path.rsplit_once('/') {
             Some((directory, _)) => directory,
@@ -70,7 +70,7 @@ impl RemotePath {
         entries.iter().map(found).collect()
     }
 
-    /// Whether another path is this directory or in it, as far as names tell.
+    /// Whether `other` is this directory or inside it, according to the names.
     pub(crate) fn contains(&self, other: &Self) -> bool {
         let (own, theirs) = (folded(&self.path), folded(&other.path));
         let is_below = own.is_empty() || theirs == own || theirs.starts_with(&format!("{own}/"));
@@ -82,7 +82,7 @@ impl RemotePath {
         share(self) == share(other)
     }
 
-    /// What is called `name` beside it.
+    /// Returns the path of `name` in the same directory.
     pub(super) fn sibling(&self, name: &str) -> Self {
         let path = match self.path.rsplit_once('/') {
             Some((directory, _)) => format!("{directory}/{name}"),
@@ -94,12 +94,12 @@ impl RemotePath {
         }
     }
 
-    /// What the library says of this path.
+    /// Converts an error of the client library into a failure of this path.
     pub(crate) fn failure(&self, error: &Error) -> Failure {
         failure_of(self, error)
     }
 
-    /// What the library said, where an error of a reader or a writer is one of the library.
+    /// Converts an error of a reader or writer. It can contain an error of the client library.
     pub(crate) fn stream_failure(&self, error: io::Error) -> Failure {
         match error.downcast::<Error>() {
             Ok(error) => self.failure(&error),
@@ -107,7 +107,7 @@ impl RemotePath {
         }
     }
 
-    /// Makes failures of this path out of the library's.
+    /// Returns a function that converts errors of the client library into failures of this path.
     pub(crate) fn failed(&self) -> impl Fn(Error) -> Failure + '_ {
         move |error| self.failure(&error)
     }
@@ -159,7 +159,7 @@ impl RemotePath {
                 break;
             }
         }
-        // A directory that is open still is there for whoever removes the one that it is in.
+        // An open directory would keep its parent from being removed.
         entries.close().map_err(self.failed())
     }
 
@@ -186,8 +186,9 @@ impl RemotePath {
             .map_err(self.failed())
     }
 
-    /// Does something to a file, and once more without READONLY where that was in the way. It is a
-    /// flag, no right: a file that was copied with it is to be updated and removed like others.
+    /// Calls `act`. If READONLY is the reason of its failure, clears the attribute and calls `act`
+    /// again. READONLY is an attribute, not a permission, so a copy with READONLY can be updated
+    /// and removed.
     pub(crate) fn retry_without_readonly<T>(
         &self,
         act: impl Fn() -> Result<T, Error>,
@@ -198,7 +199,7 @@ impl RemotePath {
         })
     }
 
-    /// Takes READONLY off. Says whether it was there and is gone.
+    /// Clears READONLY of a file. Returns whether it was set and is now clear.
     pub(crate) fn clear_readonly(&self) -> bool {
         let Ok(metadata) = self.share.symlink_metadata(&self.path).wait() else {
             return false;
@@ -216,7 +217,7 @@ impl RemotePath {
         changed.wait().is_ok()
     }
 
-    /// The same as [`Self::remove`] for a file that is READONLY.
+    /// As [`Self::remove`], but also removes a file with READONLY.
     pub(super) fn force_remove(&self, kind: Kind) -> Outcome {
         let removed = self.retry_without_readonly(|| self.try_remove(kind));
         removed.map_err(self.failed())
@@ -231,7 +232,7 @@ impl RemotePath {
         let directory = || self.share.remove_dir(&self.path).wait();
         match kind {
             Kind::Directory => directory(),
-            // Windows knows links to directories from links to files.
+            // Windows distinguishes links to directories from links to files.
             Kind::Link => file().or_else(|error| match error.status() {
                 Some(Status::FILE_IS_A_DIRECTORY) => directory(),
                 _ => Err(error),
@@ -240,17 +241,17 @@ impl RemotePath {
         }
     }
 
-    /// Whether both are one file, as far as names tell.
+    /// Whether both paths name the same file, ignoring case.
     pub(crate) fn is_same_file(&self, other: &Self) -> bool {
         self.is_on_same_share(other) && folded(&self.path) == folded(&other.path)
     }
 
-    /// Whether both are in one share, as far as names tell.
+    /// Whether both paths are on the same share, according to the URLs.
     pub(crate) fn is_on_same_share(&self, other: &Self) -> bool {
         is_one_session(&self.root, &other.root) && self.is_same_share(other)
     }
 
-    /// Gives it the name of a file that gives way, even if that is READONLY.
+    /// Renames the file to `target`, and replaces a file with this name even if it has READONLY.
     pub(super) fn rename_over(&self, target: &Self) -> Outcome {
         let rename = || self.share.rename(&self.path, &target.path, true).wait();
         target
@@ -258,7 +259,7 @@ impl RemotePath {
             .map_err(target.failed())
     }
 
-    /// Gives it another name in the same share.
+    /// Renames the file on the same share. With `replace` it replaces a file of the new name.
     pub(crate) fn rename(&self, target: &Self, replace: bool) -> Outcome {
         self.share
             .rename(&self.path, &target.path, replace)
@@ -274,8 +275,7 @@ impl RemotePath {
     }
 }
 
-/// What a copy of a file with these info is to be told. Of a local file no attribute is known but
-/// that nobody may write to it.
+/// The metadata to set on a copy of a file. Of a local file, READONLY is the only known attribute.
 pub(crate) fn changes(info: &FileInfo, source_is_remote: bool) -> Changes {
     let kept = info.attributes.0 & KEPT_ATTRIBUTES;
     let attributes = match (info.kind, source_is_remote) {
@@ -295,7 +295,7 @@ pub(crate) fn changes(info: &FileInfo, source_is_remote: bool) -> Changes {
     }
 }
 
-/// What a server says of a file.
+/// Converts the metadata of a file on a server.
 pub(crate) fn info_of(metadata: &Metadata) -> FileInfo {
     let kind = if metadata.is_link() {
         Kind::Link
@@ -317,13 +317,13 @@ pub(crate) fn info_of(metadata: &Metadata) -> FileInfo {
     }
 }
 
-/// Whether the name of what a server has found matches. Windows finds by 8.3 names as well, and a
-/// server may lie: nobody who gets `*.txt` asked for `.bashrc`.
+/// Whether the name of an entry matches the pattern. Windows also matches 8.3 names, and a hostile
+/// server could return any name.
 fn matches_pattern(pattern: &Pattern, entry: &Entry) -> bool {
     pattern.matches(&entry.name)
 }
 
-/// Whether there is no such file.
+/// Whether the error says that the file does not exist.
 fn is_missing(error: &Error) -> bool {
     matches!(
         error.status(),
@@ -365,20 +365,20 @@ mod tests {
     #[test]
     fn attributes_that_are_the_file_systems_own_stay_behind() {
         let hidden = FileAttributes::HIDDEN | FileAttributes::COMPRESSED;
-        let told = changes(&info(Kind::File, hidden), true);
-        assert_eq!(told.attributes, Some(FileAttributes::HIDDEN));
-        assert!(told.created.is_some());
+        let set = changes(&info(Kind::File, hidden), true);
+        assert_eq!(set.attributes, Some(FileAttributes::HIDDEN));
+        assert!(set.created.is_some());
         let none = changes(&info(Kind::File, FileAttributes::COMPRESSED), true);
         assert_eq!(none.attributes, Some(FileAttributes::NORMAL));
     }
 
     #[test]
     fn a_local_file_has_times_and_may_be_read_only() {
-        let told = changes(&info(Kind::File, FileAttributes::NONE), false);
-        assert!(told.attributes.is_none() && told.created.is_none());
-        let told = changes(&info(Kind::File, FileAttributes::READONLY), false);
+        let set = changes(&info(Kind::File, FileAttributes::NONE), false);
+        assert!(set.attributes.is_none() && set.created.is_none());
+        let set = changes(&info(Kind::File, FileAttributes::READONLY), false);
         let wanted = FileAttributes::READONLY | FileAttributes::ARCHIVE;
-        assert_eq!(told.attributes, Some(wanted));
+        assert_eq!(set.attributes, Some(wanted));
         assert!(
             changes(&info(Kind::Directory, FileAttributes::READONLY), false)
                 .attributes
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_adds_is_not_meant() {
+    fn names_that_do_not_match_are_dropped() {
         let matches_pattern = |pattern: &str, name: &str| {
             let entry = Entry {
                 name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! The status of a server in tables.
+//! The state of a server as tables.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,10 +7,10 @@ use smbeam_server::status::{ConnectionStatus, FileStatus, LeftOut, SessionStatus
 use crate::format;
 use crate::output::Lines;
 
-/// Blanks between columns.
+/// Spaces between columns.
 const GAP: usize = 2;
 
-/// Writes it all.
+/// Prints the tables.
 pub(super) fn print(status: &Status) {
     let mut lines = Lines::new();
     for line in text(status) {
@@ -76,7 +76,8 @@ fn head(status: &Status) -> Vec<String> {
     }
     let listening = server.listening.iter();
     lines.extend(
-        listening.map(|place| format!("listening on {} ({})", place.address, place.transport)),
+        listening
+            .map(|endpoint| format!("listening on {} ({})", endpoint.address, endpoint.transport)),
     );
     lines
 }
@@ -149,7 +150,7 @@ fn time(seconds: u64) -> String {
     format::local_time(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
-/// A heading and its rows in columns; without rows, that there are none.
+/// A table with a heading, or a line that says that there are no rows.
 fn section(what: &str, heads: &[&str], rows: Vec<Vec<String>>) -> Vec<String> {
     if rows.is_empty() {
         return vec![String::new(), format!("no {what}")];
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_listed_is_said() {
+    fn omitted_entries_are_counted() {
         assert!(left_out(LeftOut::default()).is_empty());
         let some = LeftOut {
             files: 2,

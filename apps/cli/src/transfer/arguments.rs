@@ -1,4 +1,4 @@
-//! What get, put, cp and sync have in common on the command line.
+//! The options that get, put, cp and sync share.
 
 use std::time::Duration;
 
@@ -7,44 +7,44 @@ use clap::Args;
 use super::policy::{Compare, Policy};
 use crate::connect::ConnectArguments;
 
-/// How files are transferred.
+/// Options for transfers.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Transfer")]
 pub(crate) struct TransferArguments {
-    /// Go on where an earlier transfer of the same state of the source broke off.
+    /// Resume an interrupted transfer. The source must not have changed.
     #[arg(long = "continue", conflicts_with = "in_place")]
     resume: bool,
-    /// Read both sides again afterwards and compare them.
+    /// Read source and target again afterwards and compare them.
     #[arg(long)]
     verify: bool,
-    /// Give even the smallest file its name only when it is whole. Files of more than one request
-    /// always are treated so.
+    /// Write even the smallest file under a temporary name and rename it at the end. Files of more
+    /// than one request are always written this way.
     #[arg(long, visible_alias = "temporary", conflicts_with = "in_place")]
     atomic: bool,
-    /// Write files under their own names from the beginning, so that what the server keeps with a
-    /// file (rights, links) stays.
+    /// Write files under their final names from the beginning, so that their permissions and hard
+    /// links on the target remain.
     #[arg(long)]
     in_place: bool,
-    /// Follow symbolic links of this machine; otherwise those in directories are skipped.
+    /// Follow local symbolic links. Without it, links inside directories are skipped.
     #[arg(long)]
     follow: bool,
-    /// Seconds that connecting anew may take when the last connection is lost; then the transfer
-    /// goes on where it was. 0 gives up at once.
+    /// Seconds to keep reconnecting after the connection is lost. Then the transfer continues. 0
+    /// gives up at once.
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     reconnect: u64,
-    /// Files at once. Of small files on a server this is messages that bring several of them.
-    /// [default: 16; with a server on this machine two for each processor, from 4 to 16]
+    /// Number of files to transfer at the same time. Small files from a server share messages.
+    /// [default: 16; for a server on this machine two per processor, from 4 to 16]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: Option<u16>,
 }
 
 impl TransferArguments {
-    /// Whether what is transferred has to be read more than once.
-    pub(crate) fn wants_to_return(&self) -> bool {
+    /// Whether the transfer must read the source more than once.
+    pub(crate) fn reads_source_again(&self) -> bool {
         self.resume || self.verify
     }
 
-    /// The policy of a plain copy.
+    /// The policy of a copy without comparison.
     pub(crate) fn policy(&self, preserve: bool, connect: &ConnectArguments) -> Policy {
         Policy {
             compare: Compare::Never,

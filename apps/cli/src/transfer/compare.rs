@@ -1,4 +1,4 @@
-//! Whether two files hold the same bytes. Both are read; nothing is believed.
+//! Comparison of the contents of two files.
 
 use std::fs::File;
 use std::io;
@@ -17,11 +17,11 @@ use crate::file_path::{FilePath, RemotePath};
 use crate::location::shown;
 use crate::report::lock;
 
-/// Threads that compare two files on servers, unless the depth is given.
+/// Threads that compare two files on servers, unless `--depth` is given.
 const WORKERS: u64 = 16;
 
 impl Transfer<'_> {
-    /// Whether both files hold the same `size` bytes.
+    /// Whether both files have the same `size` bytes.
     pub(super) fn have_same_contents(
         &self,
         one: &FilePath,
@@ -40,9 +40,10 @@ impl Transfer<'_> {
             (FilePath::Remote(one), FilePath::Remote(other)) => {
                 self.compare_remote(one, other, size)
             }
-            (FilePath::Local(_), FilePath::Local(_)) => {
-                Err(Failure::usage(other, "neither side is on a server"))
-            }
+            (FilePath::Local(_), FilePath::Local(_)) => Err(Failure::usage(
+                other,
+                "neither source nor target is on a server",
+            )),
         }
     }
 
@@ -74,8 +75,8 @@ impl Transfer<'_> {
                     return Ok(());
                 }
                 differs = true;
-                // What differs once does not get any better.
-                Err(io::Error::other("they differ"))
+                // One difference is enough: the error ends the comparison.
+                Err(io::Error::other("the contents differ"))
             },
             &self.options(),
             &mut |_| {},
@@ -126,7 +127,7 @@ impl Transfer<'_> {
         let workers = size.div_ceil(io_size).min(most);
         thread::scope(|scope| {
             for _ in 1..workers {
-                // A thread too few is a slower comparison, not a failed one.
+                // The comparison works with fewer threads, only slower.
                 let _ = thread::Builder::new().spawn_scoped(scope, work);
             }
             work();

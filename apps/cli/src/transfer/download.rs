@@ -1,4 +1,4 @@
-//! From a server to this machine.
+//! Downloads: from a server to this machine.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write as _};
@@ -26,14 +26,14 @@ impl Transfer<'_> {
         old: Option<&FileInfo>,
         read: Option<Read>,
     ) -> Outcome {
-        // What a link leads to is replaced, not the link.
+        // Replace the target of a symbolic link, not the link.
         let resolved = match old {
             Some(_) => fs::canonicalize(target).map_err(failed(target))?,
             None => target.to_owned(),
         };
         let is_special = old.is_some_and(|old| old.kind == Kind::Other);
         if self.is_small(info.size) && !is_special {
-            // Whoever may not write to a file may replace it all the same.
+            // A user without write permission for a file can still replace the file.
             let is_protected = |old: &FileInfo| old.attributes.contains(FileAttributes::READONLY);
             let by_part = self.policy.atomic || old.is_some_and(is_protected);
             return self.download_small(source, info, &resolved, by_part, read);
@@ -41,7 +41,7 @@ impl Transfer<'_> {
         self.download_large(source, info, &resolved, is_special)
     }
 
-    /// In one request, if it was not read yet.
+    /// Downloads a file with one request, unless `read` already has its data.
     fn download_small(
         &self,
         source: &RemotePath,
@@ -55,7 +55,7 @@ impl Transfer<'_> {
             source.share.read_small(&source.path, expected).wait()
         });
         let Some(bytes) = read.map_err(source.failed())? else {
-            // It has grown since it was listed: it is not to be had in memory.
+            // The file has grown since it was listed, so it does not fit in one request.
             let info = FilePath::Remote(source.clone()).info(true)?;
             return self.download_large(source, &info, target, false);
         };
@@ -69,7 +69,7 @@ impl Transfer<'_> {
         };
         let mut file = File::create(path).map_err(failed(path))?;
         file.write_all(&bytes).map_err(|error| {
-            // Half a file is worse than none.
+            // Do not leave an incomplete file under the final name.
             let _ = fs::remove_file(path);
             Failure::local(&shown(path), &error)
         })?;
@@ -82,7 +82,7 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// With a window of requests.
+    /// Downloads a file with several requests in flight.
     fn download_large(
         &self,
         source: &RemotePath,
@@ -126,7 +126,7 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// Brings ranges. Their pieces come in any order.
+    /// Downloads ranges. Their pieces arrive in any order.
     fn fetch(
         &self,
         remote: &smbeam_client::File,
@@ -160,7 +160,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// Times and the right to write, at the end.
+    /// Sets times and READONLY at the end.
     fn finish_local(&self, path: &Path, info: &FileInfo) -> Outcome {
         if self.policy.preserve {
             FilePath::Local(path.to_owned()).set_info(info, true)?;
@@ -169,14 +169,14 @@ impl Transfer<'_> {
     }
 }
 
-/// A local file that is not whole yet.
+/// An incomplete local file.
 struct Part {
     file: File,
-    /// What it becomes.
+    /// The path of the complete file.
     target: PathBuf,
-    /// What is before this is there.
+    /// All bytes before this offset are present.
     from: u64,
-    /// Whether there is nothing behind that, and zeros need not be written.
+    /// Whether the rest of the file is a hole, so that zeros need not be written.
     has_holes: bool,
 }
 
@@ -200,7 +200,7 @@ impl Part {
             false => 0,
         };
         if !is_special {
-            // What a killed transfer left at the end may have gaps.
+            // After a crash, the last part of the file can have gaps.
             file.set_len(from).map_err(failed(target))?;
             if !reserve(&file, from, info) {
                 if from == 0 {
@@ -218,7 +218,7 @@ impl Part {
         })
     }
 
-    /// A hole at the end is not written.
+    /// Sets the length, because a hole at the end is not written.
     fn finish(&self, size: u64) -> Outcome {
         let failed = failed(&self.target);
         if self.file.metadata().map_err(&failed)?.len() != size {
@@ -228,31 +228,31 @@ impl Part {
     }
 }
 
-/// The type of a file system in memory. statfs(2)
+/// The type of tmpfs. statfs(2)
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 
-/// Asks for the room beforehand, so that a full disk is told at once and the file lies in one
-/// piece. Says whether there is any; a file system that cannot tell does without.
+/// Reserves space, so that a full disk fails at once and the file is not fragmented. Returns false
+/// if the space is not sufficient. File systems without this function do not fail.
 fn reserve(file: &File, from: u64, info: &FileInfo) -> bool {
     if info.may_have_holes() || info.size <= from {
         return true;
     }
     let wanted = info.size - from;
     match fstatfs(file) {
-        // Memory has no pieces to lie in, and giving it out takes half as long as writing.
+        // A tmpfs has no fragmentation, and allocation takes half as long as writing.
         Ok(system) if system.f_type == TMPFS_MAGIC => {
             let free = u128::from(system.f_bavail) * u128::from(system.f_bsize.unsigned_abs());
-            // One without a limit has no blocks at all.
+            // A tmpfs without a limit reports 0 blocks.
             system.f_blocks == 0 || free >= u128::from(wanted)
         }
         _ => fallocate(file, FallocateFlags::KEEP_SIZE, from, wanted) != Err(Errno::NOSPC),
     }
 }
 
-/// The mode of a file that is about to be replaced stays.
+/// Gives the new file the permission bits of the file that it replaces.
 fn keep_mode(old: &Path, new: &Path) {
     if let (Ok(old), Ok(now)) = (fs::metadata(old), fs::metadata(new)) {
-        // READONLY of the source was taken out of it before.
+        // READONLY of the source was already applied to the bits of the new file.
         let mode = old.mode() & 0o7777 & (now.mode() | !0o222);
         let _ = fs::set_permissions(new, Permissions::from_mode(mode));
     }

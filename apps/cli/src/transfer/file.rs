@@ -1,4 +1,4 @@
-//! One file, by the way that fits.
+//! The transfer of one file.
 
 use super::queued::Read;
 use super::{Compare, Item, Transfer, is_same_state, part};
@@ -7,8 +7,8 @@ use crate::failure::{Failure, Outcome};
 use crate::file_path::{FileInfo, FilePath, Kind};
 
 impl Transfer<'_> {
-    /// Makes the target what the source is. `old` is what stands there now; `read` is what was read
-    /// of the source, if that was done.
+    /// Copies the source to the target. `old` is the existing target. `read` is the data of the
+    /// source if they were already read.
     pub(super) fn copy_file(
         &self,
         item: &Item,
@@ -36,7 +36,7 @@ impl Transfer<'_> {
             }
             (FilePath::Local(_), FilePath::Local(_)) => Err(Failure::usage(
                 target,
-                "neither side is on a server; that is what cp is for",
+                "neither source nor target is on a server; use cp of the system",
             )),
         }?;
         if self.policy.verify {
@@ -46,7 +46,7 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// Whether a file that is there already is what it should be.
+    /// Whether the existing target `old` is equal to the source, so that no transfer is needed.
     pub(super) fn is_up_to_date(
         &self,
         source: &FilePath,
@@ -70,20 +70,20 @@ impl Transfer<'_> {
         }
     }
 
-    /// Reads both sides again.
+    /// Reads source and target again and compares them.
     fn verify(&self, source: &FilePath, info: &FileInfo, target: &FilePath) -> Outcome {
         let size = target.info(true)?.size;
         if size != info.size || !self.have_same_contents(source, target, size)? {
             return Err(Failure::new(
                 Exit::Differs,
                 target,
-                format!("differs from {source}"),
+                format!("the copy differs from {source}"),
             ));
         }
         Ok(())
     }
 
-    /// Where a file gathers until it is whole.
+    /// The path of the incomplete file for a target.
     pub(super) fn part_of(
         &self,
         source: &FilePath,
@@ -97,8 +97,8 @@ impl Transfer<'_> {
         target.sibling(&part::name(&name, source, info))
     }
 
-    /// Passes on what came of moving bytes into a part. Of a source that was written to meanwhile
-    /// nothing will ever go on with it: the part of its new state has another name.
+    /// Handles the result of a transfer into an incomplete file. If the source has changed, the
+    /// file is removed: a transfer of the new state uses another name and could not resume it.
     pub(super) fn moved<T>(moved: Outcome<T>, part: &FilePath, whole: &FilePath) -> Outcome<T> {
         let has_changed = matches!(&moved, Err(failure) if failure.exit == Exit::Differs);
         if has_changed && part.key() != whole.key() {
@@ -107,7 +107,7 @@ impl Transfer<'_> {
         moved
     }
 
-    /// Fails where a source is not what it was.
+    /// Fails if size or time of the source have changed.
     pub(super) fn check_state(
         source: &FilePath,
         before: &FileInfo,
@@ -119,13 +119,21 @@ impl Transfer<'_> {
         }
     }
 
-    /// A failure of a source that was written to meanwhile.
+    /// The failure for a source that changed during the copy.
     pub(super) fn changed_meanwhile(source: &FilePath) -> Failure {
-        Failure::new(Exit::Differs, source, "it was changed while it was copied")
+        Failure::new(
+            Exit::Differs,
+            source,
+            "the source was changed during the copy",
+        )
     }
 }
 
-/// A file cannot take the path of a directory.
+/// The failure for a directory with the name of the file.
 pub(super) fn is_directory(target: &FilePath) -> Failure {
-    Failure::new(Exit::Exists, target, "there is a directory of this name")
+    Failure::new(
+        Exit::Exists,
+        target,
+        "a directory with this name exists already",
+    )
 }

@@ -1,4 +1,4 @@
-//! Which parts of a file are data: sparse files stay sparse on both sides.
+//! Sparse files: the data ranges of files, so that holes remain holes.
 
 use std::fs::File;
 use std::io;
@@ -12,12 +12,13 @@ use smbeam_client::{OpenOptions, Wait as _};
 use super::part::{self, sorted_ranges};
 use crate::file_path::{FileInfo, RemotePath};
 
-/// Bytes of the smallest hole that is left in a file.
+/// Minimum length of a hole in bytes.
 const HOLE_BYTES: usize = 64 << 10;
-/// Ranges of data that are worth telling apart; a file with more is taken as it is.
+/// Maximum number of data ranges. A file with more ranges is copied as a whole.
 const MAX_RANGES: usize = 100_000;
 
-/// What of a file on a server is data. A server that cannot tell means all of it.
+/// The data ranges of a file on a server. If the server does not report them, the whole file is
+/// data.
 pub(super) fn remote_ranges(file: &smbeam_client::File, info: &FileInfo) -> Vec<Range<u64>> {
     let all = part::all(info.size);
     if !info.may_have_holes() {
@@ -29,7 +30,7 @@ pub(super) fn remote_ranges(file: &smbeam_client::File, info: &FileInfo) -> Vec<
     }
 }
 
-/// What of a local file is data; none where it has no holes.
+/// The data ranges of a local file, or `None` if it has no holes.
 pub(super) fn local_ranges(file: &File, info: &FileInfo) -> io::Result<Option<Vec<Range<u64>>>> {
     if !info.may_have_holes() {
         return Ok(None);
@@ -39,9 +40,9 @@ pub(super) fn local_ranges(file: &File, info: &FileInfo) -> io::Result<Option<Ve
     while offset < info.size {
         let start = match seek(file, SeekFrom::Data(offset)) {
             Ok(start) => start,
-            // Nothing but a hole up to the end.
+            // A hole up to the end of the file.
             Err(Errno::NXIO) => break,
-            // The file system does not know.
+            // The file system does not support the query.
             Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
@@ -59,20 +60,20 @@ pub(super) fn local_ranges(file: &File, info: &FileInfo) -> io::Result<Option<Ve
     Ok(Some(sorted_ranges(ranges, info.size)))
 }
 
-/// Says of a file that it has holes once it has its name. Samba forgets it at a rename, and then
-/// takes all of the file for data.
+/// Marks a file as sparse after its rename. Samba loses the mark with a rename and then reports the
+/// whole file as data.
 pub(super) fn mark_sparse(remote: &RemotePath) {
     let options = OpenOptions::new().write(true).directory(false);
     let marked = remote.share.open(&remote.path, &options).wait();
     if let Ok(file) = marked {
-        // A server without sparse files holds the same bytes.
+        // A server without sparse files stores the same data.
         let _ = file.set_sparse(true).wait();
         let _ = file.close().wait();
     }
 }
 
-/// Writes what of a piece is not zero to a file in which there is nothing yet: a server may know
-/// that a file has holes but not where.
+/// Writes data to an empty file without blocks of zeros. Some servers report that a file is sparse,
+/// but not its ranges.
 pub(super) fn write_data(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     let mut start = 0;
     while start < bytes.len() {
@@ -108,7 +109,7 @@ mod tests {
         let info = FilePath::Local(path).info(true).expect("info");
         assert!(info.may_have_holes());
         let ranges = local_ranges(&file, &info).expect("ranges");
-        // A file system without holes says that all of it is data.
+        // A file system without holes reports the whole file as data.
         let ranges = ranges.expect("ranges");
         let covered: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         assert!(ranges.iter().any(|range| range.contains(&(1 << 20))));

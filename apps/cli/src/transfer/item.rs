@@ -1,13 +1,13 @@
-//! The nouns of a transfer: a source, what it is, and a target.
+//! The files and directories that a command names.
 
 use crate::file_path::{FileInfo, FilePath};
 
-/// Something to transfer.
+/// A file or directory to transfer.
 pub(crate) struct Item {
-    /// From here.
+    /// The source.
     pub(crate) source: FilePath,
-    /// What it is.
+    /// Metadata of the source.
     pub(crate) info: FileInfo,
-    /// To there.
+    /// The target, with the final name.
     pub(crate) target: FilePath,
 }

@@ -1,4 +1,4 @@
-//! How many files are on their way at once, where nobody says it.
+//! The default number of files that are transferred at the same time.
 
 use std::num::NonZero;
 use std::thread;
@@ -6,15 +6,15 @@ use std::thread;
 use super::Item;
 use crate::file_path::FilePath;
 
-/// To and from other machines: while some files wait for the network, others are read or written.
+/// For other machines: some files wait for the network while others are read or written.
 const JOBS: usize = 16;
-/// On one machine nothing waits for a network, and who serves the files has the same processors:
-/// more threads than this for each of them keep each other and the server from working.
+/// For a server on this machine, which uses the same processors. More threads would slow down the
+/// server and each other.
 const JOBS_PER_PROCESSOR: usize = 2;
-/// Enough that the server never waits for the next request.
+/// The minimum, so that the server always has a next request.
 const JOBS_MIN: usize = 4;
 
-/// As many as suit what is transferred.
+/// The default number for these sources and targets.
 pub(super) fn suitable(items: &[Item]) -> usize {
     let is_local = items
         .iter()
@@ -29,7 +29,7 @@ fn on_processors(count: usize) -> usize {
     (count * JOBS_PER_PROCESSOR).clamp(JOBS_MIN, JOBS)
 }
 
-/// Whether a share is one of this machine's.
+/// Whether the path is on a server on this machine.
 fn is_on_this_machine(path: &FilePath) -> bool {
     let FilePath::Remote(remote) = path else {
         return false;

@@ -1,7 +1,7 @@
-//! Files on their way: between this machine and a server, or from server to server.
+//! Transfers: between this machine and a server, or between servers.
 //!
-//! [`tree`] finds what is to be done, many files at once; [`mod@file`] moves one of them by
-//! the way that fits its sides and its size. What a command wants stands in its [`Policy`].
+//! [`tree`] walks directories and queues files. [`mod@file`] transfers one file by the method for
+//! its sides and size. The [`Policy`] holds the options of the command.
 
 pub(crate) mod arguments;
 mod compare;

@@ -1,12 +1,12 @@
-//! Files that are not whole yet: their names, and where to go on with one.
+//! Incomplete files: their names, and the offset at which a transfer resumes.
 //!
-//! What arrives of a file gathers under a name of its own, beside the final one, and gets that one
-//! when it is whole. The name tells which state of which source it is made of: path, size and time
-//! of last write. A source that has changed leads to another name, so that nothing is ever spliced
-//! of two states, and no record has to be kept beside the file.
+//! A file is written beside its final name under a temporary name, and renamed when it is complete.
+//! The temporary name contains a hash of path, size and time of last write of the source. A changed
+//! source has another hash, so a transfer never mixes two states of a file, and needs no record
+//! beside the file.
 //!
-//! The pieces of a file arrive in any order, but only so far from each other: what comes before the
-//! last [`SPAN`] bytes of a file is there, even if the transfer was killed.
+//! Pieces arrive in any order, but all pieces in flight are within [`SPAN`] bytes. So all data
+//! before the last [`SPAN`] bytes of a file are present, even after a crash.
 
 use std::ops::Range;
 use std::time::UNIX_EPOCH;
@@ -14,14 +14,15 @@ use std::time::UNIX_EPOCH;
 use crate::file_path::{FileInfo, FilePath};
 use crate::names::MAX_LOCAL_BYTES;
 
-/// Bytes among which all are that are in flight; what a killed transfer does twice, at most.
+/// Maximum distance of pieces in flight, in bytes. A resumed transfer repeats at most this many
+/// bytes.
 pub(super) const SPAN: u64 = 64 << 20;
-/// What a transfer that goes on starts at a multiple of: pieces start with pages on both sides.
+/// A resumed transfer starts at a multiple of this, so that pieces start at page boundaries.
 const START: u64 = 1 << 20;
-/// What stands behind the name of a file that is not whole.
+/// The suffix of the names of incomplete files.
 const ENDING: &str = ".part";
 
-/// The name of what is not whole yet of the file `name`, made of `source`.
+/// The name for the incomplete copy of `source` with the final name `name`.
 pub(super) fn name(name: &str, source: &FilePath, info: &FileInfo) -> String {
     let mut hash = Fnv::new();
     hash.add(source.to_string().as_bytes());
@@ -42,7 +43,7 @@ pub(super) fn name(name: &str, source: &FilePath, info: &FileInfo) -> String {
     format!("{}{ending}", &name[..length])
 }
 
-/// Where to go on with a file of which `length` bytes of `size` are there.
+/// The offset at which to resume a file of `size` bytes, of which `length` bytes exist.
 pub(super) fn resume_point(length: u64, size: u64) -> u64 {
     if length > size {
         return 0;
@@ -50,13 +51,12 @@ pub(super) fn resume_point(length: u64, size: u64) -> u64 {
     length.saturating_sub(SPAN) / START * START
 }
 
-/// All of a file, as ranges.
+/// A whole file as a list of ranges.
 pub(super) fn all(size: u64) -> Vec<Range<u64>> {
     std::iter::once(0..size).collect()
 }
 
-/// What of `ranges` is left of a file of which all before `start` is there. They are in ascending
-/// order.
+/// The parts of `ranges` from `start` on. The ranges are in ascending order.
 pub(super) fn remaining(ranges: &[Range<u64>], start: u64) -> Vec<Range<u64>> {
     ranges
         .iter()
@@ -65,12 +65,12 @@ pub(super) fn remaining(ranges: &[Range<u64>], start: u64) -> Vec<Range<u64>> {
         .collect()
 }
 
-/// Bytes of ranges.
+/// The sum of the lengths of the ranges.
 pub(super) fn byte_count(ranges: &[Range<u64>]) -> u64 {
     ranges.iter().map(|range| range.end - range.start).sum()
 }
 
-/// Ranges as a peer told them, in order, without overlaps and within the file.
+/// Sorts and merges ranges from a peer, and limits them to the file.
 pub(super) fn sorted_ranges(mut ranges: Vec<Range<u64>>, size: u64) -> Vec<Range<u64>> {
     ranges.retain(|range| range.start < range.end.min(size));
     ranges.sort_by_key(|range| range.start);
@@ -85,7 +85,7 @@ pub(super) fn sorted_ranges(mut ranges: Vec<Range<u64>>, size: u64) -> Vec<Range
     tidy
 }
 
-/// FNV-1a of 64 bits: it must be the same in every build, and nobody attacks it.
+/// FNV-1a with 64 bits. The hash must be the same in every build; it need not resist attacks.
 struct Fnv(u64);
 
 impl Fnv {
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn ranges_of_a_peer_are_put_in_order() {
-        let told = vec![
+        let reported = vec![
             30..40,
             0..10,
             5..20,
@@ -181,7 +181,7 @@ mod tests {
             Range { start: 50, end: 50 },
             300..400,
         ];
-        assert_eq!(sorted_ranges(told, 100), vec![0..20, 30..40, 90..100]);
+        assert_eq!(sorted_ranges(reported, 100), vec![0..20, 30..40, 90..100]);
         let left = remaining(&[0..20, 30..40, 50..60], 35);
         assert_eq!((byte_count(&left), left), (15, vec![35..40, 50..60]));
     }

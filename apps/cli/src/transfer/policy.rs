@@ -1,51 +1,51 @@
-//! The choices of a transfer.
+//! The options of a transfer.
 
 use std::time::Duration;
 
-/// When a file that is there already is transferred again.
+/// When to transfer a file to an existing target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compare {
-    /// Always.
+    /// Always, without comparison.
     Never,
-    /// When size or time of last write differ, the time by more than this.
+    /// If size or time of last write differ. Times may differ by this tolerance.
     SizeAndTime(Duration),
-    /// When the bytes differ.
+    /// If the contents differ.
     Contents,
 }
 
-/// What a command wants.
+/// The options of a transfer.
 #[derive(Clone, Debug)]
 pub(crate) struct Policy {
-    /// When a file that is there already is transferred again.
+    /// When to transfer a file to an existing target.
     pub(crate) compare: Compare,
-    /// Whether what the source lacks is removed.
+    /// Whether to remove files from the target that the source does not have.
     pub(crate) delete: bool,
-    /// Whether nothing is done but said.
+    /// Whether to change nothing, and only print the changes.
     pub(crate) dry_run: bool,
-    /// Whether times and attributes go along.
+    /// Whether to copy times and attributes.
     pub(crate) preserve: bool,
-    /// Whether links of this machine are followed.
+    /// Whether to follow local symbolic links.
     pub(crate) follow: bool,
-    /// Whether a transfer that broke is continued.
+    /// Whether to resume an interrupted transfer.
     pub(crate) resume: bool,
-    /// Whether even a small file gets its name when it is whole only.
+    /// Whether to write small files under a temporary name as well.
     pub(crate) atomic: bool,
-    /// Whether files are written under their own name from the beginning.
+    /// Whether to write files under their final names from the beginning.
     pub(crate) in_place: bool,
-    /// Whether both sides are read again and compared.
+    /// Whether to read and compare both sides afterwards.
     pub(crate) verify: bool,
-    /// How long to try to connect anew after the last connection was lost.
+    /// How long to keep reconnecting after the connection is lost. Zero gives up at once.
     pub(crate) reconnect: Duration,
-    /// Files at once; 0: as many as suit both sides.
+    /// Files at the same time; 0 selects a default for both sides.
     pub(crate) jobs: usize,
-    /// Bytes of one request; 0: as many as suit the file and the transport.
+    /// Bytes per request; 0 selects a default for the file and the transport.
     pub(crate) io_size: u32,
-    /// Requests in flight for one large file; 0: as many as suit the transport.
+    /// Requests in flight per large file; 0 selects a default for the transport.
     pub(crate) depth: usize,
 }
 
 impl Policy {
-    /// Bytes that go in one request without further thought.
+    /// Maximum bytes of a file that is transferred with one request.
     pub(super) fn request_bytes(&self) -> u64 {
         match self.io_size {
             0 => u64::from(smbeam_client::REQUEST_BYTES),

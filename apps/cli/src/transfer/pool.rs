@@ -1,26 +1,26 @@
-//! Many jobs at once: threads that take jobs from a queue and may put more into it.
+//! A pool of threads that take jobs from a queue and can add jobs to it.
 //!
-//! Jobs that find more jobs (directories) and jobs that do not (files) wait apart. Files come first, so
-//! that the queue stays short, and the directory found last comes before the others, so that few are
-//! known at a time. A job that finds the queue full does a file itself: memory is bounded and
-//! nobody waits for anybody.
+//! Jobs that find more jobs (directories) and other jobs (files) have separate queues. Files come
+//! first, so that the queue stays short. The most recent directory comes next, so that few
+//! directories are known at a time. If the queue of files is full, a job runs its file itself. So
+//! memory is bounded, and no thread blocks on the queue.
 //!
-//! Files that can be done together are given to a thread together, as long as enough are left for
-//! the others.
+//! A thread takes several files together if they can share a request and enough remain for the
+//! other threads.
 //!
-//! There are as many threads as have been needed at once, and one that waits.
+//! Threads are started on demand: the number that was busy at the same time, and one that waits.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 
-/// Files that wait at most.
+/// Maximum number of files in the queue.
 const MAX_WAITING_FILES: usize = 4096;
 
-/// Jobs that wait, and who works.
+/// Waiting jobs, and the state of the threads.
 pub(crate) struct Queue<J> {
     workers: usize,
-    /// Whether a file can be done together with those that were chosen before it.
+    /// Whether a file can run together with the files that were chosen before it.
     can_join: fn(&J, &[J]) -> bool,
     state: Mutex<State<J>>,
     changed: Condvar,
@@ -37,7 +37,8 @@ struct State<J> {
 }
 
 impl<J: Send> Queue<J> {
-    /// Adds a job that finds no others. Gives it back where too many wait: do it at once.
+    /// Adds a job that finds no other jobs. If the queue is full, it returns the job, and the
+    /// caller runs it.
     #[must_use]
     pub(crate) fn push_file(&self, job: J) -> Option<J> {
         let mut state = self.lock();
@@ -49,14 +50,14 @@ impl<J: Send> Queue<J> {
         None
     }
 
-    /// Adds a job that may find others.
+    /// Adds a job that can find other jobs.
     pub(crate) fn push_directory(&self, job: J) {
         self.lock().directories.push(job);
         self.changed.notify_one();
     }
 
-    /// The next jobs to be done together, and whether there is to be one thread more: none waits
-    /// for those after them. None when all is done.
+    /// Takes the next jobs to run together. The flag says whether to start another thread, because
+    /// none is idle. `None` when all jobs are done.
     fn next(&self) -> Option<(Vec<J>, bool)> {
         let mut state = self.lock();
         loop {
@@ -80,7 +81,7 @@ impl<J: Send> Queue<J> {
         }
     }
 
-    /// A share of the files that wait, as far as they go together; or a directory.
+    /// Takes files that can run together, at most an equal share per thread, or one directory.
     fn take(&self, state: &mut State<J>) -> Vec<J> {
         let share = (state.files.len() / self.workers).max(1);
         let mut jobs = Vec::new();
@@ -101,29 +102,29 @@ impl<J: Send> Queue<J> {
     }
 }
 
-/// Jobs to begin with.
+/// The first jobs.
 pub(crate) struct InitialJobs<J> {
-    /// Those that find no others.
+    /// Jobs that find no other jobs.
     pub(crate) files: Vec<J>,
-    /// Those that may find others.
+    /// Jobs that can find other jobs.
     pub(crate) directories: Vec<J>,
 }
 
-/// A job that runs; it has ended when this is dropped, even by a panic.
+/// A running job. Dropping it ends the job, also after a panic.
 struct Running<'a, J: Send>(&'a Queue<J>);
 
 impl<J: Send> Drop for Running<'_, J> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.running -= 1;
-        // Who waits is woken for each new job; now there will be none, or this was the last.
+        // New jobs wake idle threads one by one. After the last job all threads must wake to end.
         if state.running == 0 {
             self.0.changed.notify_all();
         }
     }
 }
 
-/// Does `directories` and everything that comes of them with so many threads.
+/// Runs the jobs `directories` and all jobs that they add, with at most `workers` threads.
 pub(crate) fn run<J: Send>(
     workers: usize,
     directories: Vec<J>,
@@ -138,7 +139,7 @@ pub(crate) fn run<J: Send>(
     run_together(workers, first, |_, _| false, &work_all);
 }
 
-/// The same where a thread gets files that go together at once.
+/// As [`run`], but a thread gets several files if `can_join` allows it.
 pub(crate) fn run_together<J: Send>(
     workers: usize,
     first: InitialJobs<J>,
@@ -160,7 +161,7 @@ pub(crate) fn run_together<J: Send>(
     thread::scope(|scope| serve(scope, &queue, work));
 }
 
-/// Does jobs until there are no more.
+/// Runs jobs until none is left.
 fn serve<'scope, J: Send>(
     scope: &'scope Scope<'scope, '_>,
     queue: &'scope Queue<J>,
@@ -169,7 +170,7 @@ fn serve<'scope, J: Send>(
     while let Some((jobs, wants_another)) = queue.next() {
         let _running = Running(queue);
         if wants_another {
-            // A thread too few is a slower transfer, not a failed one.
+            // The transfer works with fewer threads, only slower.
             let other = move || serve(scope, queue, work);
             if thread::Builder::new().spawn_scoped(scope, other).is_err() {
                 queue.lock().threads -= 1;
@@ -186,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    /// A directory with so many levels below it, or a file.
+    /// A directory with this many levels below it, or a file.
     enum Job {
         Directory(u32),
         File,

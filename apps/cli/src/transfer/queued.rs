@@ -1,5 +1,4 @@
-//! A file that waits for its turn, and what is done when that comes. Small files that wait for one
-//! share are read together.
+//! Files in the queue of a transfer. Small files of one share are read together.
 
 use std::sync::Arc;
 
@@ -10,34 +9,33 @@ use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::file_path::{FileInfo, FilePath, RemotePath};
 
-/// How often the connection may be lost in the midst of one file. A file that is lost with every
-/// connection is not worth more of them.
+/// Maximum number of reconnects for one file. A file that always breaks the connection is given up.
 const RECONNECTS_MAX: usize = 4;
 
-/// A file that waits.
+/// A file in the queue.
 pub(super) struct QueuedFile {
     item: Item,
     old: Existing,
-    /// Bytes of the message in which it may be read together with others; 0: it may not.
+    /// Bytes of a message in which the file can be read together with others; 0 if it cannot.
     message_bytes: u64,
-    /// Its bytes, where they were.
+    /// The data of the file, if they were read together with those of others.
     read: Option<Read>,
 }
 
-/// A whole file, or why it was not read; nothing if it does not come in one message.
+/// The data of a file, or the error; `None` if the file does not fit in one message.
 pub(super) type Read = Result<Option<Region>, Error>;
 
-/// What stands where a file is to go.
+/// What is known about the existing target.
 #[derive(Clone, Copy)]
 pub(super) enum Existing {
-    /// Nobody has looked yet.
+    /// Not checked yet.
     Unknown,
-    /// What was seen there, if anything.
+    /// The metadata of the target, or `None` if it does not exist.
     Known(Option<FileInfo>),
 }
 
 impl QueuedFile {
-    /// The share that it is read from in one request, if so.
+    /// The source, if it is read with one request from a share.
     fn read_from(&self) -> Option<&RemotePath> {
         match &self.item.source {
             FilePath::Remote(remote) if self.message_bytes > 0 => Some(remote),
@@ -45,7 +43,7 @@ impl QueuedFile {
         }
     }
 
-    /// Whether it may be read together with others.
+    /// Whether the file can be read in one message with `others`.
     pub(super) fn can_join<'a>(&self, others: impl Iterator<Item = &'a Self>) -> bool {
         let Some(share) = self.read_from() else {
             return false;
@@ -66,7 +64,7 @@ impl QueuedFile {
 impl Transfer<'_> {
     pub(super) fn queued(&self, item: Item, old: Existing) -> QueuedFile {
         let is_read = item.source.is_remote() && !item.target.is_remote();
-        // Reading of what is there is a matter of each file.
+        // A comparison of contents reads each file by itself.
         let is_needed = !self.policy.dry_run && self.policy.compare != Compare::Contents;
         let message_bytes = match is_read && is_needed && self.is_small(item.info.size) {
             true => self.policy.request_bytes(),
@@ -85,12 +83,12 @@ impl Transfer<'_> {
         queued
     }
 
-    /// Reads those that are to be transferred of files that go together.
+    /// Reads the files that must be transferred with one message.
     pub(super) fn read_together(&self, files: Vec<&mut QueuedFile>) {
-        // Why another one is not is said when its turn comes.
+        // Errors are ignored here. The transfer of the file reports them.
         let is_ready = |file: &mut QueuedFile| {
             let is_due = matches!(self.is_due(file), Ok(true));
-            // It may have waited since the connection was lost.
+            // The connection may have been lost while the file was in the queue.
             let share = file.read_from().map(|remote| &remote.share);
             is_due && share.is_some_and(|share| !share.session().is_lost())
         };
@@ -112,13 +110,13 @@ impl Transfer<'_> {
         };
         let Some(read) = read else { return };
         for (file, read) in due.into_iter().zip(read) {
-            // Its own share may be another one by now.
+            // Read these files again: by then, the share may have a new connection.
             let may_pass = matches!(read, Err(Error::Lost { .. } | Error::TimedOut { .. }));
             file.read = (!may_pass).then_some(read);
         }
     }
 
-    /// Does a file, also where the connection is lost meanwhile.
+    /// Transfers a file, and reconnects if the connection is lost.
     pub(super) fn transfer_with_reconnects(&self, file: &mut QueuedFile) -> Outcome {
         let mut outcome = self.transfer(file);
         for _ in 0..RECONNECTS_MAX {
@@ -154,18 +152,18 @@ impl Transfer<'_> {
         self.copy_file(item, old, file.read.take())
     }
 
-    /// Whether what stands there now makes no difference but to the server, which says so: one
-    /// request less where the file itself takes one.
-    fn is_told_by_target(&self, item: &Item) -> bool {
+    /// Whether the server itself reports a conflict with the existing target. Then the check of the
+    /// target, one request, is not needed.
+    fn is_checked_by_server(&self, item: &Item) -> bool {
         let is_put = !item.source.is_remote() && item.target.is_remote();
-        let is_whatever = self.policy.compare == Compare::Never && !self.policy.dry_run;
-        is_put && is_whatever && !self.policy.atomic && self.is_small(item.info.size)
+        let is_unconditional = self.policy.compare == Compare::Never && !self.policy.dry_run;
+        is_put && is_unconditional && !self.policy.atomic && self.is_small(item.info.size)
     }
 
-    /// Looks at what stands there now, and says whether that is to be replaced.
+    /// Checks the existing target, and returns whether to transfer the file.
     fn is_due(&self, file: &mut QueuedFile) -> Outcome<bool> {
         let item = &file.item;
-        if matches!(file.old, Existing::Unknown) && self.is_told_by_target(item) {
+        if matches!(file.old, Existing::Unknown) && self.is_checked_by_server(item) {
             return Ok(true);
         }
         let old = match file.old {

@@ -1,8 +1,8 @@
-//! Goes on after a connection was lost: a cable was pulled, a device was reset, a server restarted.
+//! Reconnection after a lost connection, for example after a restart of the server.
 //!
-//! What a session held on the server is gone with its last connection. What a transfer needs of it
-//! is little: files are opened by their names again, and the names of files that are not whole say
-//! of which state of their source they are (see [`part`](super::part)).
+//! The server closes all opens of a session with its last connection. A transfer opens its files
+//! again by name. The names of incomplete files identify the state of their source (see
+//! [`part`](super::part)).
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,14 +15,16 @@ use crate::failure::{Failure, Outcome};
 use crate::file_path::FilePath;
 use crate::report::lock;
 
-/// How long to wait before it is tried again.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
 
 impl Transfer<'_> {
-    /// Connects paths anew whose sessions are lost, if that is wanted. Says whether there was one.
+    /// Reconnects the paths with a lost session. Returns whether any was lost. Without
+    /// `--reconnect` it does nothing.
     ///
     /// # Errors
-    /// It cannot be done in time, or the server refuses.
+    ///
+    /// The time limit is over, or the server refuses.
     pub(super) fn reconnect<const N: usize>(&self, paths: [&mut FilePath; N]) -> Outcome<bool> {
         let mut was_lost = false;
         if self.policy.reconnect.is_zero() {
@@ -39,9 +41,14 @@ impl Transfer<'_> {
             if self.interrupt.is_raised() {
                 return Err(Failure::interrupted(&*remote));
             }
-            // Who held it before may have given up, and all wait for the same server.
+            // The previous holder of the lock may have given up. The time limit is common to all
+            // threads.
             if self.report.is_over() || is_late(*since, self.policy.reconnect) {
-                return Err(Failure::new(Exit::Lost, &*remote, "the connection is lost"));
+                return Err(Failure::new(
+                    Exit::Lost,
+                    &*remote,
+                    "the connection was lost",
+                ));
             }
             let share = self.reconnect_share(&remote.share, &mut since);
             remote.share = share.map_err(|failed| match failed {
@@ -53,7 +60,7 @@ impl Transfer<'_> {
         Ok(was_lost)
     }
 
-    /// `None`: somebody wants the work to end.
+    /// The error is `None` if the user interrupted the command.
     fn reconnect_share(
         &self,
         share: &Share,
@@ -79,12 +86,12 @@ impl Transfer<'_> {
     }
 }
 
-/// Whether there is no time left for another attempt, where nobody has got through `since` then.
+/// Whether the time limit is over. `since` is the time of the first failed attempt.
 fn is_late(since: Option<Instant>, limit: Duration) -> bool {
     since.is_some_and(|since| since.elapsed() > limit)
 }
 
-/// Whether it may be another time.
+/// Whether a later attempt can succeed.
 fn may_pass(error: &Error) -> bool {
     matches!(
         error,
@@ -101,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_begins_when_the_time_of_all_is_over() {
+    fn no_attempt_begins_after_the_common_limit() {
         let limit = Duration::from_secs(60);
         assert!(!is_late(None, limit));
         assert!(!is_late(Some(Instant::now()), limit));

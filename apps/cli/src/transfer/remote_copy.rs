@@ -1,4 +1,4 @@
-//! From server to server: by the server itself where it is one and the same, else through us.
+//! Copies between servers: by the server itself within one server, or else through this machine.
 
 use std::ops::Range;
 
@@ -61,7 +61,7 @@ impl Transfer<'_> {
         self.set_readonly(target, changes(info, true))
     }
 
-    /// Copies what is behind `begin`. Says whether there are holes that stayed some.
+    /// Copies the data from `begin` on. Returns whether the copy has holes.
     fn copy_rest(
         &self,
         (input, source): (&File, &RemotePath),
@@ -69,7 +69,7 @@ impl Transfer<'_> {
         info: &FileInfo,
         begin: u64,
     ) -> Outcome<bool> {
-        // The server would fill the holes.
+        // A copy by the server would fill the holes with data.
         if !info.may_have_holes() && is_one_session(&source.root, &target.root) {
             self.copy_by_server((input, source), (output, target), begin..info.size)?;
             return Ok(false);
@@ -77,7 +77,7 @@ impl Transfer<'_> {
         let ranges = holes::remote_ranges(input, info);
         let has_holes = ranges != part::all(info.size);
         if has_holes {
-            // A server that cannot keep holes fills them with zeros, which is right as well.
+            // A server without sparse files fills holes with zeros, which is correct as well.
             let _ = output.set_sparse(true).wait();
         }
         let left = part::remaining(&ranges, begin);
@@ -88,8 +88,9 @@ impl Transfer<'_> {
         Ok(has_holes)
     }
 
-    /// Lets the server copy; the library reads and writes where it cannot, and then pieces may come
-    /// in any order: only so much at once, that what broke off can be continued.
+    /// Copies within the server. The library reads and writes itself if the server cannot copy, and
+    /// then pieces arrive in any order. So each call copies at most [`part::SPAN`] bytes, and the
+    /// transfer can be resumed.
     fn copy_by_server(
         &self,
         (input, source): (&File, &RemotePath),
@@ -106,7 +107,7 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// Moves ranges.
+    /// Copies ranges through this machine.
     fn relay(
         &self,
         (input, source): (&File, &RemotePath),
@@ -120,7 +121,7 @@ impl Transfer<'_> {
         self.take_moved(self.unless_interrupted(moving), length, (source, target))
     }
 
-    /// What came of moving `length` bytes.
+    /// Converts the result of copying `length` bytes.
     fn take_moved(
         &self,
         moved: Option<Result<u64, Error>>,
@@ -137,7 +138,7 @@ impl Transfer<'_> {
     }
 }
 
-/// Reads all of a piece.
+/// Reads a range completely.
 pub(super) fn read_piece(file: &File, remote: &RemotePath, piece: Range<u64>) -> Outcome<Region> {
     let length = (piece.end - piece.start) as usize;
     let read = |done: usize| {
@@ -152,7 +153,7 @@ pub(super) fn read_piece(file: &File, remote: &RemotePath, piece: Range<u64>) ->
     while whole.len() < length {
         let more = read(whole.len())?;
         if more.is_empty() {
-            let reason = "it became shorter while it was read";
+            let reason = "the file became shorter during the copy";
             return Err(Failure::new(Exit::Differs, remote, reason));
         }
         whole.extend_from_slice(&more);

@@ -1,4 +1,4 @@
-//! Removing trees: files of a directory many at once, the directory when it is empty.
+//! Removal of directory trees: many files at the same time, and each directory when it is empty.
 
 use std::sync::Arc;
 
@@ -9,24 +9,24 @@ use crate::file_path::{Detail, FileInfo, FilePath, Kind};
 use crate::interrupt::Interrupt;
 use crate::report::Report;
 
-/// Directories within directories. A server can pretend to have any number.
+/// Maximum depth of directories. A hostile server could claim an endless tree.
 const MAX_DEPTH: usize = 512;
 
 struct Job {
     path: FilePath,
-    /// What it is by a listing, or looked at itself at depth 0.
+    /// The kind from a listing, or from a query at depth 0.
     kind: Kind,
     depth: usize,
     parent: Option<Arc<Directory>>,
 }
 
-/// A directory that is being emptied.
+/// A directory during the removal of its entries.
 struct Directory {
     path: FilePath,
     parent: Option<Arc<Directory>>,
 }
 
-/// Removes trees with many threads. `each` is told what was removed.
+/// Removes directory trees with several threads. `each` is called for each removed path.
 pub(crate) fn remove_trees(
     trees: Vec<(FilePath, FileInfo)>,
     jobs: usize,
@@ -80,7 +80,8 @@ fn work(job: Job, queue: &Queue<Job>, report: &Report, each: &(dyn Fn(&FilePath)
     entry_done(Some(directory), report, each);
 }
 
-/// What it is itself: servers list a link as what it leads to, and what that holds must stay.
+/// The kind without following links. Servers can list a link with the kind of its target, and the
+/// contents of the target must remain.
 fn own_kind(path: &FilePath, listed: Kind) -> Outcome<Kind> {
     match path.is_remote() && listed == Kind::Directory {
         true => path.info(false).map(|info| info.kind),
@@ -99,7 +100,7 @@ fn queue_entries(
         return Err(Failure::new(
             Exit::Failed,
             &directory.path,
-            "too many directories within directories",
+            "directories are nested too deeply",
         ));
     }
     directory.path.list(Detail::Brief, &mut |entry| {
@@ -125,7 +126,7 @@ fn queue_entries(
     })
 }
 
-/// One less in a directory; the last one takes the directory along.
+/// Releases an entry of a directory. The release of the last entry removes the directory.
 fn entry_done(
     directory: Option<Arc<Directory>>,
     report: &Report,
@@ -150,8 +151,8 @@ fn remove(path: &FilePath, kind: Kind, report: &Report, each: &(dyn Fn(&FilePath
     }
 }
 
-/// Tells a failure, unless it is that what was there is gone: with the directory it was in, which was
-/// to be removed as well, or by somebody else.
+/// Reports a failure. A missing file is not a failure: another client has removed it, or it was
+/// removed with its directory.
 fn fail(report: &Report, failure: &Failure) {
     match failure.exit {
         Exit::NotFound => report.succeeded(),
@@ -159,8 +160,8 @@ fn fail(report: &Report, failure: &Failure) {
     }
 }
 
-/// Removes one tree on this thread, for somebody who has many threads already. `each` is told what
-/// was removed and says whether to go on.
+/// Removes one tree on this thread. `each` is called for each removed path and returns whether to
+/// continue.
 pub(super) fn remove_tree(
     path: &FilePath,
     info: &FileInfo,
@@ -189,7 +190,7 @@ pub(super) fn remove_tree(
             continue;
         }
         if stack.len() > MAX_WAITING {
-            let reason = "too many directories within directories";
+            let reason = "directories are nested too deeply";
             report.failed(&Failure::new(Exit::Failed, &path, reason));
             return;
         }
@@ -200,7 +201,7 @@ pub(super) fn remove_tree(
     }
 }
 
-/// Entries that wait to be removed, at most.
+/// Maximum number of entries that wait for removal.
 const MAX_WAITING: usize = 1 << 20;
 
 fn push_entries(

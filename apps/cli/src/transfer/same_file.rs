@@ -1,10 +1,10 @@
-//! Whether two names on servers are one file: links, two shares of one directory and two names of one
-//! host hide it, and who writes to the target would empty the source.
+//! Detection of two names for one file on servers. Links, two shares of one directory or two names
+//! of one host can hide it. Without the check, writing the target would empty the source.
 
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{FileInfo, FilePath, RemotePath};
 
-/// Fails where both are one file. `old` is what stands at the target.
+/// Fails if source and target are the same file. `old` is the existing target.
 pub(super) fn refuse(source: &RemotePath, target: &RemotePath, old: Option<&FileInfo>) -> Outcome {
     let is_one = match old {
         _ if source.is_same_file(target) => true,
@@ -12,12 +12,15 @@ pub(super) fn refuse(source: &RemotePath, target: &RemotePath, old: Option<&File
         None => false,
     };
     match is_one {
-        true => Err(Failure::usage(target, "source and target are one file")),
+        true => Err(Failure::usage(
+            target,
+            "source and target are the same file",
+        )),
         false => Ok(()),
     }
 }
 
-/// Asks the servers. One that numbers no files cannot tell.
+/// Compares the file ids. Without file ids the files count as different.
 fn is_one_file(source: &RemotePath, target: &RemotePath) -> Outcome<bool> {
     let guid = |remote: &RemotePath| remote.share.session().info().server_guid;
     if guid(source) != guid(target) {
@@ -37,8 +40,8 @@ fn is_one_number(one: &FileInfo, other: &FileInfo) -> bool {
     one.file_id.is_some() && one.file_id == other.file_id
 }
 
-/// A number is that of a volume, and another share may be on another one: on a snapshot of the
-/// first, with the same numbers for files that may have changed since.
+/// A file id is unique within its volume only. Another share can be on another volume, such as a
+/// snapshot with the same ids. So size and times must be equal as well.
 fn is_one_state(one: &FileInfo, other: &FileInfo) -> bool {
     let state = |info: &FileInfo| (info.size, info.created, info.written);
     state(one) == state(other)

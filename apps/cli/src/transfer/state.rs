@@ -1,4 +1,4 @@
-//! The state of a transfer, which the other files of this directory work on.
+//! The common state of a transfer.
 
 use std::future::poll_fn;
 use std::io;
@@ -18,27 +18,27 @@ use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use crate::report::{Report, lock};
 
-/// Large files that are on their way at once: each has a window of requests of its own.
+/// Large files that are transferred at the same time. Each has its own requests in flight.
 const LARGE_AT_ONCE: usize = 4;
 
-/// A transfer under way.
+/// A running transfer. Its threads share it.
 pub(crate) struct Transfer<'a> {
-    /// What is wanted.
+    /// The options.
     pub(crate) policy: Policy,
-    /// What went wrong.
+    /// Reports failures.
     pub(crate) report: &'a Report,
-    /// How far it is.
+    /// Counts completed work.
     pub(crate) progress: &'a Progress,
-    /// Whether it shall end.
+    /// The flag for Ctrl-C.
     pub(crate) interrupt: &'a Interrupt,
     pub(super) large: Arc<Permits>,
-    /// Held by whoever connects anew: the others find what it brings. Since when nobody gets
-    /// through.
+    /// The lock is held by the thread that reconnects; other threads then find the new session. The
+    /// value is the time of the first failed attempt.
     pub(super) reconnecting: Arc<Mutex<Option<Instant>>>,
 }
 
 impl<'a> Transfer<'a> {
-    /// Begins one.
+    /// A new transfer.
     pub(crate) fn new(
         policy: Policy,
         report: &'a Report,
@@ -55,10 +55,11 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// The same, going on with what it has begun.
+    /// The same transfer with resume, after a reconnect.
     pub(super) fn resumed(&self) -> Self {
         let mut policy = self.policy.clone();
-        // Of a file under its own name nobody knows which bytes are new.
+        // A file that is written under its final name cannot be resumed, because its old and new
+        // data look alike.
         policy.resume |= !policy.in_place;
         Self {
             policy,
@@ -76,17 +77,17 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Whether a file goes in one request.
+    /// Whether a file of this size is transferred with one request.
     pub(super) fn is_small(&self, size: u64) -> bool {
         size <= self.policy.request_bytes()
     }
 
-    /// Whether to stop.
+    /// Whether to stop, because of a fatal failure or an interrupt.
     pub(super) fn is_over(&self) -> bool {
         self.report.is_over() || self.interrupt.is_raised()
     }
 
-    /// Fails once somebody wants the work to end.
+    /// Fails if the user interrupted the command.
     pub(super) fn check(&self, subject: &FilePath) -> Outcome {
         if self.interrupt.is_raised() {
             return Err(Failure::interrupted(subject));
@@ -94,8 +95,7 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// Waits for work that asks for no bytes here, unless somebody wants it to end: then there is
-    /// nothing.
+    /// Waits for `moving`, or returns `None` if the user interrupts the command.
     pub(super) fn unless_interrupted<T>(&self, moving: impl Future<Output = T>) -> Option<T> {
         let mut moving = pin!(moving);
         let work = poll_fn(|context| match self.interrupt.is_raised() {
@@ -105,7 +105,7 @@ impl<'a> Transfer<'a> {
         work.wait()
     }
 
-    /// For the callbacks of a transfer: an error that ends it.
+    /// Ends a transfer of the client library if the user interrupted the command.
     pub(super) fn check_io(&self) -> io::Result<()> {
         if self.interrupt.is_raised() {
             return Err(io::Error::from(io::ErrorKind::Interrupted));
@@ -114,7 +114,7 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// Why a transfer that was under way ended: for this machine's file, or for the server's.
+/// Converts an error of a transfer into a failure of the local or the remote file.
 pub(super) fn transfer_failure(
     error: &smbeam_client::Error,
     local: &FilePath,
@@ -123,7 +123,7 @@ pub(super) fn transfer_failure(
     match error {
         smbeam_client::Error::Local { error, .. } => match error.kind() {
             io::ErrorKind::Interrupted => Failure::interrupted(local),
-            // It ends where it had more before.
+            // The file became shorter.
             io::ErrorKind::UnexpectedEof => Transfer::changed_meanwhile(local),
             _ => Failure::local(local, error),
         },
@@ -131,18 +131,18 @@ pub(super) fn transfer_failure(
     }
 }
 
-/// Whether a file is still what it was when it was looked at.
+/// Whether size and time of a file are unchanged.
 pub(super) fn is_same_state(before: &FileInfo, after: &FileInfo) -> bool {
     before.size == after.size && before.written == after.written
 }
 
-/// So many may do something at once.
+/// A counting semaphore.
 pub(super) struct Permits {
     free: Mutex<usize>,
     freed: Condvar,
 }
 
-/// The right to go on; given back when it is dropped.
+/// A permit of the semaphore. Dropping it returns the permit.
 pub(super) struct Permit<'a>(&'a Permits);
 
 impl Permits {

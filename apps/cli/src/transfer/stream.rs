@@ -1,5 +1,4 @@
-//! From standard input to a server: bytes that come once, and whose number nobody knows before
-//! their end.
+//! Uploads from standard input. Its length is not known in advance, and it cannot be read again.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -14,21 +13,21 @@ use crate::failure::{Failure, Outcome};
 use crate::file_path::{FileInfo, FilePath, Kind, RemotePath};
 use crate::input;
 
-/// Bytes of one piece at most. A pipe has 64 KiB at a time.
+/// Maximum bytes of a piece. A pipe holds 64 KiB.
 const PIECE: usize = 256 * 1024;
-/// Pieces that wait to be sent.
+/// Maximum number of pieces that wait for their upload.
 const WAITING: usize = 4;
-/// How soon it is seen that somebody wants the work to end, while nothing comes.
+/// Interval of the check for an interrupt while no data arrive.
 const TICK: Duration = Duration::from_millis(100);
-/// What failures call it.
+/// The subject of failures of standard input.
 const NAME: &str = "standard input";
 
-/// A piece; none is the end.
+/// A piece of data; `None` at the end.
 type Piece = io::Result<Option<Vec<u8>>>;
 
 impl Transfer<'_> {
-    /// Writes all that standard input has. The file has its name when it is whole, unless it is
-    /// written in path; what is there before an end by failure is removed.
+    /// Uploads standard input to a file. The file gets its final name when it is complete, unless
+    /// `--in-place` is given. After a failure the incomplete file is removed.
     pub(crate) fn upload_standard_input(&self, target: &RemotePath) {
         self.progress.stream_found();
         let whole = FilePath::Remote(target.clone());
@@ -61,7 +60,7 @@ impl Transfer<'_> {
             (sent, _) => sent,
         };
         if done.is_err() && !self.policy.in_place {
-            // Nothing can go on with it. If the connection is lost, it stays.
+            // The upload cannot be resumed. If the connection is lost, the file remains.
             let _ = gathering.remove(Kind::File);
         }
         done
@@ -82,7 +81,8 @@ impl Transfer<'_> {
         writer.flush().map_err(|error| target.stream_failure(error))
     }
 
-    /// Who ends a pipeline ends who writes into it as well: its end is then not that of the data.
+    /// Waits for the next piece. The interrupt is checked first: Ctrl-C also ends the writer of a
+    /// pipeline, and the end of its data would look like the end of the input.
     fn next_piece(&self, input: &Receiver<Piece>) -> Outcome<Option<Vec<u8>>> {
         loop {
             let piece = input.recv_timeout(TICK);
@@ -101,7 +101,7 @@ impl Transfer<'_> {
     }
 }
 
-/// Reads on a thread of its own, which nobody waits for: it may be waiting for a terminal.
+/// Reads on a separate thread. It can block on a terminal, so it is never joined.
 fn read_ahead() -> io::Result<Receiver<Piece>> {
     let input = input::open()?;
     let (sender, receiver) = sync_channel(WAITING);
@@ -124,12 +124,12 @@ fn read_all(mut input: File, pieces: &SyncSender<Piece>) {
             Err(error) => Err(error),
         };
         is_over = !matches!(piece, Ok(Some(_)));
-        // Nobody wants more.
+        // The receiver has ended.
         is_over |= pieces.send(piece).is_err();
     }
 }
 
-/// What tells one stream from another: when it begins.
+/// Metadata that identify this upload: the time of its start.
 fn info() -> FileInfo {
     let now = SystemTime::now();
     FileInfo {

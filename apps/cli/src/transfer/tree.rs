@@ -1,5 +1,5 @@
-//! What is to be done with a tree: directories are walked by many threads at once, and what they hold
-//! is transferred as it is found. No list of the whole tree is ever made.
+//! Transfer of directory trees. Several threads list directories, and files are transferred as they
+//! are found. The whole tree is never in memory.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::failure::{Failure, Outcome};
 use crate::file_path::{Detail, Entry, FileInfo, FilePath, Kind};
 use crate::names;
 
-/// Directories within directories. A server can pretend to have any number.
+/// Maximum depth of directories. A hostile server could claim an endless tree.
 const MAX_DEPTH: u32 = 512;
 
 enum Job {
@@ -26,14 +26,14 @@ struct DirectoryJob {
     source: FilePath,
     info: FileInfo,
     target: FilePath,
-    /// The directory that it is in.
+    /// The parent directory.
     parent: Option<Arc<Directory>>,
     depth: u32,
 }
 
 struct FileJob {
     file: QueuedFile,
-    /// The directory that it is in. When nobody holds it any more, all in it is done.
+    /// The parent directory. It is complete when the last reference is dropped.
     _parent: Option<Arc<Directory>>,
 }
 
@@ -51,7 +51,7 @@ impl Job {
         }
     }
 
-    /// Whether it can be done together with others.
+    /// Whether the job can run together with `others`.
     fn can_join(&self, others: &[Self]) -> bool {
         let files = || others.iter().filter_map(Self::file);
         let is_with_files = files().count() == others.len();
@@ -59,7 +59,7 @@ impl Job {
     }
 }
 
-/// A directory that is being filled. Its times are set when that is over.
+/// A directory during the transfer of its entries. Its times are set at the end.
 struct Directory {
     target: FilePath,
     info: FileInfo,
@@ -67,11 +67,12 @@ struct Directory {
     parent: Option<Arc<Directory>>,
 }
 
-/// What stands in a target directory, by the name that its side compares.
+/// The entries of a target directory, by the key for comparing names on that side.
 type TargetEntries = BTreeMap<String, Entry>;
 
 impl Transfer<'_> {
-    /// Transfers all of it, many files at once. What fails is told, and the rest goes on.
+    /// Transfers the items, many files at the same time. Failures are reported, and the transfer
+    /// continues.
     pub(crate) fn run(&self, items: Vec<Item>) {
         let at_once = match self.policy.jobs {
             0 => jobs::suitable(&items),
@@ -90,7 +91,7 @@ impl Transfer<'_> {
         if self.interrupt.is_raised() {
             self.report.failed(&Failure::interrupted("transfer"));
             self.report
-                .note("the same command with --continue goes on with what was begun");
+                .note("run the same command with --continue to resume the transfer");
         }
     }
 
@@ -143,9 +144,9 @@ impl Transfer<'_> {
         self.entry_done(parent);
     }
 
-    /// Does a directory: makes it, transfers or queues what is in it, and removes what should not be.
+    /// Transfers a directory: creates it, queues its entries, and removes surplus entries.
     fn directory(&self, mut job: DirectoryJob, queue: &Queue<Job>) -> Option<Arc<Directory>> {
-        // It may have waited since the connection was lost.
+        // The connection may have been lost while the job was in the queue.
         let sides = [&mut job.source, &mut job.target];
         if let Err(failure) = self.reconnect(sides) {
             self.report.failed(&failure);
@@ -176,7 +177,7 @@ impl Transfer<'_> {
             return Err(Failure::new(
                 Exit::Failed,
                 source,
-                "too many directories within directories",
+                "directories are nested too deeply",
             ));
         }
         let is_new = self.make(&directory.target)?;
@@ -197,7 +198,7 @@ impl Transfer<'_> {
                     let old = match self.take_present(&mut target_entries, directory, &entry.name) {
                         Some(old) => Existing::Known(Some(old)),
                         None if is_new => Existing::Known(None),
-                        // A file system may take another name for the same.
+                        // The file system may treat different names as equal.
                         None => Existing::Unknown,
                     };
                     let found = self.found(source, directory, &entry, old, depth, &mut seen, queue);
@@ -212,7 +213,7 @@ impl Transfer<'_> {
             }
             !self.is_over()
         })?;
-        // What could not be seen is not known to be gone.
+        // A directory that was not listed completely may contain the entry.
         if self.policy.delete && is_whole && !self.is_over() {
             for entry in target_entries.into_values() {
                 self.queue_removal(directory, &entry, queue);
@@ -221,13 +222,13 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// Makes a directory, or says that it would. Says whether it is new.
+    /// Creates a directory, or prints that it would. Returns whether it is new.
     fn make(&self, target: &FilePath) -> Outcome<bool> {
         if self.policy.dry_run {
             let is_new = target.lookup(true)?.is_none();
             if is_new {
                 self.progress
-                    .print_line(&format_args!("would make {target}"));
+                    .print_line(&format_args!("would create {target}"));
             }
             return Ok(is_new);
         }
@@ -238,7 +239,7 @@ impl Transfer<'_> {
         Ok(is_new)
     }
 
-    /// Whether it is asked what stands in a target directory: not where everything is written anyway.
+    /// Whether target directories are listed. A copy without comparison writes every file anyway.
     fn is_present_known(&self) -> bool {
         self.policy.compare != Compare::Never || self.policy.delete
     }
@@ -270,7 +271,7 @@ impl Transfer<'_> {
         entry.map(|entry| entry.info)
     }
 
-    /// What is not whole yet of a file of the source is no stranger in the target.
+    /// Keeps the incomplete file of a source file from being removed.
     fn keep_partial_file(
         &self,
         target_entries: &mut TargetEntries,
@@ -311,10 +312,10 @@ impl Transfer<'_> {
             return Err(Failure::new(
                 Exit::Exists,
                 path,
-                "another name in this directory differs from it in case only, which SMB takes for one",
+                "another name in this directory differs from it in case only, and SMB ignores case",
             ));
         }
-        // What is not copied replaces nothing.
+        // Links and special files are not copied, so they replace nothing.
         if matches!(entry.info.kind, Kind::Link | Kind::Other) {
             self.skip(&path, entry.info.kind);
             return Ok(());
@@ -365,7 +366,7 @@ impl Transfer<'_> {
     fn skip(&self, path: &FilePath, kind: Kind) {
         let why = match kind {
             Kind::Link if !path.is_remote() => {
-                "a symbolic link is skipped (--follow copies what it leads to)"
+                "a symbolic link is skipped (--follow copies its target)"
             }
             Kind::Link => "a link on the server is skipped",
             _ => "neither a file nor a directory: skipped",
@@ -373,14 +374,15 @@ impl Transfer<'_> {
         self.report.note(&format!("{path}: {why}"));
     }
 
-    /// A file stands where a directory is to be, or the other way round.
+    /// Removes a file in place of a directory, or a directory in place of a file, if `--delete` is
+    /// given.
     fn replace(&self, target: &FilePath, old: &FileInfo) -> Outcome {
         if !self.policy.delete {
             let what = old.kind.name();
             return Err(Failure::new(
                 Exit::Exists,
                 target,
-                format!("there is a {what} of this name"),
+                format!("a {what} with this name exists already"),
             ));
         }
         self.remove_one(target, old);
@@ -417,8 +419,8 @@ impl Transfer<'_> {
         });
     }
 
-    /// Something in a directory is done. If it was the last, the directory gets its times, and its own
-    /// directory is looked at.
+    /// Releases an entry of a directory. After the last entry the directory gets its times, and its
+    /// parent is released.
     fn entry_done(&self, directory: Option<Arc<Directory>>) {
         let mut next = directory;
         while let Some(mut directory) = next.and_then(Arc::into_inner) {

@@ -1,4 +1,4 @@
-//! From this machine to a server.
+//! Uploads: from this machine to a server.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -29,7 +29,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// In one request.
+    /// Uploads a file with one request.
     fn upload_small(&self, source: &Path, info: &FileInfo, target: &RemotePath) -> Outcome {
         let mut file = File::open(source).map_err(failed(source))?;
         let mut bytes = Vec::with_capacity(info.size as usize + 1);
@@ -69,7 +69,7 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// With a window of requests.
+    /// Uploads a file with several requests in flight.
     fn upload_large(&self, source: &Path, target: &RemotePath) -> Outcome {
         let _permit = self.large.take();
         let from = FilePath::Local(source.to_owned());
@@ -86,7 +86,7 @@ impl Transfer<'_> {
         let ranges = holes::local_ranges(&local, &info).map_err(failed(source))?;
         let has_holes = ranges.is_some();
         if has_holes {
-            // A server that cannot keep holes fills them with zeros, which is right as well.
+            // A server without sparse files fills holes with zeros, which is correct as well.
             let _ = file.set_sparse(true).wait();
         }
         let ranges = ranges.unwrap_or_else(|| part::all(info.size));
@@ -116,7 +116,7 @@ impl Transfer<'_> {
         self.set_readonly(target, changes(&info, false))
     }
 
-    /// Says of a file that it is READONLY, if it is to be so, now that it has its name.
+    /// Sets READONLY after the rename, if the copy has it.
     pub(super) fn set_readonly(&self, target: &RemotePath, changes: Changes) -> Outcome {
         if !self.policy.preserve || changes == without_readonly(changes) {
             return Ok(());
@@ -125,7 +125,8 @@ impl Transfer<'_> {
         changed.wait().map_err(target.failed())
     }
 
-    /// Opens what is not whole yet of `target`, and says what of it is there.
+    /// Opens the incomplete file of `target`. Returns the file, and the offset at which to
+    /// continue.
     pub(super) fn open_part(
         &self,
         part: &RemotePath,
@@ -144,13 +145,13 @@ impl Transfer<'_> {
         let length = file.metadata().wait().map_err(target.failed())?.size;
         let begin = part::resume_point(length, info.size);
         if begin != length {
-            // What a killed transfer left at the end may have gaps.
+            // After a crash, the last part of the file can have gaps.
             file.set_len(begin).wait().map_err(target.failed())?;
         }
         Ok((file, begin))
     }
 
-    /// Sends ranges.
+    /// Uploads ranges.
     fn send(
         &self,
         local: &Arc<File>,
@@ -177,7 +178,7 @@ impl Transfer<'_> {
     }
 }
 
-/// A part of a local file, for the library, until somebody wants the work to end.
+/// A local file as a source for the client library. Reading fails after an interrupt.
 struct Input<'a> {
     transfer: &'a Transfer<'a>,
     file: &'a Arc<File>,
@@ -195,7 +196,7 @@ impl transfer::Source for Input<'_> {
     }
 }
 
-/// The same without READONLY: Windows neither opens such a file to write nor replaces it.
+/// The changes without READONLY. Windows neither opens such a file for writing nor replaces it.
 pub(super) fn without_readonly(changes: Changes) -> Changes {
     let without = |attributes: FileAttributes| attributes.0 & !FileAttributes::READONLY.0;
     Changes {
