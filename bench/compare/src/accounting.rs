@@ -1,8 +1,8 @@
-//! What a server costs: CPU time and memory, over all its processes.
+//! CPU time and memory of a server with all its processes.
 //!
-//! smbd has a process for each connection, which ends with it. A control group of version 2 counts
-//! them all, also those that ended. Where there is none, /proc counts the living and those that
-//! their parent has waited for.
+//! smbd starts a process per connection, which ends with the connection. A cgroup of version 2
+//! counts ended processes as well. Without cgroups, /proc counts running processes and ended
+//! children of their parents.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use std::process;
 
 use anyhow::{Context as _, Result};
 
-/// Clock ticks in a second, as /proc counts them; the same on every Linux that we run on.
+/// Clock ticks per second in /proc. All supported Linux platforms use 100.
 const TICKS_PER_SECOND: f64 = 100.0;
 const PREFIX: &str = "smbeam-bench-";
 
-/// The processes of one server, as something that can be counted.
+/// Counts the resources of the processes of one server.
 #[derive(Debug)]
 pub(crate) struct Accounting {
     group: Option<Group>,
@@ -22,7 +22,7 @@ pub(crate) struct Accounting {
 
 #[derive(Debug)]
 struct Group {
-    /// Where this program itself belongs.
+    /// The cgroup of this program.
     home: PathBuf,
     path: PathBuf,
 }
@@ -30,23 +30,23 @@ struct Group {
 /// Memory of all processes of a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
-    /// Proportional set sizes.
+    /// Proportional set size (PSS) in KiB.
     pub(crate) pss_kib: u64,
-    /// Page tables.
+    /// Page tables in KiB.
     pub(crate) page_table_kib: u64,
-    /// How many processes there are.
+    /// Number of processes.
     pub(crate) processes: usize,
 }
 
 impl Accounting {
-    /// A group of its own where the machine allows it.
+    /// Creates a cgroup if the machine allows it.
     pub(crate) fn new(name: &str) -> Accounting {
         Accounting {
             group: Group::new(name).ok(),
         }
     }
 
-    /// How the CPU time is counted, for the report.
+    /// The source of the CPU times, for the report.
     pub(crate) fn method(&self) -> &'static str {
         match self.group {
             Some(_) => "cgroup v2 cpu.stat",
@@ -54,19 +54,20 @@ impl Accounting {
         }
     }
 
-    /// Runs `start`; the processes that it starts are counted, from their first instruction.
+    /// Calls `start` so that the processes that it starts belong to the cgroup.
     pub(crate) fn around<T>(&self, start: impl FnOnce() -> Result<T>) -> Result<T> {
         let Some(group) = &self.group else {
             return start();
         };
-        // A child belongs to the group of its parent: be there for a moment.
+        // A child belongs to the cgroup of its parent, so this program enters the group for a
+        // moment.
         join(&group.path)?;
         let result = start();
         join(&group.home)?;
         result
     }
 
-    /// CPU seconds so far, user and system.
+    /// CPU seconds so far, user and system. `server` is the process id of the server.
     pub(crate) fn cpu_seconds(&self, server: u32) -> Result<f64> {
         match &self.group {
             Some(group) => group.cpu_seconds(),
@@ -74,7 +75,7 @@ impl Accounting {
         }
     }
 
-    /// Memory now.
+    /// Current memory. `server` is the process id of the server.
     pub(crate) fn memory(&self, server: u32) -> Memory {
         let processes = tree(server);
         let sum = |file: &str, key: &str| {
@@ -131,7 +132,7 @@ fn join(group: &Path) -> Result<()> {
         .with_context(|| format!("cannot enter the control group {}", group.display()))
 }
 
-/// Removes the groups of programs that were killed. The kernel refuses for those that are in use.
+/// Removes the cgroups of killed runs. The kernel keeps groups with processes.
 fn remove_left_over(home: &Path) {
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -165,13 +166,14 @@ fn tree(root: u32) -> Vec<u32> {
     processes
 }
 
-/// CPU seconds of a process and of the children that it has waited for.
+/// CPU seconds of a process and of its reaped children.
 pub(crate) fn cpu_of(pid: u32) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     cpu_in_stat(&text)
 }
 
-/// Fields 14 to 17: utime, stime, cutime, cstime. The name before them may hold anything.
+/// Fields 14 to 17 are utime, stime, cutime and cstime. The process name before them can contain
+/// any character.
 fn cpu_in_stat(text: &str) -> Option<f64> {
     let (_, fields) = text.rsplit_once(')')?;
     let times = fields.split_whitespace().skip(11).take(4);

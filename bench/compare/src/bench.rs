@@ -1,4 +1,4 @@
-//! The benches: what there is to run, and on which storage.
+//! The server benches, and the storage that they run on.
 
 use anyhow::{Result, ensure};
 use smbeam_tests::smbclient::Protection;
@@ -10,18 +10,18 @@ use crate::sample::{Metric, Row};
 use crate::smbclient::{self, Transfer};
 use crate::torture::{self, Test};
 
-/// Time for a server to come to rest after many logins.
+/// Time for a server to become idle after many logins.
 const SETTLE: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// Something to measure.
+/// A measurement of a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bench {
-    /// Its name on the command line, and the start of its rows' titles.
+    /// Name on the command line, and prefix of the titles of its rows.
     pub(crate) name: &'static str,
-    /// What it is, for people.
+    /// Description for `--list`.
     pub(crate) about: &'static str,
     what: What,
-    /// Whether the disk can make a difference that is worth the time.
+    /// Whether the bench also runs on the disk.
     on_disk: bool,
 }
 
@@ -38,7 +38,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 impl Bench {
-    /// Every bench.
+    /// All server benches.
     pub(crate) const ALL: [Bench; 18] = [
         torture("read-1m", "smb2.bench.read, 1 MiB", Test::Read, MIB, true),
         torture(
@@ -115,12 +115,12 @@ impl Bench {
         },
     ];
 
-    /// What the result calls this bench on `storage`.
+    /// The title of the rows of this bench on `storage`.
     pub(crate) fn title(&self, storage: Storage) -> String {
         format!("{} {}", self.name, storage.name())
     }
 
-    /// Runs it against a fresh server of `side`.
+    /// Runs the bench against a newly started server of `side` (0 for A, 1 for B).
     pub(crate) fn run(
         &self,
         environment: &mut Environment,
@@ -198,7 +198,7 @@ const fn reads(name: &'static str, about: &'static str, length: u32, depth: usiz
     }
 }
 
-/// The benches that `options` choose, each with its storage.
+/// The selected benches with their storage.
 pub(crate) fn plan(options: &Options) -> Vec<(Bench, Storage)> {
     let is_chosen = |bench: &&Bench| options.is_chosen(bench.name);
     let mut plan = Vec::new();
@@ -211,7 +211,7 @@ pub(crate) fn plan(options: &Options) -> Vec<(Bench, Storage)> {
 }
 
 fn idle(running: &Running<'_>, storage: Storage, count: u32) -> Result<Vec<Row>> {
-    // What the first login loads belongs to nobody in particular.
+    // The memory that the server allocates for the first login is not part of a connection.
     drop(raw::connect(running.server, storage)?);
     std::thread::sleep(SETTLE);
     let before = running.memory();

@@ -1,4 +1,4 @@
-//! Where the benches take environment: the directories, the files, the two servers.
+//! The environment of server benches: the directories, the files and the two servers.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,22 +16,22 @@ use crate::mount::Mount;
 use crate::options::Options;
 use crate::sample::Work;
 
-/// The large file in every share.
+/// The large file on every share.
 pub(crate) const LARGE_FILE: &str = "large.bin";
-/// Room on the tmpfs besides two large files.
+/// Space on the tmpfs besides two large files, in bytes.
 const TMPFS_SPARE_BYTES: u64 = 1 << 30;
 
-/// Which file system a share lies on.
+/// The file system of a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Storage {
-    /// Memory.
+    /// A tmpfs.
     Tmpfs,
-    /// A file system of the machine.
+    /// A file system on a disk.
     Disk,
 }
 
 impl Storage {
-    /// Its name on the command line and as a share.
+    /// The name on the command line, and the name of the share.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Storage::Tmpfs => "tmpfs",
@@ -39,7 +39,7 @@ impl Storage {
         }
     }
 
-    /// The storage of that name.
+    /// Finds the storage with this name.
     pub(crate) fn named(name: &str) -> Result<Storage> {
         let all = [Storage::Tmpfs, Storage::Disk];
         let found = all.into_iter().find(|storage| storage.name() == name);
@@ -47,9 +47,9 @@ impl Storage {
     }
 }
 
-/// Directories, files and servers.
+/// The directories, the files and the servers.
 pub(crate) struct Environment {
-    // The servers end before their directories go.
+    // The order of fields matters: the servers are dropped before their directories.
     sides: [Side; 2],
     lab: Lab,
     _hosts: Vec<Mount>,
@@ -58,7 +58,7 @@ pub(crate) struct Environment {
     scratch: Scratch,
 }
 
-/// A directory on the disk that was asked for, and what file system that is.
+/// A directory on the chosen disk, and the type of its file system.
 struct Disk {
     kind: String,
     _mount: Mount,
@@ -71,7 +71,7 @@ struct Side {
 }
 
 impl Environment {
-    /// Makes directories and files, and both servers ready to be started.
+    /// Creates the directories and files, and prepares both servers.
     pub(crate) fn set(options: &Options) -> Result<Environment> {
         let lab = Lab::find()?;
         let scratch = Scratch::new("compare")?;
@@ -99,17 +99,17 @@ impl Environment {
         })
     }
 
-    /// The lab that the clients come from.
+    /// The lab that contains the clients.
     pub(crate) fn lab(&self) -> &Lab {
         &self.lab
     }
 
-    /// The directory behind the share of `storage`.
+    /// The directory of the share on `storage`.
     pub(crate) fn directory(&self, storage: Storage) -> PathBuf {
         self.scratch.path().join(storage.name())
     }
 
-    /// Starts the server of `side` anew, runs `act` against it and stops it.
+    /// Starts the server of `side`, calls `act` with it, and stops it.
     pub(crate) fn with_server<T>(
         &mut self,
         side: usize,
@@ -120,7 +120,7 @@ impl Environment {
         let environment = &*self;
         let Side { server, accounting } = &environment.sides[side];
         let result = act(environment, &Running { server, accounting });
-        // A server that is slow to finish must not spoil the next run.
+        // Kill a server that does not stop in time, so that it does not affect the next run.
         let server = &mut self.sides[side].server;
         server.stop().or_else(|_| server.kill())?;
         result
@@ -136,7 +136,7 @@ impl Environment {
     }
 }
 
-/// Facts about the machine that hold wherever a bench takes environment.
+/// Facts about the machine that do not depend on the benches.
 pub(crate) fn hardware() -> Vec<(String, String)> {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     let cpuinfo = read("/proc/cpuinfo");
@@ -158,7 +158,7 @@ pub(crate) fn hardware() -> Vec<(String, String)> {
 }
 
 impl Side {
-    /// The server of one of the contenders.
+    /// Prepares the server of one contender.
     fn prepare(side: usize, options: &Options, lab: &Lab, scratch: &Scratch) -> Result<Side> {
         let contender = &options.subjects[side];
         let share =
@@ -176,7 +176,7 @@ impl Side {
     }
 }
 
-/// A server that runs and is counted.
+/// A running server with its accounting.
 pub(crate) struct Running<'a> {
     /// The server.
     pub(crate) server: &'a Server,
@@ -184,7 +184,7 @@ pub(crate) struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Runs `act` and adds what it cost the server.
+    /// Calls `act`, and adds the CPU time of the server to its result.
     pub(crate) fn count(&self, act: impl FnOnce() -> Result<Work>) -> Result<Work> {
         let before = self.accounting.cpu_seconds(self.server.pid())?;
         let work = act()?;
@@ -196,14 +196,14 @@ impl Running<'_> {
         })
     }
 
-    /// The server's memory now.
+    /// Current memory of the server.
     pub(crate) fn memory(&self) -> Memory {
         self.accounting.memory(self.server.pid())
     }
 }
 
 impl Disk {
-    /// Puts a directory of the chosen disk where both servers will find it.
+    /// Mounts a directory of the chosen disk where both servers find it.
     fn shown_in(scratch: &Scratch, options: &Options) -> Result<Disk> {
         let target = scratch.open_folder(Storage::Disk.name())?;
         let directory = Scratch::below(&options.disk, "disk")?;
@@ -218,8 +218,8 @@ impl Disk {
     }
 }
 
-/// smbd looks its own host name up at every login. The answer of a name server, or its silence, is
-/// no part of what is measured: let the lab find the name in a file, as long as the mounts live.
+/// smbd resolves its own host name at every login. To exclude the name server from the measurement,
+/// the lab resolves the name from a file as long as the mounts exist.
 pub(crate) fn disable_name_lookups(scratch: &Scratch, lab: &Lab) -> Result<Vec<Mount>> {
     let host = fs::read_to_string("/proc/sys/kernel/hostname")?;
     let hosts = scratch.path().join("hosts");
@@ -237,7 +237,7 @@ pub(crate) fn disable_name_lookups(scratch: &Scratch, lab: &Lab) -> Result<Vec<M
     Ok(mounts)
 }
 
-/// The type of the file system that `path` lies on.
+/// The type of the file system of `path`.
 fn kind_of(path: &Path) -> Result<String> {
     let mut command = Command::new("findmnt");
     let output = command

@@ -1,4 +1,4 @@
-//! The first goals: what the design must show. They are reported; time never fails a run.
+//! The performance goals of the design. They are reported, and a missed goal does not fail a run.
 
 use crate::report::Record;
 use crate::sample::Metric::{
@@ -6,22 +6,22 @@ use crate::sample::Metric::{
 };
 use Bound::{AtLeast, AtMost};
 
-/// What a line of a result should be.
+/// A goal for one metric of a bench.
 pub(crate) struct Goal {
-    /// What the titles of its lines start with.
+    /// Prefix of the titles of the rows.
     title: &'static str,
     metric: Metric,
     bound: Bound,
 }
 
-/// What B divided by A must be.
+/// The bound for B / A.
 #[derive(Clone, Copy)]
 enum Bound {
     AtLeast(f64),
     AtMost(f64),
 }
 
-/// Of smbeam beside smbd.
+/// Goals for smbeam compared with smbd.
 pub(crate) const SERVERS: [Goal; 5] = [
     goal("read-1m ", GbPerSecond, AtLeast(1.0)),
     goal("read-64k ", GbPerSecond, AtLeast(1.0)),
@@ -30,7 +30,7 @@ pub(crate) const SERVERS: [Goal; 5] = [
     goal("idle connection", PssKibPerConnection, AtMost(0.1)),
 ];
 
-/// Of smbeam's commands beside smbclient.
+/// Goals for the commands of smbeam compared with smbclient.
 pub(crate) const CLIENTS: [Goal; 14] = [
     goal("client-get-plain ", GbPerSecond, AtLeast(1.8)),
     goal("client-get-signed ", GbPerSecond, AtLeast(1.8)),
@@ -48,7 +48,7 @@ pub(crate) const CLIENTS: [Goal; 14] = [
     goal("client-list ", OpsPerSecond, AtLeast(0.67)),
 ];
 
-/// Of the transports beside their yardsticks.
+/// Goals for transports compared with their baselines.
 pub(crate) const TRANSPORTS: [Goal; 6] = [
     goal("tcp-four-read-1m ", GbPerSecond, AtLeast(0.85)),
     goal("quic-read-1m ", GbPerSecond, AtLeast(0.85)),
@@ -66,7 +66,7 @@ const fn goal(title: &'static str, metric: Metric, bound: Bound) -> Goal {
     }
 }
 
-/// Which of `goals` are met, line by line.
+/// Lists for every goal whether it is met.
 pub(crate) fn report(record: &Record, goals: &[Goal]) -> String {
     let mut text = String::from("goals (median of B/A):\n");
     for Goal {

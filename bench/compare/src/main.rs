@@ -1,11 +1,11 @@
-//! `cargo xtask bench-compare`: two servers in turn, A B A B, with the same clients on the same
-//! files.
+//! `cargo xtask bench-compare`: compares two servers with the same clients on the same files. The
+//! runs alternate (A B A B).
 //!
-//! A *bench* ([`bench`]) is one thing that a client does to a fresh server process; it yields one
-//! or more *rows* of metrics ([`sample`]). Every bench runs on A, then on B, as often as there are
-//! rounds; the two runs of a round are neighbours in time, and only they are divided by each other
-//! ([`report`]). The same server on both sides shows the noise. Clients take turns at the same
-//! server ([`clients`]), and transports are set beside yardsticks of their own ([`transports`]).
+//! A *bench* ([`bench`]) is a measurement of a newly started server. It returns one or more *rows*
+//! of metrics ([`sample`]). Every bench runs on A and then on B, once per round. The report divides
+//! only the two runs of the same round by each other ([`report`]). The same server as A and B shows
+//! the noise. Client benches compare clients with one server ([`clients`]), and transport benches
+//! compare transports with baselines ([`transports`]).
 #![forbid(unsafe_code)]
 
 mod accounting;
@@ -70,7 +70,7 @@ fn run_action(action: Action) -> Result<ExitCode> {
             let transport_benches: Vec<TransportBench> = TransportBench::chosen(&options).collect();
             ensure!(
                 !plan.is_empty() || !client_benches.is_empty() || !transport_benches.is_empty(),
-                "--rows names nothing that --list has"
+                "--rows matches no bench: --list shows their names"
             );
             let mut records = Vec::new();
             if !plan.is_empty() {
@@ -113,7 +113,7 @@ fn compare(options: &Options, plan: &[(Bench, Storage)]) -> Result<Record> {
     Ok(record)
 }
 
-/// `before`: what was measured already, to be written along.
+/// `before` holds earlier results, which are written to the same JSON file.
 fn compare_clients(
     options: &Options,
     client_benches: &[ClientBench],
@@ -130,7 +130,7 @@ fn compare_clients(
     Ok(record)
 }
 
-/// `before`: what was measured already, to be written along.
+/// `before` holds earlier results, which are written to the same JSON file.
 fn compare_transports(
     options: &Options,
     transport_benches: &[TransportBench],
@@ -143,7 +143,7 @@ fn compare_transports(
     let environment = TransportEnvironment::set(options, &networks)?;
     let facts = environment::hardware().into_iter();
     let facts = facts.chain(transports::facts(options)).collect();
-    let mut record = Record::new(["yardstick", "smbeam"], options, facts);
+    let mut record = Record::new(["baseline", "smbeam"], options, facts);
     for transport_bench in transport_benches {
         println!("{}: {}", transport_bench.name, transport_bench.about);
         let run = |side| transport_bench.run(side, &environment, options);
@@ -156,7 +156,7 @@ fn compare_transports(
     Ok(record)
 }
 
-/// Lets both sides `run` what `title` says, A B A B, and writes what came of it.
+/// Runs a bench on A and B in turn, and writes the results.
 fn take_turns(
     options: &Options,
     before: &[Record],
@@ -173,7 +173,7 @@ fn take_turns(
         }
     }
     record.print_new_lines();
-    // After every bench: a run that is stopped leaves what it has.
+    // Write after every bench, so that an interrupted run keeps its results.
     let records: Vec<&Record> = before.iter().chain([&*record]).collect();
     write_json(options, &records)
 }

@@ -1,24 +1,24 @@
-//! Mounts that end with a value; at the latest they end with the namespace of this program.
+//! Mounts that end when a value is dropped, or with the mount namespace of this program.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Something that is mounted.
+/// A mount.
 #[derive(Debug)]
 pub(crate) struct Mount {
     target: PathBuf,
 }
 
 impl Mount {
-    /// Makes `target` a tmpfs of so many bytes that everybody may write to.
+    /// Mounts a tmpfs of `bytes` bytes at `target`, writable for all users.
     pub(crate) fn tmpfs(target: &Path, bytes: u64) -> Result<Mount> {
         let size = format!("size={bytes},mode=777");
         Mount::new(&["-t", "tmpfs", "-o", &size], Path::new("tmpfs"), target)
     }
 
-    /// Shows `source` at `target` as well.
+    /// Mounts the directory or file `source` at `target` as well.
     pub(crate) fn bind(source: &Path, target: &Path) -> Result<Mount> {
         Mount::new(&["--bind"], source, target)
     }

@@ -1,9 +1,9 @@
-//! A mount namespace of our own and a parent that cleans up, so that nothing outlives a run
-//! however it ends.
+//! A private mount namespace, and a parent that removes all files, so that nothing remains after a
+//! run.
 //!
-//! The program starts itself again below a shell. The mounts end with the namespace; servers and
-//! clients are killed with the program (see `Lab::command_under`); the directories are removed by the
-//! program, or by the shell when the program was killed.
+//! The program starts itself again below a shell. The kernel removes the mounts with the namespace.
+//! It also kills servers and clients with the program (see `Lab::command_under`). The program
+//! removes its directories, or the shell does if the program was killed.
 
 use std::env;
 use std::os::unix::process::CommandExt as _;
@@ -12,8 +12,8 @@ use std::process::Command;
 use anyhow::Error;
 
 const MARK: &str = "SMBEAM_BENCH_ENCLOSED";
-/// The clients of one run have a thousand connections: raise the limit of open files. The directories
-/// carry the program's process id in their names, see `Scratch`.
+/// The clients of one run have a thousand connections, so the shell raises the limit of open files.
+/// The names of the directories contain the process id of the program, see `Scratch`.
 const SHELL: &str = r#"
 ulimit -n 8192
 disk=$1
@@ -41,17 +41,17 @@ clean
 exit "$code"
 "#;
 
-/// Whether this process runs in a namespace of its own.
+/// Whether this process runs in the private namespace.
 pub(crate) fn is_inside() -> bool {
     env::var_os(MARK).is_some()
 }
 
-/// Starts this program again in a namespace of its own; comes back only to say why not. `disk` is
-/// the second directory that may hold directories of ours.
+/// Starts this program again in a private namespace. It returns only with an error. `disk` is the
+/// second directory with temporary directories.
 pub(crate) fn enter(disk: &std::path::Path) -> Error {
     let program = match env::current_exe() {
         Ok(program) => program,
-        Err(error) => return Error::new(error).context("where is this program?"),
+        Err(error) => return Error::new(error).context("cannot find this program"),
     };
     let error = Command::new("unshare")
         .args(["--mount", "--propagation", "private", "--"])

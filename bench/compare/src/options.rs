@@ -1,4 +1,4 @@
-//! What the command line asks for.
+//! The options of the command line.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,53 +9,53 @@ use smbeam_tests::subject::Subject;
 use crate::environment::Storage;
 use crate::transports::Congestion;
 
-/// What to print when asked for help.
+/// The help text.
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask bench-compare [OPTION]...
 
-  --rounds N           how often A and B take turns (3)
-  --subjects A,B       samba, smbeam or the path of another smbeam; A is what B is divided by
-                       (samba,smbeam); samba,samba shows the noise. Of the rows `client-...`
+  --rounds N           number of rounds; each runs A and B in turn (3)
+  --subjects A,B       samba, smbeam or the path of another smbeam; the report shows B / A
+                       (samba,smbeam); samba,samba shows the noise. In the rows `client-...`
                        these are the clients, and smbd is the server of both
-  --rows LIST          the benches to run, by name or the start of it (all), as in client-get,quic;
+  --rows LIST          the benches to run, by name or prefix, as in client-get,quic (all);
                        see --list
   --storage LIST       tmpfs, disk (tmpfs,disk)
-  --disk DIR           a directory of the file system that `disk` means (/tmp)
-  --seconds N          how long each smbtorture bench and each bench of a transport runs (4)
-  --congestion NAME    of QUIC, smbeam's and bare quinn's: bbr, cubic, newreno (bbr)
-  --quinn-threads N    threads of tokio's at each end of bare quinn (2)
-  --window-mb N        MiB of the windows of QUIC at both ends, and READs of smbeam's in flight
-                       (32, over the bad link 64)
-  --link-mbit N        Mbit/s of the bad link; 0: as fast as the machine forwards (0)
+  --disk DIR           a directory on the file system for `disk` (/tmp)
+  --seconds N          duration of each smbtorture bench and each transport bench (4)
+  --congestion NAME    congestion control of QUIC for smbeam and quinn: bbr, cubic, newreno (bbr)
+  --quinn-threads N    tokio threads at each end of bare quinn (2)
+  --window-mb N        QUIC windows at both ends in MiB, and READs of smbeam in flight
+                       (32, over the lossy link 64)
+  --link-mbit N        rate of the lossy link in Mbit/s; 0: as fast as the machine forwards (0)
   --connections N      connections of the smbtorture benches (1)
   --depth N            requests in flight for each of them (4)
-  --smb-conf LINE      a line more for the global section of smbd's configuration; may be repeated,
+  --smb-conf LINE      a line for the global section of the configuration of smbd; can be repeated,
                        as in --smb-conf 'use sendfile = yes'
   --quick              one round of one second each, small files, tmpfs only
-  --json FILE          write everything that was measured
-  --list               print the benches and end";
+  --json FILE          write all results as JSON
+  --list               list the benches";
 
-/// What is to be done.
+/// The action that the command line selects.
 pub(crate) enum Action {
-    /// Print how to ask.
+    /// Print the help text.
     Help,
-    /// Print what can be run.
+    /// List the benches.
     List,
-    /// Run.
+    /// Run the comparison.
     Compare(Box<Options>),
 }
 
-/// A server or a client that takes part.
+/// A server or client of the comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Contender {
-    /// Which one it is.
+    /// Samba or smbeam.
     pub(crate) subject: Subject,
-    /// The program of smbeam, where it is not the usual one.
+    /// The binary of smbeam, if it is not the default one.
     pub(crate) binary: Option<PathBuf>,
 }
 
 impl Contender {
-    /// What tables and JSON call it.
+    /// The name of the server in tables and JSON.
     pub(crate) fn name(&self) -> &'static str {
         match self.subject {
             Subject::Samba => "samba",
@@ -63,7 +63,7 @@ impl Contender {
         }
     }
 
-    /// What they call it where it is the client.
+    /// The name of the client in tables and JSON.
     pub(crate) fn client_name(&self) -> &'static str {
         match self.subject {
             Subject::Samba => "smbclient",
@@ -82,42 +82,42 @@ impl Contender {
     }
 }
 
-/// What to run, and how long.
+/// The options of a comparison.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
-    /// How often A and B take turns.
+    /// Number of rounds. Each round runs A and B.
     pub(crate) rounds: u32,
     /// A and B.
     pub(crate) subjects: [Contender; 2],
-    /// The benches, by name or the start of it; empty: all.
+    /// Names or prefixes of benches; empty selects all.
     pub(crate) rows: Vec<String>,
-    /// Where the files lie.
+    /// The storage of the files.
     pub(crate) storages: Vec<Storage>,
-    /// A directory of the file system that [`Storage::Disk`] means.
+    /// A directory on the file system of [`Storage::Disk`].
     pub(crate) disk: PathBuf,
-    /// How long a bench of smbtorture or of a transport runs.
+    /// Duration of a smbtorture or transport bench in seconds.
     pub(crate) seconds: u32,
-    /// Connections of the benches of smbtorture.
+    /// Connections of the smbtorture benches.
     pub(crate) connections: u32,
-    /// Requests in flight for each of the connections.
+    /// Requests in flight per connection.
     pub(crate) depth: u32,
-    /// Where to write everything that was measured.
+    /// The file for the results as JSON.
     pub(crate) json: Option<PathBuf>,
-    /// Bytes of the large file.
+    /// Length of the large file in bytes.
     pub(crate) large_bytes: u64,
-    /// Files of the directory that the metadata benches fill.
+    /// Number of files of the metadata benches.
     pub(crate) files: u32,
-    /// Connections that do nothing.
+    /// Number of idle connections.
     pub(crate) idle_connections: u32,
-    /// What servers of QUIC are told about congestion.
+    /// Congestion control of QUIC servers.
     pub(crate) congestion: Congestion,
-    /// Threads of tokio's at each end of bare quinn.
+    /// tokio threads at each end of bare quinn.
     pub(crate) quinn_threads: u32,
-    /// MiB that a receiver of QUIC lets the sender be ahead, and that a sender keeps.
+    /// Flow-control window of QUIC in MiB, for receiver and sender.
     window_mb: Option<u32>,
-    /// Mbit/s of the bad link; 0: as fast as the machine forwards.
+    /// Rate of the lossy link in Mbit/s; 0 is as fast as the machine forwards.
     pub(crate) link_mbit: u32,
-    /// Lines of the global section of smbd's configuration.
+    /// Lines for the global section of the configuration of smbd.
     pub(crate) smb_conf: Vec<String>,
 }
 
@@ -143,14 +143,14 @@ impl Default for Options {
             quinn_threads: 2,
             window_mb: None,
             link_mbit: 0,
-            // As without a configuration; the tests ask for more.
+            // The level of smbd without configuration. The tests use a higher one.
             smb_conf: vec!["log level = 0".into()],
         }
     }
 }
 
 impl Options {
-    /// Reads the command line.
+    /// Parses the command line.
     pub(crate) fn parse(arguments: &[String]) -> Result<Action> {
         let mut options = Options::default();
         let mut arguments = arguments.iter();
@@ -170,18 +170,18 @@ impl Options {
         Ok(Action::Compare(Box::new(options)))
     }
 
-    /// Whether `--rows` names the bench, or nothing.
+    /// Whether `--rows` selects the bench.
     pub(crate) fn is_chosen(&self, name: &str) -> bool {
         let mut rows = self.rows.iter();
         self.rows.is_empty() || rows.any(|row| name.starts_with(row.as_str()))
     }
 
-    /// How long a bench over the bad link runs: few bytes come through.
+    /// Duration of a bench over the lossy link in seconds.
     pub(crate) fn link_seconds(&self) -> u32 {
         2 * self.seconds
     }
 
-    /// MiB of the windows of QUIC: smbeam's, or what the bad link takes to be filled.
+    /// Flow-control window of QUIC in MiB. The lossy link needs a larger one.
     pub(crate) fn window_mb(&self, is_link: bool) -> u32 {
         self.window_mb.unwrap_or(if is_link { 64 } else { 32 })
     }
@@ -215,7 +215,7 @@ impl Options {
             "--smb-conf" => {
                 ensure!(
                     !value.contains(['\n', '[']),
-                    "one line of the global section"
+                    "expected one line of the global section"
                 );
                 self.smb_conf.push(value.into());
             }
@@ -233,7 +233,9 @@ fn positive(value: &str) -> Result<u32> {
 }
 
 fn subjects(value: &str) -> Result<[Contender; 2]> {
-    let (a, b) = value.split_once(',').context("two names, as in A,B")?;
+    let (a, b) = value
+        .split_once(',')
+        .context("expected two names, as in A,B")?;
     Ok([Contender::parse(a)?, Contender::parse(b)?])
 }
 
@@ -250,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_taken_and_nonsense_is_refused() {
+    fn valid_values_are_accepted_and_others_refused() {
         let options =
             parse("--quick --rounds 2 --subjects samba,samba --storage disk").expect("ok");
         assert_eq!(options.rounds, 2);

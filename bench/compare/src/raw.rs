@@ -1,5 +1,5 @@
-//! A client of our own: dialect 3.1.1 over TCP, one blocking thread, requests in flight up to a
-//! depth. It costs less than the server, so that what it measures is the server.
+//! A minimal client: dialect 3.1.1 over TCP, on one blocking thread, with requests in flight up to
+//! a depth. It needs less CPU time than the server, so the server determines the result.
 
 mod connection;
 mod login;
@@ -14,7 +14,7 @@ pub(crate) use connection::Connection;
 
 use crate::environment::Storage;
 
-/// Logs in to `server` and enters the share of `storage`.
+/// Logs in to `server` and connects to the share of `storage`.
 pub(crate) fn connect(server: &Server, storage: Storage) -> Result<Connection> {
     let mut connection = Connection::open(server.tcp)?;
     login::login(&mut connection, ALICE.name, ALICE.password)?;

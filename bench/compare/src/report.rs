@@ -1,4 +1,4 @@
-//! What was measured, the ratios with their spread, and how they are shown.
+//! The results, the ratios with their spread, and their output.
 
 use std::fs;
 use std::path::Path;
@@ -9,40 +9,40 @@ use serde_json::{Map, Value, json};
 use crate::options::Options;
 use crate::sample::{Metric, Row};
 
-/// Everything that was measured.
+/// All results of a comparison.
 pub(crate) struct Record {
     subjects: [&'static str; 2],
     machine: Vec<(String, String)>,
     settings: Value,
     lines: Vec<Line>,
     failures: Vec<String>,
-    /// How many lines and failures were printed as progress.
+    /// Number of lines and failures that were printed as progress.
     printed: (usize, usize),
 }
 
-/// One metric of one row, for both sides and every round.
+/// One metric of one row, for both sides and all rounds.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
-    /// What was done, and where.
+    /// The title of the row.
     pub(crate) title: String,
-    /// What was measured.
+    /// The metric.
     pub(crate) metric: Metric,
-    /// Each side's values with their rounds.
+    /// The values of each side with their rounds.
     values: [Vec<(u32, f64)>; 2],
 }
 
-/// A median and the ends around it.
+/// A median, with the smallest and the largest value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     /// The smallest value.
     pub(crate) min: f64,
-    /// The value in the middle.
+    /// The median.
     pub(crate) median: f64,
     /// The largest value.
     pub(crate) max: f64,
 }
 
-/// Writes everything to `path`: an object, or an array of them where there are several.
+/// Writes the results to `path`: one object, or an array of several.
 pub(crate) fn write_json(records: &[&Record], path: &Path) -> Result<()> {
     let value = match records {
         [only] => only.json(),
@@ -53,7 +53,7 @@ pub(crate) fn write_json(records: &[&Record], path: &Path) -> Result<()> {
 }
 
 impl Record {
-    /// Nothing yet. `subjects`: what A and B are called.
+    /// An empty record. `subjects` are the names of A and B.
     pub(crate) fn new(
         subjects: [&'static str; 2],
         options: &Options,
@@ -86,7 +86,7 @@ impl Record {
         }
     }
 
-    /// Adds what `side` did in `round`.
+    /// Adds the rows of `side` in `round`.
     pub(crate) fn add(&mut self, side: usize, round: u32, rows: Vec<Row>) {
         for Row { title, metrics } in rows {
             for (metric, value) in metrics {
@@ -109,13 +109,13 @@ impl Record {
         }
     }
 
-    /// Notes that a bench came to nothing.
+    /// Records the failure of a bench.
     pub(crate) fn fail(&mut self, side: usize, title: &str, error: &Error) {
         let subject = self.subjects[side];
         self.failures.push(format!("{title}, {subject}: {error:#}"));
     }
 
-    /// Prints what came since the last time.
+    /// Prints the lines and failures since the last call.
     pub(crate) fn print_new_lines(&mut self) {
         for line in &self.lines[self.printed.0..] {
             println!("{}", line.cells().join("  "));
@@ -126,13 +126,13 @@ impl Record {
         self.printed = (self.lines.len(), self.failures.len());
     }
 
-    /// The lines whose title starts with `title`.
+    /// The lines with titles that start with `title`.
     pub(crate) fn find(&self, title: &str, metric: Metric) -> impl Iterator<Item = &Line> {
         let lines = self.lines.iter();
         lines.filter(move |line| line.title.starts_with(title) && line.metric == metric)
     }
 
-    /// The table of all lines, and what failed.
+    /// The table of all lines, and the failures.
     pub(crate) fn table(&self) -> String {
         let [a, b] = self.subjects;
         let head = ["what", "metric", a, b, "B/A", "min", "max"].map(str::to_owned);
@@ -164,7 +164,7 @@ impl Record {
 }
 
 impl Line {
-    /// B divided by A, round by round.
+    /// The ratios B / A, round by round.
     pub(crate) fn ratios(&self) -> Option<Spread> {
         let [a, b] = &self.values;
         let of_round = |round| a.iter().find(|(other, _)| *other == round);
@@ -230,7 +230,7 @@ impl Spread {
     }
 }
 
-/// Columns as wide as they must be; the first two to the left, the others to the right.
+/// Formats columns of equal width. The first two are left-aligned, the others right-aligned.
 fn align(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| {

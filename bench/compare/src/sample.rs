@@ -1,28 +1,28 @@
-//! What one run of a bench yields: rows of metrics.
+//! The result of one run of a bench: rows of metrics.
 
-/// Something that is measured, with its unit.
+/// A metric with its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Metric {
-    /// 10^9 bytes of payload in a second.
+    /// 10^9 bytes of payload per second.
     GbPerSecond,
-    /// Operations in a second.
+    /// Operations per second.
     OpsPerSecond,
-    /// CPU seconds of the server, user and system, for 10^9 bytes of payload.
+    /// CPU seconds of the server per 10^9 bytes of payload, user and system.
     CpuSecondsPerGb,
-    /// CPU seconds of the client, user and system, for 10^9 bytes of payload.
+    /// CPU seconds of the client per 10^9 bytes of payload, user and system.
     ClientCpuSecondsPerGb,
-    /// CPU seconds of both ends in a second.
+    /// CPU seconds of both ends per second.
     CoresBusy,
-    /// CPU microseconds of the server, user and system, for an operation.
+    /// CPU microseconds of the server per operation, user and system.
     CpuMicrosecondsPerOp,
-    /// Proportional set size of the server for a connection.
+    /// Proportional set size of the server per connection, in KiB.
     PssKibPerConnection,
-    /// Page tables of the server for a connection.
+    /// Page tables of the server per connection, in KiB.
     PageTableKibPerConnection,
 }
 
 impl Metric {
-    /// How tables and JSON call it.
+    /// The name in tables and JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Metric::GbPerSecond => "GB/s",
@@ -36,10 +36,10 @@ impl Metric {
         }
     }
 
-    /// `value` with as many digits as mean something.
+    /// Formats a value with its significant digits.
     pub(crate) fn format(self, value: f64) -> String {
         match self {
-            // A link that loses packets may carry a megabyte in a second.
+            // A link with packet loss can be slower than 1 MB/s.
             Metric::GbPerSecond if value < 0.1 => format!("{value:.5}"),
             Metric::GbPerSecond | Metric::CpuSecondsPerGb | Metric::ClientCpuSecondsPerGb => {
                 format!("{value:.3}")
@@ -53,30 +53,30 @@ impl Metric {
     }
 }
 
-/// One line of the result.
+/// One row of the result.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// What was done, and where.
+    /// The title: the operation, and its storage.
     pub(crate) title: String,
-    /// What was measured.
+    /// The metrics with their values.
     pub(crate) metrics: Vec<(Metric, f64)>,
 }
 
-/// What a client got done, and what it cost the server.
+/// The work of a client, and its cost for the server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {
-    /// Payload; 0 where there is none.
+    /// Bytes of payload; 0 without payload.
     pub(crate) bytes: u64,
-    /// Operations; 0 where they do not count.
+    /// Number of operations; 0 if they are not counted.
     pub(crate) ops: u64,
-    /// How long it took.
+    /// Duration in seconds.
     pub(crate) seconds: f64,
     /// CPU seconds of the server, user and system.
     pub(crate) cpu_seconds: f64,
 }
 
 impl Work {
-    /// The row of this work.
+    /// Converts the work into a row.
     pub(crate) fn row(&self, title: String) -> Row {
         let gb = self.bytes as f64 / 1e9;
         let ops = self.ops as f64;

@@ -1,4 +1,4 @@
-//! smbclient moves a large file, plain, signed or encrypted.
+//! smbclient transfers a large file, plain, signed or encrypted.
 
 use std::fs;
 use std::path::Path;
@@ -10,19 +10,19 @@ use smbeam_tests::subject::Server;
 use crate::environment::{Environment, LARGE_FILE, Storage};
 use crate::sample::Work;
 
-/// What becomes of the large file.
+/// The name of the copy of the large file.
 pub(crate) const COPY: &str = "copy.bin";
 
-/// Which way the file goes.
+/// The direction of the transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Transfer {
-    /// To the client, who throws it away.
+    /// Download to /dev/null.
     Get,
-    /// To the server, as a new file.
+    /// Upload to a new file.
     Put,
 }
 
-/// Moves the large file of `storage`.
+/// Transfers the large file of `storage`.
 pub(crate) fn run(
     environment: &Environment,
     server: &Server,
@@ -46,7 +46,7 @@ pub(crate) fn run(
         fs::remove_file(&copy)?;
         arrived?;
     }
-    let speed = parse(&text).with_context(|| format!("smbclient tells no speed:\n{text}"))?;
+    let speed = parse(&text).with_context(|| format!("smbclient reports no speed:\n{text}"))?;
     Ok(Work {
         bytes,
         ops: 0,
@@ -55,15 +55,15 @@ pub(crate) fn run(
     })
 }
 
-/// Fails unless `path` has so many bytes.
+/// Fails unless the file `path` has `bytes` bytes.
 pub(crate) fn check_length(path: &Path, bytes: u64) -> Result<()> {
     let length = fs::metadata(path)?.len();
     ensure!(length == bytes, "{length} of {bytes} bytes arrived");
     Ok(())
 }
 
-/// Bytes in a second, out of "... (205764.5 KiloBytes/sec) (average ...)", where a kilobyte has
-/// 1024 bytes.
+/// Bytes per second from "... (205764.5 KiloBytes/sec) (average ...)", where a kilobyte has 1024
+/// bytes.
 fn parse(text: &str) -> Option<f64> {
     let (_, rest) = text.rsplit_once("(average ")?;
     let kilobytes: f64 = rest.split_whitespace().next()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! smbtorture's own benches: smb2.bench.read, write and echo.
+//! The benches of smbtorture: smb2.bench.read, write and echo.
 
 use std::fs::{self, File};
 use std::process::Stdio;
@@ -14,13 +14,14 @@ use crate::environment::Storage;
 use crate::options::Options;
 use crate::sample::Work;
 
-/// For the login and the files; and smbtorture can hang after its result: then it is killed.
+/// Additional time for the login and the files. smbtorture can hang after its result, and is killed
+/// then.
 const SPARE: Duration = Duration::from_secs(15);
 
-/// One of the benches.
+/// A bench of smbtorture.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Test {
-    /// Reads the start of a file that was never written.
+    /// Reads the start of a file without data.
     Read,
     /// Writes the start of a file.
     Write,
@@ -85,7 +86,7 @@ pub(crate) fn run(
     })
 }
 
-/// Operations of each second, out of "1.00 second: read[num/s=17,088;bytes/s=...;...]".
+/// The operations of each second from "1.00 second: read[num/s=17,088;bytes/s=...;...]".
 fn parse(text: &str) -> Vec<u64> {
     let numbers = text.split("[num/s=").skip(1);
     numbers

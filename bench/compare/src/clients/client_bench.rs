@@ -1,4 +1,4 @@
-//! What the clients are sent for.
+//! The client benches: tasks for smbclient and smbeam.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use crate::options::{Contender, Options};
 use crate::sample::{Metric, Row, Work};
 use crate::smbclient::{COPY, check_length};
 
-/// Something that both clients do.
+/// A task that both clients perform.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClientBench {
-    /// Its name on the command line, and the start of its row's title.
+    /// Name on the command line, and prefix of the title of its row.
     pub(crate) name: &'static str,
     task: Task,
     protection: Protection,
@@ -28,22 +28,22 @@ pub(crate) struct ClientBench {
 
 #[derive(Clone, Copy, Debug)]
 enum Task {
-    /// The large file, to nowhere.
+    /// Download the large file to /dev/null.
     Get,
-    /// The large file, to a file.
+    /// Download the large file to a file.
     GetToFile,
-    /// The large file, to the server.
+    /// Upload the large file.
     Put,
-    /// All the small files.
+    /// Download all small files.
     GetMany,
-    /// All of them to the server.
+    /// Upload all small files.
     PutMany,
-    /// The names and sizes of many files.
+    /// List names and sizes of many files.
     List,
 }
 
 impl ClientBench {
-    /// Every client_bench.
+    /// All client benches.
     pub(crate) const ALL: [ClientBench; 12] = [
         client_bench("client-get-plain", Task::Get, Protection::Off),
         client_bench("client-get-signed", Task::Get, Protection::Sign),
@@ -63,7 +63,7 @@ impl ClientBench {
         client_bench("client-list", Task::List, Protection::Off),
     ];
 
-    /// What it is, for people.
+    /// Description for `--list`.
     pub(crate) fn about(&self) -> &'static str {
         match self.task {
             Task::Get => "a large file from smbd to /dev/null",
@@ -75,13 +75,13 @@ impl ClientBench {
         }
     }
 
-    /// Those that `options` choose.
+    /// The selected client benches.
     pub(crate) fn chosen(options: &Options) -> impl Iterator<Item = ClientBench> + '_ {
         let all = ClientBench::ALL.into_iter();
         all.filter(|client_bench| options.is_chosen(client_bench.name))
     }
 
-    /// Sends one of the clients: smbclient for Samba.
+    /// Runs the task with one client.
     pub(crate) fn run(&self, environment: &Environment, client: &Contender) -> Result<Vec<Row>> {
         let output = environment.output();
         let mut command = match client.subject {
@@ -155,7 +155,7 @@ impl ClientBench {
         command
     }
 
-    /// Whether everything came where it belongs.
+    /// Fails unless all data arrived.
     fn check(&self, environment: &Environment, output: &Path) -> Result<()> {
         match self.task {
             Task::Get => Ok(()),
@@ -186,7 +186,7 @@ impl ClientBench {
             seconds: cost.seconds,
             cpu_seconds,
         };
-        // The blank tells the titles apart whose names begin alike.
+        // The space distinguishes titles with a common prefix.
         let mut row = work.row(format!("{} ", self.name));
         if bytes > 0 {
             let cpu = cost.cpu / (bytes as f64 / 1e9);
@@ -196,7 +196,7 @@ impl ClientBench {
     }
 }
 
-/// Fails unless all the small files are somewhere below `directory`.
+/// Fails unless all small files are below `directory`.
 fn check_small(directory: &Path) -> Result<()> {
     let is_whole = |path: &PathBuf| {
         let metadata = fs::metadata(directory.join(path));

@@ -1,4 +1,4 @@
-//! Where the client_benches take environment: a tmpfs, the server on it, and what the clients work with.
+//! The environment of client benches: a tmpfs, the server, and the files.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -19,26 +19,27 @@ use crate::mount::Mount;
 use crate::options::Options;
 use crate::smbclient::COPY;
 
-/// The share that the clients use, and the name of its tmpfs.
+/// Name of the share and of its tmpfs.
 pub(super) const SHARE: &str = "tmpfs";
-/// The directory of small files, in the share and here.
+/// The directory of small files, on the share and locally.
 pub(super) const SMALL: &str = "small";
-/// Where they go.
+/// The directory for copies of the small files.
 pub(super) const SMALL_COPY: &str = "small-copy";
 /// The directory that is listed.
 pub(super) const LISTED: &str = "listed";
 
-/// Room on the tmpfs besides large files.
+/// Space on the tmpfs besides the large files, in bytes.
 const SPARE_BYTES: u64 = 2 << 30;
 const CHUNK_BYTES: usize = 4 << 20;
-/// Free memory is reported to the host two seconds after some became free. mm/page_reporting.c
+/// The kernel reports free memory to the host two seconds after it becomes free.
+/// mm/page_reporting.c
 const REPORTING: Duration = Duration::from_millis(2500);
-/// Time for a server's process to end when its client has.
+/// Time for the process of a connection to end after its client.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// Directories, files and the server.
+/// The directories, the files and the server.
 pub(crate) struct Environment {
-    // The server ends before its directories go.
+    // The order of fields matters: the server is dropped before its directories.
     server: Server,
     accounting: Accounting,
     lab: Lab,
@@ -49,12 +50,12 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// Makes the files and starts the server.
+    /// Creates the files and starts the server.
     pub(crate) fn set(options: &Options) -> Result<Environment> {
         let lab = Lab::find()?;
         let scratch = Scratch::new("clients")?;
         let tmpfs = scratch.open_folder(SHARE)?;
-        // The two that stay, the one that a run makes, and what is written before it.
+        // The originals on both sides, the copy of a run, and the reserve of [`Self::clear`].
         let bytes = 4 * options.large_bytes + SPARE_BYTES;
         let mount = Mount::tmpfs(&tmpfs, bytes)?;
         let hosts = environment::disable_name_lookups(&scratch, &lab)?;
@@ -74,7 +75,8 @@ impl Environment {
             let path = shared.join(LISTED).join(format!("entry-{number:06}.txt"));
             File::create(path)?.set_len(number.into())?;
         }
-        // A user's own files, as in most shares: smbd looks at what others' files let a user do.
+        // The files belong to the user, as on most shares. smbd must check permissions of other
+        // files.
         give_tree_to(&shared, ALICE.id)?;
         let plan = Plan {
             shares: vec![Share::new(SHARE, &shared)],
@@ -100,41 +102,41 @@ impl Environment {
         &self.server
     }
 
-    /// The lab that smbclient comes from.
+    /// The lab that contains smbclient.
     pub(super) fn lab(&self) -> &Lab {
         &self.lab
     }
 
-    /// Bytes of the large file.
+    /// Length of the large file in bytes.
     pub(super) fn large_bytes(&self) -> u64 {
         self.large_bytes
     }
 
-    /// Something of what is shared.
+    /// The path of a shared file.
     pub(super) fn shared(&self, name: &str) -> PathBuf {
         self.tmpfs().join("shared").join(name)
     }
 
-    /// Something of the client's.
+    /// The path of a local file.
     pub(super) fn local(&self, name: &str) -> PathBuf {
         self.tmpfs().join("local").join(name)
     }
 
-    /// Where a client prints to.
+    /// The file for the output of a client.
     pub(super) fn output(&self) -> PathBuf {
         self.scratch.path().join("output")
     }
 
-    /// A directory of no user's, with no configuration in it.
+    /// A home directory without configuration files.
     pub(super) fn home(&self) -> &Path {
         self.scratch.path()
     }
 
-    /// Removes what the last run made, and makes room as it was for that one.
+    /// Removes the files of the last run, and prepares free memory for the next one.
     ///
-    /// Memory that is free may be given back to the host of a virtual machine, and who asks for it
-    /// next waits: writing a file of tmpfs takes five times as long. So as much as a run takes is
-    /// held until the kernel has looked for free memory, and freed just before the run.
+    /// A virtual machine can return free memory to its host, and getting it back is slow: a write
+    /// to tmpfs takes five times as long. So this function allocates the memory of a run, waits
+    /// until the kernel has reported free memory, and frees it just before the run.
     pub(super) fn clear(&self) -> Result<()> {
         for path in [self.shared(COPY), self.local(COPY)] {
             if path.exists() {
@@ -147,7 +149,7 @@ impl Environment {
             }
             open_folder(&path)?;
         }
-        let path = self.local("room");
+        let path = self.local("reserve");
         let mut file = File::create(&path)?;
         let chunk = vec![0; CHUNK_BYTES];
         for _ in 0..self.large_bytes.div_ceil(CHUNK_BYTES as u64) {

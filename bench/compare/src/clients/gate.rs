@@ -1,4 +1,4 @@
-//! A program that is made ready, and starts when it is told to.
+//! A gate: a program is prepared, and starts on command.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -13,23 +13,24 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::accounting;
 
-/// Says that it is here, waits for a line, and becomes the program: `GATE OUTPUT PROGRAM ARG...`.
+/// A shell script that prints "ready", waits for a line and executes the program: `GATE OUTPUT
+/// PROGRAM ARG...`.
 pub(super) const GATE: &str = r#"echo ready; read -r line && exec "$@" </dev/null >"$0" 2>&1"#;
 
-/// A program that takes so long is killed.
+/// Time limit of a program. It is killed afterwards.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// What a program took.
+/// The cost of a program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
-    /// From its start to its end.
+    /// Seconds from start to end.
     pub(super) seconds: f64,
     /// CPU seconds, user and system.
     pub(super) cpu: f64,
 }
 
-/// Runs what is behind a [`GATE`]: `command` is a shell that runs it. `output` is where the program
-/// prints to, and `act` what is to be done just before it starts.
+/// Runs a program behind a [`GATE`]. `command` is a shell that runs the script, `output` is the
+/// file for the output of the program, and `act` is called just before the program starts.
 pub(super) fn run(
     command: &mut Command,
     output: &Path,
@@ -62,7 +63,7 @@ pub(super) fn run(
     Ok(Cost { seconds, cpu })
 }
 
-/// Waits for the end of a child, which can be asked about after it.
+/// Waits until a child has ended, without reaping it, so that /proc still has its CPU time.
 fn wait_but_keep(pid: Pid) -> Result<()> {
     let (done, ended) = mpsc::channel::<()>();
     thread::scope(|scope| {
@@ -83,7 +84,7 @@ fn wait_but_keep(pid: Pid) -> Result<()> {
 
 fn cpu_of(pid: Pid) -> Result<f64> {
     let pid = pid.as_raw_nonzero().get().cast_unsigned();
-    accounting::cpu_of(pid).context("the client is not there")
+    accounting::cpu_of(pid).context("/proc has no CPU time of the client")
 }
 
 #[cfg(test)]
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_fails_is_told_of_with_what_it_printed() {
+    fn the_error_of_a_failed_program_has_its_output() {
         let scratch = Scratch::new("gate").expect("a directory");
         let path = scratch.path().join("output");
         let failed = run(&mut gated(&path, "echo alas >&2; exit 3"), &path, || Ok(()));

@@ -1,8 +1,8 @@
-//! The clients: smbclient beside the commands of smbeam, in turns, against the lab's smbd on files
-//! of a tmpfs.
+//! Client benches: smbclient and the commands of smbeam in turn, against the smbd of the lab, on
+//! files of a tmpfs.
 //!
-//! A run takes from the start of the client's program to its end, logging in included. What it
-//! takes to enter the lab does not count ([`gate`]).
+//! A run is measured from the start of the client program to its end, with its login. The time to
+//! enter the lab is not included ([`gate`]).
 
 mod client_bench;
 mod environment;
@@ -11,9 +11,9 @@ mod gate;
 pub(crate) use client_bench::ClientBench;
 pub(crate) use environment::Environment;
 
-/// Files of the directory of small ones.
+/// Number of small files.
 const SMALL_FILES: u32 = 1000;
-/// Bytes of each.
+/// Length of each small file in bytes.
 const SMALL_FILE_BYTES: u64 = 150_000;
-/// Entries of the directory that is listed.
+/// Number of entries of the listed directory.
 const ENTRIES: u32 = 100_000;

@@ -1,4 +1,4 @@
-//! One connection: frames, credits, headers, and requests one after the other.
+//! A connection with frames, credits and headers. Requests are sent in order.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddrV4, TcpStream};
@@ -11,17 +11,17 @@ use wire::tree_connect::RequestFlags;
 use wire::{Command, Flags, Header, MessageId, SessionId, Status, TreeId};
 use wire::{echo, text, tree_connect};
 
-/// A server that is silent for so long counts as dead.
+/// Time limit for a response. A server without a response has failed.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
-/// Credits that every request asks for, until there are enough.
+/// Credits that each request asks for until there are enough.
 const CREDITS_ASKED: u16 = 128;
-/// More credits than any bench has in flight: 16 requests of 1 MiB.
+/// More credits than any bench needs: 16 requests of 1 MiB in flight.
 const CREDITS_ENOUGH: u32 = 256;
 /// Bytes per credit. [MS-SMB2] 3.1.5.2
 const CREDIT_BYTES: u32 = 65_536;
-/// Bytes of the frame's length, which stands before every message. [MS-SMB2] 2.1
+/// Length of the frame header before each message, in bytes. [MS-SMB2] 2.1
 const FRAME_LEN: usize = 4;
-/// Room for several of the largest messages that are asked for.
+/// Capacity for several of the largest messages, in bytes.
 const INBOX_BYTES: usize = 4 << 20;
 
 /// A connection to a server.
@@ -29,26 +29,26 @@ pub(crate) struct Connection {
     stream: TcpStream,
     next_message_id: u64,
     credits: u32,
-    /// The session, once there is one.
+    /// The session id, 0 before the login.
     pub(crate) session_id: SessionId,
     tree_id: TreeId,
     signing_key: Option<SigningKey>,
     outbox: Vec<u8>,
     inbox: Vec<u8>,
-    /// The part of the inbox that holds what was received and not yet taken.
+    /// The received bytes in the inbox that are not consumed yet.
     filled: std::ops::Range<usize>,
 }
 
-/// A response: its header, and the message that it stands in.
+/// A response: its header and the message.
 pub(crate) struct Answer<'a> {
     /// The header.
     pub(crate) header: Header,
-    /// The whole message.
+    /// The whole message with its header.
     pub(crate) message: &'a [u8],
 }
 
 impl Connection {
-    /// Connects; nothing is said yet.
+    /// Connects, without sending a message.
     pub(crate) fn open(address: SocketAddrV4) -> Result<Connection> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -62,18 +62,20 @@ impl Connection {
             tree_id: TreeId(0),
             signing_key: None,
             outbox: Vec::new(),
-            // It grows with the first response: most of a thousand connections stay small.
+            // The buffer grows with the first response, so most of a thousand connections stay
+            // small.
             inbox: Vec::new(),
             filled: 0..0,
         })
     }
 
-    /// Signs the request that needs it. [MS-SMB2] 3.3.5.7: a TREE_CONNECT of dialect 3.1.1
+    /// Sets the key for the request that must be signed. [MS-SMB2] 3.3.5.7: a TREE_CONNECT of
+    /// dialect 3.1.1
     pub(crate) fn sign_with(&mut self, key: SigningKey) {
         self.signing_key = Some(key);
     }
 
-    /// Enters a share, and asks for credits until there are enough for every bench.
+    /// Connects to a share, and requests credits until there are enough for every bench.
     pub(crate) fn enter(&mut self, path: &str) -> Result<()> {
         let path = text::utf16(path);
         let request = tree_connect::Request {
@@ -87,7 +89,7 @@ impl Connection {
         let answer = self.receive()?;
         expect(&answer, Status::SUCCESS)?;
         let tree_id = answer.header.tree_id();
-        self.tree_id = tree_id.context("the answer names a tree")?;
+        self.tree_id = tree_id.context("the response has no tree id")?;
         while self.credits < CREDITS_ENOUGH {
             let before = self.credits;
             self.echo()?;
@@ -99,14 +101,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Asks whether the server is there.
+    /// Sends ECHO and waits for the response.
     pub(crate) fn echo(&mut self) -> Result<()> {
         self.put(Command::ECHO, 0, |message| echo::Request.encode(message))?;
         self.flush()?;
         expect(&self.receive()?, Status::SUCCESS)
     }
 
-    /// Sends one request and waits for its answer, which must be of the given status.
+    /// Sends one request and waits for its response. Fails if the response has another status.
     pub(crate) fn ask(
         &mut self,
         command: Command,
@@ -121,13 +123,13 @@ impl Connection {
         Ok(answer.message)
     }
 
-    /// The bytes of the last message that was put and not yet flushed, for the preauth hash.
+    /// The last queued message, for the preauth hash.
     pub(crate) fn unsent(&self) -> &[u8] {
         &self.outbox[FRAME_LEN..]
     }
 
-    /// Appends a request to what is sent next. `payload` is the larger of what it carries and what
-    /// it asks for, in bytes.
+    /// Queues a request. `payload` is the larger of its data and the data that it requests, in
+    /// bytes.
     pub(crate) fn put(
         &mut self,
         command: Command,
@@ -186,7 +188,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what was put.
+    /// Sends the queued requests.
     pub(crate) fn flush(&mut self) -> Result<()> {
         if !self.outbox.is_empty() {
             self.stream.write_all(&self.outbox)?;
@@ -195,7 +197,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for the next final answer. Interim ones are passed over.
+    /// Waits for the next final response. Interim responses are skipped.
     pub(crate) fn receive(&mut self) -> Result<Answer<'_>> {
         loop {
             let message = self.next_message()?;
@@ -208,12 +210,12 @@ impl Connection {
         }
     }
 
-    /// Whether an answer is there without waiting.
+    /// Whether a response is available without waiting.
     pub(crate) fn has_answer(&self) -> bool {
         self.frame().is_some()
     }
 
-    /// Where the first whole message of the inbox stands.
+    /// The range of the first complete message in the inbox.
     fn frame(&self) -> Option<std::ops::Range<usize>> {
         let filled = &self.inbox[self.filled.clone()];
         let (head, rest) = filled.split_first_chunk::<FRAME_LEN>()?;
@@ -232,7 +234,7 @@ impl Connection {
         }
     }
 
-    /// Receives at least one byte more.
+    /// Receives at least one more byte.
     fn fill(&mut self) -> Result<()> {
         if self.filled.is_empty() {
             self.filled = 0..0;
@@ -261,7 +263,7 @@ pub(crate) fn expect(answer: &Answer<'_>, status: Status) -> Result<()> {
         let Header {
             command, status, ..
         } = answer.header;
-        bail!("{command:?} is answered with {status:?}");
+        bail!("{command:?}: the response is {status:?}");
     }
     Ok(())
 }

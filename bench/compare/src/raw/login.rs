@@ -14,9 +14,9 @@ use wire::{Command, Guid, SessionId, Status, negotiate, session_setup};
 
 use super::connection::{Connection, expect};
 
-/// More legs than NTLM in SPNEGO ever needs.
+/// Maximum number of SESSION_SETUP requests. NTLM in SPNEGO needs fewer.
 const LEGS_MAX: u32 = 4;
-/// From 1601 to 1970, in units of 100 ns. [MS-DTYP] 2.3.3
+/// Ticks of 100 ns from 1601 to 1970. [MS-DTYP] 2.3.3
 const UNIX_EPOCH_TICKS: u64 = 116_444_736_000_000_000;
 
 /// Logs in. The session is not encrypted. Its key signs the requests that must be signed.
@@ -43,10 +43,11 @@ pub(super) fn login(connection: &mut Connection, user: &str, password: &str) -> 
     bail!("the login does not end")
 }
 
-/// NEGOTIATE; the signing algorithm that both can do.
+/// Sends NEGOTIATE and returns the signing algorithm.
 fn agree(connection: &mut Connection, preauth: &mut PreauthHash) -> Result<SigningAlgorithm> {
     let salt = auth::fresh_entropy();
-    // Every connection is a client of its own: smbd gives those of one client one process.
+    // Each connection has its own client GUID: smbd uses one process for all connections of a
+    // client.
     let client_guid = *auth::fresh_entropy().first_chunk().context("32 bytes")?;
     let integrity = PreauthIntegrity {
         hash_algorithms: vec![HashAlgorithm::SHA_512],
@@ -91,7 +92,8 @@ fn agree(connection: &mut Connection, preauth: &mut PreauthHash) -> Result<Signi
     SigningAlgorithm::from_id(first.0).context("the server chose what was not offered")
 }
 
-/// One SESSION_SETUP. The last response is not hashed: it is signed with what the hash yields.
+/// Sends one SESSION_SETUP. The final response is not hashed, because its signature depends on the
+/// hash.
 fn leg(
     connection: &mut Connection,
     preauth: &mut PreauthHash,

@@ -1,4 +1,4 @@
-//! Many files in one directory: create, open, list, unlink.
+//! Metadata benches: create, open, list and unlink many files in one directory.
 
 use std::time::Instant;
 
@@ -17,16 +17,17 @@ use crate::environment::{Running, Storage};
 use crate::sample::{Row, Work};
 
 const DIRECTORY: &str = "many";
-/// A new directory for each pass, so that no pass finds the first one's traces.
+/// Requests in flight. Each pass uses a new directory, so that caches of the first do not help the
+/// second.
 const DEPTHS: [usize; 2] = [1, 16];
-/// Bytes that one QUERY_DIRECTORY asks for, as smbclient and Windows 10 do.
+/// Output buffer of QUERY_DIRECTORY in bytes, as in smbclient and Windows 10.
 const LISTING_BYTES: u32 = 1 << 20;
 /// FileIdBothDirectoryInformation. [MS-FSCC] 2.4.22
 const ID_BOTH_DIRECTORY_INFORMATION: u8 = 37;
-/// A listing is short: it is made several times.
+/// Number of listings, because a single one is short.
 const LISTINGS: u64 = 10;
 
-/// Creates, opens, lists and unlinks `count` files; the rows of all of that.
+/// Creates, opens, lists and unlinks `count` files. Returns the rows of all steps.
 pub(crate) fn run(running: &Running<'_>, storage: Storage, count: u32) -> Result<Vec<Row>> {
     let mut connection = super::connect(running.server, storage)?;
     let mut rows = Vec::new();
@@ -55,7 +56,7 @@ pub(crate) fn run(running: &Running<'_>, storage: Storage, count: u32) -> Result
     Ok(rows)
 }
 
-/// Opens one file or directory.
+/// Opens a file or directory.
 pub(super) fn open(
     connection: &mut Connection,
     name: &str,
@@ -118,7 +119,7 @@ fn close_request(file_id: FileId) -> close::Request {
     close::Request { flags, file_id }
 }
 
-/// What is done to a file between its CREATE and its CLOSE.
+/// The operation on a file between its CREATE and its CLOSE.
 #[derive(Clone, Copy)]
 enum Touch {
     Create,
@@ -150,7 +151,8 @@ fn each(
 
 impl Jobs for Files<'_> {
     fn start(&mut self, connection: &mut Connection, index: u32) -> Result<MessageId> {
-        // Short names: where smbd compares each with all others, long ones would be to its harm.
+        // Short names: smbd can compare each name with all others, and long names would slow it
+        // down.
         let name = text::utf16(&format!(r"{}\file{index:06}.dat", self.directory));
         let read = AccessMask::FILE_READ_DATA | AccessMask::FILE_READ_ATTRIBUTES;
         let (desired_access, create_disposition, create_options) = match self.touch {
@@ -197,7 +199,7 @@ impl Jobs for Files<'_> {
     }
 }
 
-/// Lists the directory several times; an operation is an entry.
+/// Lists the directory several times. Each entry counts as an operation.
 fn list(connection: &mut Connection, directory: &str, count: u32) -> Result<Work> {
     let start = Instant::now();
     let mut entries = 0;
@@ -213,7 +215,7 @@ fn list(connection: &mut Connection, directory: &str, count: u32) -> Result<Work
         )?;
         let found = list_once(connection, file_id)?;
         close(connection, file_id)?;
-        // "." and ".." are listed as well.
+        // The listing includes "." and "..".
         ensure!(
             found == u64::from(count) + 2,
             "{found} entries for {count} files"
@@ -253,7 +255,7 @@ fn list_once(connection: &mut Connection, file_id: FileId) -> Result<u64> {
     }
 }
 
-/// How many entries there are: each begins with the distance to the next. [MS-FSCC] 2.4.22
+/// Counts the entries. Each begins with the offset of the next one. [MS-FSCC] 2.4.22
 fn count_entries(mut output: &[u8]) -> u64 {
     let mut entries = 0;
     while let Some(distance) = output.first_chunk() {

@@ -1,19 +1,19 @@
-//! Many jobs over one connection, some of them in flight.
+//! Runs many jobs over one connection, with several in flight.
 
 use anyhow::{Context as _, Result};
 use wire::MessageId;
 
 use super::connection::{Answer, Connection};
 
-/// Jobs of one or more requests each, one after the other within a job.
+/// A sequence of jobs. Each job sends one or more requests in order.
 pub(super) trait Jobs {
-    /// Puts the first request of job `index`.
+    /// Queues the first request of job `index`.
     fn start(&mut self, connection: &mut Connection, index: u32) -> Result<MessageId>;
 
-    /// What to do after an answer: go on, or be done.
+    /// Handles a response, and decides whether the job needs another request.
     fn answered(&mut self, answer: &Answer<'_>) -> Result<Next>;
 
-    /// Puts the request that an answer led to.
+    /// Queues the next request of a job.
     fn continue_job(
         &mut self,
         connection: &mut Connection,
@@ -21,16 +21,16 @@ pub(super) trait Jobs {
     ) -> Result<MessageId>;
 }
 
-/// What follows an answer.
+/// The next step of a job.
 pub(super) enum Next {
-    /// Another request, about this open.
+    /// Another request for this open.
     Request(wire::FileId),
-    /// Nothing.
+    /// The job is done.
     Done,
 }
 
-/// Does `count` jobs, at most `depth` of them at a time. All requests that the answers at hand lead
-/// to leave in one write.
+/// Runs `count` jobs, at most `depth` at the same time. The requests that follow available
+/// responses are sent with one write.
 pub(super) fn run(
     connection: &mut Connection,
     jobs: &mut dyn Jobs,
@@ -52,7 +52,7 @@ pub(super) fn run(
             let answer = connection.receive()?;
             let message_id = answer.header.message_id;
             let place = waiting.iter().position(|waits| *waits == message_id);
-            let place = place.context("an answer to nothing")?;
+            let place = place.context("a response without a request")?;
             match jobs.answered(&answer)? {
                 Next::Request(file_id) => {
                     waiting[place] = jobs.continue_job(connection, file_id)?

@@ -1,4 +1,4 @@
-//! READ of a real file, from the start to the end and again.
+//! Read bench: READ requests over a file with data, from start to end and again.
 
 use std::time::Instant;
 
@@ -13,12 +13,12 @@ use super::pipeline::{self, Jobs, Next};
 use crate::environment::LARGE_FILE;
 use crate::sample::Work;
 
-/// As many requests as fit in a few seconds, however small.
+/// Limit for small requests: as many as need a few seconds.
 const READS_MAX: u64 = 200_000;
-/// How much is read where the requests are large.
+/// Limit for large requests, in bytes.
 const BYTES_MAX: u64 = 4 << 30;
 
-/// Reads the large file of `file_bytes` bytes, `length` bytes with each request.
+/// Reads the large file of `file_bytes` bytes, with `length` bytes per request.
 pub(crate) fn run(
     connection: &mut Connection,
     file_bytes: u64,

@@ -1,5 +1,5 @@
-//! The two ends of a yardstick. Each is this program, started again: their CPU time can be told
-//! apart, and each can live in a network of its own.
+//! The two ends of a baseline. Each is a new process of this program, so that their CPU times are
+//! separate, and each can have its own network namespace.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{self, Child, Stdio};
@@ -12,10 +12,10 @@ use super::environment::Topology;
 use super::{Figures, command_in};
 use crate::accounting;
 
-/// What a server prints when it can be connected to.
+/// The server prints this line when it accepts connections.
 const READY: &str = "ready";
 
-/// Starts both ends, measures, ends them. The first argument of each says which it is.
+/// Starts both ends, measures, and ends them. The first argument of each end selects its role.
 pub(super) fn run(
     topology: &Topology<'_>,
     server: &[&str],
@@ -36,11 +36,11 @@ pub(super) fn run(
     Figures::from_json(&line, &samples)
 }
 
-/// A process that ends with the value.
+/// A child process that is killed when the value is dropped.
 struct ChildProcess(Child);
 
 impl ChildProcess {
-    /// One end, in the network of `holder`.
+    /// Starts one end in the network namespace of the process `holder`.
     fn start(holder: Option<u32>, arguments: &[&str]) -> Result<ChildProcess> {
         let program = std::env::current_exe()?;
         let child = command_in(holder, &program)
@@ -59,12 +59,12 @@ impl Drop for ChildProcess {
     }
 }
 
-/// Says that a server can be connected to.
+/// Reports that the server accepts connections.
 pub(super) fn be_ready() {
     println!("{READY}");
 }
 
-/// Says what a client has measured, and ends it: nobody waits for a peer that is about to be
+/// Prints the result of a client and ends the process at once, because the peer is about to be
 /// killed.
 pub(super) fn print_result(bytes: u64, seconds: f64, client_cpu: f64) -> ! {
     let line = json!({ "bytes": bytes, "seconds": seconds, "client_cpu": client_cpu });
@@ -72,7 +72,7 @@ pub(super) fn print_result(bytes: u64, seconds: f64, client_cpu: f64) -> ! {
     process::exit(0);
 }
 
-/// CPU seconds that this process has had.
+/// CPU seconds of this process.
 pub(super) fn own_cpu() -> Result<f64> {
     accounting::cpu_of(process::id()).context("no CPU time in /proc")
 }

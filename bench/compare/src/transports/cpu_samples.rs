@@ -1,4 +1,4 @@
-//! What a process cost in the last seconds of another one.
+//! Samples of the CPU time of a server while a client runs.
 
 use std::process::Child;
 use std::thread;
@@ -8,18 +8,18 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::accounting;
 
-/// How often the server is looked at.
+/// Interval between two samples.
 const PERIOD: Duration = Duration::from_millis(20);
-/// A client that needs so much more than its time is dead.
+/// Time limit for a client beyond its duration.
 const SILENCE_LIMIT: Duration = Duration::from_secs(120);
 
-/// What a server had cost at some moments.
+/// CPU seconds of a server at several times.
 pub(super) struct CpuSamples {
     samples: Vec<(Instant, f64)>,
 }
 
 impl CpuSamples {
-    /// Looks at `server` until `client` ends, which should be after about `seconds`.
+    /// Samples the process `server` until `client` ends, which takes about `seconds`.
     pub(super) fn during(client: &mut Child, server: u32, seconds: f64) -> Result<CpuSamples> {
         let limit = Instant::now() + Duration::from_secs_f64(seconds) + SILENCE_LIMIT;
         let mut samples = Vec::new();
@@ -38,7 +38,7 @@ impl CpuSamples {
         }
     }
 
-    /// CPU seconds in the last `seconds`.
+    /// CPU seconds of the server in the last `seconds`.
     pub(super) fn last(&self, seconds: f64) -> f64 {
         let Some((end, total)) = self.samples.last() else {
             return 0.0;

@@ -1,4 +1,4 @@
-//! Where the transport_benches take environment: directories, and the two networks.
+//! The environment of transport benches: directories, and the networks.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -13,21 +13,21 @@ use super::{LOOPBACK_MTU, Link, free_port};
 use crate::mount::Mount;
 use crate::options::Options;
 
-/// Room for the working sets of a client.
+/// Size of the tmpfs for the files of a client, in bytes.
 const TMPFS_BYTES: u64 = 1 << 30;
 
-/// What a run goes over.
+/// The network of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Network {
-    /// The machine's loopback.
+    /// The loopback device of the machine.
     Loopback,
-    /// A loopback of [`LOOPBACK_MTU`].
+    /// A loopback device with an MTU of [`LOOPBACK_MTU`].
     Narrow,
-    /// The bad link.
+    /// The lossy link.
     Link,
 }
 
-/// Directories and the bad link.
+/// The directories and the networks.
 pub(crate) struct Environment {
     _tmpfs: Mount,
     scratch: Scratch,
@@ -36,28 +36,30 @@ pub(crate) struct Environment {
     loopback: Option<NetworkNamespace>,
 }
 
-/// The network of a run: who is where.
+/// The network of a run: namespaces, addresses and directories.
 pub(crate) struct Topology<'a> {
-    /// Whether packets are late and lost between the two.
+    /// Whether the network delays and loses packets.
     pub(crate) is_link: bool,
-    /// The process in whose network the server lives; none: ours.
+    /// The process with the network namespace of the server; `None` for the namespace of this
+    /// program.
     pub(crate) server: Option<u32>,
-    /// The process in whose network the client lives; none: ours.
+    /// The process with the network namespace of the client; `None` for the namespace of this
+    /// program.
     pub(crate) client: Option<u32>,
-    /// The server's address.
+    /// The address of the server.
     pub(crate) address: Ipv4Addr,
-    /// Two ports that are free there.
+    /// Two free ports.
     pub(crate) ports: [u16; 2],
-    /// The directory for files that the two share, apart from what is served.
+    /// The directory for files that server and client share, apart from the shared directories.
     pub(crate) directory: &'a Path,
-    /// The directory that is served, on a tmpfs.
+    /// The shared directory on a tmpfs.
     pub(crate) tmpfs: PathBuf,
-    /// Another, on a disk.
+    /// The shared directory on a disk.
     pub(crate) disk: PathBuf,
 }
 
 impl Environment {
-    /// Makes the directories, and the link if a transport_bench needs it.
+    /// Creates the directories, and the networks that the benches need.
     pub(crate) fn set(options: &Options, needs: &[Network]) -> Result<Environment> {
         let scratch = Scratch::new("transports")?;
         let tmpfs = scratch.open_folder("tmpfs")?;
@@ -115,7 +117,7 @@ impl Environment {
         })
     }
 
-    /// What the link did, for the report.
+    /// The packet counters of the link, for the report.
     pub(crate) fn link_report(&self) -> Option<String> {
         self.link.as_ref().map(Link::report)
     }
@@ -127,7 +129,7 @@ impl Drop for Environment {
     }
 }
 
-/// A directory for everybody where files survive a restart: most likely on a disk.
+/// A directory for all users, most likely on a disk, because its files survive a restart.
 fn disk_directory() -> Result<PathBuf> {
     let path = PathBuf::from(format!("/var/tmp/smbeam-transports-{}", process::id()));
     open_folder(&path)?;

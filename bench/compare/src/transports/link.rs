@@ -1,8 +1,8 @@
-//! A link of our own: two TUN devices in two network namespaces, and threads that carry packets
-//! between them, late and not all of them.
+//! A lossy link: two TUN devices in two network namespaces, and threads that forward packets
+//! between them with delay and loss.
 //!
-//! Kernels without netem have nothing of the kind. TCP and QUIC meet the same link: which packets
-//! are lost is drawn from a seeded generator, a packet at a time, whoever sent it.
+//! It also works on kernels without netem. A seeded generator selects the lost packets one by one,
+//! so TCP and QUIC get the same link.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::Ipv4Addr;
@@ -17,26 +17,27 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::run;
 
-/// How many of ten thousand packets are lost, in each direction.
+/// Lost packets of 10,000, in each direction.
 pub(crate) const LOST_OF_10_000: u64 = 100;
-/// How long a packet is under way: half of the round trip.
+/// Delay of a packet: half of the round trip.
 pub(crate) const DELAY: Duration = Duration::from_millis(10);
-/// The server's address.
+/// The address of the server.
 pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 2);
 const MTU: u16 = 1500;
-/// Packets under way in one direction; more are lost. 24 MiB: more than any window.
+/// Packets in flight in one direction, beyond which packets are lost. 24 MiB are more than any
+/// window.
 const PACKETS_MAX: usize = 16 << 10;
-/// A wait shorter than this is not worth a timer.
+/// A shorter wait is not worth a timer.
 const SLACK: Duration = Duration::from_micros(50);
 
-/// The link and its two ends.
+/// The link with its two ends.
 pub(crate) struct Link {
     ends: [NetworkNamespace; 2],
     counts: [Arc<Counts>; 2],
 }
 
-/// A network namespace with a device. It is held by a child that ends with this process.
+/// A network namespace with a device. A child process holds it and ends with this process.
 pub(super) struct NetworkNamespace {
     holder: Child,
 }
@@ -54,7 +55,7 @@ struct Packet {
 }
 
 impl Link {
-    /// Makes both ends and starts to carry, at `mbit` Mbit/s or as fast as can be (0).
+    /// Creates both ends and starts forwarding, at `mbit` Mbit/s or without limit (0).
     pub(crate) fn new(mbit: u32) -> Result<Link> {
         let ends = [NetworkNamespace::new(MTU)?, NetworkNamespace::new(MTU)?];
         let server = ends[0].device("a", SERVER, CLIENT)?;
@@ -65,12 +66,12 @@ impl Link {
         Ok(Link { ends, counts })
     }
 
-    /// The processes in whose networks the server and the client are.
+    /// The processes that hold the network namespaces of server and client.
     pub(super) fn holders(&self) -> [u32; 2] {
         [0, 1].map(|end| self.ends[end].holder())
     }
 
-    /// What it did so far.
+    /// The packet counters so far.
     pub(super) fn report(&self) -> String {
         let [down, up] = [&self.counts[0], &self.counts[1]].map(|counts| {
             let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -86,7 +87,7 @@ impl Link {
 }
 
 impl NetworkNamespace {
-    /// A namespace with a loopback of `mtu` bytes.
+    /// Creates a namespace with a loopback device of `mtu` bytes.
     pub(super) fn new(mtu: u16) -> Result<NetworkNamespace> {
         let script = format!("ip link set lo mtu {mtu} up && echo ready; exec cat");
         let mut holder = Command::new("setpriv")
@@ -103,12 +104,12 @@ impl NetworkNamespace {
         Ok(NetworkNamespace { holder })
     }
 
-    /// The process in whose network it is.
+    /// The process that holds the namespace.
     pub(super) fn holder(&self) -> u32 {
         self.holder.id()
     }
 
-    /// A device in this namespace, whose packets we see.
+    /// Creates a TUN device in this namespace.
     fn device(&self, name: &str, own: Ipv4Addr, other: Ipv4Addr) -> Result<Arc<tun::Device>> {
         let name = format!("sb{}{name}", process::id());
         let mut configuration = tun::Configuration::default();
@@ -159,7 +160,7 @@ fn carry(
     thread::spawn(move || give(&to, &receiver, &given));
 }
 
-/// Takes packets from a device, loses some, and says when the others are due.
+/// Receives packets from a device, drops some, and sets the time for delivery of the others.
 fn take(
     device: &tun::Device,
     packets: &SyncSender<Packet>,
@@ -175,7 +176,7 @@ fn take(
             continue;
         }
         let now = Instant::now();
-        // A line that is busy takes the next packet when the last one has left.
+        // A busy line sends the next packet after the previous one.
         idle_from = idle_from.max(now) + on_the_wire(length, mbit);
         let due = idle_from.max(now) + DELAY;
         let bytes = buffer[..length].to_vec();
@@ -189,14 +190,14 @@ fn take(
     }
 }
 
-/// Gives packets to a device when they are due.
+/// Sends packets to a device at their time for delivery.
 fn give(device: &tun::Device, packets: &Receiver<Packet>, counts: &Counts) {
     for Packet { due, bytes } in packets {
         let wait = due.saturating_duration_since(Instant::now());
         if wait > SLACK {
             thread::sleep(wait);
         }
-        // A device without room loses the packet, as devices do.
+        // A device with a full queue drops the packet, as real devices do.
         if device.send(&bytes).is_ok() {
             counts.carried.fetch_add(1, Ordering::Relaxed);
         } else {
@@ -212,7 +213,7 @@ fn on_the_wire(bytes: usize, mbit: u32) -> Duration {
     }
 }
 
-/// A generator of chances: SplitMix64.
+/// A random generator for losses: SplitMix64.
 struct Chance(u64);
 
 impl Chance {

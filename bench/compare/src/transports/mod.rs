@@ -1,9 +1,9 @@
-//! The transports, each beside a yardstick: TCP beside a bare read and send, QUIC beside bare quinn
-//! and beside TCP, four channels beside one, SMB Direct beside TCP.
+//! Transport benches, each with a baseline: TCP against a bare read and send, QUIC against bare
+//! quinn and against TCP, four channels against one, SMB Direct against TCP.
 //!
-//! A *transport_bench* has two sides that take turns, A B A B, as servers do in the other benches; A is the
-//! yardstick. Both ends of smbeam are measured: `smbeam bench read` asks, `smbeam serve` answers.
-//! What a server costs is read from /proc around the time that the client says it measured.
+//! The two sides of a [`TransportBench`] run in turn, A B A B. A is the baseline. Both ends of
+//! smbeam are measured: `smbeam bench read` is the client, `smbeam serve` the server. /proc has the
+//! CPU time of the server for the time that the client measures.
 
 mod bare;
 mod cpu_samples;
@@ -29,20 +29,20 @@ use serde_json::Value;
 use crate::options::Options;
 use cpu_samples::CpuSamples;
 
-/// Bytes of the largest datagram that is tried, without the headers of UDP and IP: that of smbeam.
+/// Largest UDP payload in bytes, as in smbeam.
 pub(crate) const DATAGRAM_BYTES_MAX: u16 = 8952;
-/// Bytes of a packet of the loopback of QUIC. quinn sends ten datagrams with one call whatever
-/// their size, and the kernel refuses more than 64 KiB: larger datagrams would be lost.
+/// MTU of the loopback device for QUIC, in bytes. quinn sends ten datagrams with one call, and the
+/// kernel refuses more than 64 KiB, so larger datagrams would be lost.
 pub(crate) const LOOPBACK_MTU: u16 = 6528;
-/// Bytes that are asked of the kernel for each socket and direction: those of smbeam.
+/// Requested size of socket buffers in bytes, for each socket and direction, as in smbeam.
 pub(crate) const SOCKET_BYTES: usize = 8 << 20;
-/// Bytes of a message and of a READ.
+/// Bytes per message and per READ.
 pub(crate) const MESSAGE_BYTES: usize = 1 << 20;
 
-/// One end of a yardstick, given its arguments.
+/// The main function of one end of a baseline.
 type End = fn(&[String]) -> Result<()>;
 
-/// The end of a yardstick that a process is whose first argument is `name`.
+/// The end of a baseline for the first argument of this process.
 pub(crate) fn end(name: &str) -> Option<End> {
     match name {
         tcp_bare::SERVER => Some(tcp_bare::serve),
@@ -53,21 +53,21 @@ pub(crate) fn end(name: &str) -> Option<End> {
     }
 }
 
-/// What a run yielded.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Figures {
-    /// Bytes that the client got while it measured.
+    /// Bytes that the client received during the measurement.
     pub(crate) bytes: u64,
-    /// For how long it measured.
+    /// Duration of the measurement in seconds.
     pub(crate) seconds: f64,
-    /// CPU seconds of the client, user and system, in that time.
+    /// CPU seconds of the client in that time, user and system.
     pub(crate) client_cpu: f64,
-    /// CPU seconds of the server, user and system, in that time.
+    /// CPU seconds of the server in that time, user and system.
     pub(crate) server_cpu: f64,
 }
 
 impl Figures {
-    /// What a client told as JSON, and what the server cost meanwhile.
+    /// Combines the JSON output of a client with the CPU time of the server.
     fn from_json(line: &Value, samples: &CpuSamples) -> Result<Figures> {
         let number = |name: &str| line[name].as_f64().with_context(|| format!("no {name}"));
         let seconds = number("seconds")?;
@@ -80,7 +80,7 @@ impl Figures {
     }
 }
 
-/// The facts that both sides of the transport_benches of QUIC share, for the report.
+/// Settings that both sides of the QUIC benches share, for the report.
 pub(crate) fn facts(options: &Options) -> Vec<(String, String)> {
     let read = |name: &str| {
         let path = format!("/proc/sys/net/{name}");
@@ -127,8 +127,8 @@ pub(crate) fn facts(options: &Options) -> Vec<(String, String)> {
     facts.map(|(name, fact)| (name.to_owned(), fact)).into()
 }
 
-/// A command that the kernel ends with this program, run in a network namespace if one is given by
-/// the process that holds it.
+/// A command that the kernel kills with this program. It runs in the network namespace of the
+/// process `holder` if there is one.
 fn command_in(holder: Option<u32>, program: &std::path::Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]);
@@ -139,7 +139,7 @@ fn command_in(holder: Option<u32>, program: &std::path::Path) -> Command {
     command
 }
 
-/// Runs a command of the system that must succeed.
+/// Runs a system command that must succeed.
 fn run(program: &str, arguments: &[&str]) -> Result<()> {
     let output = Command::new(program).args(arguments).output();
     let output = output.with_context(|| format!("cannot run {program}"))?;
@@ -152,7 +152,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// A port of loopback that was free a moment ago for TCP and UDP.
+/// Finds a loopback port that is free for TCP and UDP.
 fn free_port() -> Result<u16> {
     for _ in 0..100 {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;

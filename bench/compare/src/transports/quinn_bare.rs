@@ -1,8 +1,8 @@
-//! Bare quinn: a server that writes messages to one stream as fast as it can, and a client that
-//! reads them. The yardstick of QUIC.
+//! The baseline of QUIC, bare quinn: a server that writes messages to one stream, and a client that
+//! reads them.
 //!
-//! The server copies nothing into the stream, it gives the same memory again and again; the client
-//! copies what comes into its buffer.
+//! The server writes the same memory again and again without copying it. The client copies the data
+//! into its buffer.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
@@ -24,28 +24,28 @@ use super::smbeam::warm_up_bytes;
 use super::{DATAGRAM_BYTES_MAX, Figures, MESSAGE_BYTES, SOCKET_BYTES};
 use crate::options::Options;
 
-/// The first argument of the server's process.
+/// First argument of the server process.
 pub(super) const SERVER: &str = "--be-quinn-server";
-/// The first argument of the client's process.
+/// First argument of the client process.
 pub(super) const CLIENT: &str = "--be-quinn-client";
 const NAME: &str = "localhost";
 const CERTIFICATE: &str = "quinn.der";
 
-/// Who says how fast quinn sends.
+/// Congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Congestion {
-    /// RFC 9438
+    /// CUBIC, RFC 9438.
     Cubic,
-    /// Bandwidth and round trip
+    /// BBR, bottleneck bandwidth and round-trip time.
     Bbr,
-    /// RFC 9002 7
+    /// NewReno, RFC 9002 section 7.
     NewReno,
 }
 
 impl Congestion {
     const ALL: [Congestion; 3] = [Congestion::Cubic, Congestion::Bbr, Congestion::NewReno];
 
-    /// Its name on the command line.
+    /// The name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Congestion::Cubic => "cubic",
@@ -72,7 +72,7 @@ impl FromStr for Congestion {
     }
 }
 
-/// Starts both ends, measures, ends them.
+/// Starts both ends, measures, and ends them.
 pub(super) fn run(topology: &Topology<'_>, options: &Options) -> Result<Figures> {
     let seconds = match topology.is_link {
         true => options.link_seconds(),
@@ -102,7 +102,7 @@ pub(super) fn run(topology: &Topology<'_>, options: &Options) -> Result<Figures>
     )
 }
 
-/// The server's process: `DIRECTORY ADDRESS CONGESTION THREADS WINDOW`.
+/// The server process: `DIRECTORY ADDRESS CONGESTION THREADS WINDOW`.
 pub(super) fn serve(arguments: &[String]) -> Result<()> {
     let [directory, address, congestion, threads, window] = arguments else {
         bail!("the server takes five arguments");
@@ -127,7 +127,7 @@ pub(super) fn serve(arguments: &[String]) -> Result<()> {
         while let Some(incoming) = endpoint.accept().await {
             let connection = incoming.await?;
             tokio::spawn(async move {
-                // It ends with the client, which says so by an error.
+                // The function ends with an error when the client closes the connection.
                 let _ = write(&connection).await;
             });
         }
@@ -135,7 +135,7 @@ pub(super) fn serve(arguments: &[String]) -> Result<()> {
     })
 }
 
-/// Messages on the first stream, without end.
+/// Writes messages to the first stream without end.
 async fn write(connection: &quinn::Connection) -> Result<()> {
     let (mut sender, mut receiver) = connection.accept_bi().await?;
     let mut word = [0; 1];
@@ -147,7 +147,7 @@ async fn write(connection: &quinn::Connection) -> Result<()> {
     }
 }
 
-/// The client's process: `DIRECTORY ADDRESS CONGESTION THREADS WINDOW WARM-UP SECONDS`. Prints one
+/// The client process: `DIRECTORY ADDRESS CONGESTION THREADS WINDOW WARM-UP SECONDS`. It prints one
 /// line of JSON.
 pub(super) fn client(arguments: &[String]) -> Result<()> {
     let [
@@ -192,13 +192,13 @@ pub(super) fn client(arguments: &[String]) -> Result<()> {
     bare::print_result(bytes, seconds, client_cpu)
 }
 
-/// Reads for `time`; how many bytes came.
+/// Reads for `time` and returns the number of bytes.
 async fn read(stream: &mut quinn::RecvStream, message: &mut [u8], time: Duration) -> Result<u64> {
     let end = Instant::now() + time;
     let mut bytes = 0;
     while Instant::now() < end {
         let mut filled = 0;
-        // A slow link must not stretch the time by a message.
+        // On a slow link, do not wait for the rest of a message after the end.
         while filled < message.len() && Instant::now() < end {
             let count = stream.read(&mut message[filled..]).await?;
             filled += count.context("the server ends the stream")?;
@@ -226,17 +226,17 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
 
 fn endpoint(address: SocketAddr, server: Option<quinn::ServerConfig>) -> Result<Endpoint> {
     let socket = UdpSocket::bind(address)?;
-    // As smbeam does where it may: beyond the limit of the system.
+    // Exceed the system limit, as smbeam does with privileges.
     set_socket_recv_buffer_size_force(&socket, SOCKET_BYTES)?;
     set_socket_send_buffer_size_force(&socket, SOCKET_BYTES)?;
     let runtime = Arc::new(quinn::TokioRuntime);
     let mut config = EndpointConfig::default();
-    // What a peer may send: by default it is what an Ethernet frame of 1,500 bytes has room for.
+    // The maximum payload that a peer may send. The default fits an Ethernet frame of 1,500 bytes.
     config.max_udp_payload_size(DATAGRAM_BYTES_MAX)?;
     Ok(Endpoint::new(config, server, socket, runtime)?)
 }
 
-/// As smbeam's crates/net/src/quic/settings.rs has it.
+/// The same settings as crates/net/src/quic/settings.rs.
 fn transport(congestion: Congestion, window: u32) -> Arc<TransportConfig> {
     let mut discovery = MtuDiscoveryConfig::default();
     discovery.upper_bound(DATAGRAM_BYTES_MAX);

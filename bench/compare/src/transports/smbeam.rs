@@ -17,37 +17,37 @@ use super::environment::Topology;
 use super::{Figures, MESSAGE_BYTES, command_in};
 use crate::options::Options;
 
-/// Requests in flight, but for QUIC: the client's default.
+/// Requests in flight, except over QUIC: the default of the client.
 const DEPTH: u32 = 16;
-/// The file that is read on loopback. It is written and read over the transport before.
+/// Length of the file on loopback, in bytes. The bench writes and reads it before the measurement.
 const FILE_BYTES: u64 = 256 << 20;
-/// The same where few bytes come through.
+/// Length of the file on the lossy link, in bytes.
 const FILE_BYTES_LINK: u64 = 4 << 20;
-/// What a server calls the certificate that it makes.
+/// Name of the generated certificate of the server.
 const CERTIFICATE: &str = "quic-self-signed.pem";
 const START_LIMIT: Duration = Duration::from_secs(20);
 
-/// How the client speaks with the server.
+/// The settings of a session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Session {
-    /// What carries it.
+    /// The transport.
     pub(super) transport: &'static str,
-    /// On how many connections.
+    /// Number of connections.
     pub(super) channels: usize,
     /// The layer that encrypts the messages.
     pub(super) encryption: Encryption,
-    /// What is read.
+    /// The share with the file.
     pub(super) share: Share,
 }
 
-/// Where the file is that is read.
+/// The storage of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Share {
-    /// On a tmpfs.
+    /// A tmpfs.
     Tmpfs,
-    /// On a disk, in the page cache.
+    /// A disk, through the page cache.
     Disk,
-    /// On a disk, and past the page cache.
+    /// A disk, without the page cache.
     Direct,
 }
 
@@ -70,7 +70,7 @@ impl Share {
         let mut share = Table::new();
         share.insert("name".into(), self.name().into());
         share.insert("path".into(), path.display().to_string().into());
-        // A program from before there was the key still runs without it.
+        // Other shares omit the key, so that older binaries accept the configuration.
         if self == Share::Direct {
             share.insert("direct".into(), true.into());
         }
@@ -81,20 +81,20 @@ impl Share {
 /// The layer that encrypts the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encryption {
-    /// None: the messages are sent unencrypted.
+    /// None: the messages are not encrypted.
     None,
-    /// TLS only. Both ends accept it in environment of the SMB encryption that the server requires.
+    /// TLS only. Both ends accept it in place of the SMB encryption that the server requires.
     Tls,
     /// The SMB session, inside TLS if the transport has TLS.
     Session,
 }
 
-/// A server that runs. It ends with the value.
+/// A running server. Dropping the value kills it.
 struct Server {
     child: Child,
 }
 
-/// Starts a server, measures it, stops it.
+/// Starts a server, measures it, and stops it.
 pub(super) fn run(topology: &Topology<'_>, session: Session, options: &Options) -> Result<Figures> {
     let program = program()?;
     let server = Server::start(&program, topology, session, options)?;
@@ -105,7 +105,7 @@ pub(super) fn run(topology: &Topology<'_>, session: Session, options: &Options) 
     };
     let bytes = warm_up_bytes(is_link);
     let window_mb = options.window_mb(is_link);
-    // As many bytes as the windows of QUIC let through, and over the link as many for all.
+    // Enough requests to fill the QUIC window. Over the link all transports use the same number.
     let depth = match session.transport == "quic" || is_link {
         true => window_mb,
         false => DEPTH,
@@ -143,7 +143,9 @@ pub(super) fn run(topology: &Topology<'_>, session: Session, options: &Options) 
                 .arg("--quic")
                 .arg(format!("receive-window={}", window_mb << 10));
         }
-        "smbdirect" => drop(command.args(["--rdma", &format!("emulated:{}", meeting(topology)?)])),
+        "smbdirect" => {
+            command.args(["--rdma", &format!("emulated:{}", rdma_directory(topology)?)]);
+        }
         _ => {}
     }
     match session.encryption {
@@ -164,7 +166,7 @@ pub(super) fn run(topology: &Topology<'_>, session: Session, options: &Options) 
     Figures::from_json(&line, &samples)
 }
 
-/// Bytes that are read before those that count.
+/// Bytes to read before the measurement.
 pub(super) fn warm_up_bytes(is_link: bool) -> u64 {
     match is_link {
         true => FILE_BYTES_LINK,
@@ -172,8 +174,8 @@ pub(super) fn warm_up_bytes(is_link: bool) -> u64 {
     }
 }
 
-/// Where the two ends of emulated SMB Direct meet.
-fn meeting(topology: &Topology<'_>) -> Result<String> {
+/// The directory for emulated SMB Direct.
+fn rdma_directory(topology: &Topology<'_>) -> Result<String> {
     let path = topology.directory.join("rdma");
     fs::create_dir_all(&path)?;
     Ok(path.display().to_string())
@@ -221,7 +223,7 @@ impl Drop for Server {
     }
 }
 
-/// Where a server keeps the certificate that it makes for its address.
+/// The directory with the generated certificate of the server.
 fn state(topology: &Topology<'_>) -> PathBuf {
     topology
         .directory
@@ -268,13 +270,13 @@ fn table(topology: &Topology<'_>, session: Session, options: &Options) -> Result
     if session.transport == "smbdirect" {
         let mut rdma = Table::new();
         rdma.insert("provider".into(), "emulated".into());
-        rdma.insert("directory".into(), meeting(topology)?.into());
+        rdma.insert("directory".into(), rdma_directory(topology)?.into());
         table.insert("rdma".into(), rdma.into());
     }
     Ok(table)
 }
 
-/// Everybody on this machine is a nobody: who root shall be is asked of the users' file.
+/// Adds the user with the permissions of the unprivileged Unix account.
 fn add_user(program: &Path, users: &Path) -> Result<()> {
     if users.exists() {
         return Ok(());
@@ -295,12 +297,12 @@ fn add_user(program: &Path, users: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether the server answers on its control socket, which it has when it listens.
+/// Whether the server answers on its control socket, which it opens when it listens.
 fn listens(program: &Path, control: &Path) -> Result<bool> {
     let mut command = Command::new(program);
     command.args(["status", "--socket"]).arg(control);
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    // No configuration of the user's has a say here.
+    // The configuration of the user must have no effect.
     command.env("HOME", env::temp_dir());
     Ok(control.exists() && command.status()?.success())
 }

@@ -1,6 +1,5 @@
-//! Bare TCP: a server that reads a file, piece by piece, and sends it as fast as it can, and a
-//! client that receives that. The yardstick of the copying data path, a thread for each connection
-//! at each end.
+//! The baseline of TCP: a server that reads a file in pieces and sends it, and a client that
+//! receives it. It is the copying data path alone, with a thread per connection at each end.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -20,16 +19,17 @@ use super::smbeam::warm_up_bytes;
 use super::{Figures, MESSAGE_BYTES};
 use crate::options::Options;
 
-/// The first argument of the server's process.
+/// First argument of the server process.
 pub(super) const SERVER: &str = "--be-tcp-server";
-/// The first argument of the client's process.
+/// First argument of the client process.
 pub(super) const CLIENT: &str = "--be-tcp-client";
-/// What smbeam takes for connections within a machine: others pace, which nothing here needs.
+/// Congestion control of smbeam for connections within a machine. Others pace, which is not useful
+/// here.
 const CONGESTION: &str = "reno";
 /// The file that is sent.
 const FILE: &str = "bare";
 
-/// Starts both ends, measures, ends them.
+/// Starts both ends, measures, and ends them.
 pub(super) fn run(
     topology: &Topology<'_>,
     connections: usize,
@@ -50,20 +50,20 @@ pub(super) fn run(
     figures
 }
 
-/// The server's process: `FILE ADDRESS`.
+/// The server process: `FILE ADDRESS`.
 pub(super) fn serve(arguments: &[String]) -> Result<()> {
     let [file, address] = arguments else {
         bail!("the server takes two arguments");
     };
     let file = File::open(file)?;
     let listener = TcpListener::bind(address)?;
-    // Its connections have it from the beginning: one that began to pace goes on with that.
+    // Accepted connections inherit the setting. A later change would not stop pacing.
     set_tcp_congestion(&listener, CONGESTION)?;
     bare::be_ready();
     thread::scope(|scope| {
         loop {
             let (stream, _) = listener.accept()?;
-            // It ends with the client, which says so by an error.
+            // The function ends with an error when the client closes the connection.
             scope.spawn(|| send(&file, stream));
         }
     })
@@ -81,7 +81,7 @@ fn send(file: &File, mut stream: TcpStream) -> Result<()> {
     }
 }
 
-/// The client's process: `ADDRESS CONNECTIONS SECONDS`. Prints one line of JSON.
+/// The client process: `ADDRESS CONNECTIONS SECONDS`. It prints one line of JSON.
 pub(super) fn client(arguments: &[String]) -> Result<()> {
     let [address, connections, seconds] = arguments else {
         bail!("the client takes three arguments");

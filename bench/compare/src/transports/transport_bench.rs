@@ -1,4 +1,4 @@
-//! What is set beside what.
+//! The transport benches.
 
 use anyhow::Result;
 
@@ -7,25 +7,25 @@ use super::{Environment, Figures, Network, quinn_bare, smbeam, tcp_bare};
 use crate::options::Options;
 use crate::sample::{Metric, Row};
 
-/// Two sides that do the same.
+/// Two sides that transfer the same data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TransportBench {
-    /// Its name on the command line, and the start of its row's title.
+    /// Name on the command line, and prefix of the title of its row.
     pub(crate) name: &'static str,
-    /// Who stands against whom.
+    /// Description of both sides for `--list`.
     pub(crate) about: &'static str,
-    /// What they speak over.
+    /// The network.
     pub(crate) network: Network,
-    /// A, the yardstick, and B.
+    /// A, the baseline, and B.
     sides: [Side; 2],
 }
 
-/// One of the two.
+/// One side of a bench.
 #[derive(Clone, Copy, Debug)]
 enum Side {
-    /// A file that is read and sent over so many connections, and nothing else.
+    /// Bare TCP: a file is read and sent over this number of connections.
     BareTcp(usize),
-    /// Messages on a stream of quinn's, and nothing else.
+    /// Bare quinn: messages on a stream.
     BareQuinn,
     /// Both ends of smbeam.
     Smbeam(Session),
@@ -70,7 +70,7 @@ const SMB_DIRECT_PAST_CACHE: Session = Session {
 };
 
 impl TransportBench {
-    /// Every transport_bench.
+    /// All transport benches.
     pub(crate) const ALL: [TransportBench; 10] = [
         TransportBench {
             name: "tcp-read-1m",
@@ -134,14 +134,14 @@ impl TransportBench {
         },
     ];
 
-    /// Those that `options` choose.
+    /// The selected transport benches.
     pub(crate) fn chosen(options: &Options) -> impl Iterator<Item = TransportBench> + '_ {
         TransportBench::ALL
             .into_iter()
             .filter(|transport_bench| options.is_chosen(transport_bench.name))
     }
 
-    /// Runs one side.
+    /// Runs one side: 0 for A, 1 for B.
     pub(crate) fn run(
         &self,
         side: usize,
@@ -170,7 +170,7 @@ impl Figures {
                 (self.server_cpu + self.client_cpu) / self.seconds,
             ),
         ];
-        // The blank tells the titles apart whose names begin alike.
+        // The space distinguishes titles with a common prefix.
         let title = format!("{name} ");
         Row { title, metrics }
     }
