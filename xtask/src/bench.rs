@@ -1,4 +1,4 @@
-//! `cargo xtask bench-compare`: the comparison with the lab's smbd.
+//! `cargo xtask bench-compare`: the comparison with the smbd of the lab.
 
 use std::env;
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!status.success())))
 }
 
-/// The server that is compared: the one that `SMBEAM_BIN` names, or the workspace's, optimized.
+/// The binary to compare: `SMBEAM_BIN`, or an optimized build of the workspace.
 fn server() -> Result<OsString> {
     if let Some(path) = env::var_os(BINARY) {
         return Ok(path);

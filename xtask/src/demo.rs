@@ -1,5 +1,5 @@
-//! `cargo xtask demo`: a fresh server, a stock client and ours, real files, and a table of what was
-//! done.
+//! `cargo xtask demo`: smbclient and smbeam transfer files with a new server, and a table shows the
+//! times.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,42 +19,41 @@ use crate::{host, lab, table, workspace};
 const LARGE_BYTES: u64 = 1 << 30;
 const SMALL_FILES: u64 = 1000;
 
-/// ClientKind works with the server.
+/// The client of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ClientKind {
-    /// Samba's client.
+    /// smbclient of Samba.
     Smbclient,
-    /// Ours.
+    /// The client commands of smbeam.
     Smbeam,
 }
 
-/// One thing that a client did.
+/// One operation of a client, with its time.
 struct Measurement {
     client: ClientKind,
     protection: Protection,
     what: &'static str,
     time: Duration,
-    /// How much was moved, for a speed in bytes.
+    /// Transferred bytes, for a rate in bytes; 0 for a rate in files.
     bytes: u64,
-    /// How many files were handled, for a speed in files.
+    /// Number of files, for a rate in files.
     files: u64,
 }
 
-/// What the clients work with.
+/// The server and the files of the demo.
 struct Demo {
     lab: Lab,
     server: Server,
-    /// Our client.
+    /// The smbeam binary.
     program: PathBuf,
-    /// Where the client's own files are.
+    /// The local directory with the original files.
     local: PathBuf,
-    /// Where what it got back goes.
+    /// The local directory for downloaded files.
     back: PathBuf,
     checksums: String,
 }
 
-/// Builds smbeam and the lab, lets smbclient and smbeam use the server, and prints what was done
-/// and how fast.
+/// Builds smbeam and the lab, runs both clients, and prints the times.
 pub(crate) fn run() -> Result<ExitCode> {
     host::ensure(host::BUILD_TOOLS)?;
     println!("demo: building smbeam");
@@ -79,7 +78,9 @@ pub(crate) fn run() -> Result<ExitCode> {
         demo.our_small_files(protection, &mut measurements)?;
     }
     println!("\n{}", summary(&measurements));
-    println!("demo: every checksum agrees; SMB over loopback, clients and server on one machine");
+    println!(
+        "demo: all checksums are correct; SMB over loopback, clients and server on one machine"
+    );
     Ok(ExitCode::SUCCESS)
 }
 
@@ -170,7 +171,7 @@ impl Demo {
         self.check()
     }
 
-    /// The same with our client.
+    /// The large file with the smbeam client.
     fn our_large_file(
         &self,
         protection: Protection,
@@ -201,7 +202,7 @@ impl Demo {
         run("del 1 GiB", local, &["rm", "{}moved"], 0, 1)
     }
 
-    /// The same with our client, but for the renames: it has no command that renames many.
+    /// The small files with the smbeam client. It has no command that renames many files.
     fn our_small_files(
         &self,
         protection: Protection,
@@ -232,7 +233,7 @@ impl Demo {
         self.check()
     }
 
-    /// Everything that was brought back is what it was.
+    /// Fails unless all downloaded files are equal to the originals.
     fn check(&self) -> Result<()> {
         ensure!(
             checksums(&self.back)? == self.checksums,
@@ -243,7 +244,7 @@ impl Demo {
         Ok(())
     }
 
-    /// Runs smbeam in `directory`; in its arguments `{}` stands for the URL of the share.
+    /// Runs smbeam in `directory`. `{}` in its arguments stands for the URL of the share.
     fn timed_ours(
         &self,
         protection: Protection,
@@ -275,7 +276,7 @@ impl Demo {
     }
 }
 
-/// Sizes from nothing to a few pages.
+/// Sizes from 0 to a few pages, in bytes.
 fn small_bytes(number: u64) -> u64 {
     number * 29 % 16_384
 }
@@ -284,7 +285,7 @@ fn small_name(number: u64) -> String {
     format!("small-{number:04}")
 }
 
-/// What our client is told for a protection.
+/// The options of smbeam for a protection.
 fn flags(protection: Protection) -> &'static [&'static str] {
     match protection {
         Protection::Off => &[],
@@ -309,7 +310,7 @@ fn checksums(directory: &Path) -> Result<String> {
     )
 }
 
-/// What both clients did, side by side.
+/// The table with the times of both clients.
 fn summary(measurements: &[Measurement]) -> String {
     let stock = measurements
         .iter()
@@ -338,13 +339,13 @@ fn summary(measurements: &[Measurement]) -> String {
         ]
     });
     table::render(
-        &["what was done", "smbclient", "", "smbeam", ""],
+        &["operation", "smbclient", "", "smbeam", ""],
         &rows.collect::<Vec<_>>(),
     )
 }
 
 impl Measurement {
-    /// Its time and its speed.
+    /// The time and the rate as text.
     fn figures(&self) -> [String; 2] {
         let seconds = self.time.as_secs_f64();
         let speed = match self.bytes {

@@ -1,4 +1,4 @@
-//! What the host must have, installed where that is allowed and named where it is not.
+//! Programs that the host must have. Missing ones are installed if that is allowed, or named.
 
 use std::env;
 use std::path::Path;
@@ -9,13 +9,13 @@ use smbeam_tests::lab::is_root;
 
 use crate::process::{quiet, retried, works};
 
-/// A program and the Debian package that brings it.
+/// A program and its Debian package.
 pub(crate) struct Tool {
     pub(crate) program: &'static str,
     pub(crate) package: &'static str,
 }
 
-/// What building the workspace needs besides Rust.
+/// The tools for building the workspace, besides Rust.
 pub(crate) const BUILD_TOOLS: &[Tool] = &[
     Tool {
         program: "cc",
@@ -27,8 +27,7 @@ pub(crate) const BUILD_TOOLS: &[Tool] = &[
     },
 ];
 
-/// Sees to it that every one of `tools` is there; installs what is missing when run as root on
-/// Debian.
+/// Installs the missing ones of `tools` as root on Debian, or fails with their names.
 pub(crate) fn ensure(tools: &[Tool]) -> Result<()> {
     let missing: Vec<&str> = tools
         .iter()
@@ -45,7 +44,7 @@ pub(crate) fn ensure(tools: &[Tool]) -> Result<()> {
         );
     }
     println!("host: installing {packages}");
-    // One broken source among many fails the update; what is needed may be known all the same.
+    // One broken package source fails the update, but the others can be sufficient.
     if let Err(error) = quiet(Command::new("apt-get").arg("update")) {
         println!("host: {error:#}");
     }
@@ -60,7 +59,7 @@ pub(crate) fn ensure(tools: &[Tool]) -> Result<()> {
     Ok(())
 }
 
-/// Sees to it that cargo has `component`, such as clippy.
+/// Adds the component `component` of cargo, such as clippy, if `subcommand` is missing.
 pub(crate) fn ensure_component(component: &str, subcommand: &str) -> Result<()> {
     let mut probe = Command::new("cargo");
     if quiet(probe.args([subcommand, "--version"])).is_ok() {
@@ -75,8 +74,10 @@ pub(crate) fn ensure_component(component: &str, subcommand: &str) -> Result<()> 
 
 fn is_on_path(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
-    // An ordinary user's path often lacks the directories of the administrator.
+    // The PATH of ordinary users often lacks the directories for administrators.
     let more = ["/usr/sbin", "/sbin"].map(Path::new);
-    env::split_paths(&path).any(|folder| folder.join(program).is_file())
-        || more.iter().any(|folder| folder.join(program).is_file())
+    env::split_paths(&path).any(|directory| directory.join(program).is_file())
+        || more
+            .iter()
+            .any(|directory| directory.join(program).is_file())
 }

@@ -1,9 +1,9 @@
-//! `cargo xtask lab`: builds the peers that the tests talk to, in a cache folder that survives
-//! clones.
+//! `cargo xtask lab`: builds the peers for the tests, in a cache directory outside of the
+//! repository.
 //!
-//! Every part is built by a recipe with a number and stamped when it is done: a finished part is
-//! left alone, an interrupted one is begun anew, and a changed recipe builds again. A lock keeps
-//! two runs apart.
+//! Each part has a recipe with a number, and a stamp with the number of the finished build. A
+//! finished part is not built again, an interrupted build starts again, and a changed recipe causes
+//! a new build. A lock keeps two runs apart.
 
 mod debian;
 mod guest;
@@ -71,28 +71,30 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     }
 }
 
-/// Builds what is missing of the lab and gives it back ready for use.
+/// Builds the missing parts of the lab and returns it.
 pub(crate) fn build() -> Result<Lab> {
     let lab = build_part(Part::Samba)?;
     build_part(Part::Guest)?;
     Ok(lab)
 }
 
-/// Builds the guest with RDMA and what it stands on.
+/// Builds the guest with RDMA, and the parts that it needs.
 pub(crate) fn build_rdma() -> Result<Lab> {
     build()?;
     build_part(Part::Rdma)
 }
 
-/// Builds one part of the lab, if it is missing. The guests live in what the Samba part made.
+/// Builds one part of the lab if it is missing. The guests use the root file system of the Samba
+/// part.
 pub(crate) fn build_part(part: Part) -> Result<Lab> {
-    let folder = folder();
+    let directory = folder();
     if !is_root() {
-        bail!("the lab needs root: it is a root file system of its own, entered by chroot");
+        bail!("the lab needs root, because it is a root file system for chroot");
     }
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let _lock = lock(&folder)?;
-    let lab = Lab::at(&folder);
+    fs::create_dir_all(&directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
+    let _lock = lock(&directory)?;
+    let lab = Lab::at(&directory);
     if lab.holds(part) {
         println!("lab: {} is ready in {}", part.name(), lab.root().display());
         return Ok(lab);
@@ -117,13 +119,13 @@ pub(crate) fn build_part(part: Part) -> Result<Lab> {
 
 fn stamp(lab: &Lab, part: Part) -> Result<()> {
     let stamp = lab.stamp(part);
-    fs::create_dir_all(stamp.parent().context("a stamp lies in a folder")?)?;
+    fs::create_dir_all(stamp.parent().context("a stamp has a parent directory")?)?;
     fs::write(&stamp, part.recipe()).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
-/// Waits until no other run builds in `folder`.
-fn lock(folder: &Path) -> Result<File> {
-    let path = folder.join("lock");
+/// Waits until no other run builds in `directory`.
+fn lock(directory: &Path) -> Result<File> {
+    let path = directory.join("lock");
     let file = File::create(&path).with_context(|| format!("cannot open {}", path.display()))?;
     if file.try_lock().is_err() {
         println!("lab: waiting for another run that holds {}", path.display());

@@ -1,4 +1,4 @@
-//! The commands of a developer: demo, test, lab, bench-compare.
+//! Developer commands: demo, test, lab, bench-compare.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -20,13 +20,13 @@ usage: cargo xtask COMMAND
   test [STEP]...          everything that must pass: fmt, clippy, doc, deny, build, unit, lab,
                           interop
   test full [STEP]...     the same with every transport, full sizes and all rounds
-  test rdma               both ends against real peers over RDMA, in a guest of its own
+  test rdma               both ends against real peers over RDMA, in a virtual machine
   soak [--hours N]        many seeds, each fuzz target in turn, large files; recorded
   demo                    serve a temporary share and let smbclient use it: plain, signed, encrypted
-  lab                     build the peers that the tests talk to, in a cache folder
-  lab rdma                add a guest with RDMA devices, whose kernel is built from source
+  lab                     build the peers that the tests talk to, in a cache directory
+  lab rdma                add a guest with RDMA devices and a kernel built from source
   lab run CMD [ARG]...    run a command of the lab, such as smbclient
-  lab path                print where the lab lies
+  lab path                print the path of the lab
   bench-compare [ARG]...  compare speed, CPU and memory with the lab's smbd";
 
 fn main() -> ExitCode {

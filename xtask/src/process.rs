@@ -1,13 +1,13 @@
-//! Running other programs: quietly with their output kept for the error, or in view.
+//! Runs other programs, with hidden output that errors show.
 
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-/// How many of the last lines of a failed program's output its error shows.
+/// Number of lines of output in the error of a failed program.
 const LINES_SHOWN: usize = 25;
 
-/// Runs `command` out of sight; its last lines are in the error when it fails.
+/// Runs `command` with hidden output. The error shows the last lines of the output.
 pub(crate) fn quiet(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -24,7 +24,7 @@ pub(crate) fn quiet(command: &mut Command) -> Result<String> {
     bail!("`{name}` ended with {}:\n    {shown}", output.status)
 }
 
-/// Runs what `command` builds until it succeeds, at most `attempts` times.
+/// Runs the command that `command` builds until it succeeds, at most `attempts` times.
 pub(crate) fn retried(
     attempts: u32,
     mut command: impl FnMut() -> Result<Command>,
@@ -46,7 +46,7 @@ pub(crate) fn one_line(error: &anyhow::Error) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether `program` is on the path and `argument` makes it succeed.
+/// Whether `program` exists and succeeds with `argument`.
 pub(crate) fn works(program: &str, argument: &str) -> bool {
     let mut command = Command::new(program);
     command

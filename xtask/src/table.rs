@@ -1,6 +1,6 @@
-//! Tables for people: columns as wide as they must be.
+//! Tables for people.
 
-/// `rows` under `head`, the first column to the left and the others to the right.
+/// Formats `rows` below `head`. The first column is left-aligned, the others right-aligned.
 pub(crate) fn render(head: &[&str], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows

@@ -1,4 +1,4 @@
-//! Root file systems of Debian, from the mirror that this machine's apt uses.
+//! Debian root file systems, from the mirror that apt uses on this machine.
 
 use std::fs;
 use std::path::Path;
@@ -10,22 +10,21 @@ use smbeam_tests::lab::Lab;
 use crate::process::{quiet, retried};
 
 const ATTEMPTS: u32 = 3;
-/// sid's Release file may be older than it allows itself; signatures are checked all the same.
+/// The Release file of sid can be older than its validity period. Signatures are still checked.
 const APT_SETTINGS: &str = "Acquire::Check-Valid-Until \"false\";\n\
     Acquire::Retries \"5\";\n\
     APT::Install-Recommends \"false\";\n";
-/// Keeps packages from starting their daemons.
+/// Prevents packages from starting daemons.
 const POLICY_RC_D: &str = "#!/bin/sh\nexit 101\n";
 
-/// Makes a fresh root file system of the release `suite` at `root`, whatever was left there before.
-/// Packages are also taken from the suites `more`.
+/// Creates a new root file system of the release `suite` at `root`, and removes an existing one.
+/// apt also uses the suites `more`.
 pub(super) fn bootstrap(root: &Path, suite: &str, more: &[&str]) -> Result<()> {
     let mirror = mirror()?;
     println!("lab: debootstrap {suite}");
     retried(ATTEMPTS, || {
         remove(root)?;
-        // In a mount namespace of its own: what debootstrap mounts ends with it, even when it is
-        // killed.
+        // A private mount namespace removes the mounts of debootstrap, even after a kill.
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "--", "debootstrap"]);
         command.args(["--variant=minbase", "--include=ca-certificates", suite]);
@@ -52,7 +51,7 @@ pub(super) fn bootstrap(root: &Path, suite: &str, more: &[&str]) -> Result<()> {
     make_executable(&policy)
 }
 
-/// Installs `packages` into the lab.
+/// Installs `packages` in the lab.
 pub(super) fn install(lab: &Lab, packages: &[&str]) -> Result<()> {
     println!("lab: apt-get install {}", packages.join(" "));
     let _ = fs::copy("/etc/resolv.conf", lab.root().join("etc/resolv.conf"));
@@ -73,7 +72,7 @@ pub(super) fn install(lab: &Lab, packages: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Gives the file at `path` the mode of a program.
+/// Makes the file at `path` executable.
 pub(super) fn make_executable(path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))
@@ -85,7 +84,7 @@ struct Mirror {
     proxy: Option<String>,
 }
 
-/// The mirror of Debian that apt itself uses on this machine.
+/// The Debian mirror of apt on this machine.
 fn mirror() -> Result<Mirror> {
     let proxy = quiet(Command::new("apt-config").args(["shell", "P", "Acquire::http::Proxy"]))?;
     let proxy = proxy
@@ -117,7 +116,7 @@ fn mirror() -> Result<Mirror> {
     Ok(Mirror { address, proxy })
 }
 
-/// Removes a root file system, unless something is still mounted below it.
+/// Removes a root file system. Fails if something is mounted below it.
 pub(super) fn remove(root: &Path) -> Result<()> {
     if !root.exists() {
         return Ok(());

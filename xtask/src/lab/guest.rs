@@ -1,5 +1,5 @@
-//! The guest part: a user-mode Linux kernel with cifs.ko that boots from the lab's root file
-//! system.
+//! The guest part: a user-mode Linux kernel with cifs.ko that boots from the root file system of
+//! the lab.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,11 +14,12 @@ use crate::process::quiet;
 
 const PACKAGES: &[&str] = &["user-mode-linux", "kmod"];
 const INIT: &str = include_str!("guest-init.sh");
-/// Where the package puts the kernel's modules, and where programs look for them.
+/// The directory where the package installs kernel modules, and the one where programs search for
+/// them.
 const MODULES: &str = "usr/lib/uml/modules";
 const MODULES_EXPECTED: &str = "usr/lib/modules";
 
-/// Adds kernel, modules and first process to the root file system and boots it once.
+/// Adds kernel, modules and init program to the root file system, and boots it once.
 pub(super) fn build(lab: &Lab) -> Result<()> {
     debian::install(lab, PACKAGES)?;
     let expected = lab.root().join(MODULES_EXPECTED);
@@ -37,12 +38,12 @@ pub(super) fn build(lab: &Lab) -> Result<()> {
     boot(lab)
 }
 
-/// Writes the first process of every guest.
+/// Writes the init program of the guests.
 pub(super) fn write_init(lab: &Lab) -> Result<()> {
     let init = lab.root().join(GUEST_INIT.trim_start_matches('/'));
     fs::create_dir_all(
         init.parent()
-            .context("the first process lies in a folder")?,
+            .context("the init program has a parent directory")?,
     )?;
     fs::write(&init, INIT)?;
     debian::make_executable(&init)

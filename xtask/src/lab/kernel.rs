@@ -1,8 +1,8 @@
-//! The kernel of the RDMA guest: user-mode Linux from Debian's source, because the kernels that
-//! Debian builds have neither SMB Direct nor iWARP in software.
+//! The kernel of the RDMA guest: user-mode Linux from the Debian source package. The binary kernels
+//! of Debian have neither SMB Direct nor software iWARP.
 //!
-//! What is built is one file beside the root file system, so that a new root needs no new kernel.
-//! The compiler and the source lie in a root file system of their own that is removed at the end.
+//! The result is one file beside the root file system, so a new root file system needs no new
+//! kernel. Compiler and source are in a separate root file system, which is removed at the end.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use smbeam_tests::lab::{KERNEL_RECIPE, Lab, folder};
 use super::debian;
 use crate::process::quiet;
 
-/// The release that has a compiler that the kernel is built with, and new kernels in its backports.
+/// The release with a suitable compiler, and with new kernels in its backports.
 const SUITE: &str = "trixie";
 const BACKPORTS: &str = "trixie-backports";
 const PACKAGES: &[&str] = &[
@@ -28,12 +28,12 @@ const PACKAGES: &[&str] = &[
     "xz-utils",
 ];
 const CONFIGURATION: &str = include_str!("rdma.config");
-/// Where Debian's package puts the source, inside the root file system.
+/// The directory where the Debian package installs the source.
 const SOURCES: &str = "usr/src";
-/// The oldest kernel whose user-mode Linux lets RDMA devices be chosen and has several processors.
+/// The oldest kernel that supports RDMA devices and several processors in user-mode Linux.
 const OLDEST: (u32, u32) = (7, 2);
 
-/// The kernel, which is built if it is not there.
+/// Returns the kernel, and builds it if it does not exist.
 pub(super) fn ready() -> Result<PathBuf> {
     let kernel = folder().join(format!("linux-rdma-{KERNEL_RECIPE}"));
     if !kernel.exists() {
@@ -67,7 +67,7 @@ fn build(kernel: &Path) -> Result<()> {
     debian::remove(&build_root)
 }
 
-/// Chooses what the kernel is made of, and sees to it that nothing that was asked for is left out.
+/// Configures the kernel. Fails if it lacks a requested option.
 fn configure(lab: &Lab, source: &Path) -> Result<()> {
     let mut command = make(lab);
     command.arg(format!("KCONFIG_ALLCONFIG=/{SOURCES}/rdma.config"));
@@ -88,7 +88,7 @@ fn left_out<'a>(wanted: &'a str, chosen: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// make for user-mode Linux; it leaves others on the machine the right of way.
+/// The make command for user-mode Linux, at low priority.
 fn make(lab: &Lab) -> Command {
     let jobs = thread::available_parallelism().map_or(1, usize::from);
     let mut command = lab.command("nice");

@@ -1,5 +1,5 @@
-//! The RDMA part: a guest whose kernel has RDMA devices in software, cifs.ko and ksmbd with SMB
-//! Direct, and the programs that go with them. It boots from the root file system of the others.
+//! The RDMA part: a guest with software RDMA devices, and with cifs.ko and ksmbd with SMB Direct.
+//! It boots from the root file system of the other parts.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use smbeam_tests::rdma;
 use super::{debian, guest, kernel};
 use crate::process::quiet;
 
-/// The libraries of RDMA with their devices, programs to try them, and what ksmbd's tools need.
+/// RDMA libraries and test programs, and the dependencies of the tools of ksmbd.
 const PACKAGES: &[&str] = &[
     "ibverbs-providers",
     "ibverbs-utils",
@@ -19,10 +19,10 @@ const PACKAGES: &[&str] = &[
     "libglib2.0-0t64",
     "libnl-genl-3-200",
 ];
-/// It cannot be installed beside Samba.
+/// This package conflicts with Samba, so it is unpacked instead of installed.
 const KSMBD_PACKAGE: &str = "ksmbd-tools";
 
-/// Adds kernel and programs to the root file system and boots it once.
+/// Adds kernel and programs to the root file system, and boots it once.
 pub(super) fn build(lab: &Lab) -> Result<()> {
     let built = kernel::ready()?;
     debian::install(lab, PACKAGES)?;
@@ -37,10 +37,10 @@ pub(super) fn build(lab: &Lab) -> Result<()> {
 }
 
 fn unpack_ksmbd(lab: &Lab) -> Result<()> {
-    let folder = lab.root().join(KSMBD_FOLDER.trim_start_matches('/'));
-    debian::remove(&folder)?;
-    fs::create_dir_all(&folder)?;
-    // apt fetches and checks it; dpkg unpacks it where nobody else's files are.
+    let directory = lab.root().join(KSMBD_FOLDER.trim_start_matches('/'));
+    debian::remove(&directory)?;
+    fs::create_dir_all(&directory)?;
+    // apt downloads and verifies the package, and dpkg unpacks it into a separate directory.
     let script = format!(
         "set -e; cd {KSMBD_FOLDER}; apt-get download {KSMBD_PACKAGE}; \
          dpkg-deb -x {KSMBD_PACKAGE}_*.deb .; rm {KSMBD_PACKAGE}_*.deb"
@@ -49,8 +49,8 @@ fn unpack_ksmbd(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// Both devices carry what programs say to each other, and the kernel's client mounts the kernel's
-/// server over each.
+/// Checks that programs can communicate over both devices, and that cifs.ko can mount ksmbd over
+/// each.
 fn boot(lab: &Lab) -> Result<()> {
     let report = Guest::with_rdma(lab).run(&rdma::script(include_str!("rdma-boot.sh"), &[]))?;
     if report.code != Some(0) {

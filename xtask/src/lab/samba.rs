@@ -1,5 +1,4 @@
-//! The Samba part: the root file system with smbclient, smbtorture and smbd, and libsmb2 as another
-//! client.
+//! The Samba part: the root file system with smbclient, smbtorture, smbd and libsmb2.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -11,7 +10,7 @@ use smbeam_tests::lab::{Lab, folder};
 use super::debian;
 use crate::process::quiet;
 
-/// The release that has the newest Samba and user-mode Linux.
+/// The release with the newest Samba and user-mode Linux.
 const SUITE: &str = "sid";
 const PACKAGES: &[&str] = &[
     "samba",
@@ -26,12 +25,12 @@ const PACKAGES: &[&str] = &[
     "procps",
     "iproute2",
 ];
-/// The users that servers inside the lab know, with their ids.
+/// Users of the servers in the lab, with their ids.
 const USERS: &[(&str, u32)] = &[("alice", 2001), ("bob", 2002)];
-/// The first version of Samba that the tests were written for.
+/// The minimum version of Samba for the tests.
 const VERSION: (u32, u32) = (4, 25);
 
-/// Builds the root file system anew beside the old one and puts it in its place at the end.
+/// Builds a new root file system, and replaces the old one at the end.
 pub(super) fn build(lab: &Lab) -> Result<()> {
     let unfinished = folder().join("unfinished");
     let draft = Lab::at(&unfinished);
@@ -79,7 +78,7 @@ fn replace(new: &Path, old: &Path) -> Result<()> {
     debian::remove(&aside)
 }
 
-/// Reads "Version 4.25.1-Debian" as (4, 25).
+/// Parses "Version 4.25.1-Debian" as (4, 25).
 fn parse_version(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.split_whitespace().nth(1)?.split('.');
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
