@@ -164,7 +164,9 @@ fn what_a_stream_cannot_is_refused(transport: &str) -> Result<()> {
             stage.client.fail(&arguments, 2, &["is a stream"])?;
         }
     }
-    stage.client.fail(&["put", "-", "{}"], 2, &["is a directory"])?;
+    stage
+        .client
+        .fail(&["put", "-", "{}"], 2, &["is a directory"])?;
     stage.client.fail(&["get", "{}none", "-"], 5, &["none: "])?;
     ensure!(fs::read(stage.share.join("file"))? == b"text");
     Ok(())
