@@ -36,6 +36,10 @@ pub struct LocalOpen {
 pub enum FileOp {
     /// Opens or creates a file. Answered with [`Outcome::Opened`].
     Open(OpenPlan),
+    /// Opens an existing file by its handle. Answered with [`Outcome::Opened`];
+    /// OBJECT_NAME_NOT_FOUND if the file no longer exists, NOT_SUPPORTED if the file system has no
+    /// handles.
+    Reopen(ReopenPlan),
     /// Runs an operation on an open, with the token that the file was opened with.
     OnOpen(LocalOpen, Operation),
 }
@@ -45,6 +49,7 @@ impl FileOp {
     pub fn share(&self) -> ShareId {
         match self {
             Self::Open(plan) => plan.share,
+            Self::Reopen(plan) => plan.share,
             Self::OnOpen(file, _) => file.share,
         }
     }
@@ -143,6 +148,9 @@ pub enum Operation {
     /// Lists a directory from the position where the previous call ended. Answered with
     /// [`Outcome::Directory`].
     ReadDirectory(DirectoryPlan),
+    /// Reads the handle of the file. Answered with [`Outcome::Handle`]; NOT_SUPPORTED if the file
+    /// system has no handles.
+    ReadHandle,
     /// Reads the properties of the file system. Answered with [`Outcome::Volume`].
     Volume,
     /// Reports [`LocalEvent`]s of a directory until it is closed. Answered with [`Outcome::Done`],
@@ -200,6 +208,31 @@ pub struct OpenPlan {
     pub allocation: u64,
     /// Whether to open a symbolic link itself instead of its target.
     pub open_link: bool,
+}
+
+/// Identifies a file to its file system, independently of its names. A handle stays valid after a
+/// rename and after a restart of the server, until the file is deleted. Only the file system that
+/// made it can interpret the bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileHandle(pub Vec<u8>);
+
+/// Maximum length of a [`FileHandle`] in bytes: the four bytes of the type, then MAX_HANDLE_SZ of
+/// Linux.
+pub const FILE_HANDLE_MAX: usize = 4 + 128;
+
+/// Opens an existing file by its handle: a file that was open before a disconnection or a restart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReopenPlan {
+    /// The share.
+    pub share: ShareId,
+    /// The identity for the access check. Later operations on the open run with it too.
+    pub token: Arc<Token>,
+    /// The handle. It comes from the file system, never from a client.
+    pub handle: FileHandle,
+    /// The last known name. The file system tries it if it cannot open the handle itself.
+    pub path: SharePath,
+    /// The requested access, as in [`OpenPlan::access`].
+    pub access: AccessMask,
 }
 
 /// Selects entries of a directory.
@@ -403,7 +436,7 @@ pub struct LocalChange {
 pub enum Outcome {
     /// The operation is complete and has no value.
     Done,
-    /// Answers [`FileOp::Open`].
+    /// Answers [`FileOp::Open`] and [`FileOp::Reopen`].
     Opened(Opened),
     /// Answers [`Operation::Stat`] and the operations that change metadata.
     Metadata(Metadata),
@@ -425,6 +458,8 @@ pub enum Outcome {
     Zeroed(u64),
     /// Answers [`Operation::AllocatedRanges`]: all ranges, or the first ones up to the limit.
     Ranges(Vec<Range<u64>>),
+    /// Answers [`Operation::ReadHandle`].
+    Handle(FileHandle),
     /// Answers [`Operation::Volume`].
     Volume(VolumeInfo),
 }
@@ -499,6 +534,14 @@ impl Outcome {
             panic!("the operation expects Ranges, the driver answered {self:?}");
         };
         ranges
+    }
+
+    /// Returns the value of `Handle`.
+    pub fn expect_handle(self) -> FileHandle {
+        let Self::Handle(handle) = self else {
+            panic!("the operation expects Handle, the driver answered {self:?}");
+        };
+        handle
     }
 
     /// Returns the value of `Volume`.

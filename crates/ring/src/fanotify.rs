@@ -198,6 +198,24 @@ pub fn file_handle(file: BorrowedFd<'_>) -> io::Result<FileHandle> {
     Ok(FileHandle(bytes.into()))
 }
 
+/// Returns the handle of a file for [`open_by_handle`]: the type in four bytes, then the bytes of
+/// the handle. It stays valid until the file is deleted.
+///
+/// # Errors
+/// EOPNOTSUPP if the file system has no handles.
+pub fn openable_handle(file: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+    sys::openable_handle(file)
+}
+
+/// Opens a file by its handle with O_PATH. `mount` is any open file of the same file system.
+///
+/// # Errors
+/// ESTALE if the file was deleted, EPERM without CAP_DAC_READ_SEARCH, EINVAL for bytes that are not
+/// a handle.
+pub fn open_by_handle(mount: BorrowedFd<'_>, handle: &[u8]) -> io::Result<OwnedFd> {
+    sys::open_by_handle(mount, handle)
+}
+
 /// Parses consecutive events. Each starts with its length.
 fn events(mut bytes: &[u8]) -> Vec<Event> {
     let own = std::process::id();

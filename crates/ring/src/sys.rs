@@ -159,6 +159,40 @@ pub(crate) fn file_handle(fd: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     }
 }
 
+/// name_to_handle_at(2) of an open file, for [`open_by_handle`]: four bytes of type, then the bytes
+/// of the handle. Fails with EOPNOTSUPP if the file system has no handles.
+pub(crate) fn openable_handle(fd: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+    handle_with(fd, libc::AT_EMPTY_PATH)
+}
+
+/// open_by_handle_at(2) with O_PATH. `mount` is any file of the file system. Requires
+/// CAP_DAC_READ_SEARCH.
+pub(crate) fn open_by_handle(mount: BorrowedFd<'_>, handle: &[u8]) -> io::Result<OwnedFd> {
+    let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+    let (kind, bytes) = handle.split_first_chunk::<4>().ok_or_else(invalid)?;
+    let mut buffer = HandleBuffer {
+        head: libc::file_handle {
+            handle_bytes: bytes.len() as libc::c_uint,
+            handle_type: libc::c_int::from_ne_bytes(*kind),
+            f_handle: [],
+        },
+        bytes: [0; libc::MAX_HANDLE_SZ as usize],
+    };
+    let target = buffer.bytes.get_mut(..bytes.len()).ok_or_else(invalid)?;
+    target.copy_from_slice(bytes);
+    let flags = libc::O_PATH | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    // SAFETY: the kernel reads the head and `handle_bytes` bytes behind it, which lie within the
+    // array: the slice above has that length. `buffer` is repr(C) and lives during the call.
+    let fd = unsafe {
+        libc::open_by_handle_at(
+            mount.as_raw_fd(),
+            (&raw mut buffer).cast::<libc::file_handle>(),
+            flags,
+        )
+    };
+    check(fd).map(own)
+}
+
 fn handle_with(fd: BorrowedFd<'_>, flags: libc::c_int) -> io::Result<Vec<u8>> {
     let mut buffer = HandleBuffer {
         head: libc::file_handle {

@@ -531,7 +531,7 @@ impl Disk {
     pub(crate) fn asked(&mut self) -> Vec<String> {
         let names = self.log.drain(..).map(|operation| {
             let text = match operation {
-                FileOp::Open(_) => "Open".to_string(),
+                FileOp::Open(_) | FileOp::Reopen(_) => "Open".to_string(),
                 FileOp::OnOpen(_, operation) => alloc::format!("{operation:?}"),
             };
             let end = text.find([' ', '(']).unwrap_or(text.len());
@@ -610,6 +610,7 @@ impl Disk {
         }
         let (file, operation) = match operation {
             FileOp::Open(plan) => return self.open(&plan),
+            FileOp::Reopen(_) => return Err(Status::NOT_SUPPORTED),
             FileOp::OnOpen(file, operation) => (file, operation),
         };
         match operation {
@@ -646,6 +647,7 @@ impl Disk {
                 Ok(file::Outcome::Done)
             }
             Operation::ReadDirectory(plan) => self.list(plan.restart, plan.limit as usize),
+            Operation::ReadHandle => Err(Status::NOT_SUPPORTED),
             Operation::Volume => Ok(file::Outcome::Volume(VolumeInfo {
                 block: 4096,
                 total: 100,

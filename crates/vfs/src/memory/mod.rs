@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proto::file::{
-    BasicChanges, DirectoryEntry, FileKind, FileOp, LocalOpen, Operation, Outcome, ShareId,
+    BasicChanges, DirectoryEntry, FileHandle, FileKind, FileOp, LocalOpen, Operation, Outcome, ShareId,
     VolumeInfo,
 };
 use proto::token::Token;
@@ -236,6 +236,7 @@ impl State {
     fn execute(&mut self, op: &FileOp) -> Result<Outcome, Status> {
         let (file, operation) = match op {
             FileOp::Open(plan) => return self.open(plan).map(Outcome::Opened),
+            FileOp::Reopen(plan) => return self.reopen(plan).map(Outcome::Opened),
             FileOp::OnOpen(file, operation) => (*file, operation),
         };
         match operation {
@@ -262,6 +263,10 @@ impl State {
             Operation::CheckDelete => self.check_delete(file),
             Operation::LookUp { path } => self.look_up(file, path),
             Operation::ReadDirectory(plan) => self.read_directory(file, plan),
+            Operation::ReadHandle => {
+                let node = self.open_of(file)?.node;
+                Ok(Outcome::Handle(FileHandle(node.to_le_bytes().to_vec())))
+            }
             Operation::Volume => self.volume(file),
             // Memory needs no flush, and only the functions for tests change it from outside.
             Operation::Flush | Operation::Watch { .. } => self.open_of(file).map(|_| Outcome::Done),

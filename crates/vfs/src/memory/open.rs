@@ -1,8 +1,8 @@
 //! Open and creation of files in memory.
 
-use proto::file::{FileKind, KindWanted, LocalOpen, OpenPlan, Opened};
+use proto::file::{Existing, FileKind, KindWanted, LocalOpen, OpenPlan, Opened, ReopenPlan};
 use wire::Status;
-use wire::access::AccessMask;
+use wire::access::{AccessMask, FileAttributes};
 
 use super::bytes::Bytes;
 use super::tree::{Content, Location, NodeId, ROOT};
@@ -19,6 +19,31 @@ impl State {
             Some(node) => self.open_existing(plan, location, node),
             None => self.create(plan, location),
         }
+    }
+
+    /// Opens the file with this handle: the number of its node, which no other node ever has.
+    pub(super) fn reopen(&mut self, plan: &ReopenPlan) -> Result<Opened, Status> {
+        if plan.share != self.share {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        let number = <[u8; 8]>::try_from(plan.handle.0.as_slice());
+        let node = NodeId::from_le_bytes(number.map_err(|_| Status::OBJECT_NAME_NOT_FOUND)?);
+        let location = self.tree.location_of(node);
+        let location = location.ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
+        let plan = OpenPlan {
+            share: plan.share,
+            token: plan.token.clone(),
+            path: location.path.clone(),
+            access: plan.access,
+            implied_access: AccessMask::NONE,
+            existing: Existing::Open,
+            kind: KindWanted::Any,
+            attributes: FileAttributes::NONE,
+            allocation: 0,
+            open_link: true,
+        };
+        self.tree.find(&plan.token, &plan.path)?;
+        self.open_existing(&plan, location, node)
     }
 
     fn open_existing(

@@ -252,6 +252,32 @@ impl Tree {
         Ok((location, child.map(|child| child.node)))
     }
 
+    /// Returns a name of a node; `None` if the node has none. Searches the whole tree.
+    pub(crate) fn location_of(&self, id: NodeId) -> Option<Location> {
+        let mut directories = Vec::from([(ROOT, SharePath::root())]);
+        if id == ROOT {
+            let (name, path) = (String::new(), SharePath::root());
+            return Some(Location {
+                parent: ROOT,
+                name,
+                path,
+            });
+        }
+        while let Some((parent, above)) = directories.pop() {
+            for child in self.children(parent).values() {
+                let path = above.join(&child.name);
+                if child.node == id {
+                    let name = child.name.clone();
+                    return Some(Location { parent, name, path });
+                }
+                if self.node(child.node).kind() == FileKind::Directory {
+                    directories.push((child.node, path));
+                }
+            }
+        }
+        None
+    }
+
     /// Adds a name for a node to a directory, which must not have an equal name.
     pub(crate) fn link(&mut self, parent: NodeId, name: &str, id: NodeId) {
         let now = self.now;

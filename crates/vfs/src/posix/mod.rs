@@ -31,6 +31,7 @@ mod descriptor_reserve;
 mod direct;
 mod directory;
 mod file;
+mod handle;
 mod index;
 mod inotify;
 mod list;
@@ -208,6 +209,7 @@ impl Posix {
     fn run(&self, op: &FileOp, effort: Effort) -> Step<Outcome> {
         match op {
             FileOp::Open(plan) => self.open(plan, effort).map(Outcome::Opened),
+            FileOp::Reopen(plan) => self.reopen_by_handle(plan, effort).map(Outcome::Opened),
             FileOp::OnOpen(file, Operation::Close) => self.close(*file, effort),
             FileOp::OnOpen(_, Operation::CopyRange(_)) if effort == Effort::Cached => {
                 Err(Stop::WouldBlock)
@@ -252,6 +254,7 @@ impl Posix {
             Operation::CheckDelete => self.check_delete(file, run),
             Operation::LookUp { path } => self.look_up(path, run),
             Operation::ReadDirectory(plan) => self.read_directory(file, plan, run),
+            Operation::ReadHandle => handle::read(file).map(Outcome::Handle),
             Operation::Volume => self.volume(),
             Operation::Close | Operation::CopyRange(_) | Operation::Watch { .. } => {
                 unreachable!("`run` does these")

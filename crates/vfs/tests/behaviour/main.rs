@@ -5,6 +5,7 @@ extern crate smbeam_vfs as vfs;
 mod attributes;
 mod data;
 mod directories;
+mod handles;
 mod names;
 mod opening;
 mod ranges;
@@ -108,6 +109,12 @@ promises! {
         a_link_to_a_taken_name_collides,
         a_link_replaces_if_requested,
         a_lookup_finds_and_misses,
+    }
+    handles {
+        a_file_is_reopened_by_its_handle,
+        a_renamed_file_is_reopened_by_its_handle,
+        a_deleted_file_is_not_reopened,
+        bytes_that_are_no_handle_open_nothing,
     }
     attributes {
         a_new_file_wants_to_be_archived,
