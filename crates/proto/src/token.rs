@@ -1,27 +1,108 @@
-//! Whose rights a file operation has.
+//! The identity with which file operations run.
 
 use alloc::vec::Vec;
 
-/// Unix credentials that a session's file operations run with. The driver makes them from the
-/// account, the core carries them, the file system applies them.
+use wire::security::Sid;
+
+/// Maximum number of [`Token::domain_sids`]. The LSA of Windows refuses a logon with more than
+/// 1,024 SIDs (KB 328889).
+pub const DOMAIN_SIDS_MAX: usize = 1024;
+
+/// The identity of a user: Unix credentials, and SIDs for access control lists. The driver makes it
+/// from the account, the core passes it on, the file system applies it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token {
-    /// User id.
+    /// User ID.
     pub uid: u32,
-    /// Primary group id.
+    /// Primary group ID.
     pub gid: u32,
-    /// Further groups.
+    /// Supplementary group IDs.
     pub groups: Vec<u32>,
+    /// SIDs of the user and of its groups in a domain; at most [`DOMAIN_SIDS_MAX`]. Empty for a
+    /// local account.
+    domain_sids: Vec<Sid>,
 }
 
 impl Token {
-    /// Whether this is the user that may do everything.
+    /// Returns the token of a local account: it has no domain SIDs.
+    pub fn new(uid: u32, gid: u32, groups: Vec<u32>) -> Self {
+        Self {
+            uid,
+            gid,
+            groups,
+            domain_sids: Vec::new(),
+        }
+    }
+
+    /// Returns the token with these SIDs of a domain, the user first. `None` if there are more than
+    /// [`DOMAIN_SIDS_MAX`].
+    #[must_use]
+    pub fn with_domain_sids(self, domain_sids: Vec<Sid>) -> Option<Self> {
+        let is_within_limit = domain_sids.len() <= DOMAIN_SIDS_MAX;
+        is_within_limit.then_some(Self {
+            domain_sids,
+            ..self
+        })
+    }
+
+    /// Returns the SIDs of a domain, the user first. Empty for a local account.
+    pub fn domain_sids(&self) -> &[Sid] {
+        &self.domain_sids
+    }
+
+    /// Returns all SIDs of the token: S-1-22-1-uid, S-1-22-2-gid for each group (the primary group
+    /// first), then the SIDs of a domain.
+    pub fn sids(&self) -> impl Iterator<Item = Sid> + '_ {
+        let groups = core::iter::once(self.gid).chain(self.groups.iter().copied());
+        core::iter::once(Sid::unix_user(self.uid))
+            .chain(groups.map(Sid::unix_group))
+            .chain(self.domain_sids.iter().copied())
+    }
+
+    /// Returns whether an access control entry for this SID applies to the token.
+    pub fn has_sid(&self, sid: &Sid) -> bool {
+        self.sids().any(|own| own == *sid)
+    }
+
+    /// Returns whether this is the superuser, which may do everything.
     pub fn is_root(&self) -> bool {
         self.uid == 0
     }
 
-    /// Whether the group is the primary one or one of the further ones.
+    /// Returns whether the group is the primary group or a supplementary group.
     pub fn has_group(&self, gid: u32) -> bool {
         self.gid == gid || self.groups.contains(&gid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unix_ids_have_sids() {
+        let token = Token::new(1000, 100, Vec::from([4, 24]));
+        let expected = [
+            Sid::unix_user(1000),
+            Sid::unix_group(100),
+            Sid::unix_group(4),
+            Sid::unix_group(24),
+        ];
+        assert!(token.sids().eq(expected));
+        assert!(token.has_sid(&Sid::unix_group(24)));
+        assert!(!token.has_sid(&Sid::unix_user(100)));
+        assert!(!token.has_sid(&Sid::unix_group(1000)));
+    }
+
+    #[test]
+    fn domain_sids_follow_and_have_a_limit() {
+        let user = Sid::new(5, &[21, 1, 2, 3, 1104]).expect("a valid SID");
+        let token = Token::new(1, 1, Vec::new());
+        let with = |count| (token.clone()).with_domain_sids(alloc::vec![user; count]);
+        let member = with(1).expect("one SID");
+        assert!(member.has_sid(&user) && !token.has_sid(&user));
+        assert_eq!(member.sids().last(), Some(user));
+        assert!(with(DOMAIN_SIDS_MAX).is_some());
+        assert_eq!(with(DOMAIN_SIDS_MAX + 1), None);
     }
 }

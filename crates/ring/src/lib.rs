@@ -67,7 +67,9 @@ mod waker;
 pub use buffer::{Buffer, HEADROOM_BYTES};
 pub use chunk::Chunk;
 pub use config::{Config, Driver, Io, IoReport, PoolConfig, Stats};
-pub use fanotify::{Entry, Event, Fanotify, FileHandle, file_handle, open_by_handle, openable_handle};
+pub use fanotify::{
+    Entry, Event, Fanotify, FileHandle, file_handle, open_by_handle, openable_handle,
+};
 pub use file::{File, Personality};
 pub use file_range::FileRange;
 pub use listener::{Listener, is_shortage};

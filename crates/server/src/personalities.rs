@@ -62,11 +62,7 @@ mod tests {
     use super::*;
 
     fn token(uid: u32) -> Arc<Token> {
-        Arc::new(Token {
-            uid,
-            gid: uid,
-            groups: Vec::new(),
-        })
+        Arc::new(Token::new(uid, uid, Vec::new()))
     }
 
     #[test]

@@ -24,10 +24,10 @@ impl std::error::Error for AccountError {}
 
 /// The rights of the process itself.
 pub(crate) fn own() -> Token {
-    Token {
-        uid: rustix::process::geteuid().as_raw(),
-        gid: rustix::process::getegid().as_raw(),
-        groups: rustix::process::getgroups()
+    Token::new(
+        rustix::process::geteuid().as_raw(),
+        rustix::process::getegid().as_raw(),
+        rustix::process::getgroups()
             .map(|groups| {
                 groups
                     .into_iter()
@@ -35,7 +35,7 @@ pub(crate) fn own() -> Token {
                     .collect()
             })
             .unwrap_or_default(),
-    }
+    )
 }
 
 /// Whether file operations can run with the rights of others.
@@ -56,23 +56,13 @@ pub(crate) fn token(name: &str) -> Result<Arc<Token>, AccountError> {
         .map(uzers::Group::gid)
         .filter(|other| *other != gid)
         .collect();
-    Ok(Arc::new(Token {
-        uid: user.uid(),
-        gid,
-        groups,
-    }))
+    Ok(Arc::new(Token::new(user.uid(), gid, groups)))
 }
 
 /// The account of guests and anonymous sessions.
 pub(crate) fn guest() -> Arc<Token> {
     // Debian's nobody and nogroup have these numbers where the account is missing too.
-    token("nobody").unwrap_or_else(|_| {
-        Arc::new(Token {
-            uid: 65_534,
-            gid: 65_534,
-            groups: Vec::new(),
-        })
-    })
+    token("nobody").unwrap_or_else(|_| Arc::new(Token::new(65_534, 65_534, Vec::new())))
 }
 
 /// The name of a Unix account.

@@ -117,11 +117,7 @@ fn account(user: &auth::User) -> Account {
     let number: u32 = (user.name.strip_prefix("user"))
         .and_then(|number| number.parse().ok())
         .unwrap_or(60_000);
-    let token = Token {
-        uid: 1000 + number,
-        gid: 1000 + number,
-        groups: Vec::new(),
-    };
+    let token = Token::new(1000 + number, 1000 + number, Vec::new());
     Account {
         name: user.name.clone(),
         kind,

@@ -128,11 +128,7 @@ fn main() {
         std::os::unix::fs::chown(directory.path(), Some(1000), Some(1000)).expect("a chown");
     }
     let posix = Posix::new(SHARE, directory.path(), Options::default()).expect("a share");
-    let token = Arc::new(Token {
-        uid: 1000,
-        gid: 1000,
-        groups: vec![],
-    });
+    let token = Arc::new(Token::new(1000, 1000, vec![]));
     let mut bench = Bench {
         posix,
         token,
@@ -207,13 +203,7 @@ fn listing(bench: &mut Bench) {
 }
 
 fn two_users(bench: &mut Bench) {
-    let tokens = [1000, 1001].map(|uid| {
-        Arc::new(Token {
-            uid,
-            gid: uid,
-            groups: vec![uid],
-        })
-    });
+    let tokens = [1000, 1001].map(|uid| Arc::new(Token::new(uid, uid, vec![uid])));
     bench.time("become another user", 100_000, |_| {
         for n in 0..100_000 {
             identity::assume(&tokens[n % 2]).expect("assumed");

@@ -61,7 +61,7 @@ fn process() -> &'static Process {
             .collect();
         let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
         Process {
-            token: Arc::new(Token { uid, gid, groups }),
+            token: Arc::new(Token::new(uid, gid, groups)),
             switches: uid == 0,
         }
     })
@@ -114,7 +114,9 @@ pub fn own() -> Result<(), Status> {
 /// Sets effective user, effective group and supplementary groups of this thread. Becomes root
 /// first, because only root may set others.
 fn switch(token: &Token) -> Result<(), Status> {
-    let Token { uid, gid, groups } = token;
+    let Token {
+        uid, gid, groups, ..
+    } = token;
     let is_invalid = *uid == NO_CHANGE || *gid == NO_CHANGE || groups.contains(&NO_CHANGE);
     if is_invalid || groups.len() > MAX_GROUPS {
         return Err(Status::ACCESS_DENIED);

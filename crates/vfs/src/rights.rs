@@ -173,11 +173,7 @@ mod tests {
     use super::*;
 
     fn token(uid: u32, groups: &[u32]) -> Token {
-        Token {
-            uid,
-            gid: 100,
-            groups: groups.to_vec(),
-        }
+        Token::new(uid, 100, groups.to_vec())
     }
 
     fn file(mode: u32) -> Metadata {
@@ -222,11 +218,7 @@ mod tests {
 
     #[test]
     fn root_may_do_everything() {
-        let root = Token {
-            uid: 0,
-            gid: 0,
-            groups: vec![],
-        };
+        let root = Token::new(0, 0, vec![]);
         assert_eq!(all(&root, &file(0o000)), FULL.without(AccessMask::DELETE));
     }
 

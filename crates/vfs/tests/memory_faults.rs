@@ -13,11 +13,7 @@ use wire::access::{AccessMask, FileAttributes};
 fn create(memory: &Memory, effort: Effort) -> Attempt<Result<Outcome, Status>> {
     let plan = OpenPlan {
         share: ShareId(0),
-        token: Arc::new(Token {
-            uid: 1,
-            gid: 1,
-            groups: vec![],
-        }),
+        token: Arc::new(Token::new(1, 1, vec![])),
         path: SharePath::from_trusted("f"),
         access: AccessMask::FILE_READ_DATA | AccessMask::FILE_WRITE_DATA,
         implied_access: AccessMask::NONE,

@@ -401,11 +401,7 @@ fn session(tree: &Arc<TreeConnect>) -> Arc<Session> {
     let account = Account {
         name: "user".to_string(),
         kind: AccountKind::Named,
-        token: Arc::new(Token {
-            uid: 1000,
-            gid: 1000,
-            groups: Vec::new(),
-        }),
+        token: Arc::new(Token::new(1000, 1000, Vec::new())),
     };
     Arc::new(Session {
         id: SessionId(9),

@@ -83,11 +83,7 @@ fn read(disk: &mut Disk, name: &str) -> Check<Option<Vec<u8>>> {
 }
 
 fn open(disk: &mut Disk, name: &str) -> Check<Option<LocalOpen>> {
-    let root = Token {
-        uid: 0,
-        gid: 0,
-        groups: Vec::new(),
-    };
+    let root = Token::new(0, 0, Vec::new());
     let path = utf16(name);
     let path =
         SharePath::from_wire(Utf16(&path)).map_err(|status| format!("{name}: {status:?}"))?;

@@ -17,8 +17,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proto::file::{
-    BasicChanges, DirectoryEntry, FileHandle, FileKind, FileOp, LocalOpen, Operation, Outcome, ShareId,
-    VolumeInfo,
+    BasicChanges, DirectoryEntry, FileHandle, FileKind, FileOp, LocalOpen, Operation, Outcome,
+    ShareId, VolumeInfo,
 };
 use proto::token::Token;
 use wire::access::{AccessMask, FileAttributes};

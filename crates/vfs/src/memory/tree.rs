@@ -78,11 +78,7 @@ impl Tree {
             next: ROOT,
             now,
         };
-        let token = Token {
-            uid,
-            gid,
-            groups: Vec::new(),
-        };
+        let token = Token::new(uid, gid, Vec::new());
         let content = Content::Directory(BTreeMap::new(), ROOT);
         let root = tree.add(content, &token, mode, FileAttributes::NONE);
         assert_eq!(root, ROOT);

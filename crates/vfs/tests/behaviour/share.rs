@@ -76,11 +76,7 @@ impl LocalDirectory {
 
 /// The token of a user and a group with the same id.
 pub(crate) fn user(id: u32, groups: &[u32]) -> Arc<Token> {
-    Arc::new(Token {
-        uid: id,
-        gid: id,
-        groups: groups.to_vec(),
-    })
+    Arc::new(Token::new(id, id, groups.to_vec()))
 }
 
 /// All access rights.
@@ -95,11 +91,7 @@ impl Share {
             ..Default::default()
         };
         let fs = Arc::new(Memory::new(ShareId(3), options));
-        let token = Token {
-            uid: 1000,
-            gid: 1000,
-            groups: vec![],
-        };
+        let token = Token::new(1000, 1000, vec![]);
         Self {
             fs,
             token: Arc::new(token),

@@ -86,11 +86,7 @@ fn new_files_belong_to_their_creator() {
         return;
     }
     let local = open_directory();
-    let ann = local.as_user(Arc::new(Token {
-        uid: 2001,
-        gid: 3001,
-        groups: vec![3002],
-    }));
+    let ann = local.as_user(Arc::new(Token::new(2001, 3001, vec![3002])));
     let bob = local.as_user(user(2002, &[]));
     let of_ann = ann.create("ann").expect("a new file").metadata;
     let of_bob = bob.create("bob").expect("a new file").metadata;
@@ -128,11 +124,7 @@ fn the_credentials_are_the_threads_alone_and_take_all_capabilities() {
     identity::own().expect("the server itself");
     let full = capabilities();
     assert_ne!(full, 0);
-    let token = Arc::new(Token {
-        uid: 2001,
-        gid: 3001,
-        groups: vec![3002, 3003],
-    });
+    let token = Arc::new(Token::new(2001, 3001, vec![3002, 3003]));
     identity::assume(&token).expect("assumed");
     assert_eq!(capabilities(), 0);
     assert_eq!((geteuid().as_raw(), getegid().as_raw()), (2001, 3001));
@@ -165,21 +157,9 @@ fn a_token_that_cannot_be_assumed_fails() {
     }
     let local = open_directory();
     for token in [
-        Token {
-            uid: u32::MAX,
-            gid: 1,
-            groups: vec![],
-        },
-        Token {
-            uid: 1,
-            gid: u32::MAX,
-            groups: vec![],
-        },
-        Token {
-            uid: 1,
-            gid: 1,
-            groups: vec![u32::MAX],
-        },
+        Token::new(u32::MAX, 1, vec![]),
+        Token::new(1, u32::MAX, vec![]),
+        Token::new(1, 1, vec![u32::MAX]),
     ] {
         let invalid = local.as_user(Arc::new(token));
         assert_eq!(invalid.create("f"), Err(Status::ACCESS_DENIED));

@@ -401,11 +401,7 @@ fn verdict(leg: &Authenticate) -> Outcome {
             account: Account {
                 name: name.clone(),
                 kind,
-                token: Arc::new(Token {
-                    uid: 1000,
-                    gid: 1000,
-                    groups: Vec::new(),
-                }),
+                token: Arc::new(Token::new(1000, 1000, Vec::new())),
             },
         })
     };
