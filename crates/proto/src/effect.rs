@@ -5,8 +5,11 @@
 //! result of each operation with `complete`, under the [`OpId`] that the effect carried: once for
 //! each operation, whether the driver finished it at once or later.
 //!
+//! `server::Server` requests work too, for what belongs to no connection; see its `timeout`.
+//!
 //! [`crate::file`] holds the file operations, [`crate::login`] the logins, [`crate::notice`] the
-//! messages between connections, [`crate::violation`] the reasons to end a connection.
+//! messages between connections, [`crate::store`] the store, [`crate::violation`] the reasons to end
+//! a connection.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -20,6 +23,7 @@ use crate::login::{Authenticate, Authenticated, ConversationId};
 use crate::notice::Notice;
 use crate::queue::Queue;
 use crate::seal::{Seal, Sign};
+use crate::store::{self, StoreOp};
 use crate::violation::Violation;
 
 /// Identifies bytes that the driver holds for a response: a registered buffer, a pipe, the peer's
@@ -48,6 +52,8 @@ pub enum Effect {
     Write(WritePlan),
     /// Run a file operation. Completed with [`Outcome::File`].
     File(OpId, FileOp),
+    /// Run an operation of the store. Completed with [`Outcome::Store`] once it is durable.
+    Store(OpId, StoreOp),
     /// Run one leg of a login. Completed with [`Outcome::Authenticated`].
     Authenticate(OpId, Authenticate),
     /// Discard the state of a login that has ended. Not completed.
@@ -59,6 +65,9 @@ pub enum Effect {
     Release(PayloadToken),
     /// Deliver a notice to another connection of this process.
     Notify(ConnectionId, Notice),
+    /// Read `Server::next_timeout` again: it may be earlier than before. Only a connection requests
+    /// this; the driver notifies the thread that drives the server.
+    ArmServerTimer,
     /// End the connection. Frames of earlier effects still leave.
     Disconnect(Violation),
 }
@@ -209,6 +218,8 @@ pub enum Outcome {
     Written(u32),
     /// Completes [`Effect::File`].
     File(file::Outcome),
+    /// Completes [`Effect::Store`].
+    Store(store::Outcome),
     /// Completes [`Effect::Authenticate`].
     Authenticated(Authenticated),
 }
@@ -220,6 +231,15 @@ impl Outcome {
             Self::File(outcome) => Ok(outcome),
             Self::Failed(status) => Err(status),
             other => panic!("a file operation expects File, the driver answered {other:?}"),
+        }
+    }
+
+    /// Returns the outcome of an operation of the store, or the status with which it failed.
+    pub fn expect_store(self) -> Result<store::Outcome, Status> {
+        match self {
+            Self::Store(outcome) => Ok(outcome),
+            Self::Failed(status) => Err(status),
+            other => panic!("a store operation expects Store, the driver answered {other:?}"),
         }
     }
 
@@ -247,6 +267,15 @@ impl From<Result<file::Outcome, Status>> for Outcome {
     fn from(result: Result<file::Outcome, Status>) -> Self {
         match result {
             Ok(outcome) => Self::File(outcome),
+            Err(status) => Self::Failed(status),
+        }
+    }
+}
+
+impl From<Result<store::Outcome, Status>> for Outcome {
+    fn from(result: Result<store::Outcome, Status>) -> Self {
+        match result {
+            Ok(outcome) => Self::Store(outcome),
             Err(status) => Self::Failed(status),
         }
     }

@@ -26,6 +26,7 @@ pub mod queue;
 pub mod seal;
 pub mod server;
 pub mod smbd;
+pub mod store;
 pub mod time;
 pub mod token;
 pub mod violation;

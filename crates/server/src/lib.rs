@@ -23,6 +23,7 @@ mod share;
 mod smbdirect;
 mod start;
 pub mod status;
+mod store;
 mod unix_account;
 mod worker;
 

@@ -26,6 +26,7 @@ use crate::placement::Placement;
 use crate::quic;
 use crate::share::Shares;
 use crate::smbdirect::{self, Direct};
+use crate::store::MemoryStore;
 use crate::unix_account::AccountError;
 use crate::worker::{Devices, Message, Reach, Shared, Times, Worker};
 
@@ -305,6 +306,7 @@ pub(crate) fn shared(config: &Config, shares: Shares, users: Realms) -> Shared {
         started,
         mailboxes: std::sync::OnceLock::new(),
         untold: 0.into(),
+        store: Box::new(MemoryStore::default()),
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) enum Wish {
     Later(OpId),
     /// Tell another connection.
     Notify(ConnectionId, Notice),
+    /// Arm the timer of the server.
+    ArmServerTimer,
     /// End the transport connection once what was sent is there.
     Disconnect(Violation),
 }
@@ -253,6 +255,11 @@ impl Host {
                 around.wishes.push(Wish::Notify(to, notice));
                 Ok(())
             }
+            Effect::ArmServerTimer => {
+                around.wishes.push(Wish::ArmServerTimer);
+                Ok(())
+            }
+            Effect::Store(op, _) => Err(format!("a connection requested {op:?} of the store")),
             Effect::Disconnect(violation) => {
                 ensure(!self.is_disconnected, || "disconnected twice".into())?;
                 self.is_disconnected = true;

@@ -30,8 +30,10 @@ mod network;
 mod scenario;
 mod schedule;
 pub mod seeds;
+mod server_host;
 pub mod session;
 pub mod smbd;
+pub mod store;
 mod world;
 
 use std::fmt;
@@ -76,6 +78,10 @@ pub struct Report {
     pub locks_cancelled: u64,
     /// Requests for a lock whose open was closed.
     pub locks_ended: u64,
+    /// Opens that outlived their session, and so did their share modes and locks.
+    pub opens_disconnected: u64,
+    /// Timeouts of the server while no connection existed.
+    pub timeouts_without_connection: u64,
     /// Connections that the server ended.
     pub violations: u64,
     /// Why it ended the last of them.

@@ -43,6 +43,8 @@ pub struct Scenario {
     /// Out of a thousand opens, how many are of one file, which nobody keeps from others. Of all
     /// that a client does, half as many are locks.
     pub crowd: u16,
+    /// How long an open outlives a session that lost its connection. Zero closes it at once.
+    pub disconnected_open_timeout: Duration,
     /// What goes wrong, until the last operation has been sent.
     pub faults: Faults,
 }
@@ -138,6 +140,7 @@ impl Scenario {
             credits: 512,
             private_files: false,
             crowd: 0,
+            disconnected_open_timeout: Duration::ZERO,
             faults: Faults::default(),
         }
     }
@@ -171,6 +174,21 @@ impl Scenario {
             crowd: 800,
             depth: 3,
             ..Self::stormy()
+        }
+    }
+
+    /// Clients whose opens outlive lost connections, while everything goes wrong now and then.
+    pub fn disconnecting(seed: u64) -> Self {
+        let mut choices = Choices::from_seed(seed);
+        let storm = Self::stormy();
+        Self {
+            crowd: choices.pick(&[0, 400]),
+            disconnected_open_timeout: Duration::from_millis(choices.pick(&[50, 1_000, 5_000])),
+            faults: Faults {
+                reset: 40,
+                ..storm.faults.some(&mut choices)
+            },
+            ..storm
         }
     }
 

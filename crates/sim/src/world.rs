@@ -34,6 +34,7 @@ use crate::login;
 use crate::network::{Pipe, delay};
 use crate::scenario::{Faults, Scenario};
 use crate::schedule::{Schedule, Timer};
+use crate::server_host::{self, ServerHost};
 
 /// Events of a run, at most: whatever goes on for longer goes round in a circle.
 const STEPS_MAX: u64 = 2_000_000;
@@ -58,6 +59,8 @@ enum Event {
     Notice(ConnectionId, Notice),
     Timer(u64),
     HangUp(u64),
+    ServerTimer,
+    ServerRipe(OpId),
 }
 
 /// A connection: both its streams and the server's end. The client's end is its client's.
@@ -80,6 +83,9 @@ pub(crate) struct World {
     choices: Choices,
     schedule: Schedule<Event>,
     server: Arc<Server>,
+    server_host: ServerHost,
+    /// The timer of the server.
+    server_timer: Timer,
     realm: Arc<Realm>,
     disk: Disk,
     links: BTreeMap<u64, Link>,
@@ -109,6 +115,8 @@ impl World {
             faults: scenario.faults.clone(),
             choices,
             schedule,
+            server_host: ServerHost::new(server.clone()),
+            server_timer: Timer::default(),
             server,
             realm: login::realm(scenario.users),
             links: BTreeMap::new(),
@@ -203,7 +211,8 @@ impl World {
 
     fn is_finished(&self) -> bool {
         let is_done = |client: &Client| client.phase == Phase::Done;
-        self.links.is_empty() && self.clients.iter().all(is_done)
+        let are_clients_done = self.links.is_empty() && self.clients.iter().all(is_done);
+        are_clients_done && self.server_host.is_idle()
     }
 
     /// Once every operation is sent nothing goes wrong any more, and all has to come to an end.
@@ -217,6 +226,9 @@ impl World {
     }
 
     fn happen(&mut self, event: Event) -> Check {
+        let now = self.schedule.now().instant;
+        self.opens.expire(now);
+        self.locks.expire(now);
         match event {
             Event::Connect(client) => {
                 self.connect(client);
@@ -234,6 +246,8 @@ impl World {
             }
             Event::Timer(link) => self.timer(link),
             Event::HangUp(link) => self.hang_up(link),
+            Event::ServerTimer => self.server_timeout(),
+            Event::ServerRipe(op) => self.on_server(|host, around| host.ripe(op, around)),
         }
     }
 
@@ -337,6 +351,67 @@ impl World {
         })
     }
 
+    fn server_timeout(&mut self) -> Check {
+        self.server_timer.clear();
+        let is_due = (self.server_host.next_timeout())
+            .is_some_and(|next| next <= self.schedule.now().instant);
+        if is_due && self.links.is_empty() {
+            self.report.timeouts_without_connection += 1;
+        }
+        self.on_server(ServerHost::timeout)?;
+        let now = self.schedule.now().instant;
+        let next = self.server_host.next_timeout();
+        ensure(next.is_none_or(|next| next > now), || {
+            "the timer of the server is due again and again".into()
+        })
+    }
+
+    /// Calls the driver of the server, and does what it wishes.
+    fn on_server(
+        &mut self,
+        call: impl FnOnce(&mut ServerHost, &mut server_host::Surroundings<'_>) -> Check,
+    ) -> Check {
+        let mut wishes = Vec::new();
+        let mut around = server_host::Surroundings {
+            now: self.schedule.now(),
+            disk: &mut self.disk,
+            faults: &self.faults,
+            wishes: &mut wishes,
+        };
+        call(&mut self.server_host, &mut around)?;
+        for wish in wishes {
+            match wish {
+                Wish::Later(op) => {
+                    let pause = delay(self.faults.disk_delay, &mut self.choices);
+                    self.schedule.after(pause, Event::ServerRipe(op));
+                }
+                Wish::Notify(to, notice) => self.deliver(to, notice),
+                other => return Err(format!("the server wishes {other:?}")),
+            }
+        }
+        self.set_server_timer();
+        Ok(())
+    }
+
+    fn set_server_timer(&mut self) {
+        let next = self.server_host.next_timeout();
+        if let Some(at) = self.server_timer.set(next) {
+            self.schedule.at(at, Event::ServerTimer);
+        }
+    }
+
+    /// Delivers a notice after a while.
+    fn deliver(&mut self, to: ConnectionId, notice: Notice) {
+        if let Notice::LockSettled {
+            is_granted: true, ..
+        } = notice
+        {
+            self.report.locks_waited_for += 1;
+        }
+        let pause = delay(self.faults.network_delay, &mut self.choices);
+        self.schedule.after(pause, Event::Notice(to, notice));
+    }
+
     /// Both ends see that the connection is gone.
     fn hang_up(&mut self, id: u64) -> Check {
         let Some(link) = self.links.get_mut(&id).filter(|link| link.is_up) else {
@@ -397,16 +472,8 @@ impl World {
                 let pause = delay(self.faults.disk_delay, &mut self.choices);
                 self.schedule.after(pause, Event::Ripe(id, op));
             }
-            Wish::Notify(to, notice) => {
-                if let Notice::LockSettled {
-                    is_granted: true, ..
-                } = notice
-                {
-                    self.report.locks_waited_for += 1;
-                }
-                let pause = delay(self.faults.network_delay, &mut self.choices);
-                self.schedule.after(pause, Event::Notice(to, notice));
-            }
+            Wish::Notify(to, notice) => self.deliver(to, notice),
+            Wish::ArmServerTimer => self.set_server_timer(),
             Wish::Disconnect(violation) => {
                 let is_explained = violation != Violation::RemoteMemory || link.adapter.is_over();
                 ensure(is_explained, || {
@@ -520,6 +587,7 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
         security_blob: auth::server_hint(),
         limits: Limits {
             credits: scenario.credits,
+            disconnected_open_timeout: scenario.disconnected_open_timeout,
             ..Limits::default()
         },
         shares: vec![

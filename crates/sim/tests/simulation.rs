@@ -62,6 +62,21 @@ fn whoever_waits_for_a_lock_gets_it_or_is_told_that_it_is_over() {
     }
 }
 
+#[test]
+fn opens_outlive_lost_connections_until_their_time_is_up() {
+    let test = "opens_outlive_lost_connections_until_their_time_is_up";
+    let reports = run_some(SEEDS / 2, test, Scenario::disconnecting);
+    // A single seed may lack either.
+    if reports.len() > 50 {
+        for count in [
+            |report: &Report| report.opens_disconnected,
+            |report: &Report| report.timeouts_without_connection,
+        ] {
+            assert!(reports.iter().map(count).sum::<u64>() > 0);
+        }
+    }
+}
+
 /// Each transport by itself, where memory is named if that is possible: with clients that sign and
 /// seal there is little of that.
 #[test]

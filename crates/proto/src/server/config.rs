@@ -102,6 +102,12 @@ pub struct Limits {
     pub login_timeout: Duration,
     /// How long a login waits for the session that it replaces to close its opens.
     pub replace_timeout: Duration,
+    /// Maximum number of opens without a session, of the whole server. Each holds a descriptor of
+    /// the file system.
+    pub disconnected_opens: usize,
+    /// How long an open outlives a session that lost its last connection. Zero closes it at once.
+    /// \[MS-SMB2\] 3.3.7.1
+    pub disconnected_open_timeout: Duration,
     /// After how long a request that waits is answered with an interim response.
     pub interim_after: Duration,
     /// How long the holder of an oplock may take to acknowledge its break. Windows and Samba give
@@ -129,6 +135,8 @@ impl Default for Limits {
             frame_before_login: 256 << 10,
             login_timeout: Duration::from_secs(30),
             replace_timeout: Duration::from_secs(5),
+            disconnected_opens: 16_384,
+            disconnected_open_timeout: Duration::ZERO,
             interim_after: Duration::from_millis(500),
             oplock_break_timeout: Duration::from_secs(35),
         }

@@ -13,7 +13,7 @@ mod wanted;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::AtomicU64;
 
 use spin::Mutex;
 use wire::access::{AccessMask, CreateDisposition, CreateOptions, OplockLevel};
@@ -202,11 +202,7 @@ impl Entered {
 
     /// What the client will know the open by, and the oplock that it has.
     fn to_open(&self, context: &Context<'_>) -> (Open, OplockLevel) {
-        let number = context.server.next_open.fetch_add(1, Ordering::Relaxed);
-        let id = FileId {
-            persistent: number,
-            volatile: number,
-        };
+        let id = context.server.new_file_id();
         let Granted {
             level,
             has_readers,

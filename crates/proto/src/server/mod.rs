@@ -3,10 +3,10 @@
 //! A [`Server`] is what all connections of a process share; a [`Connection`] is one transport
 //! connection, owned by one worker and never shared. Each command has a file of its own.
 //!
-//! Locks, in the order in which they are taken: `Server::sessions`, then one session's tables
+//! Locks, in the order in which they are taken: `Server::operations`, then `Server::sessions`, then one session's tables
 //! (`trees`, `opens`, `pipes`, `channels`), then an open's or a pipe's `state` or `sequence`, then
 //! `WatchTable`, then `FileTable`, then the `FileLocks` of a file, then `ReplayTable` and
-//! `Server::interfaces`.
+//! `Server::interfaces`. `Server::disconnected` is held with no other lock.
 //! No two of one rank are held at once, none across a call that can wait.
 
 pub mod config;
@@ -17,17 +17,20 @@ mod channel;
 mod channel_sequence;
 mod connection;
 mod context;
+mod disconnected;
 mod lock_sequence;
 mod negotiated;
 mod notify;
 mod op_ids;
 mod open;
+mod operations;
 mod outstanding_request;
 mod replay;
 mod room;
 mod session;
 mod sizes;
 mod step;
+mod timeouts;
 mod tree;
 
 mod change_notify;
@@ -62,21 +65,27 @@ pub use snapshot::{
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use spin::Mutex;
 use wire::fsctl::NetworkInterface;
-use wire::{FileTime, SessionId};
+use wire::{FileId, FileTime, SessionId};
 
 use crate::file::{LocalEvent, ShareId};
 use crate::id::ConnectionId;
 use crate::notice::Notice;
 use crate::time::Now;
 use config::Config;
+use disconnected::DisconnectedOpens;
 use fsa::FileTable;
+use operations::Operations;
 use replay::ReplayTable;
 use session::Session;
 use watch::WatchTable;
+
+/// Lower bound of the persistent half of a FileId: no volatile half reaches it, so that a client or a
+/// log never confuses the two.
+const PERSISTENT_BASE: u64 = 1 << 62;
 
 /// What all connections of a process share. \[MS-SMB2\] 3.3.1.5
 #[derive(Debug)]
@@ -93,8 +102,12 @@ pub struct Server {
     pub(crate) replays: Arc<ReplayTable>,
     /// Where the server can be reached.
     pub(crate) interfaces: Mutex<Arc<[NetworkInterface]>>,
-    /// The next number of an open; never used twice in a process.
-    pub(crate) next_open: AtomicU64,
+    /// The volatile half of the next FileId; never used twice in a process.
+    next_file_id: AtomicU64,
+    /// Opens that outlive their session.
+    pub(crate) disconnected: Mutex<DisconnectedOpens>,
+    /// Operations of the server itself.
+    pub(crate) operations: Mutex<Operations>,
 }
 
 impl Server {
@@ -108,8 +121,23 @@ impl Server {
             watches: WatchTable::default(),
             replays: Arc::default(),
             interfaces: Mutex::new(Arc::from([])),
-            next_open: AtomicU64::new(1),
+            next_file_id: AtomicU64::new(1),
+            disconnected: Mutex::default(),
+            operations: Mutex::default(),
         })
+    }
+
+    /// Returns the FileId of a new open. \[MS-SMB2\] 2.2.14.1
+    ///
+    /// The persistent half identifies the open across sessions and restarts of the server. It
+    /// starts at the start time of the server in units of 100 ns, so that another run of the server
+    /// uses other numbers: no server opens 10 million files per second.
+    pub(crate) fn new_file_id(&self) -> FileId {
+        let volatile = self.next_file_id.fetch_add(1, Ordering::Relaxed);
+        FileId {
+            persistent: PERSISTENT_BASE + self.started.0 % PERSISTENT_BASE + volatile,
+            volatile,
+        }
     }
 
     /// The addresses that clients may open further channels to, from now on. Nobody is told

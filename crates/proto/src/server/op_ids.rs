@@ -2,7 +2,7 @@
 
 use crate::id::OpId;
 
-/// Allocates the [`OpId`]s of one connection. No number is used twice.
+/// Allocates the [`OpId`]s of one connection, or of the server. No number is used twice.
 #[derive(Debug, Default)]
 pub(crate) struct OpIds {
     last: u64,

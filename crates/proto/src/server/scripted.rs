@@ -419,6 +419,7 @@ fn session(tree: &Arc<TreeConnect>) -> Arc<Session> {
             encrypt: false,
             sealing: None,
             expires: None,
+            is_disconnected: false,
             is_closed: false,
         }),
         channels: ChannelList::new(ConnectionId(1), Channel::new(None)),

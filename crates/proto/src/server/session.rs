@@ -53,6 +53,9 @@ pub(crate) struct SessionState {
     /// When the login runs out: then only SESSION_SETUP and what ends things goes on. `None` until
     /// a mechanism says so. \[MS-SMB2\] 3.3.5.2.9
     pub(crate) expires: Option<Instant>,
+    /// Set once, when the session lost its last connection before anything else ended it: then its
+    /// opens may outlive it. \[MS-SMB2\] 3.3.7.1
+    pub(crate) is_disconnected: bool,
     /// Set once, at LOGOFF or when the user came back elsewhere: nothing starts any more.
     pub(crate) is_closed: bool,
 }

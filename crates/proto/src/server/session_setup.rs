@@ -271,6 +271,7 @@ impl Connection {
                 encrypt: config.encryption_required,
                 sealing: keys.as_ref().and_then(|keys| sealing(negotiated, keys)),
                 expires: None,
+                is_disconnected: false,
                 is_closed: false,
             }),
             channels: ChannelList::new(self.id, Channel::new(signing)),

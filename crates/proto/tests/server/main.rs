@@ -24,6 +24,7 @@ mod locks_keep_others_from_bytes;
 mod login_is_proven_before_anything_else;
 mod memory_is_named_and_given_back;
 mod negotiation_chooses_the_best_of_both;
+mod opens_outlive_a_lost_session;
 mod oplocks_break_before_others_see_the_file;
 mod oplocks_leave_nobody_waiting;
 mod oplocks_outlive_nobody;

@@ -22,6 +22,7 @@ use proto::effect::{
 use proto::file::{CopyPlan, FileOp, LocalOpen, Operation};
 use proto::id::OpId;
 use proto::login::{Authenticate, Authenticated};
+use proto::store::StoreOp;
 use ring::{Buffer, File, Personality, VIEW_BYTES_MIN, View};
 use tracing::warn;
 use vfs::{Attempt, Descriptor, Effort, FileSystem};
@@ -100,6 +101,7 @@ impl Connection {
                 Effect::Read(plan) => self.read(state, &plan),
                 Effect::Write(plan) => self.write(state, plan, frame),
                 Effect::File(op, operation) => self.file(state, op, operation),
+                Effect::Store(op, operation) => self.store(op, operation),
                 Effect::Authenticate(op, leg) => self.authenticate(state, op, leg),
                 Effect::EndConversation(conversation) => state.logins.end(conversation),
                 // Nothing here runs long enough to be worth stopping: the core asks for what takes
@@ -107,6 +109,7 @@ impl Connection {
                 Effect::Cancel(_) => {}
                 Effect::Release(token) => state.payloads.release(token),
                 Effect::Notify(connection, notice) => self.worker.notify(connection, notice),
+                Effect::ArmServerTimer => self.worker.shared.arm_server_timer(),
                 Effect::Disconnect(violation) => self.end(&violation),
             }
         }
@@ -451,6 +454,15 @@ impl Connection {
                 });
             }
         }
+    }
+
+    fn store(self: &Rc<Self>, op: OpId, operation: StoreOp) {
+        let shared = Arc::clone(&self.worker.shared);
+        let handle = self.handle().clone();
+        self.run(op, async move {
+            let execute = move || shared.store.execute(operation);
+            handle.blocking(execute).await.into()
+        });
     }
 
     /// Copies from one share to another, on a thread.

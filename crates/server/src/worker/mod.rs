@@ -1,5 +1,7 @@
 //! A worker: one thread, one ring, its listeners and its connections.
 
+mod server_driver;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -36,6 +38,8 @@ use crate::quic::Handed;
 use crate::share::Shares;
 use crate::smbdirect::{Direct, Knock};
 use crate::status::ConnectionStatus;
+use crate::store::Store;
+use server_driver::ServerDriver;
 
 /// Bits of a [`ConnectionId`] that number the connections of one worker; the rest is the worker.
 const CONNECTION_BITS: u32 = 48;
@@ -70,6 +74,8 @@ pub(crate) struct Shared {
     pub(crate) mailboxes: OnceLock<Vec<Sender<Message>>>,
     /// Messages that a full mailbox did not take.
     pub(crate) untold: AtomicU64,
+    /// Records of the core that survive a crash.
+    pub(crate) store: Box<dyn Store>,
 }
 
 /// Where clients are told that they can reach the server.
@@ -141,6 +147,11 @@ impl Shared {
         self.tell(worker, Message::Notice(connection, notice));
     }
 
+    /// Notifies the driver of the server that its next timeout may be earlier than before.
+    pub(crate) fn arm_server_timer(&self) {
+        self.tell(0, Message::ArmServerTimer);
+    }
+
     /// Hands a worker a notice, or a client, who does without it if the worker is far behind.
     pub(crate) fn tell(&self, worker: usize, message: Message) {
         match self.mailboxes()[worker].send(message) {
@@ -189,6 +200,8 @@ pub(crate) enum Message {
     Describe(mpsc::Sender<Vec<(ConnectionId, ConnectionStatus)>>),
     /// The first worker has a client of SMB Direct for this one.
     Knocked(Knock),
+    /// The next timeout of the core's server may be earlier than before. Only for worker 0.
+    ArmServerTimer,
     /// Take nothing new, finish what runs, and end.
     Stop,
 }
@@ -274,6 +287,7 @@ impl Worker {
             let looking = Rc::clone(&self).keep_looking_at_interfaces();
             accepting.push(self.handle.spawn(looking));
         }
+        let server_driver = ServerDriver::new(Rc::clone(&self));
         while let Some(message) = mailbox.recv().await {
             match message {
                 Message::Notice(connection, notice) => self.deliver(connection, notice),
@@ -285,6 +299,7 @@ impl Worker {
                     // Who asked may have given up.
                     let _ = answer.send(self.describe());
                 }
+                Message::ArmServerTimer => server_driver.arm(),
                 Message::Stop => break,
             }
         }
@@ -348,6 +363,8 @@ impl Worker {
             let shared = Arc::clone(&self.shared);
             let looking = self.handle.blocking(move || shared.look_at_interfaces());
             looking.await;
+            // A full mailbox may have lost an earlier message.
+            self.shared.arm_server_timer();
         }
     }
 

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use proto::time::Instant;
+
 use crate::check::contents::Span;
 use crate::check::opens::Holder;
 use crate::check::{Check, ensure};
@@ -25,6 +27,8 @@ struct Held {
     lock: Lock,
     /// When the answer was seen.
     since: u64,
+    /// Time until which the lock is certainly held, once its session has lost its connection.
+    until: Option<Instant>,
 }
 
 /// All locks that are certainly held.
@@ -56,6 +60,7 @@ impl Locks {
             key,
             lock,
             since: span.end.unwrap_or(u64::MAX),
+            until: None,
         });
         Ok(())
     }
@@ -69,7 +74,20 @@ impl Locks {
 
     /// A CLOSE goes out, or something else that ends the open.
     pub(crate) fn closing(&mut self, holder: Holder) {
-        self.held.retain(|held| held.holder != holder);
+        self.held
+            .retain(|held| held.holder != holder || held.until.is_some());
+    }
+
+    /// The session of an open has lost its last connection; its locks are held until this time.
+    pub(crate) fn disconnected(&mut self, holder: Holder, until: Instant) {
+        let own = self.held.iter_mut().filter(|held| held.holder == holder);
+        own.for_each(|held| held.until = held.until.or(Some(until)));
+    }
+
+    /// Forgets locks of disconnected opens whose time is up.
+    pub(crate) fn expire(&mut self, now: Instant) {
+        self.held
+            .retain(|held| held.until.is_none_or(|until| until > now));
     }
 
     /// A READ or a WRITE was done: no lock was in its way all the while.

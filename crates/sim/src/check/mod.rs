@@ -3,6 +3,7 @@
 pub(crate) mod contents;
 pub(crate) mod locks;
 pub(crate) mod opens;
+pub(crate) mod store;
 
 /// What was found to be wrong.
 pub(crate) type Check<T = ()> = Result<T, String>;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use proto::time::Instant;
 use wire::access::{AccessMask, ShareAccess};
 
 use crate::check::{Check, ensure};
@@ -24,6 +25,8 @@ pub(crate) type Holder = (usize, u64);
 #[derive(Debug, Default)]
 pub(crate) struct Opens {
     held: BTreeMap<Holder, Held>,
+    /// Opens that have lost their session, and the time until which they certainly exist.
+    disconnected: Vec<(Instant, Holder, Held)>,
 }
 
 const READS: AccessMask = AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_EXECUTE.0);
@@ -40,7 +43,8 @@ const USES: [(AccessMask, ShareAccess); 3] = [
 impl Opens {
     /// A CREATE was answered.
     pub(crate) fn opened(&mut self, holder: Holder, held: Held) -> Check {
-        for (other, its) in &self.held {
+        let disconnected = self.disconnected.iter().map(|(_, other, its)| (other, its));
+        for (other, its) in self.held.iter().chain(disconnected) {
             let is_alike = its.key == held.key;
             ensure(!is_alike || is_allowed(its, &held), || {
                 format!("{holder:?} {held:x?} was opened beside {other:?} {its:x?}")
@@ -53,6 +57,20 @@ impl Opens {
     /// Its CLOSE goes out, or something else that ends it.
     pub(crate) fn closing(&mut self, holder: Holder) {
         self.held.remove(&holder);
+    }
+
+    /// The session of an open has lost its last connection; the open exists until this time.
+    /// Returns whether it certainly existed before.
+    pub(crate) fn disconnected(&mut self, holder: Holder, until: Instant) -> bool {
+        let held = self.held.remove(&holder);
+        let held = held.map(|held| (until, holder, held));
+        self.disconnected.extend(held);
+        held.is_some()
+    }
+
+    /// Forgets disconnected opens whose time is up.
+    pub(crate) fn expire(&mut self, now: Instant) {
+        self.disconnected.retain(|(until, _, _)| *until > now);
     }
 }
 
@@ -94,6 +112,22 @@ mod tests {
         assert!(opens.opened((1, 0), writer).is_err());
         opens.closing((0, 0));
         opens.closing((0, 1));
+        assert_eq!(opens.opened((1, 0), writer), Ok(()));
+    }
+
+    #[test]
+    fn a_disconnected_open_conflicts_until_its_time_is_up() {
+        let mut opens = Opens::default();
+        let reader = held(AccessMask::FILE_READ_DATA, ShareAccess::READ);
+        let writer = held(AccessMask::FILE_WRITE_DATA, ShareAccess::READ);
+        let at = |seconds| Instant(std::time::Duration::from_secs(seconds));
+        assert_eq!(opens.opened((0, 0), reader), Ok(()));
+        assert!(opens.disconnected((0, 0), at(5)));
+        assert!(!opens.disconnected((0, 0), at(9)));
+        opens.closing((0, 0));
+        opens.expire(at(4));
+        assert!(opens.opened((1, 0), writer).is_err());
+        opens.expire(at(5));
         assert_eq!(opens.opened((1, 0), writer), Ok(()));
     }
 

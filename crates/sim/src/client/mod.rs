@@ -195,7 +195,7 @@ impl Client {
     /// The connection is gone: what was under way may have had its effect, or may have it still.
     pub(crate) fn disconnected(&mut self, shared: &mut Shared<'_>) {
         let link = self.link.take().expect("there was one");
-        self.leave_all(shared);
+        self.lose_opens(shared);
         for pending in self.ledger.abandon() {
             self.lose(&pending, link, shared);
         }
@@ -245,6 +245,22 @@ impl Client {
             shared.opens.closing((self.id, *number));
             shared.locks.closing((self.id, *number));
         }
+    }
+
+    /// The session loses its only connection. Its opens outlive it for a time, if the scenario says
+    /// so: meanwhile their share modes and locks hold.
+    fn lose_opens(&mut self, shared: &mut Shared<'_>) {
+        let timeout = shared.scenario.disconnected_open_timeout;
+        if !timeout.is_zero() {
+            let until = shared.now.instant.after(timeout);
+            for number in self.slots.keys() {
+                let holder = (self.id, *number);
+                let existed = shared.opens.disconnected(holder, until);
+                shared.locks.disconnected(holder, until);
+                shared.report.opens_disconnected += u64::from(existed);
+            }
+        }
+        self.leave_all(shared);
     }
 
     /// What a failure report says.

@@ -251,7 +251,7 @@ impl Guest {
                     self.heard.extend(Header::decode(&frame));
                     self.frames.push_back(frame);
                 }
-                Wish::Notify(..) | Wish::Disconnect(_) => {}
+                Wish::Notify(..) | Wish::ArmServerTimer | Wish::Disconnect(_) => {}
             }
         }
         Ok(())

@@ -408,6 +408,7 @@ impl World {
                 let pause = delay(self.faults.network_delay, &mut self.choices);
                 self.schedule.after(pause, Event::Notice(to, notice));
             }
+            Wish::ArmServerTimer => return Err("no open outlives its session here".into()),
             Wish::Disconnect(violation) => {
                 // A login of which a part was held back; or what comes late for a session that is
                 // over by now.

@@ -75,6 +75,9 @@ impl Connection {
     /// may not have told is told again. \[MS-SMB2\] 3.3.7.1
     pub(super) fn lose_session(&mut self, now: Now, session: &Arc<Session>, effects: &mut Effects) {
         if session.channels.lose(self.id) {
+            let mut state = session.state.lock();
+            state.is_disconnected = !state.is_closed;
+            drop(state);
             self.close_session(session);
         } else {
             self.tell_breaks_again(session, effects);
@@ -131,7 +134,7 @@ impl Connection {
         let mut has_ended = false;
         for id in ids {
             self.end_parked(now, id, effects);
-            self.close_opens(id, effects);
+            self.close_opens(now, id, effects);
             let is_done = |drain: &Drain| matches!(drain.stage, Stage::Closing(0) | Stage::Left);
             if self.drains.0.get(&id).is_some_and(is_done) {
                 let drain = self.drains.0.remove(&id).expect("it was just seen");
@@ -151,7 +154,7 @@ impl Connection {
     }
 
     /// Closes the opens, if no request acts on them any more.
-    fn close_opens(&mut self, id: DrainId, effects: &mut Effects) {
+    fn close_opens(&mut self, now: Now, id: DrainId, effects: &mut Effects) {
         let Some(drain) = self.drains.0.get(&id) else {
             return;
         };
@@ -165,8 +168,12 @@ impl Connection {
             return;
         }
         end_pipes(&session, tree, effects);
+        let is_disconnected = tree.is_none() && session.state.lock().is_disconnected;
         let mut count = 0;
         for open in take_opens(&session, tree) {
+            if is_disconnected && self.server.take_over(now, &open, effects) {
+                continue;
+            }
             let ops = close::abandon(&self.server, &open, self.waits.op_ids(), effects);
             count += ops.len();
             for op in ops {

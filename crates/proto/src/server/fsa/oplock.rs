@@ -337,6 +337,24 @@ impl FileTable {
         level
     }
 
+    /// Ends the oplock of an open without a notification: its client is disconnected.
+    pub(crate) fn end_oplock(&self, key: FileKey, open: LocalOpen, mail: &mut Mail) {
+        let mut files = self.files.lock();
+        let Some(file) = files.get_mut(&key) else {
+            return;
+        };
+        let mut opens = file.opens.iter_mut();
+        let Some(record) = opens.find(|record| record.file == open) else {
+            return;
+        };
+        let was_breaking = record.held.state.is_breaking();
+        record.held.state = State::None;
+        file.note_readers();
+        if was_breaking {
+            file.wake(mail);
+        }
+    }
+
     /// A request no longer waits.
     pub(crate) fn forget_waiter(&self, key: FileKey, waiter: Waiter) {
         if let Some(file) = self.files.lock().get_mut(&key) {

@@ -1,7 +1,6 @@
 //! CREATE on IPC$: a pipe is opened. \[MS-SMB2\] 3.3.5.9
 
 use alloc::sync::Arc;
-use core::sync::atomic::Ordering;
 
 use wire::access::{FileAttributes, OplockLevel};
 use wire::create::{CreateAction, Request, Response, ResponseFlags};
@@ -53,13 +52,9 @@ pub(super) fn find(path: &str) -> Option<Service> {
 fn make(context: &Context<'_>, service: Service) -> Result<Pipe, Status> {
     let limit = context.server.config.limits.pipes_per_connection;
     let place = context.session.origin.room.pipes.add(limit)?;
-    let number = context.server.next_open.fetch_add(1, Ordering::Relaxed);
-    let id = FileId {
-        persistent: number,
-        volatile: number,
-    };
+    let id = context.server.new_file_id();
     // Not 0, which asks for a group where a client says it.
-    let group = u32::try_from(number % 0xFFFF_FFFF).expect("the rest is smaller") + 1;
+    let group = u32::try_from(id.volatile % 0xFFFF_FFFF).expect("the rest is smaller") + 1;
     Ok(Pipe::new(place, id, context.tree.id, service, group))
 }
 

@@ -177,6 +177,35 @@ impl Rig {
                 "a timeout is done with"
             );
         }
+        self.pass_server();
+    }
+
+    /// Runs the timer of the server if it is due.
+    fn pass_server(&mut self) {
+        let (server, now) = (self.server.clone(), self.now);
+        let is_due = |at| at <= now.instant;
+        if !server.next_timeout().is_some_and(is_due) {
+            return;
+        }
+        let mut effects = Effects::new();
+        server.timeout(now, &mut effects);
+        while let Some(effect) = effects.pop() {
+            match effect {
+                Effect::File(op, operation) => {
+                    let outcome = self.disk.perform(operation, now).into();
+                    server.complete(now, op, outcome, &mut effects);
+                }
+                Effect::Notify(to, notice) => self.mail.push_back((to, notice)),
+                other => panic!("the server requests no {other:?}"),
+            }
+        }
+        assert!(
+            !server.next_timeout().is_some_and(is_due),
+            "a timeout is done with"
+        );
+        while !self.mail.is_empty() {
+            self.bring_mail(0);
+        }
     }
 
     /// Cuts the transport.
@@ -291,6 +320,9 @@ impl Rig {
                     let outcome = self.disk.perform(operation, self.now).into();
                     self.finish(id, op, outcome);
                 }
+                Effect::Store(..) => panic!("a connection stores nothing"),
+                // `pass` reads the next timeout of the server.
+                Effect::ArmServerTimer => {}
                 Effect::Authenticate(op, leg) => self.finish(id, op, verdict(&leg)),
                 Effect::EndConversation(_) => self.ended_conversations += 1,
                 Effect::Cancel(op) => {

@@ -1,0 +1,56 @@
+//! Opens that outlive their session. \[MS-SMB2\] 3.3.7.1
+//!
+//! A session that loses its last connection may leave its opens to the server: the client may
+//! reconnect. A disconnected open keeps its share modes and its byte-range locks, so that no other
+//! client changes the file unnoticed. It loses its oplock, because the client cannot receive a
+//! break, and its watch. The server closes it at its deadline.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::server::open::Open;
+use crate::time::Instant;
+
+/// The disconnected opens of a server, in the order of their deadlines. An open is identified by
+/// the persistent half of its FileId.
+#[derive(Debug, Default)]
+pub(crate) struct DisconnectedOpens {
+    opens: BTreeMap<(Instant, u64), Arc<Open>>,
+}
+
+impl DisconnectedOpens {
+    /// Returns whether there is no disconnected open.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.opens.is_empty()
+    }
+
+    /// Returns the earliest deadline.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let ((deadline, _), _) = self.opens.first_key_value()?;
+        Some(*deadline)
+    }
+
+    /// Removes and returns the opens whose deadline has passed.
+    pub(crate) fn take_expired(&mut self, now: Instant) -> Vec<Arc<Open>> {
+        let mut expired = Vec::new();
+        while let Some(first) = self.opens.first_entry() {
+            if first.key().0 > now {
+                break;
+            }
+            expired.push(first.remove());
+        }
+        expired
+    }
+
+    /// Adds an open. Returns whether the table had space for it.
+    pub(crate) fn insert(&mut self, deadline: Instant, open: &Arc<Open>, limit: usize) -> bool {
+        if self.opens.len() >= limit {
+            return false;
+        }
+        let key = (deadline, open.id.persistent);
+        let previous = self.opens.insert(key, open.clone());
+        assert!(previous.is_none(), "a persistent id belongs to one open");
+        true
+    }
+}

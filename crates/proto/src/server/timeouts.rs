@@ -1,0 +1,76 @@
+//! Timeouts and operations of the server itself: those that belong to no connection.
+//!
+//! One driver thread runs them. It calls [`Server::timeout`] once [`Server::next_timeout`] has
+//! passed, performs the effects, and completes their operations with [`Server::complete`]. A call
+//! into a connection may make the next timeout earlier; it then requests
+//! [`Effect::ArmServerTimer`], and the thread of that connection notifies the driver of the server.
+//!
+//! The server requests [`Effect::File`] and [`Effect::Notify`]. Its driver performs
+//! [`Effect::Store`] too, for state that must survive a restart.
+
+use alloc::sync::Arc;
+
+use crate::effect::{Effect, Effects, Outcome};
+use crate::id::OpId;
+use crate::server::open::Open;
+use crate::server::operations::Operations;
+use crate::server::{Server, close};
+use crate::time::{Instant, Now};
+
+impl Server {
+    /// Returns when the driver must call [`timeout`](Self::timeout); `None` if the server waits for
+    /// nothing.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.disconnected.lock().next_deadline()
+    }
+
+    /// Closes the disconnected opens with a deadline in the past.
+    pub fn timeout(&self, now: Now, effects: &mut Effects) {
+        let expired = self.disconnected.lock().take_expired(now.instant);
+        expired.iter().for_each(|open| self.close(open, effects));
+    }
+
+    /// Reports the outcome of an operation that the server itself requested. The driver calls it
+    /// once for each of these operations.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the operation is not in progress.
+    pub fn complete(&self, _now: Now, op: OpId, outcome: Outcome, _effects: &mut Effects) {
+        let was_pending = self.operations.lock().closing.remove(&op);
+        assert!(was_pending, "{op:?} of the server is not in progress");
+        // The open is closed, even if its file could not be deleted.
+        drop(outcome);
+    }
+
+    /// Returns whether the server has no operation in progress and no disconnected open.
+    pub fn is_idle(&self) -> bool {
+        self.operations.lock().closing.is_empty() && self.disconnected.lock().is_empty()
+    }
+
+    fn close(&self, open: &Arc<Open>, effects: &mut Effects) {
+        let mut operations = self.operations.lock();
+        let Operations { op_ids, closing } = &mut *operations;
+        closing.extend(close::abandon(self, open, op_ids, effects));
+    }
+
+    /// Takes over an open of a session that lost its last connection. Returns false if the caller
+    /// must close the open: the policy keeps no disconnected opens, or their table is full.
+    pub(crate) fn take_over(&self, now: Now, open: &Arc<Open>, effects: &mut Effects) -> bool {
+        let limits = &self.config.limits;
+        if limits.disconnected_open_timeout.is_zero() {
+            return false;
+        }
+        let deadline = now.instant.after(limits.disconnected_open_timeout);
+        let has_space =
+            (self.disconnected.lock()).insert(deadline, open, limits.disconnected_opens);
+        if !has_space {
+            return false;
+        }
+        let mut notices = self.watches.end(open.file);
+        self.files.end_oplock(open.key, open.file, &mut notices);
+        self.post(notices, effects);
+        effects.push(Effect::ArmServerTimer);
+        true
+    }
+}

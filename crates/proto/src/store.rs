@@ -1,0 +1,90 @@
+//! The store: small records that survive a crash of the server.
+//!
+//! The core requests a [`StoreOp`]; the driver completes it with an [`Outcome`]. A completed
+//! operation is durable: its effect survives a crash of the process and of the machine. An operation
+//! that is not completed at a crash may or may not have taken effect, but never in part. The core
+//! does not start an operation on a key while another one on that key is in progress.
+
+use alloc::vec::Vec;
+
+/// Maximum length of a key in bytes.
+pub const KEY_MAX: usize = 64;
+/// Maximum length of a value in bytes. Large enough for a longest name and a file handle.
+pub const VALUE_MAX: usize = 128 << 10;
+/// Maximum number of records in the answer to one [`StoreOp::Scan`].
+pub const SCAN_MAX: usize = 256;
+
+/// A request of the core to the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreOp {
+    /// Inserts a record, or replaces the record with the same key. Completed with
+    /// [`Outcome::Done`].
+    Put(Record),
+    /// Deletes the record with this key, if it exists. Completed with [`Outcome::Done`].
+    Delete(Vec<u8>),
+    /// Lists records in the order of their keys, up to [`SCAN_MAX`]. Completed with
+    /// [`Outcome::Records`].
+    Scan {
+        /// The first bytes of the keys.
+        prefix: Vec<u8>,
+        /// The last key of the previous answer; `None` starts at the first record.
+        after: Option<Vec<u8>>,
+    },
+}
+
+/// A record of the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The key; 1 to [`KEY_MAX`] bytes. Unique in the store.
+    pub key: Vec<u8>,
+    /// The value; up to [`VALUE_MAX`] bytes.
+    pub value: Vec<u8>,
+}
+
+impl Record {
+    /// Returns a record.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the key or the value exceeds its limit.
+    pub fn new(key: Vec<u8>, value: Vec<u8>) -> Self {
+        assert!(
+            !key.is_empty() && key.len() <= KEY_MAX,
+            "key of {} bytes",
+            key.len()
+        );
+        assert!(value.len() <= VALUE_MAX, "value of {} bytes", value.len());
+        Self { key, value }
+    }
+}
+
+/// The result of a successful [`StoreOp`].
+///
+/// # Panics
+///
+/// The `expect_` functions panic if the driver answered with another variant, which is a bug of the
+/// driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The operation is durable and has no value.
+    Done,
+    /// Answers [`StoreOp::Scan`]. Fewer than [`SCAN_MAX`] records mean the end.
+    Records(Vec<Record>),
+}
+
+impl Outcome {
+    /// Checks that the outcome is `Done`.
+    pub fn expect_done(self) {
+        let Self::Done = self else {
+            panic!("the operation has no value, the driver answered {self:?}");
+        };
+    }
+
+    /// Returns the value of `Records`.
+    pub fn expect_records(self) -> Vec<Record> {
+        let Self::Records(records) = self else {
+            panic!("a scan expects Records, the driver answered {self:?}");
+        };
+        records
+    }
+}
