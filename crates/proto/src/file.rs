@@ -45,7 +45,7 @@ pub enum FileOp {
 }
 
 impl FileOp {
-    /// Returns the share whose file system runs the request.
+    /// Returns the share of the file system that runs the request.
     pub fn share(&self) -> ShareId {
         match self {
             Self::Open(plan) => plan.share,
@@ -322,7 +322,7 @@ pub struct Metadata {
     pub attributes: FileAttributes,
     /// The subset of the attributes that the file system stores with the file. The others follow
     /// from its name or kind.
-    pub kept: FileAttributes,
+    pub stored: FileAttributes,
     /// Length of the data in bytes; 0 for a directory.
     pub size: u64,
     /// Space on disk in bytes.
@@ -408,7 +408,7 @@ pub enum LocalEvent {
     /// Events were lost: below this directory, or in the whole share if `None`.
     Lost(Option<FileKey>),
     /// The directory itself was removed.
-    Gone(FileKey),
+    Removed(FileKey),
 }
 
 /// A change of a name in a watched directory.

@@ -15,7 +15,7 @@ pub enum Notice {
     SessionClosed(wire::SessionId),
     /// All opens of this session are closed, and a request waited for that: a client that
     /// reconnects does not conflict with the opens of its previous session.
-    SessionGone(wire::SessionId),
+    OpensClosed(wire::SessionId),
     /// An oplock of an open breaks. The connection carries the session of the open and sends the
     /// oplock break notification to the client. \[MS-SMB2\] 3.3.4.6
     BreakOplock {

@@ -15,10 +15,10 @@ pub enum Violation {
     MessageIdOutOfWindow(wire::MessageId),
     /// The server cannot decrypt a frame: the session or its key does not exist, or the
     /// authentication tag is wrong. \[MS-SMB2\] 3.3.5.2.1.1
-    Unsealable(wire::SessionId),
+    CannotDecrypt(wire::SessionId),
     /// A request that must be encrypted is not, or an encrypted frame contains another
     /// encrypted frame.
-    NotSealed(wire::SessionId),
+    NotEncrypted(wire::SessionId),
     /// A TREE_CONNECT of dialect 3.1.1 is neither signed nor encrypted. \[MS-SMB2\] 3.3.5.7
     NotSigned(wire::SessionId),
     /// VALIDATE_NEGOTIATE_INFO shows that the client received a different negotiation.
@@ -43,8 +43,8 @@ impl fmt::Display for Violation {
             Self::UnexpectedNegotiate => f.write_str("unexpected NEGOTIATE"),
             Self::NotNegotiated(command) => write!(f, "{command:?} before NEGOTIATE"),
             Self::MessageIdOutOfWindow(id) => write!(f, "{id:?} is outside the sequence window"),
-            Self::Unsealable(session) => write!(f, "sealed frame of {session:?} does not open"),
-            Self::NotSealed(session) => write!(f, "request of {session:?} is not sealed"),
+            Self::CannotDecrypt(session) => write!(f, "cannot decrypt a frame of {session:?}"),
+            Self::NotEncrypted(session) => write!(f, "request of {session:?} is not encrypted"),
             Self::NotSigned(session) => write!(f, "request of {session:?} is not signed"),
             Self::NegotiateTampered => f.write_str("the negotiation was tampered with"),
             Self::UnexpectedMessage(command) => write!(f, "unexpected {command:?}"),

@@ -268,7 +268,7 @@ impl World {
         });
         let event = match self.choices.below(4) {
             0 => LocalEvent::Lost(None),
-            1 => LocalEvent::Gone(directory),
+            1 => LocalEvent::Removed(directory),
             _ => change,
         };
         for (to, notice) in self.server.local_events(ShareId(0), &[event]) {

@@ -31,7 +31,7 @@ impl DisconnectedOpens {
         Some(*deadline)
     }
 
-    /// Removes and returns the opens whose deadline has passed.
+    /// Removes and returns the opens with a deadline in the past.
     pub(crate) fn take_expired(&mut self, now: Instant) -> Vec<Arc<Open>> {
         let mut expired = Vec::new();
         while let Some(first) = self.opens.first_entry() {

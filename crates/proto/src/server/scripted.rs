@@ -491,7 +491,7 @@ impl Disk {
             },
             kind,
             attributes,
-            kept: attributes,
+            stored: attributes,
             size: 0,
             allocation: 4096,
             links: 1,

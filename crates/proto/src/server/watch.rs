@@ -260,7 +260,7 @@ impl Watch {
                 self.is_due = true;
                 self.is_overrun = true;
             }
-            LocalEvent::Gone(directory) => {
+            LocalEvent::Removed(directory) => {
                 if *directory != self.scope.directory {
                     return false;
                 }

@@ -307,7 +307,7 @@ fn a_directory_that_others_removed_is_told_as_being_deleted() {
     let key = rig.disk.key("d");
     rig.happen_locally(&[
         local(key, FileAction::REMOVED, "last"),
-        LocalEvent::Gone(key),
+        LocalEvent::Removed(key),
     ]);
     // What happened before comes first.
     let told = changes(&hear(&mut client, &mut rig));

@@ -36,7 +36,7 @@ fn bytes_that_are_no_smb_end_it() {
             let violation = rig.violations[&client.id];
             let is_about_bytes = matches!(
                 violation,
-                Violation::Malformed(_) | Violation::Unsealable(_)
+                Violation::Malformed(_) | Violation::CannotDecrypt(_)
             );
             assert!(is_about_bytes, "{frame:x?}: {violation}");
             assert!(client.hear(&mut rig).is_none());

@@ -171,7 +171,10 @@ fn spoilt(spoil: impl FnOnce(&mut Vec<u8>)) -> (Client, Violation) {
 fn a_seal_that_does_not_open_ends_the_connection() {
     for position in [4, 20, 31, 44, TRANSFORM_LEN, TRANSFORM_LEN + 70 - 3] {
         let (_, violation) = spoilt(|frame| frame[position] ^= 1);
-        assert!(matches!(violation, Violation::Unsealable(_)), "{position}");
+        assert!(
+            matches!(violation, Violation::CannotDecrypt(_)),
+            "{position}"
+        );
     }
     for size in [0_u32, 1, 67, 69, u32::MAX] {
         let set_size = |frame: &mut Vec<u8>| frame[36..40].copy_from_slice(&size.to_le_bytes());
@@ -181,7 +184,7 @@ fn a_seal_that_does_not_open_ends_the_connection() {
     for flags in [0_u16, 2, 3, 0xFFFF] {
         let set_flags = |frame: &mut Vec<u8>| frame[42..44].copy_from_slice(&flags.to_le_bytes());
         let (client, violation) = spoilt(set_flags);
-        assert_eq!(violation, Violation::Unsealable(client.session));
+        assert_eq!(violation, Violation::CannotDecrypt(client.session));
     }
     let (_, violation) = spoilt(|frame| frame.truncate(TRANSFORM_LEN + 10));
     assert!(matches!(violation, Violation::Malformed(_)));
@@ -216,7 +219,7 @@ fn a_seal_without_a_login_ends_the_connection() {
         }
         rig.deliver(other.id, &frame);
         let violation = rig.violations[&other.id];
-        assert!(matches!(violation, Violation::Unsealable(_)), "{step}");
+        assert!(matches!(violation, Violation::CannotDecrypt(_)), "{step}");
     }
     assert_eq!(alice.echo(&mut rig).status(), Status::SUCCESS);
 }

@@ -420,7 +420,7 @@ impl World {
                     // The RDMA failed, or what it was to reach is withdrawn.
                     Violation::RemoteMemory => is_broken,
                     Violation::LoginTimeout => self.scenario.held > 0,
-                    Violation::Unsealable(_) => !self.whole.contains(&id) || is_leaving,
+                    Violation::CannotDecrypt(_) => !self.whole.contains(&id) || is_leaving,
                     _ => false,
                 };
                 ensure(is_fine, || {

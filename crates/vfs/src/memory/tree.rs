@@ -154,7 +154,7 @@ impl Tree {
             },
             kind,
             attributes: attributes::shown(node.stored, kind, name, true),
-            kept: attributes::settable(node.stored),
+            stored: attributes::settable(node.stored),
             size: node.size(),
             allocation: node.allocation(),
             links: node.links,

@@ -49,7 +49,7 @@ impl Posix {
             key: stat.key(),
             kind,
             attributes: attributes::shown(dos_attributes, kind, name, self.options.hide_dot_files),
-            kept: attributes::settable(dos_attributes),
+            stored: attributes::settable(dos_attributes),
             size: if kind == FileKind::Directory {
                 0
             } else {

@@ -139,7 +139,7 @@ pub(crate) fn is_mark_name(name: &str) -> bool {
 pub(crate) fn path_of(event: &LocalEvent) -> Option<&str> {
     match event {
         LocalEvent::Change(change) => Some(change.path.as_str()),
-        LocalEvent::Lost(_) | LocalEvent::Gone(_) => None,
+        LocalEvent::Lost(_) | LocalEvent::Removed(_) => None,
     }
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn in_short(events: &[LocalEvent]) -> Vec<String> {
     let short = |event: &LocalEvent| {
         let LocalEvent::Change(change) = event else {
             return match event {
-                LocalEvent::Gone(_) => "!".to_owned(),
+                LocalEvent::Removed(_) => "!".to_owned(),
                 _ => "?".to_owned(),
             };
         };

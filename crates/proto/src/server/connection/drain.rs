@@ -220,7 +220,7 @@ impl Connection {
             if waiting == self.id {
                 self.session_gone(now, id, effects);
             } else {
-                effects.push(Effect::Notify(waiting, Notice::SessionGone(id)));
+                effects.push(Effect::Notify(waiting, Notice::OpensClosed(id)));
             }
         }
     }

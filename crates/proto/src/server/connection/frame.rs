@@ -61,11 +61,11 @@ impl Connection {
         let session_id = parts.header.session_id;
         let session = self.unsealing_session(&parts.header)?;
         let sealing = session.state.lock().sealing.clone();
-        let key = sealing.ok_or(Violation::Unsealable(session_id))?.inbound;
+        let key = sealing.ok_or(Violation::CannotDecrypt(session_id))?.inbound;
         let nonce = &parts.header.nonce[..key.cipher().nonce_len()];
         let tag = &parts.header.signature;
         key.decrypt_in_place(nonce, parts.associated_data, parts.ciphertext, tag)
-            .map_err(|_| Violation::Unsealable(session_id))?;
+            .map_err(|_| Violation::CannotDecrypt(session_id))?;
         let message = &*parts.ciphertext;
         // A seal within a seal, or a compressed message: neither is offered.
         if let Some(&protocol) = message.first_chunk()
@@ -81,7 +81,7 @@ impl Connection {
 
     /// The session whose key opens a frame: a login that is not done has none.
     fn unsealing_session(&self, header: &transform::Transform) -> Result<Arc<Session>, Violation> {
-        let unsealable = Violation::Unsealable(header.session_id);
+        let unsealable = Violation::CannotDecrypt(header.session_id);
         let negotiated = self.negotiated.as_ref().ok_or(unsealable)?;
         let is_sealing = negotiated.dialect >= Dialect::SMB_3_0 && negotiated.cipher.is_some();
         // In 3.0 and 3.0.2 the field is the EncryptionAlgorithm, and 1 is AES-128-CCM.

@@ -161,7 +161,7 @@ impl Connection {
                     self.end_session(now, &session, effects);
                 }
             }
-            Notice::SessionGone(session) => self.session_gone(now, session, effects),
+            Notice::OpensClosed(session) => self.session_gone(now, session, effects),
             Notice::BreakOplock {
                 session,
                 file_id,

@@ -45,7 +45,7 @@ fn check_existing(wanted: &Wanted, opened: &Opened) -> Result<(), Status> {
     // [MS-FSA] 2.1.5.1.2.1: an overwrite must not make a file visible. One that is hidden for its
     // name stays so: Samba, too, looks only at what it keeps.
     let veiled = FileAttributes::HIDDEN | FileAttributes::SYSTEM;
-    if !wanted.attributes.contains(opened.metadata.kept & veiled) {
+    if !wanted.attributes.contains(opened.metadata.stored & veiled) {
         return Err(Status::ACCESS_DENIED);
     }
     Ok(())

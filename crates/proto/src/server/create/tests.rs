@@ -292,7 +292,7 @@ fn a_file_that_is_hidden_for_its_name_is_overwritten() {
         (FileAttributes::HIDDEN, Status::ACCESS_DENIED),
     ] {
         world.disk.add_file(".dot", FileAttributes::HIDDEN);
-        world.disk.files.get_mut(".dot").expect("just added").kept = kept;
+        world.disk.files.get_mut(".dot").expect("just added").stored = kept;
         let overwritten = status(&mut world, ".dot", |request| {
             request.create_disposition = CreateDisposition::OVERWRITE_IF;
             request.file_attributes = FileAttributes::NORMAL;

@@ -169,7 +169,7 @@ impl Watcher {
         };
         let watched = lock(&self.shared.state).tree.remove(target);
         if let Some(key) = watched.filter(|_| !event.is_own) {
-            self.outgoing.push(LocalEvent::Gone(key));
+            self.outgoing.push(LocalEvent::Removed(key));
         }
     }
 
