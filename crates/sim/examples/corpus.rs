@@ -1,6 +1,6 @@
-//! Writes the seeds of the fuzzers into a folder: `cargo run -p smbeam-sim --example corpus
-//! fuzz/corpus`. They are what the clients of calm runs send, what
-//! a client hears, exchanges of SMB Direct, and scripts at random.
+//! Writes the seeds of the fuzzers into a directory: `cargo run -p smbeam-sim --example corpus
+//! fuzz/corpus`. The seeds are frames that the clients of calm runs send, frames that a client
+//! receives, exchanges of SMB Direct, and random scripts.
 
 use std::path::Path;
 use std::{env, fs, io};
@@ -9,17 +9,17 @@ use smbeam_sim::fuzz::{
     capture, client_frames, client_script, frames, frames_over_rdma, script, smbd_exchange,
 };
 
-/// Runs from which frames are taken.
+/// Number of runs that supply frames.
 const RUNS: u64 = 12;
-/// Longer frames are left out: a corpus is small.
+/// Maximum length of a frame in bytes: a corpus is small.
 const FRAME_MAX: usize = 4096;
-/// Where the token of a SESSION_SETUP begins. \[MS-SMB2\] 2.2.5
+/// Offset of the security token in a SESSION_SETUP. \[MS-SMB2\] 2.2.5
 const TOKEN: usize = 88;
 
 fn main() -> io::Result<()> {
     let root = env::args()
         .nth(1)
-        .expect("the folder of the corpora is named");
+        .expect("the first argument is the directory of the corpora");
     let root = Path::new(&root);
     for seed in 0..RUNS {
         let mut sent = capture(seed);
@@ -54,7 +54,7 @@ fn main() -> io::Result<()> {
     put_exchanges(root)
 }
 
-/// Exchanges of SMB Direct, and some with each byte of a header at its least and its most.
+/// Exchanges of SMB Direct, and some with each byte of a header at its minimum and its maximum.
 fn put_exchanges(root: &Path) -> io::Result<()> {
     for (side, is_server) in [("client", false), ("server", true)] {
         for seed in 0..RUNS {
@@ -75,7 +75,7 @@ fn put_exchanges(root: &Path) -> io::Result<()> {
 fn put_messages(root: &Path, seed: u64, sent: &[Vec<u8>]) -> io::Result<()> {
     for (number, frame) in sent.iter().enumerate() {
         let command = frame[12];
-        // Requests have the odd places among the decoders, in the order of the commands.
+        // Requests have the odd numbers among the decoders, in the order of the commands.
         let choice = 1 + 2 * command;
         let name = format!("request-{seed}-{number}");
         put(root, "decode", &name, &[&[choice], &frame[..]].concat())?;
@@ -90,7 +90,7 @@ fn put_messages(root: &Path, seed: u64, sent: &[Vec<u8>]) -> io::Result<()> {
 }
 
 fn put(root: &Path, target: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let folder = root.join(target);
-    fs::create_dir_all(&folder)?;
-    fs::write(folder.join(name), bytes)
+    let directory = root.join(target);
+    fs::create_dir_all(&directory)?;
+    fs::write(directory.join(name), bytes)
 }

@@ -1,5 +1,5 @@
-//! Memory that a client names, and the server's reach into it by RDMA; and the transports, of which
-//! one has that.
+//! Memory that a client registers, and the server's RDMA access to it; and the transports, one of
+//! which supports RDMA.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,7 +10,7 @@ use wire::smbd::BufferDescriptorV1;
 use crate::check::{Check, ensure};
 use crate::choices::Choices;
 
-/// What SMB Direct carries here. Messages have less room than transfers are long.
+/// The limits of SMB Direct here. A message is shorter than a transfer.
 pub(crate) const RDMA: Carrier = Carrier::smb_direct(RdmaLimits {
     max_read_write: 1 << 20,
     max_descriptors: 4,
@@ -18,9 +18,9 @@ pub(crate) const RDMA: Carrier = Carrier::smb_direct(RdmaLimits {
     max_receive: 128 << 10,
 });
 
-/// What carries connections: all that runs here runs over each of these. Channels of
-/// [`Carrier::NBT`] share a session with no others: their frames have less room, and a server that
-/// can do less on one channel than on another is taken for another one. \[MS-SMB2\] 3.2.5.2
+/// The transports: every scenario runs over each of them. Channels over [`Carrier::NBT`] share a
+/// session with no other transport: their frames are shorter, and a client takes a server with
+/// lower limits on one channel for another server. \[MS-SMB2\] 3.2.5.2
 pub const TRANSPORTS: [(&str, Carrier); 4] = [
     ("tcp", Carrier::TCP),
     ("nbt", Carrier::NBT),
@@ -28,22 +28,22 @@ pub const TRANSPORTS: [(&str, Carrier); 4] = [
     ("smbdirect", RDMA),
 ];
 
-/// All of them.
+/// All transports.
 pub(crate) fn carriers() -> Vec<Carrier> {
     TRANSPORTS.map(|(_, carrier)| carrier).to_vec()
 }
 
-/// Those of which one session may have several.
+/// Transports over which one session may have several channels.
 pub(crate) fn mixable() -> Vec<Carrier> {
     let mut carriers = carriers();
     carriers.retain(|carrier| carrier.large_frames);
     carriers
 }
 
-/// Where the first piece of memory begins; each has its own place far from the others.
+/// Address of the first segment of memory. Each segment has an address far from the others.
 const BASE: u64 = 0x7F00_0000_0000;
 
-/// Some bytes under a key.
+/// Bytes that the client registered under a key.
 #[derive(Debug)]
 struct Exposed {
     bytes: Vec<u8>,
@@ -54,29 +54,29 @@ struct Exposed {
 #[derive(Debug, Default)]
 pub(crate) struct Adapter {
     exposed: BTreeMap<u32, Exposed>,
-    /// Keys that the server took back, until the client looks.
+    /// Keys that the server invalidated and that the client has not processed yet.
     revoked: BTreeMap<u32, Vec<u8>>,
-    /// Keys of requests that the client gave up on: the server may not know yet.
+    /// Keys of requests that the client canceled: the server may still use them.
     given_up: BTreeSet<u32>,
-    /// Keys that do not lead where the client says: who reaches for them breaks the connection, and
-    /// is not to blame.
+    /// Invalid keys for which the server is not to blame: an access breaks the connection.
     pretended: BTreeSet<u32>,
-    /// Keys in lists that no server may take: who reaches for them is to blame.
+    /// Keys in lists that the server must reject: an access is a fault of the server.
     forbidden: BTreeSet<u32>,
     last: u32,
-    /// Every key is good but for some, as long as there is no client who would have named any.
+    /// Whether unknown keys are valid, for a client without registrations. Some of them are
+    /// invalid.
     is_open: bool,
-    /// Nothing reaches anything any more.
+    /// Whether the connection is broken: every access fails.
     is_over: bool,
-    /// Frames that the server sent, and that the client has.
+    /// Frames that the server sent, and frames that the client received.
     sent: u64,
     heard: u64,
-    /// Keys that frames take back, by the number of the frame.
+    /// Keys that frames invalidate, by the number of the frame.
     invalidations: VecDeque<(u64, u32)>,
 }
 
 impl Adapter {
-    /// Of a client that is no more than bytes: the server reaches for whatever it names.
+    /// An adapter for a client that consists of bytes only: the server may access any key.
     pub(crate) fn open() -> Self {
         Self {
             is_open: true,
@@ -84,7 +84,7 @@ impl Adapter {
         }
     }
 
-    /// Names memory that holds `bytes`, in one piece or several.
+    /// Registers memory with these bytes, in one segment or several.
     pub(crate) fn expose(
         &mut self,
         direction: Direction,
@@ -117,35 +117,34 @@ impl Adapter {
         pieces
     }
 
-    /// Takes memory back; what is in it.
+    /// Removes the registration and returns the bytes.
     pub(crate) fn withdraw(&mut self, keys: &[u32], is_revoked: bool) -> Check<Vec<u8>> {
         let was_revoked = keys.iter().all(|key| self.revoked.contains_key(key));
         ensure(was_revoked == is_revoked, || {
-            format!("keys {keys:?} are said to be taken back: {is_revoked}")
+            format!("invalidation of {keys:?}: {is_revoked}")
         })?;
         let mut bytes = Vec::new();
         for key in keys {
             let exposed = self.exposed.remove(key).map(|exposed| exposed.bytes);
             let piece = exposed.or_else(|| self.revoked.remove(key));
-            bytes.extend(piece.ok_or_else(|| format!("key {key} is not named"))?);
+            bytes.extend(piece.ok_or_else(|| format!("key {key} is not registered"))?);
         }
         Ok(bytes)
     }
 
-    /// The client gave up on the request: what the server still does with its keys is no fault of
-    /// its own.
+    /// The client canceled the request: later accesses of the server to its keys are not a fault.
     pub(crate) fn give_up(&mut self, keys: &[u32]) {
         self.given_up.extend(keys);
     }
 
-    /// Makes one of the pieces a lie: a key of nothing, a place beyond its memory, or memory that
-    /// is there for the other direction.
+    /// Makes one segment invalid: an unknown key, an address beyond the memory, or memory for the
+    /// other direction.
     pub(crate) fn pretend(&mut self, pieces: &mut [BufferDescriptorV1], choices: &mut Choices) {
         let index = choices.index(pieces.len());
         let piece = &mut pieces[index];
         let key = piece.token;
         self.pretended.insert(key);
-        let exposed = self.exposed.get_mut(&key).expect("it was just named");
+        let exposed = self.exposed.get_mut(&key).expect("it was just registered");
         match choices.below(5) {
             0 => drop(self.exposed.remove(&key)),
             1 => piece.offset += 1 + choices.below(1 << 20),
@@ -160,13 +159,13 @@ impl Adapter {
         }
     }
 
-    /// Nobody is to reach for these.
+    /// The server must not access these keys.
     pub(crate) fn forbid(&mut self, keys: &[u32]) {
         self.forbidden.extend(keys);
     }
 
-    /// The answer to a request that named memory is here: what is in it. Nobody may reach for it
-    /// any more.
+    /// The client received the answer to a request with registered memory. Returns the bytes. From
+    /// now on the server must not access the memory.
     pub(crate) fn settle(&mut self, keys: &[u32]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for key in keys {
@@ -178,22 +177,22 @@ impl Adapter {
         bytes
     }
 
-    /// The connection is broken.
+    /// Breaks the connection.
     pub(crate) fn end(&mut self) {
         self.is_over = true;
     }
 
-    /// Whether it is.
+    /// Returns whether the connection is broken.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Keys that are named.
+    /// Returns the registered keys.
     pub(crate) fn named(&self) -> usize {
         self.exposed.len()
     }
 
-    /// RDMA WRITE; whether the connection lives.
+    /// RDMA WRITE. Returns whether the connection still works.
     pub(crate) fn write(&mut self, to: &[BufferDescriptorV1], mut bytes: &[u8]) -> Check<bool> {
         if self.is_open {
             assert!(bytes.len() as u64 <= BufferDescriptorV1::total(to));
@@ -211,7 +210,7 @@ impl Adapter {
         Ok(true)
     }
 
-    /// RDMA READ; none where the connection is broken.
+    /// RDMA READ. Returns `None` if the connection is broken.
     pub(crate) fn read(&mut self, from: &[BufferDescriptorV1]) -> Check<Option<Vec<u8>>> {
         let mut bytes = Vec::new();
         if self.is_open {
@@ -228,15 +227,14 @@ impl Adapter {
         Ok(Some(bytes))
     }
 
-    /// Whether the connection lives after a reach for keys that nobody has named: one in four is
-    /// said to be wrong.
+    /// Decides whether the connection survives an access to an unknown key: one in four is invalid.
     fn lives_with(&mut self, pieces: &[BufferDescriptorV1]) -> bool {
         self.is_over |= pieces.iter().any(|piece| piece.token % 4 == 3);
         !self.is_over
     }
 
-    /// The memory of a piece. What an honest client has not named, or not any more since it was
-    /// answered, is never reached for.
+    /// Returns the memory of a segment. Fails if the server accesses memory that the client never
+    /// registered or that belongs to an answered request.
     fn reach(
         &mut self,
         piece: &BufferDescriptorV1,
@@ -261,12 +259,12 @@ impl Adapter {
                 Ok(None)
             }
             None => Err(format!(
-                "the server reaches for {piece:?}, which is not named so"
+                "the server accesses {piece:?}, which is not registered so"
             )),
         }
     }
 
-    /// The server sends a frame that takes a key back, or none.
+    /// The server sends a frame, with or without a key to invalidate.
     pub(crate) fn sends(&mut self, invalidate: Option<u32>) {
         if let Some(key) = invalidate {
             self.invalidations.push_back((self.sent, key));
@@ -274,7 +272,7 @@ impl Adapter {
         self.sent += 1;
     }
 
-    /// The client hears the next frame; the key that it takes back.
+    /// The client receives the next frame. Returns the key that it invalidates.
     pub(crate) fn hears(&mut self) -> Check<Option<u32>> {
         let number = self.heard;
         self.heard += 1;
@@ -293,7 +291,7 @@ impl Adapter {
             None => {
                 let is_known = self.given_up.contains(&key) || self.pretended.contains(&key);
                 ensure(is_known, || {
-                    format!("key {key} is taken back, and is not named")
+                    format!("the server invalidates key {key}, which is not registered")
                 })?;
             }
         }
@@ -330,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_reaches_for_what_is_not_named() {
+    fn accesses_to_unregistered_memory_are_found() {
         let (mut adapter, pieces, keys) = named(Direction::Read);
         assert!(adapter.read(&pieces).is_err(), "the other direction");
         let mut beyond = pieces.clone();

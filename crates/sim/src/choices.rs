@@ -1,18 +1,18 @@
-//! Where decisions come from: a seed, or the bytes of a fuzzer.
+//! The source of decisions: a seed, or the bytes of a fuzzer.
 
 use std::collections::VecDeque;
 
-/// Deals out decisions. Two of them from the same seed or the same bytes deal alike.
+/// Makes decisions. Two sources with the same seed or the same bytes make the same decisions.
 #[derive(Clone, Debug)]
 pub struct Choices {
     state: u64,
-    /// What a fuzzer wants, as far as it goes.
+    /// The bytes of a fuzzer that are left.
     script: VecDeque<u8>,
     is_scripted: bool,
 }
 
 impl Choices {
-    /// Decisions that follow from a number.
+    /// Returns a source that follows from a number.
     pub fn from_seed(seed: u64) -> Self {
         Self {
             state: seed,
@@ -21,8 +21,8 @@ impl Choices {
         }
     }
 
-    /// Decisions that a fuzzer makes: each takes a byte or more, and when there are none left
-    /// [`Self::is_exhausted`] says so, and zeros follow.
+    /// Returns a source that takes each decision from one byte or more of a fuzzer. After the last
+    /// byte, [`Self::is_exhausted`] returns true and all decisions are zero.
     pub fn from_script(script: &[u8]) -> Self {
         Self {
             state: 0,
@@ -31,19 +31,19 @@ impl Choices {
         }
     }
 
-    /// Decisions of their own for a part of the world, so that a change in one part does not
+    /// Returns a separate source for a part of the world, so that a change in one part does not
     /// change all others.
     #[must_use]
     pub fn fork(&mut self) -> Self {
         Self::from_seed(self.number())
     }
 
-    /// Whether a fuzzer has no more to say.
+    /// Returns whether the bytes of a fuzzer are used up.
     pub fn is_exhausted(&self) -> bool {
         self.is_scripted && self.script.is_empty()
     }
 
-    /// Any number.
+    /// Returns any number.
     pub fn number(&mut self) -> u64 {
         if self.is_scripted {
             return u64::from_le_bytes(std::array::from_fn(|_| {
@@ -58,7 +58,7 @@ impl Choices {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "there is something to choose from");
         if self.is_scripted && bound <= 256 {
@@ -67,22 +67,22 @@ impl Choices {
         self.number() % bound
     }
 
-    /// The same for an index.
+    /// Returns an index below `bound`, which must not be 0.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
-    /// True so many times in a thousand.
+    /// Returns true with a probability of `chance` per mille.
     pub fn per_mille(&mut self, chance: u16) -> bool {
         chance > 0 && self.below(1000) < u64::from(chance)
     }
 
-    /// One of several.
+    /// Returns one of several values.
     pub fn pick<T: Copy>(&mut self, among: &[T]) -> T {
         among[self.index(among.len())]
     }
 
-    /// 32 bytes that look random.
+    /// Returns 32 pseudorandom bytes.
     pub fn bytes(&mut self) -> [u8; 32] {
         let mut bytes = [0; 32];
         for chunk in bytes.chunks_exact_mut(8) {

@@ -1,4 +1,4 @@
-//! The shares in memory, and what goes wrong with them.
+//! The shares in memory, and their faults.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::check::{Check, ensure};
 use crate::choices::Choices;
 use crate::scenario::{Faults, Scenario};
 
-/// Work for the disk, with everything that it needs: it may be done much later.
+/// Work for the disk, with all data that it needs: the disk may do it much later.
 #[derive(Debug)]
 pub(crate) enum Work {
     File(FileOp),
@@ -25,7 +25,7 @@ pub(crate) enum Work {
     },
 }
 
-/// All shares, and the bytes that were read for answers.
+/// All shares, and the bytes that were read for responses.
 #[derive(Debug)]
 pub(crate) struct Disk {
     shares: Vec<Memory>,
@@ -50,7 +50,7 @@ impl Disk {
         }
     }
 
-    /// Tries the work; `None` where it would have to wait.
+    /// Attempts the work. Returns `None` if it would have to wait.
     pub(crate) fn attempt(
         &mut self,
         work: &Work,
@@ -59,7 +59,7 @@ impl Disk {
         now: FileTime,
     ) -> Option<Outcome> {
         let share = self.shares.get(share_of(work).0 as usize);
-        let memory = share.expect("the core names shares that there are");
+        let memory = share.expect("the core names configured shares");
         arm(memory, faults, &mut self.choices);
         memory.set_time(now);
         match work {
@@ -102,19 +102,19 @@ impl Disk {
         })
     }
 
-    /// Takes the bytes of a payload: each is sent or released once.
+    /// Removes and returns the bytes of a payload: each is sent or released once.
     pub(crate) fn take(&mut self, token: PayloadToken) -> Check<Vec<u8>> {
         let bytes = self.payloads.remove(&token.0);
         bytes.ok_or_else(|| format!("{token:?} was used twice"))
     }
 
-    /// The process ends that opened the files and read the bytes.
+    /// The server process ends: its opens and payloads end with it.
     pub(crate) fn crash(&mut self) {
         self.payloads.clear();
         self.shares.iter().for_each(Memory::drop_opens);
     }
 
-    /// Whether nothing is open and no bytes are kept.
+    /// Checks that nothing is open and that no payload is left.
     pub(crate) fn check_idle(&self) -> Check {
         for memory in &self.shares {
             let (opens, share) = (memory.opens(), memory.share());
@@ -128,7 +128,7 @@ impl Disk {
     }
 }
 
-/// Decides what goes wrong with the next operation.
+/// Decides which faults the next operation meets.
 fn arm(memory: &Memory, faults: &Faults, choices: &mut Choices) {
     let next = memory.operations();
     let fails = choices.per_mille(faults.disk_error);

@@ -1,4 +1,4 @@
-//! The server's end of a connection: a driver around the core, as the worker of a server is.
+//! The server's end of a connection: a driver around the core, like the worker of a server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,22 +26,22 @@ use crate::disk::{Disk, Work};
 use crate::login::Logins;
 use crate::scenario::Faults;
 
-/// What the world is to do for a connection.
+/// A request of the host to the world.
 #[derive(Debug)]
 pub(crate) enum Wish {
-    /// Send a frame, which takes a key back or none.
+    /// Send a frame, with or without a key to invalidate.
     Send(Vec<u8>, Option<u32>),
-    /// Come back to an operation that takes its time.
+    /// Complete a slow operation later.
     Later(OpId),
-    /// Tell another connection.
+    /// Deliver a notice to another connection.
     Notify(ConnectionId, Notice),
     /// Arm the timer of the server.
     ArmServerTimer,
-    /// End the transport connection once what was sent is there.
+    /// End the transport connection after all sent frames have arrived.
     Disconnect(Violation),
 }
 
-/// What surrounds a call.
+/// The surroundings of a call.
 pub(crate) struct Surroundings<'a> {
     pub(crate) now: Now,
     pub(crate) disk: &'a mut Disk,
@@ -51,16 +51,16 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) wishes: &'a mut Vec<Wish>,
 }
 
-/// Something that takes its time.
+/// A slow operation.
 #[derive(Debug)]
 enum Slow {
     Work(Work),
-    /// Done, but nobody was told yet.
+    /// Done, but not completed yet.
     Done(Outcome),
     Login(Authenticate),
-    /// Bytes on their way to the client's memory.
+    /// An RDMA WRITE of these bytes to the client's memory.
     Place(Vec<BufferDescriptorV1>, Vec<u8>),
-    /// Bytes on their way from there.
+    /// An RDMA READ from the client's memory.
     Fetch(WritePlan, Vec<BufferDescriptorV1>),
 }
 
@@ -82,7 +82,7 @@ impl Host {
         server: Arc<Server>,
         id: ConnectionId,
         carrier: Carrier,
-        realm: Arc<Realm>,
+        accounts: Arc<Realm>,
         now: Now,
         choices: &mut Choices,
     ) -> Self {
@@ -92,18 +92,18 @@ impl Host {
             slow: BTreeMap::new(),
             cancelled: BTreeSet::new(),
             asked: BTreeSet::new(),
-            logins: Logins::new(realm),
+            logins: Logins::new(accounts),
             is_closed: false,
             is_disconnected: false,
         }
     }
 
-    /// Every login succeeds, as a guest.
-    pub(crate) fn let_everybody_in(&mut self) {
+    /// From now on every login succeeds, as a guest.
+    pub(crate) fn accept_all_logins(&mut self) {
         self.logins.is_open = true;
     }
 
-    /// A frame has arrived.
+    /// Receives a frame.
     pub(crate) fn receive(&mut self, mut frame: Vec<u8>, around: &mut Surroundings<'_>) -> Check {
         if self.is_closed || self.is_disconnected {
             return Ok(());
@@ -114,18 +114,18 @@ impl Host {
         self.perform(&frame, around)
     }
 
-    /// An operation that takes its time is done.
+    /// Runs and completes a slow operation.
     pub(crate) fn ripe(&mut self, op: OpId, around: &mut Surroundings<'_>) -> Check {
-        let slow = self.slow.remove(&op).expect("it was kept");
+        let slow = self.slow.remove(&op).expect("it is in progress");
         let is_cancelled = self.cancelled.remove(&op);
         let outcome = match slow {
             Slow::Done(outcome) => outcome,
-            // What was cancelled before it began need not be done.
+            // A canceled operation that has not begun is not run.
             Slow::Work(Work::Read(_)) if is_cancelled => Outcome::Failed(Status::CANCELLED),
             Slow::Work(work) => {
                 let (faults, wall) = (around.faults, around.now.wall);
                 let outcome = around.disk.attempt(&work, Effort::Blocking, faults, wall);
-                let outcome = outcome.expect("who may wait is not told to");
+                let outcome = outcome.expect("a blocking operation blocks");
                 match self.place(op, &work, outcome, around)? {
                     Some(outcome) => outcome,
                     None => return Ok(()),
@@ -151,7 +151,7 @@ impl Host {
                         let (faults, wall) = (around.faults, around.now.wall);
                         let work = write(plan, &[]);
                         let outcome = around.disk.attempt(&work, Effort::Blocking, faults, wall);
-                        outcome.expect("who may wait is not told to")
+                        outcome.expect("a blocking operation blocks")
                     }
                     None => lost(around),
                 }
@@ -176,7 +176,7 @@ impl Host {
         self.perform(&[], around)
     }
 
-    /// The transport is gone.
+    /// The transport has ended.
     pub(crate) fn closed(&mut self, around: &mut Surroundings<'_>) -> Check {
         if self.is_closed {
             return Ok(());
@@ -190,12 +190,12 @@ impl Host {
         self.connection.next_timeout()
     }
 
-    /// Whether the core waits for nothing any more on a connection that is closed.
+    /// Returns whether a closed connection has no operation left.
     pub(crate) fn is_drained(&self) -> bool {
         self.is_closed && self.slow.is_empty() && self.connection.is_idle()
     }
 
-    /// What a failure report says.
+    /// Describes the state for a failure report.
     pub(crate) fn describe(&self) -> String {
         let Self {
             slow, connection, ..
@@ -210,14 +210,14 @@ impl Host {
 
     fn complete(&mut self, op: OpId, outcome: Outcome, around: &Surroundings<'_>) -> Check {
         ensure(self.asked.remove(&op), || {
-            format!("{op:?} is completed without having been asked for")
+            format!("{op:?} is completed, but was not requested")
         })?;
         self.connection
             .complete(around.now, op, outcome, &mut self.effects);
         Ok(())
     }
 
-    /// Does what the effects say, and what they lead to.
+    /// Performs the effects, and the effects that follow from them.
     fn perform(&mut self, frame: &[u8], around: &mut Surroundings<'_>) -> Check {
         while let Some(effect) = self.effects.pop() {
             self.perform_one(effect, frame, around)?;
@@ -269,7 +269,7 @@ impl Host {
         }
     }
 
-    /// Writes what is here, and fetches first what is not.
+    /// Writes inbound data, and fetches remote data first.
     fn write(&mut self, plan: WritePlan, frame: &[u8], around: &mut Surroundings<'_>) -> Check {
         let op = plan.op;
         let WriteData::Remote(from) = &plan.data else {
@@ -283,10 +283,12 @@ impl Host {
     }
 
     fn ask(&mut self, op: OpId) -> Check {
-        ensure(self.asked.insert(op), || format!("{op:?} was asked twice"))
+        ensure(self.asked.insert(op), || {
+            format!("{op:?} was requested twice")
+        })
     }
 
-    /// Does work at once or later, now and then in the other order: done, but told later.
+    /// Does work at once or later; or at once, but completes it later.
     fn work(&mut self, op: OpId, work: Work, around: &mut Surroundings<'_>) -> Check {
         self.ask(op)?;
         let (faults, wall) = (around.faults, around.now.wall);
@@ -306,7 +308,7 @@ impl Host {
         self.complete(op, outcome, around)
     }
 
-    /// Where bytes were read for the client's memory, has them brought there; else it is done.
+    /// Starts the RDMA WRITE of a remote read. Returns the outcome of any other work.
     fn place(
         &mut self,
         op: OpId,
@@ -328,7 +330,7 @@ impl Host {
 
     fn send(&mut self, outbound: Outbound, around: &mut Surroundings<'_>) -> Check {
         ensure(!self.is_closed && !self.is_disconnected, || {
-            "an answer to a connection that is over".into()
+            "a response to a connection that has ended".into()
         })?;
         let invalidate = outbound.invalidate;
         let frame = assemble(outbound, |payload| around.disk.take(payload.token))?;
@@ -354,7 +356,7 @@ fn write(plan: WritePlan, frame: &[u8]) -> Work {
     let bytes = match data {
         WriteData::Inbound(range) => frame[range].to_vec(),
         WriteData::Owned(bytes) => bytes,
-        WriteData::Remote(_) => unreachable!("it is fetched first"),
+        WriteData::Remote(_) => unreachable!("the host fetches it first"),
     };
     Work::Write {
         file,
@@ -364,7 +366,7 @@ fn write(plan: WritePlan, frame: &[u8]) -> Work {
     }
 }
 
-/// The bytes of a frame: payloads fetched, signed, sealed.
+/// Returns the bytes of a frame, with its payloads, signed and encrypted.
 pub(crate) fn assemble(
     outbound: Outbound,
     mut fetch: impl FnMut(&Payload) -> Check<Vec<u8>>,

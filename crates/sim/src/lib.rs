@@ -1,21 +1,23 @@
 //! The SMB core against a simulated network, disk and clock, from one seed.
 //!
-//! [`run`] lets scripted clients work on one server while things go wrong, and checks what they
-//! see: each request gets one final answer; credits are never overdrawn and never run out; opens
-//! exist together only if their share modes allow it; locks exclude each other, and reads and
-//! writes, as they say; reads see what was written; by RDMA nothing is touched but the memory that
-//! a request names, and what names no such memory changes nothing; answers are
-//! signed and sealed as they must be, under nonces that come once; nobody sees what is not theirs.
-//! At the end nothing goes wrong any more and everything has to finish, with nothing left open.
+//! [`run`] has scripted clients use one server while faults occur, and checks what they observe:
+//! each request gets one final response; credits are never overdrawn and never run out; opens
+//! coexist only if their share modes permit it; locks exclude each other, reads and writes; reads
+//! return written data; RDMA accesses only the memory that a request names; requests with invalid
+//! memory change nothing; responses are signed and encrypted as required, with unique nonces; no
+//! client sees data of another user. At the end the faults stop, and everything must finish with
+//! nothing left open.
 //!
-//! [`session::run`] lets the client's core, with several channels, work on the server's core, and
-//! checks what the two promise together.
+//! [`session::run`] has the client's core, with several channels, use the server's core, and checks
+//! their common promises.
 //!
-//! [`smbd`] has both sides of SMB Direct work on each other over a simulated queue pair, and goes
-//! through every order of events on small numbers of credits.
+//! [`smbd`] connects both ends of SMB Direct over a simulated queue pair, and searches every order
+//! of events with small numbers of credits.
 //!
-//! There is no clock, thread or random number here but those that follow from the seed: a run
-//! that failed fails again.
+//! [`store::run`] crashes the store of the server.
+//!
+//! The clock and all decisions follow from the seed, and there are no threads: a run that failed
+//! fails again.
 #![forbid(unsafe_code)]
 
 mod adapter;
@@ -47,55 +49,55 @@ pub use scenario::{Faults, Protection, Scenario};
 use check::Check;
 use world::World;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Events.
+    /// Number of events.
     pub steps: u64,
-    /// Connections.
+    /// Number of connections.
     pub connections: u64,
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Final answers.
+    /// Number of final responses.
     pub answers: u64,
-    /// Interim answers.
+    /// Number of interim responses.
     pub interims: u64,
-    /// Copies on the server that succeeded.
+    /// Number of successful server-side copies.
     pub copies: u64,
-    /// Cells that were read.
+    /// Number of cells that clients read.
     pub cells_read: u64,
-    /// Reads of a cell that were compared with the writes.
+    /// Number of reads of a cell that were compared with the writes.
     pub reads_checked: usize,
-    /// READs and WRITEs that moved their data by RDMA.
+    /// Number of READs and WRITEs that moved their data by RDMA.
     pub remote: u64,
-    /// READs and WRITEs that named memory as nobody may, and were refused.
+    /// Number of READs and WRITEs that named invalid memory, and that the server refused.
     pub refused: u64,
-    /// Locks that were granted.
+    /// Number of granted locks.
     pub locks: u64,
-    /// Locks that were granted to who waited.
+    /// Number of locks that were granted to a waiting request.
     pub locks_waited_for: u64,
-    /// Requests for a lock that were given up on.
+    /// Number of canceled requests for a lock.
     pub locks_cancelled: u64,
-    /// Requests for a lock whose open was closed.
+    /// Number of requests for a lock that ended because their open was closed.
     pub locks_ended: u64,
-    /// Opens that outlived their session, and so did their share modes and locks.
+    /// Number of opens that outlived their session, with their share modes and locks.
     pub opens_disconnected: u64,
-    /// Timeouts of the server while no connection existed.
+    /// Number of timeouts of the server while no connection existed.
     pub timeouts_without_connection: u64,
-    /// Connections that the server ended.
+    /// Number of connections that the server ended.
     pub violations: u64,
-    /// Why it ended the last of them.
+    /// Reason for the last of them.
     pub last_violation: Option<Violation>,
 }
 
-/// What went wrong, and how to see it again.
+/// A failed check, and how to reproduce it.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The seed.
     pub seed: u64,
-    /// After how many events.
+    /// Number of events before the failure.
     pub step: u64,
-    /// What.
+    /// Description of the failure.
     pub what: String,
 }
 
@@ -111,7 +113,7 @@ impl std::error::Error for Failure {}
 /// Runs a scenario.
 ///
 /// # Errors
-/// When something is not as it must be. The same seed and scenario fail alike.
+/// Fails if a check fails. The same seed and scenario fail in the same way.
 pub fn run(seed: u64, scenario: &Scenario) -> Result<Report, Failure> {
     let mut world = World::new(scenario, Choices::from_seed(seed));
     world.populate();

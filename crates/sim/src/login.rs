@@ -1,4 +1,4 @@
-//! The server's accounts and its half of logins.
+//! The server's accounts and its side of logins.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use crate::choices::Choices;
 /// The password of every account.
 const PASSWORD: &str = "correct horse";
 
-/// The name of a user.
+/// Returns the name of a user.
 pub(crate) fn user_name(user: usize) -> String {
     format!("user{user}")
 }
 
-/// What a user logs in with; a wrong password where it is to be wrong.
+/// Returns the credentials of a user, with the right or a wrong password.
 pub(crate) fn credentials(user: usize, is_right: bool) -> Credentials {
     let password = if is_right { PASSWORD } else { "battery staple" };
     Credentials::with_password(&user_name(user), "SIM", password)
 }
 
-/// The realm of so many users.
-pub(crate) fn realm(users: usize) -> Arc<Realm> {
-    let mut accounts = Users::default();
+/// Returns the accounts of this number of users.
+pub(crate) fn accounts(users: usize) -> Arc<Realm> {
+    let mut users_by_name = Users::default();
     for user in 0..users {
         let account = auth::Account::new(&user_name(user), PASSWORD).expect("a good name");
-        assert!(accounts.insert(account), "the names differ");
+        assert!(users_by_name.insert(account), "the names differ");
     }
     let names = TargetNames {
         netbios_computer: "SIM".into(),
@@ -40,24 +40,24 @@ pub(crate) fn realm(users: usize) -> Arc<Realm> {
     };
     Arc::new(Realm {
         names,
-        users: Arc::new(accounts),
+        users: Arc::new(users_by_name),
         allows_anonymous: false,
         allows_guest: false,
     })
 }
 
-/// The logins under way on a connection.
+/// The logins in progress on a connection.
 pub(crate) struct Logins {
-    realm: Arc<Realm>,
+    accounts: Arc<Realm>,
     acceptors: BTreeMap<ConversationId, Acceptor>,
-    /// Whether everybody is let in as a guest, whatever the token.
+    /// Whether every login succeeds as a guest, with any token.
     pub(crate) is_open: bool,
 }
 
 impl Logins {
-    pub(crate) fn new(realm: Arc<Realm>) -> Self {
+    pub(crate) fn new(accounts: Arc<Realm>) -> Self {
         Self {
-            realm,
+            accounts,
             acceptors: BTreeMap::new(),
             is_open: false,
         }
@@ -72,9 +72,9 @@ impl Logins {
         if self.is_open {
             return Authenticated::Accepted(guest());
         }
-        let realm = &self.realm;
+        let accounts = &self.accounts;
         let acceptor = (self.acceptors.entry(leg.conversation))
-            .or_insert_with(|| Acceptor::new(realm.clone()));
+            .or_insert_with(|| Acceptor::new(accounts.clone()));
         let time = auth::FileTime(now.wall.0);
         match acceptor.step(&leg.token, time, &choices.bytes()) {
             Step::Continue(token) => Authenticated::Continue(token),

@@ -1,4 +1,4 @@
-//! A connection's two streams of bytes: segments that take their time and frames that they cut.
+//! The two byte streams of a connection: segments with delays, and the frames that they cut.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use wire::nbt::{DirectHeader, FRAME_HEADER_LEN};
 use crate::choices::Choices;
 use crate::scenario::Faults;
 
-/// One direction of a connection. Nothing is lost or reordered within it.
+/// One direction of a connection. It neither loses nor reorders bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Pipe {
-    /// Under way.
+    /// Segments in flight.
     segments: VecDeque<Vec<u8>>,
-    /// When the last of them arrives: none overtakes it.
+    /// Arrival time of the last segment: no later segment overtakes it.
     last: Instant,
-    /// Arrived, and not yet a frame.
+    /// Bytes that have arrived and are not a whole frame yet.
     arrived: Vec<u8>,
-    /// Nothing that is sent from now on arrives.
+    /// Whether later bytes are lost.
     is_cut: bool,
 }
 
 impl Pipe {
-    /// Sends a frame in segments; when each arrives.
+    /// Sends a frame in segments. Returns their arrival times.
     pub(crate) fn send(
         &mut self,
         frame: &[u8],
@@ -61,7 +61,7 @@ impl Pipe {
         }
     }
 
-    /// The next whole frame that has arrived, without its prefix.
+    /// Returns the next whole frame that has arrived, without its length prefix.
     pub(crate) fn frame(&mut self) -> Option<Vec<u8>> {
         let header = *self.arrived.first_chunk::<FRAME_HEADER_LEN>()?;
         let length = DirectHeader::decode(header).map(|header| header.length);
@@ -74,30 +74,30 @@ impl Pipe {
         Some(frame[FRAME_HEADER_LEN..].to_vec())
     }
 
-    /// When the last byte that was sent arrives.
+    /// Returns the arrival time of the last byte in flight.
     pub(crate) fn last(&self) -> Instant {
         self.last
     }
 
-    /// The connection is cut: of what is under way only the bytes before any one arrive.
+    /// Cuts the connection: of the bytes in flight, only a prefix arrives.
     pub(crate) fn cut(&mut self, choices: &mut Choices) {
         self.is_cut = true;
-        let under_way = self.segments.iter().map(Vec::len).sum::<usize>();
-        let mut left = choices.index(under_way + 1);
+        let in_flight = self.segments.iter().map(Vec::len).sum::<usize>();
+        let mut left = choices.index(in_flight + 1);
         for segment in &mut self.segments {
             segment.truncate(left);
             left -= segment.len();
         }
     }
 
-    /// The connection is reset: what is under way never arrives.
+    /// Resets the connection: no byte in flight arrives.
     pub(crate) fn reset(&mut self) {
         self.segments.clear();
         self.arrived.clear();
     }
 }
 
-/// Any time up to a limit, in microseconds.
+/// Returns a random time up to a limit, in microseconds.
 pub(crate) fn delay(limit: Duration, choices: &mut Choices) -> Duration {
     let micros = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX - 1);
     Duration::from_micros(50 + choices.below(micros + 1))

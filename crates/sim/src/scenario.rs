@@ -1,4 +1,4 @@
-//! What a run is like: how many clients, what they may do, what goes wrong.
+//! The parameters of a run: the clients, their operations, and the faults.
 
 use std::time::Duration;
 
@@ -8,77 +8,77 @@ use wire::dialect::Dialect;
 use crate::adapter::carriers;
 use crate::choices::Choices;
 
-/// How a client protects what it sends.
+/// How a client protects its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// Only where the protocol insists.
+    /// Only where the protocol requires it.
     Plain,
     /// Every message is signed.
     Signed,
-    /// Every message is sealed; signed in dialects that cannot seal.
-    Sealed,
+    /// Every message is encrypted; it is signed in dialects without encryption.
+    Encrypted,
 }
 
-/// What a run is like.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Accounts that clients log in to.
+    /// Number of accounts.
     pub users: usize,
-    /// Connections of each user.
+    /// Number of connections of each user.
     pub connections_per_user: usize,
-    /// Operations of each connection.
+    /// Number of operations of each connection.
     pub operations: u32,
-    /// Requests of one client under way, at most.
+    /// Maximum number of requests of one client in flight.
     pub depth: usize,
-    /// What carries the connections of a client is one of these.
+    /// Transports to choose from.
     pub transports: Vec<Carrier>,
     /// Dialects to choose from.
     pub dialects: Vec<Dialect>,
     /// Protections to choose from.
     pub protections: Vec<Protection>,
-    /// Credits of a connection.
+    /// Maximum number of credits of a connection.
     pub credits: u16,
-    /// Whether files are their owner's alone, so that no other user may see their bytes.
+    /// Whether only the owner of a file may read it.
     pub private_files: bool,
-    /// Out of a thousand opens, how many are of one file, which nobody keeps from others. Of all
-    /// that a client does, half as many are locks.
+    /// How many of a thousand opens are of one shared file. Half as many operations of a client are
+    /// locks.
     pub crowd: u16,
     /// How long an open outlives a session that lost its connection. Zero closes it at once.
     pub disconnected_open_timeout: Duration,
-    /// What goes wrong, until the last operation has been sent.
+    /// The faults, until the clients have sent their last operation.
     pub faults: Faults,
 }
 
-/// What goes wrong. Chances are so many in a thousand.
+/// The faults. Probabilities are per mille.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    /// A segment takes up to so long.
+    /// Maximum delay of a segment.
     pub network_delay: Duration,
-    /// A frame is cut, or clings to its neighbour.
+    /// A frame is split, or arrives together with the next one.
     pub segmented: u16,
     /// A connection is reset, for each operation.
     pub reset: u16,
-    /// An operation on a file fails with an error of the disk.
+    /// An operation on a file fails with a disk error.
     pub disk_error: u16,
-    /// An operation on a file cannot be done at once.
+    /// An operation on a file would block.
     pub slow_disk: u16,
-    /// How long it takes then, at most.
+    /// Maximum duration of such an operation.
     pub disk_delay: Duration,
-    /// A read comes back short.
+    /// A read returns fewer bytes than requested.
     pub short_read: u16,
-    /// Bytes that the disk holds.
+    /// Capacity of the disk in bytes.
     pub space: Option<u64>,
-    /// A client does what it must not.
+    /// A client violates the protocol.
     pub mischief: u16,
     /// An RDMA operation fails, and its connection with it.
     pub remote: u16,
-    /// A READ or WRITE that could name memory names some that is not there, or as nobody may.
-    pub lies: u16,
+    /// A READ or WRITE over RDMA names memory that is not registered, or an invalid list.
+    pub invalid_memory: u16,
 }
 
 impl Faults {
-    /// What is left of them once everything has to come to an end: what is slow or small, and
-    /// nothing that is lost or wrong.
+    /// Returns the faults of the final phase, in which everything must finish: delays and a small
+    /// disk, but no loss and no error.
     pub(crate) fn calmed(&self) -> Self {
         Self {
             network_delay: self.network_delay,
@@ -90,7 +90,7 @@ impl Faults {
         }
     }
 
-    /// Some of those that happen at all.
+    /// Returns a random subset of the faults.
     pub(crate) fn some(&self, choices: &mut Choices) -> Self {
         let mut perhaps = |value| perhaps(value, choices);
         Self {
@@ -101,13 +101,13 @@ impl Faults {
             short_read: perhaps(self.short_read),
             mischief: perhaps(self.mischief),
             remote: perhaps(self.remote),
-            lies: perhaps(self.lies),
+            invalid_memory: perhaps(self.invalid_memory),
             ..self.clone()
         }
     }
 }
 
-/// A chance in a thousand, or none. Nothing is chosen where there is none anyway.
+/// Returns the probability, or 0. Makes no decision if the probability is 0.
 pub(crate) fn perhaps(chance: u16, choices: &mut Choices) -> u16 {
     match chance > 0 && choices.below(3) > 0 {
         true => chance,
@@ -124,10 +124,10 @@ const ALL_DIALECTS: [Dialect; 5] = [
 ];
 
 const ALL_PROTECTIONS: [Protection; 3] =
-    [Protection::Plain, Protection::Signed, Protection::Sealed];
+    [Protection::Plain, Protection::Signed, Protection::Encrypted];
 
 impl Scenario {
-    /// Two users, and nothing goes wrong.
+    /// Two users and no faults.
     pub fn calm() -> Self {
         Self {
             users: 2,
@@ -145,7 +145,7 @@ impl Scenario {
         }
     }
 
-    /// Everything goes wrong now and then.
+    /// All faults occur now and then.
     pub fn stormy() -> Self {
         Self {
             users: 3,
@@ -162,13 +162,13 @@ impl Scenario {
                 space: None,
                 mischief: 10,
                 remote: 10,
-                lies: 100,
+                invalid_memory: 100,
             },
             ..Self::calm()
         }
     }
 
-    /// Clients that are in each other's way in one file, while everything goes wrong now and then.
+    /// Clients that conflict in one file, with all faults.
     pub fn crowded() -> Self {
         Self {
             crowd: 800,
@@ -177,7 +177,7 @@ impl Scenario {
         }
     }
 
-    /// Clients whose opens outlive lost connections, while everything goes wrong now and then.
+    /// Clients with opens that outlive lost connections, with all faults.
     pub fn disconnecting(seed: u64) -> Self {
         let mut choices = Choices::from_seed(seed);
         let storm = Self::stormy();
@@ -192,7 +192,7 @@ impl Scenario {
         }
     }
 
-    /// Any mixture of the two, as a seed says.
+    /// A random mixture of the other scenarios.
     pub fn any(seed: u64) -> Self {
         let mut choices = Choices::from_seed(!seed);
         let storm = Self::stormy();

@@ -1,4 +1,4 @@
-//! The clock, and what happens when.
+//! The clock and the schedule of events.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use wire::FileTime;
 
 use crate::check::{Check, ensure};
 
-/// What happens at a time, in the order in which it was planned where the times are alike.
+/// Events in the order of their times; events of the same time in the order of their scheduling.
 #[derive(Debug)]
 pub(crate) struct Schedule<E> {
     now: Instant,
@@ -26,7 +26,7 @@ impl<E> Schedule<E> {
         }
     }
 
-    /// The time as the core wants it.
+    /// Returns the time for a call into the core.
     pub(crate) fn now(&self) -> Now {
         let units = u64::try_from(self.now.0.as_nanos() / 100).unwrap_or(u64::MAX);
         Now {
@@ -39,45 +39,46 @@ impl<E> Schedule<E> {
         self.at(self.now.after(delay), event);
     }
 
-    /// Plans an event; what is past happens at once.
+    /// Schedules an event. A time in the past means now.
     pub(crate) fn at(&mut self, at: Instant, event: E) {
         self.count += 1;
         self.planned.insert((at.max(self.now), self.count), event);
     }
 
-    /// The next event. The clock goes on to its time.
+    /// Removes and returns the next event, and advances the clock to its time.
     pub(crate) fn next(&mut self) -> Option<E> {
         let ((at, _), event) = self.planned.pop_first()?;
-        assert!(at >= self.now, "time does not go back");
+        assert!(at >= self.now, "time is monotonic");
         self.now = at;
         Some(event)
     }
 
-    /// The next event of a run, of which `steps` were before it. There has to be one, and whatever
-    /// goes on for more than `most` goes round in a circle.
+    /// Returns the next event of a run, after `steps` others. Fails if no event is left, or if the
+    /// run exceeds `most` events: then it never ends.
     pub(crate) fn step(&mut self, steps: &mut u64, most: u64) -> Check<E> {
         let event = self.next();
-        let event = event.ok_or("nothing happens any more, and not all is done")?;
+        let event = event.ok_or("no event is left, but not everything has finished")?;
         *steps += 1;
-        ensure(*steps < most, || "it never ends".into())?;
+        ensure(*steps < most, || "the run never ends".into())?;
         Ok(event)
     }
 
-    /// Once nothing goes wrong any more all has to come to an end.
+    /// Fails if the final phase, without faults, exceeds its deadline.
     pub(crate) fn check_deadline(&self, deadline: Option<Instant>) -> Check {
         let is_late = deadline.is_some_and(|deadline| self.now > deadline);
         ensure(!is_late, || {
-            "nothing goes wrong any more, and not all is done".into()
+            "the faults have stopped, but not everything has finished in time".into()
         })
     }
 }
 
-/// When an event is planned that has to come in time. One that comes too early does no harm.
+/// The time of a scheduled timer event. An event that comes too early does no harm.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Timer(Option<Instant>);
 
 impl Timer {
-    /// When to plan the event, for it to come by `wanted`; `None` where it comes anyway.
+    /// Returns the time to schedule an event for, so that one comes by `wanted`; `None` if one does
+    /// already.
     pub(crate) fn set(&mut self, wanted: Option<Instant>) -> Option<Instant> {
         let at = wanted.filter(|at| self.0.is_none_or(|set| set > *at))?;
         self.0 = Some(at);

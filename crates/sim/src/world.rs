@@ -1,5 +1,4 @@
-//! Everything that there is: the server, its disk, the network, the clients, and what happens
-//! next.
+//! The world of a run: the server, its disk, the network, the clients, and the next events.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -36,19 +35,19 @@ use crate::scenario::{Faults, Scenario};
 use crate::schedule::{Schedule, Timer};
 use crate::server_host::{self, ServerHost};
 
-/// Events of a run, at most: whatever goes on for longer goes round in a circle.
+/// Maximum number of events of a run: a longer run never ends.
 const STEPS_MAX: u64 = 2_000_000;
-/// How long everything may take to finish once nothing goes wrong any more.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// How long a client thinks before it does the next thing, at most.
+/// Time limit of the final phase, without faults.
+const TIME_LIMIT: Duration = Duration::from_secs(120);
+/// Maximum pause of a client between two operations.
 const THOUGHT: Duration = Duration::from_millis(20);
 
-/// How often others change a share when a client thinks, in a thousand.
+/// Probability per mille that another process changes a share when a client acts.
 const LOCAL: u16 = 20;
-/// Numbers of files that they name: those of the first files of a run.
+/// Range of file numbers of these changes: those of the first files of a run.
 const FILES: u64 = 24;
 
-/// What happens.
+/// An event.
 #[derive(Debug)]
 enum Event {
     Connect(usize),
@@ -63,22 +62,22 @@ enum Event {
     ServerRipe(OpId),
 }
 
-/// A connection: both its streams and the server's end. The client's end is its client's.
+/// A connection: its two streams and the server's end. The client holds the other end.
 struct Link {
     client: usize,
     host: Host,
     up: Pipe,
     down: Pipe,
     adapter: Adapter,
-    /// The timer that is set.
+    /// The timer of the server's end.
     timer: Timer,
     is_up: bool,
 }
 
-/// Everything that there is.
+/// The world of a run.
 pub(crate) struct World {
     scenario: Scenario,
-    /// What goes wrong now.
+    /// The current faults.
     faults: Faults,
     choices: Choices,
     schedule: Schedule<Event>,
@@ -86,7 +85,7 @@ pub(crate) struct World {
     server_host: ServerHost,
     /// The timer of the server.
     server_timer: Timer,
-    realm: Arc<Realm>,
+    accounts: Arc<Realm>,
     disk: Disk,
     links: BTreeMap<u64, Link>,
     next_link: u64,
@@ -96,10 +95,10 @@ pub(crate) struct World {
     locks: Locks,
     file_ids: Vec<FileId>,
     tick: u64,
-    /// When everything has to be finished; set once nothing goes wrong any more.
+    /// Deadline of the final phase; set when the faults stop.
     deadline: Option<Instant>,
     pub(crate) report: Report,
-    /// What clients sent.
+    /// All frames that clients sent.
     pub(crate) captured: Vec<Vec<u8>>,
 }
 
@@ -118,7 +117,7 @@ impl World {
             server_host: ServerHost::new(server.clone()),
             server_timer: Timer::default(),
             server,
-            realm: login::realm(scenario.users),
+            accounts: login::accounts(scenario.users),
             links: BTreeMap::new(),
             next_link: 1,
             clients: Vec::new(),
@@ -133,14 +132,14 @@ impl World {
         }
     }
 
-    /// The server's end of a connection of which the world knows nothing.
+    /// Returns a server's end for a connection that is not in the world.
     pub(crate) fn host(&self, carrier: Carrier, choices: &mut Choices) -> Host {
-        let (server, realm) = (self.server.clone(), self.realm.clone());
+        let (server, accounts) = (self.server.clone(), self.accounts.clone());
         Host::new(
             server,
             ConnectionId(0),
             carrier,
-            realm,
+            accounts,
             self.schedule.now(),
             choices,
         )
@@ -150,7 +149,7 @@ impl World {
         &mut self.disk
     }
 
-    /// Lets the clients of the scenario come.
+    /// Adds the clients of the scenario.
     pub(crate) fn populate(&mut self) {
         for user in 0..self.scenario.users {
             for _ in 0..self.scenario.connections_per_user {
@@ -160,7 +159,7 @@ impl World {
         }
     }
 
-    /// Lets one client come that does what a fuzzer says.
+    /// Adds one client that follows the decisions of a fuzzer.
     pub(crate) fn populate_scripted(&mut self, script: Choices) {
         self.admit(|id, scenario| Client::new(id, 0, scenario, script));
     }
@@ -171,7 +170,7 @@ impl World {
         self.schedule.after(Duration::ZERO, Event::Connect(id));
     }
 
-    /// Goes on until all clients are done and nothing is under way.
+    /// Runs until all clients have finished and nothing is in flight.
     pub(crate) fn run(&mut self) -> Check {
         while !self.is_finished() {
             let event = self.schedule.step(&mut self.report.steps, STEPS_MAX)?;
@@ -181,7 +180,7 @@ impl World {
         Ok(())
     }
 
-    /// Looks at what the clients have left, one user after the other, with nothing going wrong.
+    /// Checks the files that the clients left, one user after the other, without faults.
     pub(crate) fn audit(&mut self) -> Check {
         self.disk.check_idle()?;
         self.faults = Faults {
@@ -191,7 +190,7 @@ impl World {
         for user in 0..self.scenario.users {
             let choices = self.choices.fork();
             self.admit(|id, scenario| Client::new(id, user, scenario, choices).auditing());
-            self.deadline = Some(self.schedule.now().instant.after(PATIENCE));
+            self.deadline = Some(self.schedule.now().instant.after(TIME_LIMIT));
             self.run()?;
         }
         self.disk.check_idle()?;
@@ -199,7 +198,7 @@ impl World {
         Ok(())
     }
 
-    /// What a failure report says of how things stand.
+    /// Describes the state for a failure report.
     pub(crate) fn describe(&self) -> String {
         let clients = self.clients.iter().map(Client::describe);
         let links = self.links.iter().map(|(id, link)| {
@@ -215,11 +214,11 @@ impl World {
         are_clients_done && self.server_host.is_idle()
     }
 
-    /// Once every operation is sent nothing goes wrong any more, and all has to come to an end.
+    /// Stops the faults after the last operation, and checks the deadline.
     fn watch_the_clock(&mut self) -> Check {
         let now = self.schedule.now().instant;
         if self.deadline.is_none() && self.clients.iter().all(|client| client.quota == 0) {
-            self.deadline = Some(now.after(PATIENCE));
+            self.deadline = Some(now.after(TIME_LIMIT));
             self.faults = self.faults.calmed();
         }
         self.schedule.check_deadline(self.deadline)
@@ -251,7 +250,7 @@ impl World {
         }
     }
 
-    /// Now and then somebody else does something to the share, or so its file system says.
+    /// Now and then another process changes a share, according to its file system.
     fn happen_locally(&mut self) {
         if !self.choices.per_mille(LOCAL) {
             return;
@@ -281,10 +280,17 @@ impl World {
         let id = self.next_link;
         self.next_link += 1;
         self.report.connections += 1;
-        let (server, realm) = (self.server.clone(), self.realm.clone());
+        let (server, accounts) = (self.server.clone(), self.accounts.clone());
         let now = self.schedule.now();
         let (connection, carrier) = (ConnectionId(id), self.clients[client].carrier);
-        let host = Host::new(server, connection, carrier, realm, now, &mut self.choices);
+        let host = Host::new(
+            server,
+            connection,
+            carrier,
+            accounts,
+            now,
+            &mut self.choices,
+        );
         let link = Link {
             client,
             host,
@@ -347,7 +353,7 @@ impl World {
             .get(&id)
             .and_then(|link| link.host.next_timeout());
         ensure(next.is_none_or(|next| next > now), || {
-            format!("the timer of connection {id} is due again and again")
+            format!("the timer of connection {id} is due forever")
         })
     }
 
@@ -362,11 +368,11 @@ impl World {
         let now = self.schedule.now().instant;
         let next = self.server_host.next_timeout();
         ensure(next.is_none_or(|next| next > now), || {
-            "the timer of the server is due again and again".into()
+            "the timer of the server is due forever".into()
         })
     }
 
-    /// Calls the driver of the server, and does what it wishes.
+    /// Calls the driver of the server, and grants its requests.
     fn on_server(
         &mut self,
         call: impl FnOnce(&mut ServerHost, &mut server_host::Surroundings<'_>) -> Check,
@@ -386,7 +392,7 @@ impl World {
                     self.schedule.after(pause, Event::ServerRipe(op));
                 }
                 Wish::Notify(to, notice) => self.deliver(to, notice),
-                other => return Err(format!("the server wishes {other:?}")),
+                other => return Err(format!("the server requests {other:?}")),
             }
         }
         self.set_server_timer();
@@ -400,7 +406,7 @@ impl World {
         }
     }
 
-    /// Delivers a notice after a while.
+    /// Delivers a notice after a delay.
     fn deliver(&mut self, to: ConnectionId, notice: Notice) {
         if let Notice::LockSettled {
             is_granted: true, ..
@@ -412,7 +418,7 @@ impl World {
         self.schedule.after(pause, Event::Notice(to, notice));
     }
 
-    /// Both ends see that the connection is gone.
+    /// The connection ends for both ends.
     fn hang_up(&mut self, id: u64) -> Check {
         let Some(link) = self.links.get_mut(&id).filter(|link| link.is_up) else {
             return Ok(());
@@ -430,7 +436,7 @@ impl World {
         self.on_host(id, Host::closed)
     }
 
-    /// Calls the server's end, and does what it wishes.
+    /// Calls the server's end, and grants its requests.
     fn on_host(
         &mut self,
         id: u64,
@@ -459,7 +465,7 @@ impl World {
 
     fn grant(&mut self, id: u64, wish: Wish) -> Check {
         let now = self.schedule.now().instant;
-        let link = self.links.get_mut(&id).expect("it has a wish");
+        let link = self.links.get_mut(&id).expect("it has a request");
         match wish {
             Wish::Send(frame, invalidate) => {
                 link.adapter.sends(invalidate);
@@ -477,7 +483,7 @@ impl World {
             Wish::Disconnect(violation) => {
                 let is_explained = violation != Violation::RemoteMemory || link.adapter.is_over();
                 ensure(is_explained, || {
-                    format!("memory of connection {id} is said to fail, and does not")
+                    format!("the server reports an RDMA failure of connection {id}, which has none")
                 })?;
                 self.report.violations += 1;
                 self.report.last_violation = Some(violation);
@@ -498,7 +504,8 @@ impl World {
         }
     }
 
-    /// Forgets a connection that is over for both sides: nothing of it has an effect any more.
+    /// Removes a connection that has ended on both ends: none of its requests can have an effect
+    /// now.
     fn bury(&mut self, id: u64) {
         let is_over = |link: &Link| !link.is_up && link.host.is_drained();
         if self.links.get(&id).is_some_and(is_over) {
@@ -508,7 +515,7 @@ impl World {
         }
     }
 
-    /// Calls a client, and does what it orders.
+    /// Calls a client, and executes its orders.
     fn with_client<T>(
         &mut self,
         index: usize,
@@ -533,8 +540,8 @@ impl World {
         let client = &mut self.clients[index];
         let result = call(client, &mut shared);
         let orders = mem::take(&mut shared.orders);
-        if let Some(kept) = link.and_then(|id| self.links.get_mut(&id)) {
-            kept.adapter = adapter.unwrap_or_default();
+        if let Some(present) = link.and_then(|id| self.links.get_mut(&id)) {
+            present.adapter = adapter.unwrap_or_default();
         }
         if let Some(link) = client.link.or(link) {
             for order in orders {

@@ -1,4 +1,4 @@
-//! No input that a fuzzer has ever found makes anything fail.
+//! No committed input of a fuzzer makes a target fail.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,11 @@ fn corpus() -> PathBuf {
 }
 
 fn inputs(target: &str) -> Vec<PathBuf> {
-    let folder = corpus().join(target);
-    let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let directory = corpus().join(target);
+    let entries =
+        fs::read_dir(&directory).unwrap_or_else(|e| panic!("{}: {e}", directory.display()));
     let mut inputs: Vec<PathBuf> = entries
-        .map(|entry| entry.expect("the folder can be read").path())
+        .map(|entry| entry.expect("the directory can be read").path())
         .collect();
     inputs.sort();
     inputs
@@ -31,8 +32,8 @@ fn every_input_that_was_found_does_no_harm() {
 
 #[test]
 fn every_corpus_has_a_target() {
-    for entry in fs::read_dir(corpus()).expect("there is a corpus") {
-        let name = entry.expect("the folder can be read").file_name();
+    for entry in fs::read_dir(corpus()).expect("the corpus exists") {
+        let name = entry.expect("the directory can be read").file_name();
         let is_known = |target: &str| name == *target;
         assert!(
             smbeam_sim::fuzz::TARGETS

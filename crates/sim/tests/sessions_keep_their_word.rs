@@ -1,4 +1,4 @@
-//! Whatever becomes of channels and servers: what a caller was told is so, and in the end
+//! Channels and servers come and go: every response to a caller stays true, and in the end
 //! everything finishes.
 //!
 //! `smbeam_sim::seeds` has the environment variables that choose the seeds.
@@ -6,7 +6,7 @@
 use smbeam_sim::session::{Outcome, Sessions, run};
 use smbeam_sim::{TRANSPORTS, seeds};
 
-/// Seeds of a run of the tests: some seconds of a slow machine.
+/// Seeds of a run of the tests: some seconds on a slow machine.
 const SEEDS: u64 = 100;
 
 fn run_all(test: &str, scenario: impl Fn(u64) -> Sessions) -> Vec<Outcome> {
@@ -17,7 +17,7 @@ fn run_some(count: u64, test: &str, scenario: impl Fn(u64) -> Sessions) -> Vec<O
     let seeds = seeds::chosen(count);
     println!("seeds {seeds:?}");
     let outcomes = seeds.map(|seed| {
-        // Before it runs: an assertion of a core ends the test with no further word.
+        // Printed before the run: an assertion of a core ends the test without a report.
         println!("seed {seed}");
         let outcome = run(seed, &scenario(seed)).unwrap_or_else(|failure| {
             panic!(
@@ -42,7 +42,7 @@ fn one_channel_and_nothing_goes_wrong() {
 #[test]
 fn four_channels_and_nothing_goes_wrong() {
     let outcomes = run_all("four_channels_and_nothing_goes_wrong", |_| Sessions::calm());
-    // Memory is named on the connections that can do it. One seed alone may seal everything.
+    // Connections with RDMA name memory. A single seed may encrypt all of them.
     let named: u64 = outcomes.iter().map(|outcome| outcome.named).sum();
     assert!(named > 0 || outcomes.len() == 1);
 }
@@ -56,7 +56,7 @@ fn channels_are_lost_and_nothing_else() {
         scenario.faults.disk_error = 0;
         scenario
     });
-    // One seed alone may do without.
+    // A single seed may lack one of them.
     if outcomes.len() > 50 {
         for count in [
             |outcome: &Outcome| outcome.cuts,
@@ -68,7 +68,7 @@ fn channels_are_lost_and_nothing_else() {
     }
 }
 
-/// Over each transport by itself, of which no other runs of these tests can be sure.
+/// Each transport by itself: no other test is certain to use each of them.
 #[test]
 fn channels_are_lost_over_each_transport() {
     for (name, carrier) in TRANSPORTS {

@@ -1,5 +1,4 @@
-//! SMB Direct from end to end: each message arrives once, whole and in order, on whatever
-//! connection it takes.
+//! SMB Direct from end to end: each message arrives once, whole and in order, over any connection.
 //!
 //! `smbeam_sim::seeds` has the environment variables that choose the seeds.
 
@@ -7,7 +6,7 @@ use proto::smbd::Violation;
 use smbeam_sim::seeds;
 use smbeam_sim::smbd::{Report, Scenario, run};
 
-/// Seeds of a run of the tests: some seconds of a slow machine.
+/// Seeds of a run of the tests: some seconds on a slow machine.
 const SEEDS: u64 = 100;
 
 fn is_one_alone() -> bool {

@@ -1,9 +1,9 @@
-//! Every order of events on small numbers of credits: both sides always go on, and come to rest.
+//! Every order of events with small numbers of credits: both ends always continue, and finish.
 
 use proto::smbd::Role;
 use smbeam_sim::smbd::{Model, Peers, Searched, search, search_peers};
 
-/// Far more than any of the models here has.
+/// Far more states than any of these models has.
 const STATES_MAX: usize = 500_000;
 
 fn searched(model: &Model) -> Searched {
@@ -13,7 +13,7 @@ fn searched(model: &Model) -> Searched {
     searched
 }
 
-/// SENDs that a side asks for and allows: one to three of each.
+/// Credits that an end requests and grants: one to three of each.
 fn credits() -> impl Iterator<Item = (u16, u16)> {
     (1..=3).flat_map(|target| (1..=3).map(move |max| (target, max)))
 }

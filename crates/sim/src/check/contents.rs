@@ -1,41 +1,41 @@
-//! Reads see what was written: a register for each cell of each file, checked at the end.
+//! File contents: a register for each cell of each file, checked at the end of a run.
 //!
-//! Every write puts a stamp of its own into whole cells, so that a cell tells who wrote it. A
-//! read may see a write that was under way at the time, or the last one before it. A write whose
-//! outcome is not known may be seen from its start on, and need not be. A copy is a write of what a
-//! read of its source may have seen meanwhile.
+//! Every write fills whole cells with a unique stamp, so that a cell identifies its write. A read
+//! may return a write that was in progress at the time, or the last one before it. A write with an
+//! unknown outcome may become visible at any time after its start, or never. A copy is a write of
+//! the stamps that a read of its source may return.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::check::{Check, ensure};
 
-/// Bytes of a cell: clients read and write whole ones.
+/// Length of a cell in bytes: clients read and write whole cells.
 pub(crate) const CELL: usize = 512;
-/// Cells that a file may have.
+/// Maximum number of cells of a file.
 pub(crate) const CELLS: u32 = 400;
 
-/// What fills a cell. 0 is a hole, or past the end of the file.
+/// The content of a cell. 0 is a hole, or past the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Stamp(pub(crate) u64);
 
 impl Stamp {
-    /// The `number`th of a user.
+    /// Returns the stamp with this number of a user.
     pub(crate) fn of(user: usize, number: u64) -> Self {
         Self((user as u64 + 1) << 48 | number)
     }
 
-    /// Who wrote it.
+    /// Returns the user that wrote the stamp.
     pub(crate) fn user(self) -> Option<usize> {
         ((self.0 >> 48) as usize).checked_sub(1)
     }
 
-    /// Cells filled with it.
+    /// Returns cells filled with the stamp.
     pub(crate) fn fill(self, cells: u32) -> Vec<u8> {
         self.0.to_le_bytes().repeat(cells as usize * CELL / 8)
     }
 
-    /// The stamp of a cell; `None` where it is torn.
+    /// Returns the stamp of a cell; `None` if the cell is torn.
     pub(crate) fn read(cell: &[u8]) -> Option<Self> {
         let first: [u8; 8] = *cell.first_chunk()?;
         let is_whole = cell.chunks(8).all(|chunk| *chunk == first[..chunk.len()]);
@@ -43,24 +43,25 @@ impl Stamp {
     }
 }
 
-/// A span of the world's ticks: each thing that a client sends or sees has one of its own.
+/// A span of ticks of the world: each frame that a client sends or receives has a separate tick.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
-    /// When the request was sent.
+    /// Tick at which the client sent the request.
     pub(crate) start: u64,
-    /// When its answer was seen; `None` while it may still have an effect.
+    /// Tick at which the client received the answer; `None` while the request may still have an
+    /// effect.
     pub(crate) end: Option<u64>,
 }
 
-/// Which file, by its number on the disk; `None` for a name whose file is not known.
+/// A file, by its number on the disk; `None` for a name of an unknown file.
 pub(crate) type Key = Option<u64>;
 
-/// What a write puts into its cells.
+/// The data that a write puts into its cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Filling {
-    /// The same into each.
+    /// The same stamp in each cell.
     Stamp(Stamp),
-    /// What was in as many cells of a file, from this one on.
+    /// The content of the same number of cells of a file, from this cell on.
     Cells(u64, u32),
 }
 
@@ -70,7 +71,7 @@ struct Write {
     filling: Filling,
     span: Span,
     is_certain: bool,
-    /// The connection that it was lost with.
+    /// The connection with which the write was lost.
     connection: u64,
 }
 
@@ -90,7 +91,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// A write that was answered. Unless it is certain it may have had its effect or not.
+    /// Records an answered write. If it is uncertain, it may have had its effect or not.
     pub(crate) fn wrote(
         &mut self,
         key: Key,
@@ -108,7 +109,7 @@ impl Contents {
         self.writes.entry(key).or_default().push(write);
     }
 
-    /// A write whose answer never comes: its connection is gone.
+    /// Records a write without an answer: its connection has ended.
     pub(crate) fn lost(
         &mut self,
         key: Key,
@@ -126,7 +127,7 @@ impl Contents {
         self.writes.entry(key).or_default().push(write);
     }
 
-    /// Everything that came in on a connection has had its effect by now.
+    /// All requests of a connection have had their effect.
     pub(crate) fn settle(&mut self, connection: u64, now: u64) {
         let lost = self.writes.values_mut().flatten();
         for write in lost.filter(|write| write.connection == connection) {
@@ -134,7 +135,7 @@ impl Contents {
         }
     }
 
-    /// A read that was answered.
+    /// Records an answered read.
     pub(crate) fn read(&mut self, key: u64, cell: u32, stamp: Stamp, span: Span) {
         let read = Read {
             key,
@@ -145,7 +146,7 @@ impl Contents {
         self.reads.push(read);
     }
 
-    /// Whether every read saw what it may have seen. How many there were.
+    /// Checks that every read returned a possible value. Returns the number of reads.
     pub(crate) fn check(&self) -> Check<usize> {
         for read in &self.reads {
             ensure(self.explains(read, &mut Vec::new()), || {
@@ -161,7 +162,7 @@ impl Contents {
         Ok(self.reads.len())
     }
 
-    /// `through` are the copies that brought the stamp to where it was read: none of them twice.
+    /// `through` lists the copies that moved the stamp to the cell of the read: no copy twice.
     fn explains<'a>(&'a self, read: &Read, through: &mut Vec<&'a Write>) -> bool {
         let keys = [Some(read.key), None];
         let lists = keys.iter().filter_map(|key| self.writes.get(key));
@@ -170,7 +171,7 @@ impl Contents {
             .filter(|write| write.cells.contains(&read.cell))
             .collect();
         let read_end = read.span.end.unwrap_or(u64::MAX);
-        // Whether a later write was done before the read began.
+        // Whether a later write completed before the read began.
         let is_over = |end: Option<u64>| {
             writes.iter().any(|later| {
                 later.is_certain
@@ -185,7 +186,7 @@ impl Contents {
                 .any(|write| self.may_put(write, read, through))
     }
 
-    /// Whether a write may have put what was read where it was read.
+    /// Returns whether a write may have produced the value of the read.
     fn may_put<'a>(&'a self, write: &'a Write, read: &Read, through: &mut Vec<&'a Write>) -> bool {
         let (key, first) = match write.filling {
             Filling::Stamp(stamp) => return stamp == read.stamp,
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_sees_the_last_write_or_one_under_way() {
+    fn a_read_sees_the_last_write_or_one_in_progress() {
         let good = [
             (0, span(1, 2)),
             (7, span(3, 4)),
@@ -255,7 +256,8 @@ mod tests {
         }
     }
 
-    /// Cell 0 of file 1 is 7, then 8; it is copied to cell 5 of file 2 and back to cell 0.
+    /// Cell 0 of file 1 is 7, then 8. A copy moves it to cell 5 of file 2, another copy back to
+    /// cell 0.
     fn copies(reads: &[(u64, u32, u64, Span)]) -> Contents {
         let mut contents = Contents::default();
         let stamp = |number| Filling::Stamp(Stamp(number));

@@ -1,5 +1,5 @@
-//! Byte-range locks: no two opens hold locks that exclude each other, and nobody reads or writes
-//! what another has locked. \[MS-FSA\] 2.1.4.10, 2.1.5.8
+//! Byte-range locks: no two opens hold conflicting locks, and no open reads or writes bytes that
+//! another open has locked. \[MS-FSA\] 2.1.4.10, 2.1.5.8
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::check::contents::Span;
 use crate::check::opens::Holder;
 use crate::check::{Check, ensure};
 
-/// Where, and how many bytes.
+/// Offset and length in bytes.
 pub(crate) type Place = (u64, u64);
 
 /// A lock.
@@ -19,13 +19,14 @@ pub(crate) struct Lock {
     pub(crate) is_exclusive: bool,
 }
 
-/// A lock that is certainly held: its LOCK was answered, and nothing sent that may end it.
+/// A lock that is certainly held: its LOCK was answered, and the client has sent no request that
+/// may end it.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     holder: Holder,
     key: u64,
     lock: Lock,
-    /// When the answer was seen.
+    /// Tick at which the client received the answer.
     since: u64,
     /// Time until which the lock is certainly held, once its session has lost its connection.
     until: Option<Instant>,
@@ -35,12 +36,12 @@ struct Held {
 #[derive(Debug, Default)]
 pub(crate) struct Locks {
     held: Vec<Held>,
-    /// When an open last unlocked a place: what it locked there before may be gone.
+    /// Tick at which an open last unlocked a range: an earlier lock of it may have ended.
     unlocked: BTreeMap<(Holder, Place), u64>,
 }
 
 impl Locks {
-    /// A LOCK was granted.
+    /// The server granted a LOCK.
     pub(crate) fn locked(&mut self, holder: Holder, key: u64, lock: Lock, span: Span) -> Check {
         let unlocked = self.unlocked.get(&(holder, lock.place));
         if unlocked.is_some_and(|at| *at > span.start) {
@@ -49,7 +50,7 @@ impl Locks {
         for other in self.held.iter().filter(|held| held.key == key) {
             let is_own = other.holder == holder;
             let both_share = !other.lock.is_exclusive && !lock.is_exclusive;
-            // Its own stack on each other, in one order.
+            // Locks of one open may overlap each other.
             let is_fine = is_own || both_share || !overlap(other.lock.place, lock.place);
             ensure(is_fine, || {
                 format!("{holder:?} was granted {lock:?} beside {other:?}")
@@ -65,14 +66,14 @@ impl Locks {
         Ok(())
     }
 
-    /// An UNLOCK goes out.
+    /// The client sends an UNLOCK.
     pub(crate) fn unlocking(&mut self, holder: Holder, place: Place, now: u64) {
         self.unlocked.insert((holder, place), now);
         self.held
             .retain(|held| held.holder != holder || held.lock.place != place);
     }
 
-    /// A CLOSE goes out, or something else that ends the open.
+    /// The client sends a CLOSE, or another request that ends the open.
     pub(crate) fn closing(&mut self, holder: Holder) {
         self.held
             .retain(|held| held.holder != holder || held.until.is_some());
@@ -84,13 +85,13 @@ impl Locks {
         own.for_each(|held| held.until = held.until.or(Some(until)));
     }
 
-    /// Forgets locks of disconnected opens whose time is up.
+    /// Forgets locks of disconnected opens after their deadline.
     pub(crate) fn expire(&mut self, now: Instant) {
         self.held
             .retain(|held| held.until.is_none_or(|until| until > now));
     }
 
-    /// A READ or a WRITE was done: no lock was in its way all the while.
+    /// A READ or a WRITE succeeded: no lock forbade it during the whole request.
     pub(crate) fn accessed(
         &self,
         holder: Holder,
@@ -113,7 +114,7 @@ impl Locks {
     }
 }
 
-/// Whether two places have a byte in common, or one is empty and within the other.
+/// Returns whether two ranges have a byte in common, or an empty one is within the other.
 fn overlap(one: Place, other: Place) -> bool {
     let end = |(offset, length): Place| offset + length;
     match (one.1, other.1) {
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conflict_is_found_until_its_end_is_on_its_way() {
+    fn a_conflict_is_found_until_the_client_ends_it() {
         let mut locks = Locks::default();
         assert_eq!(locks.locked(ONE, 1, lock((0, 4), true), span(1, 2)), Ok(()));
         assert_eq!(
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_or_writes_what_was_locked_before_is_found() {
+    fn a_read_or_write_of_a_locked_range_is_found() {
         let mut locks = Locks::default();
         assert_eq!(locks.locked(ONE, 1, lock((0, 4), true), span(1, 2)), Ok(()));
         assert_eq!(locks.accessed(ONE, 1, (0, 4), true, span(3, 4)), Ok(()));

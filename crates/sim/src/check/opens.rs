@@ -1,4 +1,4 @@
-//! Share modes: no two opens of a file exist that do not allow each other. \[MS-FSA\] 2.1.5.1.2
+//! Share modes: no two opens of a file conflict. \[MS-FSA\] 2.1.5.1.2
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,19 @@ use wire::access::{AccessMask, ShareAccess};
 
 use crate::check::{Check, ensure};
 
-/// An open that certainly exists: its CREATE was answered and its CLOSE not sent.
+/// An open that certainly exists: the client received the answer to its CREATE and has not sent its
+/// CLOSE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
-    /// Which file.
+    /// Number of the file.
     pub(crate) key: u64,
-    /// Rights that were asked for, and so granted.
+    /// Requested rights; the server granted all of them.
     pub(crate) access: AccessMask,
-    /// What the others may do.
+    /// Share mode: the accesses that the open permits to other opens.
     pub(crate) share: ShareAccess,
 }
 
-/// Names an open: its client and the client's number for it.
+/// Identifies an open: its client and the client's number for it.
 pub(crate) type Holder = (usize, u64);
 
 /// All opens that certainly exist.
@@ -33,7 +34,7 @@ const READS: AccessMask = AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::
 const WRITES: AccessMask =
     AccessMask(AccessMask::FILE_WRITE_DATA.0 | AccessMask::FILE_APPEND_DATA.0);
 
-/// What one open does, and with which share mode the others allow it.
+/// The access of one open, and the share mode with which another open permits it.
 const USES: [(AccessMask, ShareAccess); 3] = [
     (READS, ShareAccess::READ),
     (WRITES, ShareAccess::WRITE),
@@ -41,7 +42,7 @@ const USES: [(AccessMask, ShareAccess); 3] = [
 ];
 
 impl Opens {
-    /// A CREATE was answered.
+    /// The client received the answer to a CREATE.
     pub(crate) fn opened(&mut self, holder: Holder, held: Held) -> Check {
         let disconnected = self.disconnected.iter().map(|(_, other, its)| (other, its));
         for (other, its) in self.held.iter().chain(disconnected) {
@@ -54,7 +55,7 @@ impl Opens {
         Ok(())
     }
 
-    /// Its CLOSE goes out, or something else that ends it.
+    /// The client sends a CLOSE, or another request that ends the open.
     pub(crate) fn closing(&mut self, holder: Holder) {
         self.held.remove(&holder);
     }
@@ -68,7 +69,7 @@ impl Opens {
         held.is_some()
     }
 
-    /// Forgets disconnected opens whose time is up.
+    /// Forgets disconnected opens after their deadline.
     pub(crate) fn expire(&mut self, now: Instant) {
         self.disconnected.retain(|(until, _, _)| *until > now);
     }
@@ -79,7 +80,7 @@ fn is_allowed(one: &Held, other: &Held) -> bool {
         USES.iter()
             .any(|(access, _)| open.access.intersects(*access))
     };
-    // Opens that neither read nor write nor delete do not take part.
+    // Share modes do not apply to opens that neither read nor write nor delete.
     if !uses(one) || !uses(other) {
         return true;
     }
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_attributes_only_is_in_nobodys_way() {
+    fn an_open_for_attributes_conflicts_with_no_other() {
         let mut opens = Opens::default();
         let silent = held(AccessMask::FILE_READ_ATTRIBUTES, ShareAccess::NONE);
         let writer = held(AccessMask::FILE_WRITE_DATA, ShareAccess::NONE);

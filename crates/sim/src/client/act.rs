@@ -1,4 +1,4 @@
-//! What a client does all day: one operation after the other, chosen at random.
+//! The operations of a client, chosen at random.
 
 use wire::access::{AccessMask, CreateDisposition, CreateOptions, ShareAccess};
 use wire::cursor::Put;
@@ -12,7 +12,7 @@ use super::call::{Call, Intent, Move, Opening};
 use super::{Client, Shared, Slot, State};
 use crate::check::contents::{CELL, CELLS, Stamp};
 
-/// The names that all clients fight for. Case does not count.
+/// The names that all clients use. They are compared without regard to case.
 pub(super) const NAMES: [&str; 9] = [
     "a",
     "b",
@@ -25,9 +25,9 @@ pub(super) const NAMES: [&str; 9] = [
     "e\\a",
 ];
 
-/// Cells of one READ or WRITE, mostly.
+/// Usual number of cells of one READ or WRITE.
 const FEW: u64 = 6;
-/// Cells of 64 KiB and more: they cost several credits.
+/// Number of cells in more than 64 KiB: such a request costs several credits.
 const MANY: u32 = 140;
 
 const ACCESSES: [AccessMask; 8] = [
@@ -53,9 +53,9 @@ const DISPOSITIONS: [CreateDisposition; 8] = [
 ];
 
 impl Client {
-    /// Does something.
+    /// Starts an operation.
     pub(super) fn act(&mut self, shared: &mut Shared<'_>) {
-        // With few credits left it asks for more. No operation uses more than four.
+        // With few credits left, requests more. No operation uses more than four.
         if !self.can_send(4) {
             if self.can_send(1) {
                 self.submit(vec![Call::echo()], shared);
@@ -103,7 +103,7 @@ impl Client {
         self.submit(vec![create], shared);
     }
 
-    /// A CREATE of the file that all are to meet in.
+    /// Returns a CREATE of the shared file.
     fn join_the_crowd(&mut self) -> Call {
         let access = AccessMask::FILE_READ_DATA | AccessMask::FILE_WRITE_DATA;
         let share = ShareAccess::READ | ShareAccess::WRITE | ShareAccess::DELETE;
@@ -114,7 +114,7 @@ impl Client {
         self.opening(NAMES[0], access, share, how)
     }
 
-    /// A CREATE of anything, and a place for its open.
+    /// Returns a CREATE of a random name, and the slot for its open.
     fn create(&mut self) -> Call {
         let name = self.choices.pick(&NAMES);
         let is_directory = matches!(name, "d" | "e") && !self.choices.per_mille(200);
@@ -163,7 +163,7 @@ impl Client {
         }
     }
 
-    /// One of the opens that this client has.
+    /// Returns one of the opens of this client.
     pub(super) fn pick_open(&mut self) -> Option<(u64, FileId)> {
         let opens = self
             .slots
@@ -190,7 +190,7 @@ impl Client {
         start..start + self.affordable(count)
     }
 
-    /// Without large requests no more than 64 KiB go at once.
+    /// Without large MTU, a request carries at most 64 KiB.
     fn affordable(&self, cells: u32) -> u32 {
         let has_large_mtu = self.agreed.is_some_and(|agreed| agreed.has_large_mtu);
         match has_large_mtu {
@@ -228,8 +228,8 @@ impl Client {
         self.submit(vec![read], shared);
     }
 
-    /// Copies from an open whose key is known to another, or to itself; mostly asks for the key of
-    /// one where none is known.
+    /// Copies between an open with a known resume key and another open, or within it; usually
+    /// requests a resume key first.
     fn copy_some(&mut self, shared: &mut Shared<'_>) {
         let Some(target) = self.pick_open() else {
             return self.create_one(shared);
@@ -259,14 +259,14 @@ impl Client {
         }
     }
 
-    /// Waits for something to happen in a directory, if it is one.
+    /// Watches a directory.
     fn watch_one(&mut self, shared: &mut Shared<'_>) {
         let Some((_, file_id)) = self.pick_open() else {
             return self.create_one(shared);
         };
         let is_tree = self.choices.per_mille(500);
-        let room = self.choices.pick(&[0, 64, 4096]);
-        self.submit(vec![Call::change_notify(file_id, is_tree, room)], shared);
+        let max_len = self.choices.pick(&[0, 64, 4096]);
+        self.submit(vec![Call::change_notify(file_id, is_tree, max_len)], shared);
     }
 
     fn close_one(&mut self, shared: &mut Shared<'_>) {
@@ -303,8 +303,8 @@ impl Client {
                 let class = self
                     .choices
                     .pick(&[4, 5, 6, 7, 9, 14, 16, 18, 22, 34, 35, 59, 77]);
-                let room = self.choices.pick(&[0, 8, 104, 4096, 65_536]);
-                Call::query_info(file_id, InfoType::FILE, class, room)
+                let max_len = self.choices.pick(&[0, 8, 104, 4096, 65_536]);
+                Call::query_info(file_id, InfoType::FILE, class, max_len)
             }
             6 => {
                 let class = self.choices.pick(&[1, 3, 4, 5, 7, 8, 11, 99]);
@@ -318,7 +318,7 @@ impl Client {
         self.submit(vec![call], shared);
     }
 
-    /// Sets or clears SPARSE, or asks what takes space.
+    /// Sets or clears SPARSE, or queries the allocated ranges.
     fn sparse(&mut self, file_id: FileId) -> Call {
         match self.choices.below(3) {
             2 => {
@@ -356,7 +356,7 @@ impl Client {
         Call::set_info(Intent::Any, file_id, FileInfoClass::RENAME, &buffer)
     }
 
-    /// Cuts the file: what comes after is as if it had been written with zeros.
+    /// Truncates the file: this has the effect of a write of zeros after the new end.
     fn cut(&mut self, slot: u64, file_id: FileId, class: FileInfoClass) -> Call {
         let end = self.choices.below(12) as u32;
         let mut buffer = Vec::new();
@@ -369,7 +369,7 @@ impl Client {
         Call::set_info(intent, file_id, class, &buffer)
     }
 
-    /// A compound whose members act on the open of its first.
+    /// A compound in which the members use the open of the first member.
     fn related(&mut self, shared: &mut Shared<'_>) {
         let create = self.create();
         let Intent::Create(Opening { slot, .. }) = create.intent else {
@@ -385,7 +385,7 @@ impl Client {
         };
         let mut calls = vec![create, middle];
         if self.choices.per_mille(800) {
-            // The open is closed before anybody sees its answer.
+            // The server closes the open before the client receives its response.
             self.is_closing(slot, shared);
             calls.push(Call::close(slot, all, false));
         }
@@ -395,7 +395,7 @@ impl Client {
         self.submit(calls, shared);
     }
 
-    /// A compound whose members have nothing to do with each other.
+    /// A compound with unrelated members.
     fn unrelated(&mut self, shared: &mut Shared<'_>) {
         let mut calls = vec![Call::echo()];
         if let Some((slot, file_id)) = self.pick_open() {

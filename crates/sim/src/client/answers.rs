@@ -1,4 +1,4 @@
-//! What answers say, and whether that can be.
+//! Checks of the contents of responses.
 
 use wire::access::{AccessMask, CreateDisposition};
 use wire::create::CreateAction;
@@ -14,7 +14,7 @@ use crate::check::contents::{CELL, CELLS, Filling, Span, Stamp};
 use crate::check::opens::Held;
 use crate::check::{Check, ensure};
 
-/// Failures after which nothing was changed for certain. After any other one it may have been.
+/// Failures that certainly changed nothing. After any other failure there may be a change.
 const REFUSALS: [Status; 14] = [
     Status::ACCESS_DENIED,
     Status::CANNOT_DELETE,
@@ -32,7 +32,7 @@ const REFUSALS: [Status; 14] = [
     Status::SHARING_VIOLATION,
 ];
 
-/// Whether the disposition empties a file that is there.
+/// Returns whether the disposition truncates an existing file.
 pub(super) fn overwrites(disposition: CreateDisposition) -> bool {
     matches!(
         disposition,
@@ -43,19 +43,19 @@ pub(super) fn overwrites(disposition: CreateDisposition) -> bool {
 }
 
 impl Client {
-    /// Takes the final answer to a request.
+    /// Processes the final response to a request.
     pub(super) fn answer(
         &mut self,
         pending: Pending,
         header: &Header,
         message: &[u8],
-        (is_sealed, end): (bool, u64),
+        (is_encrypted, end): (bool, u64),
         shared: &mut Shared<'_>,
     ) -> Check {
         if let Intent::Login { .. } = pending.intent {
-            return self.logged_in(&pending, header, message, is_sealed, shared);
+            return self.logged_in(&pending, header, message, is_encrypted, shared);
         }
-        self.check_signature(&pending, header, message, is_sealed)?;
+        self.check_signature(&pending, header, message, is_encrypted)?;
         check_status(header)?;
         shared.report.answers += 1;
         let memory = shared.adapter.settle(&pending.memory);
@@ -66,10 +66,10 @@ impl Client {
         };
         match pending.intent {
             Intent::Negotiate => self.negotiated(message, shared),
-            Intent::Login { .. } => unreachable!("logins went another way"),
+            Intent::Login { .. } => unreachable!("`logged_in` processes logins"),
             Intent::Tree => self.entered(header, shared),
             Intent::ForbiddenTree => ensure(header.status != Status::SUCCESS, || {
-                format!("a share was entered by whom it is closed to: {header:?}")
+                format!("a user without access connected to a share: {header:?}")
             }),
             Intent::LeaveTree => self.left_tree(header, shared),
             Intent::Logoff => self.logged_off(header, shared),
@@ -105,7 +105,7 @@ impl Client {
                 let key = self.slots.get(&slot).and_then(|slot| slot.key);
                 let is_certain = header.status == Status::SUCCESS;
                 shared.report.copies += u64::from(is_certain);
-                // Of one that failed some cells may be copied.
+                // A failed copy may have copied some cells.
                 for what in fillings {
                     if is_certain {
                         self.check_locks(slot, &what.0, true, span, shared)?;
@@ -127,11 +127,11 @@ impl Client {
             Intent::Impossible => {
                 shared.report.refused += 1;
                 ensure(header.status != Status::SUCCESS, || {
-                    format!("memory that cannot be named was taken: {header:?}")
+                    format!("the server accepted invalid memory: {header:?}")
                 })
             }
             Intent::Refused(with) => ensure(with.contains(&header.status), || {
-                format!("refused otherwise than with {with:?}: {header:?}")
+                format!("refused with another status than {with:?}: {header:?}")
             }),
         }
     }
@@ -226,7 +226,7 @@ impl Client {
             next += 1;
         }
         shared.report.cells_read += u64::from(next - cells.start);
-        // What did not come is past the end of the file.
+        // Missing bytes are past the end of the file.
         if shared.scenario.faults.short_read == 0 {
             for cell in next..cells.end {
                 (shared.contents).read(key, cell, Stamp::default(), span);
@@ -235,12 +235,12 @@ impl Client {
         Ok(())
     }
 
-    /// Where files are their owner's alone, nobody sees another's bytes.
+    /// If files are private, no user reads data of another user.
     fn check_owner(&self, stamp: Stamp, shared: &Shared<'_>) -> Check {
         let owner = stamp.user();
         let is_open = !shared.scenario.private_files || owner.is_none_or(|user| user == self.user);
         ensure(is_open, || {
-            format!("user {} read what user {owner:?} wrote", self.user)
+            format!("user {} read data of user {owner:?}", self.user)
         })
     }
 
@@ -261,7 +261,7 @@ fn read_data<'m>(message: &'m [u8], cells: &std::ops::Range<u32>) -> Check<&'m [
     Ok(data)
 }
 
-/// What a READ has put into the memory that it named: no more than it says.
+/// Returns the bytes that a READ wrote to the registered memory: no more than its response says.
 fn placed_data(
     message: &[u8],
     mut memory: Vec<u8>,
@@ -288,18 +288,18 @@ fn check_length(length: usize, cells: &std::ops::Range<u32>) -> Check {
     ensure(is_good, || format!("{length} bytes were read of {wanted}"))
 }
 
-/// What a server never says to a client that asks properly.
+/// Statuses that a server never returns to a valid request.
 fn check_status(header: &Header) -> Check {
     let is_bug = matches!(
         header.status,
         Status::INTERNAL_ERROR | Status::NOT_IMPLEMENTED | Status::UNSUCCESSFUL
     );
     ensure(!is_bug, || {
-        format!("an answer that owns up to a bug: {header:?}")
+        format!("a status that reveals a bug: {header:?}")
     })
 }
 
-/// When nobody else is there, nothing is in the way of an open.
+/// In an audit no other client is connected: no open fails because of a conflict.
 fn check_audit(opening: &Opening, header: &Header) -> Check {
     let is_explained = matches!(
         header.status,
@@ -309,11 +309,11 @@ fn check_audit(opening: &Opening, header: &Header) -> Check {
             | Status::ACCESS_DENIED
     );
     ensure(!opening.is_audit || is_explained, || {
-        format!("something is left behind: {header:?}")
+        format!("an earlier open is left: {header:?}")
     })
 }
 
-/// The rights that an open has at least.
+/// The minimum rights of an open.
 fn specific(access: AccessMask) -> AccessMask {
     let mut specific = access;
     if access.intersects(AccessMask::GENERIC_READ | AccessMask::GENERIC_ALL) {

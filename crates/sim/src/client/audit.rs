@@ -1,4 +1,4 @@
-//! A client that comes when all others have left, and looks at what there is.
+//! A client that checks the files after all other clients have finished.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,12 @@ use super::call::{Call, Intent, Opening};
 use super::{Client, Order, Shared};
 use crate::check::contents::CELLS;
 
-/// Cells of one READ of the audit.
+/// Number of cells of one READ of the audit.
 const STEP: u32 = 100;
 
 impl Client {
-    /// A client that reads every file, with nobody else allowed in: so it sees whether an open is
-    /// left, or a write was lost.
+    /// Makes the client read every file with an exclusive open: so it finds open files and lost
+    /// writes.
     #[must_use]
     pub(crate) fn auditing(mut self) -> Self {
         self.quota = 0;
@@ -23,9 +23,9 @@ impl Client {
         self
     }
 
-    /// Looks at the next file once the last is done with.
+    /// Checks the next file after the last one.
     pub(super) fn look(&mut self, shared: &mut Shared<'_>) {
-        if self.ledger.under_way() > 0 {
+        if self.ledger.in_flight() > 0 {
             shared.orders.push(Order::Think);
             return;
         }
@@ -54,7 +54,7 @@ impl Client {
             calls.push(Call::read(slot, FileId::RELATED, start..start + STEP));
         }
         calls.push(Call::close(slot, FileId::RELATED, true));
-        // The open is closed before anybody sees its answer.
+        // The server closes the open before the client receives its response.
         self.is_closing(slot, shared);
         for call in &mut calls[1..] {
             call.is_related = true;

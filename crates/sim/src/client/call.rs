@@ -1,4 +1,4 @@
-//! Requests, and what their answers are to be taken for.
+//! Requests, and the expectations of their responses.
 
 use std::ops::Range;
 
@@ -19,19 +19,19 @@ use wire::{Command, FileId, Status, Utf16};
 use crate::check::contents::{CELL, Filling, Stamp};
 use crate::check::locks::{Lock, Place};
 
-/// What a client means by a request.
+/// The intent of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Intent {
     Negotiate,
-    /// A leg of a login; which one, whether it renews a session, whether the password is right.
+    /// A leg of a login: its number, whether it renews a session, whether the password is right.
     Login {
         number: u64,
         is_again: bool,
         is_right: bool,
     },
-    /// Enter the share of all.
+    /// Connect to the share that is open to all users.
     Tree,
-    /// Enter a share that is not there, or that others may enter.
+    /// Connect to a share that does not exist, or that is closed to the user.
     ForbiddenTree,
     LeaveTree,
     Logoff,
@@ -57,7 +57,7 @@ pub(crate) enum Intent {
         slot: u64,
         place: Place,
     },
-    /// Ask for the key that stands for an open as the source of a copy.
+    /// Request the resume key of an open, as the source of a copy.
     Key {
         slot: u64,
     },
@@ -67,24 +67,24 @@ pub(crate) enum Intent {
         fillings: Vec<(Range<u32>, Filling)>,
     },
     List,
-    /// Anything that changes no bytes, and whose answer may be any.
+    /// A request that changes no data and may have any response.
     Any,
-    /// It must fail, in whatever way, and nothing may come of it.
+    /// The request must fail with any status, and without effect.
     Impossible,
-    /// It must fail in one of these ways.
+    /// The request must fail with one of these statuses.
     Refused(&'static [Status]),
 }
 
-/// Cells that are copied.
+/// Cells to copy.
 #[derive(Clone, Debug)]
 pub(crate) struct Move {
-    /// The first of the source.
+    /// First cell of the source.
     pub(crate) from: u32,
-    /// Those of the target.
+    /// Cells of the target.
     pub(crate) to: Range<u32>,
 }
 
-/// An open that a client asks for.
+/// An open that a client requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
     pub(crate) slot: u64,
@@ -92,7 +92,7 @@ pub(crate) struct Opening {
     pub(crate) share: ShareAccess,
     pub(crate) disposition: CreateDisposition,
     pub(crate) options: CreateOptions,
-    /// Whether nobody else is there any more: then only some answers are right.
+    /// Whether no other client is connected: then fewer responses are right.
     pub(crate) is_audit: bool,
 }
 
@@ -100,12 +100,12 @@ pub(crate) struct Opening {
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) command: Command,
-    /// Room for the header, then the body.
+    /// Space for the header, then the body.
     pub(crate) message: Vec<u8>,
-    /// Credits that it uses up, where they count bytes.
+    /// Credit charge, in dialects with large MTU.
     pub(crate) charge: u16,
     pub(crate) is_related: bool,
-    /// Keys of the memory that it names for its data.
+    /// Keys of the memory that the request names.
     pub(crate) memory: Vec<u32>,
     pub(crate) intent: Intent,
 }
@@ -165,7 +165,7 @@ impl Call {
         Self::read_to(slot, file_id, cells, (Channel::NONE, &[]))
     }
 
-    /// Its data go where the channel info says.
+    /// The data go to the memory in the channel info.
     pub(crate) fn read_to(
         slot: u64,
         file_id: FileId,
@@ -199,8 +199,8 @@ impl Call {
         )
     }
 
-    /// Its data are where the channel info says: so many bytes. With `data` some are in the
-    /// message.
+    /// The data are in the memory in the channel info: this number of bytes. With `data`, some are
+    /// also in the message.
     pub(crate) fn write_from(
         slot: u64,
         file_id: FileId,
@@ -248,13 +248,13 @@ impl Call {
         })
     }
 
-    /// What stands for an open as the source of a copy.
+    /// Requests the resume key of an open.
     pub(crate) fn key(slot: u64, file_id: FileId) -> Self {
         let code = CtlCode::SRV_REQUEST_RESUME_KEY;
         Self::ioctl(Intent::Key { slot }, code, file_id, &[])
     }
 
-    /// Copies from an open of a file, which has a key, to another one.
+    /// Copies from the open with this resume key to another open.
     pub(crate) fn copy(
         (file, source_key): (u64, [u8; 24]),
         (slot, file_id): (u64, FileId),
@@ -276,7 +276,7 @@ impl Call {
         Self::ioctl(intent, ctl_code, file_id, &request.encode())
     }
 
-    /// Makes cells zero.
+    /// Fills cells with zeros.
     pub(crate) fn zero(slot: u64, file_id: FileId, cells: Range<u32>) -> Self {
         let request = ZeroData {
             file_offset: u64::from(cells.start) * CELL as u64,
@@ -300,7 +300,7 @@ impl Call {
         Self::new(Command::IOCTL, intent, |out| request.encode(out))
     }
 
-    pub(crate) fn change_notify(file_id: FileId, is_tree: bool, room: u32) -> Self {
+    pub(crate) fn change_notify(file_id: FileId, is_tree: bool, max_len: u32) -> Self {
         use wire::change_notify::{ChangeNotifyFlags, CompletionFilter, Request};
 
         let request = Request {
@@ -308,7 +308,7 @@ impl Call {
                 true => ChangeNotifyFlags::WATCH_TREE,
                 false => ChangeNotifyFlags::NONE,
             },
-            output_buffer_length: room,
+            output_buffer_length: max_len,
             file_id,
             completion_filter: CompletionFilter(0xFFF),
         };
@@ -341,11 +341,16 @@ impl Call {
         Self::new(Command::SET_INFO, intent, |out| request.encode(out))
     }
 
-    pub(crate) fn query_info(file_id: FileId, info_type: InfoType, class: u8, room: u32) -> Self {
+    pub(crate) fn query_info(
+        file_id: FileId,
+        info_type: InfoType,
+        class: u8,
+        max_len: u32,
+    ) -> Self {
         let request = wire::query_info::Request {
             info_type,
             file_info_class: class,
-            output_buffer_length: room,
+            output_buffer_length: max_len,
             additional_information: 0x7,
             flags: wire::query_info::QueryInfoFlags::NONE,
             file_id,

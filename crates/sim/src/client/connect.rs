@@ -1,4 +1,4 @@
-//! The way in: NEGOTIATE, SESSION_SETUP, TREE_CONNECT; and the way out.
+//! Connecting and disconnecting: NEGOTIATE, SESSION_SETUP, TREE_CONNECT, and their opposites.
 
 use auth::{Framing, Initiator, InitiatorStep};
 use crypto::{Cipher, SigningAlgorithm};
@@ -17,7 +17,7 @@ use crate::check::{Check, ensure};
 use crate::login::credentials;
 use crate::scenario::Protection;
 
-/// The share of all.
+/// The share that is open to all users.
 pub(crate) const DATA: &str = "data";
 /// The share of user 0.
 pub(crate) const PRIVATE: &str = "private";
@@ -90,7 +90,7 @@ impl Client {
         self.submit_one(call, shared);
     }
 
-    /// The list from some place on: never empty.
+    /// Returns the end of the list from a random index: never empty.
     fn some_of<const N: usize>(&mut self, ids: [u16; N]) -> Vec<u16> {
         let start = self.choices.index(N);
         ids[start..].to_vec()
@@ -111,8 +111,8 @@ impl Client {
         };
         if dialect >= Dialect::SMB_3_0 {
             agreed.signing = SigningAlgorithm::AesCmac;
-            let seals = response.capabilities.contains(Capabilities::ENCRYPTION);
-            agreed.cipher = seals.then_some(Cipher::Aes128Ccm);
+            let encrypts = response.capabilities.contains(Capabilities::ENCRYPTION);
+            agreed.cipher = encrypts.then_some(Cipher::Aes128Ccm);
         }
         if dialect == Dialect::SMB_3_1_1 {
             self.preauth.update(message);
@@ -124,7 +124,7 @@ impl Client {
         Ok(())
     }
 
-    /// Starts a login: the first of the connection, or one that renews the session.
+    /// Starts a login: the first one of the connection, or one that renews the session.
     pub(super) fn log_in(&mut self, is_again: bool, is_right: bool, shared: &mut Shared<'_>) {
         if !is_again {
             self.phase = Phase::LoggingIn;
@@ -156,13 +156,13 @@ impl Client {
         self.submit_one(call, shared);
     }
 
-    /// The answer to a leg of a login.
+    /// Processes the response to a leg of a login.
     pub(super) fn logged_in(
         &mut self,
         pending: &Pending,
         header: &Header,
         message: &[u8],
-        is_sealed: bool,
+        is_encrypted: bool,
         shared: &mut Shared<'_>,
     ) -> Check {
         let Intent::Login {
@@ -171,7 +171,7 @@ impl Client {
             is_right,
         } = pending.intent
         else {
-            unreachable!("only logins come here");
+            unreachable!("the request is a login");
         };
         if number != self.logins {
             return self.gave_up(header);
@@ -184,12 +184,15 @@ impl Client {
         self.session = header.session_id;
         let time = auth::FileTime(shared.now.wall.0);
         let entropy = self.choices.bytes();
-        let mut initiator = self.initiator.take().ok_or("a login that nobody began")?;
+        let mut initiator = self
+            .initiator
+            .take()
+            .ok_or("a response to a login that the client did not start")?;
         if header.status == Status::MORE_PROCESSING_REQUIRED {
             self.login_preauth.update(message);
             let step = initiator.step(response.security_buffer, time, &entropy);
             let Ok(InitiatorStep::Continue(token)) = step else {
-                return Err(format!("a login went wrong: {step:?}"));
+                return Err(format!("a login failed: {step:?}"));
             };
             self.initiator = Some(initiator);
             self.setup(&token, pending.intent.clone(), shared);
@@ -208,7 +211,7 @@ impl Client {
             memory: Vec::new(),
             ..*pending
         };
-        self.check_signature(&must_sign, header, message, is_sealed)?;
+        self.check_signature(&must_sign, header, message, is_encrypted)?;
         self.previous = SessionId(0);
         self.is_logged_in = true;
         if !is_again {
@@ -217,13 +220,13 @@ impl Client {
         Ok(())
     }
 
-    /// A login was to renew a session that the client has left since.
+    /// The response belongs to a renewal of a session that the client has left.
     fn gave_up(&self, header: &Header) -> Check {
         let is_back = header.status == Status::SUCCESS && self.phase != Phase::LoggingIn;
         ensure(!is_back, || format!("a session is back: {header:?}"))
     }
 
-    /// Only a wrong password and a session that ended meanwhile may fail.
+    /// Only a wrong password and the end of the session may make a login fail.
     fn login_failed(&mut self, header: &Header, is_right: bool, shared: &mut Shared<'_>) -> Check {
         let is_expected = match is_right {
             false => header.status == Status::LOGON_FAILURE,
@@ -262,7 +265,7 @@ impl Client {
         }
     }
 
-    /// Leaves the tree and enters it again.
+    /// Disconnects from the tree and connects again.
     pub(super) fn change_tree(&mut self, shared: &mut Shared<'_>) {
         self.leave_all(shared);
         let leave = Call::new(Command::TREE_DISCONNECT, Intent::LeaveTree, |out| {
@@ -282,11 +285,11 @@ impl Client {
         Ok(())
     }
 
-    /// Logs out and in again.
+    /// Logs off and on again.
     pub(super) fn log_off(&mut self, shared: &mut Shared<'_>) {
         self.leave_all(shared);
         self.phase = Phase::LoggingIn;
-        // Whatever becomes of a login that was to renew the session.
+        // A renewal of the session no longer matters.
         self.logins += 1;
         self.initiator = None;
         let request = wire::logoff::Request;
@@ -330,7 +333,7 @@ fn read_contexts(contexts: &[RawContext<'_>], agreed: &mut Agreed) -> Check {
                 let algorithms = Signing::decode(data).map_err(bad)?.algorithms;
                 ensure(algorithms.len() == 1, || format!("chosen: {algorithms:?}"))?;
                 let signing = SigningAlgorithm::from_id(algorithms[0].0);
-                agreed.signing = signing.ok_or("a signing algorithm that nobody knows")?;
+                agreed.signing = signing.ok_or("an unknown signing algorithm")?;
             }
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! The client's keys of a session: signs, seals, verifies, opens.
+//! The client's keys of a session: signing, verification, encryption, decryption.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use wire::{Command, Header, SessionId};
 
 use crate::check::{Check, ensure};
 
-/// What was agreed on with the server.
+/// The result of the negotiation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Agreed {
     pub(crate) dialect: Dialect,
@@ -23,10 +23,10 @@ pub(crate) struct Agreed {
 /// The keys of a session.
 pub(crate) struct Keys {
     signing: SigningKey,
-    /// To the server, and from it.
-    sealing: Option<(EncryptionKey, EncryptionKey)>,
+    /// Keys for frames to the server and from it.
+    encryption: Option<(EncryptionKey, EncryptionKey)>,
     next_nonce: u64,
-    /// Nonces of the server: none comes twice.
+    /// Nonces of the server: each must be unique.
     seen: BTreeSet<[u8; 16]>,
 }
 
@@ -38,7 +38,7 @@ impl Keys {
             _ => KeySchedule::Smb2,
         };
         let keys = session_keys(schedule, key, key, agreed.cipher);
-        let sealing = agreed
+        let encryption = agreed
             .cipher
             .zip(keys.encryption.as_ref())
             .map(|(cipher, keys)| {
@@ -50,17 +50,17 @@ impl Keys {
             });
         Self {
             signing: SigningKey::new(agreed.signing, &keys.signing),
-            sealing,
+            encryption,
             next_nonce: 1,
             seen: BTreeSet::new(),
         }
     }
 
-    pub(crate) fn can_seal(&self) -> bool {
-        self.sealing.is_some()
+    pub(crate) fn can_encrypt(&self) -> bool {
+        self.encryption.is_some()
     }
 
-    /// Signs a message whose flag is set already.
+    /// Signs a message that has the SIGNED flag.
     pub(crate) fn sign(&self, header: &Header, message: &mut [u8]) {
         let signature = self.signing.sign(nonce(header), &[message]);
         message[SIGNATURE].copy_from_slice(&signature);
@@ -70,9 +70,12 @@ impl Keys {
         (self.signing).verify(nonce(header), &[message], &header.signature)
     }
 
-    /// Seals a frame.
-    pub(crate) fn seal(&mut self, session: SessionId, mut frame: Vec<u8>) -> Vec<u8> {
-        let (key, _) = self.sealing.as_ref().expect("only who can seal does");
+    /// Encrypts a frame.
+    pub(crate) fn encrypt(&mut self, session: SessionId, mut frame: Vec<u8>) -> Vec<u8> {
+        let (key, _) = self
+            .encryption
+            .as_ref()
+            .expect("`can_encrypt` returned true");
         let mut nonce = [0; 16];
         nonce[..8].copy_from_slice(&self.next_nonce.to_le_bytes());
         self.next_nonce += 1;
@@ -87,23 +90,27 @@ impl Keys {
         let nonce = &nonce[..key.cipher().nonce_len()];
         let guarded = &guarded[transform::ASSOCIATED_DATA];
         header.signature = key.encrypt_in_place(nonce, guarded, &mut frame);
-        let mut sealed = header.encode().to_vec();
-        sealed.extend(frame);
-        sealed
+        let mut encrypted = header.encode().to_vec();
+        encrypted.extend(frame);
+        encrypted
     }
 
-    /// Opens a sealed frame.
+    /// Decrypts a frame.
     pub(crate) fn open(&mut self, frame: &mut [u8]) -> Check<Vec<u8>> {
-        let parts = transform::split(frame).map_err(|error| format!("a bad seal: {error}"))?;
-        let (_, key) = self.sealing.as_ref().ok_or("sealed without a key")?;
+        let parts =
+            transform::split(frame).map_err(|error| format!("a bad transform header: {error}"))?;
+        let (_, key) = self
+            .encryption
+            .as_ref()
+            .ok_or("an encrypted frame without a key")?;
         let nonce = parts.header.nonce;
         ensure(self.seen.insert(nonce), || {
-            format!("the nonce {nonce:x?} comes twice")
+            format!("the nonce {nonce:x?} is used twice")
         })?;
         let nonce = &nonce[..key.cipher().nonce_len()];
         let tag = &parts.header.signature;
         key.decrypt_in_place(nonce, parts.associated_data, parts.ciphertext, tag)
-            .map_err(|_| "a sealed answer does not open")?;
+            .map_err(|_| "an encrypted response cannot be decrypted")?;
         Ok(parts.ciphertext.to_vec())
     }
 }

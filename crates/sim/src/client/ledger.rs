@@ -1,4 +1,4 @@
-//! A client's books: MessageIds and credits, and which answers are still to come.
+//! A client's ledger: MessageIds, credits and unanswered requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,32 +8,32 @@ use crate::check::{Check, ensure};
 use crate::choices::Choices;
 use crate::client::call::Intent;
 
-/// A request whose answer is still to come.
+/// An unanswered request.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) command: Command,
     pub(crate) intent: Intent,
-    /// Keys of the memory that it named.
+    /// Keys of the memory that the request names.
     pub(crate) memory: Vec<u32>,
-    /// The world's tick when it was sent.
+    /// Tick of the world at which the client sent it.
     pub(crate) start: u64,
-    /// Whether the answer must be signed.
+    /// Whether the response must be signed.
     pub(crate) is_signed: bool,
-    /// Whether the answer must be sealed.
-    pub(crate) is_sealed: bool,
-    /// Set by an interim answer.
+    /// Whether the response must be encrypted.
+    pub(crate) is_encrypted: bool,
+    /// Set by an interim response.
     pub(crate) async_id: Option<AsyncId>,
 }
 
-/// The books of one connection.
+/// The ledger of one connection.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    /// MessageIds that were granted and not used.
+    /// Granted and unused MessageIds.
     free: BTreeSet<u64>,
-    /// One above the highest id that was granted.
+    /// One more than the highest granted MessageId.
     high: u64,
     pending: BTreeMap<u64, Pending>,
-    /// Credits that the server gives at most.
+    /// Maximum number of credits of a connection.
     limit: u16,
 }
 
@@ -47,17 +47,17 @@ impl Ledger {
         }
     }
 
-    /// Requests under way.
-    pub(crate) fn under_way(&self) -> usize {
+    /// Returns the number of requests in flight.
+    pub(crate) fn in_flight(&self) -> usize {
         self.pending.len()
     }
 
-    /// Ids in a row from which a request of so many credits can be paid.
+    /// Returns the start of a run of MessageIds for a request with this credit charge.
     pub(crate) fn has_run(&self, charge: u16) -> bool {
         self.run_from(0, charge).is_some()
     }
 
-    /// Takes ids in a row: the first that there are, or now and then others.
+    /// Takes consecutive MessageIds: the lowest, or now and then others.
     pub(crate) fn take(&mut self, charge: u16, choices: &mut Choices) -> Option<MessageId> {
         let start = match choices.per_mille(100) {
             true => self.high.saturating_sub(choices.below(16)),
@@ -74,8 +74,8 @@ impl Ledger {
         let mut run = 0;
         let mut last = None;
         for id in self.free.range(start..) {
-            let goes_on = last.is_some_and(|last: u64| last + 1 == *id);
-            run = if goes_on { run + 1 } else { 1 };
+            let continues = last.is_some_and(|last: u64| last + 1 == *id);
+            run = if continues { run + 1 } else { 1 };
             last = Some(*id);
             if run == u64::from(charge) {
                 return Some(id + 1 - run);
@@ -84,7 +84,7 @@ impl Ledger {
         None
     }
 
-    /// An id that was used before, if there is one.
+    /// Returns a used MessageId, if one exists.
     pub(crate) fn used(&self) -> Option<MessageId> {
         let lowest = self.free.first().copied().unwrap_or(self.high);
         lowest.checked_sub(1).map(MessageId)
@@ -95,7 +95,7 @@ impl Ledger {
         assert!(before.is_none(), "an id is used once");
     }
 
-    /// A request that can be cancelled: its id, and the AsyncId if it has one.
+    /// Returns a request that can be canceled: its MessageId, and its AsyncId if it has one.
     pub(crate) fn any(&self, choices: &mut Choices) -> Option<(MessageId, Option<AsyncId>)> {
         if self.pending.is_empty() {
             return None;
@@ -105,7 +105,7 @@ impl Ledger {
         Some((MessageId(*id), pending.async_id))
     }
 
-    /// A request that waits for a lock: its id, and the AsyncId if it has one.
+    /// Returns a request that waits for a lock: its MessageId, and its AsyncId if it has one.
     pub(crate) fn waiting_lock(&self) -> Option<(MessageId, Option<AsyncId>)> {
         let mut pending = self.pending.iter();
         let (id, pending) = pending.find(|(_, pending)| {
@@ -117,13 +117,13 @@ impl Ledger {
         Some((MessageId(*id), pending.async_id))
     }
 
-    /// Whether something is being unlocked.
+    /// Returns whether an UNLOCK is in flight.
     pub(crate) fn is_unlocking(&self) -> bool {
         let mut pending = self.pending.values();
         pending.any(|pending| matches!(pending.intent, Intent::Unlock { .. }))
     }
 
-    /// A request that may wait for ever: its id, and the AsyncId if it has one.
+    /// Returns a request that may wait forever: its MessageId, and its AsyncId if it has one.
     pub(crate) fn watch(&self) -> Option<(MessageId, Option<AsyncId>)> {
         let is_watch = |pending: &Pending| pending.command == Command::CHANGE_NOTIFY;
         let mut watches = self.pending.iter().filter(|(_, it)| is_watch(it));
@@ -132,10 +132,11 @@ impl Ledger {
             .map(|(id, pending)| (MessageId(*id), pending.async_id))
     }
 
-    /// An answer: the request that it settles, or `None` where it tells to wait.
+    /// Processes a response. Returns the request that it completes, or `None` for an interim
+    /// response.
     pub(crate) fn answered(&mut self, header: &Header) -> Check<Option<Pending>> {
         let id = header.message_id;
-        let unknown = || format!("{id:?} is answered, and nobody asked: {header:?}");
+        let unknown = || format!("a response to {id:?}, which is not in flight: {header:?}");
         self.grant(header.credits)?;
         let pending = self.pending.get_mut(&id.0).ok_or_else(unknown)?;
         let async_id = match header.target {
@@ -144,17 +145,20 @@ impl Ledger {
         };
         let command = pending.command;
         ensure(header.command == command, || {
-            format!("{command:?} is answered by {header:?}")
+            format!("a response to {command:?}: {header:?}")
         })?;
         if header.status == Status::PENDING {
             ensure(pending.async_id.is_none() && async_id.is_some(), || {
-                format!("a second interim answer, or one without AsyncId: {header:?}")
+                format!("a second interim response, or one without AsyncId: {header:?}")
             })?;
             pending.async_id = async_id;
             return Ok(None);
         }
         ensure(pending.async_id == async_id, || {
-            format!("{:?} was announced, not {header:?}", pending.async_id)
+            format!(
+                "the interim response had {:?}, not {header:?}",
+                pending.async_id
+            )
         })?;
         Ok(self.pending.remove(&id.0))
     }
@@ -165,25 +169,25 @@ impl Ledger {
         self.high = high;
         let (held, limit) = (self.free.len(), usize::from(self.limit));
         ensure(held <= limit, || {
-            format!("{held} credits are held, and {limit} are the limit")
+            format!("{held} credits exceed the limit of {limit}")
         })
     }
 
-    /// Whether the client can go on: with nothing under way there is a credit.
+    /// Checks that the client can continue: with no request in flight it holds a credit.
     pub(crate) fn check_starvation(&self) -> Check {
         ensure(!self.pending.is_empty() || !self.free.is_empty(), || {
-            "all is answered, and there is no credit".into()
+            "no request is in flight, and no credit is left".into()
         })
     }
 
-    /// What a failure report says.
+    /// Describes the state for a failure report.
     pub(crate) fn describe(&self) -> String {
         let first: Vec<_> = self.free.iter().take(3).collect();
         let (held, high, pending) = (self.free.len(), self.high, &self.pending);
-        format!("{held} credits from {first:?} below {high}, under way: {pending:?}")
+        format!("{held} credits from {first:?} below {high}, in flight: {pending:?}")
     }
 
-    /// Everything that will not be answered any more.
+    /// Removes and returns all requests that will not be answered.
     pub(crate) fn abandon(&mut self) -> Vec<Pending> {
         let pending = std::mem::take(&mut self.pending);
         pending.into_values().collect()

@@ -1,5 +1,4 @@
-//! Locks: who asks for them, waits for them and gives up, and what an answer says about those of
-//! others.
+//! Locks: requests, waits and cancellations, and the checks of their responses.
 
 use std::ops::Range;
 
@@ -11,15 +10,15 @@ use crate::check::contents::{CELL, Span};
 use crate::check::locks::{Lock, Place};
 use crate::check::{Check, ensure};
 
-/// Out of a thousand times that it thinks of it, a client gives up on a lock.
+/// Probability per mille that a client cancels a lock.
 const IMPATIENCE: u16 = 20;
-/// Half cells in which locks begin, so that some lie across a READ or a WRITE.
+/// Positions of locks in half cells: some locks cover only parts of a READ or a WRITE.
 const STARTS: u64 = 10;
-/// Half cells that a lock is long, at most.
+/// Maximum length of a lock in half cells.
 const LENGTHS: u64 = 6;
 
 impl Client {
-    /// Locks something, or unlocks what is locked.
+    /// Locks or unlocks a range.
     pub(super) fn lock_or_unlock(&mut self, shared: &mut Shared<'_>) {
         let Some((slot, file_id)) = self.pick_open() else {
             return self.create_one(shared);
@@ -61,9 +60,9 @@ impl Client {
         (start, self.choices.below(LENGTHS + 1) * half)
     }
 
-    /// With as much under way as may be, a client may give up on a lock: two that wait for each
-    /// other would wait for ever.
-    pub(super) fn lose_patience(&mut self, shared: &mut Shared<'_>) {
+    /// With the maximum number of requests in flight, a client may cancel a lock: two clients that
+    /// wait for each other would wait forever.
+    pub(super) fn maybe_cancel_lock(&mut self, shared: &mut Shared<'_>) {
         if let Some(request) = self.ledger.waiting_lock()
             && self.choices.per_mille(IMPATIENCE)
         {
@@ -71,8 +70,8 @@ impl Client {
         }
     }
 
-    /// Unlocks something: once everybody has unlocked everything, nobody waits any more.
-    pub(super) fn make_room(&mut self, shared: &mut Shared<'_>) {
+    /// Unlocks a range: after all clients have unlocked everything, no request waits.
+    pub(super) fn release_a_lock(&mut self, shared: &mut Shared<'_>) {
         let is_unlocking = self.ledger.is_unlocking();
         let next = self.locked.first_key_value().map(|(lock, _)| *lock);
         if let Some((slot, place)) = next
@@ -83,14 +82,14 @@ impl Client {
         }
     }
 
-    /// An UNLOCK was answered.
+    /// Processes the response to an UNLOCK.
     pub(super) fn has_unlocked(&mut self, slot: u64, place: Place, header: &Header) {
         let is_last = match self.locked.get_mut(&(slot, place)) {
             Some(times) if header.status == Status::SUCCESS => {
                 *times -= 1;
                 *times == 0
             }
-            // The open is gone.
+            // The open was closed.
             _ => true,
         };
         if is_last {
@@ -109,7 +108,7 @@ impl Client {
     ) -> Check {
         ensure(
             !may_wait || header.status != Status::LOCK_NOT_GRANTED,
-            || format!("who was ready to wait was not let: {header:?}"),
+            || format!("the server refused a request that may wait: {header:?}"),
         )?;
         match header.status {
             Status::SUCCESS => shared.report.locks += 1,
@@ -129,7 +128,7 @@ impl Client {
         }
     }
 
-    /// Bytes were read or written: nobody else had locked them all the while.
+    /// A READ or a WRITE succeeded: no other open held a conflicting lock during the whole request.
     pub(super) fn check_locks(
         &self,
         slot: u64,

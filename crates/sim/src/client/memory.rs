@@ -1,9 +1,9 @@
-//! READs and WRITEs whose data go by RDMA: with memory as it should be named, with memory that is
-//! not there, and with lists that no server may take.
+//! READs and WRITEs with RDMA: with valid memory, with memory that is not registered, and with
+//! invalid lists.
 //!
-//! A lie ends the connection, unless the request fails before anybody reaches for it, and a list
-//! that cannot be is refused: nothing is ever read or written for either. The stamp of such a WRITE
-//! is in no book, so that whoever sees it has found a file that it has changed.
+//! An access to memory that is not registered ends the connection, unless the request fails before
+//! the access. The server refuses an invalid list. In both cases it reads and writes no data. The
+//! stamp of such a WRITE is in no ledger, so that a client that reads it has found a fault.
 
 use std::ops::Range;
 
@@ -18,31 +18,31 @@ use super::{Client, Shared};
 use crate::check::contents::{CELL, Stamp};
 use crate::scenario::Protection;
 
-/// What is in memory that a READ is to fill.
+/// Content of the memory before a READ.
 pub(super) const FILL: u8 = 0xEE;
-/// More than the limit of [`crate::adapter::RDMA`].
+/// More segments than the limit of [`crate::adapter::RDMA`].
 const TOO_MANY: usize = 5;
 
-/// How memory is named.
+/// The way in which a request names memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// As it should be.
+    /// Valid memory.
     Honest,
-    /// One piece is not what it is said to be.
+    /// One segment is invalid.
     Lie,
-    /// Well, where it must not be: in a session that is sealed.
-    Sealed,
-    /// The pieces have room for less than all.
+    /// Valid memory in an encrypted session, where it is not permitted.
+    Encrypted,
+    /// The segments are shorter than the data.
     Short,
-    /// More pieces than were agreed on.
+    /// More segments than negotiated.
     TooMany,
-    /// None at all.
+    /// No segment.
     Nothing,
-    /// A piece beyond the last address.
+    /// A segment beyond the last address.
     BeyondTheEnd,
-    /// A channel that there is not.
+    /// An unknown channel.
     UnknownChannel,
-    /// The message has data besides, or would have none at all.
+    /// The message contains data too, or would contain none.
     Ambiguous,
 }
 
@@ -55,7 +55,7 @@ const IMPOSSIBLE: [Way; 6] = [
     Way::Ambiguous,
 ];
 
-/// What a request says of memory.
+/// The memory that a request names.
 struct Named {
     channel: Channel,
     info: Vec<u8>,
@@ -63,7 +63,7 @@ struct Named {
 }
 
 impl Client {
-    /// Whether the next READ or WRITE names memory, and how.
+    /// Decides whether the next READ or WRITE names memory, and how.
     pub(super) fn way(&mut self, shared: &Shared<'_>) -> Option<Way> {
         let has_channels = self
             .agreed
@@ -71,12 +71,13 @@ impl Client {
         if self.carrier.rdma.is_none() || !has_channels {
             return None;
         }
-        let lies = self.choices.per_mille(shared.faults.lies);
+        let is_invalid = self.choices.per_mille(shared.faults.invalid_memory);
         match self.protection {
-            // What a server makes of a signature, which covers no memory, is its own affair.
+            // A signature does not cover registered memory, so that the server may accept or refuse
+            // it.
             Protection::Signed => None,
-            Protection::Sealed => lies.then_some(Way::Sealed),
-            Protection::Plain if !lies => self.choices.per_mille(700).then_some(Way::Honest),
+            Protection::Encrypted => is_invalid.then_some(Way::Encrypted),
+            Protection::Plain if !is_invalid => self.choices.per_mille(700).then_some(Way::Honest),
             Protection::Plain => Some(match self.choices.per_mille(200) {
                 true => Way::Lie,
                 false => self.choices.pick(&IMPOSSIBLE),
@@ -91,7 +92,7 @@ impl Client {
         cells: Range<u32>,
         shared: &mut Shared<'_>,
     ) -> Call {
-        // A READ has nothing that could contradict its list.
+        // A READ contains nothing that could contradict its list.
         let way = if way == Way::Ambiguous {
             Way::Short
         } else {
@@ -123,7 +124,7 @@ impl Client {
         judged(write, way, named)
     }
 
-    /// Names memory that holds `bytes`.
+    /// Registers memory with these bytes.
     fn name(
         &mut self,
         way: Way,
@@ -172,7 +173,7 @@ impl Client {
     }
 }
 
-/// The request with its memory: unless that was named as it should be, it must fail.
+/// Returns the request with its memory. Unless the memory is valid, the request must fail.
 fn judged(call: Call, way: Way, named: Named) -> Call {
     let intent = match way {
         Way::Honest => call.intent,

@@ -1,4 +1,4 @@
-//! What a client must not do, and what becomes of that.
+//! Violations of the protocol, and their consequences.
 
 use wire::{Command, FileId, SessionId, Status, TreeId};
 
@@ -7,7 +7,7 @@ use super::send::put_header;
 use super::{Client, Order, Phase, Shared};
 use crate::scenario::Protection;
 
-/// What somebody is told who has no such session.
+/// Statuses for a request without a session.
 const NO_SESSION: &[Status] = &[
     Status::USER_SESSION_DELETED,
     Status::ACCESS_DENIED,
@@ -29,7 +29,7 @@ impl Client {
         }
     }
 
-    /// An open of another session, or one that is closed, or none at all.
+    /// Uses an open of another session, a closed open, or an unknown FileId.
     fn use_foreign_open(&mut self, shared: &mut Shared<'_>) {
         let mine = |id: &FileId| self.slots.values().any(|slot| slot.file_id == *id);
         let mut others = shared.file_ids.iter().filter(|id| !mine(id));
@@ -50,7 +50,8 @@ impl Client {
         self.tree = tree;
     }
 
-    /// A session that is somebody else's, or nobody's. Under a seal that ends the connection.
+    /// Uses a session of another connection, or an unknown SessionId. In an encrypted frame that
+    /// ends the connection.
     fn use_foreign_session(&mut self, shared: &mut Shared<'_>) {
         if self.protection != Protection::Plain {
             return self.use_wrong_tree(shared);
@@ -94,7 +95,7 @@ impl Client {
         self.doom(garbage, shared);
     }
 
-    /// Sends what ends the connection.
+    /// Sends a message that ends the connection.
     fn doom(&mut self, frame: Vec<u8>, shared: &mut Shared<'_>) {
         self.phase = Phase::Doomed;
         shared.orders.push(Order::Frame(frame));

@@ -1,5 +1,5 @@
-//! A scripted client: one connection after the other, with its own books and its own keys, that
-//! checks every answer.
+//! A scripted client: a sequence of connections, each with a ledger and keys. It checks every
+//! response.
 
 mod act;
 mod answers;
@@ -34,18 +34,18 @@ use call::{Call, Intent};
 use keys::{Agreed, Keys};
 use ledger::{Ledger, Pending};
 
-/// What a client wants of the world.
+/// A request of a client to the world.
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Send this frame.
     Frame(Vec<u8>),
-    /// Ask again what to do.
+    /// Call the client again.
     Think,
     /// End the connection.
     HangUp,
 }
 
-/// What a client sees of the world, and the books that all clients share.
+/// The client's view of the world, and the ledgers that all clients share.
 pub(crate) struct Shared<'a> {
     pub(crate) tick: &'a mut u64,
     pub(crate) now: Now,
@@ -54,53 +54,53 @@ pub(crate) struct Shared<'a> {
     pub(crate) contents: &'a mut Contents,
     pub(crate) opens: &'a mut Opens,
     pub(crate) locks: &'a mut Locks,
-    /// Names of opens, for who would like to use those of others.
+    /// FileIds of all clients, for clients that violate the protocol.
     pub(crate) file_ids: &'a mut Vec<FileId>,
     pub(crate) orders: Vec<Order>,
     pub(crate) report: &'a mut Report,
-    /// The memory that is named on the connection.
+    /// The memory that is registered on the connection.
     pub(crate) adapter: &'a mut Adapter,
 }
 
 impl Shared<'_> {
-    /// The next point on the clock of what clients send and see.
+    /// Returns the next tick of the world.
     pub(crate) fn tick(&mut self) -> u64 {
         *self.tick += 1;
         *self.tick
     }
 }
 
-/// How far a client has come.
+/// The phase of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// It has no connection.
+    /// The client has no connection.
     Away,
     Negotiating,
     LoggingIn,
     EnteringTree,
     Running,
-    /// It did what ends a connection, and waits for that.
+    /// The client has violated the protocol and waits for the end of the connection.
     Doomed,
-    /// It has done all that it was to do.
+    /// The client has finished.
     Done,
 }
 
-/// How an open stands.
+/// The state of an open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Opening,
     Open,
-    /// It may exist or not: a CLOSE, LOGOFF or the like is under way.
+    /// It may exist or not: a CLOSE, LOGOFF or the like is in flight.
     Closing,
 }
 
-/// An open, or one that is asked for.
+/// An open, or a requested open.
 #[derive(Debug)]
 struct Slot {
     state: State,
     file_id: FileId,
     key: Key,
-    /// What stands for it as the source of a copy, once it was asked for.
+    /// The resume key, after the client has requested it.
     resume_key: Option<[u8; 24]>,
 }
 
@@ -111,35 +111,35 @@ pub(crate) struct Client {
     protection: Protection,
     offered: Vec<Dialect>,
     choices: Choices,
-    /// What carries its connections.
+    /// The transport of its connections.
     pub(crate) carrier: Carrier,
-    /// The connection; a number of its own each time.
+    /// The connection; each has a new number.
     pub(crate) link: Option<u64>,
     pub(crate) phase: Phase,
-    /// Operations still to be done.
+    /// Number of operations left.
     pub(crate) quota: u32,
-    /// Names still to be looked at, for a client that looks at what the others left.
+    /// Names that the audit has still to check; `None` for other clients.
     audit: Option<VecDeque<String>>,
     agreed: Option<Agreed>,
-    /// Of the connection, and of the login.
+    /// Preauthentication hash of the connection, and of the login.
     preauth: PreauthHash,
     login_preauth: PreauthHash,
     initiator: Option<Initiator>,
-    /// Logins begun: answers to one that was given up are told by it.
+    /// Number of logins: it identifies responses to an abandoned login.
     logins: u64,
     session: SessionId,
-    /// Whether the login of that session is done.
+    /// Whether the login of the session is complete.
     is_logged_in: bool,
-    /// The session of the connection before, to be replaced.
+    /// The session of the previous connection, for replacement.
     previous: SessionId,
-    /// Of each session of the connection: an answer may come after its session's end.
+    /// Keys of each session of the connection: a response may arrive after the end of its session.
     keys: BTreeMap<SessionId, Keys>,
     tree: TreeId,
     ledger: Ledger,
     /// Requests that wait for credits.
     deferred: VecDeque<Call>,
     slots: BTreeMap<u64, Slot>,
-    /// How often an open has locked a place.
+    /// Number of locks of each open and range.
     locked: BTreeMap<(u64, Place), u32>,
     next_slot: u64,
     next_stamp: u64,
@@ -179,7 +179,7 @@ impl Client {
         }
     }
 
-    /// A connection is there.
+    /// A connection is established.
     pub(crate) fn connected(&mut self, link: u64, shared: &mut Shared<'_>) {
         self.link = Some(link);
         self.ledger = Ledger::new(shared.scenario.credits);
@@ -192,7 +192,7 @@ impl Client {
         self.negotiate(shared);
     }
 
-    /// The connection is gone: what was under way may have had its effect, or may have it still.
+    /// The connection has ended: a request in flight may have had its effect, or may still have it.
     pub(crate) fn disconnected(&mut self, shared: &mut Shared<'_>) {
         let link = self.link.take().expect("there was one");
         self.lose_opens(shared);
@@ -211,7 +211,7 @@ impl Client {
         };
     }
 
-    /// What is left is not to be seen or done.
+    /// Returns whether no operation is left, and no name of the audit.
     fn is_finished(&self) -> bool {
         self.quota == 0 && self.audit.as_ref().is_none_or(VecDeque::is_empty)
     }
@@ -238,7 +238,7 @@ impl Client {
         }
     }
 
-    /// All opens end, or may end, by something else than a CLOSE.
+    /// All opens end, or may end, without a CLOSE.
     fn leave_all(&mut self, shared: &mut Shared<'_>) {
         for (number, slot) in &mut self.slots {
             slot.state = State::Closing;
@@ -263,7 +263,7 @@ impl Client {
         self.leave_all(shared);
     }
 
-    /// What a failure report says.
+    /// Describes the state for a failure report.
     pub(crate) fn describe(&self) -> String {
         let Self {
             id,
@@ -284,7 +284,7 @@ impl Client {
         )
     }
 
-    /// What to do next, if anything.
+    /// Starts the next operation, if one is left.
     pub(crate) fn think(&mut self, shared: &mut Shared<'_>) -> Check {
         if self.phase != Phase::Running {
             return Ok(());
@@ -293,29 +293,29 @@ impl Client {
             self.look(shared);
             return Ok(());
         }
-        // A fuzzer that has no more to say has nothing more to do.
+        // When the decisions of a fuzzer are used up, the client finishes.
         if self.quota == 0 || self.choices.is_exhausted() {
             self.quota = 0;
             self.finish(shared);
             return Ok(());
         }
-        if self.ledger.under_way() < shared.scenario.depth {
+        if self.ledger.in_flight() < shared.scenario.depth {
             self.act(shared);
         } else {
-            self.lose_patience(shared);
+            self.maybe_cancel_lock(shared);
             self.cancel_watch(shared);
         }
         shared.orders.push(Order::Think);
         Ok(())
     }
 
-    /// Leaves once all is answered, and what others may wait for is unlocked.
+    /// Disconnects after all responses have arrived and all locks are released.
     fn finish(&mut self, shared: &mut Shared<'_>) {
         self.cancel_watch(shared);
-        let order = match self.ledger.under_way() {
+        let order = match self.ledger.in_flight() {
             0 => Order::HangUp,
             _ => {
-                self.make_room(shared);
+                self.release_a_lock(shared);
                 Order::Think
             }
         };

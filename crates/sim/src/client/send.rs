@@ -1,4 +1,4 @@
-//! Requests on their way out, and answers before they are read.
+//! Sends requests and receives responses.
 
 use wire::compound::{Members, link};
 use wire::header::{HEADER_LEN, Target};
@@ -12,12 +12,13 @@ use crate::check::{Check, ensure};
 use crate::scenario::Protection;
 
 impl Client {
-    /// Whether credits are there for so many requests of one credit, or one of so many.
+    /// Returns whether the client has this number of credits: for one request with this charge, or
+    /// for as many requests with a charge of 1.
     pub(super) fn can_send(&self, charge: u16) -> bool {
         self.ledger.has_run(charge)
     }
 
-    /// Sends a request, as soon as there is a credit for it.
+    /// Sends a request as soon as the client has credits for it.
     pub(super) fn submit_one(&mut self, call: Call, shared: &mut Shared<'_>) {
         if self.can_send(1) {
             self.submit(vec![call], shared);
@@ -26,11 +27,11 @@ impl Client {
         }
     }
 
-    /// Sends requests in one frame. There are credits for them.
+    /// Sends requests in one frame. The client has credits for them.
     pub(super) fn submit(&mut self, calls: Vec<Call>, shared: &mut Shared<'_>) {
         let start = shared.tick();
-        let seals = self.seals(&calls[0]);
-        let signs = !seals && self.signs(&calls[0]);
+        let encrypts = self.encrypts(&calls[0]);
+        let signs = !encrypts && self.signs(&calls[0]);
         let count = calls.len();
         let mut frame = Vec::new();
         for (index, call) in calls.into_iter().enumerate() {
@@ -47,7 +48,10 @@ impl Client {
             }
             self.hash(call.command, &message);
             if signs {
-                let keys = self.keys.get(&self.session).expect("who signs has keys");
+                let keys = self
+                    .keys
+                    .get(&self.session)
+                    .expect("a session that signs has keys");
                 keys.sign(&header, &mut message);
             }
             frame.extend(message);
@@ -57,31 +61,31 @@ impl Client {
                 memory: call.memory,
                 start,
                 is_signed: signs,
-                is_sealed: seals,
+                is_encrypted: encrypts,
                 async_id: None,
             };
             self.ledger.expect(header.message_id, pending);
         }
-        self.emit(frame, seals, shared);
+        self.emit(frame, encrypts, shared);
     }
 
-    fn emit(&mut self, frame: Vec<u8>, seals: bool, shared: &mut Shared<'_>) {
+    fn emit(&mut self, frame: Vec<u8>, encrypts: bool, shared: &mut Shared<'_>) {
         let session = self.session;
         let frame = match self.keys.get_mut(&session) {
-            Some(keys) if seals => keys.seal(session, frame),
+            Some(keys) if encrypts => keys.encrypt(session, frame),
             _ => frame,
         };
         shared.orders.push(Order::Frame(frame));
     }
 
-    /// Takes a request back; it has no answer of its own.
+    /// Cancels a request. CANCEL has no response.
     pub(super) fn cancel(&mut self, shared: &mut Shared<'_>) {
         if let Some(request) = self.ledger.any(&mut self.choices) {
             self.cancel_one(request, shared);
         }
     }
 
-    /// Gives up on what may wait for ever, if there is such a request.
+    /// Cancels a request that may wait forever, if one exists.
     pub(super) fn cancel_watch(&mut self, shared: &mut Shared<'_>) {
         if let Some(request) = self.ledger.watch() {
             self.cancel_one(request, shared);
@@ -96,8 +100,8 @@ impl Client {
         let mut call = Call::new(Command::CANCEL, Intent::Any, |out| {
             wire::cancel::Request.encode(out);
         });
-        let seals = self.seals(&call);
-        let signs = !seals && self.signs(&call);
+        let encrypts = self.encrypts(&call);
+        let signs = !encrypts && self.signs(&call);
         let mut header = self.bare_header(Command::CANCEL, message_id);
         if let Some(async_id) = async_id {
             header.target = Target::Async(async_id);
@@ -110,16 +114,16 @@ impl Client {
         if let (true, Some(keys)) = (signs, self.keys.get(&self.session)) {
             keys.sign(&header, &mut call.message);
         }
-        self.emit(call.message, seals, shared);
+        self.emit(call.message, encrypts, shared);
     }
 
-    pub(super) fn seals(&self, call: &Call) -> bool {
+    pub(super) fn encrypts(&self, call: &Call) -> bool {
         let is_setup = matches!(call.command, Command::NEGOTIATE);
-        let can = (self.keys.get(&self.session)).is_some_and(super::keys::Keys::can_seal);
-        self.protection == Protection::Sealed && self.is_logged_in && can && !is_setup
+        let can = (self.keys.get(&self.session)).is_some_and(super::keys::Keys::can_encrypt);
+        self.protection == Protection::Encrypted && self.is_logged_in && can && !is_setup
     }
 
-    /// \[MS-SMB2\] 3.2.4.1.1; and in 3.1.1 a TREE_CONNECT is signed whatever was agreed.
+    /// \[MS-SMB2\] 3.2.4.1.1; in 3.1.1 a TREE_CONNECT is always signed.
     pub(super) fn signs(&self, call: &Call) -> bool {
         let wants = self.protection != Protection::Plain || call.command == Command::TREE_CONNECT;
         wants && self.is_logged_in
@@ -169,19 +173,19 @@ impl Client {
         }
     }
 
-    /// A frame of the server has come.
+    /// Receives a frame of the server.
     pub(crate) fn frame(&mut self, mut frame: Vec<u8>, shared: &mut Shared<'_>) -> Check {
-        let is_sealed = frame.starts_with(&wire::transform::PROTOCOL_ID);
-        if is_sealed {
+        let is_encrypted = frame.starts_with(&wire::transform::PROTOCOL_ID);
+        if is_encrypted {
             let session = Transform::decode(&frame).map(|header| header.session_id);
-            let session = session.map_err(|error| format!("a bad seal: {error}"))?;
+            let session = session.map_err(|error| format!("a bad transform header: {error}"))?;
             let keys = self.keys.get_mut(&session);
-            let keys = keys.ok_or("sealed before the login")?;
+            let keys = keys.ok_or("encrypted before the login")?;
             frame = keys.open(&mut frame)?;
         }
         for member in Members::new(&frame) {
             let message = member.map_err(|error| format!("a malformed frame: {error}"))?;
-            self.message(message, is_sealed, shared)?;
+            self.message(message, is_encrypted, shared)?;
         }
         if self.phase == Phase::Doomed {
             return Ok(());
@@ -195,7 +199,7 @@ impl Client {
         Ok(())
     }
 
-    fn message(&mut self, message: &[u8], is_sealed: bool, shared: &mut Shared<'_>) -> Check {
+    fn message(&mut self, message: &[u8], is_encrypted: bool, shared: &mut Shared<'_>) -> Check {
         let end = shared.tick();
         let header = Header::decode(message).map_err(|error| format!("no header: {error}"))?;
         ensure(header.is_response(), || format!("no answer: {header:?}"))?;
@@ -203,22 +207,22 @@ impl Client {
             shared.report.interims += 1;
             return Ok(());
         };
-        ensure(is_sealed || !pending.is_sealed, || {
-            format!("a sealed request is answered in the clear: {header:?}")
+        ensure(is_encrypted || !pending.is_encrypted, || {
+            format!("an unencrypted response to an encrypted request: {header:?}")
         })?;
-        self.answer(pending, &header, message, (is_sealed, end), shared)
+        self.answer(pending, &header, message, (is_encrypted, end), shared)
     }
 
-    /// Whether an answer is signed as it must be.
+    /// Checks the signature of a response.
     pub(super) fn check_signature(
         &self,
         pending: &Pending,
         header: &Header,
         message: &[u8],
-        is_sealed: bool,
+        is_encrypted: bool,
     ) -> Check {
-        // A server that knows the session no longer has no key to sign with, and sends the
-        // signature of the request back.
+        // A server without the session has no key to sign with. It returns the signature of the
+        // request.
         let is_echo = header.status == Status::USER_SESSION_DELETED;
         let is_signed = header.flags.contains(Flags::SIGNED) && !is_echo;
         if is_signed {
@@ -232,9 +236,9 @@ impl Client {
             header.status,
             Status::USER_SESSION_DELETED | Status::INVALID_PARAMETER
         );
-        let is_gone = is_refusal && self.phase == Phase::LoggingIn;
-        ensure(is_sealed || !pending.is_signed || is_gone, || {
-            format!("a signed request is answered unsigned: {header:?}")
+        let is_deleted = is_refusal && self.phase == Phase::LoggingIn;
+        ensure(is_encrypted || !pending.is_signed || is_deleted, || {
+            format!("an unsigned response to a signed request: {header:?}")
         })
     }
 }

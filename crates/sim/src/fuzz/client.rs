@@ -1,5 +1,4 @@
-//! The client's core: against any bytes, and against a server's core whose answers are spoiled on
-//! their way.
+//! The client's core: against any bytes, and against a server's core with corrupted responses.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -26,26 +25,26 @@ use wire::{FileId, Flags, Guid, Header, TreeId};
 
 use super::server::Guest;
 
-/// Steps of one input, at most.
+/// Maximum number of steps of one input.
 const STEPS_MAX: usize = 300;
-/// Where the Command, the Flags, the MessageId and the SessionId of a header stand.
-/// \[MS-SMB2\] 2.2.1.2
+/// Offsets of the Command, the Flags, the MessageId and the SessionId in a header. \[MS-SMB2\]
+/// 2.2.1.2
 const COMMAND: std::ops::Range<usize> = 12..14;
 const FLAGS: std::ops::Range<usize> = 16..20;
 const MESSAGE_ID: std::ops::Range<usize> = 24..32;
 const TREE_ID: std::ops::Range<usize> = 36..40;
 const SESSION_ID: std::ops::Range<usize> = 40..48;
 
-/// A byte of flags, then steps. Flags: the lowest bit has the client logged in and in a share
-/// before the steps; the next one gives answers made of any bytes the ids that are due; the next
-/// one has the server's core answer, and the script spoil its answers. A step is a byte, with what
-/// it needs behind it: a request, a CANCEL, time that passes, or a frame.
+/// A byte of flags, then steps. With the lowest flag, the client is connected to a share before the
+/// steps; with the next one, frames of any bytes get the expected ids; with the next one, the
+/// server's core responds, and the script corrupts its responses. A step is a byte with its
+/// parameters: a request, a CANCEL, a time that passes, or a frame.
 pub(super) fn bytes(input: &[u8]) {
     follow(input, Carrier::TCP);
     follow(input, RDMA);
 }
 
-/// SMB Direct, with limits that a script comes near to.
+/// SMB Direct, with limits that a script can reach.
 const RDMA: Carrier = Carrier::smb_direct(RdmaLimits {
     max_read_write: 512 << 10,
     max_descriptors: 4,
@@ -53,7 +52,7 @@ const RDMA: Carrier = Carrier::smb_direct(RdmaLimits {
     max_receive: 256 << 10,
 });
 
-/// The same over one transport; how many answers were good.
+/// Runs an input over one transport. Returns the number of successful responses.
 fn follow(input: &[u8], carrier: Carrier) -> usize {
     let Some((flags, input)) = input.split_first() else {
         return 0;
@@ -86,7 +85,7 @@ fn follow(input: &[u8], carrier: Carrier) -> usize {
     good
 }
 
-/// What an input has left.
+/// The rest of an input.
 struct Script<'a>(&'a [u8]);
 
 impl Script<'_> {
@@ -101,7 +100,7 @@ impl Script<'_> {
         u16::from_le_bytes([low, self.byte().unwrap_or(0)])
     }
 
-    /// Bytes behind two of length.
+    /// Returns the bytes after a length of two bytes.
     fn piece(&mut self) -> Vec<u8> {
         let length = usize::from(self.number()).min(self.0.len());
         let (piece, rest) = self.0.split_at(length);
@@ -110,23 +109,23 @@ impl Script<'_> {
     }
 }
 
-/// A client, with a server at hand.
+/// A client, and a server.
 struct Customer {
     client: Connection,
     guest: Guest,
     now: Now,
-    /// What was asked and is unanswered.
+    /// Requests without a response.
     asked: BTreeMap<RequestId, Request>,
-    /// What the client sent that nobody answered.
+    /// Frames of the client without a response.
     sent: VecDeque<Vec<u8>>,
     legs: usize,
     next: u64,
     tree: TreeId,
     file: FileId,
     is_over: bool,
-    /// Answers that were good.
+    /// Number of successful responses.
     good: usize,
-    /// Memory that the server may use: keys and bytes.
+    /// Memory that the server may access: keys and bytes.
     named: BTreeMap<RequestId, (u32, u32)>,
 }
 
@@ -154,7 +153,7 @@ impl Customer {
         customer
     }
 
-    /// Logs in, enters the share and opens a file, undisturbed.
+    /// Logs in, connects to the share and opens a file, without faults.
     fn enter(&mut self) {
         self.submit(None, Step::TreeConnect("data".into()));
         self.submit_all();
@@ -180,7 +179,7 @@ impl Customer {
         self.call(|client, now, effects| client.request(now, id, request, effects));
     }
 
-    /// Asks for what the script says.
+    /// Sends the request that the script chooses.
     fn ask(&mut self, script: &mut Script<'_>) {
         let choice = script.byte().unwrap_or(0);
         let length = u32::from(script.number()) << (choice >> 5);
@@ -191,7 +190,7 @@ impl Customer {
             let file = FileRef::Previous;
             let last = Step::Close { file, query: true };
             steps = vec![Step::Create(create(choice)), inner, last];
-            // Many files may be read by one message.
+            // One message may read many files.
             if choice & 7 == 0 {
                 steps.extend(steps.clone());
             }
@@ -222,7 +221,8 @@ impl Customer {
         assert!(next.is_none_or(|at| at > now), "a timeout is done with");
     }
 
-    /// Brings the next frame to the server, and its answers back; the script may spoil them.
+    /// Delivers the next frame to the server, and its responses to the client; the script may
+    /// corrupt them.
     fn serve(&mut self, script: &mut Script<'_>) {
         let Some(frame) = self.sent.pop_front() else {
             return;
@@ -242,7 +242,7 @@ impl Customer {
         }
     }
 
-    /// Makes a frame of any bytes the answer to what was asked first.
+    /// Turns a frame of any bytes into a response to the oldest request.
     fn address(&mut self, frame: &mut [u8]) {
         let Some(asked) = self.sent.pop_front() else {
             return;
@@ -261,7 +261,7 @@ impl Customer {
             for field in [COMMAND, MESSAGE_ID, TREE_ID] {
                 member[field.clone()].copy_from_slice(&asked[field]);
             }
-            // Who logs in is told the session by the frame.
+            // In a login, the frame contains the SessionId.
             if asked[SESSION_ID] != [0; 8] {
                 member[SESSION_ID].copy_from_slice(&asked[SESSION_ID]);
             }
@@ -270,7 +270,7 @@ impl Customer {
         }
     }
 
-    /// Gives the client a frame, as a driver does.
+    /// Passes a frame to the client, as a driver does.
     fn hear(&mut self, mut frame: Vec<u8>) {
         let mut effects = Effects::new();
         let now = self.now;
@@ -346,7 +346,7 @@ impl Customer {
         }
     }
 
-    /// Names memory, now and then in two pieces; and now and then there is none.
+    /// Registers memory, sometimes in two segments; sometimes that fails.
     fn expose(&mut self, id: RequestId, length: u32) {
         let token = id.0 as u32;
         let piece = |offset, length| BufferDescriptorV1 {
@@ -366,7 +366,7 @@ impl Customer {
         self.call(|client, now, effects| client.exposed(now, id, pieces, effects));
     }
 
-    /// No answer says more than was asked for.
+    /// No response returns more than the request permits.
     fn check(&mut self, step: &Step, result: &Result<Reply, Failure>, frame_len: usize) {
         let Ok(reply) = result else {
             return;
@@ -401,7 +401,7 @@ impl Customer {
         }
     }
 
-    /// The transport is cut: everything comes back.
+    /// The transport is cut: every request ends.
     fn leave(mut self) {
         self.call(Connection::closed);
         assert!(self.is_over && self.client.is_over());
@@ -410,7 +410,7 @@ impl Customer {
     }
 }
 
-/// Bytes that each READ of a request asks for.
+/// Returns the lengths that the READs of a request ask for.
 fn reads(request: &Request) -> impl Iterator<Item = u32> {
     request.steps.iter().filter_map(|step| match step {
         Step::Read { length, .. } => Some(*length),
@@ -439,7 +439,7 @@ fn create(choice: u8) -> Create {
     }
 }
 
-/// One of each kind.
+/// Returns one request of each kind.
 fn step(choice: u8, file: FileRef, length: u32) -> Step {
     match choice {
         0 => Step::Read {
@@ -497,7 +497,7 @@ fn step(choice: u8, file: FileRef, length: u32) -> Step {
     }
 }
 
-/// What goes over the wire. A guest has no keys, and the data of its writes are zeros.
+/// Returns the bytes of a frame. A guest has no keys, and its writes contain zeros.
 fn render(outbound: Outbound) -> Vec<u8> {
     let Outbound {
         messages,
@@ -517,21 +517,21 @@ fn render(outbound: Outbound) -> Vec<u8> {
     frame
 }
 
-/// An input of `client_bytes` whose answers come from the server's core, spoiled now and then.
+/// Returns an input of `client_bytes` in which the server's core responds, sometimes corrupted.
 pub fn client_script(seed: u64, len: usize) -> Vec<u8> {
     let mut input = vec![5];
     input.extend(super::script(seed, len));
     input
 }
 
-/// An input of `client_bytes` that says what a client heard that asked for one thing of each
-/// kind, on a connection that is in a share already.
+/// Returns an input of `client_bytes` with the frames that a client received for one request of
+/// each kind, on a connection to a share.
 pub fn client_frames(seed: u64) -> Vec<u8> {
     let mut customer = Customer::new(Carrier::TCP);
     customer.enter();
     let mut input = vec![3];
     for index in 0..16 {
-        // Neither CLOSE nor what leaves tree and session.
+        // Except CLOSE, and the commands that end the tree or the session.
         let choice = [0, 1, 2, 3, 5, 6, 7, 10, 13, 14][(seed as usize + index) % 10];
         let length: u16 = 1000;
         input.extend([0, choice]);
@@ -559,7 +559,7 @@ pub fn client_frames(seed: u64) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Seeds that get no further than the door would find nothing.
+    /// Seeds that fail at the start would find nothing.
     #[test]
     fn a_guest_gets_in_and_is_served() {
         let mut customer = Customer::new(Carrier::TCP);
@@ -580,7 +580,7 @@ mod tests {
         customer.leave();
     }
 
-    /// What was recorded is taken again, and what is spoiled of it does no harm.
+    /// The client accepts a recorded conversation again, and corruption does no harm.
     #[test]
     fn recorded_answers_are_taken_and_spoiled_ones_do_no_harm() {
         for seed in 0..2 {

@@ -1,5 +1,5 @@
-//! The decoders: the first byte chooses one where a target has several. What can be written again
-//! must read as the same.
+//! The decoders: in a target with several, the first byte chooses one. If the result can be
+//! encoded, decoding it again must give the same value.
 
 use auth::{Acceptor, Credentials, Framing, Initiator};
 use wire::create_context::{
@@ -17,7 +17,7 @@ use wire::{
     transform, tree_connect, tree_disconnect, write,
 };
 
-/// Tries a decoder.
+/// Runs a decoder.
 type Decoder = fn(&[u8]);
 
 /// A table of decoders.
@@ -100,7 +100,7 @@ fn choose(decoders: &[Decoder], input: &[u8]) {
     }
 }
 
-/// Every message, and what a frame is made of.
+/// All messages, and the parts of a frame.
 pub(super) fn messages(input: &[u8]) {
     choose(MESSAGES, input);
     let members: Vec<_> = compound::Members::new(input).collect();
@@ -110,7 +110,7 @@ pub(super) fn messages(input: &[u8]) {
     let _ = error_response::decode_contexts(input, count);
 }
 
-/// The tokens of logins, as data and in the hands of both sides.
+/// Security tokens, as data and as input of both ends.
 pub(super) fn tokens(input: &[u8]) {
     choose(
         decoders![
@@ -124,7 +124,7 @@ pub(super) fn tokens(input: &[u8]) {
         input,
     );
     let (now, entropy) = (auth::FileTime(1), [7; 32]);
-    let mut acceptor = Acceptor::new(crate::login::realm(1));
+    let mut acceptor = Acceptor::new(crate::login::accounts(1));
     for token in pieces(input) {
         let _ = acceptor.step(token, now, &entropy);
     }
@@ -136,7 +136,7 @@ pub(super) fn tokens(input: &[u8]) {
     }
 }
 
-/// Pieces of the input, each behind two bytes of length.
+/// Returns the parts of the input, each after a length of two bytes.
 pub(super) fn pieces(input: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut left = input;
     std::iter::from_fn(move || {
@@ -163,7 +163,7 @@ pub(super) fn nbt(input: &[u8]) {
     let _ = session::SessionRequest::decode(body);
 }
 
-/// The chain of contexts of a CREATE, and what each may say.
+/// The create contexts, and the content of each.
 pub(super) fn create_contexts(input: &[u8]) {
     const CONTEXTS: &[Decoder] = decoders![
         Lease::decode,
@@ -191,7 +191,7 @@ pub(super) fn create_contexts(input: &[u8]) {
     }
 }
 
-/// The list of contexts of a NEGOTIATE, and what each may say.
+/// The negotiate contexts, and the content of each.
 pub(super) fn negotiate_contexts(input: &[u8]) {
     choose(
         decoders![
@@ -203,7 +203,7 @@ pub(super) fn negotiate_contexts(input: &[u8]) {
         ],
         input,
     );
-    // Behind a body that offers 3.1.1 alone: the list begins at byte 104 of the message.
+    // After a body that offers only 3.1.1: the contexts start at byte 104 of the message.
     let Some((count, list)) = input.split_first() else {
         return;
     };
@@ -229,7 +229,7 @@ pub(super) fn security(input: &[u8]) {
     twice!(Sid, input);
 }
 
-/// Information classes: those that are listed, and those that are one structure.
+/// Information classes: those that are lists, and those that are one structure.
 pub(super) fn fscc(input: &[u8]) {
     let Some((class, bytes)) = input.split_first() else {
         return;

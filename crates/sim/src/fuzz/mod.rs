@@ -1,5 +1,5 @@
-//! What the fuzzers run: one function for each target of `fuzz/`, from any bytes. None of them
-//! may panic. The tests run them over every input that was ever found.
+//! The functions that the fuzzers run: one for each target of `fuzz/`, with any bytes. None of them
+//! may panic. The tests run them with every committed input.
 
 mod client;
 mod decode;
@@ -14,7 +14,7 @@ pub use smbd::smbd_exchange;
 /// A target.
 pub type Target = fn(&[u8]);
 
-/// Every target, by the name that it has in `fuzz/`.
+/// All targets, by their names in `fuzz/`.
 pub const TARGETS: [(&str, Target); 13] = [
     ("decode", decode::messages),
     ("tokens", decode::tokens),
@@ -34,9 +34,9 @@ pub const TARGETS: [(&str, Target); 13] = [
 /// Runs a target.
 ///
 /// # Panics
-/// When there is none of that name, or when it finds something.
+/// Panics if no target has this name, or if the target finds a fault.
 pub fn run(name: &str, input: &[u8]) {
     let target = TARGETS.iter().find(|(known, _)| *known == name);
-    let (_, target) = target.unwrap_or_else(|| panic!("there is no target {name}"));
+    let (_, target) = target.unwrap_or_else(|| panic!("unknown target {name}"));
     target(input);
 }

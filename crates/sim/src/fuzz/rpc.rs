@@ -13,12 +13,13 @@ use wire::rpc::{Fragments, Header, Pdu};
 
 use super::decode::pieces;
 
-/// Writes of one input, at most.
+/// Maximum number of writes of one input.
 const WRITES_MAX: usize = 200;
-/// Bytes of the longest fragment that a server sends.
+/// Maximum length of a fragment from the server in bytes.
 const FRAGMENT_MAX: u16 = 4280;
 
-/// Decodes, encodes and decodes again. Both may have lost what a level does not tell, but once.
+/// Decodes, encodes and decodes again. The first pass may lose what an information level does not
+/// contain, the second must not.
 macro_rules! again {
     ($type:ty, $bytes:expr) => {
         if let Ok(found) = <$type>::decode($bytes) {
@@ -51,8 +52,8 @@ pub(super) fn calls(input: &[u8]) {
     }
 }
 
-/// What a client writes to a pipe: a byte that chooses it, then each write behind two bytes of
-/// length. All that the server says are fragments of its own that can be read.
+/// Writes to a pipe: a byte chooses the pipe, then each write follows a length of two bytes. All
+/// responses of the server are fragments that the decoder accepts.
 pub(super) fn pipe(input: &[u8]) {
     let Some((choice, input)) = input.split_first() else {
         return;
@@ -62,7 +63,7 @@ pub(super) fn pipe(input: &[u8]) {
         _ => "wkssvc",
     };
     let writes: Vec<&[u8]> = pieces(input).take(WRITES_MAX).collect();
-    let read = converse(&server(), Now::default(), name, &writes).expect("the pipe is there");
+    let read = converse(&server(), Now::default(), name, &writes).expect("the pipe exists");
     for message in read {
         let mut fragments = Fragments::new(FRAGMENT_MAX);
         fragments.push(&message);
@@ -73,7 +74,7 @@ pub(super) fn pipe(input: &[u8]) {
     }
 }
 
-/// A server with some shares.
+/// Returns a server with some shares.
 fn server() -> std::sync::Arc<Server> {
     let kinds = [("IPC$", ShareKind::Pipe), ("files", ShareKind::Disk)];
     let share = |(index, (name, kind)): (u32, (&str, ShareKind))| Share {
@@ -122,7 +123,7 @@ mod tests {
         }
     }
 
-    /// Bytes at random seldom get far: here a good conversation is spoiled in a few places.
+    /// Random bytes rarely get far: this test corrupts a valid conversation in a few places.
     #[test]
     fn spoiled_conversations_are_survived() {
         let bind = include_bytes!("../../../../fuzz/corpus/pipe/list-shares");

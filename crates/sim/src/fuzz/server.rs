@@ -1,4 +1,4 @@
-//! The whole core: any bytes as frames, and a client that does what the bytes say.
+//! The whole core: any bytes as frames, and a client that follows the bytes.
 
 use std::collections::VecDeque;
 
@@ -18,20 +18,19 @@ use crate::host::{Host, Surroundings, Wish};
 use crate::scenario::{Faults, Protection, Scenario};
 use crate::world::World;
 
-/// Frames of one input, at most.
+/// Maximum number of frames of one input.
 const FRAMES_MAX: usize = 200;
-/// Where the CreditCharge, the Flags, the MessageId and the SessionId of a header stand.
-/// \[MS-SMB2\] 2.2.1.2
+/// Offsets of the CreditCharge, the Flags, the MessageId and the SessionId in a header. \[MS-SMB2\]
+/// 2.2.1.2
 const CHARGE: std::ops::Range<usize> = 6..8;
 const FLAGS: usize = 16;
 const MESSAGE_ID: std::ops::Range<usize> = 24..32;
 const SESSION_ID: std::ops::Range<usize> = 40..48;
 
-/// Any bytes as a sequence of frames into a fresh connection: a byte of flags, then each frame
-/// behind two bytes of length. With the third bit of the flags set it is one of SMB Direct, where
-/// READ and WRITE name memory. With the lowest bit set, headers get the MessageId and
-/// the SessionId that are due and no signature, so that a fuzzer need not guess them; with the next
-/// one everybody is let in as a guest.
+/// Any bytes as a sequence of frames on a new connection: a byte of flags, then each frame after a
+/// length of two bytes. With the third flag, the transport is SMB Direct, where READ and WRITE name
+/// memory. With the lowest flag, headers get the expected MessageId and SessionId and no signature,
+/// so that a fuzzer need not guess them; with the next one, every login succeeds as a guest.
 pub(super) fn bytes(input: &[u8]) {
     let Some((flags, input)) = input.split_first() else {
         return;
@@ -49,7 +48,7 @@ pub(super) fn bytes(input: &[u8]) {
     guest.leave().expect("nothing is left");
 }
 
-/// An input of `server_bytes` that guests take, from the frames of a client.
+/// Returns an input of `server_bytes` for a guest, from the frames of a client.
 pub fn frames(frames: &[Vec<u8>]) -> Vec<u8> {
     let mut input = vec![3];
     for frame in frames {
@@ -61,7 +60,7 @@ pub fn frames(frames: &[Vec<u8>]) -> Vec<u8> {
     input
 }
 
-/// The same over SMB Direct: READs and WRITEs name memory in place of data.
+/// The same over SMB Direct: READs and WRITEs name memory instead of data.
 pub fn frames_over_rdma(frames: &[Vec<u8>]) -> Vec<u8> {
     let frames: Vec<_> = frames.iter().map(|frame| naming(frame)).collect();
     let mut input = self::frames(&frames);
@@ -69,7 +68,7 @@ pub fn frames_over_rdma(frames: &[Vec<u8>]) -> Vec<u8> {
     input
 }
 
-/// A READ or WRITE that is alone in its frame, with its data in memory; other frames as they are.
+/// Converts a READ or WRITE that is alone in its frame to RDMA; leaves other frames unchanged.
 fn naming(frame: &[u8]) -> Vec<u8> {
     let header = Header::decode(frame).ok();
     let command = header.filter(|header| header.next_command == 0);
@@ -117,7 +116,7 @@ fn naming(frame: &[u8]) -> Vec<u8> {
     message
 }
 
-/// The frames that the client of a calm run sends, in the clear.
+/// Returns the frames that the client of a calm run sends, unencrypted.
 pub fn capture(seed: u64) -> Vec<Vec<u8>> {
     let scenario = Scenario {
         users: 1,
@@ -138,11 +137,11 @@ pub fn script(seed: u64, len: usize) -> Vec<u8> {
     (0..len).map(|_| choices.below(256) as u8).collect()
 }
 
-/// A client that logs in and does what the bytes say, over any transport and with memory that may
-/// be a lie, with every checker of the simulator.
+/// A client that logs in and follows the bytes, over any transport and with invalid memory, with
+/// every checker of the simulator.
 pub(super) fn operations(input: &[u8]) {
     let faults = Faults {
-        lies: 150,
+        invalid_memory: 150,
         ..Faults::default()
     };
     let scenario = Scenario {
@@ -159,7 +158,7 @@ pub(super) fn operations(input: &[u8]) {
     }
 }
 
-/// A connection and all that it needs, with no time passing.
+/// A connection and its surroundings. No time passes.
 pub(super) struct Guest {
     world: World,
     host: Host,
@@ -167,9 +166,9 @@ pub(super) struct Guest {
     adapter: Adapter,
     next_message: u64,
     session: [u8; 8],
-    /// The first header of each answer.
+    /// The first header of each response.
     heard: Vec<Header>,
-    /// The answers, while somebody takes them.
+    /// The responses, if the caller collects them.
     pub(super) frames: VecDeque<Vec<u8>>,
 }
 
@@ -183,7 +182,7 @@ impl Guest {
         let world = World::new(&Scenario::calm(), choices.fork());
         let mut host = world.host(carrier, &mut choices);
         if is_open {
-            host.let_everybody_in();
+            host.accept_all_logins();
         }
         Self {
             world,
@@ -197,7 +196,7 @@ impl Guest {
         }
     }
 
-    /// Gives the members of a frame the ids that are due.
+    /// Sets the expected ids in the members of a frame.
     fn address(&mut self, frame: &mut [u8]) {
         let lengths: Vec<usize> = Members::new(frame)
             .map_while(|member| member.ok().map(<[u8]>::len))
@@ -212,7 +211,7 @@ impl Guest {
             header[MESSAGE_ID].copy_from_slice(&self.next_message.to_le_bytes());
             let charge = u16::from_le_bytes([header[CHARGE.start], header[CHARGE.start + 1]]);
             self.next_message += u64::from(charge.max(1));
-            // A guest has no key: nothing of it is signed.
+            // A guest has no key: none of its messages is signed.
             header[FLAGS] &= !(Flags::SIGNED.0 as u8);
             if header[SESSION_ID] != [0; 8] {
                 header[SESSION_ID].copy_from_slice(&self.session);
@@ -230,7 +229,7 @@ impl Guest {
         self.world.disk().check_idle()
     }
 
-    /// Calls the server's end, and lets everything that takes its time be done at once.
+    /// Calls the server's end, and completes slow operations at once.
     fn call(&mut self, call: impl FnOnce(&mut Host, &mut Surroundings<'_>) -> Check) -> Check {
         let mut wishes = Vec::new();
         let faults = Faults::default();
@@ -258,7 +257,7 @@ impl Guest {
     }
 }
 
-/// The session of an answer that has one.
+/// Returns the session of a response.
 fn session(frame: &[u8]) -> Option<[u8; 8]> {
     let id = *frame.get(SESSION_ID)?.first_chunk()?;
     (id != [0; 8]).then_some(id)
@@ -269,7 +268,7 @@ mod tests {
     use super::*;
     use wire::Status;
 
-    /// Seeds that get no further than the door would find nothing.
+    /// Seeds that fail at the start would find nothing.
     #[test]
     fn a_guest_gets_as_far_as_the_client_did() {
         for seed in 0..4 {
@@ -306,7 +305,7 @@ mod tests {
                 let is_good = header.status == Status::SUCCESS;
                 if is_good && matches!(header.command, Command::READ | Command::WRITE) {
                     moved += 1;
-                    // A head, and nothing behind it.
+                    // A header without a body.
                     assert_eq!(answer.len(), 80);
                 }
             }

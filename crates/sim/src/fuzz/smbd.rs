@@ -1,4 +1,4 @@
-//! SMB Direct's core, either side, against any bytes.
+//! SMB Direct's core, either end, with any bytes.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -12,9 +12,9 @@ use wire::{Status, smbd};
 use crate::choices::Choices;
 use crate::smbd::side::{Deeds, Packet, Side};
 
-/// Steps of one input, at most.
+/// Maximum number of steps of one input.
 const STEPS_MAX: usize = 500;
-/// The flags of an input: the side is the server; it has few credits; the negotiation is done.
+/// The flags of an input: the end is the server; it has few credits; the negotiation is complete.
 const SERVER: u8 = 1;
 const TIGHT: u8 = 2;
 const NEGOTIATED: u8 = 4;
@@ -27,11 +27,11 @@ const TRANSFER: u8 = 4;
 const HEAR: u8 = 5;
 const STEPS: u8 = 6;
 
-/// A byte of flags, then steps: a byte each, with what it needs behind it. Receives are posted and
-/// SENDs completed, the upper layer sends, time passes, a data transfer comes whose fields are the
-/// next bytes, or any bytes come, behind two bytes of length.
+/// A byte of flags, then steps: a byte each, with its parameters. Receives are posted, SENDs
+/// complete, the upper layer sends, time passes, a data transfer arrives with the next bytes as its
+/// fields, or any bytes arrive after a length of two bytes.
 ///
-/// What the core asks for is checked as in the simulator, but for what the peer says.
+/// The checks of the simulator apply to the core, except those of the peer's messages.
 pub(super) fn smbd(input: &[u8]) {
     let Some((flags, input)) = input.split_first() else {
         return;
@@ -73,7 +73,7 @@ fn follow(result: Result<Deeds, String>) -> Deeds {
     result.unwrap_or_else(|what| panic!("{what}"))
 }
 
-/// A side that has posted its first receive, and what it says then.
+/// Returns an end that has posted its first receive, and its first message.
 fn side(flags: u8) -> (Side, VecDeque<Packet>) {
     let role = if flags & SERVER != 0 {
         Role::Server
@@ -94,7 +94,7 @@ fn side(flags: u8) -> (Side, VecDeque<Packet>) {
     (side, deeds.packets.into())
 }
 
-/// What a good peer says first.
+/// Returns the first message of a valid peer.
 fn word(to_server: bool) -> Vec<u8> {
     let mut word = Vec::new();
     let (credits, size, fragmented) = (10, 1024, smbd::MIN_FRAGMENTED_SIZE);
@@ -126,7 +126,7 @@ fn word(to_server: bool) -> Vec<u8> {
     word
 }
 
-/// What an input has left; zeros follow where that is not enough.
+/// The rest of an input; zeros follow.
 struct Script<'a>(&'a [u8]);
 
 impl<'a> Script<'a> {
@@ -151,7 +151,7 @@ impl<'a> Script<'a> {
         piece
     }
 
-    /// A data transfer whose data are there.
+    /// Returns a data transfer that includes its data.
     fn transfer(&mut self) -> Vec<u8> {
         let length = self.number();
         let offset = if length > 0 {
@@ -176,10 +176,10 @@ impl<'a> Script<'a> {
     }
 }
 
-/// What is spoiled: which SEND of the peer, which of its bytes, and what that becomes.
+/// The corruption: the SEND of the peer, the byte, and its new value.
 type Spoiled = (usize, usize, u8);
 
-/// An input in which a side hears a good peer, up to a SEND that is spoiled.
+/// Returns an input in which an end receives a valid peer, up to a corrupted SEND.
 pub fn smbd_exchange(is_server: bool, spoiled: Option<(usize, usize, u8)>, seed: u64) -> Vec<u8> {
     let recorded = usize::from(is_server);
     let ((client, request), (server, _)) = (side(TIGHT), side(TIGHT | SERVER));
@@ -199,18 +199,18 @@ pub fn smbd_exchange(is_server: bool, spoiled: Option<(usize, usize, u8)>, seed:
     recorder.input
 }
 
-/// The two sides of a good exchange, and what one of them was told, as an input.
+/// The two ends of a valid exchange, and the bytes that one of them received, as an input.
 struct Recorder {
     sides: [Side; 2],
     wires: [VecDeque<Packet>; 2],
     recorded: usize,
-    /// SENDs that it heard.
+    /// Number of SENDs that it received.
     heard: usize,
     input: Vec<u8>,
 }
 
 impl Recorder {
-    /// Something happens; whether it was the last thing.
+    /// Runs one event. Returns whether it was the last one.
     fn step(&mut self, choices: &mut Choices, spoiled: Option<Spoiled>) -> bool {
         let (now, index) = (Instant::default(), choices.index(2));
         let side = &mut self.sides[index];

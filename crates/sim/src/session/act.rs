@@ -1,4 +1,4 @@
-//! One operation after the other, chosen at random.
+//! The operations of a session, chosen at random.
 
 use proto::client::Request;
 use proto::client::request::{Create, FileRef, Step};
@@ -19,65 +19,65 @@ use super::script::{Attempt, Intent, LOCK_BYTES, Rig, Slot, State, Subject};
 use crate::check::Check;
 use crate::check::contents::{CELL, CELLS, Filling, Stamp};
 
-/// Files that all sessions write to.
+/// Number of files that all sessions write to.
 pub(super) const CONTENTS: u64 = 3;
-/// Cells of one READ or WRITE, mostly.
+/// Usual number of cells of one READ or WRITE.
 const FEW: u64 = 6;
-/// Cells of 64 KiB and more: they cost several credits.
+/// Number of cells in more than 64 KiB: such a request costs several credits.
 const MANY: u32 = 140;
-/// Opens that a session has, at most.
+/// Maximum number of opens of a session.
 const SLOTS_MAX: usize = 12;
-/// Files that are read by one compound, at most.
+/// Maximum number of files that one compound reads.
 const PEEKS_MAX: u64 = 3;
 /// WriteOffset of a WRITE that appends.
 const AT_THE_END: u64 = u64::MAX;
 
-/// The name of a file that all sessions write to.
+/// Returns the name of a file that all sessions write to.
 pub(super) fn content_name(key: u64) -> String {
     format!("content-{key}")
 }
 
-/// The name of the file to which a session appends.
+/// Returns the name of the file to which a session appends.
 pub(super) fn log_name(file: u64) -> String {
     format!("log-{file}")
 }
 
 impl Peer {
-    /// Enters the share.
+    /// Connects to the share.
     pub(super) fn enter(&mut self, around: &mut Around<'_>) -> Check {
         let request = Request::new(None, vec![Step::TreeConnect("data".into())]);
         self.submit(request, Vec::new(), Intent::Enter, around)
     }
 
-    /// What to do next, if anything.
+    /// Starts the next operation, if one is left.
     pub(super) fn think(&mut self, around: &mut Around<'_>) -> Check {
         match self.phase {
             Phase::Running if self.script.quota > 0 => {
-                if self.under_way() < around.scenario.depth {
+                if self.in_flight() < around.scenario.depth {
                     self.script.quota -= 1;
                     self.act(around)?;
                 } else if self.script.choices.per_mille(100) {
                     self.cancel_waiting(around)?;
                 }
             }
-            // The others are not done, and nobody leaves a storm early.
+            // The other sessions have not finished: a session without operations keeps the load up.
             Phase::Running if !around.is_calm => {}
             Phase::Running => {
                 self.phase = Phase::Tidying;
                 self.cancel_waiting(around)?;
             }
             Phase::Tidying => self.tidy(around)?,
-            Phase::Entering if self.under_way() == 0 => return self.enter(around),
-            Phase::Leaving if self.under_way() == 0 => return self.hang_up(around),
+            Phase::Entering if self.in_flight() == 0 => return self.enter(around),
+            Phase::Leaving if self.in_flight() == 0 => return self.hang_up(around),
             Phase::Away | Phase::Entering | Phase::Leaving | Phase::Done => return Ok(()),
         }
         around.orders.push(Order::Think);
         Ok(())
     }
 
-    /// Closes everything and says goodbye.
+    /// Closes all opens and logs off.
     fn tidy(&mut self, around: &mut Around<'_>) -> Check {
-        if self.under_way() > 0 {
+        if self.in_flight() > 0 {
             return self.cancel_waiting(around);
         }
         let left = self.script.pick(|_| true);
@@ -152,7 +152,7 @@ impl Peer {
         let is_log = matches!(script.slots[&number].subject, Subject::Log(_));
         let mut create = self.create(name, disposition);
         if is_log {
-            // Who may write anywhere does not append. [MS-FSA] 2.1.5.4
+            // A handle with FILE_WRITE_DATA does not append. [MS-FSA] 2.1.5.4
             create.access.0 &= !AccessMask::FILE_WRITE_DATA.0;
         }
         self.ask_for(Step::Create(create), Vec::new(), intent, around)
@@ -188,7 +188,7 @@ impl Peer {
         }
     }
 
-    /// Asks for one step, and counts it at its open.
+    /// Requests one step, and counts it at its open.
     fn ask_for(
         &mut self,
         step: Step,
@@ -223,7 +223,7 @@ impl Peer {
         start..start + count
     }
 
-    /// One of the files that all write to: an open, and the number of the file.
+    /// Returns an open of one of the shared files, and the number of the file.
     fn pick_content(&mut self) -> Option<(u64, FileId, u64)> {
         let (slot, file_id) = self
             .script
@@ -234,7 +234,7 @@ impl Peer {
         }
     }
 
-    /// Writes stamps or zeros, or cuts.
+    /// Writes stamps or zeros, or truncates.
     fn write(&mut self, around: &mut Around<'_>) -> Check {
         let Some((slot, file_id, key)) = self.pick_content() else {
             return self.open_content(around);
@@ -287,7 +287,7 @@ impl Peer {
         self.ask_for(step, Vec::new(), intent, around)
     }
 
-    /// Opens, reads and closes in one; often so one file behind the other.
+    /// Opens, reads and closes in one compound; often several files in one compound.
     fn peek(&mut self, around: &mut Around<'_>) -> Check {
         let count = 1 + self.script.choices.below(PEEKS_MAX);
         let mut steps = Vec::new();
@@ -307,7 +307,7 @@ impl Peer {
         self.submit(request, Vec::new(), Intent::Peek(peeks), around)
     }
 
-    /// Copies cells from an open whose key is known, or asks for a key.
+    /// Copies cells from an open with a known resume key, or requests a resume key.
     fn copy(&mut self, around: &mut Around<'_>) -> Check {
         let Some((slot, file_id, key)) = self.pick_content() else {
             return self.open_content(around);
@@ -344,7 +344,7 @@ impl Peer {
         self.ask_for(step, Vec::new(), intent, around)
     }
 
-    /// Appends a record to the session's own file.
+    /// Appends a record to the log of the session.
     fn append(&mut self, around: &mut Around<'_>) -> Check {
         let log = self.id as u64;
         let open = self.script.pick(|slot| slot.subject == Subject::Log(log));
@@ -377,7 +377,7 @@ impl Peer {
         format!("name-{}-{}", self.id, self.script.next_name)
     }
 
-    /// Makes a file, gives it another name, or deletes it.
+    /// Creates, renames or deletes a file.
     fn name(&mut self, around: &mut Around<'_>) -> Check {
         let is_idle = |slot: &Slot| {
             matches!(slot.subject, Subject::Named(_))
@@ -417,7 +417,7 @@ impl Peer {
         self.ask_for(step, Vec::new(), intent, around)
     }
 
-    /// Locks, unlocks, tries or waits for a byte.
+    /// Locks or unlocks a byte, or waits for one.
     fn lock(&mut self, around: &mut Around<'_>) -> Check {
         let Some(rig) = &self.script.rig else {
             return self.make_rig(around);
@@ -436,9 +436,9 @@ impl Peer {
         let rig = self.script.rig.as_mut().expect("it was just seen");
         let attempt = match (rig.owners[byte], waiter) {
             (_, Some((_, awaited))) => {
-                // Whoever holds it gives it away.
+                // The open that holds the byte unlocks it.
                 byte = awaited;
-                // It is unlocked, and who waits hears of it in a moment.
+                // The byte is unlocked, and the waiting request completes soon.
                 let Some(owner) = rig.owners[byte] else {
                     return Ok(());
                 };
@@ -492,7 +492,7 @@ impl Peer {
         self.ask_for(step, Vec::new(), intent, around)
     }
 
-    /// Opens a file twice, to lock it against itself.
+    /// Opens a file twice, so that the session competes with itself for locks.
     fn make_rig(&mut self, around: &mut Around<'_>) -> Check {
         let file = around.books.next_file();
         let first = self.script.next_slot;
@@ -503,7 +503,7 @@ impl Peer {
             waiter: None,
         });
         for _ in 0..2 {
-            // The answer may be there at once, and be no good.
+            // The response may have arrived already, and may be a failure.
             if !self.script.is_of_rig(self.script.next_slot) {
                 break;
             }
@@ -513,7 +513,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Closes one that nobody minds: of the files that all write to also one that is in use.
+    /// Closes an open that no later step needs; of the shared files, also an open in use.
     fn close_one(&mut self, around: &mut Around<'_>) -> Check {
         let rig = self.script.rig.as_ref().map(|rig| rig.slots);
         let of_rig: Vec<FileId> = (rig.iter().flatten())
@@ -542,7 +542,7 @@ impl Peer {
         self.ask_for(step, Vec::new(), Intent::Close { slot }, around)
     }
 
-    /// Asks for something that changes nothing.
+    /// Sends a request that changes nothing.
     fn ask(&mut self, around: &mut Around<'_>) -> Check {
         let Some((slot, file_id)) = self.script.pick(|_| true) else {
             return self.open_content(around);

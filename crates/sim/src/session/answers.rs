@@ -1,4 +1,4 @@
-//! What the end of each request means, and whether it may be so.
+//! The end of each request: its effects, and whether it is permitted.
 
 use proto::client::request::Reply;
 use proto::client::{Failure, Fate};
@@ -16,20 +16,21 @@ use crate::check::{Check, ensure};
 #[derive(Debug)]
 enum Came {
     Well(Reply),
-    /// The server says so.
+    /// The server responded.
     Failed(Status),
-    /// It was given up on before it left.
+    /// The peer canceled it before it was sent.
     NotDone,
-    /// It may have been done, or may be done yet.
+    /// It may have been executed, or may still be.
     Unknown,
     Cancelled,
 }
 
-/// What any request may fail with: the disk fails, or the server still did what came before.
+/// Permitted failures of any request: the disk fails, or the server still executes earlier
+/// requests.
 const ALWAYS: [Status; 2] = [Status::IO_DEVICE_ERROR, Status::FILE_NOT_AVAILABLE];
 
 impl Peer {
-    /// A request has ended. Nothing is asked for here: the frame of its answer is still at hand.
+    /// A request has ended. Nothing new is sent here: the frame of its response is still in use.
     pub(super) fn ended(&mut self, call: &Call, end: End, around: &mut Around<'_>) -> Check {
         if let Some(number) = call.intent.slot()
             && let Some(slot) = self.script.slots.get_mut(&number)
@@ -64,7 +65,7 @@ impl Peer {
                 attempt,
             } => {
                 let came = match came {
-                    // The first try may have it.
+                    // The first attempt may hold the lock.
                     Came::Cancelled | Came::NotDone if call.was_resent => Came::Unknown,
                     came => came,
                 };
@@ -97,13 +98,13 @@ impl Peer {
         (self.script.slots.get(&slot)).is_none_or(|slot| slot.state == State::Closing)
     }
 
-    /// Fails where a request failed for no reason.
+    /// Fails if a request failed without a reason.
     fn check_failure(&self, call: &Call, came: &Came, may_be_closed: bool) -> Check {
         let Came::Failed(status) = *came else {
             return Ok(());
         };
         let is_closed = status == Status::FILE_CLOSED && may_be_closed;
-        // What is the source of a copy may be closed, too, or be shorter by now.
+        // The source of a copy may have been closed or truncated.
         let is_copy = matches!(call.intent, Intent::Copy { .. })
             && [
                 Status::INVALID_VIEW_SIZE,
@@ -126,7 +127,7 @@ impl Peer {
             Came::Well(_) | Came::Failed(_) | Came::Cancelled => {
                 return Err(format!("the share is closed: {came:?}"));
             }
-            // It is asked again, unless the session is over.
+            // The peer connects again, unless the session has ended.
             Came::NotDone | Came::Unknown => {}
         }
         around.orders.push(Order::Think);
@@ -186,14 +187,14 @@ impl Peer {
         if let Subject::Named(file) = slot.subject {
             match (slot.deletes, came) {
                 (Some(false), _) => {}
-                // A CLOSE does not fail, even if the disk keeps the name.
+                // A CLOSE does not fail, even if the disk could not remove the name.
                 (Some(true), Came::Well(_)) if around.scenario.faults.disk_error == 0 => {
                     around.books.names.settled(file, None, call.start);
                 }
                 _ => around.books.perhaps_at(file, None, &call.links),
             }
         }
-        // By another channel it was closed before.
+        // Another channel closed it before.
         self.check_failure(call, came, call.was_resent)
     }
 
@@ -284,7 +285,7 @@ impl Peer {
         self.check_failure(call, came, false)
     }
 
-    /// Locks come and go as they are told, also where a request was sent twice.
+    /// Updates the locks from the responses, also after a request was sent twice.
     fn locked(
         &mut self,
         slot: u64,
@@ -309,13 +310,13 @@ impl Peer {
         }
         let is_right = match (attempt, came) {
             (Attempt::Lock | Attempt::Wait, Came::Well(_)) => {
-                // The unlock that it waited for may be answered after it.
+                // The response to the UNLOCK that it waited for may arrive later.
                 let is_free = owner.is_none() || attempt == Attempt::Wait && rig.is_busy;
                 *owner = Some(slot);
                 is_free
             }
             (Attempt::Unlock, Came::Well(_)) => {
-                // Unless who waited has it already.
+                // Unless the waiting request holds it already.
                 if *owner == Some(slot) {
                     *owner = None;
                 }
@@ -356,7 +357,7 @@ fn came(end: End) -> Check<(Came, Vec<u8>)> {
     Ok((came, bytes))
 }
 
-/// What stands in a request for one file is as good as if it were alone.
+/// Checks that a step in a compound of several files has the result that it would have alone.
 fn peeked(
     peeks: &[(u64, std::ops::Range<u32>)],
     call: &Call,
@@ -396,7 +397,7 @@ fn peeked(
     Ok(())
 }
 
-/// Cells were read; those behind the end of the file are zeros.
+/// Cells were read; cells past the end of the file are zeros.
 fn saw(
     key: u64,
     cells: std::ops::Range<u32>,

@@ -1,35 +1,35 @@
-//! Appends happen once at most: records in a file to which is only appended.
+//! Appends: each record is appended at most once.
 
 use std::collections::BTreeMap;
 
 use crate::check::contents::Span;
 use crate::check::{Check, ensure};
 
-/// Bytes of a record.
+/// Length of a record in bytes.
 pub(super) const RECORD: usize = 16;
 
-/// A record that was asked to be appended.
+/// A record that a session appended.
 #[derive(Clone, Copy, Debug)]
 struct Record {
     span: Span,
-    /// Whether it must be there; else it may.
+    /// Whether the file must contain it; otherwise it may.
     is_certain: bool,
 }
 
-/// All appends to all files. A file is known by a number.
+/// All appends to all files. A file is identified by a number.
 #[derive(Debug, Default)]
 pub(super) struct Appends {
     records: BTreeMap<(u64, u64), Record>,
 }
 
 impl Appends {
-    /// An append whose end is known. One that certainly was not done is not told.
+    /// Records an append with a known end. An append that certainly failed is not recorded.
     pub(super) fn note(&mut self, file: u64, number: u64, span: Span, is_certain: bool) {
         let record = Record { span, is_certain };
         self.records.insert((file, number), record);
     }
 
-    /// Whether a file holds what it must, and nothing else. How many records are certain.
+    /// Checks the content of a file. Returns the number of records that it certainly contains.
     pub(super) fn check(&self, file: u64, bytes: &[u8]) -> Check<usize> {
         let mut places = BTreeMap::new();
         for (place, record) in bytes.chunks(RECORD).enumerate() {
@@ -40,7 +40,7 @@ impl Appends {
                 format!("log {file}: record {number} was appended at {before:?} and at {place}")
             })?;
             ensure(self.records.contains_key(&(file, number)), || {
-                format!("log {file}: record {number} at {place} is said not to be there")
+                format!("log {file}: record {number} at {place} exists, although its append failed")
             })?;
         }
         let range = (file, 0)..=(file, u64::MAX);
@@ -49,8 +49,8 @@ impl Appends {
             .collect();
         for ((_, number), record) in &certain {
             let place = places.get(number);
-            let place = place.ok_or_else(|| format!("log {file}: record {number} is not there"))?;
-            // Whatever was asked for after its answer comes behind it.
+            let place = place.ok_or_else(|| format!("log {file}: record {number} is missing"))?;
+            // Records that were requested after its response follow it in the file.
             let overtaker = places.iter().find(|(other, at)| {
                 let start = self.records[&(file, **other)].span.start;
                 record.span.end.is_some_and(|end| start > end) && *at < place
@@ -63,7 +63,7 @@ impl Appends {
     }
 }
 
-/// The bytes of a record.
+/// Returns the bytes of a record.
 pub(super) fn record(number: u64) -> Vec<u8> {
     let mut bytes = number.to_le_bytes().to_vec();
     bytes.extend((!number).to_le_bytes());
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_answered_is_there_and_what_was_given_up_may_be() {
+    fn answered_records_exist_and_canceled_records_may() {
         for good in [&[1, 2][..], &[1, 2, 3], &[1, 3, 2]] {
             assert_eq!(appends().check(1, &file(good)), Ok(2), "{good:?}");
         }

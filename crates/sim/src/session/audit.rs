@@ -1,4 +1,4 @@
-//! What is on the disk in the end, read by nobody's leave.
+//! The audit: reads the disk at the end of a run, without access checks.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::check::{Check, ensure};
 use crate::disk::{Disk, Work};
 use crate::scenario::Faults;
 
-/// What was looked at.
+/// The results of an audit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Audit {
     pub(super) reads: usize,
@@ -29,7 +29,7 @@ pub(super) struct Audit {
     pub(super) names: usize,
 }
 
-/// Looks at all files, and holds them against what callers were told.
+/// Reads all files and compares them with the responses that the sessions received.
 pub(super) fn audit(disk: &mut Disk, books: &mut Books, sessions: usize) -> Check<Audit> {
     let mut audit = Audit::default();
     for key in 0..CONTENTS {
@@ -60,7 +60,7 @@ pub(super) fn audit(disk: &mut Disk, books: &mut Books, sessions: usize) -> Chec
     Ok(audit)
 }
 
-/// The bytes of a file, if there is one.
+/// Returns the bytes of a file, if it exists.
 fn read(disk: &mut Disk, name: &str) -> Check<Option<Vec<u8>>> {
     let Some(open) = open(disk, name)? else {
         return Ok(None);
@@ -110,11 +110,11 @@ fn close(disk: &mut Disk, open: LocalOpen) -> Check {
     let outcome = perform(disk, &Work::File(FileOp::OnOpen(open, Operation::Close)));
     ensure(
         matches!(outcome, Outcome::File(file::Outcome::Done)),
-        || format!("{outcome:?} came of a close"),
+        || format!("a close ended with {outcome:?}"),
     )
 }
 
 fn perform(disk: &mut Disk, work: &Work) -> Outcome {
     let outcome = disk.attempt(work, Effort::Blocking, &Faults::default(), FileTime(0));
-    outcome.expect("who may wait is not told to")
+    outcome.expect("a blocking operation blocks")
 }

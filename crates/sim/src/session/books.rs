@@ -1,4 +1,4 @@
-//! The books of all sessions: what was done for certain, and what may have been done.
+//! The ledger of all sessions: the requests that were executed, and those that may have been.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -7,50 +7,50 @@ use super::appends::Appends;
 use super::names::Names;
 use crate::check::contents::{Contents, Filling, Span};
 
-/// Cells and what they are filled with.
+/// Cells and their content.
 pub(super) type Cells = (Range<u32>, Filling);
 
-/// What was done, as far as callers were told.
+/// The requests that were executed, according to the responses.
 #[derive(Debug, Default)]
 pub(super) struct Books {
     tick: u64,
     pub(super) contents: Contents,
     pub(super) appends: Appends,
     pub(super) names: Names,
-    /// Connections on which the server may still do something.
+    /// Connections on which the server may still execute requests.
     live: BTreeSet<u64>,
-    /// Writes that may still be done, each with the connections that may bring it.
+    /// Writes that may still be executed, each with the connections that carried it.
     late: Vec<(u64, BTreeSet<u64>)>,
     next_late: u64,
     next_file: u64,
 }
 
 impl Books {
-    /// The next point on the clock of what is asked and answered.
+    /// Returns the next tick of requests and responses.
     pub(super) fn tick(&mut self) -> u64 {
         self.tick += 1;
         self.tick
     }
 
-    /// A number for a file that is new.
+    /// Returns a number for a new file.
     pub(super) fn next_file(&mut self) -> u64 {
         self.next_file += 1;
         self.next_file
     }
 
-    /// From `start` to now.
+    /// Returns the span from `start` to now.
     pub(super) fn until_now(&mut self, start: u64) -> Span {
         let end = Some(self.tick());
         Span { start, end }
     }
 
-    /// A write that was answered well.
+    /// Records a write with a successful response.
     pub(super) fn wrote(&mut self, key: u64, what: Cells, start: u64) {
         let span = self.until_now(start);
         self.contents.wrote(Some(key), what, span, true);
     }
 
-    /// A write of which nobody knows; these connections may bring it yet.
+    /// Records a write without a response; these connections may still deliver it.
     pub(super) fn perhaps_wrote(
         &mut self,
         key: u64,
@@ -65,17 +65,17 @@ impl Books {
         self.settle();
     }
 
-    /// A file may be somewhere else; these connections may bring it there yet.
+    /// A file may have another name; these connections may still deliver the rename.
     pub(super) fn perhaps_at(&mut self, file: u64, name: Option<&str>, links: &BTreeSet<u64>) {
         self.names.perhaps(file, name, links & &self.live);
     }
 
-    /// A connection is there.
+    /// A connection is established.
     pub(super) fn born(&mut self, link: u64) {
         self.live.insert(link);
     }
 
-    /// The server does nothing any more that came on a connection.
+    /// The server executes no more requests of a connection.
     pub(super) fn buried(&mut self, link: u64) {
         self.live.remove(&link);
         let now = self.tick();

@@ -1,15 +1,16 @@
-//! Sessions: the client's core with several channels against the server's core, over a network
-//! that loses channels, delivers late and keeps answers back, while the server restarts.
+//! Sessions: the client's core with several channels against the server's core, over a network that
+//! loses channels and delays frames and responses, while the server restarts.
 //!
-//! What the scripted `Client` cannot show is what the two cores promise together:
-//! a request of a lost channel is sent again or given up on, and whatever its caller was told is
-//! so. An append and a rename happen once at most, and not at all if they are said to have failed;
-//! a lock is held from the answer to its LOCK to its UNLOCK; no write of before shows up after one
-//! that came later. Both ends of a connection learn of its end by themselves: the server may still
-//! receive, and do, what the client has long sent again elsewhere.
+//! The scripted `Client` cannot show the common promises of the two cores: a request of a lost
+//! channel is resent or canceled, and every response that the caller received is true. An append
+//! and a rename happen at most once, and not at all if they failed; a lock is held from the
+//! response to its LOCK to its UNLOCK; no earlier write overwrites a later one. Both ends learn of
+//! the end of a connection separately: the server may still receive and execute requests that the
+//! client has already resent on another channel.
 //!
-//! A `peer` drives the client's core as crates/client does, a `script` says what it asks for,
-//! the `books` say what must be so.
+//! A `peer` drives the client's core as crates/client does, a `script` chooses its requests, and
+//! the
+//! `books` contain the expected state.
 
 mod act;
 mod answers;
@@ -32,72 +33,72 @@ use crate::scenario::{Faults, perhaps};
 use crate::{Failure, check::Check};
 use world::World;
 
-/// What a run of sessions is like.
+/// The parameters of a run of sessions.
 #[derive(Clone, Debug)]
 pub struct Sessions {
-    /// Sessions at the same time, all of one user.
+    /// Number of concurrent sessions, all of one user.
     pub sessions: usize,
-    /// Channels of each, at most; one where the dialect allows no more.
+    /// Maximum number of channels of each session; one if the dialect permits no more.
     pub channels: usize,
-    /// Operations of each.
+    /// Number of operations of each session.
     pub operations: u32,
-    /// Requests of one session under way, at most.
+    /// Maximum number of requests of one session in flight.
     pub depth: usize,
     /// Dialects to choose from.
     pub dialects: Vec<Dialect>,
-    /// Credits that a client asks for.
+    /// Number of credits that a client requests.
     pub credits: u16,
-    /// What goes wrong with bytes and with the disk. A `reset` here cuts one channel.
+    /// Faults of the network and of the disk. A `reset` cuts one channel.
     pub faults: Faults,
-    /// Out of a thousand frames, how many are held back for long.
+    /// Number of frames per thousand that are held back for a long time.
     pub held: u16,
-    /// How long, at most.
+    /// Maximum duration of that.
     pub hold: Duration,
-    /// Out of a thousand operations, with how many the server restarts.
+    /// Number of operations per thousand during which the server restarts.
     pub restart: u16,
-    /// What carries each connection is one of these.
+    /// Transports to choose from.
     pub transports: Vec<Carrier>,
 }
 
-/// What a run of sessions came to.
+/// The result of a run of sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Events.
+    /// Number of events.
     pub steps: u64,
-    /// Connections.
+    /// Number of connections.
     pub connections: u64,
-    /// Logins that began a session.
+    /// Number of logins that started a session.
     pub sessions: u64,
-    /// Connections that joined a session.
+    /// Number of connections that joined a session.
     pub bindings: u64,
-    /// Connections that were cut.
+    /// Number of connections that were cut.
     pub cuts: u64,
-    /// Restarts of the server.
+    /// Number of restarts of the server.
     pub restarts: u64,
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Requests that were answered.
+    /// Number of requests with a response.
     pub answers: u64,
-    /// Requests that were sent again on another channel.
+    /// Number of requests that were resent on another channel.
     pub resent: u64,
-    /// Requests that were given up on.
+    /// Number of canceled requests.
     pub given_up: u64,
-    /// Requests that timed out.
+    /// Number of requests that timed out.
     pub timed_out: u64,
-    /// Reads of a cell that were compared with the writes.
+    /// Number of reads of a cell that were compared with the writes.
     pub reads_checked: usize,
-    /// Records that were appended for certain.
+    /// Number of records that were certainly appended.
     pub appends: usize,
-    /// Names that were looked for at the end.
+    /// Number of names that the audit searched for.
     pub names: usize,
-    /// Locks and unlocks that were answered.
+    /// Number of successful LOCKs and UNLOCKs.
     pub locks: u64,
-    /// READs and WRITEs whose memory was named.
+    /// Number of READs and WRITEs with registered memory.
     pub named: u64,
 }
 
 impl Sessions {
-    /// Two sessions, and nothing goes wrong.
+    /// Two sessions and no faults.
     pub fn calm() -> Self {
         Self {
             sessions: 2,
@@ -114,7 +115,7 @@ impl Sessions {
         }
     }
 
-    /// Everything goes wrong now and then.
+    /// All faults occur now and then.
     pub fn stormy() -> Self {
         Self {
             faults: Faults {
@@ -128,7 +129,7 @@ impl Sessions {
                 space: None,
                 mischief: 0,
                 remote: 10,
-                lies: 0,
+                invalid_memory: 0,
             },
             held: 3,
             hold: Duration::from_secs(40),
@@ -137,14 +138,14 @@ impl Sessions {
         }
     }
 
-    /// Any mixture of the two, as a seed says.
+    /// A random mixture of the other scenarios.
     pub fn any(seed: u64) -> Self {
         let mut choices = Choices::from_seed(!seed);
         let storm = Self::stormy();
         let faults = storm.faults.some(&mut choices);
         let held = perhaps(storm.held, &mut choices);
         let restart = perhaps(storm.restart, &mut choices);
-        // Each alone, or what may be together.
+        // A single transport, or transports that one session may combine.
         let transports = match choices.index(2 * TRANSPORTS.len()) {
             index if index < TRANSPORTS.len() => vec![TRANSPORTS[index].1],
             _ => mixable(),
@@ -172,7 +173,7 @@ impl Sessions {
 /// Runs sessions.
 ///
 /// # Errors
-/// When something is not as it must be. The same seed and scenario fail alike.
+/// Fails if a check fails. The same seed and scenario fail in the same way.
 pub fn run(seed: u64, scenario: &Sessions) -> Result<Outcome, Failure> {
     let mut world = World::new(scenario, Choices::from_seed(seed));
     let result: Check = world.run().and_then(|()| world.audit());

@@ -1,28 +1,28 @@
-//! Names: what was created, renamed or deleted is so, and so once.
+//! Names: each create, rename and delete took effect exactly once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::check::{Check, ensure};
 
-/// Where a file may be. `None` stands for nowhere.
+/// A possible name of a file; `None` if the file has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Places {
     possible: BTreeSet<Option<String>>,
-    /// What nobody waits for any more.
+    /// Names that only abandoned requests can still set.
     late: Vec<Late>,
 }
 
-/// A name that the server may give a file yet.
+/// A name that the server may still give to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Late {
     name: Option<String>,
-    /// The connections that it has it from.
+    /// The connections that carried the request.
     links: BTreeSet<u64>,
-    /// When the last of them was over.
+    /// Tick at which the last of them ended.
     end: Option<u64>,
 }
 
-/// The names that files may have, by numbers of ours for files.
+/// The possible names of the files, by the numbers of the ledger.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     files: BTreeMap<u64, Places>,
@@ -31,8 +31,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// A file is somewhere for certain, but for what may have come after `start`, when that was
-    /// asked for.
+    /// A file certainly has this name, except for requests after `start`.
     pub(super) fn settled(&mut self, file: u64, name: Option<&str>, start: u64) {
         self.learn(file, name);
         let places = self.files.entry(file).or_default();
@@ -42,8 +41,8 @@ impl Names {
         places.possible.extend(late);
     }
 
-    /// A file may be there, too, or may come there for as long as the server does something that
-    /// came on one of these connections.
+    /// A file may have this name too, or may get it while the server executes requests of these
+    /// connections.
     pub(super) fn perhaps(&mut self, file: u64, name: Option<&str>, links: BTreeSet<u64>) {
         self.learn(file, name);
         let places = self.files.entry(file).or_default();
@@ -60,7 +59,7 @@ impl Names {
         }
     }
 
-    /// The server does nothing any more that came on a connection.
+    /// The server executes no more requests of a connection.
     pub(super) fn buried(&mut self, link: u64, now: u64) {
         for late in self.files.values_mut().flat_map(|places| &mut places.late) {
             late.links.remove(&link);
@@ -76,20 +75,22 @@ impl Names {
         }
     }
 
-    /// All names that there may be.
+    /// Returns all possible names.
     pub(super) fn all(&self) -> Vec<String> {
         self.known.keys().cloned().collect()
     }
 
-    /// Whether each file is where it may be, and nowhere else: `found` are the names that there
-    /// are. How many files there are.
+    /// Checks that each file has exactly one possible name; `found` contains all existing names.
+    /// Returns the number of files.
     pub(super) fn check(&self, found: &BTreeSet<String>) -> Check<usize> {
         for (file, places) in &self.files {
             let names = self.known.iter().filter(|(_, owner)| *owner == file);
             let there: Vec<&String> = (names.map(|(name, _)| name))
                 .filter(|name| found.contains(*name))
                 .collect();
-            ensure(there.len() < 2, || format!("file {file} is at {there:?}"))?;
+            ensure(there.len() < 2, || {
+                format!("file {file} has the names {there:?}")
+            })?;
             let place = there.first().map(|name| (*name).clone());
             ensure(places.possible.contains(&place), || {
                 format!("file {file} is at {place:?}, and not at {places:?}")

@@ -1,5 +1,5 @@
-//! A driver around the client's core: channels, the choice among them, and what becomes of the
-//! requests of one that is lost. It does what crates/client does, in the time of the simulator.
+//! A driver around the client's core: channels, the choice among them, and the requests of a lost
+//! channel. It works like crates/client, on the clock of the simulator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,53 +29,53 @@ use crate::host::assemble;
 use crate::login;
 use crate::schedule::Timer;
 
-/// How long after its loss a channel is opened again, at most. crates/client waits for a second.
+/// Maximum delay until a lost channel is opened again. crates/client waits one second.
 const REOPEN: Duration = Duration::from_secs(1);
-/// How long a client thinks before it does the next thing, at most.
+/// Maximum pause of a client between two operations.
 pub(super) const THOUGHT: Duration = Duration::from_millis(20);
 
-/// What a peer wants of the world.
+/// A request of a peer to the world.
 #[derive(Debug)]
 pub(super) enum Order {
     /// Send a frame on a connection.
     Frame(u64, Vec<u8>),
-    /// The client's end of a connection is closed.
+    /// Close the client's end of a connection.
     Close(u64),
-    /// Open a connection, a little later.
+    /// Open a connection after a delay.
     Open(Duration),
-    /// Ask again what to do.
+    /// Call the peer again.
     Think,
 }
 
-/// What a peer sees of the world.
+/// The peer's view of the world.
 pub(super) struct Around<'a> {
     pub(super) now: Now,
     pub(super) scenario: &'a Sessions,
     pub(super) books: &'a mut Books,
     pub(super) outcome: &'a mut Outcome,
     pub(super) orders: &'a mut Vec<Order>,
-    /// Connections that are whole: neither end has closed and no byte was lost.
+    /// Intact connections: neither end has closed, and no byte was lost.
     pub(super) whole: &'a BTreeSet<u64>,
-    /// Connections, for the memory that is named on them.
+    /// The connections, for the memory that is registered on them.
     pub(super) links: &'a mut BTreeMap<u64, Link>,
-    /// Whether nothing goes wrong any more.
+    /// Whether the faults have stopped.
     pub(super) is_calm: bool,
 }
 
-/// How far a session has come.
+/// The phase of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// No connection, or one that is to become the first channel.
+    /// No connection, or one that may become the first channel.
     Away,
-    /// It enters the share.
+    /// Connecting to the share.
     Entering,
-    /// It works.
+    /// Executing operations.
     Running,
-    /// It closes what it has open.
+    /// Closing its opens.
     Tidying,
-    /// It says goodbye.
+    /// Logging off.
     Leaving,
-    /// It has done all that it was to do.
+    /// Finished.
     Done,
 }
 
@@ -85,39 +85,39 @@ struct Channel {
     effects: Effects,
     login: Initiator,
     has_spoken: bool,
-    /// Whether it carries the session.
+    /// Whether it is a channel of the session.
     has_joined: bool,
-    /// Bytes on their way.
+    /// Bytes in flight.
     load: u64,
-    /// The timer that is set.
+    /// The scheduled timer.
     timer: Timer,
 }
 
-/// A request that is not done.
+/// A request that has not ended.
 pub(super) struct Call {
     pub(super) intent: Intent,
-    /// What a WRITE sends.
+    /// Data of a WRITE.
     data: Vec<u8>,
     cost: u64,
     channel: u64,
-    /// The request that it waits behind, where both are on one channel.
+    /// The request that it follows, if both use one channel.
     behind: Option<RequestId>,
-    /// When it was asked for first.
+    /// Time of the first attempt.
     pub(super) start: u64,
-    /// The connections on which it may have left without an answer.
+    /// Connections on which it may have been sent without a response.
     pub(super) links: BTreeSet<u64>,
-    /// Whether it was sent again.
+    /// Whether it was resent.
     pub(super) was_resent: bool,
-    /// Keys of its memory, and what came back with that.
+    /// Keys of its memory, and the bytes after the end of the registration.
     keys: Vec<u32>,
     memory: Vec<u8>,
 }
 
 /// How a request ended.
 pub(super) enum End {
-    /// It was answered: for each step a result, and bytes where it is a READ.
+    /// With a response: a result for each step, and bytes for a READ.
     Answer(Vec<Result<Reply, Failure>>, Vec<Vec<u8>>),
-    /// It was given up on. It left or not.
+    /// Canceled, before or after it was sent.
     GivenUp(Fate),
 }
 
@@ -134,7 +134,7 @@ pub(super) struct Peer {
     next_request: u64,
     pub(super) tree: Option<TreeId>,
     pub(super) script: Script,
-    /// Connections that were asked for and are not there yet.
+    /// Number of requested connections that are not established yet.
     opening: usize,
     log: Vec<String>,
 }
@@ -147,14 +147,14 @@ impl Peer {
         config.credits = scenario.credits;
         // Two cells.
         config.rdma_threshold = 1024;
-        // So that messages of SMB Direct hold what must not go by RDMA.
+        // So that some data of SMB Direct do not go by RDMA.
         config.max_io = 100 << 10;
         let protections = [Protection::AsAsked, Protection::Sign, Protection::Seal];
         config.protection = match newest < Dialect::SMB_3_0 {
             true => Protection::Sign,
             false => choices.pick(&protections),
         };
-        // Before the connection is given up, and after.
+        // Timeouts before and after the end of the connection.
         let seconds = choices.pick(&[5, 30]);
         config.request_timeout = Some(Duration::from_secs(seconds));
         config.echo_interval = Duration::from_secs(10);
@@ -179,7 +179,7 @@ impl Peer {
         }
     }
 
-    /// A connection is there.
+    /// A connection is established.
     pub(super) fn connected(
         &mut self,
         link: u64,
@@ -187,11 +187,11 @@ impl Peer {
         around: &mut Around<'_>,
     ) -> Check {
         self.opening -= 1;
-        let is_to_be_first = self.session.is_none();
+        let becomes_first = self.session.is_none();
         if matches!(self.phase, Phase::Leaving | Phase::Done)
-            || is_to_be_first && !self.channels.is_empty()
+            || becomes_first && !self.channels.is_empty()
         {
-            // What it was for is no more.
+            // Its purpose no longer exists.
             around.orders.push(Order::Close(link));
             return Ok(());
         }
@@ -218,7 +218,7 @@ impl Peer {
         self.with_core(link, None, around, Connection::start)
     }
 
-    /// A frame has come.
+    /// Receives a frame.
     pub(super) fn frame(
         &mut self,
         link: u64,
@@ -250,12 +250,12 @@ impl Peer {
         }
     }
 
-    /// The transport of a connection is gone.
-    pub(super) fn gone(&mut self, link: u64, around: &mut Around<'_>) -> Check {
+    /// The transport of a connection has ended.
+    pub(super) fn disconnected(&mut self, link: u64, around: &mut Around<'_>) -> Check {
         self.with_core(link, None, around, Connection::closed)
     }
 
-    /// The time that was set is there.
+    /// The timer has fired.
     pub(super) fn timeout(&mut self, link: u64, around: &mut Around<'_>) -> Check {
         let now = around.now.instant;
         if let Some(channel) = self.channels.get_mut(&link) {
@@ -269,29 +269,29 @@ impl Peer {
         })
     }
 
-    /// When it is to be set to, if to something earlier than it is.
+    /// Returns the time for the timer, if it is earlier than the scheduled time.
     pub(super) fn set_timer(&mut self, link: u64) -> Option<Instant> {
         let channel = self.channels.get_mut(&link)?;
         channel.timer.set(channel.core.next_timeout())
     }
 
-    /// The connections that there are.
+    /// Returns the established connections.
     pub(super) fn links(&self) -> Vec<u64> {
         self.channels.keys().copied().collect()
     }
 
-    /// Requests under way.
-    pub(super) fn under_way(&self) -> usize {
+    /// Returns the number of requests in flight.
+    pub(super) fn in_flight(&self) -> usize {
         self.calls.len()
     }
 
-    /// Bytes of a READ or a WRITE, at most.
+    /// Returns the maximum length of a READ or a WRITE in bytes.
     pub(super) fn max_io(&self) -> u32 {
         let negotiated = self.session.as_ref().map(|session| &session.negotiated);
         negotiated.map_or(0, |agreed| agreed.max_read.min(agreed.max_write))
     }
 
-    /// Asks for something, on the channel with the least under way.
+    /// Sends a request on the channel with the fewest requests in flight.
     pub(super) fn submit(
         &mut self,
         request: Request,
@@ -320,13 +320,13 @@ impl Peer {
 
     fn send(&mut self, id: RequestId, request: Request, around: &mut Around<'_>) -> Check {
         let joined = self.channels.iter().filter(|(_, channel)| {
-            // One that is being closed stays until its requests are dealt with.
+            // An open that is being closed stays until its requests have ended.
             channel.has_joined && !channel.core.is_over()
         });
         let Some(link) = joined.min_by_key(|(_, c)| c.load).map(|(link, _)| *link) else {
             return self.end(id, End::GivenUp(Fate::Unsent), around);
         };
-        let call = self.calls.get_mut(&id).expect("it was put there");
+        let call = self.calls.get_mut(&id).expect("it was just inserted");
         call.channel = link;
         call.links.insert(link);
         let channel = self.channels.get_mut(&link).expect("it was found");
@@ -336,7 +336,7 @@ impl Peer {
         })
     }
 
-    /// Gives up on requests that wait for something, but for one that waits for nothing any more.
+    /// Cancels requests that wait, except those that can end by themselves.
     pub(super) fn cancel_waiting(&mut self, around: &mut Around<'_>) -> Check {
         let waiting: Vec<_> = (self.calls.iter())
             .filter(|(_, call)| call.intent.may_wait() && !self.script.is_due(&call.intent))
@@ -350,7 +350,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Says goodbye on all channels.
+    /// Logs off on all channels.
     pub(super) fn hang_up(&mut self, around: &mut Around<'_>) -> Check {
         self.phase = Phase::Done;
         for link in self.links() {
@@ -373,8 +373,8 @@ impl Peer {
         self.perform(link, frame.unwrap_or_default(), around)
     }
 
-    /// Does what the core asks for. What is lost with the connection is dealt with at the end:
-    /// not before the channel has left.
+    /// Performs the effects of the core. Lost requests are processed last: after the channel has
+    /// left the session.
     fn perform(&mut self, link: u64, frame: &[u8], around: &mut Around<'_>) -> Check {
         let mut lost = Vec::new();
         let mut ended = None;
@@ -419,7 +419,7 @@ impl Peer {
         }
     }
 
-    /// Names the memory of a request; now and then there is none.
+    /// Registers the memory of a request; now and then that fails.
     fn expose(
         &mut self,
         link: u64,
@@ -428,7 +428,10 @@ impl Peer {
         length: u32,
         around: &mut Around<'_>,
     ) -> Check {
-        let call = self.calls.get_mut(&id).ok_or("memory for nobody")?;
+        let call = self
+            .calls
+            .get_mut(&id)
+            .ok_or("memory for an unknown request")?;
         let destination = vec![0xEE; length as usize];
         let bytes = match direction {
             Direction::Read => &destination,
@@ -447,7 +450,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Takes the memory of a request back.
+    /// Ends the registration of the memory of a request.
     fn withdraw(
         &mut self,
         link: u64,
@@ -455,7 +458,10 @@ impl Peer {
         is_revoked: bool,
         around: &mut Around<'_>,
     ) -> Check {
-        let call = self.calls.get_mut(&id).ok_or("memory of nobody")?;
+        let call = self
+            .calls
+            .get_mut(&id)
+            .ok_or("memory of an unknown request")?;
         let world = around.links.get_mut(&link).ok_or("no connection")?;
         call.memory = world.adapter.withdraw(&call.keys, is_revoked)?;
         Ok(())
@@ -474,7 +480,7 @@ impl Peer {
         Ok(())
     }
 
-    /// What a request waits behind is not under way where it goes out.
+    /// A request does not follow a request that is no longer in flight on its channel.
     fn check_turn(&self, link: u64, id: RequestId) -> Check {
         let behind = self.calls.get(&id).and_then(|call| call.behind);
         let other = behind.and_then(|behind| self.calls.get(&behind));
@@ -483,12 +489,12 @@ impl Peer {
         })
     }
 
-    /// The request that was asked for last, if it is under way.
+    /// Returns the latest request, if it is in flight.
     pub(super) fn newest(&self) -> Option<RequestId> {
         self.calls.keys().next_back().copied()
     }
 
-    /// A connection carries the session.
+    /// A connection becomes a channel of the session.
     fn ready(&mut self, link: u64, session: &Arc<Session>, around: &mut Around<'_>) -> Check {
         let channel = self.channels.get_mut(&link).expect("it has an effect");
         channel.has_joined = true;
@@ -506,7 +512,7 @@ impl Peer {
         }
     }
 
-    /// Opens as many channels as there should be.
+    /// Opens the missing channels.
     fn open_more(&mut self, around: &mut Around<'_>, pause: Duration) {
         let is_at_work = matches!(self.phase, Phase::Entering | Phase::Running);
         while is_at_work && self.channels.len() + self.opening < self.wanted {
@@ -531,7 +537,7 @@ impl Peer {
             channel.core.requests_queued(),
         );
         ensure(flying + queued == 0, || {
-            format!("connection {link} kept {flying} and {queued} requests to itself")
+            format!("connection {link} ended without reporting {flying} and {queued} requests")
         })?;
         let named = around
             .links
@@ -555,7 +561,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Logs in anew, unless all is done.
+    /// Starts a new login, unless the session has finished.
     fn come_again(&mut self, around: &mut Around<'_>) -> Check {
         if matches!(self.phase, Phase::Leaving | Phase::Done) {
             self.phase = Phase::Done;
@@ -578,7 +584,7 @@ impl Peer {
         }
         ensure(self.calls.is_empty(), || {
             let left: Vec<_> = self.calls.values().map(|call| &call.intent).collect();
-            format!("the session is over, and nobody heard of {left:?}")
+            format!("the session has ended without reporting {left:?}")
         })?;
         self.session = None;
         self.tree = None;
@@ -586,7 +592,7 @@ impl Peer {
         if !matches!(self.phase, Phase::Leaving | Phase::Done) {
             self.phase = Phase::Away;
         }
-        // Those that were to join what is no more.
+        // Connections that were to join the ended session.
         for link in self.links() {
             self.with_core(link, None, around, Connection::close)?;
         }
@@ -600,12 +606,12 @@ impl Peer {
     ) -> Check {
         for (id, mut request, fate) in lost {
             let Some(call) = self.calls.get_mut(&id) else {
-                return Err(format!("{id:?} is lost, and was not asked for"));
+                return Err(format!("{id:?} is lost, but was not requested"));
             };
             if fate == Fate::Unsent {
                 call.links.remove(&call.channel);
             }
-            let session = self.session.as_ref().expect("what was sent has a session");
+            let session = self.session.as_ref().expect("a sent request has a session");
             if !replay::resend(&mut request, fate, session) {
                 self.end(id, End::GivenUp(fate), around)?;
                 continue;
@@ -642,7 +648,7 @@ impl Peer {
         self.ended(&call, end, around)
     }
 
-    /// Without a reason that the simulator made neither side ends a connection.
+    /// Neither end closes a connection without a fault of the simulator.
     fn check_violation(&self, link: u64, violation: &Violation, around: &Around<'_>) -> Check {
         let has_whole_sibling = (self.channels.iter()).any(|(other, channel)| {
             *other != link && channel.has_joined && around.whole.contains(other)
@@ -650,13 +656,13 @@ impl Peer {
         let is_fine = match violation {
             Violation::Closed => !around.whole.contains(&link),
             Violation::Asked => true,
-            // The answer that proves what was negotiated was held back, too.
+            // The network held back the response that proves the negotiation.
             Violation::TimedOut | Violation::NegotiateTampered("no proof of it in time") => {
                 around.scenario.held > 0 || !around.whole.contains(&link)
             }
-            // Of a compound that was given up on, what is behind its LOGOFF has no key.
+            // In a canceled compound, the members after the LOGOFF have no key.
             Violation::BadSignature(_) => matches!(self.phase, Phase::Leaving),
-            // The session may have ended over there, if each of its channels may.
+            // The session may have ended on the server, if all its channels may have ended.
             Violation::SessionGone(_) | Violation::LoginRefused(_) => {
                 matches!(self.phase, Phase::Leaving) || !has_whole_sibling
             }
@@ -667,7 +673,7 @@ impl Peer {
         })
     }
 
-    /// What a failure report says.
+    /// Describes the state for a failure report.
     pub(super) fn describe(&self) -> String {
         let calls: Vec<_> = (self.calls.iter())
             .map(|(id, call)| format!("{id:?} {:?} on {}", call.intent, call.channel))
@@ -702,7 +708,7 @@ fn leg(channel: &mut Channel, token: &[u8], now: Now, choices: &mut Choices) -> 
     }
 }
 
-/// Takes the bytes of each READ out of its frame, or out of the memory that was named.
+/// Removes the bytes of each READ from its frame, or from the registered memory.
 fn answer(results: Vec<Result<Reply, Failure>>, frame: &[u8], memory: &[u8]) -> End {
     let bytes = results.iter().map(|result| match result {
         Ok(Reply::Read(data)) => match data {

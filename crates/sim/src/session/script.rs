@@ -1,4 +1,4 @@
-//! What a session does: the opens that it has, and what each request was for.
+//! The state of a session: its opens, and the purpose of each request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,17 +12,17 @@ use crate::choices::Choices;
 /// The file of an open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
-    /// One of those that all sessions write to.
+    /// A file that all sessions write to.
     Content(u64),
-    /// One to which is only appended.
+    /// A log.
     Log(u64),
-    /// One that is renamed and deleted.
+    /// A file that is renamed and deleted.
     Named(u64),
-    /// One that is locked.
+    /// A file for locks.
     Lock(u64),
 }
 
-/// How an open stands.
+/// The state of an open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Opening,
@@ -30,43 +30,43 @@ pub(super) enum State {
     Closing,
 }
 
-/// An open, or one that is asked for.
+/// An open, or a requested open.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) state: State,
     pub(super) subject: Subject,
     pub(super) file_id: FileId,
-    /// Requests on it that are not done.
+    /// Number of requests on it in flight.
     pub(super) busy: u32,
-    /// What stands for it as the source of a copy.
+    /// The resume key, after the session has requested it.
     pub(super) resume_key: Option<[u8; 24]>,
-    /// Whether its file goes with it; `None` where nobody knows.
+    /// Whether its file is deleted with it; `None` if that is unknown.
     pub(super) deletes: Option<bool>,
-    /// Of its locks, so far.
+    /// Number of its locks so far.
     pub(super) sequence: u32,
 }
 
-/// Locks that are tried.
+/// The kinds of lock attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
-    /// At once, and the byte is free.
+    /// Without waiting, of a free byte.
     Lock,
-    /// At once, and another has it.
+    /// Without waiting, of a byte that the other open holds.
     Try,
-    /// For as long as another has it.
+    /// Waiting while the other open holds the byte.
     Wait,
     Unlock,
 }
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Intent {
     Enter,
     Open {
         slot: u64,
-        /// Whether what is there is cut to nothing.
+        /// Whether an existing file is truncated.
         overwrites: bool,
-        /// The name of a file that must be new.
+        /// The name, if the file must be new.
         name: Option<String>,
     },
     Close {
@@ -83,7 +83,7 @@ pub(super) enum Intent {
         key: u64,
         cells: Range<u32>,
     },
-    /// Open, read and close in one, one file or several: which cells of which.
+    /// Open, read and close in one compound, one file or several: the cells of each.
     Peek(Vec<(u64, Range<u32>)>),
     Append {
         slot: u64,
@@ -111,7 +111,7 @@ pub(super) enum Intent {
         key: u64,
         fillings: Vec<Cells>,
     },
-    /// Changes nothing, and may fail.
+    /// A request that changes nothing and may fail.
     Ask {
         slot: u64,
     },
@@ -119,7 +119,7 @@ pub(super) enum Intent {
 }
 
 impl Intent {
-    /// Whether it is answered only when something happens.
+    /// Returns whether the response waits for an event.
     pub(super) fn may_wait(&self) -> bool {
         let attempt = match self {
             Self::Lock { attempt, .. } => *attempt,
@@ -128,7 +128,7 @@ impl Intent {
         attempt == Attempt::Wait
     }
 
-    /// The open that it acts on.
+    /// Returns the open of the request.
     pub(super) fn slot(&self) -> Option<u64> {
         match self {
             Self::Open { slot, .. }
@@ -147,24 +147,24 @@ impl Intent {
     }
 }
 
-/// Bytes of a file that are locked.
+/// Number of bytes of a file that are locked.
 pub(super) const LOCK_BYTES: usize = 4;
 
-/// Two opens of a file that lock its bytes against each other.
+/// Two opens of a file that compete for its bytes.
 #[derive(Debug)]
 pub(super) struct Rig {
     pub(super) slots: [u64; 2],
-    /// Who of the two holds each byte.
+    /// The holder of each byte.
     pub(super) owners: [Option<u64>; LOCK_BYTES],
-    /// Whether a request that does not wait is under way.
+    /// Whether a request that does not wait is in flight.
     pub(super) is_busy: bool,
-    /// Who waits, and for which byte.
+    /// The waiting open, and its byte.
     pub(super) waiter: Option<(u64, usize)>,
 }
 
-/// What a session does.
+/// The state of a session.
 pub(super) struct Script {
-    /// Operations still to be done.
+    /// Number of operations left.
     pub(super) quota: u32,
     pub(super) choices: Choices,
     pub(super) slots: BTreeMap<u64, Slot>,
@@ -187,7 +187,7 @@ impl Script {
         }
     }
 
-    /// All opens are gone, or go when the server hears of it.
+    /// All opens have ended, or will end when the server learns of it.
     pub(super) fn session_over(&mut self, books: &mut Books) {
         for slot in self.slots.values() {
             if let (Subject::Named(file), None | Some(true)) = (&slot.subject, slot.deletes) {
@@ -198,7 +198,7 @@ impl Script {
         self.rig = None;
     }
 
-    /// Those opens that are there and meet a condition.
+    /// Returns the existing opens that meet a condition.
     pub(super) fn pick(&mut self, is_meant: impl Fn(&Slot) -> bool) -> Option<(u64, FileId)> {
         let open = (self.slots.iter())
             .filter(|(_, slot)| slot.state == State::Open && is_meant(slot))
@@ -210,12 +210,12 @@ impl Script {
         }
     }
 
-    /// Nobody knows what is locked any more: its opens are closed, and others are made.
+    /// The locks are unknown: the session closes their opens and opens others.
     pub(super) fn abandon_rig(&mut self) {
         self.rig = None;
     }
 
-    /// Whether a request waits for a byte that is unlocked: it has to end by itself.
+    /// Returns whether a request waits for an unlocked byte: then it ends by itself.
     pub(super) fn is_due(&self, intent: &Intent) -> bool {
         match (intent, &self.rig) {
             (Intent::Lock { slot, byte, .. }, Some(rig)) => {
@@ -225,7 +225,7 @@ impl Script {
         }
     }
 
-    /// Whether an open is one of the two that lock.
+    /// Returns whether an open is one of the two that compete.
     pub(super) fn is_of_rig(&self, slot: u64) -> bool {
         (self.rig.as_ref()).is_some_and(|rig| rig.slots.contains(&slot))
     }

@@ -1,4 +1,4 @@
-//! The server, its disk, the network, the sessions, and what happens next.
+//! The world of a run: the server, its disk, the network, the sessions, and the next events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,15 +26,14 @@ use crate::scenario::{Faults, Scenario};
 use crate::schedule::{Schedule, Timer};
 use crate::world::config;
 
-/// Events of a run, at most: whatever goes on for longer goes round in a circle.
+/// Maximum number of events of a run: a longer run never ends.
 const STEPS_MAX: u64 = 1_000_000;
-/// How long everything may take to finish once nothing goes wrong any more.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// How long it takes until an end hears that a connection was cut, at most; now and then ten times
-/// as long.
+/// Time limit of the final phase, without faults.
+const TIME_LIMIT: Duration = Duration::from_secs(300);
+/// Maximum delay until an end learns that a connection was cut; now and then ten times as long.
 const HEARSAY: Duration = Duration::from_secs(2);
 
-/// What happens.
+/// An event.
 #[derive(Debug)]
 enum Event {
     Connect(usize),
@@ -45,44 +44,44 @@ enum Event {
     Notice(ConnectionId, Notice),
     ServerTimer(u64),
     ClientTimer(u64),
-    /// An end hears that the connection is over.
+    /// An end learns that the connection has ended.
     ServerHears(u64),
     ClientHears(u64),
 }
 
-/// A connection: both its streams and the server's end. The client's end is its peer's, but for
-/// the memory that it names.
+/// A connection: its two streams and the server's end. The peer holds the client's end, except for
+/// the registered memory.
 pub(super) struct Link {
     peer: usize,
-    /// The server's end; none once the server was restarted.
+    /// The server's end; `None` after a restart of the server.
     host: Option<Host>,
     up: Pipe,
     down: Pipe,
-    /// The server's timer that is set.
+    /// The scheduled timer of the server's end.
     timer: Timer,
     pub(super) adapter: Adapter,
     is_client_open: bool,
     is_server_open: bool,
 }
 
-/// Everything that there is.
+/// The world of a run.
 pub(super) struct World {
     scenario: Sessions,
-    /// What goes wrong now.
+    /// The current faults.
     faults: Faults,
     is_calm: bool,
     choices: Choices,
     schedule: Schedule<Event>,
     server: Arc<Server>,
-    realm: Arc<Realm>,
+    accounts: Arc<Realm>,
     disk: Disk,
     links: BTreeMap<u64, Link>,
     next_link: u64,
-    /// Connections with which nothing is wrong.
+    /// Intact connections.
     whole: BTreeSet<u64>,
     peers: Vec<Peer>,
     books: Books,
-    /// When everything has to be finished; set once nothing goes wrong any more.
+    /// Deadline of the final phase; set when the faults stop.
     deadline: Option<Instant>,
     outcome: Outcome,
 }
@@ -96,7 +95,7 @@ impl World {
             faults: scenario.faults.clone(),
             is_calm: false,
             server: Server::new(config(&Scenario::calm()), schedule.now()),
-            realm: login::realm(1),
+            accounts: login::accounts(1),
             disk,
             choices,
             schedule,
@@ -120,7 +119,7 @@ impl World {
         self.outcome
     }
 
-    /// Goes on until all sessions are done and nothing is under way.
+    /// Runs until all sessions have finished and nothing is in flight.
     pub(super) fn run(&mut self) -> Check {
         while !self.is_finished() {
             let event = self.schedule.step(&mut self.outcome.steps, STEPS_MAX)?;
@@ -130,7 +129,7 @@ impl World {
         Ok(())
     }
 
-    /// Looks at what is left.
+    /// Checks the disk at the end.
     pub(super) fn audit(&mut self) -> Check {
         self.disk.check_idle()?;
         let audit = audit(&mut self.disk, &mut self.books, self.scenario.sessions)?;
@@ -140,7 +139,7 @@ impl World {
         Ok(())
     }
 
-    /// What a failure report says of how things stand.
+    /// Describes the state for a failure report.
     pub(super) fn describe(&self) -> String {
         let peers = self.peers.iter().map(Peer::describe);
         let links = self.links.iter().map(|(id, link)| {
@@ -163,12 +162,12 @@ impl World {
         self.links.is_empty() && self.peers.iter().all(|peer| peer.phase == Phase::Done)
     }
 
-    /// Once every operation is sent nothing goes wrong any more, and all has to come to an end.
+    /// Stops the faults after the last operation, and checks the deadline.
     fn watch_the_clock(&mut self) -> Check {
         let now = self.schedule.now().instant;
         if !self.is_calm && self.peers.iter().all(|peer| peer.script.quota == 0) {
             self.is_calm = true;
-            self.deadline = Some(now.after(PATIENCE));
+            self.deadline = Some(now.after(TIME_LIMIT));
             self.faults = self.faults.calmed();
         }
         self.schedule.check_deadline(self.deadline)
@@ -195,11 +194,11 @@ impl World {
         let id = self.next_link;
         self.next_link += 1;
         self.outcome.connections += 1;
-        let (server, realm) = (self.server.clone(), self.realm.clone());
+        let (server, accounts) = (self.server.clone(), self.accounts.clone());
         let now = self.schedule.now();
         let carrier = self.choices.pick(&self.scenario.transports);
         let (connection, choices) = (ConnectionId(id), &mut self.choices);
-        let host = Host::new(server, connection, carrier, realm, now, choices);
+        let host = Host::new(server, connection, carrier, accounts, now, choices);
         let link = Link {
             peer,
             host: Some(host),
@@ -233,8 +232,8 @@ impl World {
         self.with_peer(peer, Peer::think)
     }
 
-    /// A connection breaks: of what is under way some still comes, and each end hears of it some
-    /// time.
+    /// A connection breaks: some bytes in flight still arrive, and each end learns of it after a
+    /// delay.
     fn cut(&mut self, id: u64) {
         self.outcome.cuts += 1;
         self.whole.remove(&id);
@@ -254,7 +253,7 @@ impl World {
         }
     }
 
-    /// An end hears that the connection is over, after all that still comes.
+    /// An end learns that the connection has ended, after the bytes that still arrive.
     fn hear(&mut self, id: u64, is_server: bool, pause: Duration) {
         let now = self.schedule.now().instant;
         let Some(link) = self.links.get(&id) else {
@@ -267,7 +266,7 @@ impl World {
         self.schedule.at(pipe.last().max(now).after(pause), event);
     }
 
-    /// The server's process ends, and another one begins.
+    /// The server process ends, and a new one starts.
     fn restart(&mut self) {
         self.outcome.restarts += 1;
         self.server = Server::new(config(&Scenario::calm()), self.schedule.now());
@@ -329,7 +328,7 @@ impl World {
         })
     }
 
-    /// The server's end is over; the client's hears of it.
+    /// The server's end has closed; the client's end learns of it.
     fn server_hears(&mut self, id: u64) -> Check {
         let Some(link) = self.links.get_mut(&id).filter(|link| link.is_server_open) else {
             return Ok(());
@@ -340,13 +339,13 @@ impl World {
         self.on_host(id, Host::closed)
     }
 
-    /// The client's end is over; the server's hears of it.
+    /// The client's end has closed; the server's end learns of it.
     fn client_hears(&mut self, id: u64) -> Check {
         if !self.links.get(&id).is_some_and(|link| link.is_client_open) {
             return Ok(());
         }
         self.whole.remove(&id);
-        self.with_peer_of(id, Peer::gone)?;
+        self.with_peer_of(id, Peer::disconnected)?;
         self.close_client(id);
         Ok(())
     }
@@ -362,7 +361,7 @@ impl World {
         self.bury(id);
     }
 
-    /// Calls the server's end, and does what it wishes.
+    /// Calls the server's end, and grants its requests.
     fn on_host(
         &mut self,
         id: u64,
@@ -410,14 +409,14 @@ impl World {
             }
             Wish::ArmServerTimer => return Err("no open outlives its session here".into()),
             Wish::Disconnect(violation) => {
-                // A login of which a part was held back; or what comes late for a session that is
-                // over by now.
+                // The network held back a part of a login; or a frame arrived after the end of its
+                // session.
                 let peer = self.links.get(&id).map(|link| &self.peers[link.peer]);
                 let is_leaving = peer.is_some_and(|peer| peer.phase == Phase::Leaving);
                 let link = self.links.get(&id);
                 let is_broken = link.is_some_and(|link| link.adapter.is_over());
                 let is_fine = match violation {
-                    // The RDMA failed, or what it was to reach is withdrawn.
+                    // The RDMA failed, or the memory is no longer registered.
                     Violation::RemoteMemory => is_broken,
                     Violation::LoginTimeout => self.scenario.held > 0,
                     Violation::CannotDecrypt(_) => !self.whole.contains(&id) || is_leaving,
@@ -462,7 +461,7 @@ impl World {
         }
     }
 
-    /// Forgets a connection that is over for the server, and for both.
+    /// Removes a connection that has ended for the server, or on both ends.
     fn bury(&mut self, id: u64) {
         let Some(link) = self.links.get(&id) else {
             return;
@@ -488,7 +487,7 @@ impl World {
         self.with_peer(link.peer, |peer, around| call(peer, id, around))
     }
 
-    /// Calls a session, and does what it orders.
+    /// Calls a session, and executes its orders.
     fn with_peer(
         &mut self,
         index: usize,

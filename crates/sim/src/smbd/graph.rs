@@ -1,4 +1,4 @@
-//! All states that a system can come to, and whether it always goes on.
+//! A search of all states of a system, and a check that the system always continues.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt::Debug;
@@ -6,37 +6,37 @@ use std::hash::Hash;
 
 use crate::check::{Check, ensure};
 
-/// A state of something that is looked at in every order of events.
+/// A state of a system that is searched in every order of events.
 pub(super) trait State: Sized {
-    /// What can happen.
+    /// The steps of the system.
     type Step: Copy + Debug + Ord;
-    /// What tells states apart.
+    /// Identifies a state.
     type Key: Debug + Eq + Hash;
 
-    /// What tells this state from others.
+    /// Returns the identity of this state.
     fn key(&self) -> Self::Key;
-    /// What can happen next.
+    /// Returns the possible next steps.
     fn steps(&self) -> Vec<Self::Step>;
-    /// The state after that.
+    /// Returns the state after a step.
     fn after(&self, step: Self::Step) -> Check<Self>;
-    /// Whether it may end here.
+    /// Returns whether the system may end here.
     fn check_end(&self) -> Check;
-    /// Whether it must happen sooner or later, if it can all the time.
+    /// Returns whether the step must happen eventually if it is possible all the time.
     fn is_due(step: Self::Step) -> bool;
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Searched {
-    /// States.
+    /// Number of states.
     pub states: usize,
-    /// Steps between them.
+    /// Number of steps between them.
     pub steps: usize,
-    /// States in which nothing can happen any more.
+    /// Number of states without a next step.
     pub ends: usize,
 }
 
-/// Goes through all states: an error comes with the way that leads to what must not be.
+/// Searches all states. An error contains the path to the wrong state.
 pub(super) fn search<S: State>(start: S, states_max: usize) -> Check<Searched> {
     let mut graph = Graph::<S>::new();
     graph.add(start.key(), None);
@@ -48,13 +48,13 @@ pub(super) fn search<S: State>(start: S, states_max: usize) -> Check<Searched> {
             ends += 1;
             state
                 .check_end()
-                .map_err(|what| graph.tell(number, &state, &what))?;
+                .map_err(|what| graph.describe_path(number, &state, &what))?;
         }
         for step in steps {
             let next = state.after(step);
             let next = next.map_err(|what| {
                 let what = format!("{step:?}: {what}");
-                graph.tell(number, &state, &what)
+                graph.describe_path(number, &state, &what)
             })?;
             let (found, is_new) = graph.add(next.key(), Some((number, step)));
             graph.next[number].push((step, found));
@@ -75,7 +75,7 @@ pub(super) fn search<S: State>(start: S, states_max: usize) -> Check<Searched> {
 /// The states that were found.
 struct Graph<S: State> {
     keys: HashMap<S::Key, usize>,
-    /// How each was found first.
+    /// The step and the state through which each state was found first.
     from: Vec<Option<(usize, S::Step)>>,
     next: Vec<Vec<(S::Step, usize)>>,
 }
@@ -89,7 +89,7 @@ impl<S: State> Graph<S> {
         }
     }
 
-    /// The number of a state, and whether it is a new one.
+    /// Returns the number of a state, and whether it is new.
     fn add(&mut self, key: S::Key, from: Option<(usize, S::Step)>) -> (usize, bool) {
         let known = self.keys.len();
         let found = *self.keys.entry(key).or_insert(known);
@@ -100,7 +100,7 @@ impl<S: State> Graph<S> {
         (found, found == known)
     }
 
-    /// The shortest way to a state.
+    /// Returns the shortest path to a state.
     fn way(&self, mut number: usize) -> Vec<S::Step> {
         let mut way = Vec::new();
         while let Some((before, step)) = self.from[number] {
@@ -111,14 +111,14 @@ impl<S: State> Graph<S> {
         way
     }
 
-    fn tell(&self, number: usize, state: &S, what: &str) -> String {
+    fn describe_path(&self, number: usize, state: &S, what: &str) -> String {
         let way = self.way(number);
         format!("{what}\n{:#?}\nafter {way:?}", state.key())
     }
 
     fn check_circles(&self) -> Check {
         let mut circles = self.components();
-        circles.retain(|circle| self.goes_on(circle));
+        circles.retain(|circle| self.continues(circle));
         let Some(circle) = circles.first() else {
             return Ok(());
         };
@@ -130,9 +130,9 @@ impl<S: State> Graph<S> {
         ))
     }
 
-    /// Whether a set of states is one in which things can go on forever, with everything happening
-    /// now and then that could happen all the time.
-    fn goes_on(&self, circle: &BTreeSet<usize>) -> bool {
+    /// Returns whether the system can stay in a set of states forever, although each step that is
+    /// possible all the time happens now and then.
+    fn continues(&self, circle: &BTreeSet<usize>) -> bool {
         let taken = self.steps_within(circle);
         let due = |number: &usize| -> BTreeSet<S::Step> {
             let steps = self.next[*number].iter().map(|(step, _)| *step);
@@ -143,21 +143,21 @@ impl<S: State> Graph<S> {
         !taken.is_empty() && always.is_subset(&taken)
     }
 
-    /// The steps that lead from some of these states to others of them.
+    /// Returns the steps between these states.
     fn steps_within(&self, circle: &BTreeSet<usize>) -> BTreeSet<S::Step> {
         let steps = circle.iter().flat_map(|number| &self.next[*number]);
         let inner = steps.filter(|(_, to)| circle.contains(to));
         inner.map(|(step, _)| *step).collect()
     }
 
-    /// The sets of states that all lead to each other. Tarjan, 1972, without recursion.
+    /// Returns the strongly connected components. Tarjan, 1972, without recursion.
     fn components(&self) -> Vec<BTreeSet<usize>> {
         const FRESH: usize = usize::MAX;
         let count = self.next.len();
         let (mut index, mut low) = (vec![FRESH; count], vec![FRESH; count]);
         let mut is_open = vec![false; count];
         let (mut stack, mut found) = (Vec::new(), Vec::new());
-        // State 0 leads to all others.
+        // All other states are reachable from state 0.
         let mut calls = vec![(0, 0)];
         let mut counter = 0;
         while let Some((number, edge)) = calls.pop() {

@@ -1,9 +1,8 @@
-//! SMB Direct's core, both sides, against each other.
+//! Both ends of SMB Direct's core against each other.
 //!
-//! [`search`] tries every order of events on small numbers of credits; [`search_peers`] does it
-//! with a peer that may do whatever the rules allow. [`run`] lets the two sides work on each other
-//! over a simulated queue pair from one seed, while it is slow, breaks, falls silent, or spoils
-//! what it carries.
+//! [`search`] tries every order of events with small numbers of credits; [`search_peers`] does so
+//! with any peer that keeps the rules. [`run`] connects the two ends over a simulated queue pair
+//! from one seed, while it is slow, breaks, falls silent, or corrupts data.
 
 mod graph;
 mod model;
@@ -22,11 +21,11 @@ use crate::Failure;
 use crate::choices::Choices;
 use world::World;
 
-/// Runs a scenario: all messages arrive once, whole and in order, whatever goes wrong, and then
-/// there is silence.
+/// Runs a scenario: all messages arrive once, whole and in order, in spite of the faults, and then
+/// no further SEND follows.
 ///
 /// # Errors
-/// When something is not as it must be. The same seed and scenario fail alike.
+/// Fails if a check fails. The same seed and scenario fail in the same way.
 pub fn run(seed: u64, scenario: &Scenario) -> Result<Report, Failure> {
     let mut world = World::new(scenario, Choices::from_seed(seed));
     match world.run() {

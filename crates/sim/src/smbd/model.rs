@@ -1,14 +1,14 @@
-//! Every order of events, for small numbers: [`search`] goes through all states that two sides
-//! can come to, and finds those from which they do not go on.
+//! Every order of events with small numbers: [`search`] visits all states of two ends, and finds
+//! the states from which they do not continue.
 //!
-//! What happens at once in a state is one of: a SEND arrives, a receive is posted, the oldest SEND
-//! completes, the upper layer sends its next message. As receives are posted one by one, or not,
-//! at any time, every grant that the rules allow comes up.
+//! The next event in a state is one of these: a SEND arrives, a receive is posted, the oldest SEND
+//! completes, the upper layer sends its next message. Receives are posted one by one, at any time,
+//! so that every grant that the rules permit occurs.
 //!
-//! Three things must be true of the graph of states: nothing in it breaks a rule; where nothing
-//! can happen any more everything has arrived; and no way through it leads in circles, for what
-//! goes on forever after the last message is chatter. Circles in which something could happen all
-//! the time and never does are left out: a driver that never posts a receive again is no driver.
+//! Three conditions must hold for the graph of states: no state breaks a rule; in a state without a
+//! next event everything has arrived; and no path is a circle, because endless SENDs after the last
+//! message are a fault. Circles in which a possible event never happens do not count: every driver
+//! posts a receive eventually.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -20,45 +20,45 @@ use super::graph::{self, Searched};
 use super::side::{Deeds, Messages, Packet, Side};
 use crate::check::{Check, ensure};
 
-/// The two sides of a search.
+/// The two ends of a search.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// SENDs that the client asks for, and allows.
+    /// Credits that the client requests, and grants.
     pub client: (u16, u16),
-    /// The same of the server.
+    /// Credits that the server requests, and grants.
     pub server: (u16, u16),
-    /// Bytes of the messages of the client; a SEND holds 104.
+    /// Lengths of the messages of the client in bytes; a SEND carries 104.
     pub client_messages: Vec<usize>,
-    /// The same of the server.
+    /// Lengths of the messages of the server in bytes.
     pub server_messages: Vec<usize>,
-    /// SENDs that are posted at once, of each side.
+    /// Maximum number of posted SENDs of each end.
     pub send_depth: u16,
-    /// States at most: more are a mistake of who made the model.
+    /// Maximum number of states: a larger search is a mistake in the model.
     pub states_max: usize,
 }
 
-/// What can happen.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
-    /// The next SEND of a side arrives.
+    /// The next SEND of an end arrives.
     Arrive(usize),
-    /// A side posts a receive.
+    /// An end posts a receive.
     Post(usize),
-    /// The oldest SEND of a side completes.
+    /// The oldest SEND of an end completes.
     Complete(usize),
-    /// The upper layer of a side sends.
+    /// The upper layer of an end sends.
     Say(usize),
 }
 
-/// Everything.
+/// The state of both ends.
 #[derive(Clone, Debug)]
 struct Pair {
     sides: [Side; 2],
-    /// What each side has on its way.
+    /// SENDs of each end in flight.
     wires: [VecDeque<Packet>; 2],
 }
 
-/// What tells states apart. Numbers of SENDs, of which there is no end, are left out.
+/// Identifies a state. It excludes the unbounded numbers of SENDs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     cores: [Snapshot; 2],
@@ -66,7 +66,7 @@ struct Key {
     wires: [Vec<Vec<u8>>; 2],
 }
 
-/// What a driver knows.
+/// The state of a driver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Driver {
     unsaid: usize,
@@ -75,10 +75,10 @@ struct Driver {
     unfinished: Vec<bool>,
 }
 
-/// Goes through all states.
+/// Searches all states.
 ///
 /// # Errors
-/// With the way that leads to a state that must not be.
+/// Contains the path to a wrong state.
 pub fn search(model: &Model) -> Result<Searched, String> {
     graph::search(start(model)?, model.states_max)
 }
@@ -110,7 +110,7 @@ fn start(model: &Model) -> Check<Pair> {
         ],
         wires: Default::default(),
     };
-    // A server is started, and its first receive posted, before it accepts.
+    // A server starts and posts its first receive before it accepts.
     for index in [1, 0] {
         let deeds = state.sides[index].start(Instant::default())?;
         state.put(index, deeds);
@@ -140,7 +140,7 @@ impl graph::State for Pair {
         }
     }
 
-    /// What can happen next.
+    /// Returns the possible events.
     fn steps(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         for (index, side) in self.sides.iter().enumerate() {
@@ -158,18 +158,16 @@ impl graph::State for Pair {
         steps
     }
 
-    /// The state after a step.
+    /// Returns the state after an event.
     fn after(&self, step: Step) -> Check<Self> {
         let mut next = self.clone();
         let now = Instant::default();
         let (index, deeds) = match step {
             Step::Arrive(from) => {
-                let packet = next.wires[from]
-                    .pop_front()
-                    .expect("something is on its way");
+                let packet = next.wires[from].pop_front().expect("a SEND is in flight");
                 let to = &mut next.sides[1 - from];
                 ensure(to.can_receive(), || {
-                    "no receive is posted for what comes".into()
+                    "no receive is posted for a SEND".into()
                 })?;
                 (1 - from, to.receive(now, &packet.bytes)?)
             }
@@ -184,7 +182,7 @@ impl graph::State for Pair {
         Ok(next)
     }
 
-    /// Nothing can happen: then nothing waits.
+    /// Checks a state without a next event: no message waits.
     fn check_end(&self) -> Check {
         for (index, side) in self.sides.iter().enumerate() {
             let sent = side.unsaid() == 0 && side.is_done();
@@ -197,7 +195,7 @@ impl graph::State for Pair {
                 )
             })?;
         }
-        // And it could go on: nobody is out of credits with nothing to come.
+        // Both ends could continue: each has a credit.
         let credits = self.sides.iter().map(|side| side.snapshot().send_credits);
         let credits: Vec<_> = credits.collect();
         ensure(credits.iter().all(|credits| *credits > 0), || {

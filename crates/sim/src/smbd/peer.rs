@@ -1,10 +1,9 @@
-//! The core against every peer that keeps the rules: [`search_peers`] has the other side send what
-//! it likes, when it likes, with any grant that is allowed, and ask for other numbers of credits
-//! each time.
+//! The core against every peer that keeps the rules: [`search_peers`] has the peer send any message
+//! at any time, with any permitted grant, and request other numbers of credits each time.
 //!
-//! Only this is expected of the peer: it spends its last credit with a grant alone, or, as Linux
-//! does, where it believes that we can still send; and when it has left us without credits, and
-//! can send, it grants one or more sooner or later.
+//! The peer has only these duties: it uses its last credit only for a grant, or, like Linux, if it
+//! believes that the core can still send; and if the core has no credits and the peer can send, the
+//! peer grants at least one eventually.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -21,25 +20,25 @@ use crate::check::{Check, ensure};
 /// The core and the bounds of its peers.
 #[derive(Clone, Debug)]
 pub struct Peers {
-    /// What the core is.
+    /// The role of the core.
     pub role: Role,
-    /// SENDs that the core asks for, and allows.
+    /// Credits that the core requests, and grants.
     pub credits: (u16, u16),
-    /// Bytes of the messages of the core; a SEND holds 104.
+    /// Lengths of the messages of the core in bytes; a SEND carries 104.
     pub messages: Vec<usize>,
-    /// SENDs that the peer grants at most at once.
+    /// Maximum number of credits in one grant of the peer.
     pub grants_max: u16,
-    /// Messages that the peer sends without having to.
+    /// Number of messages that the peer sends without need.
     pub whims: u8,
-    /// Whether it takes the rule of the last credit as Linux does.
+    /// Whether it interprets the rule of the last credit like Linux.
     pub is_lax: bool,
-    /// SENDs that the core has posted at once.
+    /// Maximum number of posted SENDs of the core.
     pub send_depth: u16,
-    /// States at most: more are a mistake of who made the model.
+    /// Maximum number of states: a larger search is a mistake in the model.
     pub states_max: usize,
 }
 
-/// What can happen.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     /// The next SEND of the core arrives.
@@ -52,9 +51,9 @@ enum Step {
     Complete,
     /// The upper layer of the core sends.
     Say,
-    /// The peer sends because it wants to.
+    /// The peer sends without need.
     Whim(Whim),
-    /// The peer grants because it must.
+    /// The peer grants credits because it must.
     Grant(u16),
 }
 
@@ -70,18 +69,18 @@ struct Whim {
 #[derive(Clone, Debug)]
 struct World {
     side: Side,
-    /// SENDs of the core on their way, and those of the peer.
+    /// SENDs of the core in flight, and those of the peer.
     there: VecDeque<Vec<u8>>,
     here: VecDeque<Vec<u8>>,
     peer: Peer,
 }
 
-/// What the peer knows.
+/// The state of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Peer {
-    /// SENDs that it may do.
+    /// Credits of the peer.
     held: u32,
-    /// SENDs that it has granted and that did not come.
+    /// Credits that it has granted and that the core has not used.
     granted: u16,
     grants_max: u16,
     whims: u8,
@@ -99,10 +98,10 @@ struct Key {
     here: VecDeque<Vec<u8>>,
 }
 
-/// Goes through all states.
+/// Searches all states.
 ///
 /// # Errors
-/// With the way that leads to a state that must not be.
+/// Contains the path to a wrong state.
 pub fn search_peers(peers: &Peers) -> Result<Searched, String> {
     graph::search(start(peers)?, peers.states_max)
 }
@@ -141,7 +140,7 @@ fn start(peers: &Peers) -> Check<World> {
 }
 
 impl World {
-    /// Goes through the negotiation, in which there is nothing to choose.
+    /// Runs the negotiation, which has no choices.
     fn negotiate(&mut self, peers: &Peers) -> Check {
         let now = Instant::default();
         let _ = self.side.start(now)?;
@@ -167,7 +166,7 @@ impl World {
         ensure(self.side.is_ready(), || "it is not negotiated".into())
     }
 
-    /// What the peer may send.
+    /// Returns the messages that the peer may send.
     fn whims(&self) -> Vec<Step> {
         let Peer {
             held,
@@ -197,7 +196,7 @@ impl World {
         steps
     }
 
-    /// What the peer has to grant.
+    /// Returns the grants that the peer must make.
     fn duties(&self) -> impl Iterator<Item = Step> {
         let is_due = self.peer.granted == 0 && self.peer.held > 0;
         let most = if is_due { self.peer.grants_max } else { 0 };
@@ -229,9 +228,9 @@ impl World {
         self.here.push_back(bytes);
     }
 
-    /// The peer hears the core.
+    /// The peer receives a SEND of the core.
     fn hear(&mut self) -> Check {
-        let bytes = self.there.pop_front().expect("something is on its way");
+        let bytes = self.there.pop_front().expect("a SEND is in flight");
         let granted = self.peer.granted.checked_sub(1);
         self.peer.granted = granted.ok_or("the core sent without a credit")?;
         let transfer = DataTransfer::decode(&bytes).map_err(|error| error.to_string())?;
@@ -285,7 +284,7 @@ impl graph::State for World {
                 Deeds::default()
             }
             Step::ArriveHere => {
-                let bytes = next.here.pop_front().expect("something is on its way");
+                let bytes = next.here.pop_front().expect("a SEND is in flight");
                 ensure(next.side.can_receive(), || "no receive is posted".into())?;
                 next.side.receive(now, &bytes)?
             }
@@ -322,7 +321,7 @@ impl graph::State for World {
         })
     }
 
-    /// Not its whims; and of its duties one stands for all, as it can do each when it can do one.
+    /// Messages without need never have to happen; of the grants that must, one represents all.
     fn is_due(step: Step) -> bool {
         match step {
             Step::Whim(_) => false,

@@ -1,4 +1,4 @@
-//! What a run is like.
+//! The parameters of a run.
 
 use std::time::Duration;
 
@@ -6,44 +6,44 @@ use proto::smbd::{Config, Role};
 
 use crate::choices::Choices;
 
-/// What a run is like.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Messages of each side.
+    /// Number of messages of each end.
     pub messages: usize,
-    /// Bytes of the longest of them.
+    /// Maximum length of a message in bytes.
     pub length_max: usize,
-    /// Credits that a side asks for and allows, at most; at least 1.
+    /// Maximum number of credits that an end requests and grants; at least 1.
     pub credits_max: u16,
-    /// Whether each side chooses sizes and credits below what it may, for each connection.
+    /// Whether each end chooses smaller sizes and fewer credits for each connection.
     pub is_varied: bool,
-    /// A SEND takes up to so long.
+    /// Maximum delay of a SEND.
     pub network_delay: Duration,
-    /// A receive is posted up to so late.
+    /// Maximum delay until a receive is posted.
     pub post_delay: Duration,
-    /// How long the upper layer pauses between messages, about.
+    /// Approximate pause of the upper layer between messages.
     pub pause: Duration,
-    /// Connections until nothing goes wrong any more.
+    /// Number of connections with faults.
     pub connections_max: u64,
-    /// What goes wrong until then.
+    /// The faults until then.
     pub faults: Faults,
 }
 
-/// What goes wrong. Chances are so many in a thousand.
+/// The faults. Probabilities are per mille.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     /// A connection is lost.
     pub lose: u16,
-    /// Nothing arrives on a connection any more.
+    /// A connection falls silent: nothing arrives any more.
     pub stall: u16,
-    /// When, at the latest.
+    /// Latest time of either.
     pub lose_within: Duration,
-    /// A SEND arrives other than it was sent.
+    /// A SEND is corrupted.
     pub spoil: u16,
 }
 
 impl Scenario {
-    /// Nothing goes wrong.
+    /// No faults.
     pub fn calm() -> Self {
         Self {
             messages: 30,
@@ -58,7 +58,7 @@ impl Scenario {
         }
     }
 
-    /// Both sides have few credits and small receives, and are slow.
+    /// Both ends have few credits and small receives, and are slow.
     pub fn tight() -> Self {
         Self {
             messages: 20,
@@ -85,7 +85,7 @@ impl Scenario {
         }
     }
 
-    /// What arrives is not always what was sent.
+    /// SENDs are corrupted now and then.
     pub fn spoiled() -> Self {
         Self {
             connections_max: 20,
@@ -97,7 +97,7 @@ impl Scenario {
         }
     }
 
-    /// What both sides want of the next connection.
+    /// Returns the settings of both ends for the next connection.
     pub(super) fn configs(&self, choices: &mut Choices) -> (Config, Config) {
         (
             self.config(Role::Client, choices),

@@ -1,6 +1,6 @@
-//! One side: the core, a driver that keeps books of its own, and the upper layer's messages.
+//! One end: the core, a driver with a separate ledger, and the messages of the upper layer.
 //!
-//! What the core may do is checked here from nothing but the bytes that went to and fro.
+//! The checks of the core use only the bytes that were sent and received.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -14,56 +14,56 @@ use wire::smbd::{DataTransfer, NegotiateResponse};
 
 use crate::check::{Check, ensure};
 
-/// A SEND on its way.
+/// A SEND in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Packet {
     pub(crate) id: u64,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Messages in the order in which a side sends them.
+/// Messages in the order in which an end sends them.
 pub(crate) type Messages = Rc<Vec<Vec<u8>>>;
 
-/// What came of effects that is not the driver's alone.
+/// The results of effects that concern the world.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deeds {
-    /// What was sent.
+    /// SENDs.
     pub(crate) packets: Vec<Packet>,
-    /// Whether receives were asked for.
+    /// Whether the core requested receives.
     pub(crate) asks: bool,
 }
 
-/// A side.
+/// One end.
 #[derive(Clone, Debug)]
 pub(crate) struct Side {
     role: Role,
     core: Connection,
-    /// What it sends.
+    /// The messages that it sends.
     messages: Messages,
-    /// What it has to receive; none where the peer may lie.
+    /// The messages that it must receive; `None` if the peer may break the rules.
     expected: Option<Messages>,
-    /// Receives that the core asked for and that are not posted.
+    /// Number of requested receives that are not posted.
     asked: u32,
     posted: u32,
-    /// Receives that may be posted at once.
+    /// Number of receives that may be posted at once.
     receives: u32,
     /// SENDs that are not completed, and whether each ends a message.
     unfinished: VecDeque<(SendId, bool)>,
-    /// SENDs so far.
+    /// Number of SENDs.
     sends: u64,
-    /// SENDs of the peer so far.
+    /// Number of SENDs of the peer.
     receipts: u64,
-    /// Messages given to the core, and those of them that it is done with.
+    /// Number of messages passed to the core, and number of those that the core has finished.
     said: usize,
     done: usize,
-    /// Messages under way, and their bytes that were sent.
-    under_way: BTreeMap<MessageToken, u32>,
-    /// Messages received, and the one that is coming.
+    /// Messages in progress, and the number of their bytes that were sent.
+    in_flight: BTreeMap<MessageToken, u32>,
+    /// Number of received messages, and the bytes of the next one.
     heard: usize,
     partial: Vec<u8>,
-    /// SENDs that the peer has granted and that were not done.
+    /// Credits that the peer has granted and that were not used.
     balance: u64,
-    /// SENDs that we have granted and that did not come.
+    /// Credits that this end has granted and that the peer has not used.
     granted: u64,
     ready: Option<Negotiated>,
     end: Option<Violation>,
@@ -84,7 +84,7 @@ impl Side {
             receipts: 0,
             said: 0,
             done: 0,
-            under_way: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             heard: 0,
             partial: Vec::new(),
             balance: 0,
@@ -110,7 +110,7 @@ impl Side {
         self.end
     }
 
-    /// Whether a SEND of the peer has a receive.
+    /// Returns whether a receive is posted for a SEND of the peer.
     pub(crate) fn can_receive(&self) -> bool {
         self.posted > 0
     }
@@ -127,22 +127,22 @@ impl Side {
         self.said
     }
 
-    /// Bytes that came of the message at hand.
+    /// Returns the number of received bytes of the current message.
     pub(crate) fn partial(&self) -> usize {
         self.partial.len()
     }
 
-    /// SENDs that are not completed: whether each ends a message.
+    /// Returns the SENDs that are not completed: whether each ends a message.
     pub(crate) fn unfinished(&self) -> impl Iterator<Item = bool> + '_ {
         self.unfinished.iter().map(|(_, ends)| *ends)
     }
 
-    /// Messages that the upper layer has not given to the core.
+    /// Returns the number of messages that the upper layer has not passed to the core.
     pub(crate) fn unsaid(&self) -> usize {
         self.messages.len() - self.said
     }
 
-    /// Whether everything that was to be sent was, and the memory is free.
+    /// Returns whether all messages were sent and their memory is free.
     pub(crate) fn is_done(&self) -> bool {
         self.done == self.messages.len()
     }
@@ -153,7 +153,7 @@ impl Side {
         self.act(effects, &[])
     }
 
-    /// Posts receives that were asked for.
+    /// Posts requested receives.
     pub(crate) fn post(&mut self, now: Instant, count: u32) -> Check<Deeds> {
         let count = count.min(self.asked);
         self.asked -= count;
@@ -163,9 +163,9 @@ impl Side {
         self.act(effects, &[])
     }
 
-    /// A SEND of the peer comes.
+    /// A SEND of the peer arrives.
     pub(crate) fn receive(&mut self, now: Instant, bytes: &[u8]) -> Check<Deeds> {
-        assert!(self.posted > 0, "there is a receive");
+        assert!(self.posted > 0, "a receive is posted");
         self.posted -= 1;
         self.keep_book(bytes);
         let mut effects = Effects::new();
@@ -173,7 +173,7 @@ impl Side {
         self.act(effects, bytes)
     }
 
-    /// Takes down what the peer grants. It may lie, and then the core ends the connection.
+    /// Records a grant of the peer. If the grant breaks the rules, the core ends the connection.
     fn keep_book(&mut self, bytes: &[u8]) {
         let granted = match (self.receipts, self.role) {
             (0, Role::Server) => None,
@@ -191,7 +191,7 @@ impl Side {
         self.balance += u64::from(granted.unwrap_or(0));
     }
 
-    /// So many SENDs, the oldest, are completed.
+    /// This number of SENDs, the oldest ones, have completed.
     pub(crate) fn complete(&mut self, now: Instant, count: usize) -> Check<Deeds> {
         let drained: Vec<_> = self.unfinished.drain(..count).collect();
         let Some((id, _)) = drained.last() else {
@@ -208,7 +208,7 @@ impl Side {
         Ok(deeds)
     }
 
-    /// SENDs that are posted up to this one and not completed.
+    /// Returns the number of posted SENDs up to this one that are not completed.
     pub(crate) fn unfinished_up_to(&self, id: u64) -> usize {
         self.unfinished
             .iter()
@@ -216,7 +216,7 @@ impl Side {
             .count()
     }
 
-    /// The upper layer sends its next message; not where too many wait.
+    /// The upper layer sends its next message, unless too many messages wait.
     pub(crate) fn say(&mut self, now: Instant) -> Check<Deeds> {
         let token = MessageToken(self.said as u64);
         let length = self.messages[self.said].len() as u32;
@@ -224,7 +224,7 @@ impl Side {
         match self.core.send(now, token, length, None, &mut effects) {
             Ok(()) => {
                 self.said += 1;
-                self.under_way.insert(token, 0);
+                self.in_flight.insert(token, 0);
             }
             Err(Refusal::QueueFull) => {}
             Err(refusal) => return Err(format!("{:?}: {refusal}", self.role)),
@@ -251,7 +251,7 @@ impl Side {
                     self.asked += count;
                     deeds.asks = true;
                     ensure(self.asked + self.posted <= self.receives, || {
-                        format!("{} receives are asked for", self.asked + self.posted)
+                        format!("{} receives are requested", self.asked + self.posted)
                     })?;
                 }
                 Effect::Send(send) => deeds.packets.push(self.send(&send)?),
@@ -262,7 +262,7 @@ impl Side {
                 } => {
                     let data = received
                         .get(range)
-                        .ok_or("a fragment outside of what came")?;
+                        .ok_or("a fragment outside of the received bytes")?;
                     ensure(offset as usize == self.partial.len(), || {
                         format!("a fragment at {offset} behind {}", self.partial.len())
                     })?;
@@ -281,7 +281,7 @@ impl Side {
         Ok(deeds)
     }
 
-    /// Checks a SEND, and makes its bytes.
+    /// Checks a SEND and returns its bytes.
     fn send(&mut self, send: &Outgoing) -> Check<Packet> {
         ensure(send.id.0 == self.sends, || {
             format!("{:?} after {}", send.id, self.sends)
@@ -289,8 +289,8 @@ impl Side {
         let mut bytes = send.header.as_slice().to_vec();
         let mut ends = false;
         if let Some(piece) = &send.piece {
-            let at = self.under_way.get_mut(&piece.token);
-            let at = at.ok_or("a piece of a message that is not under way")?;
+            let at = self.in_flight.get_mut(&piece.token);
+            let at = at.ok_or("a fragment of a message that is not in progress")?;
             ensure(*at == piece.range.start, || {
                 format!("{:?} after {at}", piece.range)
             })?;
@@ -329,7 +329,7 @@ impl Side {
         self.grant(transfer.credits_granted)
     }
 
-    /// Takes down what we grant: there are receives for it.
+    /// Records a grant of this end: receives are posted for it.
     fn grant(&mut self, count: u16) -> Check {
         self.granted += u64::from(count);
         ensure(self.granted <= u64::from(self.posted), || {
@@ -342,11 +342,14 @@ impl Side {
 
     fn hear(&mut self, length: u32) -> Check {
         ensure(self.partial.len() == length as usize, || {
-            format!("a message of {length} bytes, {} came", self.partial.len())
+            format!(
+                "a message of {length} bytes, received {}",
+                self.partial.len()
+            )
         })?;
         if let Some(expected) = &self.expected {
             ensure(expected.get(self.heard) == Some(&self.partial), || {
-                format!("message {} is not what was sent", self.heard)
+                format!("message {} differs from the sent message", self.heard)
             })?;
         }
         self.partial.clear();
@@ -359,7 +362,7 @@ impl Side {
             format!("{token:?} after {}", self.done)
         })?;
         let sent = self
-            .under_way
+            .in_flight
             .remove(&token)
             .ok_or("a message is done twice")?;
         ensure(sent as usize == self.messages[self.done].len(), || {

@@ -1,9 +1,9 @@
-//! Two sides over a simulated queue pair, from one seed.
+//! Two ends over a simulated queue pair, from one seed.
 //!
-//! The queue pair is a reliable connection: what is sent arrives in order, into receives that are
-//! posted. There is no room for a SEND without one: that is an error, as it would be of an adapter
-//! that does not try again. A connection that is lost takes along what was on its way; then there
-//! is a new one, and what did not arrive is sent again.
+//! The queue pair is a reliable connection: SENDs arrive in order, into posted receives. A SEND
+//! without a posted receive is an error, as with an adapter that does not retry. The loss of a
+//! connection loses the SENDs in flight; a new connection follows, and messages that did not arrive
+//! are sent again.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -18,66 +18,66 @@ use crate::check::{Check, ensure};
 use crate::choices::Choices;
 use crate::schedule::Schedule;
 
-/// Events of a run, at most.
+/// Maximum number of events of a run.
 const STEPS_MAX: u64 = 3_000_000;
-/// How long a run goes on after the last message, to see that there is silence.
+/// Duration of a run after the last message, to check that no SEND follows.
 const REST: Duration = Duration::from_secs(3600);
-/// How long any connection is alive at most without an answer: a message that waits for a credit
-/// for a minute, behind it a keep-alive; and some.
+/// Maximum time that a connection lives without a response: a message that waits one minute for a
+/// credit, then a keep-alive, and a reserve.
 const DEAD_AFTER: Duration = Duration::from_secs(400);
 
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Events.
+    /// Number of events.
     pub steps: u64,
-    /// Connections.
+    /// Number of connections.
     pub connections: u64,
-    /// SENDs.
+    /// Number of SENDs.
     pub sends: u64,
-    /// Messages that arrived.
+    /// Number of messages that arrived.
     pub messages: usize,
-    /// Connections that a core ended, and why it ended the last of them.
+    /// Number of connections that a core ended.
     pub ended: u64,
-    /// Why.
+    /// Reason for the last of them.
     pub last_violation: Option<Violation>,
 }
 
-/// What happens to the connection of a number.
+/// An event of the connection with a number.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// The next SEND of a side arrives.
+    /// The next SEND of an end arrives.
     Arrive(usize),
-    /// The SENDs of a side are completed up to this one.
+    /// The SENDs of an end up to this one are completed.
     Complete(usize, u64),
-    /// A side posts receives.
+    /// An end posts receives.
     Post(usize),
-    /// The upper layer of a side sends.
+    /// The upper layer of an end sends.
     Say(usize),
-    /// A side wants to look at the time.
+    /// The timer of an end fires.
     Tick(usize),
     /// The connection is lost.
     Lose,
-    /// Nothing arrives any more.
+    /// The connection falls silent.
     Stall,
-    /// A connection on which something was spoiled or lost has ended by now.
+    /// A corrupted or silent connection must have ended by now.
     Judge,
-    /// There is a new connection.
+    /// A new connection is established.
     Connect,
-    /// The run is over.
+    /// The run ends.
     Rest,
 }
 
-/// What is wrong with a connection.
+/// The fault of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Health {
     Good,
     /// Nothing arrives.
     Stalled,
-    /// Something was spoiled: what arrives is not to be trusted.
+    /// A SEND was corrupted: the checks of received data do not apply.
     Spoiled,
 }
 
@@ -85,19 +85,19 @@ pub(super) struct World {
     scenario: Scenario,
     choices: Choices,
     schedule: Schedule<(u64, Event)>,
-    /// The number of the connection at hand.
+    /// The number of the current connection.
     connection: u64,
     health: Health,
     sides: [Side; 2],
-    /// What each side has on its way.
+    /// SENDs of each end in flight.
     wires: [VecDeque<Packet>; 2],
-    /// When the last of it arrives.
+    /// Arrival time of the last of them.
     arrivals: [Instant; 2],
-    /// All messages of each side, and how many of them have arrived.
+    /// All messages of each end, and the number of those that have arrived.
     messages: [Vec<Vec<u8>>; 2],
     arrived: [usize; 2],
     is_calm: bool,
-    /// SENDs at the time of the last message.
+    /// Number of SENDs at the time of the last message.
     quiet_since: Option<u64>,
     pub(super) report: Report,
 }
@@ -187,9 +187,9 @@ impl World {
                 Ok(())
             }
             Event::Judge => {
-                // What was spoiled may have been harmless, and what it spoils unseen.
+                // The corruption may have been harmless, or its effect invisible.
                 ensure(self.health == Health::Spoiled, || {
-                    "a connection on which nothing arrives is still there".into()
+                    "a silent connection has not ended".into()
                 })?;
                 self.lose()
             }
@@ -235,7 +235,7 @@ impl World {
         let mut packet = self.wires[from].pop_front().ok_or("nothing arrives")?;
         let to = 1 - from;
         if !self.sides[to].can_receive() {
-            // Credits that were spoiled bring this about, and nothing else.
+            // Only a corrupted grant leads to this.
             ensure(self.health == Health::Spoiled, || {
                 "no receive is posted".into()
             })?;
@@ -252,8 +252,8 @@ impl World {
             self.arrived[from] += came - greeting;
         }
         self.put(to, deeds)?;
-        // An adapter knows that a SEND is done when the other one has it. Of several only the
-        // last may be told.
+        // An adapter completes a SEND when the peer's adapter has it. Of several completions it may
+        // report only the last.
         let delay = self.delay(self.scenario.network_delay);
         let is_last = self.sides[from].unfinished().count() < 2;
         if is_last || self.choices.per_mille(600) || self.wires[from].is_empty() {
@@ -271,7 +271,7 @@ impl World {
             0 => bytes.truncate(self.choices.index(bytes.len())),
             1 => bytes.push(self.choices.number() as u8),
             _ => {
-                // The headers are what matters.
+                // The headers are the interesting part.
                 let at = self.choices.index(bytes.len().min(32));
                 bytes[at] = self.choices.pick(&[0, 1, 0x7F, 0x80, 0xFF, 8, 24]);
             }
@@ -287,7 +287,7 @@ impl World {
         }
         let is_over = self.sides[index].end().is_some();
         if self.sides[index].unsaid() > 0 && !is_over {
-            // At once, or after a while.
+            // At once, or after a delay.
             let pause = self.choices.pick(&[0, 0, 1, 10]) * self.scenario.pause;
             let delay = self.delay(pause) + Duration::from_micros(1);
             self.plan(delay, Event::Say(index));
@@ -304,7 +304,7 @@ impl World {
         Ok(())
     }
 
-    /// Does what a side has asked for.
+    /// Grants the requests of an end.
     fn put(&mut self, index: usize, deeds: Deeds) -> Check {
         for packet in deeds.packets {
             self.report.sends += 1;
@@ -331,7 +331,7 @@ impl World {
         }
     }
 
-    /// Looks whether a side has ended the connection, and whether all is done.
+    /// Checks whether an end has ended the connection, and whether the run has finished.
     fn look(&mut self) -> Check {
         let ends = [self.sides[CLIENT].end(), self.sides[SERVER].end()];
         if let Some(violation) = ends.into_iter().flatten().next() {
@@ -344,7 +344,7 @@ impl World {
         }
         let is_all = (0..2).all(|index| self.arrived[index] == self.messages[index].len());
         if is_all && self.quiet_since.is_none() {
-            // Faults would only hide chatter now. A connection that has some is replaced.
+            // From now on faults would only hide needless SENDs. A faulty connection is replaced.
             self.is_calm = true;
             self.quiet_since = Some(self.report.sends);
             self.plan(REST, Event::Rest);
@@ -358,7 +358,7 @@ impl World {
         Ok(())
     }
 
-    /// The connection is gone for both sides.
+    /// The connection ends for both ends.
     fn lose(&mut self) -> Check {
         self.sides.iter_mut().for_each(Side::close);
         self.connection += 1;
@@ -367,11 +367,11 @@ impl World {
         Ok(())
     }
 
-    /// Everything has arrived, and then there was silence but for keep-alives.
+    /// Checks that after the last message only keep-alives followed.
     fn audit(&mut self) -> Check {
         self.report.messages = self.arrived.iter().sum();
         let sends = self.report.sends - self.quiet_since.unwrap_or(0);
-        // Two questions and two answers in two minutes; and what was on its way.
+        // Two keep-alives and two responses in two minutes; and the SENDs that were in flight.
         let most = 4 * (REST.as_secs() / 120 + 1) + 1000;
         ensure(sends < most, || {
             format!("{sends} SENDs after the last message")
@@ -384,7 +384,7 @@ impl World {
         Ok(())
     }
 
-    /// The state of both sides.
+    /// Describes the state of both ends.
     pub(super) fn describe(&self) -> String {
         let [client, server] = [&self.sides[0], &self.sides[1]].map(Side::snapshot);
         let now = self.now().0;
@@ -395,8 +395,8 @@ impl World {
     }
 }
 
-/// The two sides of a new connection, which send what has not arrived. A client greets first, as
-/// SMB's do: before that a server has no credit.
+/// Returns the two ends of a new connection, which send the messages that did not arrive. The
+/// client sends first, as in SMB: before that the server has no credit.
 fn sides(
     client: Config,
     server: Config,
