@@ -14,7 +14,7 @@ use rcgen::{
 #[derive(Debug)]
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
-    folder: PathBuf,
+    directory: PathBuf,
     /// The authority's own certificate.
     pub file: PathBuf,
 }
@@ -29,16 +29,16 @@ pub struct Files {
 }
 
 impl Authority {
-    /// One that keeps everything in `folder`.
-    pub fn new(folder: &Path, name: &str) -> Result<Authority> {
+    /// One that keeps everything in `directory`.
+    pub fn new(directory: &Path, name: &str) -> Result<Authority> {
         let mut wanted = parameters(&[], name)?;
         wanted.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(wanted, KeyPair::generate()?)?;
-        let file = folder.join(format!("{name}.pem"));
+        let file = directory.join(format!("{name}.pem"));
         fs::write(&file, issuer.pem())?;
         Ok(Authority {
             issuer,
-            folder: folder.into(),
+            directory: directory.into(),
             file,
         })
     }
@@ -61,8 +61,8 @@ impl Authority {
         let key = KeyPair::generate()?;
         let certificate = wanted.signed_by(&key, &self.issuer)?;
         let files = Files {
-            certificate: self.folder.join(format!("{name}-certificate.pem")),
-            key: self.folder.join(format!("{name}-key.pem")),
+            certificate: self.directory.join(format!("{name}-certificate.pem")),
+            key: self.directory.join(format!("{name}-key.pem")),
         };
         fs::write(&files.certificate, certificate.pem())?;
         fs::write(&files.key, key.serialize_pem())?;

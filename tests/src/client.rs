@@ -39,7 +39,7 @@ pub struct Output {
 }
 
 impl Client {
-    /// The first user, with an empty home. Commands run in [`folder`](Self::folder).
+    /// The first user, with an empty home. Commands run in [`directory`](Self::directory).
     pub fn new(server: &Server) -> Result<Client> {
         Client::of(&server.tcp.to_string())
     }
@@ -62,8 +62,8 @@ impl Client {
     /// The first user, in front of a server at `address`, there or not.
     pub fn of(address: &str) -> Result<Client> {
         let scratch = Scratch::new("client")?;
-        scratch.open_folder("home")?;
-        scratch.open_folder("files")?;
+        scratch.open_directory("home")?;
+        scratch.open_directory("files")?;
         Ok(Client {
             scratch,
             program: subject::program()?,
@@ -97,13 +97,13 @@ impl Client {
     }
 
     /// Where commands run.
-    pub fn folder(&self) -> PathBuf {
+    pub fn directory(&self) -> PathBuf {
         self.scratch.path().join("files")
     }
 
-    /// A path of the folder where commands run.
+    /// A path of the directory where commands run.
     pub fn local(&self, path: &str) -> PathBuf {
-        self.folder().join(path)
+        self.directory().join(path)
     }
 
     /// The home of the user.
@@ -194,7 +194,7 @@ impl Client {
         let rdma = format!("emulated:{}", rdma_directory().display());
         let mut command = Command::new(&self.program);
         command
-            .current_dir(self.folder())
+            .current_dir(self.directory())
             .env_remove("XDG_CONFIG_HOME")
             .env("HOME", self.home())
             .env("SMBEAM_PASSWORD", self.user.password)

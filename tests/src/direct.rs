@@ -173,10 +173,10 @@ impl Direct {
     }
 
     /// Connects to a port, and says nothing.
-    pub fn knock_at(folder: &Path, target: u16) -> Result<Self> {
+    pub fn knock_at(directory: &Path, target: u16) -> Result<Self> {
         let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
         let port = take_port(&socket)?;
-        socket.connect(&SockAddr::unix(port::path_in(folder, target))?)?;
+        socket.connect(&SockAddr::unix(port::path_in(directory, target))?)?;
         Ok(Self::on(socket, port))
     }
 

@@ -56,27 +56,27 @@ pub fn assert_same_file(one: &Path, other: &Path) -> Result<()> {
     }
 }
 
-/// Makes a tree below `root` with empty, odd, large and deep files in `folders` folders.
-pub fn make_tree(root: &Path, folders: u32) -> Result<()> {
-    for number in 0..folders {
-        let folder = root
+/// Makes a tree below `root` with empty, odd, large and deep files in `directories` directories.
+pub fn make_tree(root: &Path, directories: u32) -> Result<()> {
+    for number in 0..directories {
+        let directory = root
             .join(format!("folder {number}"))
             .join("below")
             .join("deeper");
-        fs::create_dir_all(&folder)?;
+        fs::create_dir_all(&directory)?;
         for (index, length) in [0, 1, 4095, 65_537, 1_200_003].into_iter().enumerate() {
             let seed = u64::from(number) * 100 + index as u64;
-            write_random(&folder.join(format!("file-{index}.bin")), length, seed)?;
+            write_random(&directory.join(format!("file-{index}.bin")), length, seed)?;
         }
         fs::write(
-            folder.join("..").join("note.txt"),
+            directory.join("..").join("note.txt"),
             format!("note {number}\n"),
         )?;
     }
     Ok(())
 }
 
-/// Fails unless both trees hold the same folders and files with the same contents.
+/// Fails unless both trees hold the same directories and files with the same contents.
 pub fn assert_same_tree(one: &Path, other: &Path) -> Result<()> {
     let (left, right) = (paths(one)?, paths(other)?);
     ensure!(
@@ -102,13 +102,13 @@ pub fn give_tree_to(root: &Path, id: u32) -> Result<()> {
 /// Every path below `root`, sorted.
 pub fn paths(root: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    let mut folders = vec![root.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        let entries = fs::read_dir(&folder);
-        for entry in entries.with_context(|| format!("cannot list {}", folder.display()))? {
+    let mut directories = vec![root.to_path_buf()];
+    while let Some(directory) = directories.pop() {
+        let entries = fs::read_dir(&directory);
+        for entry in entries.with_context(|| format!("cannot list {}", directory.display()))? {
             let path = entry?.path();
             if path.symlink_metadata()?.is_dir() {
-                folders.push(path.clone());
+                directories.push(path.clone());
             }
             found.push(path.strip_prefix(root)?.to_path_buf());
         }

@@ -103,15 +103,15 @@ impl<'a> Guest<'a> {
         })
     }
 
-    /// The kernel's process; what it keeps about itself lies in `folder`.
-    fn machine(&self, folder: &Path) -> Command {
+    /// The kernel's process; what it keeps about itself lies in `directory`.
+    fn machine(&self, directory: &Path) -> Command {
         let holder = match self.machine {
             Machine::OnTap(namespace) => Some(namespace.holder()),
             Machine::WithRdma => None,
         };
         let mut command = self.lab.command_under(holder, "env");
         command.arg("TMPDIR=/dev/shm");
-        command.arg(format!("HOME={}", folder.display()));
+        command.arg(format!("HOME={}", directory.display()));
         match self.machine {
             Machine::OnTap(_) => {
                 command.args([GUEST_KERNEL, &format!("mem={MEMORY_MIB}M")]);

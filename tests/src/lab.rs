@@ -1,4 +1,4 @@
-//! The lab: real peers in a folder outside the checkout, built by `cargo xtask lab`.
+//! The lab: real peers in a directory outside the checkout, built by `cargo xtask lab`.
 //!
 //! It is one Debian root file system with the Samba tools, and two user-mode Linux kernels that
 //! boot from the same files: Debian's with cifs.ko, and one with RDMA that is built from source.
@@ -24,12 +24,12 @@ pub const GUEST_KERNEL: &str = "/usr/bin/linux.uml";
 /// Where the RDMA guest's kernel lies inside the lab's root.
 pub const RDMA_KERNEL: &str = "/usr/lib/smbeam-lab/linux-rdma";
 /// Where the programs of ksmbd lie inside the lab's root, beside Samba's.
-pub const KSMBD_FOLDER: &str = "/opt/ksmbd-tools";
+pub const KSMBD_DIRECTORY: &str = "/opt/ksmbd-tools";
 /// Where the first process of the guests lies inside the lab's root.
 pub const GUEST_INIT: &str = "/usr/lib/smbeam-lab/guest-init";
 
-/// The folder whose contents the lab's commands share with the host, under one path.
-const SHARED_FOLDER: &str = "/tmp";
+/// The directory whose contents the lab's commands share with the host, under one path.
+const SHARED_DIRECTORY: &str = "/tmp";
 const ENTER: &str = include_str!("lab/enter.sh");
 
 /// A lab that was built and can be used.
@@ -62,9 +62,9 @@ impl Lab {
                 "the lab needs root: it enters a root file system of its own".into(),
             ));
         }
-        let lab = Lab::at(&folder());
+        let lab = Lab::at(&directory());
         if !lab.holds(Part::Samba) {
-            let place = folder().display().to_string();
+            let place = directory().display().to_string();
             return Err(Missing(format!(
                 "no lab in {place}: build it with `cargo xtask lab`"
             )));
@@ -96,10 +96,10 @@ impl Lab {
         Ok(lab)
     }
 
-    /// The lab in `folder`, built or not.
-    pub fn at(folder: &Path) -> Lab {
+    /// The lab in `directory`, built or not.
+    pub fn at(directory: &Path) -> Lab {
         Lab {
-            root: folder.join("root"),
+            root: directory.join("root"),
         }
     }
 
@@ -150,7 +150,7 @@ impl Lab {
             "enter",
         ]);
         command.arg(&self.root);
-        command.args(["--bind", SHARED_FOLDER]);
+        command.args(["--bind", SHARED_DIRECTORY]);
         command.args([
             "env",
             "LC_ALL=C.UTF-8",
@@ -201,10 +201,10 @@ impl fmt::Display for Missing {
 
 impl std::error::Error for Missing {}
 
-/// Where the lab lies: `$SMBEAM_LAB`, or a folder in the user's cache that every clone shares.
-pub fn folder() -> PathBuf {
-    if let Some(folder) = env::var_os("SMBEAM_LAB") {
-        return folder.into();
+/// Where the lab lies: `$SMBEAM_LAB`, or a directory in the user's cache that every clone shares.
+pub fn directory() -> PathBuf {
+    if let Some(directory) = env::var_os("SMBEAM_LAB") {
+        return directory.into();
     }
     let cache = env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)

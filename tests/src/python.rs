@@ -1,5 +1,5 @@
 //! Clients written in Python, from the package index, in an environment of their own that lies in
-//! the lab's folder and is made once. With them the tests that one of them was made with.
+//! the lab's directory and is made once. With them the tests that one of them was made with.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const PACKAGES: [&str; 6] = [
     "pytest-mock==3.17.0",
 ];
 const SMBPROTOCOL: &str = "smbprotocol==1.17.0";
-/// The folder of what is unpacked of the sources, in that of the environment.
+/// The directory of what is unpacked of the sources, in that of the environment.
 const SOURCES: &str = "sources";
 /// Seconds that the package index may be silent, and how often it is asked again.
 const PATIENCE: [&str; 4] = ["--timeout", "15", "--retries", "1"];
@@ -28,18 +28,18 @@ const PATIENCE: [&str; 4] = ["--timeout", "15", "--retries", "1"];
 /// An environment that holds the clients.
 #[derive(Clone, Debug)]
 pub struct Python {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Python {
     /// The environment, made if there is none yet.
     pub fn find() -> Result<Python> {
         let held = PACKAGES.join("-").replace("==", "-");
-        let folder = lab::folder().join(format!("python-{held}"));
-        if !folder.exists() {
-            make(&folder)?;
+        let directory = lab::directory().join(format!("python-{held}"));
+        if !directory.exists() {
+            make(&directory)?;
         }
-        Ok(Python { folder })
+        Ok(Python { directory })
     }
 
     /// Runs a program text to its end; what it says is the error when it fails.
@@ -61,28 +61,28 @@ impl Python {
 
     /// Python yet to be run.
     pub fn interpreter(&self) -> Command {
-        Command::new(self.folder.join("bin/python"))
+        Command::new(self.directory.join("bin/python"))
     }
 
-    /// The folder of the tests that come with smbprotocol.
+    /// The directory of the tests that come with smbprotocol.
     pub fn tests_of_smbprotocol(&self) -> PathBuf {
         let name = SMBPROTOCOL.replace("==", "-");
-        self.folder.join(SOURCES).join(name).join("tests")
+        self.directory.join(SOURCES).join(name).join("tests")
     }
 }
 
 /// Makes the environment beside its place first: others may do the same at the same time, and
 /// what is in its place is whole.
-fn make(folder: &Path) -> Result<()> {
-    let draft = folder.with_extension(format!("draft-{}", process::id()));
+fn make(directory: &Path) -> Result<()> {
+    let draft = directory.with_extension(format!("draft-{}", process::id()));
     fs::create_dir_all(&draft)?;
     let made = install(&draft);
-    if made.is_ok() && fs::rename(&draft, folder).is_ok() {
+    if made.is_ok() && fs::rename(&draft, directory).is_ok() {
         return Ok(());
     }
     let _ = fs::remove_dir_all(&draft);
     made?;
-    ensure!(folder.exists(), "cannot move {}", draft.display());
+    ensure!(directory.exists(), "cannot move {}", draft.display());
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Folders for the files of one test.
+//! Directories for the files of one test.
 
 use std::env;
 use std::fs::{self, Permissions};
@@ -10,22 +10,23 @@ use std::thread;
 
 use anyhow::{Context as _, Result};
 
-/// The folder that the host and the lab see under the same path, and that every user may enter.
+/// The directory that the host and the lab see under the same path, and that every user may enter.
 const PARENT: &str = "/tmp";
 
-/// A folder that is removed with the value, unless a panic is on its way or `SMBEAM_KEEP` is set.
+/// A directory that is removed with the value, unless a panic is on its way or `SMBEAM_KEEP` is
+/// set.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
 }
 
 impl Scratch {
-    /// A new folder with `name` in its name.
+    /// A new directory with `name` in its name.
     pub fn new(name: &str) -> Result<Scratch> {
         Scratch::below(Path::new(PARENT), name)
     }
 
-    /// A new folder in `parent`, for a test that cares about the file system under it.
+    /// A new directory in `parent`, for a test that cares about the file system under it.
     pub fn below(parent: &Path, name: &str) -> Result<Scratch> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -40,16 +41,16 @@ impl Scratch {
         &self.path
     }
 
-    /// A new folder in it that every user may write to.
-    pub fn open_folder(&self, name: &str) -> Result<PathBuf> {
+    /// A new directory in it that every user may write to.
+    pub fn open_directory(&self, name: &str) -> Result<PathBuf> {
         let path = self.path.join(name);
-        open_folder(&path)?;
+        open_directory(&path)?;
         Ok(path)
     }
 }
 
-/// Makes a folder that every user may write to.
-pub fn open_folder(path: &Path) -> Result<()> {
+/// Makes a directory that every user may write to.
+pub fn open_directory(path: &Path) -> Result<()> {
     fs::create_dir(path).with_context(|| format!("cannot make {}", path.display()))?;
     fs::set_permissions(path, Permissions::from_mode(0o777))?;
     Ok(())

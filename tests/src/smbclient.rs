@@ -45,7 +45,7 @@ pub struct Smbclient<'a> {
     user: String,
     framing: Framing,
     arguments: Vec<String>,
-    folder: PathBuf,
+    directory: PathBuf,
     holder: Option<u32>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Smbclient<'a> {
             user: credentials(ALICE),
             framing: Framing::Tcp,
             arguments: Vec::new(),
-            folder: "/tmp".into(),
+            directory: "/tmp".into(),
             holder: None,
         }
     }
@@ -140,10 +140,10 @@ impl<'a> Smbclient<'a> {
         self
     }
 
-    /// Runs in `folder`, which holds the local files.
+    /// Runs in `directory`, which holds the local files.
     #[must_use]
-    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.folder = folder.into();
+    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = directory.into();
         self
     }
 
@@ -195,7 +195,7 @@ impl<'a> Smbclient<'a> {
 
     fn command(&self) -> Command {
         let mut command = self.lab.command_under(self.holder, "smbclient");
-        command.current_dir(&self.folder).args(self.arguments());
+        command.current_dir(&self.directory).args(self.arguments());
         command
     }
 

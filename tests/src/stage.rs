@@ -15,7 +15,7 @@ pub struct Stage {
     pub server: Server,
     /// Its client, logged in as alice.
     pub client: Client,
-    /// The folder that the server shares as `data`.
+    /// The directory that the server shares as `data`.
     pub share: PathBuf,
     _scratch: Scratch,
 }
@@ -26,11 +26,11 @@ impl Stage {
         Stage::with(transport, name, |_, _| Ok(()))
     }
 
-    /// The same with another folder shared as `second`.
+    /// The same with another directory shared as `second`.
     pub fn with_second(transport: &str, name: &str) -> Result<Stage> {
         Stage::with(transport, name, |plan, scratch| {
-            let folder = scratch.open_folder("second")?;
-            plan.shares.push(Share::new("second", &folder));
+            let directory = scratch.open_directory("second")?;
+            plan.shares.push(Share::new("second", &directory));
             Ok(())
         })
     }
@@ -43,7 +43,7 @@ impl Stage {
     ) -> Result<Stage> {
         let lab = Lab::find()?;
         let scratch = Scratch::new(name)?;
-        let share = scratch.open_folder("share")?;
+        let share = scratch.open_directory("share")?;
         let mut plan = Plan::sharing(&share);
         change(&mut plan, &scratch)?;
         let server = Server::start(&lab, plan)?;

@@ -83,7 +83,7 @@ pub enum Subject {
 pub struct Share {
     /// The name that clients connect to.
     pub name: String,
-    /// The folder behind it.
+    /// The directory behind it.
     pub path: PathBuf,
     /// Whether nothing can be changed.
     pub read_only: bool,
@@ -95,7 +95,7 @@ pub struct Share {
     pub guests: bool,
     /// Whether clients may cache what they open.
     pub oplocks: bool,
-    /// Whether clients may watch its folders.
+    /// Whether clients may watch its directories.
     pub notify: bool,
     /// Whether smbeam moves large transfers past the page cache; smbd never does.
     pub direct: bool,
@@ -241,7 +241,7 @@ impl Server {
         let addresses = ports.map(|port| SocketAddrV4::new(address, port));
         let [tcp, nbt, ..] = addresses;
         let site = Site {
-            folder: scratch.path(),
+            directory: scratch.path(),
             addresses,
             plan: &plan,
             lab,
@@ -283,23 +283,23 @@ impl Server {
     }
 
     /// Where its configuration and its state are.
-    pub fn folder(&self) -> &Path {
+    pub fn directory(&self) -> &Path {
         self.scratch.path()
     }
 
     /// Its control socket, where it is smbeam.
     pub fn control(&self) -> PathBuf {
-        smbeam::control(self.folder())
+        smbeam::control(self.directory())
     }
 
     /// The file that smbeam was started with.
     pub fn configuration(&self) -> PathBuf {
-        self.folder().join("smbeam.toml")
+        self.directory().join("smbeam.toml")
     }
 
     /// The certificate that smbeam makes where its plan has none.
     pub fn certificate(&self) -> PathBuf {
-        self.folder().join("quic-self-signed.pem")
+        self.directory().join("quic-self-signed.pem")
     }
 
     /// Everything that the server has logged.
@@ -325,7 +325,7 @@ impl Server {
     /// Starts the server again as it was, after it was killed.
     pub fn restart(&mut self) -> Result<()> {
         let site = Site {
-            folder: self.scratch.path(),
+            directory: self.scratch.path(),
             addresses: self.addresses,
             plan: &self.plan,
             lab: self.lab.as_ref(),
@@ -386,7 +386,7 @@ impl Drop for Server {
 
 /// Where and with what a server is started.
 struct Site<'a> {
-    folder: &'a Path,
+    directory: &'a Path,
     addresses: [SocketAddrV4; TRANSPORTS.len()],
     plan: &'a Plan,
     lab: Option<&'a Lab>,
@@ -411,7 +411,7 @@ fn spawn(subject: Subject, site: &Site<'_>, holder: Option<u32>) -> Result<Child
     let log = File::options()
         .create(true)
         .append(true)
-        .open(site.folder.join("log"))?;
+        .open(site.directory.join("log"))?;
     command
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)

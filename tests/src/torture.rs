@@ -82,7 +82,7 @@ impl KnownFailures {
         match subject {
             Subject::Samba => Ok(KnownFailures::default()),
             Subject::Smbeam => {
-                let path = data_folder().join("known-failures.toml");
+                let path = data_directory().join("known-failures.toml");
                 parse_failures(&read(&path)?).with_context(|| path.display().to_string())
             }
         }
@@ -111,7 +111,7 @@ impl KnownFailures {
 
 /// The tests that Samba passes, in the order of the list.
 pub fn passed_by_samba() -> Result<Vec<String>> {
-    let text = read(&data_folder().join("expected.tsv"))?;
+    let text = read(&data_directory().join("expected.tsv"))?;
     let rows = text.lines().filter_map(|line| line.split_once('\t'));
     Ok(rows
         .filter(|(_, samba)| *samba == "pass")
@@ -119,10 +119,10 @@ pub fn passed_by_samba() -> Result<Vec<String>> {
         .collect())
 }
 
-/// Puts what a test works on into the folder that is shared.
-pub fn prepare(test: &str, folder: &Path) -> Result<()> {
+/// Puts what a test works on into the directory that is shared.
+pub fn prepare(test: &str, directory: &Path) -> Result<()> {
     if TOLD.iter().any(|(told, _)| *told == test) {
-        let path = folder.join(FILE);
+        let path = directory.join(FILE);
         fs::write(&path, [7; 16_384])?;
         chown(&path, Some(ALICE.id), None)?;
     }
@@ -219,7 +219,7 @@ fn parse_failures(text: &str) -> Result<KnownFailures> {
     Ok(KnownFailures { reasons })
 }
 
-fn data_folder() -> PathBuf {
+fn data_directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("torture")
 }
 

@@ -87,9 +87,9 @@ pub(crate) fn run() -> Result<ExitCode> {
 impl Demo {
     fn set(lab: Lab, scratch: &Scratch) -> Result<Demo> {
         println!("demo: making a file of 1 GiB and {SMALL_FILES} small ones");
-        let share = scratch.open_folder("share")?;
-        let local = scratch.open_folder("local")?;
-        let back = scratch.open_folder("back")?;
+        let share = scratch.open_directory("share")?;
+        let local = scratch.open_directory("local")?;
+        let back = scratch.open_directory("back")?;
         write_random(&local.join("large"), LARGE_BYTES, 0)?;
         for number in 0..SMALL_FILES {
             write_random(&local.join(small_name(number)), small_bytes(number), number)?;
@@ -269,7 +269,7 @@ impl Demo {
     fn timed(&self, protection: Protection, directory: &Path, commands: &str) -> Result<Duration> {
         let client = Smbclient::new(&self.lab, &self.server)
             .protection(protection)
-            .folder(directory);
+            .directory(directory);
         let start = Instant::now();
         client.run(commands)?;
         Ok(start.elapsed())

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
-use smbeam_tests::lab::{Lab, Part, folder, is_root};
+use smbeam_tests::lab::{Lab, Part, directory, is_root};
 
 use crate::host::{self, Tool};
 
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         [] | ["build"] => build().map(|_| ExitCode::SUCCESS),
         ["rdma"] => build_rdma().map(|_| ExitCode::SUCCESS),
         ["path"] => {
-            println!("{}", folder().display());
+            println!("{}", directory().display());
             Ok(ExitCode::SUCCESS)
         }
         ["run", program, rest @ ..] => {
@@ -87,7 +87,7 @@ pub(crate) fn build_rdma() -> Result<Lab> {
 /// Builds one part of the lab if it is missing. The guests use the root file system of the Samba
 /// part.
 pub(crate) fn build_part(part: Part) -> Result<Lab> {
-    let directory = folder();
+    let directory = directory();
     if !is_root() {
         bail!("the lab needs root, because it is a root file system for chroot");
     }

@@ -75,7 +75,7 @@ impl Environment {
     pub(crate) fn set(options: &Options) -> Result<Environment> {
         let lab = Lab::find()?;
         let scratch = Scratch::new("compare")?;
-        let tmpfs = scratch.open_folder(Storage::Tmpfs.name())?;
+        let tmpfs = scratch.open_directory(Storage::Tmpfs.name())?;
         let tmpfs = Mount::tmpfs(&tmpfs, 2 * options.large_bytes + TMPFS_SPARE_BYTES)?;
         let disk = Disk::shown_in(&scratch, options)?;
         let hosts = disable_name_lookups(&scratch, &lab)?;
@@ -205,9 +205,9 @@ impl Running<'_> {
 impl Disk {
     /// Mounts a directory of the chosen disk where both servers find it.
     fn shown_in(scratch: &Scratch, options: &Options) -> Result<Disk> {
-        let target = scratch.open_folder(Storage::Disk.name())?;
+        let target = scratch.open_directory(Storage::Disk.name())?;
         let directory = Scratch::below(&options.disk, "disk")?;
-        let source = directory.open_folder("share")?;
+        let source = directory.open_directory("share")?;
         let mount = Mount::bind(&source, &target)?;
         let kind = kind_of(&source)?;
         Ok(Disk {

@@ -33,7 +33,7 @@ pub(crate) fn run(
     let client = Smbclient::new(environment.lab(), server)
         .share(storage.name())
         .protection(protection)
-        .folder(environment.directory(storage));
+        .directory(environment.directory(storage));
     let commands = match transfer {
         Transfer::Get => format!("get {LARGE_FILE} /dev/null"),
         Transfer::Put => format!("put {LARGE_FILE} {COPY}"),

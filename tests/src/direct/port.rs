@@ -1,4 +1,4 @@
-//! Ports of emulated RDMA: sockets in the folder where servers and clients of tests meet.
+//! Ports of emulated RDMA: sockets in the directory where servers and clients of tests meet.
 
 use std::env;
 use std::fs;
@@ -28,15 +28,15 @@ pub fn path(port: u16) -> PathBuf {
     path_in(&rdma_directory(), port)
 }
 
-/// The same in a folder of one's own.
-pub fn path_in(folder: &Path, port: u16) -> PathBuf {
-    folder.join(format!("{port}.sock"))
+/// The same in a directory of one's own.
+pub fn path_in(directory: &Path, port: u16) -> PathBuf {
+    directory.join(format!("{port}.sock"))
 }
 
 /// Listens on a port of which there is no file. Servers that are killed leave theirs behind.
 ///
 /// # Errors
-/// The folder cannot be made, or no port is free.
+/// The directory cannot be made, or no port is free.
 pub fn listen() -> Result<(Socket, u16)> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     fs::create_dir_all(rdma_directory())?;

@@ -39,7 +39,7 @@ impl Site {
     /// With more limits of the server.
     pub fn new(limits: &[(&str, u64)]) -> Result<Self> {
         let scratch = Scratch::new("rdma")?;
-        let share = scratch.open_folder("share")?;
+        let share = scratch.open_directory("share")?;
         let path = share.join(FILE);
         fs::write(&path, contents())?;
         open_to_all(&path)?;

@@ -14,8 +14,8 @@ use crate::lab::Lab;
 /// Writes the configuration and the users.
 pub(super) fn prepare(site: &Site<'_>) -> Result<()> {
     let lab = lab(site)?;
-    for folder in ["private", "lock", "state", "cache", "pid", "rpc"] {
-        fs::create_dir(site.folder.join(folder))?;
+    for directory in ["private", "lock", "state", "cache", "pid", "rpc"] {
+        fs::create_dir(site.directory.join(directory))?;
     }
     fs::write(configuration(site), text(site))?;
     for user in USERS {
@@ -54,11 +54,11 @@ fn lab<'a>(site: &Site<'a>) -> Result<&'a Lab> {
 }
 
 fn configuration(site: &Site<'_>) -> PathBuf {
-    site.folder.join("smb.conf")
+    site.directory.join("smb.conf")
 }
 
 fn text(site: &Site<'_>) -> String {
-    let folder = site.folder.display();
+    let directory = site.directory.display();
     let (tcp, nbt) = (site.tcp().port(), site.nbt().port());
     let ip = *site.tcp().ip();
     let interface = match site.plan.channels {
@@ -74,12 +74,12 @@ fn text(site: &Site<'_>) -> String {
          interfaces = {interface}\n\
          server smb transports = tcp:{tcp}, nbt:{nbt}\n\
          disable netbios = yes\n\
-         private dir = {folder}/private\n\
-         lock directory = {folder}/lock\n\
-         state directory = {folder}/state\n\
-         cache directory = {folder}/cache\n\
-         pid directory = {folder}/pid\n\
-         ncalrpc dir = {folder}/rpc\n\
+         private dir = {directory}/private\n\
+         lock directory = {directory}/lock\n\
+         state directory = {directory}/state\n\
+         cache directory = {directory}/cache\n\
+         pid directory = {directory}/pid\n\
+         ncalrpc dir = {directory}/rpc\n\
          load printers = no\n\
          log level = 1\n"
     );

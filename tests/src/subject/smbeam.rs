@@ -61,7 +61,7 @@ fn in_its_place(site: &Site<'_>, holder: Option<u32>) -> Result<Command> {
     let Some(lab) = site.lab else {
         return Ok(Command::new(built));
     };
-    let program = site.folder.join("smbeam");
+    let program = site.directory.join("smbeam");
     // A link costs nothing; another file system wants a copy.
     if !program.exists() && fs::hard_link(&built, &program).is_err() {
         fs::copy(&built, &program).with_context(|| format!("cannot copy {}", built.display()))?;
@@ -70,16 +70,16 @@ fn in_its_place(site: &Site<'_>, holder: Option<u32>) -> Result<Command> {
 }
 
 fn configuration(site: &Site<'_>) -> PathBuf {
-    site.folder.join("smbeam.toml")
+    site.directory.join("smbeam.toml")
 }
 
-/// Where `smbeam status` finds a server of that folder.
-pub(super) fn control(folder: &Path) -> PathBuf {
-    folder.join("control")
+/// Where `smbeam status` finds a server of that directory.
+pub(super) fn control(directory: &Path) -> PathBuf {
+    directory.join("control")
 }
 
 fn users(site: &Site<'_>) -> PathBuf {
-    site.folder.join("users.toml")
+    site.directory.join("users.toml")
 }
 
 fn table(site: &Site<'_>) -> Table {
@@ -91,7 +91,7 @@ fn table(site: &Site<'_>) -> Table {
     server.insert("listen".into(), strings(&[site.tcp().ip().to_string()]));
     server.insert("transports".into(), strings(&transports));
     server.insert("users".into(), path(&users(site)));
-    server.insert("control_socket".into(), path(&control(site.folder)));
+    server.insert("control_socket".into(), path(&control(site.directory)));
     if plan.channels {
         let interface = format!("{};rss", site.tcp().ip());
         server.insert("interfaces".into(), strings(&[interface]));
@@ -138,7 +138,7 @@ fn table(site: &Site<'_>) -> Table {
 fn quic(site: &Site<'_>) -> Table {
     let mut quic = Table::new();
     quic.insert("names".into(), strings(&["localhost".to_owned()]));
-    quic.insert("state_folder".into(), path(site.folder));
+    quic.insert("state_folder".into(), path(site.directory));
     quic.extend(site.plan.quic.clone());
     quic
 }
@@ -146,7 +146,7 @@ fn quic(site: &Site<'_>) -> Table {
 fn share(share: &Share) -> Value {
     let Share {
         name,
-        path: folder,
+        path: directory,
         read_only,
         encryption_required,
         users,
@@ -157,7 +157,7 @@ fn share(share: &Share) -> Value {
     } = share;
     let mut table = Table::new();
     table.insert("name".into(), name.as_str().into());
-    table.insert("path".into(), path(folder));
+    table.insert("path".into(), path(directory));
     table.insert("read_only".into(), (*read_only).into());
     table.insert("encryption_required".into(), (*encryption_required).into());
     table.insert("guest".into(), (*guests).into());

@@ -17,21 +17,21 @@ const ROUNDS: u64 = 5;
 fn a_finished_put_is_there_after_a_kill() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("kill")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     let mut server = Server::start(&lab, Plan::sharing(&share))?;
     for round in 0..ROUNDS {
-        let (name, folder) = (format!("file{round}"), format!("folder{round}"));
+        let (name, directory) = (format!("file{round}"), format!("folder{round}"));
         let local = scratch.path().join(&name);
         write_random(&local, 1_000_003 + round, round)?;
-        let client = Smbclient::new(&lab, &server).folder(scratch.path());
+        let client = Smbclient::new(&lab, &server).directory(scratch.path());
         client.run(&format!(
-            "put {name}\nmkdir {folder}\nrename {name} {folder}/{name}"
+            "put {name}\nmkdir {directory}\nrename {name} {directory}/{name}"
         ))?;
         server.kill()?;
-        assert_same_file(&local, &share.join(&folder).join(&name))?;
+        assert_same_file(&local, &share.join(&directory).join(&name))?;
         server.restart()?;
-        let client = Smbclient::new(&lab, &server).folder(scratch.path());
-        client.run(&format!("get {folder}/{name} back"))?;
+        let client = Smbclient::new(&lab, &server).directory(scratch.path());
+        client.run(&format!("get {directory}/{name} back"))?;
         assert_same_file(&local, &scratch.path().join("back"))?;
     }
     ensure!(

@@ -42,7 +42,7 @@ struct Site {
 impl Site {
     fn new() -> Result<Site> {
         let scratch = Scratch::new("bad-input")?;
-        let server = Server::start_alone(Plan::sharing(&scratch.open_folder("share")?))?;
+        let server = Server::start_alone(Plan::sharing(&scratch.open_directory("share")?))?;
         let witness = Raw::negotiated(server.tcp)?;
         Ok(Site {
             witness,
@@ -313,8 +313,8 @@ fn negotiate_message() -> Vec<u8> {
 fn a_read_that_a_refusal_behind_it_seals_is_answered() -> Result<()> {
     const LENGTH: u32 = 64 << 10;
     let scratch = Scratch::new("sealed-late")?;
-    let mut plan = Plan::sharing(&scratch.open_folder("share")?);
-    let mut secret = Share::new("secret", &scratch.open_folder("secret")?);
+    let mut plan = Plan::sharing(&scratch.open_directory("share")?);
+    let mut secret = Share::new("secret", &scratch.open_directory("secret")?);
     secret.encryption_required = true;
     plan.shares.push(secret);
     let file = scratch.path().join("share/file");

@@ -45,7 +45,7 @@ fn authority(name: &str) -> Result<Authority> {
     Ok(CertifiedIssuer::self_signed(wanted, KeyPair::generate()?)?)
 }
 
-/// A server that speaks QUIC, and the folder with all certificates of a test.
+/// A server that speaks QUIC, and the directory with all certificates of a test.
 struct Stage {
     server: Option<Background>,
     scratch: Scratch,
@@ -55,7 +55,7 @@ struct Stage {
 impl Stage {
     fn new(name: &str) -> Result<Stage> {
         let scratch = Scratch::new(name)?;
-        scratch.open_folder("share")?;
+        scratch.open_directory("share")?;
         fs::write(scratch.path().join("share/there.txt"), "there\n")?;
         Ok(Stage {
             scratch,

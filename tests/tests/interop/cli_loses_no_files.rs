@@ -20,7 +20,7 @@ tests_over_transports!(
         a_file_is_not_copied_onto_itself,
         of_two_sources_for_one_name_the_first_one_goes,
         what_is_not_whole_yet_is_no_stranger,
-        a_slash_at_the_end_means_folders,
+        a_slash_at_the_end_means_directories,
         nothing_is_left_of_a_source_that_changes,
     ],
     once: [],
@@ -32,31 +32,31 @@ const SLOWLY: [&str; 4] = ["--depth", "1", "--io-size", "4KiB"];
 /// How long something that happens may take to be seen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The parts in a folder.
-fn parts(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+/// The parts in a directory.
+fn parts(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let is_part = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "part");
     entries.map(|entry| entry.path()).filter(is_part).collect()
 }
 
 /// Waits for a part of a file.
-fn wait_for_part(folder: &Path, child: &mut Child) -> Result<()> {
+fn wait_for_part(directory: &Path, child: &mut Child) -> Result<()> {
     wait::until("a part of the file", PATIENCE, || {
-        !parts(folder).is_empty() || child.try_wait().ok().flatten().is_some()
+        !parts(directory).is_empty() || child.try_wait().ok().flatten().is_some()
     })?;
     ensure!(child.try_wait()?.is_none(), "it ended before it was caught");
     Ok(())
 }
 
-/// A file of alice's with its name as its text, and the folders above it.
+/// A file of alice's with its name as its text, and the directories above it.
 fn make(root: &Path, path: &str) -> Result<()> {
-    let mut folder = root.to_owned();
+    let mut directory = root.to_owned();
     if let Some((parents, _)) = path.rsplit_once('/') {
         for name in parents.split('/') {
-            folder.push(name);
-            if !folder.exists() {
-                fs::create_dir(&folder)?;
-                chown(&folder, Some(ALICE.id), Some(ALICE.id))?;
+            directory.push(name);
+            if !directory.exists() {
+                fs::create_dir(&directory)?;
+                chown(&directory, Some(ALICE.id), Some(ALICE.id))?;
             }
         }
     }
@@ -214,12 +214,12 @@ fn nothing_is_left_of_a_source_that_changes(transport: &str) -> Result<()> {
     let (here, there) = (client.local("up"), share.join("down"));
     write_random(&here, LARGE_BYTES, 1)?;
     write_random(&there, LARGE_BYTES, 2)?;
-    for (command, source, folder) in [
+    for (command, source, directory) in [
         (["put", "up", "{}"], &here, share),
-        (["get", "{}down", "."], &there, &client.folder()),
+        (["get", "{}down", "."], &there, &client.directory()),
     ] {
         let mut child = client.spawn(&[&command[..], &SLOWLY].concat())?;
-        wait_for_part(folder, &mut child)?;
+        wait_for_part(directory, &mut child)?;
         fs::OpenOptions::new()
             .write(true)
             .open(source)?
@@ -227,12 +227,12 @@ fn nothing_is_left_of_a_source_that_changes(transport: &str) -> Result<()> {
         let status = wait::for_end(&mut child, PATIENCE)?.context("it is killed")?;
         let output = client.spawned(status.code())?;
         ensure!(output.code == Some(12), "{output}");
-        ensure!(parts(folder).is_empty(), "a part is left");
+        ensure!(parts(directory).is_empty(), "a part is left");
     }
     Ok(())
 }
 
-fn a_slash_at_the_end_means_folders(transport: &str) -> Result<()> {
+fn a_slash_at_the_end_means_directories(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &Stage::new(transport, "slash")?;
     for path in ["one/file", "two/file", "kept", "other"] {
         make(share, path)?;

@@ -17,7 +17,7 @@ use smbeam_tests::{tests_over_transports, wait};
 tests_over_transports!(
     each: [
         a_file_goes_there_and_comes_back,
-        folders_are_listed,
+        directories_are_listed,
         names_come_and_go,
         trees_go_there_and_come_back_with_their_times,
         servers_copy_by_themselves_and_through_us,
@@ -105,7 +105,7 @@ fn a_file_goes_there_and_comes_back(transport: &str) -> Result<()> {
     Ok(())
 }
 
-fn folders_are_listed(transport: &str) -> Result<()> {
+fn directories_are_listed(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &Stage::new(transport, "listed")?;
     fs::create_dir_all(share.join("one/two"))?;
     fs::write(share.join("one/two/file"), vec![0; 5000])?;
@@ -238,14 +238,14 @@ fn trees_go_there_and_come_back_with_their_times(transport: &str) -> Result<()> 
     client.run(&["get", "-rp", "{}tree", "back"])?;
     assert_same_tree(&client.local("tree"), &client.local("back"))?;
     for side in [share.join("tree"), client.local("back")] {
-        let folder = side.join("folder 1/below");
-        ensure!(fs::metadata(folder.join("note.txt"))?.mtime() == 900_000_000);
+        let directory = side.join("folder 1/below");
+        ensure!(fs::metadata(directory.join("note.txt"))?.mtime() == 900_000_000);
         ensure!(
-            fs::metadata(folder)?.mtime() == 800_000_000,
+            fs::metadata(directory)?.mtime() == 800_000_000,
             "time of a folder"
         );
     }
-    // Into a folder that is there, below its name.
+    // Into a directory that is there, below its name.
     client.run(&["get", "-r", "{}tree", "back"])?;
     assert_same_tree(&client.local("tree"), &client.local("back/tree"))?;
     client.fail(&["get", "{}tree", "back"], 2, &["give -r"])?;
@@ -280,9 +280,9 @@ fn servers_copy_by_themselves_and_through_us(transport: &str) -> Result<()> {
         let (name, password) = (user.name, user.password);
         format!("[[login]]\nhost = \"{host}\"\nuser = \"{name}\"\npassword = \"{password}\"\n")
     });
-    let folder = client.home().join(".config/smbeam");
-    fs::create_dir_all(&folder)?;
-    let file = folder.join("credentials.toml");
+    let directory = client.home().join(".config/smbeam");
+    fs::create_dir_all(&directory)?;
+    let file = directory.join("credentials.toml");
     fs::write(&file, logins.concat())?;
     fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     let from = client.url("");
@@ -339,7 +339,7 @@ fn patterns_stand_for_files(transport: &str) -> Result<()> {
     ensure!(!client.local("c.bin").exists());
     client.fail(&["mv", "{}*.txt", "{}c.bin"], 2, &["not a directory"])?;
     client.run(&["mkdir", "{}t"])?;
-    // The folder matches as well, and stays where it is.
+    // The directory matches as well, and stays where it is.
     client.run(&["mv", "{}*t", "{}t"])?;
     client.run(&["mv", "{}t/a*", "{}t/d.txt"])?;
     ensure!(fs::read_to_string(share.join("t/d.txt"))? == "a.txt");
@@ -404,12 +404,12 @@ fn slowly(transport: &str) -> [&'static str; 4] {
     ["--depth", "1", "--io-size", io_size]
 }
 
-/// Waits until more has gathered in `folder` than is transferred again.
-fn wait_for_part(folder: &Path, child: &mut Child) -> Result<PathBuf> {
+/// Waits until more has gathered in `directory` than is transferred again.
+fn wait_for_part(directory: &Path, child: &mut Child) -> Result<PathBuf> {
     const AGAIN: u64 = 64 << 20;
     let mut part = None;
     wait::until("a part of the file", PATIENCE, || {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         part = entries
             .map(|entry| entry.path())
             .find(|path| path.extension().is_some_and(|ending| ending == "part"));
@@ -433,7 +433,7 @@ fn a_killed_download_is_continued(transport: &str) -> Result<()> {
     write_random(&share.join("large"), LARGE_BYTES, 1)?;
     let arguments = [&["get", "{}large"][..], &slowly(transport)].concat();
     let mut child = client.spawn(&arguments)?;
-    let part = wait_for_part(&client.folder(), &mut child)?;
+    let part = wait_for_part(&client.directory(), &mut child)?;
     child.kill()?;
     child.wait()?;
     ensure!(!client.local("large").exists(), "half a file has the name");
@@ -450,7 +450,7 @@ fn a_killed_download_is_continued(transport: &str) -> Result<()> {
     }
     // What was begun of another state of the source is not continued.
     let mut child = client.spawn(&arguments)?;
-    wait_for_part(&client.folder(), &mut child)?;
+    wait_for_part(&client.directory(), &mut child)?;
     child.kill()?;
     child.wait()?;
     write_random(&share.join("large"), LARGE_BYTES, 2)?;
@@ -503,14 +503,14 @@ fn a_server_that_dies_is_told_and_the_transfer_continued(transport: &str) -> Res
     write_random(&local, LARGE_BYTES, 1)?;
     write_random(&stage.share.join("down"), LARGE_BYTES, 2)?;
     let both = [
-        (["get", "{}down", "."], stage.client.folder()),
+        (["get", "{}down", "."], stage.client.directory()),
         (["put", "up", "{}"], stage.share.clone()),
     ];
-    for (command, folder) in both.into_iter().skip(begin(transport)) {
+    for (command, directory) in both.into_iter().skip(begin(transport)) {
         let at_once = ["--reconnect", "0"];
         let arguments = [&command[..], &slowly(transport), &at_once].concat();
         let mut child = stage.client.spawn(&arguments)?;
-        wait_for_part(&folder, &mut child)?;
+        wait_for_part(&directory, &mut child)?;
         stage.server.kill()?;
         let status = wait::for_end(&mut child, PATIENCE)?;
         let output = stage
@@ -538,14 +538,14 @@ fn a_server_that_comes_back_is_waited_for(transport: &str) -> Result<()> {
     write_random(&local, LARGE_BYTES, 1)?;
     write_random(&stage.share.join("down"), LARGE_BYTES, 2)?;
     let both = [
-        (["get", "{}down", "."], stage.client.folder()),
+        (["get", "{}down", "."], stage.client.directory()),
         (["put", "up", "{}"], stage.share.clone()),
     ];
-    for (command, folder) in both.into_iter().skip(begin(transport)) {
+    for (command, directory) in both.into_iter().skip(begin(transport)) {
         let mut child = stage
             .client
             .spawn(&[&command[..], &slowly(transport)].concat())?;
-        wait_for_part(&folder, &mut child)?;
+        wait_for_part(&directory, &mut child)?;
         stage.server.kill()?;
         stage.server.restart()?;
         let status = wait::for_end(&mut child, PATIENCE)?;
@@ -577,7 +577,7 @@ fn ctrl_c_ends_in_an_orderly_way(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &Stage::new(transport, "interrupted")?;
     write_random(&share.join("large"), LARGE_BYTES, 1)?;
     let mut child = client.spawn(&[&["get", "{}large"][..], &slowly(transport)].concat())?;
-    let part = wait_for_part(&client.folder(), &mut child)?;
+    let part = wait_for_part(&client.directory(), &mut child)?;
     interrupt(client, &mut child)?;
     ensure!(part.exists() && !client.local("large").exists());
     let output = client.run(&["get", "--continue", "--json", "{}large"])?;

@@ -36,7 +36,7 @@ tests_over_transports!(
         a_file_of_credentials_that_others_may_read,
         names_that_the_other_side_does_not_know,
         one_failure_among_many_files,
-        a_folder_in_the_way_of_a_file,
+        a_directory_in_the_way_of_a_file,
     ],
     once: [
         an_unknown_host,
@@ -148,12 +148,12 @@ fn a_wrong_password(transport: &str) -> Result<()> {
 fn an_expired_password() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("expired")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     let server = Server::start_as(Subject::Samba, Some(&lab), None, Plan::sharing(&share))?;
     let expired = lab
         .command("net")
         .args(["-s"])
-        .arg(server.folder().join("smb.conf"))
+        .arg(server.directory().join("smb.conf"))
         .args(["sam", "set", "pwdmustchangenow", ALICE.name, "yes"])
         .output()?;
     ensure!(expired.status.success(), "{expired:?}");
@@ -246,7 +246,7 @@ impl Drop for Tiny {
 fn a_full_disk(transport: &str) -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("full")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     let _tiny = Tiny::mount(&share)?;
     let server = Server::start(&lab, Plan::sharing(&share))?;
     let client = Client::over(transport, &server)?;
@@ -331,9 +331,9 @@ fn a_password_where_others_see_it() -> Result<()> {
 fn a_file_of_credentials_that_others_may_read(transport: &str) -> Result<()> {
     let stage = stage(transport, "credentials")?;
     let client = stage.client.variable("SMBEAM_PASSWORD", None);
-    let folder = client.home().join(".config/smbeam");
-    fs::create_dir_all(&folder)?;
-    let file = folder.join("credentials.toml");
+    let directory = client.home().join(".config/smbeam");
+    fs::create_dir_all(&directory)?;
+    let file = directory.join("credentials.toml");
     let text = format!(
         "[[login]]\nhost = \"127.0.0.1\"\nuser = \"alice\"\npassword = \"{}\"\n",
         ALICE.password
@@ -370,14 +370,14 @@ fn no_password_and_nobody_to_ask() -> Result<()> {
 
 fn names_that_the_other_side_does_not_know(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &stage(transport, "strange")?;
-    let folder = client.local("strange");
-    fs::create_dir(&folder)?;
+    let directory = client.local("strange");
+    fs::create_dir(&directory)?;
     for name in ["a:b", "what?", "star*", "good", "dot."] {
-        fs::write(folder.join(name), name)?;
+        fs::write(directory.join(name), name)?;
     }
-    fs::write(folder.join(std::ffi::OsStr::from_bytes(b"raw\xff")), "x")?;
-    fs::write(folder.join("Same"), "one")?;
-    fs::write(folder.join("SAME"), "other")?;
+    fs::write(directory.join(std::ffi::OsStr::from_bytes(b"raw\xff")), "x")?;
+    fs::write(directory.join("Same"), "one")?;
+    fs::write(directory.join("SAME"), "other")?;
     let words = [
         "strange/a:b: SMB does not allow `:`",
         "strange/what?: SMB does not allow `?`",
@@ -421,12 +421,12 @@ fn one_failure_among_many_files(transport: &str) -> Result<()> {
     Ok(())
 }
 
-fn a_folder_in_the_way_of_a_file(transport: &str) -> Result<()> {
+fn a_directory_in_the_way_of_a_file(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &stage(transport, "way")?;
     for (name, length) in [("small", 10), ("large", 33 << 20)] {
-        let folders = [share.join("to").join(name), client.local("to").join(name)];
-        for folder in &folders {
-            fs::create_dir_all(folder)?;
+        let directories = [share.join("to").join(name), client.local("to").join(name)];
+        for directory in &directories {
+            fs::create_dir_all(directory)?;
         }
         for file in [share.join(name), client.local(name)] {
             File::create(file)?.set_len(length)?;
@@ -434,8 +434,8 @@ fn a_folder_in_the_way_of_a_file(transport: &str) -> Result<()> {
         let (url, word) = (format!("{{}}{name}"), "a directory with this name exists");
         client.fail(&["put", name, "{}to"], 10, &[&format!("to/{name}: {word}")])?;
         client.fail(&["get", &url, "to"], 10, &[&format!("to/{name}: {word}")])?;
-        for folder in folders {
-            ensure!(folder.is_dir(), "{}", folder.display());
+        for directory in directories {
+            ensure!(directory.is_dir(), "{}", directory.display());
         }
     }
     Ok(())

@@ -24,20 +24,20 @@ tests_over_transports!(
     once: [],
 );
 
-/// Files in folders, each with a time of its own.
-fn make_files(root: &Path, folders: u64, files: u64) -> Result<()> {
-    for folder in 0..folders {
+/// Files in directories, each with a time of its own.
+fn make_files(root: &Path, directories: u64, files: u64) -> Result<()> {
+    for directory in 0..directories {
         let path = root
-            .join(format!("folder {}", folder % 10))
-            .join(format!("below-{folder}"));
+            .join(format!("folder {}", directory % 10))
+            .join(format!("below-{directory}"));
         fs::create_dir_all(&path)?;
         for file in 0..files {
             let path = path.join(format!("file-{file} \u{e4}"));
-            let number = folder * files + file;
+            let number = directory * files + file;
             write_random(&path, number * 7919 % 20_000, number)?;
             set_time(&path, 1_000_000_000 + number, (number * 100) as u32)?;
         }
-        set_time(&path, 900_000_000 + folder, 0)?;
+        set_time(&path, 900_000_000 + directory, 0)?;
     }
     Ok(())
 }
@@ -79,9 +79,9 @@ fn sync<const N: usize>(client: &Client, more: &[&str], keys: [&str; N]) -> Resu
 fn thousands_of_files_go_there_and_come_back(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &Stage::new(transport, "thousands")?;
     let tree = client.local("tree");
-    let folders = if transport == "tcp" { 100 } else { 10 };
-    let all = folders * 100;
-    make_files(&tree, folders, 100)?;
+    let directories = if transport == "tcp" { 100 } else { 10 };
+    let all = directories * 100;
+    make_files(&tree, directories, 100)?;
     let [files] = sync(client, &["tree", "{}tree"], ["files"])?;
     ensure!(files == all, "{files} files");
     assert_same_tree(&tree, &share.join("tree"))?;
@@ -139,7 +139,7 @@ fn what_is_gone_is_removed_where_asked(transport: &str) -> Result<()> {
     sync(client, &["tree", "{}tree"], [])?;
     fs::remove_dir_all(tree.join("folder 1"))?;
     fs::remove_file(tree.join("folder 0/below-0/file-1 \u{e4}"))?;
-    // What was a file is a folder, and the other way round.
+    // What was a file is a directory, and the other way round.
     fs::remove_dir_all(tree.join("folder 2"))?;
     fs::write(tree.join("folder 2"), "a file now")?;
     let file = tree.join("folder 0/below-0/file-2 \u{e4}");

@@ -73,10 +73,10 @@ fn copies_go_from_share_to_share(peer: Peer) -> Result<()> {
     rig.assert_holds("other/copy", &bytes)
 }
 
-fn make_open(folder: &std::path::Path) -> Result<()> {
+fn make_open(directory: &std::path::Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
-    fs::create_dir(folder)?;
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o777))?;
+    fs::create_dir(directory)?;
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o777))?;
     Ok(())
 }
 

@@ -31,7 +31,7 @@ for_each_transport!(
 const EXAMPLES: &str = "SMBEAM_EXAMPLES";
 
 /// The directory of the examples: `cargo xtask test` names it, elsewhere cargo builds them.
-fn folder() -> Result<PathBuf> {
+fn directory() -> Result<PathBuf> {
     if let Some(directory) = env::var_os(EXAMPLES) {
         return Ok(directory.into());
     }
@@ -67,7 +67,7 @@ fn build() -> Result<PathBuf> {
 
 /// An example that is told the server, the share and the user.
 fn example(rig: &Rig, name: &str, arguments: &[&str]) -> Result<Command> {
-    let mut command = Command::new(folder()?.join(name));
+    let mut command = Command::new(directory()?.join(name));
     let endpoint = rig.endpoint();
     // The server's certificate is for a name, and who vouches for it is itself.
     let host = match endpoint.transport {
@@ -98,9 +98,9 @@ fn list_lists(peer: Peer) -> Result<()> {
     fs::create_dir(rig.path("folder"))?;
     fs::write(rig.path("folder/file"), vec![1; 12_345])?;
     let top = run(&rig, "list", &[])?;
-    let is_folder = |line: &str| line.starts_with('d') && line.ends_with(" folder");
+    let is_directory = |line: &str| line.starts_with('d') && line.ends_with(" folder");
     ensure!(
-        top.lines().count() == 1 && top.lines().all(is_folder),
+        top.lines().count() == 1 && top.lines().all(is_directory),
         "{top}"
     );
     let below = run(&rig, "list", &["folder"])?;

@@ -31,8 +31,8 @@ const NAMES: [&str; 9] = [
     "a\u{e000}b",
 ];
 
-fn names(share: &Share, folder: &str) -> Result<BTreeSet<String>> {
-    let entries = share.read_dir(folder, "*").wait()?.blocking();
+fn names(share: &Share, directory: &str) -> Result<BTreeSet<String>> {
+    let entries = share.read_dir(directory, "*").wait()?.blocking();
     entries.map(|entry| Ok(entry?.name)).collect()
 }
 
@@ -40,26 +40,26 @@ fn names_come_back_as_they_went(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let share = rig.share()?;
     for name in NAMES {
-        let folder = format!("in {name}");
-        let path = format!("{folder}/{name}");
+        let directory = format!("in {name}");
+        let path = format!("{directory}/{name}");
         let bytes = name.as_bytes().to_vec();
         (|| {
-            share.create_dir(&folder).wait()?;
+            share.create_dir(&directory).wait()?;
             share
                 .write(&path, bytes.clone(), &WriteOptions::default())
                 .wait()?;
             rig.assert_holds(&path, &bytes)?;
             ensure!(share.read(&path).wait()? == bytes, "its bytes are others");
-            let listed = names(&share, &folder)?;
+            let listed = names(&share, &directory)?;
             ensure!(listed == [name.to_owned()].into(), "{listed:?} is listed");
-            let renamed = format!("{folder}/{name}2");
+            let renamed = format!("{directory}/{name}2");
             share.rename(&path, &renamed, false).wait()?;
             ensure!(
                 rig.path(&renamed).exists() && !rig.path(&path).exists(),
                 "not renamed"
             );
             share.remove_file(&renamed).wait()?;
-            share.remove_dir(&folder).wait()?;
+            share.remove_dir(&directory).wait()?;
             anyhow::Ok(())
         })()
         .with_context(|| name.to_owned())?;

@@ -18,8 +18,8 @@ for_each_transport!(
     large_files_come_back
 );
 
-const FOLDERS: u64 = 100;
-const FILES_PER_FOLDER: u64 = 100;
+const DIRECTORIES: u64 = 100;
+const FILES_PER_DIRECTORY: u64 = 100;
 /// Who sends and fetches at the same time.
 const HANDS: usize = 8;
 /// Files above this take more than one message.
@@ -39,12 +39,12 @@ impl Model {
     }
 }
 
-/// The files of the tree by their paths: most small, some empty, one of each folder larger.
+/// The files of the tree by their paths: most small, some empty, one of each directory larger.
 fn tree() -> BTreeMap<String, Model> {
     let mut random = Random::new(11);
     let mut found = BTreeMap::new();
-    for folder in 0..FOLDERS {
-        for file in 0..FILES_PER_FOLDER {
+    for directory in 0..DIRECTORIES {
+        for file in 0..FILES_PER_DIRECTORY {
             let length = match file {
                 0 => 0,
                 1 => SMALL_BYTES * 10 + random.below(100_000),
@@ -54,11 +54,11 @@ fn tree() -> BTreeMap<String, Model> {
             let written = Duration::from_secs(random.below(2_000_000_000))
                 + Duration::from_nanos(100 * random.below(10_000_000));
             let model = Model {
-                seed: folder * FILES_PER_FOLDER + file,
+                seed: directory * FILES_PER_DIRECTORY + file,
                 length: usize::try_from(length).expect("a small number"),
                 written: UNIX_EPOCH + written,
             };
-            let path = format!("tree/folder {}/{folder}/file-{file}.bin", folder % 10);
+            let path = format!("tree/folder {}/{directory}/file-{file}.bin", directory % 10);
             found.insert(path, model);
         }
     }
@@ -89,8 +89,8 @@ fn a_tree_of_ten_thousand_files_comes_back(peer: Peer) -> Result<()> {
     let share = rig.share()?;
     let tree = tree();
     ensure!(tree.len() == 10_000, "{} files", tree.len());
-    for folder in 0..FOLDERS {
-        let path = format!("tree/folder {}/{folder}", folder % 10);
+    for directory in 0..DIRECTORIES {
+        let path = format!("tree/folder {}/{directory}", directory % 10);
         share.create_dir_all(&path).wait()?;
     }
     with_all(tree.iter().collect(), |(path, model)| {
@@ -169,16 +169,16 @@ fn assert_on_disk(rig: &Rig, tree: &BTreeMap<String, Model>) -> Result<()> {
     Ok(())
 }
 
-/// The files below a folder with what the listings say of them.
+/// The files below a directory with what the listings say of them.
 fn list(share: &Share, root: &str) -> Result<BTreeMap<String, (u64, SystemTime)>> {
     let mut found = BTreeMap::new();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in share.read_dir(&folder, "*").wait()?.blocking() {
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in share.read_dir(&directory, "*").wait()?.blocking() {
             let entry = entry?;
-            let path = format!("{folder}/{}", entry.name);
+            let path = format!("{directory}/{}", entry.name);
             if entry.metadata.is_dir() {
-                folders.push(path);
+                directories.push(path);
             } else {
                 found.insert(path, (entry.metadata.size, entry.metadata.written));
             }

@@ -90,7 +90,7 @@ fn tool(rig: &Rig, program: &str, arguments: &[&str]) -> Result<()> {
         _ => command.arg("-s"),
     };
     let output = command
-        .arg(rig.server.folder().join("smb.conf"))
+        .arg(rig.server.directory().join("smb.conf"))
         .args(arguments)
         .output()?;
     ensure!(output.status.success(), "{program}: {output:?}");
@@ -242,9 +242,9 @@ fn what_is_not_there_or_is_something_else_is_refused(peer: Peer) -> Result<()> {
     )?;
     let create = OpenOptions::new().write(true).create_new(true);
     failure(share.open("file", &create).wait(), "file", &is_there)?;
-    let folder = [Status::FILE_IS_A_DIRECTORY];
-    failure(share.read("folder").wait(), "folder", &folder)?;
-    failure(share.remove_file("folder").wait(), "folder", &folder)?;
+    let directory = [Status::FILE_IS_A_DIRECTORY];
+    failure(share.read("folder").wait(), "folder", &directory)?;
+    failure(share.remove_file("folder").wait(), "folder", &directory)?;
     failure(
         share.remove_dir("file").wait(),
         "file",
@@ -276,7 +276,7 @@ impl Small {
             return Err(Missing("only root mounts a file system".into()).into());
         }
         let scratch = Scratch::new("small")?;
-        let path = scratch.open_folder("share")?;
+        let path = scratch.open_directory("share")?;
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", "size=4m,mode=777", "none"])
             .arg(&path)

@@ -1,4 +1,4 @@
-//! Who watches a folder is told what happens in it.
+//! Who watches a directory is told what happens in it.
 
 use std::fs;
 
@@ -12,14 +12,15 @@ for_each_transport!(
     changes_of_others_are_seen,
     only_what_is_asked_for_is_told,
     more_than_the_server_keeps_is_told_of,
-    a_folder_that_is_not_there_cannot_be_watched,
+    a_directory_that_is_not_there_cannot_be_watched,
 );
 
 fn names() -> CompletionFilter {
     CompletionFilter::FILE_NAME | CompletionFilter::DIR_NAME
 }
 
-/// Watches a folder. The request is on its way then; what answers behind it says that it is there.
+/// Watches a directory. The request is on its way then; what answers behind it says that it is
+/// there.
 fn watch(share: &Share, path: &str, recursive: bool, filter: CompletionFilter) -> Result<Watch> {
     let watch = share.watch(path, recursive, filter).wait()?;
     share.session().echo().wait()?;
@@ -126,7 +127,7 @@ fn more_than_the_server_keeps_is_told_of(peer: Peer) -> Result<()> {
     }
 }
 
-fn a_folder_that_is_not_there_cannot_be_watched(peer: Peer) -> Result<()> {
+fn a_directory_that_is_not_there_cannot_be_watched(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let share = rig.share()?;
     let missing = share.watch("missing", true, names()).wait();

@@ -40,11 +40,11 @@ struct Stage {
 impl Stage {
     fn new(name: &str) -> Result<Stage> {
         let scratch = Scratch::new(name)?;
-        let share = scratch.open_folder("share")?;
+        let share = scratch.open_directory("share")?;
         let port = ReservedPort::new()?.into_number();
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-        let (port, folder) = (address.port().to_string(), share.display().to_string());
-        let arguments = [&*port, "data", &folder, ALICE.name, ALICE.password];
+        let (port, directory) = (address.port().to_string(), share.display().to_string());
+        let arguments = [&*port, "data", &directory, ALICE.name, ALICE.password];
         let mut server = Python::find()?.command(IMPACKET, &arguments);
         server.stdout(Stdio::null()).stderr(Stdio::null());
         let stage = Stage {

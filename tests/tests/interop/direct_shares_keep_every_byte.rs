@@ -1,5 +1,5 @@
 //! A share whose large reads and writes go past the page cache holds what was written to it,
-//! whoever else goes through the page cache meanwhile: another share of the same folder, a local
+//! whoever else goes through the page cache meanwhile: another share of the same directory, a local
 //! process, requests that are too small or not aligned.
 
 use std::env;
@@ -44,28 +44,28 @@ pub(crate) fn tests() -> Vec<Test> {
 
 struct Rig {
     server: Server,
-    folder: PathBuf,
+    directory: PathBuf,
     _scratch: Scratch,
 }
 
 impl Rig {
-    /// The same folder twice: `data` goes past the page cache and `cached` through it.
+    /// The same directory twice: `data` goes past the page cache and `cached` through it.
     fn below(parent: &Path, io: &str) -> Result<Self> {
         let scratch = Scratch::below(parent, "direct")?;
-        let folder = scratch.open_folder("share")?;
+        let directory = scratch.open_directory("share")?;
         let data = Share {
             direct: true,
-            ..Share::new("data", &folder)
+            ..Share::new("data", &directory)
         };
         let plan = Plan {
-            shares: vec![data, Share::new("cached", &folder)],
+            shares: vec![data, Share::new("cached", &directory)],
             io: Some(io.into()),
             ..Plan::default()
         };
         let server = Server::start_as(Subject::Smbeam, None, None, plan)?;
         Ok(Self {
             server,
-            folder,
+            directory,
             _scratch: scratch,
         })
     }
@@ -110,7 +110,7 @@ impl Rig {
         ];
         let options = OpenOptions::new().read(true).write(true).create(true);
         shares[0].open("file", &options).wait()?.close().wait()?;
-        let path = self.folder.join("file");
+        let path = self.directory.join("file");
         let mixed = Mixed {
             files: open(&shares)?,
             local: local(&path)?,

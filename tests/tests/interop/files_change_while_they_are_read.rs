@@ -39,10 +39,10 @@ impl Rig {
             return Err(Missing("smbd reads a file before it answers".into()).into());
         }
         let scratch = Scratch::new("cut")?;
-        let folder = scratch.open_folder("share")?;
-        let file = folder.join("file");
+        let directory = scratch.open_directory("share")?;
+        let file = directory.join("file");
         fs::write(&file, vec![MARK; 2 * PIECE as usize])?;
-        let server = Server::start_alone(Plan::sharing(&folder))?;
+        let server = Server::start_alone(Plan::sharing(&directory))?;
         Ok(Self {
             server,
             file,

@@ -34,7 +34,7 @@ struct Rig {
 impl Rig {
     fn new(limits: &[(&str, u64)]) -> Result<Self> {
         let scratch = Scratch::new("rdma")?;
-        let mut plan = Plan::sharing(&scratch.open_folder("share")?);
+        let mut plan = Plan::sharing(&scratch.open_directory("share")?);
         let limits = limits.iter();
         plan.limits = limits
             .map(|(name, value)| ((*name).into(), *value))

@@ -21,7 +21,7 @@ const WRITTEN: usize = 8 << 20;
 
 fn reads_that_nobody_takes_in_leave_memory_for_writes() -> Result<()> {
     let scratch = Scratch::new("greedy")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     // What was never written is in no page cache.
     let size = u64::from(READS) * u64::from(LENGTH);
     for (name, size) in [("large", size), ("small", 0)] {

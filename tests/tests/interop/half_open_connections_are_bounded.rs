@@ -28,7 +28,7 @@ fn start(scratch: &Scratch, limits: &[(&str, u64)]) -> Result<Server> {
     if Subject::chosen() == Subject::Samba {
         return Err(Missing("smbd has no such limits".into()).into());
     }
-    let mut plan = Plan::sharing(&scratch.open_folder("share")?);
+    let mut plan = Plan::sharing(&scratch.open_directory("share")?);
     plan.limits = limits
         .iter()
         .map(|(name, value)| ((*name).to_owned(), *value))

@@ -31,7 +31,7 @@ fn what_is_sealed_works() -> Result<()> {
 fn works(protection: &str, dialects: &[&str]) -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("libsmb2")?;
-    let mut plan = Plan::sharing(&scratch.open_folder("share")?);
+    let mut plan = Plan::sharing(&scratch.open_directory("share")?);
     plan.signing_required = protection == "sign";
     plan.encryption_required = protection == "seal";
     let server = Server::start(&lab, plan)?;

@@ -78,7 +78,7 @@ fn with_smb_3_1_1_sealed_on_four_channels() -> Result<()> {
 fn two_mounts_lock_a_file() -> Result<()> {
     let lab = Lab::find_with_guest()?;
     let scratch = Scratch::new("locks")?;
-    let mut plan = Plan::sharing(&scratch.open_folder("share")?);
+    let mut plan = Plan::sharing(&scratch.open_directory("share")?);
     plan.shares[0].oplocks = false;
     let namespace = Namespace::with_tap()?;
     let server = Server::start_under(&lab, &namespace, plan)?;
@@ -119,7 +119,7 @@ exit 0
 fn works_on_a_mount(options: &str) -> Result<()> {
     let lab = Lab::find_with_guest()?;
     let scratch = Scratch::new("mount")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     let tree = scratch.path().join("tree");
     make_tree(&tree, 6)?;
     give_tree_to(&tree, ALICE.id)?;
@@ -151,7 +151,7 @@ fn works_on_a_mount(options: &str) -> Result<()> {
 /// What the guest does. The first command that fails ends it; the kernel's complaints fail it too.
 fn script(scratch: &Scratch, options: &str) -> String {
     let (name, password) = (ALICE.name, ALICE.password);
-    let folder = scratch.path().display();
+    let directory = scratch.path().display();
     // The kernel makes none with SMB 2.1.
     let holes = if options.contains("vers=2.1") {
         ""
@@ -170,12 +170,12 @@ modprobe cifs
 mkdir -p /mnt/share
 mount -t cifs //{HOST_ADDRESS}/data /mnt/share -o username={name},password='{password}',{options}
 set -x
-cp -a {folder}/tree /mnt/share/
+cp -a {directory}/tree /mnt/share/
 test "$(grep -c 'Channel: ' /proc/fs/cifs/DebugData)" = {further_channels}
-diff -r {folder}/tree /mnt/share/tree
-test "$(find /mnt/share | wc -l)" = "$(find {folder}/tree | wc -l | awk '{{ print $1 + 1 }}')"
-cp -a /mnt/share/tree {folder}/from-guest/
-{folder}/random_io /mnt/share/random 1 {OPERATIONS} {holes}
+diff -r {directory}/tree /mnt/share/tree
+test "$(find /mnt/share | wc -l)" = "$(find {directory}/tree | wc -l | awk '{{ print $1 + 1 }}')"
+cp -a /mnt/share/tree {directory}/from-guest/
+{directory}/random_io /mnt/share/random 1 {OPERATIONS} {holes}
 mv /mnt/share/random /mnt/share/tree/moved
 df /mnt/share | tail -1
 rm -r /mnt/share/tree

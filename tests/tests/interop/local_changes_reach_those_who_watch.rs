@@ -1,4 +1,4 @@
-//! A stock smbclient watches a folder and hears what happens to it: what this test does on the
+//! A stock smbclient watches a directory and hears what happens to it: what this test does on the
 //! disk, behind the server's back, and what another client does through the server, each once.
 
 use std::fs;
@@ -26,15 +26,15 @@ tests!(
 const LIMIT: Duration = Duration::from_secs(20);
 
 fn what_happens_on_the_disk_and_through_the_server_is_heard_once() -> Result<()> {
-    let heard = watch(|folder, server, other| {
-        fs::write(folder.join("new"), "")?;
-        fs::rename(folder.join("new"), folder.join("Renamed"))?;
+    let heard = watch(|directory, server, other| {
+        fs::write(directory.join("new"), "")?;
+        fs::rename(directory.join("new"), directory.join("Renamed"))?;
         other.run("mkdir watched/there\nrename watched/Renamed watched/back")?;
-        fs::create_dir_all(folder.join("deep/er"))?;
+        fs::create_dir_all(directory.join("deep/er"))?;
         // What is gone before the server looks nobody can tell.
         wait_for_marks(server, 5)?;
-        fs::write(folder.join("deep/er/file"), "bytes")?;
-        fs::remove_file(folder.join("deep/er/file"))?;
+        fs::write(directory.join("deep/er/file"), "bytes")?;
+        fs::remove_file(directory.join("deep/er/file"))?;
         Ok(())
     })?;
     // What data were written may be told apart from the new file, or with it.
@@ -63,9 +63,12 @@ fn what_happens_on_the_disk_and_through_the_server_is_heard_once() -> Result<()>
 }
 
 fn more_than_fits_is_heard_as_look_for_yourself() -> Result<()> {
-    let heard = watch(|folder, _, _| {
+    let heard = watch(|directory, _, _| {
         for number in 0..10_000 {
-            fs::write(folder.join(format!("a name of some length {number}")), "")?;
+            fs::write(
+                directory.join(format!("a name of some length {number}")),
+                "",
+            )?;
         }
         Ok(())
     })?;
@@ -87,7 +90,7 @@ fn a_login_that_fails_ends_the_wait() -> Result<()> {
 fn torture(test: &str, notify: bool) -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("torture-watch")?;
-    let mut plan = Plan::sharing(&scratch.open_folder("share")?);
+    let mut plan = Plan::sharing(&scratch.open_directory("share")?);
     plan.shares[0].notify = notify;
     let server = Server::start(&lab, plan)?;
     match torture::run(&lab, &server, test)? {
@@ -96,14 +99,14 @@ fn torture(test: &str, notify: bool) -> Result<()> {
     }
 }
 
-/// What smbclient prints about the folder `watched`, in which there is a folder `deep`, while
-/// `change` does something there, until the folder goes.
+/// What smbclient prints about the directory `watched`, in which there is a directory `deep`, while
+/// `change` does something there, until the directory goes.
 fn watch(change: impl FnOnce(&Path, &Server, &Smbclient<'_>) -> Result<()>) -> Result<String> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("watch")?;
-    let share = scratch.open_folder("share")?;
-    let folder = scratch.open_folder("share/watched")?;
-    fs::create_dir(folder.join("deep"))?;
+    let share = scratch.open_directory("share")?;
+    let directory = scratch.open_directory("share/watched")?;
+    fs::create_dir(directory.join("deep"))?;
     let server = Server::start(&lab, Plan::sharing(&share))?;
     ensure!(
         server.subject == Subject::Smbeam,
@@ -111,10 +114,10 @@ fn watch(change: impl FnOnce(&Path, &Server, &Smbclient<'_>) -> Result<()>) -> R
     );
     thread::scope(|scope| {
         let watching = scope.spawn(|| Smbclient::new(&lab, &server).try_run("notify watched"));
-        // The folder, the one in it, and the share, in which the folder may be removed.
+        // The directory, the one in it, and the share, in which the directory may be removed.
         wait_for_marks(&server, 3)?;
-        let changed = change(&folder, &server, &Smbclient::new(&lab, &server));
-        fs::remove_dir_all(&folder)?;
+        let changed = change(&directory, &server, &Smbclient::new(&lab, &server));
+        fs::remove_dir_all(&directory)?;
         let output = watching.join().expect("it does not panic")?;
         changed.map(|()| output.text)
     })

@@ -31,10 +31,10 @@ const NAMES: [&str; 7] = [
 fn names_come_back_as_they_went() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("names")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     write_random(&scratch.path().join("file"), 10_000, 4)?;
     let server = Server::start(&lab, Plan::sharing(&share))?;
-    let client = Smbclient::new(&lab, &server).folder(scratch.path());
+    let client = Smbclient::new(&lab, &server).directory(scratch.path());
     for name in NAMES {
         client
             .run(&format!(
@@ -60,18 +60,18 @@ fn names_come_back_as_they_went() -> Result<()> {
 fn case_is_kept_and_does_not_matter() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("case")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     fs::write(share.join("MixedCase.TXT"), "text")?;
     fs::create_dir(share.join("\u{c4}rger"))?;
     fs::write(share.join("\u{c4}rger/Inner"), "inner")?;
     let server = Server::start(&lab, Plan::sharing(&share))?;
-    let client = Smbclient::new(&lab, &server).folder(scratch.path());
+    let client = Smbclient::new(&lab, &server).directory(scratch.path());
     client.run("get mixedcase.txt one\nget \u{e4}RGER/iNNER two")?;
     ensure!(fs::read_to_string(scratch.path().join("one"))? == "text");
     ensure!(fs::read_to_string(scratch.path().join("two"))? == "inner");
     let listing = client.run("ls")?;
     ensure!(listing.contains("MixedCase.TXT"), "{listing}");
-    // The server must notice what others do to the folder behind its back.
+    // The server must notice what others do to the directory behind its back.
     fs::rename(share.join("MixedCase.TXT"), share.join("Other.TXT"))?;
     let missing = client.try_run("get mixedcase.txt one")?;
     ensure!(
@@ -85,9 +85,9 @@ fn case_is_kept_and_does_not_matter() -> Result<()> {
 fn long_names_fit() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("long")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     let server = Server::start(&lab, Plan::sharing(&share))?;
-    let client = Smbclient::new(&lab, &server).folder(scratch.path());
+    let client = Smbclient::new(&lab, &server).directory(scratch.path());
     fs::write(scratch.path().join("file"), "x")?;
     let name = "n".repeat(255);
     client.run(&format!("put file {name}\nget {name} back\nls\ndel {name}"))?;

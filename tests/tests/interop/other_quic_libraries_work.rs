@@ -39,7 +39,7 @@ fn work(manners: &[&str]) -> Result<()> {
     let python = Python::find()?;
     let scratch = Scratch::new("aioquic")?;
     let authority = Authority::new(scratch.path(), "authority")?;
-    let mut plan = Plan::sharing(&scratch.open_folder("share")?);
+    let mut plan = Plan::sharing(&scratch.open_directory("share")?);
     plan.quic = authority.server(&["localhost"])?.settings();
     let server = Server::start(&lab, plan)?;
     let port = server.address("quic").port().to_string();

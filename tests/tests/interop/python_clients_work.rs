@@ -48,7 +48,7 @@ fn impacket_works() -> Result<()> {
 fn pysmb_works() -> Result<()> {
     for is_signed in [false, true] {
         let scratch = Scratch::new("pysmb")?;
-        let mut plan = Plan::sharing(&scratch.open_folder("share")?);
+        let mut plan = Plan::sharing(&scratch.open_directory("share")?);
         plan.signing_required = is_signed;
         let server = Server::start(&Lab::find()?, plan)?;
         for transport in ["tcp", "nbt"] {
@@ -66,11 +66,11 @@ fn work(program: &str, protection: &str, dialects: &[&str], more: &[&str]) -> Re
     let lab = Lab::find()?;
     let python = Python::find()?;
     let scratch = Scratch::new("python")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     // On another file system, to be copied to.
     let elsewhere = Scratch::below(Path::new("/dev/shm"), "python")?;
     let mut plan = Plan::sharing(&share);
-    let other = Share::new("other", &elsewhere.open_folder("other")?);
+    let other = Share::new("other", &elsewhere.open_directory("other")?);
     plan.shares.push(other);
     plan.signing_required = protection == "sign";
     plan.encryption_required = protection == "seal";

@@ -66,7 +66,7 @@ impl Site {
             return Err(Missing("smbd needs a module of the kernel for QUIC".into()).into());
         }
         let scratch = Scratch::new("misbehave")?;
-        let mut plan = Plan::sharing(&scratch.open_folder("share")?);
+        let mut plan = Plan::sharing(&scratch.open_directory("share")?);
         let limits = [
             ("frame_timeout_ms", frame_time),
             ("login_timeout_ms", LOGIN_TIME_MS),

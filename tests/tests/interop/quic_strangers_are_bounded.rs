@@ -49,7 +49,7 @@ impl Site {
             return Err(Missing("smbd needs a module of the kernel for QUIC".into()).into());
         }
         let scratch = Scratch::new("strangers")?;
-        let mut plan = Plan::sharing(&scratch.open_folder("share")?);
+        let mut plan = Plan::sharing(&scratch.open_directory("share")?);
         let all = [("login_timeout_ms", LOGIN_TIME_MS)];
         let all = all.iter().chain(limits);
         plan.limits = all.map(|(name, value)| ((*name).into(), *value)).collect();

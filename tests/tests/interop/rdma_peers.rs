@@ -160,7 +160,7 @@ impl Case {
 
     /// Puts the files and the programs where the guest sees them.
     fn prepare(&self, scratch: &Scratch, tree: &Path) -> Result<()> {
-        let folder = scratch.path();
+        let directory = scratch.path();
         make_tree(tree, 6)?;
         give_tree_to(tree, ALICE.id)?;
         let large = match (self.sealed, self.mount) {
@@ -168,18 +168,18 @@ impl Case {
             (false, "" | CHANNELS) => LARGE_BYTES,
             (false, _) => BRIEF_BYTES,
         };
-        write_random(&folder.join("large"), large, 7)?;
+        write_random(&directory.join("large"), large, 7)?;
         if self.reset {
-            write_random(&folder.join("larger"), LARGER_BYTES, 8)?;
+            write_random(&directory.join("larger"), LARGER_BYTES, 8)?;
         }
-        fs::create_dir(folder.join("from-guest"))?;
-        fs::copy(subject::program()?, folder.join("smbeam"))?;
-        fs::copy(env!("CARGO_BIN_EXE_random_io"), folder.join("random_io"))?;
-        fs::copy(env::current_exe()?, folder.join("rdma_peers"))?;
+        fs::create_dir(directory.join("from-guest"))?;
+        fs::copy(subject::program()?, directory.join("smbeam"))?;
+        fs::copy(env!("CARGO_BIN_EXE_random_io"), directory.join("random_io"))?;
+        fs::copy(env::current_exe()?, directory.join("rdma_peers"))?;
         Ok(())
     }
 
-    fn script(&self, folder: &Path) -> String {
+    fn script(&self, directory: &Path) -> String {
         let variable = |name, otherwise: &str| env::var(name).unwrap_or_else(|_| otherwise.into());
         let is_kernel = self.script == KERNEL_CLIENT;
         let options = match (is_kernel, self.sealed) {
@@ -203,7 +203,7 @@ impl Case {
             ("PROTECTION", if self.sealed { "seal" } else { "" }),
             ("BRIEF", self.mount),
             ("RESET", if self.reset { "yes" } else { "" }),
-            ("FOLDER", &folder.display().to_string()),
+            ("FOLDER", &directory.display().to_string()),
             ("NAME", ALICE.name),
             ("PASSWORD", ALICE.password),
             ("OPERATIONS", &OPERATIONS.to_string()),

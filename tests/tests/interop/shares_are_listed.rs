@@ -16,14 +16,14 @@ tests!(
 );
 
 fn plan(scratch: &Scratch) -> Result<Plan> {
-    let folder = scratch.open_folder("share")?;
-    let mut closed = Share::new("closed", &folder);
+    let directory = scratch.open_directory("share")?;
+    let mut closed = Share::new("closed", &directory);
     closed.users = vec![BOB.name.into()];
-    let mut open = Share::new("open", &folder);
+    let mut open = Share::new("open", &directory);
     open.guests = true;
-    let mut plan = Plan::sharing(&folder);
+    let mut plan = Plan::sharing(&directory);
     plan.shares
-        .extend([closed, open, Share::new("tools$", &folder)]);
+        .extend([closed, open, Share::new("tools$", &directory)]);
     Ok(plan)
 }
 
@@ -110,10 +110,10 @@ fn rpcclient_asks_about_shares_and_server() -> Result<()> {
 fn long_lists_come_whole() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("list")?;
-    let folder = scratch.open_folder("share")?;
-    let mut plan = Plan::sharing(&folder);
+    let directory = scratch.open_directory("share")?;
+    let mut plan = Plan::sharing(&directory);
     let name = |number| format!("a share with a long name {number:04}");
-    let more = (0..700).map(|number| Share::new(&name(number), &folder));
+    let more = (0..700).map(|number| Share::new(&name(number), &directory));
     plan.shares.extend(more);
     let server = Server::start(&lab, plan)?;
     let client = Smbclient::new(&lab, &server);

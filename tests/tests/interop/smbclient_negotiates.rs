@@ -28,7 +28,7 @@ const CIPHERS: [&str; 4] = ["AES-128-CCM", "AES-128-GCM", "AES-256-CCM", "AES-25
 const SIGNINGS: [&str; 3] = ["AES-128-GMAC", "AES-128-CMAC", "HMAC-SHA256"];
 const FILE_BYTES: u64 = 3_000_001;
 
-/// A server with one share, and a folder with a file to send.
+/// A server with one share, and a directory with a file to send.
 struct Site {
     lab: Lab,
     scratch: Scratch,
@@ -39,7 +39,7 @@ impl Site {
     fn new(change: impl FnOnce(&mut Plan)) -> Result<Site> {
         let lab = Lab::find()?;
         let scratch = Scratch::new("negotiate")?;
-        let share = scratch.open_folder("share")?;
+        let share = scratch.open_directory("share")?;
         write_random(&scratch.path().join("file"), FILE_BYTES, 3)?;
         let mut plan = Plan::sharing(&share);
         change(&mut plan);
@@ -52,14 +52,14 @@ impl Site {
     }
 
     fn client(&self) -> Smbclient<'_> {
-        Smbclient::new(&self.lab, &self.server).folder(self.scratch.path())
+        Smbclient::new(&self.lab, &self.server).directory(self.scratch.path())
     }
 
     fn round_trip(&self, client: &Smbclient<'_>) -> Result<()> {
         client.run("put file sent\nget sent back\nls\ndel sent")?;
-        let folder = self.scratch.path();
-        assert_same_file(&folder.join("file"), &folder.join("back"))?;
-        fs::remove_file(folder.join("back"))?;
+        let directory = self.scratch.path();
+        assert_same_file(&directory.join("file"), &directory.join("back"))?;
+        fs::remove_file(directory.join("back"))?;
         Ok(())
     }
 }

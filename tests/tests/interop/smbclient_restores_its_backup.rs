@@ -12,19 +12,19 @@ use smbeam_tests::tests;
 
 tests!(a_tree_comes_back);
 
-const FOLDERS: u32 = 12;
+const DIRECTORIES: u32 = 12;
 
 fn a_tree_comes_back() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("backup")?;
-    let share = scratch.open_folder("share")?;
-    make_tree(&share.join("tree"), FOLDERS)?;
+    let share = scratch.open_directory("share")?;
+    make_tree(&share.join("tree"), DIRECTORIES)?;
     give_tree_to(&share, ALICE.id)?;
     let server = Server::start(&lab, Plan::sharing(&share))?;
     for protection in Protection::ALL {
         let client = Smbclient::new(&lab, &server)
             .protection(protection)
-            .folder(scratch.path());
+            .directory(scratch.path());
         let saved = client.try_run_with(&["-Tc", "tree.tar", "tree"])?;
         ensure!(saved.code == Some(0), "the back-up fails: {saved}");
         let original = scratch

@@ -13,7 +13,7 @@ use smbeam_tests::tests;
 tests!(
     files_come_back_as_they_went,
     a_file_that_its_name_hides_is_put_twice,
-    folders_are_made_renamed_and_removed,
+    directories_are_made_renamed_and_removed,
     many_small_files_come_back,
     a_copy_on_the_server_is_the_same_file,
     a_read_only_share_is_not_changed,
@@ -26,8 +26,8 @@ const LARGE_BYTES: u64 = 33 * 1024 * 1024 + 7;
 fn files_come_back_as_they_went() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("files")?;
-    let share = scratch.open_folder("share")?;
-    let local = scratch.open_folder("local")?;
+    let share = scratch.open_directory("share")?;
+    let local = scratch.open_directory("local")?;
     write_random(&local.join("large"), LARGE_BYTES, 1)?;
     write_random(&local.join("odd"), 12_345, 2)?;
     fs::write(local.join("empty"), "")?;
@@ -35,7 +35,7 @@ fn files_come_back_as_they_went() -> Result<()> {
     for protection in Protection::ALL {
         let client = Smbclient::new(&lab, &server)
             .protection(protection)
-            .folder(&local);
+            .directory(&local);
         for name in ["large", "odd", "empty"] {
             client.run(&format!(
                 "put {name}\nrename {name} {name}.moved\nget {name}.moved back"
@@ -61,10 +61,10 @@ fn files_come_back_as_they_went() -> Result<()> {
 fn a_file_that_its_name_hides_is_put_twice() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("dots")?;
-    let share = scratch.open_folder("share")?;
-    let local = scratch.open_folder("local")?;
+    let share = scratch.open_directory("share")?;
+    let local = scratch.open_directory("local")?;
     let server = Server::start(&lab, Plan::sharing(&share))?;
-    let client = Smbclient::new(&lab, &server).folder(&local);
+    let client = Smbclient::new(&lab, &server).directory(&local);
     for words in ["first", "second, and longer"] {
         fs::write(local.join(".dotfile"), words)?;
         client.run("put .dotfile")?;
@@ -76,15 +76,15 @@ fn a_file_that_its_name_hides_is_put_twice() -> Result<()> {
     Ok(())
 }
 
-fn folders_are_made_renamed_and_removed() -> Result<()> {
+fn directories_are_made_renamed_and_removed() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("folders")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     let server = Server::start(&lab, Plan::sharing(&share))?;
     for protection in Protection::ALL {
         let client = Smbclient::new(&lab, &server)
             .protection(protection)
-            .folder(scratch.path());
+            .directory(scratch.path());
         client.run("mkdir one\ncd one\nmkdir two\ncd ..\nrename one three")?;
         ensure!(share.join("three/two").is_dir(), "three/two is not there");
         let refused = client.try_run("rmdir three")?;
@@ -106,15 +106,21 @@ fn folders_are_made_renamed_and_removed() -> Result<()> {
 fn many_small_files_come_back() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("many")?;
-    let share = scratch.open_folder("share")?;
-    let (local, back) = (scratch.open_folder("local")?, scratch.open_folder("back")?);
+    let share = scratch.open_directory("share")?;
+    let (local, back) = (
+        scratch.open_directory("local")?,
+        scratch.open_directory("back")?,
+    );
     for number in 0..500 {
         write_random(&local.join(format!("small{number}")), number * 37, number)?;
     }
     let server = Server::start(&lab, Plan::sharing(&share))?;
     let client = Smbclient::new(&lab, &server);
-    client.clone().folder(&local).run("prompt\nmput small*")?;
-    client.clone().folder(&back).run("prompt\nmget small*")?;
+    client
+        .clone()
+        .directory(&local)
+        .run("prompt\nmput small*")?;
+    client.clone().directory(&back).run("prompt\nmget small*")?;
     assert_same_tree(&local, &back)?;
     client.run("del small*")?;
     ensure!(
@@ -127,7 +133,7 @@ fn many_small_files_come_back() -> Result<()> {
 fn a_copy_on_the_server_is_the_same_file() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("copies")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     write_random(&share.join("large"), LARGE_BYTES, 3)?;
     write_random(&share.join("odd"), 12_345, 4)?;
     fs::write(share.join("empty"), "")?;
@@ -151,12 +157,12 @@ fn a_copy_on_the_server_is_the_same_file() -> Result<()> {
 fn a_read_only_share_is_not_changed() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("readonly")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     fs::write(share.join("there"), "text")?;
     let mut plan = Plan::sharing(&share);
     plan.shares[0].read_only = true;
     let server = Server::start(&lab, plan)?;
-    let client = Smbclient::new(&lab, &server).folder(scratch.path());
+    let client = Smbclient::new(&lab, &server).directory(scratch.path());
     client.run("get there here")?;
     for command in [
         "put here new",
@@ -180,12 +186,12 @@ fn a_read_only_share_is_not_changed() -> Result<()> {
 fn a_sealed_share_is_not_served_plain() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("sealed")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     fs::write(share.join("there"), "text")?;
     let mut plan = Plan::sharing(&share);
     plan.shares[0].encryption_required = true;
     let server = Server::start(&lab, plan)?;
-    let client = Smbclient::new(&lab, &server).folder(scratch.path());
+    let client = Smbclient::new(&lab, &server).directory(scratch.path());
     client
         .clone()
         .protection(Protection::Encrypt)

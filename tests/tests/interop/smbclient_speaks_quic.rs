@@ -43,7 +43,7 @@ impl Site {
     fn new(names: &[&str], change: impl FnOnce(&Authority, &mut Plan)) -> Result<Site> {
         let lab = Lab::find()?;
         let scratch = Scratch::new("quic")?;
-        let share = scratch.open_folder("share")?;
+        let share = scratch.open_directory("share")?;
         let authority = Authority::new(scratch.path(), "authority")?;
         let files: Files = authority.server(names)?;
         let mut plan = Plan::sharing(&share);
@@ -80,12 +80,12 @@ impl Site {
 
 fn a_large_file_comes_whole() -> Result<()> {
     let site = Site::new(&[NAME], |_, _| ())?;
-    let local = site.scratch.open_folder("local")?;
+    let local = site.scratch.open_directory("local")?;
     let there = site.scratch.path().join("share/large");
     write_random(&there, large_bytes(), 1)?;
     for protection in [Protection::Off, Protection::Encrypt] {
         let client = site.client(&site.authority.file);
-        let client = client.protection(protection).folder(&local);
+        let client = client.protection(protection).directory(&local);
         let listing = client.run("ls")?;
         ensure!(listing.contains(&large_bytes().to_string()), "{listing}");
         client.run("get large back")?;
@@ -97,13 +97,13 @@ fn a_large_file_comes_whole() -> Result<()> {
 
 fn what_is_put_arrives_whole() -> Result<()> {
     let site = Site::new(&[NAME], |_, _| ())?;
-    let local = site.scratch.open_folder("local")?;
+    let local = site.scratch.open_directory("local")?;
     let there = site.scratch.path().join("share/file");
     write_random(&local.join("file"), large_bytes(), 2)?;
     // Told of large WRITEs it would need hours.
     for protection in [Protection::Off, Protection::Encrypt] {
         let client = site.client(&site.authority.file);
-        let client = client.protection(protection).folder(&local);
+        let client = client.protection(protection).directory(&local);
         client.run("put file")?;
         assert_same_file(&local.join("file"), &there)?;
         client.run("del file")?;
@@ -114,16 +114,16 @@ fn what_is_put_arrives_whole() -> Result<()> {
 fn a_thousand_files_come_back() -> Result<()> {
     let site = Site::new(&[NAME], |_, _| ())?;
     let (local, back) = (
-        site.scratch.open_folder("local")?,
-        site.scratch.open_folder("back")?,
+        site.scratch.open_directory("local")?,
+        site.scratch.open_directory("back")?,
     );
     for number in 0..1000 {
         write_random(&local.join(format!("file{number}")), number * 9, number)?;
     }
     for protection in [Protection::Off, Protection::Encrypt] {
         let client = site.client(&site.authority.file).protection(protection);
-        client.clone().folder(&local).run("prompt\nmput file*")?;
-        client.clone().folder(&back).run("prompt\nmget file*")?;
+        client.clone().directory(&local).run("prompt\nmput file*")?;
+        client.clone().directory(&back).run("prompt\nmget file*")?;
         assert_same_tree(&local, &back)?;
         client.run("del file*")?;
     }

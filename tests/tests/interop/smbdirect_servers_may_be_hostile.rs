@@ -78,9 +78,9 @@ fn run(script: &'static Script, arguments: &[&str]) -> Result<smbeam_tests::clie
     })
 }
 
-fn listen(folder: &Path) -> Result<Socket> {
+fn listen(directory: &Path) -> Result<Socket> {
     let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
-    socket.bind(&SockAddr::unix(port::path_in(folder, PORT))?)?;
+    socket.bind(&SockAddr::unix(port::path_in(directory, PORT))?)?;
     socket.listen(5)?;
     Ok(socket)
 }

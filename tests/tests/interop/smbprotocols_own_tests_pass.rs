@@ -51,8 +51,8 @@ fn smbprotocols_own_tests_pass() -> Result<()> {
     run(&python, scratch.path())
 }
 
-fn run(python: &Python, folder: &Path) -> Result<()> {
-    let tests = folder.join("tests");
+fn run(python: &Python, directory: &Path) -> Result<()> {
+    let tests = directory.join("tests");
     let copied = Command::new("cp")
         .arg("-r")
         .args([&python.tests_of_smbprotocol(), &tests])
@@ -65,7 +65,7 @@ fn run(python: &Python, folder: &Path) -> Result<()> {
     let left_out: Vec<_> = LEFT_OUT.iter().map(|name| format!("not {name}")).collect();
     let output = python
         .interpreter()
-        .current_dir(folder)
+        .current_dir(directory)
         .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short"])
         .args(["-k", &left_out.join(" and "), "tests"])
         .envs([
@@ -89,8 +89,8 @@ fn run(python: &Python, folder: &Path) -> Result<()> {
 fn serve(scratch: &Scratch) -> Result<Background> {
     let path = |name: &str| scratch.path().join(name).display().to_string();
     let (share, sealed) = (
-        scratch.open_folder("share")?,
-        scratch.open_folder("sealed")?,
+        scratch.open_directory("share")?,
+        scratch.open_directory("sealed")?,
     );
     let config = format!(
         "[server]\nlisten = [\"{ADDRESS}\"]\ntransports = [\"tcp:445\"]\nusers = \"{}\"\n\

@@ -346,7 +346,7 @@ fn smbclient_is_seen_to_come_and_go(peer: Peer) -> Result<()> {
     }
     let lab = Lab::find()?;
     let scratch = Scratch::new("status")?;
-    let plan = Plan::sharing(&scratch.open_folder("share")?);
+    let plan = Plan::sharing(&scratch.open_directory("share")?);
     let server = Server::start_as(peer.subject, Some(&lab), None, plan)?;
     let mut smbclient = Smbclient::new(&lab, &server).user(BOB).stay()?;
     let users = || -> Result<Vec<String>> {
@@ -382,10 +382,10 @@ fn who_may_not_ask_is_told_so(peer: Peer) -> Result<()> {
     if !is_root() {
         return Ok(());
     }
-    // The folders above are root's as well: it takes a socket that others can see.
+    // The directories above are root's as well: it takes a socket that others can see.
     let scratch = Scratch::new("s")?;
-    let folder = scratch.open_folder("seen")?;
-    let (seen, program) = (folder.join("socket"), folder.join("smbeam"));
+    let directory = scratch.open_directory("seen")?;
+    let (seen, program) = (directory.join("socket"), directory.join("smbeam"));
     fs::hard_link(&socket, &seen)?;
     fs::copy(subject::program()?, &program)?;
     let asked = Command::new(&program)

@@ -111,8 +111,8 @@ fn run(shared: &Shared, test: &str, way: Way) -> Result<Verdict> {
         *shared = None;
         return Ok(verdict);
     }
-    for folder in ["share", "direct"] {
-        empty(&scratch.path().join(folder))?;
+    for directory in ["share", "direct"] {
+        empty(&scratch.path().join(directory))?;
     }
     Ok(verdict)
 }
@@ -120,20 +120,20 @@ fn run(shared: &Shared, test: &str, way: Way) -> Result<Verdict> {
 /// What is shared. Samba lets anybody log in without a name; smbeam does where such a login leads
 /// somewhere. Some tests of smb2.session change to it and back.
 fn plan(scratch: &Scratch) -> Result<Plan> {
-    let mut plan = Plan::sharing(&scratch.open_folder("share")?);
+    let mut plan = Plan::sharing(&scratch.open_directory("share")?);
     plan.shares.push(Share {
         guests: true,
-        ..Share::new("open", &scratch.open_folder("open")?)
+        ..Share::new("open", &scratch.open_directory("open")?)
     });
     plan.shares.push(Share {
         direct: true,
-        ..Share::new("direct", &scratch.open_folder("direct")?)
+        ..Share::new("direct", &scratch.open_directory("direct")?)
     });
     Ok(plan)
 }
 
-fn empty(folder: &Path) -> Result<()> {
-    for entry in fs::read_dir(folder)? {
+fn empty(directory: &Path) -> Result<()> {
+    for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         if path.is_dir() {
             fs::remove_dir_all(path)?;

@@ -25,7 +25,7 @@ const ACCESS_DENIED: u32 = 0xc000_0022;
 fn private_files_stay_private() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("users")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     for user in USERS {
         make_private_files(user, &share)?;
     }
@@ -33,7 +33,7 @@ fn private_files_stay_private() -> Result<()> {
     for (user, other) in [(ALICE, BOB), (BOB, ALICE)] {
         let client = Smbclient::new(&lab, &server)
             .user(user)
-            .folder(scratch.path());
+            .directory(scratch.path());
         let (mine, theirs) = (user.name, other.name);
         client.run(&format!(
             "get {mine}-file got\ncd {mine}-folder\nls\nget inner got"
@@ -62,9 +62,12 @@ fn private_files_stay_private() -> Result<()> {
         );
     }
     for user in USERS {
-        let folder = share.join(format!("{}-folder", user.name));
-        ensure!(fs::read_to_string(folder.join("inner"))? == format!("inner of {}", user.name));
-        ensure!(fs::read_dir(folder)?.count() == 1, "something was planted");
+        let directory = share.join(format!("{}-folder", user.name));
+        ensure!(fs::read_to_string(directory.join("inner"))? == format!("inner of {}", user.name));
+        ensure!(
+            fs::read_dir(directory)?.count() == 1,
+            "something was planted"
+        );
     }
     Ok(())
 }
@@ -72,13 +75,13 @@ fn private_files_stay_private() -> Result<()> {
 fn new_files_belong_to_their_maker() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("owners")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     fs::write(scratch.path().join("file"), "text")?;
     let server = Server::start(&lab, Plan::sharing(&share))?;
     for user in USERS {
         let client = Smbclient::new(&lab, &server)
             .user(user)
-            .folder(scratch.path());
+            .directory(scratch.path());
         let name = user.name;
         client.run(&format!("put file by-{name}\nmkdir made-by-{name}"))?;
         for path in [format!("by-{name}"), format!("made-by-{name}")] {
@@ -96,7 +99,7 @@ fn new_files_belong_to_their_maker() -> Result<()> {
 fn compounds_of_two_users_do_not_mix() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("compounds")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     for user in USERS {
         make_private_files(user, &share)?;
     }
@@ -139,7 +142,7 @@ fn pipelined_requests_of_two_users_do_not_mix() -> Result<()> {
     const AT_ONCE: usize = 32;
     let lab = Lab::find()?;
     let scratch = Scratch::new("pipelined")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     for user in USERS {
         make_private_files(user, &share)?;
     }
@@ -194,13 +197,13 @@ fn read_inner_of(user: User) -> [Request; 3] {
 fn make_private_files(user: User, share: &Path) -> Result<()> {
     let file = share.join(format!("{}-file", user.name));
     fs::write(&file, format!("secret of {}", user.name))?;
-    let folder = share.join(format!("{}-folder", user.name));
-    fs::create_dir(&folder)?;
-    fs::write(folder.join("inner"), format!("inner of {}", user.name))?;
+    let directory = share.join(format!("{}-folder", user.name));
+    fs::create_dir(&directory)?;
+    fs::write(directory.join("inner"), format!("inner of {}", user.name))?;
     for (path, mode) in [
         (&file, 0o600),
-        (&folder.join("inner"), 0o600),
-        (&folder, 0o700),
+        (&directory.join("inner"), 0o600),
+        (&directory, 0o700),
     ] {
         fs::set_permissions(path, Permissions::from_mode(mode))?;
         chown(path, Some(user.id), Some(user.id))?;

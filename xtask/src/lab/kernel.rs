@@ -10,7 +10,7 @@ use std::process::Command;
 use std::thread;
 
 use anyhow::{Context as _, Result, bail};
-use smbeam_tests::lab::{KERNEL_RECIPE, Lab, folder};
+use smbeam_tests::lab::{KERNEL_RECIPE, Lab, directory};
 
 use super::debian;
 use crate::process::quiet;
@@ -35,7 +35,7 @@ const OLDEST: (u32, u32) = (7, 2);
 
 /// Returns the kernel, and builds it if it does not exist.
 pub(super) fn ready() -> Result<PathBuf> {
-    let kernel = folder().join(format!("linux-rdma-{KERNEL_RECIPE}"));
+    let kernel = directory().join(format!("linux-rdma-{KERNEL_RECIPE}"));
     if !kernel.exists() {
         build(&kernel)?;
     }
@@ -43,7 +43,7 @@ pub(super) fn ready() -> Result<PathBuf> {
 }
 
 fn build(kernel: &Path) -> Result<()> {
-    let build_root = folder().join("kernel-build");
+    let build_root = directory().join("kernel-build");
     let lab = Lab::at(&build_root);
     debian::bootstrap(lab.root(), SUITE, &[BACKPORTS])?;
     debian::install(&lab, PACKAGES)?;

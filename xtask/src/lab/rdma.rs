@@ -5,7 +5,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result, bail};
 use smbeam_tests::guest::Guest;
-use smbeam_tests::lab::{KSMBD_FOLDER, Lab, RDMA_KERNEL};
+use smbeam_tests::lab::{KSMBD_DIRECTORY, Lab, RDMA_KERNEL};
 use smbeam_tests::rdma;
 
 use super::{debian, guest, kernel};
@@ -37,12 +37,12 @@ pub(super) fn build(lab: &Lab) -> Result<()> {
 }
 
 fn unpack_ksmbd(lab: &Lab) -> Result<()> {
-    let directory = lab.root().join(KSMBD_FOLDER.trim_start_matches('/'));
+    let directory = lab.root().join(KSMBD_DIRECTORY.trim_start_matches('/'));
     debian::remove(&directory)?;
     fs::create_dir_all(&directory)?;
     // apt downloads and verifies the package, and dpkg unpacks it into a separate directory.
     let script = format!(
-        "set -e; cd {KSMBD_FOLDER}; apt-get download {KSMBD_PACKAGE}; \
+        "set -e; cd {KSMBD_DIRECTORY}; apt-get download {KSMBD_PACKAGE}; \
          dpkg-deb -x {KSMBD_PACKAGE}_*.deb .; rm {KSMBD_PACKAGE}_*.deb"
     );
     quiet(lab.command("sh").args(["-c", &script]))?;

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use smbeam_tests::lab::{Lab, folder};
+use smbeam_tests::lab::{Lab, directory};
 
 use super::debian;
 use crate::process::quiet;
@@ -32,7 +32,7 @@ const VERSION: (u32, u32) = (4, 25);
 
 /// Builds a new root file system, and replaces the old one at the end.
 pub(super) fn build(lab: &Lab) -> Result<()> {
-    let unfinished = folder().join("unfinished");
+    let unfinished = directory().join("unfinished");
     let draft = Lab::at(&unfinished);
     debian::bootstrap(draft.root(), SUITE, &[])?;
     debian::install(&draft, PACKAGES)?;

@@ -74,7 +74,7 @@ pub(super) fn run(targets: &[Built], time: Duration) -> Result<Vec<Target>> {
 fn run_one(built: &Built, time: Duration) -> Result<Target> {
     let Built { name, program } = built;
     let committed = workspace().join("fuzz/corpus").join(name);
-    let grown = lab::folder().join("corpus").join(name);
+    let grown = lab::directory().join("corpus").join(name);
     let findings = target().join("xtask/findings").join(name);
     for directory in [&grown, &findings] {
         fs::create_dir_all(directory)

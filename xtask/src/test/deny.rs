@@ -29,7 +29,7 @@ pub(crate) fn run() -> Result<Counts> {
 
 /// The program, built once and kept beside the lab, where every clone finds it.
 fn install() -> Result<PathBuf> {
-    let root = lab::folder().join(format!("cargo-deny-{VERSION}"));
+    let root = lab::directory().join(format!("cargo-deny-{VERSION}"));
     let program = root.join("bin/cargo-deny");
     if !program.is_file() {
         println!("deny: building cargo-deny {VERSION}");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use smbeam_tests::files::{give_tree_to, write_random};
 use smbeam_tests::lab::Lab;
-use smbeam_tests::scratch::{Scratch, open_folder};
+use smbeam_tests::scratch::{Scratch, open_directory};
 use smbeam_tests::subject::{ALICE, Plan, Server, Share, Subject};
 
 use super::{ENTRIES, SMALL_FILE_BYTES, SMALL_FILES};
@@ -54,15 +54,15 @@ impl Environment {
     pub(crate) fn set(options: &Options) -> Result<Environment> {
         let lab = Lab::find()?;
         let scratch = Scratch::new("clients")?;
-        let tmpfs = scratch.open_folder(SHARE)?;
+        let tmpfs = scratch.open_directory(SHARE)?;
         // The originals on both sides, the copy of a run, and the reserve of [`Self::clear`].
         let bytes = 4 * options.large_bytes + SPARE_BYTES;
         let mount = Mount::tmpfs(&tmpfs, bytes)?;
         let hosts = environment::disable_name_lookups(&scratch, &lab)?;
         let (shared, local) = (tmpfs.join("shared"), tmpfs.join("local"));
         for side in [&shared, &local] {
-            open_folder(side)?;
-            open_folder(&side.join(SMALL))?;
+            open_directory(side)?;
+            open_directory(&side.join(SMALL))?;
             println!("writing {}", side.display());
             write_random(&side.join(LARGE_FILE), options.large_bytes, 1)?;
             for number in 0..SMALL_FILES {
@@ -70,7 +70,7 @@ impl Environment {
                 write_random(&path, SMALL_FILE_BYTES, number.into())?;
             }
         }
-        open_folder(&shared.join(LISTED))?;
+        open_directory(&shared.join(LISTED))?;
         for number in 0..ENTRIES {
             let path = shared.join(LISTED).join(format!("entry-{number:06}.txt"));
             File::create(path)?.set_len(number.into())?;
@@ -147,7 +147,7 @@ impl Environment {
             if path.exists() {
                 fs::remove_dir_all(&path)?;
             }
-            open_folder(&path)?;
+            open_directory(&path)?;
         }
         let path = self.local("reserve");
         let mut file = File::create(&path)?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use anyhow::{Context as _, Result};
-use smbeam_tests::scratch::{Scratch, open_folder};
+use smbeam_tests::scratch::{Scratch, open_directory};
 
 use super::link::NetworkNamespace;
 use super::{LOOPBACK_MTU, Link, free_port};
@@ -62,7 +62,7 @@ impl Environment {
     /// Creates the directories, and the networks that the benches need.
     pub(crate) fn set(options: &Options, needs: &[Network]) -> Result<Environment> {
         let scratch = Scratch::new("transports")?;
-        let tmpfs = scratch.open_folder("tmpfs")?;
+        let tmpfs = scratch.open_directory("tmpfs")?;
         let tmpfs = Mount::tmpfs(&tmpfs, TMPFS_BYTES)?;
         let disk = disk_directory()?;
         let link = match needs.contains(&Network::Link) {
@@ -132,6 +132,6 @@ impl Drop for Environment {
 /// A directory for all users, most likely on a disk, because its files survive a restart.
 fn disk_directory() -> Result<PathBuf> {
     let path = PathBuf::from(format!("/var/tmp/smbeam-transports-{}", process::id()));
-    open_folder(&path)?;
+    open_directory(&path)?;
     Ok(path)
 }

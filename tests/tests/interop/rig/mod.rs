@@ -113,7 +113,7 @@ fn subjects() -> Vec<Subject> {
     }
 }
 
-/// A server that runs, and the folder that it shares.
+/// A server that runs, and the directory that it shares.
 pub(crate) struct Rig {
     pub(crate) server: Server,
     transport: Transport,
@@ -130,11 +130,11 @@ impl Rig {
     /// A server whose plan is changed before it starts.
     pub(crate) fn with(peer: Peer, change: impl FnOnce(&mut Plan)) -> Result<Rig> {
         let scratch = Scratch::new("client")?;
-        let share = scratch.open_folder("share")?;
+        let share = scratch.open_directory("share")?;
         Rig::sharing(peer, scratch, &share, change)
     }
 
-    /// A server of a folder that is there.
+    /// A server of a directory that is there.
     pub(crate) fn sharing(
         peer: Peer,
         scratch: Scratch,
@@ -194,7 +194,7 @@ impl Rig {
         self.share.join(name)
     }
 
-    /// A folder beside the share.
+    /// A directory beside the share.
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.scratch.path().join(name)
     }

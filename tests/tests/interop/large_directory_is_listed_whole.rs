@@ -1,4 +1,4 @@
-//! A folder of 100,000 files is listed whole.
+//! A directory of 100,000 files is listed whole.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -18,7 +18,7 @@ const FILES: u32 = 100_000;
 fn every_name_is_listed_once() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("folder")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     fill(&share, FILES)?;
     let server = Server::start(&lab, Plan::sharing(&share))?;
     let listing = Smbclient::new(&lab, &server).run("ls")?;
@@ -44,7 +44,7 @@ fn every_name_is_listed_once() -> Result<()> {
 fn a_pattern_selects() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("pattern")?;
-    let share = scratch.open_folder("share")?;
+    let share = scratch.open_directory("share")?;
     fill(&share, 2000)?;
     let server = Server::start(&lab, Plan::sharing(&share))?;
     let client = Smbclient::new(&lab, &server);
@@ -68,9 +68,9 @@ fn a_pattern_selects() -> Result<()> {
     Ok(())
 }
 
-fn fill(folder: &Path, files: u32) -> Result<()> {
+fn fill(directory: &Path, files: u32) -> Result<()> {
     for number in 0..files {
-        File::create(folder.join(format!("entry-{number:06}")))?;
+        File::create(directory.join(format!("entry-{number:06}")))?;
     }
     Ok(())
 }

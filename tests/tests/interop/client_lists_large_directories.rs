@@ -11,7 +11,7 @@ for_each_transport!(
     every_entry_is_listed_once,
     patterns_select,
     numbers_are_told_to_who_asks,
-    an_empty_folder_is_empty
+    an_empty_directory_is_empty
 );
 
 const FILES: u64 = 100_000;
@@ -97,15 +97,15 @@ fn numbers_are_told_to_who_asks(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-fn an_empty_folder_is_empty(peer: Peer) -> Result<()> {
+fn an_empty_directory_is_empty(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let share = rig.share()?;
     share.create_dir("empty").wait()?;
-    for folder in ["", "empty"] {
-        let listed = share.read_dir(folder, "*").wait()?.blocking();
+    for directory in ["", "empty"] {
+        let listed = share.read_dir(directory, "*").wait()?.blocking();
         let names = listed.collect::<Result<Vec<_>, _>>()?;
-        let count = usize::from(folder.is_empty());
-        ensure!(names.len() == count, "`{folder}` has {names:?}");
+        let count = usize::from(directory.is_empty());
+        ensure!(names.len() == count, "`{directory}` has {names:?}");
     }
     Ok(())
 }
