@@ -7,7 +7,7 @@
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 
 use crate::cbc_mac::CbcMac;
-use crate::encryption::{Plaintext, TagMismatch};
+use crate::plaintext::{Plaintext, TagMismatch};
 use crate::sys::{AesKey, BLOCK, Counter};
 
 /// Length of the nonce in bytes. [MS-SMB2] 2.2.41

@@ -4,6 +4,7 @@
 use core::fmt;
 
 use crate::ccm::CcmKey;
+use crate::plaintext::{Plaintext, TagMismatch};
 use crate::sys::{Direction, Gcm, GcmKey};
 use crate::{Cipher, TAG_LEN};
 
@@ -21,21 +22,6 @@ enum Key {
     Ccm(CcmKey),
     Gcm(GcmKey),
 }
-
-/// One part of a message, as input of [`EncryptionKey::encrypt_parts`].
-#[derive(Debug)]
-pub enum Plaintext<'a> {
-    /// The ciphertext replaces the plaintext.
-    InPlace(&'a mut [u8]),
-    /// The plaintext stays unchanged; the ciphertext goes into the second slice, which must have
-    /// the same length.
-    Into(&'a [u8], &'a mut [u8]),
-}
-
-/// The authentication tag does not match the message: the message changed after its encryption,
-/// or another key encrypted it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TagMismatch;
 
 impl EncryptionKey {
     /// Computes the key schedule.
@@ -144,27 +130,6 @@ impl EncryptionKey {
     }
 }
 
-impl Plaintext<'_> {
-    /// Length of the part in bytes.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::InPlace(bytes) => bytes.len(),
-            Self::Into(from, _) => from.len(),
-        }
-    }
-
-    /// Whether the part has no bytes.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-impl<'a> From<&'a mut [u8]> for Plaintext<'a> {
-    fn from(bytes: &'a mut [u8]) -> Self {
-        Self::InPlace(bytes)
-    }
-}
-
 /// Starts a message and adds its associated data.
 fn gcm(key: &GcmKey, direction: Direction, nonce: &[u8], aad: &[u8]) -> Gcm {
     let mut message = key.start(direction, sized(nonce));
@@ -185,11 +150,3 @@ impl fmt::Debug for EncryptionKey {
             .finish_non_exhaustive()
     }
 }
-
-impl fmt::Display for TagMismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the authentication tag does not match the message")
-    }
-}
-
-impl core::error::Error for TagMismatch {}

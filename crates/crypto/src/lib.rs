@@ -20,6 +20,7 @@ mod cbc_mac;
 mod ccm;
 pub mod derive;
 mod encryption;
+mod plaintext;
 mod preauth;
 mod signing;
 // The only module with `unsafe` code: the AES functions that aws-lc-rs does not offer.
@@ -27,7 +28,8 @@ mod signing;
 mod sys;
 
 pub use algorithm::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm, TAG_LEN};
-pub use encryption::{EncryptionKey, Plaintext, TagMismatch};
+pub use encryption::EncryptionKey;
+pub use plaintext::{Plaintext, TagMismatch};
 pub use preauth::PreauthHash;
 pub use signing::{SigningKey, SigningNonce};
 
