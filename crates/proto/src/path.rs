@@ -7,8 +7,25 @@ use wire::{Status, Utf16};
 
 /// A path from the root of a share: components joined by `/`, none of them empty, `.` or `..`;
 /// the root itself is the empty path.
+///
+/// A name from CREATE may name a stream of the file too.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct SharePath(String);
+pub struct SharePath {
+    path: String,
+    stream: Option<StreamName>,
+}
+
+/// The name of a stream of a file, without colons and without the type. The unnamed data stream
+/// has none. \[MS-FSCC\] 2.1.5.3
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamName(String);
+
+impl StreamName {
+    /// The characters of the name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
 
 /// UTF-16 units in a component. \[MS-FSCC\] 2.1.5
 pub const MAX_COMPONENT_UNITS: usize = 255;
@@ -36,13 +53,18 @@ pub fn is_same_name(one: &str, other: &str) -> bool {
 }
 
 impl SharePath {
+    fn of_file(path: String) -> Self {
+        Self { path, stream: None }
+    }
+
     /// The root of the share.
     pub fn root() -> Self {
         Self::default()
     }
 
     /// Reads a name as CREATE and SET_INFO carry it: `\` between the components, no `\` in front.
-    /// `name::$DATA` is the file itself. \[MS-SMB2\] 2.2.13, \[MS-FSCC\] 2.1.5
+    /// `name:stream` names a stream of the file; `name::$DATA` is the file itself.
+    /// \[MS-SMB2\] 2.2.13, \[MS-FSCC\] 2.1.5
     pub fn from_wire(name: Utf16<'_>) -> Result<Self, Status> {
         if name.len() > MAX_PATH_UNITS * 2 {
             return Err(Status::NAME_TOO_LONG);
@@ -52,7 +74,9 @@ impl SharePath {
         if name.starts_with('\\') {
             return Err(Status::INVALID_PARAMETER);
         }
-        Self::from_text(without_stream(&name)?)
+        let (file, stream) = split_stream(&name)?;
+        let path = Self::from_text(file)?;
+        Ok(Self { stream, ..path })
     }
 
     /// Reads the new name that SET_INFO carries: like one of CREATE, but clients write a `\` in
@@ -87,51 +111,58 @@ impl SharePath {
             }
             path.push_str(component);
         }
-        Ok(Self(path))
+        Ok(Self::of_file(path))
     }
 
     /// From components joined by `/` that the file system vouches for.
     pub fn from_trusted(path: &str) -> Self {
         debug_assert!(!path.starts_with('/') && !path.ends_with('/'));
-        Self(String::from(path))
+        Self::of_file(String::from(path))
     }
 
-    /// The components joined by `/`.
+    /// The stream; `None` for the unnamed data stream of the file.
+    pub fn stream(&self) -> Option<&StreamName> {
+        self.stream.as_ref()
+    }
+
+    /// The components joined by `/`, without the stream.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.path
     }
 
     /// Whether this is the root of the share.
     pub fn is_root(&self) -> bool {
-        self.0.is_empty()
+        self.path.is_empty()
     }
 
     /// The components from the root on.
     pub fn components(&self) -> impl Iterator<Item = &str> {
-        self.0.split('/').filter(|component| !component.is_empty())
+        self.path
+            .split('/')
+            .filter(|component| !component.is_empty())
     }
 
     /// The last component; empty for the root.
     pub fn name(&self) -> &str {
-        self.0.rsplit('/').next().unwrap_or("")
+        self.path.rsplit('/').next().unwrap_or("")
     }
 
     /// The path without its last component; the root is its own parent.
     pub fn parent(&self) -> Self {
-        match self.0.rsplit_once('/') {
-            Some((parent, _)) => Self(String::from(parent)),
+        match self.path.rsplit_once('/') {
+            Some((parent, _)) => Self::of_file(String::from(parent)),
             None => Self::root(),
         }
     }
 
     /// This path with one more component.
     pub fn join(&self, name: &str) -> Self {
-        let mut path = self.0.clone();
+        let mut path = self.path.clone();
         if !path.is_empty() {
             path.push('/');
         }
         path.push_str(name);
-        Self(path)
+        Self::of_file(path)
     }
 
     /// Whether this path lies below another, which is not itself.
@@ -139,43 +170,64 @@ impl SharePath {
         if other.is_root() {
             return !self.is_root();
         }
-        let rest = self.0.strip_prefix(other.as_str());
+        let rest = self.path.strip_prefix(other.as_str());
         rest.is_some_and(|rest| rest.starts_with('/'))
     }
 
     /// As the wire has it: `\` between the components.
     pub fn to_wire(&self) -> String {
-        self.0.replace('/', "\\")
+        self.path.replace('/', "\\")
     }
 }
 
 impl fmt::Debug for SharePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
+        fmt::Debug::fmt(&self.path, f)?;
+        match &self.stream {
+            Some(stream) => write!(f, ":{:?}", stream.as_str()),
+            None => Ok(()),
+        }
     }
 }
 
 impl fmt::Display for SharePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.path)?;
+        match &self.stream {
+            Some(stream) => write!(f, ":{}", stream.as_str()),
+            None => Ok(()),
+        }
     }
 }
 
-/// The name without the stream that is the file itself, `::$DATA`. \[MS-FSCC\] 2.1.5
-///
-/// There are no other streams yet. As Samba does where a share has none, a name of one is answered
-/// with OBJECT_NAME_INVALID: the colon that stays in the name is not allowed in a component.
-fn without_stream(name: &str) -> Result<&str, Status> {
+/// Splits a name into the file and the stream. Streams have the type `$DATA`, which a name need
+/// not write; the root of a share has no stream. \[MS-FSCC\] 2.1.5
+fn split_stream(name: &str) -> Result<(&str, Option<StreamName>), Status> {
     let last = name.rfind('\\').map_or(0, |index| index + 1);
     let Some(colon) = name[last..].find(':') else {
-        return Ok(name);
+        return Ok((name, None));
     };
-    let (file, stream) = name.split_at(last + colon);
-    if file.len() > last && is_same_name(stream, "::$DATA") {
-        Ok(file)
-    } else {
-        Err(Status::OBJECT_NAME_INVALID)
+    let (file, rest) = name.split_at(last + colon);
+    let (stream, kind) = match rest[1..].split_once(':') {
+        Some((stream, kind)) => (stream, Some(kind)),
+        None => (&rest[1..], None),
+    };
+    let is_data = kind.is_none_or(|kind| is_same_name(kind, "$DATA"));
+    if file.len() == last || !is_data {
+        return Err(Status::OBJECT_NAME_INVALID);
     }
+    match (stream, kind) {
+        ("", Some(_)) => Ok((file, None)),
+        _ if is_stream_name(stream) => Ok((file, Some(StreamName(String::from(stream))))),
+        _ => Err(Status::OBJECT_NAME_INVALID),
+    }
+}
+
+/// Whether a stream can have this name. \[MS-FSCC\] 2.1.5.3
+fn is_stream_name(name: &str) -> bool {
+    let is_reserved = |c: char| c == '\0' || c == '/' || c == ':';
+    let units = name.encode_utf16().count();
+    (1..=MAX_COMPONENT_UNITS).contains(&units) && !name.chars().any(is_reserved)
 }
 
 /// Takes the last component off, as `..` does: what it named need not be there. Windows and Samba
@@ -249,17 +301,42 @@ mod tests {
     }
 
     #[test]
-    fn the_data_stream_is_the_file_and_there_is_no_other() {
-        assert_eq!(path("a\\b::$data").expect("a file").as_str(), "a/b");
-        assert_eq!(path("a:b"), Err(Status::OBJECT_NAME_INVALID));
-        assert_eq!(path("a:b:$DATA"), Err(Status::OBJECT_NAME_INVALID));
-        assert_eq!(path("::$DATA"), Err(Status::OBJECT_NAME_INVALID));
-        assert_eq!(path("a\\::$DATA"), Err(Status::OBJECT_NAME_INVALID));
-        assert_eq!(path("a::$DATA\\b"), Err(Status::OBJECT_NAME_INVALID));
-        assert_eq!(
-            path("a::$INDEX_ALLOCATION"),
-            Err(Status::OBJECT_NAME_INVALID)
-        );
+    fn a_name_may_end_with_a_stream() {
+        let parts = |name: &str| {
+            let path = path(name).expect("a good name");
+            let stream = path.stream().map(|stream| String::from(stream.as_str()));
+            (String::from(path.as_str()), stream)
+        };
+        let of = |file: &str, stream: &str| (String::from(file), Some(String::from(stream)));
+        assert_eq!(parts("a\\b::$data"), (String::from("a/b"), None));
+        assert_eq!(parts("a\\b:c"), of("a/b", "c"));
+        assert_eq!(parts("a:c d:$DATA"), of("a", "c d"));
+        for name in [
+            "a:",
+            "::$DATA",
+            ":b",
+            "a\\::$DATA",
+            "a::$DATA\\b",
+            "a:b\\c",
+            "a::$INDEX_ALLOCATION",
+            "a:b:$DATA:",
+            "a:b/c",
+        ] {
+            assert_eq!(path(name), Err(Status::OBJECT_NAME_INVALID), "{name}");
+        }
+        let long = "c".repeat(MAX_COMPONENT_UNITS);
+        assert!(path(&alloc::format!("a:{long}")).is_ok());
+        let longer = alloc::format!("a:{long}c");
+        assert_eq!(path(&longer), Err(Status::OBJECT_NAME_INVALID));
+    }
+
+    #[test]
+    fn a_stream_belongs_to_one_name() {
+        let path = path("a\\b:c").expect("a good name");
+        assert_eq!(alloc::format!("{path}"), "a/b:c");
+        assert_eq!(path.parent().stream(), None);
+        assert_eq!(path.join("d").stream(), None);
+        assert_ne!(path, SharePath::from_trusted("a/b"));
     }
 
     #[test]

@@ -63,6 +63,10 @@ impl Wanted {
             return Err(Status::BAD_IMPERSONATION_LEVEL);
         }
         let path = SharePath::from_wire(request.name)?;
+        // No file system stores named streams yet. Samba gives this answer where a share has none.
+        if path.stream().is_some() {
+            return Err(Status::OBJECT_NAME_INVALID);
+        }
         // Rights come first: smbtorture smb2.create.gentest has both wrong.
         let access = map_rights(request.desired_access)?;
         check_options(request)?;
