@@ -287,14 +287,40 @@ pub struct BasicChanges {
     pub attributes: Option<FileAttributes>,
 }
 
-/// Identifies a file independently of its names: \[MS-FSCC\] 2.4.26 FileInternalInformation and
-/// the volume.
+/// Identifies a stream of a file independently of the names of the file: \[MS-FSCC\] 2.4.26
+/// FileInternalInformation, the volume and the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FileKey {
     /// Device number.
     pub volume: u64,
     /// Inode number.
     pub file: u64,
+    /// The stream within the file.
+    pub stream: StreamId,
+}
+
+/// Identifies a stream within its file. The file system assigns the number when it opens the
+/// stream, and does not assign it to another stream of the file while the stream is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct StreamId(pub u64);
+
+impl StreamId {
+    /// The unnamed data stream. A directory has no other stream than this.
+    pub const DATA: Self = Self(0);
+}
+
+impl FileKey {
+    /// The key of the unnamed data stream of the file, which stands for the file.
+    #[must_use]
+    pub fn of_file(self) -> Self {
+        self.with_stream(StreamId::DATA)
+    }
+
+    /// The key of another stream of the file.
+    #[must_use]
+    pub fn with_stream(self, stream: StreamId) -> Self {
+        Self { stream, ..self }
+    }
 }
 
 /// The kind of a file.

@@ -1,6 +1,6 @@
 //! Notices: messages from one connection to another connection of the process.
 
-use wire::access::OplockLevel;
+use wire::create_context::LeaseState;
 
 use crate::id::OpId;
 
@@ -16,18 +16,23 @@ pub enum Notice {
     /// All opens of this session are closed, and a request waited for that: a client that
     /// reconnects does not conflict with the opens of its previous session.
     OpensClosed(wire::SessionId),
-    /// An oplock of an open breaks. The connection carries the session of the open and sends the
-    /// oplock break notification to the client. \[MS-SMB2\] 3.3.4.6
-    BreakOplock {
-        /// The session.
+    /// The caching rights of an oplock or a lease break. The connection carries the session and
+    /// sends the oplock break or lease break notification to the client. \[MS-SMB2\] 3.3.4.6,
+    /// 3.3.4.7
+    BreakCaching {
+        /// The session of the open.
         session: wire::SessionId,
-        /// The open.
+        /// The open with the oplock, or an open of the lease.
         file_id: wire::FileId,
-        /// The oplock level that the client may hold after the break.
-        level: OplockLevel,
+        /// The key of the lease; `None` for an oplock.
+        lease_key: Option<wire::Guid>,
+        /// The rights before the break.
+        from: LeaseState,
+        /// The rights that the client may hold after the break.
+        to: LeaseState,
     },
-    /// An oplock break is complete. The operation waited for it.
-    OplockBroken(OpId),
+    /// A break of caching rights is complete. The operation waited for it.
+    CachingBroken(OpId),
     /// A request for a byte-range lock is decided. The operation waited for it.
     LockSettled {
         /// The operation that waited.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use auth::Realm;
 use proto::carrier::Carrier;
-use proto::file::{FileKey, LocalChange, LocalEvent, ShareId};
+use proto::file::{FileKey, LocalChange, LocalEvent, ShareId, StreamId};
 use proto::id::{ConnectionId, OpId};
 use proto::notice::Notice;
 use proto::path::SharePath;
@@ -258,6 +258,7 @@ impl World {
         let directory = FileKey {
             volume: 1,
             file: self.choices.below(FILES),
+            stream: StreamId::DATA,
         };
         let change = LocalEvent::Change(LocalChange {
             directory,

@@ -116,9 +116,15 @@ impl WriteGates {
 
 #[cfg(test)]
 mod tests {
+    use proto::file::StreamId;
+
     use super::*;
 
-    const KEY: FileKey = FileKey { volume: 1, file: 2 };
+    const KEY: FileKey = FileKey {
+        volume: 1,
+        file: 2,
+        stream: StreamId::DATA,
+    };
 
     #[test]
     fn cached_writes_wait_for_direct_writes_and_exclude_new_ones() {

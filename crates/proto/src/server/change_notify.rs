@@ -133,8 +133,8 @@ impl Context<'_> {
     pub(crate) fn report(&mut self, open: LocalOpen, events: &[Event<'_>]) {
         let server = self.server;
         if !server.watches.is_empty() {
-            let mail = server.watches.report(&server.files, open, events);
-            self.post(mail);
+            let notices = server.watches.report(&server.files, open, events);
+            self.post(notices);
         }
     }
 

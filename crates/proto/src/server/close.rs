@@ -18,8 +18,8 @@ use crate::path::SharePath;
 use crate::server::Server;
 use crate::server::change_notify::of_name;
 use crate::server::context::{Context, Progress, Reply};
-use crate::server::fsa::Departure;
-use crate::server::fsa::oplock::Mail;
+use crate::server::fsa::Close;
+use crate::server::notices::Notices;
 use crate::server::op_ids::OpIds;
 use crate::server::open::{Open, malformed, wire_attributes};
 use crate::server::watch::Event;
@@ -36,7 +36,7 @@ pub(crate) enum Step {
 pub(crate) struct Unlinking {
     open: Arc<Open>,
     path: SharePath,
-    departure: Departure,
+    close: Close,
     response: Response,
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         let operation = FileOp::OnOpen(open.file, Operation::Stat);
         return Ok(context.wait(operation, Step::Stat(open)));
     }
-    Ok(leave(context, open, Response::default()))
+    Ok(close(context, open, Response::default()))
 }
 
 impl Step {
@@ -68,14 +68,14 @@ impl Step {
                     // [MS-SMB2] 3.3.5.10: the close does not fail for want of attributes.
                     Err(_) => Response::default(),
                 };
-                Ok(leave(context, open, response))
+                Ok(close(context, open, response))
             }
             Self::Unlink(unlinking) => {
                 // Whether it went or not, such as a directory that is not empty: it is closed.
                 let Unlinking {
                     open,
                     path,
-                    departure,
+                    close,
                     response,
                 } = *unlinking;
                 context.server.files.forget(open.key);
@@ -84,10 +84,10 @@ impl Step {
                     let filter = of_name(open.is_directory);
                     context.report_at(&open, FileAction::REMOVED, filter, &path);
                 }
-                for file in departure.close {
+                for file in close.close {
                     context.run(FileOp::OnOpen(file, Operation::Close));
                 }
-                context.post(departure.mail);
+                context.post(close.notices);
                 Ok(done(&response))
             }
         }
@@ -95,21 +95,21 @@ impl Step {
 }
 
 /// The open leaves the table of open files.
-fn leave(context: &mut Context<'_>, open: Arc<Open>, response: Response) -> Progress<Step> {
-    let mut departure = context.server.files.leave(open.key, open.file);
-    let mail = end_watches(context.server, &open);
-    context.post(mail);
-    if let Some((file, path)) = departure.unlink.take() {
+fn close(context: &mut Context<'_>, open: Arc<Open>, response: Response) -> Progress<Step> {
+    let mut close = context.server.files.close(open.key, open.file);
+    let notices = end_watches(context.server, &open);
+    context.post(notices);
+    if let Some((file, path)) = close.unlink.take() {
         let step = Step::Unlink(Box::new(Unlinking {
             open,
             path: path.clone(),
-            departure,
+            close,
             response,
         }));
         let operation = FileOp::OnOpen(file, Operation::Unlink { path });
         return context.wait(operation, step);
     }
-    context.depart(open.key, departure);
+    context.finish_close(open.key, close);
     done(&response)
 }
 
@@ -131,12 +131,12 @@ fn describe(metadata: &Metadata) -> Response {
 }
 
 /// Who watches through an open that left, or a directory that is to go, watches no more.
-fn end_watches(server: &Server, open: &Open) -> Mail {
-    let mut mail = server.watches.end(open.file);
+fn end_watches(server: &Server, open: &Open) -> Notices {
+    let mut notices = server.watches.end(open.file);
     if !server.watches.is_empty() && server.files.is_delete_pending(open.key) {
-        mail.extend(server.watches.wake(open.key));
+        notices.extend(server.watches.wake(open.key));
     }
-    mail
+    notices
 }
 
 /// Closes an open that is out of its session's table already: its tree, session or connection
@@ -149,25 +149,25 @@ pub(crate) fn abandon(
     op_ids: &mut OpIds,
     effects: &mut Effects,
 ) -> Vec<OpId> {
-    let mut departure = server.files.leave(open.key, open.file);
-    departure.mail.extend(end_watches(server, open));
-    if let Some((_, path)) = &departure.unlink {
+    let mut close = server.files.close(open.key, open.file);
+    close.notices.extend(end_watches(server, open));
+    if let Some((_, path)) = &close.unlink {
         let event = Event {
             action: FileAction::REMOVED,
             filter: of_name(open.is_directory),
             path,
         };
-        let mail = server.watches.report(&server.files, open.file, &[event]);
-        departure.mail.extend(mail);
+        let notices = server.watches.report(&server.files, open.file, &[event]);
+        close.notices.extend(notices);
     }
-    depart(server, open.key, departure, op_ids, effects)
+    finish(server, open.key, close, op_ids, effects)
 }
 
 /// Does what an open left to be done, without waiting for it. Returns the operations.
-fn depart(
+fn finish(
     server: &Server,
     key: FileKey,
-    departure: Departure,
+    close: Close,
     op_ids: &mut OpIds,
     effects: &mut Effects,
 ) -> Vec<OpId> {
@@ -177,21 +177,21 @@ fn depart(
         ops.push(op);
         effects.push(Effect::File(op, operation));
     };
-    if let Some((file, path)) = departure.unlink {
+    if let Some((file, path)) = close.unlink {
         server.files.forget(key);
         run(FileOp::OnOpen(file, Operation::Unlink { path }));
     }
-    for file in departure.close {
+    for file in close.close {
         run(FileOp::OnOpen(file, Operation::Close));
     }
-    server.post(departure.mail, effects);
+    server.post(close.notices, effects);
     ops
 }
 
 impl Context<'_> {
     /// Does what an open left to be done, without waiting for it.
-    pub(crate) fn depart(&mut self, key: FileKey, departure: Departure) {
-        depart(self.server, key, departure, self.op_ids, self.effects);
+    pub(crate) fn finish_close(&mut self, key: FileKey, close: Close) {
+        finish(self.server, key, close, self.op_ids, self.effects);
     }
 }
 

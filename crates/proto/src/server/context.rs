@@ -18,7 +18,8 @@ use crate::effect::{Access, Effect, Effects, Payload};
 use crate::file::{FileKey, FileOp};
 use crate::id::{ConnectionId, OpId};
 use crate::server::Server;
-use crate::server::fsa::oplock::{Mail, Patience, Waiter};
+use crate::server::fsa::caching::BreakWait;
+use crate::server::notices::{Notices, Waiter};
 use crate::server::op_ids::OpIds;
 use crate::server::open::Open;
 use crate::server::outstanding_request::{self, OutstandingRequest};
@@ -142,9 +143,9 @@ impl<S> Progress<S> {
 
 impl Parked {
     /// What waits as long as the table of open files said.
-    pub(crate) fn new(patience: &Patience, key: FileKey, until: Instant) -> Self {
+    pub(crate) fn new(wait: &BreakWait, key: FileKey, until: Instant) -> Self {
         Self {
-            op: patience.waiter.op,
+            op: wait.waiter.op,
             key,
             until: Some(until),
         }
@@ -152,15 +153,15 @@ impl Parked {
 }
 
 impl Context<'_> {
-    /// How this request waits, should it have to wait for an oplock.
-    pub(crate) fn patience(&mut self) -> Patience {
+    /// The wait of this request for the end of a break, should it have to wait.
+    pub(crate) fn break_wait(&mut self) -> BreakWait {
         let now = self.now.instant;
         let timeout = self.server.config.limits.oplock_break_timeout;
         let waiter = Waiter {
             connection: self.connection,
             op: self.op(),
         };
-        Patience {
+        BreakWait {
             waiter,
             now,
             deadline: now.after(timeout),
@@ -186,17 +187,20 @@ impl Context<'_> {
     }
 
     /// Tells other connections, and perhaps this one.
-    pub(crate) fn post(&mut self, mail: Mail) {
-        self.server.post(mail, self.effects);
+    pub(crate) fn post(&mut self, notices: Notices) {
+        self.server.post(notices, self.effects);
     }
 
     /// The data of a file have changed, or may have: whoever has cached them is told. Afterwards
     /// and not before: so nobody reads what was there, and caches it, in between.
     pub(crate) fn data_changed(&mut self, open: &Open) {
         if open.has_readers.load(Ordering::SeqCst) {
-            let mut mail = Mail::new();
-            self.server.files.end_level_two(open.key, &mut mail);
-            self.post(mail);
+            let mut notices = Notices::new();
+            let timeout = self.server.config.limits.oplock_break_timeout;
+            let deadline = self.now.instant.after(timeout);
+            let files = &self.server.files;
+            files.break_read_caching(open.key, open.file, deadline, &mut notices);
+            self.post(notices);
         }
     }
 

@@ -27,7 +27,7 @@ use crate::effect::Outcome;
 use crate::file::{FileOp, Metadata, OpenPlan, Opened, Operation};
 use crate::server::change_notify::of_name;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
-use crate::server::fsa::oplock::Granted;
+use crate::server::fsa::caching::{Granted, oplock_level};
 use crate::server::open::{Open, OpenState, malformed, wire_attributes};
 use crate::server::replay::Known;
 use crate::server::room::Tallied;
@@ -196,15 +196,15 @@ impl Entered {
     /// Takes the open back: the request failed after all.
     fn withdraw(&self, context: &mut Context<'_>) {
         let key = self.opened.metadata.key;
-        let departure = context.server.files.withdraw(key, self.opened.file);
-        context.depart(key, departure);
+        let close = context.server.files.withdraw(key, self.opened.file);
+        context.finish_close(key, close);
     }
 
     /// What the client will know the open by, and the oplock that it has.
     fn to_open(&self, context: &Context<'_>) -> (Open, OplockLevel) {
         let id = context.server.new_file_id();
         let Granted {
-            level,
+            rights,
             has_readers,
             locks,
         } = self.grant(context, id);
@@ -226,7 +226,7 @@ impl Entered {
             sequence: Mutex::default(),
             state: Mutex::new(OpenState::default()),
         };
-        (open, level)
+        (open, oplock_level(rights))
     }
 
     fn action(&self) -> CreateAction {

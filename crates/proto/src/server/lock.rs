@@ -16,8 +16,8 @@ use crate::notice::Notice;
 use crate::server::context::{Context, Parked, Progress, Reply};
 use crate::server::fsa::byte_range::{ByteRange, LockKind};
 use crate::server::fsa::file_locks::Wanted;
-use crate::server::fsa::oplock::{Mail, Waiter};
 use crate::server::lock_sequence::{Sequence, Waiting};
+use crate::server::notices::{Notices, Waiter};
 use crate::server::open::{Open, malformed};
 
 /// Rights of which an open needs one to lock: else who may not even read could keep all others
@@ -95,7 +95,7 @@ fn is_granted_since(context: &mut Context<'_>, open: &Open, sequence: Sequence) 
     first.is_replaced.store(true, Ordering::Release);
     let Waiter { connection, op } = first.waiter;
     let is_granted = false;
-    context.post(Mail::from([(
+    context.post(Notices::from([(
         connection,
         Notice::LockSettled { op, is_granted },
     )]));
@@ -151,14 +151,14 @@ fn unlock(context: &mut Context<'_>, open: &Open, elements: &[LockElement]) -> R
     if open.is_directory {
         return Err(Status::INVALID_DEVICE_REQUEST);
     }
-    let mut mail = Mail::new();
+    let mut notices = Notices::new();
     let result = elements.iter().try_for_each(|element| {
         if element.flags != LockFlags::UNLOCK {
             return Err(Status::INVALID_PARAMETER);
         }
-        open.locks.unlock(open.file, range(element)?, &mut mail)
+        open.locks.unlock(open.file, range(element)?, &mut notices)
     });
-    context.post(mail);
+    context.post(notices);
     result
 }
 
@@ -266,9 +266,9 @@ fn is_open(context: &Context<'_>, open: &Open) -> bool {
 
 /// The open was closed meanwhile, and whoever closed it may have looked for its locks too early.
 fn abandon(context: &mut Context<'_>, open: &Open) -> Status {
-    let mut mail = Mail::new();
-    open.locks.leave(open.file, &mut mail);
-    context.post(mail);
+    let mut notices = Notices::new();
+    open.locks.leave(open.file, &mut notices);
+    context.post(notices);
     Status::RANGE_NOT_LOCKED
 }
 

@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicBool;
 
-use crate::server::fsa::oplock::Waiter;
+use crate::server::notices::Waiter;
 
 /// Entries of Open.LockSequenceArray. \[MS-SMB2\] 3.3.1.10
 const BUCKETS: usize = 64;

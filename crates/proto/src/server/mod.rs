@@ -20,6 +20,7 @@ mod context;
 mod disconnected;
 mod lock_sequence;
 mod negotiated;
+mod notices;
 mod notify;
 mod op_ids;
 mod open;

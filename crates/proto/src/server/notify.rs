@@ -6,15 +6,15 @@ use crate::effect::{Effect, Effects};
 use crate::id::ConnectionId;
 use crate::notice::Notice;
 use crate::server::Server;
-use crate::server::fsa::oplock::Mail;
+use crate::server::notices::Notices;
 
 impl Server {
     /// Says what connections are to be told. What a client is to be told goes to a channel of its
     /// session that lives, if it can be the one that the open was made on.
-    pub(crate) fn post(&self, mail: Mail, effects: &mut Effects) {
-        for (to, notice) in mail {
+    pub(crate) fn post(&self, notices: Notices, effects: &mut Effects) {
+        for (to, notice) in notices {
             let to = match notice {
-                Notice::BreakOplock {
+                Notice::BreakCaching {
                     session, file_id, ..
                 } => self.teller(session, file_id, to),
                 _ => Some(to),

@@ -8,7 +8,8 @@ use wire::access::OplockLevel;
 use wire::oplock_break::{OplockBreak, Request, Response};
 
 use crate::server::context::{Context, Progress, Reply};
-use crate::server::fsa::oplock::Mail;
+use crate::server::fsa::caching::{self, of_oplock};
+use crate::server::notices::Notices;
 use crate::server::open::malformed;
 
 /// Takes an acknowledgement. \[MS-SMB2\] 3.3.5.22.1
@@ -36,12 +37,13 @@ fn acknowledge(
     if oplock_level == OplockLevel::LEASE || !is_known(oplock_level) {
         return Err(Status::INVALID_PARAMETER);
     }
-    let mut mail = Mail::new();
+    let mut notices = Notices::new();
     let files = &context.server.files;
-    let kept = files.acknowledge(open.key, open.file, oplock_level, &mut mail);
-    context.post(mail);
+    let rights = of_oplock(oplock_level);
+    let kept = files.acknowledge(open.key, open.file, rights, &mut notices);
+    context.post(notices);
     let response = Response::Oplock(OplockBreak {
-        oplock_level: kept?,
+        oplock_level: caching::oplock_level(kept?),
         file_id: open.id,
     });
     Ok(Progress::Done(Reply::message(|out| response.encode(out))))

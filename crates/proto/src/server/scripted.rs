@@ -34,7 +34,7 @@ use crate::effect::{
 };
 use crate::file::{
     self, CopyPlan, DirectoryEntry, Existing, FileKey, FileKind, FileOp, KindWanted, LocalOpen,
-    Metadata, OpenPlan, Opened, Operation, ShareId, VolumeInfo,
+    Metadata, OpenPlan, Opened, Operation, ShareId, StreamId, VolumeInfo,
 };
 use crate::id::ConnectionId;
 use crate::login::{Account, AccountKind};
@@ -488,6 +488,7 @@ impl Disk {
             key: FileKey {
                 volume: 1,
                 file: self.next_number,
+                stream: StreamId::DATA,
             },
             kind,
             attributes,

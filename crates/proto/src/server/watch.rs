@@ -24,7 +24,7 @@ use crate::id::{ConnectionId, OpId};
 use crate::notice::Notice;
 use crate::path::SharePath;
 use crate::server::fsa::FileTable;
-use crate::server::fsa::oplock::Mail;
+use crate::server::notices::Notices;
 use crate::server::room::Tallied;
 
 /// The directories that are watched.
@@ -131,9 +131,9 @@ impl WatchTable {
     }
 
     /// The open goes: so does its watch. Who waits is to be told.
-    pub(crate) fn end(&self, open: LocalOpen) -> Mail {
+    pub(crate) fn end(&self, open: LocalOpen) -> Notices {
         if self.is_empty() {
-            return Mail::new();
+            return Notices::new();
         }
         let mut watches = self.watches.lock();
         let ended = watches.remove(&open);
@@ -142,14 +142,14 @@ impl WatchTable {
     }
 
     /// A directory is to go: who waits for news of it is to be told.
-    pub(crate) fn wake(&self, directory: FileKey) -> Mail {
-        let mut mail = Mail::new();
+    pub(crate) fn wake(&self, directory: FileKey) -> Notices {
+        let mut notices = Notices::new();
         for watch in self.watches.lock().values_mut() {
             if watch.scope.directory == directory {
-                mail.extend(watch.waiting.drain(..).map(changed));
+                notices.extend(watch.waiting.drain(..).map(changed));
             }
         }
-        mail
+        notices
     }
 
     /// Whether nobody watches anything.
@@ -159,8 +159,8 @@ impl WatchTable {
 
     /// Notes what happened in a share, through this open of it. Who is to be told, one request
     /// for each watch that has news.
-    pub(crate) fn report(&self, files: &FileTable, by: LocalOpen, events: &[Event<'_>]) -> Mail {
-        let mut mail = Mail::new();
+    pub(crate) fn report(&self, files: &FileTable, by: LocalOpen, events: &[Event<'_>]) -> Notices {
+        let mut notices = Notices::new();
         for (open, watch) in self.watches.lock().iter_mut() {
             if open.share != by.share {
                 continue;
@@ -175,16 +175,16 @@ impl WatchTable {
             let seen: Vec<_> = seen.copied().collect();
             seen.iter().for_each(|event| watch.note(&directory, event));
             if !seen.is_empty() {
-                mail.extend(watch.waiting.pop_front().map(changed));
+                notices.extend(watch.waiting.pop_front().map(changed));
             }
         }
-        mail
+        notices
     }
 
     /// Notes what others than this server did in a share. Who is to be told, one request for each
     /// watch that has news.
-    pub(crate) fn report_local(&self, share: ShareId, events: &[LocalEvent]) -> Mail {
-        let mut mail = Mail::new();
+    pub(crate) fn report_local(&self, share: ShareId, events: &[LocalEvent]) -> Notices {
+        let mut notices = Notices::new();
         for (_, watch) in (self.watches.lock().iter_mut()).filter(|(open, _)| open.share == share) {
             let mut has_news = false;
             for event in events {
@@ -198,10 +198,10 @@ impl WatchTable {
                     1
                 };
                 let count = count.min(watch.waiting.len());
-                mail.extend(watch.waiting.drain(..count).map(changed));
+                notices.extend(watch.waiting.drain(..count).map(changed));
             }
         }
-        mail
+        notices
     }
 }
 

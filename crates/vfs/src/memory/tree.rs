@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proto::file::{FileKey, FileKind, Metadata};
+use proto::file::{FileKey, FileKind, Metadata, StreamId};
 use proto::path::SharePath;
 use proto::token::Token;
 use wire::access::FileAttributes;
@@ -151,6 +151,7 @@ impl Tree {
             key: FileKey {
                 volume: 1,
                 file: id,
+                stream: StreamId::DATA,
             },
             kind,
             attributes: attributes::shown(node.stored, kind, name, true),

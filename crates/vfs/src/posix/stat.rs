@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use proto::file::{FileKey, FileKind};
+use proto::file::{FileKey, FileKind, StreamId};
 use proto::token::Token;
 use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, statx};
 use rustix::io::Errno;
@@ -21,6 +21,7 @@ impl Stat {
         FileKey {
             volume,
             file: self.0.stx_ino,
+            stream: StreamId::DATA,
         }
     }
 

@@ -4,17 +4,18 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use wire::access::OplockLevel;
+use wire::create_context::LeaseState;
 use wire::header::{HEADER_LEN, Target};
-use wire::oplock_break::{Notification, OplockBreak};
-use wire::{Command, FileId, Flags, Header, MessageId, SessionId, Status, TreeId};
+use wire::oplock_break::{LeaseBreakFlags, LeaseBreakNotification, Notification, OplockBreak};
+use wire::{Command, FileId, Flags, Guid, Header, MessageId, SessionId, Status, TreeId};
 
 use super::Connection;
 use super::task::Task;
 use crate::effect::{Effect, Effects, OutMessage, Outbound, Outcome};
 use crate::id::OpId;
 use crate::notice::Notice;
-use crate::server::fsa::oplock::{self, Mail};
+use crate::server::fsa::caching::oplock_level;
+use crate::server::notices::{Notices, Waiter};
 use crate::server::open::Open;
 use crate::server::session::Session;
 use crate::time::Now;
@@ -23,8 +24,55 @@ use crate::time::Now;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnsentBreak {
     pub(super) session: SessionId,
+    /// The open through which the client receives the notification.
     pub(super) file_id: FileId,
-    pub(super) level: OplockLevel,
+    /// The lease; `None` where an oplock breaks.
+    pub(super) lease_key: Option<Guid>,
+    /// The rights before the break.
+    pub(super) from: LeaseState,
+    /// The rights after the break.
+    pub(super) to: LeaseState,
+}
+
+impl UnsentBreak {
+    /// The notice from which the break came, for another connection.
+    fn into_notice(self) -> Notice {
+        let Self {
+            session,
+            file_id,
+            lease_key,
+            from,
+            to,
+        } = self;
+        Notice::BreakCaching {
+            session,
+            file_id,
+            lease_key,
+            from,
+            to,
+        }
+    }
+
+    /// The notification that the client receives. \[MS-SMB2\] 2.2.23
+    fn notification(self) -> Notification {
+        match self.lease_key {
+            None => Notification::Oplock(OplockBreak {
+                oplock_level: oplock_level(self.to),
+                file_id: self.file_id,
+            }),
+            Some(lease_key) => Notification::Lease(LeaseBreakNotification {
+                // Leases of version 1 only. \[MS-SMB2\] 3.3.4.7
+                new_epoch: 0,
+                flags: match self.from {
+                    LeaseState::READ_CACHING => LeaseBreakFlags::NONE,
+                    _ => LeaseBreakFlags::ACK_REQUIRED,
+                },
+                lease_key,
+                current_lease_state: self.from,
+                new_lease_state: self.to,
+            }),
+        }
+    }
 }
 
 /// The breaks of which clients have not been notified yet, the oldest first.
@@ -59,30 +107,17 @@ impl Connection {
     fn tell_break(&mut self, unsent: UnsentBreak, effects: &mut Effects) {
         let Some(session) = self.find_session(unsent.session) else {
             // The connection lost the session, but another may carry it.
-            let UnsentBreak {
-                session,
-                file_id,
-                level,
-            } = unsent;
-            let notice = Notice::BreakOplock {
-                session,
-                file_id,
-                level,
-            };
-            self.server.post(Mail::from([(self.id, notice)]), effects);
+            let notices = Notices::from([(self.id, unsent.into_notice())]);
+            self.server.post(notices, effects);
             return;
         };
         let open = session.opens.lock().get(&unsent.file_id.volatile).cloned();
         let Some(open) = open.filter(|_| !self.is_over) else {
             return;
         };
-        let mut head = Vec::with_capacity(HEADER_LEN + 24);
+        let mut head = Vec::with_capacity(HEADER_LEN + 44);
         notification_header().encode(&mut head);
-        let notification = OplockBreak {
-            oplock_level: unsent.level,
-            file_id: unsent.file_id,
-        };
-        Notification::Oplock(notification).encode(&mut head);
+        unsent.notification().encode(&mut head);
         let message = OutMessage {
             head,
             payload: None,
@@ -105,14 +140,20 @@ impl Connection {
         let opens: Vec<Arc<Open>> = session.opens.lock().values().cloned().collect();
         let told_here = |open: &&Arc<Open>| open.state.lock().told_on == Some(self.id);
         let files = &self.server.files;
-        let notice = |open: &Arc<Open>| Notice::BreakOplock {
-            session: session.id,
-            file_id: open.id,
-            level: files.level(open.key, open.file),
+        let notice = |open: &Arc<Open>| {
+            let (from, to) = files.rights(open.key, open.file);
+            Notice::BreakCaching {
+                session: session.id,
+                file_id: open.id,
+                // No lease is granted yet.
+                lease_key: None,
+                from,
+                to,
+            }
         };
         let told = opens.iter().filter(told_here);
-        let mail: Mail = told.map(|open| (self.id, notice(open))).collect();
-        self.server.post(mail, effects);
+        let notices: Notices = told.map(|open| (self.id, notice(open))).collect();
+        self.server.post(notices, effects);
     }
 
     /// Goes on with a request that waited for an oplock, if it still does.
@@ -120,7 +161,7 @@ impl Connection {
         let Some((parked, task)) = self.waits.unpark(op) else {
             return;
         };
-        let waiter = oplock::Waiter {
+        let waiter = Waiter {
             connection: self.id,
             op,
         };
@@ -131,11 +172,12 @@ impl Connection {
     /// Takes oplocks away whose holders had their time. Everybody who waited is woken by notices.
     /// \[MS-SMB2\] 3.3.6.1
     pub(super) fn expire_oplocks(&mut self, now: Now, effects: &mut Effects) {
-        let mut mail = Mail::new();
+        let mut notices = Notices::new();
         let files = &self.server.files;
-        self.waits
-            .expire(now.instant, |key| files.expire(key, now.instant, &mut mail));
-        self.server.post(mail, effects);
+        self.waits.expire(now.instant, |key| {
+            files.expire(key, now.instant, &mut notices)
+        });
+        self.server.post(notices, effects);
     }
 }
 

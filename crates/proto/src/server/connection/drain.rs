@@ -240,16 +240,16 @@ impl Connection {
 /// Closes the pipes of a session, or of one tree. Who still waits for one does so on another
 /// channel.
 fn end_pipes(session: &Session, tree: Option<TreeId>, effects: &mut Effects) {
-    let mut mail = Vec::new();
+    let mut notices = Vec::new();
     session.pipes.lock().retain(|_, pipe| {
         let is_meant = tree.is_none_or(|tree| pipe.tree == tree);
         if is_meant {
-            mail.extend(pipe.end());
+            notices.extend(pipe.end());
         }
         !is_meant
     });
-    let mail = mail.into_iter();
-    mail.for_each(|(to, notice)| effects.push(Effect::Notify(to, notice)));
+    let notices = notices.into_iter();
+    notices.for_each(|(to, notice)| effects.push(Effect::Notify(to, notice)));
 }
 
 /// Takes the opens of a session, or of one tree, out of its table.

@@ -162,16 +162,20 @@ impl Connection {
                 }
             }
             Notice::OpensClosed(session) => self.session_gone(now, session, effects),
-            Notice::BreakOplock {
+            Notice::BreakCaching {
                 session,
                 file_id,
-                level,
+                lease_key,
+                from,
+                to,
             } => self.unsent_breaks.push(UnsentBreak {
                 session,
                 file_id,
-                level,
+                lease_key,
+                from,
+                to,
             }),
-            Notice::OplockBroken(op) | Notice::DirectoryChanged(op) | Notice::PipeReadable(op) => {
+            Notice::CachingBroken(op) | Notice::DirectoryChanged(op) | Notice::PipeReadable(op) => {
                 self.unpark(now, op, Outcome::Woken, effects);
             }
             Notice::LockSettled { op, is_granted } => {

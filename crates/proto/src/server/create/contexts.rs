@@ -59,7 +59,7 @@ impl Asked {
             answers.push((name::MAXIMAL_ACCESS, response.encode()));
         }
         if self.on_disk_id {
-            let FileKey { volume, file } = metadata.key;
+            let FileKey { volume, file, .. } = metadata.key;
             let response = OnDiskIdResponse {
                 disk_file_id: file,
                 volume_id: volume,

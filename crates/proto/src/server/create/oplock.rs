@@ -1,4 +1,4 @@
-//! Oplocks of a CREATE: which it breaks, and which it gets. \[MS-SMB2\] 3.3.5.9
+//! Caching rights of a CREATE: which it breaks, and which it gets. \[MS-SMB2\] 3.3.5.9
 
 use wire::access::{AccessMask, CreateOptions, OplockLevel};
 use wire::{FileId, Status};
@@ -7,60 +7,68 @@ use super::wanted::Wanted;
 use super::{Entered, admit};
 use crate::file::Opened;
 use crate::server::context::{Context, Parked};
-use crate::server::fsa::OpenRecord;
-use crate::server::fsa::oplock::{Arrival, Entrance, Granted, Held, Holder, Mail, is_stat_only};
+use crate::server::fsa::caching::{
+    BreakTarget, Granted, HolderId, OpenAttempt, is_stat_only, of_oplock,
+};
+use crate::server::fsa::{Admission, OpenRecord};
+use crate::server::notices::Notices;
 
-/// Enters what was opened in the table of open files, unless an oplock is to be broken first.
+/// Enters the open in the table of open files, unless it has to wait for the break of another
+/// client's caching rights.
 pub(super) fn enter(
     context: &mut Context<'_>,
     wanted: &Wanted,
     opened: &Opened,
     granted: AccessMask,
 ) -> Result<Option<Parked>, Status> {
-    let patience = context.patience();
+    let wait = context.break_wait();
     let key = opened.metadata.key;
     let checked = admit::checked_sharing(wanted, granted);
-    let arrival = Arrival {
+    let attempt = OpenAttempt {
         checked,
         overwrites: wanted.overwrites() && !opened.created,
-        patience,
+        wait,
     };
     let record = OpenRecord {
         file: opened.file,
         sharing: admit::sharing(wanted, granted),
         path: opened.path.clone(),
         delete_on_close: wanted.options.contains(CreateOptions::DELETE_ON_CLOSE),
-        held: Held::nothing(is_stat_only(checked.access)),
+        is_stat_only: is_stat_only(checked.access),
+        holder: HolderId::Open(opened.file),
+        target: None,
     };
-    let mut mail = Mail::new();
+    let mut notices = Notices::new();
     let files = &context.server.files;
-    let entrance = files.enter(key, record, &arrival, &mut mail);
-    context.post(mail);
-    Ok(match entrance? {
-        Entrance::Entered => None,
-        Entrance::Wait(until) => Some(Parked::new(&patience, key, until)),
+    let admission = files.enter(key, record, &attempt, &mut notices);
+    context.post(notices);
+    Ok(match admission? {
+        Admission::Entered => None,
+        Admission::Wait(until) => Some(Parked::new(&wait, key, until)),
     })
 }
 
 impl Entered {
-    /// The file was emptied: whoever began to cache it in the meantime is told.
+    /// The file was truncated: breaks the rights of clients that began to cache it in the meantime.
     pub(super) fn emptied(&self, context: &mut Context<'_>) {
-        let mut mail = Mail::new();
-        let key = self.opened.metadata.key;
-        context.server.files.end_level_two(key, &mut mail);
-        context.post(mail);
+        let wait = context.break_wait();
+        let mut notices = Notices::new();
+        let (key, file) = (self.opened.metadata.key, self.opened.file);
+        let files = &context.server.files;
+        files.break_read_caching(key, file, wait.deadline, &mut notices);
+        context.post(notices);
     }
 
-    /// Grants what may be had of the oplock that was asked for.
+    /// Grants as much of the requested oplock as the other opens permit.
     pub(super) fn grant(&self, context: &Context<'_>, file_id: FileId) -> Granted {
-        let holder = Holder {
+        let target = BreakTarget {
             connection: context.connection,
             session: context.session.id,
             file_id,
         };
         let (key, file) = (self.opened.metadata.key, self.opened.file);
         let files = &context.server.files;
-        files.grant(key, file, self.wanted_oplock(context), &holder)
+        files.grant(key, file, of_oplock(self.wanted_oplock(context)), &target)
     }
 
     /// None for a directory, nor for who only looks at attributes of a file that is there: as

@@ -12,7 +12,8 @@ use super::wanted::Wanted;
 use super::{Step, answer};
 use crate::file::{FileOp, Metadata, Operation};
 use crate::server::context::{Context, Progress, RelatedOpen};
-use crate::server::fsa::oplock::Mail;
+use crate::server::fsa::caching::oplock_level;
+use crate::server::notices::Notices;
 use crate::server::open::Open;
 use crate::server::replay::{Found, Known};
 
@@ -63,11 +64,14 @@ impl Replayed {
     /// replay asks for; the one that the open has is the truth.
     pub(super) fn answer(&self, context: &mut Context<'_>, metadata: &Metadata) -> Progress<Step> {
         let Self { open, known, asked } = self;
-        let mut mail = Mail::new();
-        let level = context.server.files.settle(open.key, open.file, &mut mail);
+        let mut notices = Notices::new();
+        let rights = context
+            .server
+            .files
+            .settle(open.key, open.file, &mut notices);
         open.state.lock().told_on = None;
-        context.post(mail);
+        context.post(notices);
         *context.related_open = RelatedOpen::Open(open.id);
-        answer(asked, metadata, known, level)
+        answer(asked, metadata, known, oplock_level(rights))
     }
 }

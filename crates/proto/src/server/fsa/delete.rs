@@ -1,41 +1,44 @@
-//! When a file goes: delete pending and delete on close. \[MS-FSA\] 2.1.5.5, 2.1.5.15.3
+//! Deletion of files: delete pending and delete on close. \[MS-FSA\] 2.1.5.5, 2.1.5.15.3
 //!
-//! A file that is to go keeps its name until its last open is closed. Then the name is removed
-//! through the open that asked for it: with the rights of who asked, and by the name that it
-//! knows. That open is *parked* when its client closes it before others do.
+//! A file that is marked for deletion keeps its name until its last open, on any of its streams,
+//! is closed. Then the name is removed through the open that asked for the deletion, with the
+//! rights of that open and by its name. The open is *parked* if its client closes it before other
+//! clients close theirs.
 
 use alloc::vec::Vec;
 
-use super::oplock::Mail;
 use super::{FileRecord, FileTable};
 use crate::file::{FileKey, LocalOpen};
 use crate::path::SharePath;
+use crate::server::notices::Notices;
 
-/// A file is to go with its last open.
+/// The mark for deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PendingDelete {
-    /// The open that asked for it.
+    /// The open that asked for the deletion.
     pub(super) file: LocalOpen,
     /// The name to remove.
     pub(super) path: SharePath,
-    /// Whether the client closed that open already: it lasts for this purpose only.
+    /// Whether the client has closed that open: then the server keeps it open to remove the name.
     is_parked: bool,
 }
 
-/// What an open leaves to be done in the file system when it goes.
+/// The work that remains when an open is closed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Departure {
-    /// A name to remove first, through this open. [`FileTable::forget`] ends it.
+pub(crate) struct Close {
+    /// The name to remove first, and the open to remove it through. The caller then calls
+    /// [`FileTable::forget`].
     pub(crate) unlink: Option<(LocalOpen, SharePath)>,
-    /// What to close then.
+    /// The opens of the file system to close next.
     pub(crate) close: Vec<LocalOpen>,
-    /// Whom to tell then: requests that waited for an oplock or a lock of this open.
-    pub(crate) mail: Mail,
+    /// The notices to send last: they wake requests that waited for this open's caching rights or
+    /// locks.
+    pub(crate) notices: Notices,
 }
 
-impl Departure {
-    /// Nothing but to close it.
-    fn closing(open: LocalOpen) -> Self {
+impl Close {
+    /// Closes an open, no more.
+    fn of(open: LocalOpen) -> Self {
         Self {
             close: Vec::from([open]),
             ..Self::default()
@@ -44,65 +47,67 @@ impl Departure {
 }
 
 impl FileTable {
-    /// An open goes. Unless something is unlinked the file is forgotten with its last one.
-    pub(crate) fn leave(&self, key: FileKey, open: LocalOpen) -> Departure {
+    /// Closes an open. The file leaves the table with its last open, unless its name has to be
+    /// removed first.
+    pub(crate) fn close(&self, key: FileKey, open: LocalOpen) -> Close {
         let mut files = self.files.lock();
-        let Some(file) = files.get_mut(&key) else {
-            return Departure::closing(open);
+        let Some(file) = files.file_mut(key) else {
+            return Close::of(open);
         };
-        let departure = file.leave(open);
-        if departure.unlink.is_none() && file.opens.is_empty() {
-            files.remove(&key);
+        let close = file.close(key, open);
+        let is_unused = close.unlink.is_none() && !file.has_opens();
+        if is_unused {
+            files.remove(key);
         }
-        departure
+        close
     }
 
-    /// An open goes as if it had never been: the request that made it failed.
-    pub(crate) fn withdraw(&self, key: FileKey, open: LocalOpen) -> Departure {
-        if let Some(file) = self.files.lock().get_mut(&key) {
-            let mut records = file.opens.iter_mut();
-            if let Some(record) = records.find(|record| record.file == open) {
-                record.delete_on_close = false;
-            }
+    /// Closes an open of a CREATE that failed, without the effect of FILE_DELETE_ON_CLOSE.
+    pub(crate) fn withdraw(&self, key: FileKey, open: LocalOpen) -> Close {
+        if let Some(stream) = self.files.lock().stream_mut(key)
+            && let Some(record) = stream.open_mut(open)
+        {
+            record.delete_on_close = false;
         }
-        self.leave(key, open)
+        self.close(key, open)
     }
 
-    /// The name of a file that went is removed, or could not be: it is as good as closed.
+    /// The name of a deleted file was removed, or could not be removed: the file leaves the table.
     pub(crate) fn forget(&self, key: FileKey) {
         let mut files = self.files.lock();
-        if files.get(&key).is_some_and(|file| file.opens.is_empty()) {
-            files.remove(&key);
+        if files.file(key).is_some_and(|file| !file.has_opens()) {
+            files.remove(key);
         }
     }
 
-    /// The file is to go with its last open. Nothing changes where it is to go anyway.
+    /// Marks the file of an open for deletion. A file that is marked already does not change.
     pub(crate) fn set_delete_pending(&self, key: FileKey, open: LocalOpen) {
-        if let Some(file) = self.files.lock().get_mut(&key) {
-            file.set_delete_pending(open);
+        if let Some(file) = self.files.lock().file_mut(key) {
+            file.set_delete_pending(key, open);
         }
     }
 
-    /// The file is to stay after all. Tells which parked open is to be closed.
+    /// Removes the mark for deletion. Returns a parked open, which the caller closes.
     pub(crate) fn clear_delete_pending(&self, key: FileKey) -> Option<LocalOpen> {
         let mut files = self.files.lock();
-        let delete = files.get_mut(&key)?.delete.take()?;
+        let delete = files.file_mut(key)?.delete.take()?;
         delete.is_parked.then_some(delete.file)
     }
 
-    /// Whether the file is to go with its last open.
+    /// Whether the file is marked for deletion.
     pub(crate) fn is_delete_pending(&self, key: FileKey) -> bool {
         let files = self.files.lock();
-        files.get(&key).is_some_and(|file| file.delete.is_some())
+        files.file(key).is_some_and(|file| file.delete.is_some())
     }
 }
 
 impl FileRecord {
-    fn set_delete_pending(&mut self, open: LocalOpen) {
+    fn set_delete_pending(&mut self, key: FileKey, open: LocalOpen) {
         if self.delete.is_some() {
             return;
         }
-        let record = self.opens.iter().find(|record| record.file == open);
+        let stream = self.streams.get(&key.stream);
+        let record = stream.and_then(|stream| stream.open(open));
         self.delete = record.map(|record| PendingDelete {
             file: open,
             path: record.path.clone(),
@@ -110,45 +115,52 @@ impl FileRecord {
         });
     }
 
-    fn leave(&mut self, open: LocalOpen) -> Departure {
-        let index = self.opens.iter().position(|record| record.file == open);
-        let Some(index) = index else {
-            return Departure::closing(open);
+    fn close(&mut self, key: FileKey, open: LocalOpen) -> Close {
+        let stream = self.streams.get(&key.stream);
+        let mut records = stream.into_iter().flat_map(|stream| &stream.opens);
+        let Some(index) = records.position(|record| record.file == open) else {
+            return Close::of(open);
         };
         // [MS-FSA] 2.1.5.5: FILE_DELETE_ON_CLOSE counts from this close on, not before.
-        if self.opens[index].delete_on_close {
-            self.set_delete_pending(open);
+        if self.streams[&key.stream].opens[index].delete_on_close {
+            self.set_delete_pending(key, open);
         }
-        let record = self.opens.swap_remove(index);
-        let mut departure = match &mut self.delete {
-            Some(delete) if self.opens.is_empty() => delete.unlink(open),
+        let stream = self.streams.get_mut(&key.stream).expect("it has the open");
+        let record = stream.opens.swap_remove(index);
+        let mut notices = Notices::new();
+        stream.closed(record.holder, &mut notices);
+        stream.locks.leave(open, &mut notices);
+        if stream.opens.is_empty() {
+            self.streams.remove(&key.stream);
+        }
+        let is_last = !self.has_opens();
+        let close = match &mut self.delete {
+            Some(delete) if is_last => delete.unlink(open),
             Some(delete) if delete.file == open => {
                 delete.is_parked = true;
-                Departure::default()
+                Close::default()
             }
-            _ => Departure::closing(open),
+            _ => Close::of(open),
         };
-        self.gone(&record, &mut departure.mail);
-        self.locks.leave(open, &mut departure.mail);
-        departure
+        Close { notices, ..close }
     }
 }
 
 impl PendingDelete {
-    /// What is left to do when the last open goes.
-    fn unlink(&self, last: LocalOpen) -> Departure {
+    /// The work that remains when the last open is closed.
+    fn unlink(&self, last: LocalOpen) -> Close {
         let mut close = Vec::from([last]);
         if self.file != last {
             assert!(
                 self.is_parked,
-                "an open that is gone was the last or was parked"
+                "a closed open was the last one or was parked"
             );
             close.push(self.file);
         }
-        Departure {
+        Close {
             unlink: Some((self.file, self.path.clone())),
             close,
-            mail: Mail::new(),
+            notices: Notices::new(),
         }
     }
 }

@@ -14,10 +14,10 @@ use spin::Mutex;
 use wire::Status;
 
 use super::byte_range::{ByteRange, ByteRangeLocks, LockKind, RangeAccess};
-use super::oplock::{Mail, Waiter};
 use crate::file::LocalOpen;
 use crate::notice::Notice;
 use crate::server::config::Limits;
+use crate::server::notices::{Notices, Waiter};
 
 /// A lock that is asked for.
 pub(crate) type Wanted = (ByteRange, LockKind);
@@ -105,13 +105,13 @@ impl FileLocks {
         &self,
         owner: LocalOpen,
         range: ByteRange,
-        mail: &mut Mail,
+        notices: &mut Notices,
     ) -> Result<(), Status> {
         let mut state = self.state.lock();
         if !state.locks.remove(owner, range) {
             return Err(Status::RANGE_NOT_LOCKED);
         }
-        state.grant(|waiting| waiting.wanted.0.overlaps(range), mail);
+        state.grant(|waiting| waiting.wanted.0.overlaps(range), notices);
         self.note(&state);
         Ok(())
     }
@@ -125,16 +125,16 @@ impl FileLocks {
     }
 
     /// An open goes, and its locks with it; its requests that wait have waited in vain.
-    pub(crate) fn leave(&self, owner: LocalOpen, mail: &mut Mail) {
+    pub(crate) fn leave(&self, owner: LocalOpen, notices: &mut Notices) {
         let mut state = self.state.lock();
         state.waiting.retain(|waiting| {
             if waiting.owner == owner {
-                mail.push(waiting.settled(false));
+                notices.push(waiting.settled(false));
             }
             waiting.owner != owner
         });
         if state.locks.remove_all(owner) {
-            state.grant(|_| true, mail);
+            state.grant(|_| true, notices);
         }
         self.note(&state);
     }
@@ -184,14 +184,14 @@ impl State {
     }
 
     /// Grants what has become possible to those who may be concerned, the oldest first.
-    fn grant(&mut self, is_concerned: impl Fn(&Waiting) -> bool, mail: &mut Mail) {
+    fn grant(&mut self, is_concerned: impl Fn(&Waiting) -> bool, notices: &mut Notices) {
         let Self { locks, waiting } = self;
         waiting.retain(|waiting| {
             let (range, kind) = waiting.wanted;
             let is_granted = is_concerned(waiting) && locks.admits(waiting.owner, range, kind);
             if is_granted {
                 locks.add(waiting.owner, range, kind);
-                mail.push(waiting.settled(true));
+                notices.push(waiting.settled(true));
             }
             !is_granted
         });

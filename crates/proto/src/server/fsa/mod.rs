@@ -1,10 +1,14 @@
-//! What \[MS-FSA\] decides: who may open a file beside whom, what a client may cache of it, who has
-//! locked which bytes, and when a file goes.
+//! The decisions of \[MS-FSA\]: which opens a file may have at one time, what clients may cache of
+//! it, which bytes are locked, and when the file is deleted.
+//!
+//! Share modes, caching and byte-range locks belong to a stream of a file; delete and rename
+//! belong to the file. \[MS-FSA\] 2.1.1.3, 2.1.1.5
 
 pub(crate) mod byte_range;
+pub(crate) mod caching;
 mod delete;
 pub(crate) mod file_locks;
-pub(crate) mod oplock;
+mod files;
 mod share_access;
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -16,117 +20,158 @@ use spin::Mutex;
 use wire::Status;
 use wire::access::{AccessMask, OplockLevel, ShareAccess};
 
-use crate::file::{FileKey, LocalOpen, ShareId};
+use crate::file::{FileKey, LocalOpen, ShareId, StreamId};
 use crate::path::{SharePath, is_same_name};
+use crate::server::notices::{Notices, Waiter};
+use crate::time::Instant;
 
-pub(crate) use delete::Departure;
+use caching::{BreakTarget, Holder, HolderId, OpenAttempt};
+pub(crate) use delete::Close;
 use delete::PendingDelete;
 use file_locks::FileLocks;
-use oplock::{Arrival, Entrance, Held, Mail, Waiter};
+use files::Files;
 pub(crate) use share_access::Sharing;
 
-/// The largest offset: a signed number on the wire. \[MS-FSA\] 2.1.5.3
+/// The largest offset in bytes: a signed number on the wire. \[MS-FSA\] 2.1.5.3
 pub(crate) const MAX_OFFSET: u64 = i64::MAX as u64;
-/// Bytes of the largest file: that of NTFS, which Samba and smbtorture smb2.rw.invalid take over.
+/// Bytes of the largest file: that of NTFS, as with Samba and smbtorture smb2.rw.invalid.
 /// \[MS-FSA\] 2.1.5.4, MaxFileSize
 pub(crate) const MAX_FILE_SIZE: u64 = 0x0FFF_FFFF_0000;
 
-/// The files that are open, and how.
+/// The open files of the server and the state of their opens.
 #[derive(Debug, Default)]
 pub(crate) struct FileTable {
-    files: Mutex<BTreeMap<FileKey, FileRecord>>,
+    files: Mutex<Files>,
 }
 
-/// One open file. In the table for as long as it is open, or is being deleted.
+/// One open file. It is in the table while it is open or is being deleted.
 #[derive(Debug, Default)]
 struct FileRecord {
-    opens: Vec<OpenRecord>,
-    /// Set once the file is to go with its last open.
+    /// The open streams. The others have no entry.
+    streams: BTreeMap<StreamId, StreamRecord>,
+    /// Set once the file will be deleted with its last open.
     delete: Option<PendingDelete>,
-    /// Requests that wait until an oplock is broken: only while one is breaking.
+}
+
+/// One open stream of a file.
+#[derive(Debug, Default)]
+struct StreamRecord {
+    opens: Vec<OpenRecord>,
+    /// The holders of caching rights.
+    holders: Vec<Holder>,
+    /// Requests that wait for the end of a break. Empty unless a break is in progress.
     waiters: Vec<Waiter>,
-    /// Whether any open holds level II.
+    /// Whether any holder caches reads beside others who may write.
     has_readers: Arc<AtomicBool>,
     /// Byte-range locks.
     locks: Arc<FileLocks>,
 }
 
-/// What the table knows of an open, for whoever looks on.
+/// The result of an attempt to enter an open in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// The open is in the table.
+    Entered,
+    /// The open is not in the table. A notice wakes its waiter when it may try again. The caller
+    /// calls [`FileTable::expire`] at this time at the latest.
+    Wait(Instant),
+}
+
+/// The properties of an open for a snapshot.
 #[derive(Clone, Debug)]
 pub(crate) struct Description {
     pub(crate) path: SharePath,
     pub(crate) sharing: Sharing,
+    /// The oplock level; while a break is in progress, the level before it.
     pub(crate) oplock: OplockLevel,
 }
 
-/// One open of a file.
+/// One open of a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenRecord {
-    /// The open: nothing else names it.
+    /// Identifies the open.
     pub(crate) file: LocalOpen,
-    /// What it may do and allows.
+    /// The rights of the open and its share mode.
     pub(crate) sharing: Sharing,
-    /// Its name, as the file system spells it; kept up to date when it is renamed.
+    /// The name of the file as the file system spells it. A rename updates it.
     pub(crate) path: SharePath,
-    /// FILE_DELETE_ON_CLOSE: once this open is closed, the file is to go.
+    /// FILE_DELETE_ON_CLOSE: the file will be deleted once this open is closed.
     pub(crate) delete_on_close: bool,
-    /// Its oplock.
-    pub(crate) held: Held,
+    /// Whether the open can do no more than read and write attributes.
+    pub(crate) is_stat_only: bool,
+    /// The holder of the caching rights of this open.
+    pub(crate) holder: HolderId,
+    /// Receives the break notifications; `None` until the open was granted rights.
+    pub(crate) target: Option<BreakTarget>,
 }
 
-impl OpenRecord {
-    fn describe(&self) -> Description {
+impl StreamRecord {
+    fn open(&self, open: LocalOpen) -> Option<&OpenRecord> {
+        self.opens.iter().find(|record| record.file == open)
+    }
+
+    fn open_mut(&mut self, open: LocalOpen) -> Option<&mut OpenRecord> {
+        self.opens.iter_mut().find(|record| record.file == open)
+    }
+
+    fn describe(&self, open: &OpenRecord) -> Description {
+        let mut holders = self.holders.iter();
+        let holder = holders.find(|holder| holder.id() == open.holder);
         Description {
-            path: self.path.clone(),
-            sharing: self.sharing,
-            oplock: self.held.level(),
+            path: open.path.clone(),
+            sharing: open.sharing,
+            oplock: holder.map_or(OplockLevel::NONE, Holder::oplock_before_break),
         }
     }
 }
 
 impl FileTable {
-    /// Lets an open in beside those that are there, once they have given way. \[MS-FSA\] 2.1.5.1.2
+    /// Enters an open in the table beside the other opens of the stream, once no caching right of
+    /// another holder is in its way. Fails with DELETE_PENDING or SHARING_VIOLATION.
+    /// \[MS-FSA\] 2.1.5.1.2
     pub(crate) fn enter(
         &self,
         key: FileKey,
         record: OpenRecord,
-        arrival: &Arrival,
-        mail: &mut Mail,
-    ) -> Result<Entrance, Status> {
+        attempt: &OpenAttempt,
+        notices: &mut Notices,
+    ) -> Result<Admission, Status> {
         let mut files = self.files.lock();
-        let file = files.entry(key).or_default();
+        let file = files.entry(key);
         if file.delete.is_some() {
             return Err(Status::DELETE_PENDING);
         }
-        file.expire(arrival.patience.now, mail);
-        let is_compatible = |open: &OpenRecord| open.sharing.is_compatible(arrival.checked);
-        let violates = !file.opens.iter().all(is_compatible);
-        // Before the share modes: who holds BATCH may have closed the file, for all its user knows.
-        if let Some(until) = file.give_way(arrival, violates, mail) {
-            return Ok(Entrance::Wait(until));
+        let stream = file.streams.entry(key.stream).or_default();
+        stream.expire(attempt.wait.now, notices);
+        let is_compatible = |open: &OpenRecord| open.sharing.is_compatible(attempt.checked);
+        let violates = !stream.opens.iter().all(is_compatible);
+        // Before the share modes: a client with HANDLE_CACHING may keep the file open without an
+        // application that uses it.
+        if let Some(until) = stream.break_for_open(attempt, record.holder, violates, notices) {
+            return Ok(Admission::Wait(until));
         }
         if violates {
             return Err(Status::SHARING_VIOLATION);
         }
-        file.opens.push(record);
-        Ok(Entrance::Entered)
+        stream.opens.push(record);
+        Ok(Admission::Entered)
     }
 
-    /// Whether anybody has the file open.
+    /// Whether the file has any open, on any of its streams, or is being deleted.
     pub(crate) fn is_open(&self, key: FileKey) -> bool {
-        self.files.lock().contains_key(&key)
+        self.files.lock().file(key).is_some()
     }
 
-    /// Whether anybody has something open beneath a directory. Windows refuses to rename it then.
+    /// Whether any file below a directory is open. Windows refuses to rename the directory then.
     pub(crate) fn is_open_below(&self, share: ShareId, directory: &SharePath) -> bool {
         let is_below =
             |open: &OpenRecord| open.file.share == share && open.path.is_below(directory);
         self.any(is_below)
     }
 
-    /// Whether a name may be made in a directory: Windows opens the directory to write, sharing
-    /// reads and writes, and finds in its way who does not share writes or may delete it.
-    /// smbtorture smb2.rename.share_delete_and_delete_access.
+    /// Whether the opens of a directory permit a new name in it: Windows opens the directory to
+    /// write, and shares reads and writes. An open that does not share writes, or that may delete
+    /// the directory, is in the way. smbtorture smb2.rename.share_delete_and_delete_access.
     pub(crate) fn is_open_to_names(&self, share: ShareId, directory: &SharePath) -> bool {
         let own = Sharing {
             access: AccessMask::FILE_ADD_FILE,
@@ -140,13 +185,14 @@ impl FileTable {
         !self.any(is_in_the_way)
     }
 
-    /// Gives the opens of a name of the file another one. Opens by its other links keep theirs.
+    /// Replaces a name of a file in the opens of all its streams. Opens by other links keep their
+    /// names.
     pub(crate) fn rename(&self, key: FileKey, share: ShareId, from: &SharePath, to: &SharePath) {
         let mut files = self.files.lock();
-        let Some(file) = files.get_mut(&key) else {
+        let Some(file) = files.file_mut(key) else {
             return;
         };
-        for open in &mut file.opens {
+        for open in file.streams.values_mut().flat_map(|it| &mut it.opens) {
             if open.file.share == share && open.path == *from {
                 open.path = to.clone();
             }
@@ -159,17 +205,14 @@ impl FileTable {
         }
     }
 
-    /// The name of an open, as it is now.
+    /// The current name of an open.
     pub(crate) fn path(&self, key: FileKey, open: LocalOpen) -> Option<SharePath> {
         let files = self.files.lock();
-        let mut opens = files.get(&key)?.opens.iter();
-        opens
-            .find(|record| record.file == open)
-            .map(|record| record.path.clone())
+        Some(files.stream(key)?.open(open)?.path.clone())
     }
 
-    /// These opens, as they are now; those that are gone are left out. Each file is gone through
-    /// once, under the lock, however many opens of it there are.
+    /// The current properties of opens. Closed ones are left out. The table is locked once for
+    /// each stream, however many opens it has.
     pub(crate) fn describe(
         &self,
         opens: impl Iterator<Item = (FileKey, LocalOpen)>,
@@ -181,19 +224,22 @@ impl FileTable {
         let mut described = BTreeMap::new();
         for (key, wanted) in wanted {
             let files = self.files.lock();
-            let records = files.get(&key).map_or(&[][..], |file| &file.opens);
-            let records = records
-                .iter()
-                .filter(|record| wanted.contains(&record.file));
-            described.extend(records.map(|record| (record.file, record.describe())));
+            let Some(stream) = files.stream(key) else {
+                continue;
+            };
+            let mut records: Vec<&OpenRecord> = stream.opens.iter().collect();
+            records.retain(|record| wanted.contains(&record.file));
+            described.extend(records.iter().map(|it| (it.file, stream.describe(it))));
         }
         described
     }
 
-    /// Looks through everything: for what is rare, such as a rename.
+    /// Whether any open of any file fits. Walks the whole table: only for rare operations such as
+    /// a rename.
     fn any(&self, is_it: impl Fn(&OpenRecord) -> bool) -> bool {
         let files = self.files.lock();
-        files.values().any(|file| file.opens.iter().any(&is_it))
+        let mut opens = files.opens();
+        opens.any(is_it)
     }
 }
 

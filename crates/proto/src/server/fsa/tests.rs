@@ -1,11 +1,15 @@
 use wire::access::{AccessMask, ShareAccess};
 
-use super::oplock::Patience;
+use super::caching::BreakWait;
 use super::*;
 use crate::id::{ConnectionId, OpId};
 use crate::time::Instant;
 
-const KEY: FileKey = FileKey { volume: 1, file: 2 };
+const KEY: FileKey = FileKey {
+    volume: 1,
+    file: 2,
+    stream: StreamId::DATA,
+};
 
 fn file(slot: u64) -> LocalOpen {
     LocalOpen {
@@ -21,11 +25,11 @@ fn everything() -> Sharing {
     }
 }
 
-fn arrival(checked: Sharing) -> Arrival {
-    Arrival {
+fn attempt(checked: Sharing) -> OpenAttempt {
+    OpenAttempt {
         checked,
         overwrites: false,
-        patience: Patience {
+        wait: BreakWait {
             waiter: Waiter {
                 connection: ConnectionId(1),
                 op: OpId(1),
@@ -36,31 +40,40 @@ fn arrival(checked: Sharing) -> Arrival {
     }
 }
 
+fn record(slot: u64, path: &str) -> OpenRecord {
+    OpenRecord {
+        file: file(slot),
+        sharing: everything(),
+        path: SharePath::from_trusted(path),
+        delete_on_close: false,
+        is_stat_only: false,
+        holder: HolderId::Open(file(slot)),
+        target: None,
+    }
+}
+
 fn enter_as(
     table: &FileTable,
     slot: u64,
     path: &str,
     delete_on_close: bool,
-) -> Result<Entrance, Status> {
+) -> Result<Admission, Status> {
     let record = OpenRecord {
-        file: file(slot),
-        sharing: everything(),
-        path: SharePath::from_trusted(path),
         delete_on_close,
-        held: Held::default(),
+        ..record(slot, path)
     };
-    table.enter(KEY, record, &arrival(everything()), &mut Mail::new())
+    table.enter(KEY, record, &attempt(everything()), &mut Notices::new())
 }
 
-fn enter(table: &FileTable, slot: u64) -> Result<Entrance, Status> {
+fn enter(table: &FileTable, slot: u64) -> Result<Admission, Status> {
     enter_as(table, slot, "a", false)
 }
 
-fn closes(slots: &[u64]) -> Departure {
-    Departure {
+fn closes(slots: &[u64]) -> Close {
+    Close {
         unlink: None,
         close: slots.iter().copied().map(file).collect(),
-        mail: Mail::new(),
+        notices: Notices::new(),
     }
 }
 
@@ -72,13 +85,10 @@ fn a_file_that_is_to_go_lets_nobody_in_and_goes_with_its_last_open() {
     table.set_delete_pending(KEY, file(1));
     assert_eq!(enter(&table, 3), Err(Status::DELETE_PENDING));
     // The open that asked is parked, and does the work when the last one goes.
-    assert_eq!(table.leave(KEY, file(1)), closes(&[]));
-    let departure = table.leave(KEY, file(2));
-    assert_eq!(
-        departure.unlink,
-        Some((file(1), SharePath::from_trusted("a")))
-    );
-    assert_eq!(departure.close, [file(2), file(1)]);
+    assert_eq!(table.close(KEY, file(1)), closes(&[]));
+    let close = table.close(KEY, file(2));
+    assert_eq!(close.unlink, Some((file(1), SharePath::from_trusted("a"))));
+    assert_eq!(close.close, [file(2), file(1)]);
     assert_eq!(enter(&table, 3), Err(Status::DELETE_PENDING));
     table.forget(KEY);
     enter(&table, 3).expect("the name was taken again, or not removed");
@@ -90,12 +100,12 @@ fn delete_on_close_counts_from_the_close_on() {
     enter_as(&table, 1, "a", true).expect("nobody is there");
     enter(&table, 2).expect("nothing is pending yet");
     assert!(!table.is_delete_pending(KEY));
-    assert_eq!(table.leave(KEY, file(1)), closes(&[]));
+    assert_eq!(table.close(KEY, file(1)), closes(&[]));
     assert!(table.is_delete_pending(KEY));
     assert_eq!(enter(&table, 3), Err(Status::DELETE_PENDING));
     // The other one can still save the file; then the parked open is of no use.
     assert_eq!(table.clear_delete_pending(KEY), Some(file(1)));
-    assert_eq!(table.leave(KEY, file(2)), closes(&[2]));
+    assert_eq!(table.close(KEY, file(2)), closes(&[2]));
     assert!(!table.is_open(KEY));
 }
 
@@ -105,7 +115,7 @@ fn a_pending_delete_that_is_taken_back_leaves_the_file() {
     enter(&table, 1).expect("nobody is there");
     table.set_delete_pending(KEY, file(1));
     assert_eq!(table.clear_delete_pending(KEY), None);
-    assert_eq!(table.leave(KEY, file(1)), closes(&[1]));
+    assert_eq!(table.close(KEY, file(1)), closes(&[1]));
 }
 
 #[test]
@@ -120,8 +130,8 @@ fn the_name_that_is_removed_is_the_one_the_file_has_by_then() {
         table.path(KEY, file(2)),
         Some(SharePath::from_trusted("link"))
     );
-    table.leave(KEY, file(2));
-    assert_eq!(table.leave(KEY, file(1)).unlink, Some((file(1), to)));
+    table.close(KEY, file(2));
+    assert_eq!(table.close(KEY, file(1)).unlink, Some((file(1), to)));
 }
 
 #[test]
@@ -133,17 +143,15 @@ fn an_open_that_loses_leaves_nothing_behind() {
     };
     enter(&table, 1).expect("nobody is there");
     let record = OpenRecord {
-        file: file(2),
         sharing: deaf,
-        path: SharePath::from_trusted("a"),
         delete_on_close: true,
-        held: Held::default(),
+        ..record(2, "a")
     };
     assert_eq!(
-        table.enter(KEY, record, &arrival(deaf), &mut Mail::new()),
+        table.enter(KEY, record, &attempt(deaf), &mut Notices::new()),
         Err(Status::SHARING_VIOLATION)
     );
-    assert_eq!(table.leave(KEY, file(1)), closes(&[1]));
+    assert_eq!(table.close(KEY, file(1)), closes(&[1]));
     assert!(!table.is_open(KEY));
 }
 
@@ -163,7 +171,7 @@ fn opens_are_described_that_are_there() {
     for slot in 1..=3 {
         enter(&table, slot).expect("everybody shares");
     }
-    let other = FileKey { volume: 1, file: 3 };
+    let other = FileKey { file: 3, ..KEY };
     let wanted = [
         (KEY, file(3)),
         (other, file(2)),
@@ -175,4 +183,70 @@ fn opens_are_described_that_are_there() {
     assert_eq!(there, [file(1), file(3)]);
     assert_eq!(described[&file(1)].path.as_str(), "a");
     assert_eq!(described[&file(1)].sharing, everything());
+}
+
+const STREAM: FileKey = FileKey {
+    stream: StreamId(7),
+    ..KEY
+};
+
+fn enter_alone(table: &FileTable, key: FileKey, slot: u64) -> Result<Admission, Status> {
+    let exclusive = Sharing {
+        share: ShareAccess::NONE,
+        ..everything()
+    };
+    let record = OpenRecord {
+        sharing: exclusive,
+        ..record(slot, "a")
+    };
+    table.enter(key, record, &attempt(exclusive), &mut Notices::new())
+}
+
+#[test]
+fn share_modes_are_those_of_a_stream() {
+    let table = FileTable::default();
+    assert_eq!(enter_alone(&table, KEY, 1), Ok(Admission::Entered));
+    assert_eq!(enter_alone(&table, STREAM, 2), Ok(Admission::Entered));
+    for key in [KEY, STREAM] {
+        assert_eq!(enter_alone(&table, key, 3), Err(Status::SHARING_VIOLATION));
+    }
+    assert_eq!(table.close(STREAM, file(2)), closes(&[2]));
+    assert_eq!(enter_alone(&table, STREAM, 3), Ok(Admission::Entered));
+    assert_eq!(
+        table.path(KEY, file(3)),
+        None,
+        "it is an open of the stream"
+    );
+}
+
+#[test]
+fn a_deletion_concerns_all_streams_of_a_file() {
+    let table = FileTable::default();
+    enter(&table, 1).expect("the file is not open");
+    enter_alone(&table, STREAM, 2).expect("the stream is not open");
+    table.set_delete_pending(KEY, file(1));
+    for key in [KEY, STREAM] {
+        assert!(table.is_delete_pending(key));
+        assert_eq!(enter_alone(&table, key, 3), Err(Status::DELETE_PENDING));
+    }
+    // The file exists until the last open of its last stream is closed.
+    assert_eq!(table.close(KEY, file(1)), closes(&[]));
+    assert!(table.is_open(KEY));
+    let close = table.close(STREAM, file(2));
+    let path = SharePath::from_trusted("a");
+    assert_eq!(close.unlink, Some((file(1), path)));
+    assert_eq!(close.close, [file(2), file(1)]);
+    table.forget(STREAM);
+    assert!(!table.is_open(KEY));
+}
+
+#[test]
+fn a_rename_concerns_all_streams_of_a_file() {
+    let table = FileTable::default();
+    enter(&table, 1).expect("the file is not open");
+    enter_alone(&table, STREAM, 2).expect("the stream is not open");
+    let (from, to) = (SharePath::from_trusted("a"), SharePath::from_trusted("b"));
+    table.rename(KEY, ShareId(0), &from, &to);
+    assert_eq!(table.path(KEY, file(1)), Some(to.clone()));
+    assert_eq!(table.path(STREAM, file(2)), Some(to));
 }

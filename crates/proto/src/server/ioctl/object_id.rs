@@ -28,7 +28,7 @@ pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<
     Ok(reply(request, &answer.encode()))
 }
 
-fn object_id(FileKey { volume, file }: FileKey) -> Guid {
+fn object_id(FileKey { volume, file, .. }: FileKey) -> Guid {
     let mut id = [0; 16];
     id[..8].copy_from_slice(&volume.to_le_bytes());
     id[8..].copy_from_slice(&file.to_le_bytes());

@@ -5,7 +5,7 @@ use wire::{FileId, TreeId};
 
 use super::service::Service;
 use super::state::State;
-use crate::server::fsa::oplock::Mail;
+use crate::server::notices::Notices;
 use crate::server::room::Tallied;
 
 /// An instance of a named pipe, in the session's table of pipes from CREATE to CLOSE.
@@ -43,7 +43,7 @@ impl Pipe {
     }
 
     /// Closes the pipe. Returns the notices that wake its waiting reads.
-    pub(crate) fn end(&self) -> Mail {
+    pub(crate) fn end(&self) -> Notices {
         self.state.lock().end()
     }
 }

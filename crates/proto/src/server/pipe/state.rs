@@ -11,7 +11,7 @@ use super::endpoint::{Action, Broken, Call, Endpoint};
 use super::service::Service;
 use crate::id::{ConnectionId, OpId};
 use crate::notice::Notice;
-use crate::server::fsa::oplock::Mail;
+use crate::server::notices::Notices;
 
 /// Bytes of one write. What is written is taken at once, and fragments are shorter by far.
 pub(super) const MAX_WRITE: usize = 32 << 10;
@@ -161,7 +161,7 @@ impl State {
 
     /// Who is to look again: the read that has waited longest, if there is something for it, and
     /// everybody if nothing will come. Whoever looked wakes the next.
-    pub(super) fn wake(&mut self) -> Mail {
+    pub(super) fn wake(&mut self) -> Notices {
         let (data, end) = match self.is_over() {
             Some(_) => (self.waiting.len(), self.lingering.len()),
             None => (usize::from(!self.unread.is_empty()), 0),
@@ -174,7 +174,7 @@ impl State {
     }
 
     /// The pipe is closed: who waits is to be told.
-    pub(super) fn end(&mut self) -> Mail {
+    pub(super) fn end(&mut self) -> Notices {
         self.is_closed = true;
         self.wake()
     }

@@ -115,8 +115,8 @@ fn serve(context: &mut Context<'_>, pipe: &Pipe) {
         let result = calls::call(pipe.service, &caller, call.opnum, &call.stub);
         pipe.state.lock().answer(&call, result);
     }
-    let mail = pipe.state.lock().wake();
-    context.post(mail);
+    let notices = pipe.state.lock().wake();
+    context.post(notices);
 }
 
 impl Step {
@@ -179,9 +179,9 @@ impl Step {
     fn give_up(&self, context: &mut Context<'_>) {
         let mut state = self.pipe.state.lock();
         state.forget((context.connection, self.op));
-        let mail = state.wake();
+        let notices = state.wake();
         drop(state);
-        context.post(mail);
+        context.post(notices);
     }
 }
 

@@ -50,8 +50,8 @@ impl Step {
             }
             Self::Allowed(open) | Self::Empty(open) => {
                 context.server.files.set_delete_pending(open.key, open.file);
-                let mail = context.server.watches.wake(open.key);
-                context.post(mail);
+                let notices = context.server.watches.wake(open.key);
+                context.post(notices);
                 Ok(done())
             }
         }

@@ -13,7 +13,7 @@ use crate::file::{FileKey, FileOp, Metadata, Operation};
 use crate::path::SharePath;
 use crate::server::change_notify::of_name;
 use crate::server::context::{Context, Parked, Progress};
-use crate::server::fsa::oplock::Mail;
+use crate::server::notices::Notices;
 use crate::server::open::{Open, malformed};
 use crate::server::watch::Event;
 
@@ -128,21 +128,18 @@ impl Step {
         context: &mut Context<'_>,
         target: Option<FileKey>,
     ) -> Result<Progress<super::Step>, Status> {
-        let patience = context.patience();
-        let mut mail = Mail::new();
+        let wait = context.break_wait();
+        let mut notices = Notices::new();
         let (files, share) = (&context.server.files, self.open.file.share);
-        let wait = match target {
-            Some(key) => {
-                let until = files.give_handles_up(key, &patience, &mut mail);
-                until.map(|until| (key, until))
-            }
-            None => files.give_handles_below_up(share, &self.from, &patience, &mut mail),
+        let found = match target {
+            Some(key) => files.break_handle_caching(key, &wait, &mut notices),
+            None => files.break_handle_caching_below(share, &self.from, &wait, &mut notices),
         };
-        context.post(mail);
-        let (key, until) = wait.ok_or(Status::ACCESS_DENIED)?;
+        context.post(notices);
+        let (key, until) = found.ok_or(Status::ACCESS_DENIED)?;
         self.stage = Stage::Begin;
         let step = super::Step::Rename(Box::new(self));
-        let parked = Parked::new(&patience, key, until);
+        let parked = Parked::new(&wait, key, until);
         Ok(Progress::Park(parked, step))
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proto::effect::{Outcome, Payload, PayloadToken, ReadPlan, WriteData, WritePlan};
 use proto::file::{
     self, CopyPlan, Existing, FileKey, FileKind, FileOp, KindWanted, LocalOpen, Metadata, OpenPlan,
-    Opened, Operation,
+    Opened, Operation, StreamId,
 };
 use proto::time::Now;
 use wire::Status;
@@ -229,6 +229,7 @@ impl Disk {
             key: FileKey {
                 volume: 1,
                 file: self.number(),
+                stream: StreamId::DATA,
             },
             kind,
             attributes,

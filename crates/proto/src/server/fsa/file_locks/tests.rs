@@ -39,8 +39,8 @@ fn lock(locks: &FileLocks, slot: u64, wanted: &[Wanted]) -> Result<(), Status> {
 }
 
 /// Who was told, and whether it has the lock.
-fn told(mail: Mail) -> Vec<(u64, bool)> {
-    let told = mail.into_iter().map(|(connection, notice)| {
+fn told(notices: Notices) -> Vec<(u64, bool)> {
+    let told = notices.into_iter().map(|(connection, notice)| {
         assert_eq!(connection, ConnectionId(7));
         match notice {
             Notice::LockSettled { op, is_granted } => (op.0, is_granted),
@@ -51,9 +51,9 @@ fn told(mail: Mail) -> Vec<(u64, bool)> {
 }
 
 fn unlock(locks: &FileLocks, slot: u64, wanted: Wanted) -> Vec<(u64, bool)> {
-    let mut mail = Mail::new();
-    assert_eq!(locks.unlock(open(slot), wanted.0, &mut mail), Ok(()));
-    told(mail)
+    let mut notices = Notices::new();
+    assert_eq!(locks.unlock(open(slot), wanted.0, &mut notices), Ok(()));
+    told(notices)
 }
 
 #[test]
@@ -102,9 +102,9 @@ fn an_open_that_goes_takes_its_locks_and_its_requests_along() {
     wait(&locks, 2, exclusive(0, 1));
     wait(&locks, 1, exclusive(0, 1));
     wait(&locks, 3, exclusive(22, 1));
-    let mut mail = Mail::new();
-    locks.leave(open(1), &mut mail);
-    assert_eq!(told(mail), [(1, false), (2, true), (3, true)]);
+    let mut notices = Notices::new();
+    locks.leave(open(1), &mut notices);
+    assert_eq!(told(notices), [(1, false), (2, true), (3, true)]);
     assert_eq!(locks.waiting(), 0);
     assert!(!locks.is_empty());
 }

@@ -1,0 +1,78 @@
+//! The map behind the table of open files: files by their identity, streams within a file.
+
+use alloc::collections::BTreeMap;
+
+use super::{FileRecord, OpenRecord, StreamRecord};
+use crate::file::FileKey;
+
+/// The open files.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    /// By the key of the unnamed data stream.
+    files: BTreeMap<FileKey, FileRecord>,
+}
+
+impl Files {
+    /// The file of a stream, a new record if it has none.
+    pub(super) fn entry(&mut self, key: FileKey) -> &mut FileRecord {
+        self.files.entry(key.of_file()).or_default()
+    }
+
+    /// The file of a stream.
+    pub(super) fn file(&self, key: FileKey) -> Option<&FileRecord> {
+        self.files.get(&key.of_file())
+    }
+
+    /// The same, to change it.
+    pub(super) fn file_mut(&mut self, key: FileKey) -> Option<&mut FileRecord> {
+        self.files.get_mut(&key.of_file())
+    }
+
+    /// Removes a file that has no open.
+    pub(super) fn remove(&mut self, key: FileKey) {
+        let removed = self.files.remove(&key.of_file());
+        let has_opens = removed.is_some_and(|file| file.has_opens());
+        assert!(!has_opens, "an open file stays in the table");
+    }
+
+    /// A stream.
+    pub(super) fn stream(&self, key: FileKey) -> Option<&StreamRecord> {
+        self.file(key)?.streams.get(&key.stream)
+    }
+
+    /// The same, to change it.
+    pub(super) fn stream_mut(&mut self, key: FileKey) -> Option<&mut StreamRecord> {
+        self.file_mut(key)?.streams.get_mut(&key.stream)
+    }
+
+    /// All open streams of a file.
+    pub(super) fn streams_mut(
+        &mut self,
+        key: FileKey,
+    ) -> impl Iterator<Item = (FileKey, &mut StreamRecord)> {
+        let file = self.file_mut(key);
+        let streams = file.into_iter().flat_map(|file| &mut file.streams);
+        streams.map(move |(stream, record)| (key.with_stream(*stream), record))
+    }
+
+    /// All open streams of all files.
+    pub(super) fn all_streams_mut(&mut self) -> impl Iterator<Item = (FileKey, &mut StreamRecord)> {
+        self.files.iter_mut().flat_map(|(key, file)| {
+            let streams = file.streams.iter_mut();
+            streams.map(|(stream, record)| (key.with_stream(*stream), record))
+        })
+    }
+
+    /// All opens.
+    pub(super) fn opens(&self) -> impl Iterator<Item = &OpenRecord> {
+        let streams = self.files.values().flat_map(|file| file.streams.values());
+        streams.flat_map(|stream| &stream.opens)
+    }
+}
+
+impl FileRecord {
+    /// Whether any stream has an open.
+    pub(super) fn has_opens(&self) -> bool {
+        self.streams.values().any(|stream| !stream.opens.is_empty())
+    }
+}
