@@ -1,26 +1,27 @@
-//! Memory that a caller gives away for the length of an operation.
+//! Buffers that an operation owns while it runs.
 
 use std::sync::Arc;
 
 use ring::{Region, Source};
 
-/// Bytes that a READ fills: owned, so that they stay where they are however the future ends.
+/// A buffer that a READ fills. The operation owns it, so that it stays valid when the future is
+/// dropped.
 ///
-/// Only the bytes that are there count, not the capacity: `vec![0; n]` reads up to `n` bytes.
+/// A READ fills the length of the buffer, not its capacity: `vec![0; n]` reads up to `n` bytes.
 pub trait IoBuf: Sized + Send + 'static {
-    /// Gives the bytes away.
+    /// Converts the buffer to a region.
     fn into_region(self) -> Region;
-    /// Takes them back. `region` is what [`into_region`](Self::into_region) made.
+    /// Converts the region of [`into_region`](Self::into_region) back.
     fn from_region(region: Region) -> Self;
-    /// What is given back where the bytes are lost: the client was closed in between.
+    /// The value that replaces the buffer if it is lost because the client was closed.
     fn lost() -> Self;
 }
 
-/// Bytes that a WRITE sends. Nobody changes them meanwhile.
+/// A buffer that a WRITE sends. Its bytes do not change during the operation.
 pub trait IoSource: Sized + Send + 'static {
-    /// Gives the bytes away.
+    /// Converts the buffer to a source.
     fn into_source(self) -> Source;
-    /// Takes them back. `source` is what [`into_source`](Self::into_source) made.
+    /// Converts the source of [`into_source`](Self::into_source) back.
     fn from_source(source: Source) -> Self;
     /// As [`IoBuf::lost`].
     fn lost_source() -> Self;

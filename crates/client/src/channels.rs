@@ -15,7 +15,7 @@ use crate::session::Session;
 use crate::transports::{Way, rdma_addresses, suggest};
 
 impl Session {
-    /// Opens further channels as the options say. That there are fewer is no failure.
+    /// Opens further channels according to the options. Fewer channels are not an error.
     pub(crate) async fn open_channels(&self) {
         let options = self.options();
         let first = (self.inner.target.address, self.inner.target.transport);
@@ -25,7 +25,10 @@ impl Session {
         }
         if !self.can_bind() {
             if !named.is_empty() {
-                tracing::info!(host = self.host(), "the server has one channel a session");
+                tracing::info!(
+                    host = self.host(),
+                    "the server allows one channel per session"
+                );
             }
             return;
         }
@@ -46,8 +49,8 @@ impl Session {
         self.bind_all(&named).await;
     }
 
-    /// Opens channels one after the other. A server that refuses one refuses all; a way that
-    /// leads nowhere is not gone twice.
+    /// Opens channels one after the other. A server that refuses one channel refuses all; a route
+    /// that does not connect is not tried twice.
     async fn bind_all(&self, ways: &[Way]) {
         let mut closed = Vec::new();
         for way in ways {
@@ -72,8 +75,8 @@ impl Session {
         self.inner.client.inner.open(target, role).await
     }
 
-    /// Opens channels by SMB Direct where both ends have it, and has them preferred: first one to
-    /// each address that takes it on either port, then as many more as there should be.
+    /// Opens channels by SMB Direct if both ends support it, and prefers them: first one to each
+    /// address that accepts it on either port, then further ones up to the wanted count.
     async fn move_to_rdma(&self, interfaces: &[Interface]) -> bool {
         let mut ways = Vec::new();
         for ports in rdma_addresses(interfaces) {
@@ -112,7 +115,7 @@ impl Session {
     }
 }
 
-/// The same session, by another way.
+/// The target of the same session over another route.
 fn with_way(target: &Target, (address, transport): Way) -> Target {
     Target {
         address,

@@ -1,4 +1,4 @@
-//! The threads of a client, and how a session begins.
+//! The client: its I/O threads and its open sessions.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -16,13 +16,13 @@ use crate::io::smbdirect::Rdma;
 use crate::io::thread::IoThread;
 use crate::options::{Credentials, Options};
 
-/// Bytes of one READ or WRITE where frames have 17 bits of length. RFC 1002 4.3.1
+/// Largest READ or WRITE in bytes where a frame has a length of 17 bits. RFC 1002 4.3.1
 const SMALL_FRAME_IO: u32 = 64 << 10;
 
-/// A client: the threads that all its sessions share. Cheap to clone.
+/// A client: the I/O threads that its sessions share. Cheap to clone.
 ///
-/// When the last clone and the last of its sessions, shares and files are gone, the connections
-/// are closed in good order and the threads end.
+/// Dropping the last clone and the last of its sessions, shares and files closes the connections
+/// in good order and ends the threads.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) inner: Arc<Inner>,
@@ -34,9 +34,9 @@ pub(crate) struct Inner {
     guid: Guid,
     pub(crate) threads: Bound<Vec<IoThread>>,
     next: AtomicUsize,
-    /// GUIDs so far.
+    /// Count of GUIDs that were generated.
     guids: AtomicU64,
-    /// Those that are still held by somebody.
+    /// The sessions; those that were dropped do not upgrade.
     sessions: Mutex<Vec<Weak<Dispatch>>>,
 }
 
@@ -44,7 +44,7 @@ impl Client {
     /// Starts the I/O threads.
     ///
     /// # Errors
-    /// When there are no threads or rings to be had.
+    /// The system refuses a thread or a ring.
     pub fn new(options: Options) -> Result<Self, Error> {
         let failed = |error| Error::local("start", "the client", error);
         let threads: Result<Vec<_>, _> = (0..options.threads())
@@ -66,12 +66,12 @@ impl Client {
         })
     }
 
-    /// Logs off from all servers at once and waits for their answers, some seconds at most. Nothing
-    /// can be done with the sessions any more. \[MS-SMB2\] 3.2.4.23
+    /// Logs off from all servers at once and waits for their responses, for some seconds at most.
+    /// Requests of the sessions fail from then on. \[MS-SMB2\] 3.2.4.23
     ///
-    /// For a program that is about to end, and does not drop what it holds: its connections of TCP
-    /// stay as they are and are closed by the kernel when it has ended, others are closed. What a
-    /// server does when a client is gone it does then, and not beside the program's last steps.
+    /// This is for a program that is about to end without dropping its handles. The kernel closes
+    /// TCP connections when the process ends, so the server does its cleanup after that, and not
+    /// beside the last steps of the program. This function closes all other connections.
     pub async fn log_off(&self) {
         if !self.inner.threads.is_here() {
             return;
@@ -79,18 +79,18 @@ impl Client {
         let sessions = std::mem::take(&mut *lock(&self.inner.sessions));
         let sessions: Vec<_> = sessions.iter().filter_map(Weak::upgrade).collect();
         sessions.iter().for_each(Dispatch::log_off);
-        let told = self.inner.threads.iter().map(|thread| {
+        let settled = self.inner.threads.iter().map(|thread| {
             let (filler, pickup) = slot();
-            // Where the thread is gone, so is the other end of the slot.
+            // If the thread has ended, it has dropped its end of the slot.
             let _ = thread.sender.send(Message::Settle(filler));
             pickup
         });
-        for settled in told.collect::<Vec<_>>() {
-            let _ = settled.await;
+        for done in settled.collect::<Vec<_>>() {
+            let _ = done.await;
         }
     }
 
-    /// A GUID that nobody else has: half of it is as random as the client's own.
+    /// Generates a unique GUID: half of it is as random as the client's own.
     pub(crate) fn fresh_guid(&self) -> Guid {
         let mut bytes = self.inner.guid.0;
         let count = self.inner.guids.fetch_add(1, Ordering::Relaxed);
@@ -100,7 +100,7 @@ impl Client {
 }
 
 impl Inner {
-    /// Opens a channel; done when it carries the session.
+    /// Opens a channel, and returns when the channel carries the session.
     pub(crate) async fn open(&self, target: Target, role: Role) -> Result<(), ConnectCause> {
         let (ready, opened) = slot();
         let mut opening = Opening {
@@ -115,14 +115,14 @@ impl Inner {
         };
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         let thread = &self.threads[turn % self.threads.len()];
-        // Where the thread is gone, so is the other end of the slot.
+        // If the thread has ended, it has dropped its end of the slot.
         let _ = thread.sender.send(Message::Open(Box::new(open)));
         let gone = || std::io::Error::other("the client was closed");
         let opened = (&mut opening.opened).await;
         opened.unwrap_or_else(|_| Err(ConnectCause::Io(Arc::new(gone()))))
     }
 
-    /// Keeps in mind who is to log off.
+    /// Remembers a session for [`Client::log_off`].
     pub(crate) fn remember(&self, session: &Arc<Dispatch>) {
         let mut sessions = lock(&self.sessions);
         sessions.retain(|session| session.strong_count() > 0);
@@ -154,17 +154,17 @@ impl Inner {
     }
 }
 
-/// A channel that somebody waits for.
+/// A caller that waits for a channel.
 struct Opening {
     dispatch: Arc<Dispatch>,
-    /// Whether it makes the session, rather than join it.
+    /// Whether the channel is the first one of its session.
     is_first: bool,
     opened: Pickup<Result<(), ConnectCause>>,
 }
 
 impl Drop for Opening {
-    /// The first channel of a session that nobody will hold is closed. One that comes later finds
-    /// that out by itself.
+    /// Closes the first channel of a session whose caller does not wait any more. A further channel
+    /// finds that out itself.
     fn drop(&mut self) {
         if self.dispatch.is_here()
             && let GivenUp::Late(Ok(())) = self.opened.give_up()

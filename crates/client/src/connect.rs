@@ -1,4 +1,4 @@
-//! How a session begins, and begins anew where it is lost.
+//! Connecting: the first channel of a session, and a new session in place of a lost one.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::session::{Inner, Login, Session};
 use crate::share::Share;
 
 impl Client {
-    /// Connects to a server and logs in. `port` is that of the first transport; without it, it is
-    /// the one that [`Options::transports`] names. Every transport is tried in turn, at every
-    /// address of the host, until one answers.
+    /// Connects to a server and logs in. `host` is a name or an IP address. `port` replaces the port
+    /// of the first transport of [`Options::transports`](crate::Options::transports). The client
+    /// tries every transport in turn, at every address of the host, until one connects.
     ///
     /// # Errors
-    /// When the host is not found, nobody answers, or the login is refused.
+    /// The host is not found, no transport connects, or the server refuses the login.
     pub async fn connect(
         &self,
         host: &str,
@@ -53,7 +53,7 @@ impl Client {
             {
                 Ok(session) => return Ok(session),
                 Err(error @ Error::Connect(..)) => {
-                    tracing::debug!(host, %endpoint, %error, "the transport leads nowhere");
+                    tracing::debug!(host, %endpoint, %error, "the transport does not connect");
                     tried.push((endpoint, error));
                 }
                 Err(error) => return Err(error),
@@ -104,7 +104,7 @@ struct Attempt {
 }
 
 impl Session {
-    /// The first channel is there: opens the others.
+    /// Makes the session of an open first channel, and opens the other channels.
     async fn start(
         client: Client,
         host: &str,
@@ -116,13 +116,12 @@ impl Session {
         Ok(session)
     }
 
-    /// A session in the place of this one where it is lost: the same login, by the transports that
-    /// the client's options name, on connections of its own. All who ask get the same one. Files
-    /// that were open are not: what they held on the server (locks, share modes) went with the
-    /// session that was lost.
+    /// Returns this session, or a new one with the same login if this one is lost. All callers get
+    /// the same new session. Files of the lost session stay closed: the server dropped their locks
+    /// and share modes with that session.
     ///
     /// # Errors
-    /// As of [`Client::connect`]; it may be asked for again.
+    /// As for [`Client::connect`]. A later call tries again.
     pub async fn reconnected(&self) -> Result<Session, Error> {
         let mut last = self.clone();
         while let Some(next) = last.inner.successor.get() {
@@ -134,11 +133,11 @@ impl Session {
         let Login { port, credentials } = &self.inner.login;
         let client = &self.inner.client;
         let fresh = client.connect(self.host(), *port, credentials).await?;
-        // Whoever else asks meanwhile may have been faster.
+        // Another caller may have been faster.
         Ok(last.inner.successor.get_or_init(|| fresh).clone())
     }
 
-    /// The same login once more, on one connection of its own and as another client.
+    /// A second session with the same login, on one separate connection and as another client.
     pub(crate) async fn of_another_client(&self) -> Result<Session, Error> {
         let Inner {
             client,
@@ -163,11 +162,11 @@ impl Session {
 }
 
 impl Share {
-    /// The same share where its session is lost, on the session [in its
-    /// place](Session::reconnected). All who ask get the same one.
+    /// Returns this share, or the same share on a [new session](Session::reconnected) if its session
+    /// is lost. All callers get the same share.
     ///
     /// # Errors
-    /// The server is not reached, or refuses; it may be asked for again.
+    /// The server is not reachable, or refuses. A later call tries again.
     pub async fn reconnected(&self) -> Result<Share, Error> {
         let mut last = self.clone();
         while let Some(next) = last.inner.successor.get() {
@@ -180,7 +179,7 @@ impl Share {
         let fresh = session.share(self.name()).await?;
         let opens_one = last.inner.opens_one.load(Ordering::Relaxed);
         fresh.inner.opens_one.store(opens_one, Ordering::Relaxed);
-        // Whoever else asks meanwhile may have been faster.
+        // Another caller may have been faster.
         Ok(last.inner.successor.get_or_init(|| fresh).clone())
     }
 }

@@ -1,14 +1,14 @@
-//! A child process never touches what its parent opened.
+//! Protection of handles after a fork.
 //!
-//! After a fork the child has the handles but not the threads that serve them, and every lock is
-//! as it was in that moment. So a handle knows its process: in another one it fails before it
-//! takes any lock, and dropping it does nothing at all.
+//! After a fork the child process has the handles but not the threads that serve them, and a lock
+//! may be held for good. So a handle stores the identifier of its process. In another process it
+//! fails before it takes any lock, and its drop does nothing.
 
 use std::ops::Deref;
 
 use crate::error::Cause;
 
-/// Something that is of use in one process only.
+/// A value that only the process that made it may use.
 #[derive(Debug)]
 pub(crate) struct Bound<T> {
     process: u32,
@@ -23,7 +23,7 @@ impl<T> Bound<T> {
         }
     }
 
-    /// What a child has that its parent made.
+    /// The value as a child process inherits it.
     #[cfg(test)]
     pub(crate) fn inherited(value: T) -> Self {
         Self {
@@ -32,12 +32,12 @@ impl<T> Bound<T> {
         }
     }
 
-    /// Whether this is the process that made it.
+    /// Whether this is the process that made the value.
     pub(crate) fn is_here(&self) -> bool {
         self.process == std::process::id()
     }
 
-    /// Fails in any process but the one that made it.
+    /// Fails in every process except the one that made the value.
     pub(crate) fn check(&self) -> Result<(), Cause> {
         match self.is_here() {
             true => Ok(()),

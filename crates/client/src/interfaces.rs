@@ -10,26 +10,29 @@ use crate::error::{Cause, Error, unexpected};
 use crate::io::call::Memory;
 use crate::session::Session;
 
-/// Bytes of the list of interfaces that are asked for.
+/// Largest list of interfaces in bytes.
 const INTERFACES_LEN: u32 = 64 << 10;
 
 /// A network interface of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its number.
+    /// Index of the interface on the server.
     pub index: u32,
-    /// Its address; `None` where it is of a family that we do not know.
+    /// IP address; `None` for an address of another family.
     pub address: Option<IpAddr>,
-    /// Bits per second.
+    /// Link speed in bits per second.
     pub speed: u64,
-    /// Whether it spreads connections over processors.
+    /// Whether it supports receive-side scaling: it distributes connections over processors.
     pub is_rss_capable: bool,
-    /// Whether it does RDMA.
+    /// Whether it supports RDMA.
     pub is_rdma_capable: bool,
 }
 
 impl Session {
-    /// The server's network interfaces.
+    /// Queries the network interfaces of the server.
+    ///
+    /// # Errors
+    /// The server does not support the query, as before SMB 3.0.
     pub async fn interfaces(&self) -> Result<Vec<Interface>, Error> {
         let share = self.share("IPC$").await?;
         let step = Step::Ioctl {
@@ -39,7 +42,7 @@ impl Session {
             max_output: INTERFACES_LEN.min(self.negotiated().negotiated.max_transact),
         };
         let (reply, _) = share.start(vec![step], Memory::None).await.only();
-        let context = ("ask for the interfaces of", self.host());
+        let context = ("query the interfaces of", self.host());
         match reply.map_err(|cause| cause.of(context.0, context.1))? {
             Reply::Ioctl(output, _) => NetworkInterface::decode_list(&output)
                 .map(|list| list.iter().map(interface).collect())

@@ -1,4 +1,4 @@
-//! What is known of files and volumes.
+//! Metadata of files and volumes.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,34 +7,34 @@ use wire::FileTime;
 use wire::access::FileAttributes;
 use wire::fscc::{DirectoryEntry, FileBasicInformation};
 
-/// What is known of a file.
+/// Metadata of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// Bytes.
+    /// Length in bytes.
     pub size: u64,
-    /// Bytes on disk.
+    /// Allocated bytes on the disk.
     pub allocation: u64,
-    /// Birth.
+    /// Time of creation.
     pub created: SystemTime,
-    /// Last access.
+    /// Time of the last access.
     pub accessed: SystemTime,
-    /// Last change of the data.
+    /// Time of the last write.
     pub written: SystemTime,
-    /// Last change of data or metadata.
+    /// Time of the last change of data or metadata.
     pub changed: SystemTime,
     /// DOS attributes.
     pub attributes: FileAttributes,
-    /// The number of the file on its volume, where the server has one.
+    /// Number of the file on its volume; `None` if the server does not have one.
     pub file_id: Option<u64>,
 }
 
 impl Metadata {
-    /// Whether it is a directory.
+    /// Whether the file is a directory.
     pub fn is_dir(&self) -> bool {
         self.attributes.contains(FileAttributes::DIRECTORY)
     }
 
-    /// Whether it is a link, or another reparse point.
+    /// Whether the file is a symbolic link or another reparse point.
     pub fn is_link(&self) -> bool {
         self.attributes.contains(FileAttributes::REPARSE_POINT)
     }
@@ -66,16 +66,16 @@ impl Metadata {
     }
 }
 
-/// What is to be changed of a file; `None` leaves it as it is.
+/// Changes to the metadata of a file. `None` leaves a value unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Birth.
+    /// Time of creation.
     pub created: Option<SystemTime>,
-    /// Last access.
+    /// Time of the last access.
     pub accessed: Option<SystemTime>,
-    /// Last change of the data.
+    /// Time of the last write.
     pub written: Option<SystemTime>,
-    /// Last change of data or metadata.
+    /// Time of the last change of data or metadata.
     pub changed: Option<SystemTime>,
     /// DOS attributes.
     pub attributes: Option<FileAttributes>,
@@ -104,26 +104,26 @@ impl Changes {
     }
 }
 
-/// What is known of a volume.
+/// Size and free space of a volume, and its names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Volume {
-    /// Bytes in all that this user may use.
+    /// Size in bytes, as far as the user's quota allows.
     pub total: u64,
-    /// Bytes that are free for this user.
+    /// Free bytes within the user's quota.
     pub available: u64,
-    /// Bytes that are free at all.
+    /// Free bytes of the volume.
     pub free: u64,
-    /// Bytes of an allocation unit.
+    /// Length of an allocation unit in bytes.
     pub block: u64,
-    /// The volume's number.
+    /// Serial number.
     pub serial: u32,
-    /// The volume's label.
+    /// Label.
     pub label: String,
-    /// The file system's name: `NTFS`.
+    /// Name of the file system, for example `NTFS`.
     pub filesystem: String,
 }
 
-/// The time as the system has it.
+/// Converts a time of the protocol to a time of the system.
 pub(crate) fn system_time(time: FileTime) -> SystemTime {
     let (seconds, nanoseconds) = time.to_unix();
     let whole = Duration::from_secs(seconds.unsigned_abs());
@@ -136,7 +136,7 @@ pub(crate) fn system_time(time: FileTime) -> SystemTime {
         .unwrap_or(UNIX_EPOCH)
 }
 
-/// The time as the wire has it.
+/// Converts a time of the system to a time of the protocol.
 pub(crate) fn file_time(time: SystemTime) -> FileTime {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => {

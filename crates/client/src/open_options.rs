@@ -1,4 +1,4 @@
-//! How a file is opened.
+//! Options for opening a file.
 
 use proto::client::request::Create;
 use wire::Guid;
@@ -6,7 +6,7 @@ use wire::access::{
     AccessMask, CreateDisposition, CreateOptions, FileAttributes, OplockLevel, ShareAccess,
 };
 
-/// What reading takes.
+/// Access rights of [`OpenOptions::read`].
 pub(crate) const READ: AccessMask = AccessMask(
     AccessMask::FILE_READ_DATA.0
         | AccessMask::FILE_READ_ATTRIBUTES.0
@@ -14,7 +14,7 @@ pub(crate) const READ: AccessMask = AccessMask(
         | AccessMask::READ_CONTROL.0
         | AccessMask::SYNCHRONIZE.0,
 );
-/// What writing takes.
+/// Access rights of [`OpenOptions::write`].
 pub(crate) const WRITE: AccessMask = AccessMask(
     AccessMask::FILE_WRITE_DATA.0
         | AccessMask::FILE_APPEND_DATA.0
@@ -24,12 +24,13 @@ pub(crate) const WRITE: AccessMask = AccessMask(
         | AccessMask::READ_CONTROL.0
         | AccessMask::SYNCHRONIZE.0,
 );
-/// Everybody else may do everything.
+/// Other opens may read, write and delete the file.
 pub(crate) const SHARE_ALL: ShareAccess =
     ShareAccess(ShareAccess::READ.0 | ShareAccess::WRITE.0 | ShareAccess::DELETE.0);
 
-/// How a file is opened: what is done with it, what becomes of a file that is there or not, and
-/// what others may do meanwhile. A fresh one opens nothing: say `read`, `write` or `access`.
+/// Options for opening a file: the access, the handling of existing and missing files, and the
+/// access that other opens may have. As with [`std::fs::OpenOptions`], at least one of `read`,
+/// `write`, `append` or `access` is needed.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     read: bool,
@@ -68,83 +69,83 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
-    /// Opens nothing yet.
+    /// Options without any access.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// To read.
+    /// Open the file for reading.
     #[must_use]
     pub fn read(mut self, read: bool) -> Self {
         self.read = read;
         self
     }
 
-    /// To write.
+    /// Open the file for writing.
     #[must_use]
     pub fn write(mut self, write: bool) -> Self {
         self.write = write;
         self
     }
 
-    /// To write; [`File::writer`](crate::File::writer) starts at the end.
+    /// Open the file for writing; [`File::writer`](crate::File::writer) starts at its end.
     #[must_use]
     pub fn append(mut self, append: bool) -> Self {
         self.append = append;
         self
     }
 
-    /// Make a file where there is none.
+    /// Create the file if it does not exist.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
         self
     }
 
-    /// Make a file, and fail where there is one.
+    /// Create the file, and fail if it exists.
     #[must_use]
     pub fn create_new(mut self, create_new: bool) -> Self {
         self.create_new = create_new;
         self
     }
 
-    /// Empty a file that is there.
+    /// Truncate an existing file.
     #[must_use]
     pub fn truncate(mut self, truncate: bool) -> Self {
         self.truncate = truncate;
         self
     }
 
-    /// Only a directory (`true`), only what is none (`false`). Without this word: either.
+    /// Open only a directory (`true`), or only a file (`false`). Default: either.
     #[must_use]
     pub fn directory(mut self, directory: bool) -> Self {
         self.directory = Some(directory);
         self
     }
 
-    /// Remove the file when it is closed.
+    /// Delete the file when its last open is closed.
     #[must_use]
     pub fn delete_on_close(mut self, delete_on_close: bool) -> Self {
         self.delete_on_close = delete_on_close;
         self
     }
 
-    /// Each WRITE is done only when it is on stable storage.
+    /// The server responds to a WRITE only when the bytes are on stable storage.
     #[must_use]
     pub fn write_through(mut self, write_through: bool) -> Self {
         self.write_through = write_through;
         self
     }
 
-    /// Open what a link leads to (the default), or the link itself.
+    /// Open the target of a link (`true`, the default), or the link itself.
     #[must_use]
     pub fn follow(mut self, follow: bool) -> Self {
         self.follow = follow;
         self
     }
 
-    /// What others may do meanwhile. Everything if this is not said.
+    /// Access that other opens may have while this one is open. Default: everything.
     #[must_use]
     pub fn share(mut self, read: bool, write: bool, delete: bool) -> Self {
         let flag = |is_set, flag| match is_set {
@@ -157,22 +158,22 @@ impl OpenOptions {
         self
     }
 
-    /// Rights beside those of `read` and `write`.
+    /// Access rights in addition to those of `read` and `write`.
     #[must_use]
     pub fn access(mut self, access: AccessMask) -> Self {
         self.access = access;
         self
     }
 
-    /// Attributes of a file that is made.
+    /// Attributes of a file that this open creates.
     #[must_use]
     pub fn attributes(mut self, attributes: FileAttributes) -> Self {
         self.attributes = attributes;
         self
     }
 
-    /// The CREATE for a path as the wire carries it. With a `create_guid` it can be sent again when
-    /// its channel is lost.
+    /// The CREATE for a path in the form of the protocol. With a `create_guid` another channel can
+    /// send it again when its channel is lost.
     pub(crate) fn create_request(&self, name: String, create_guid: Option<Guid>) -> Create {
         Create {
             name,

@@ -1,13 +1,13 @@
-//! Names within a share, as a caller writes them and as the wire carries them.
+//! Paths within a share, in the form of a caller and of the protocol.
 
 use crate::error::Error;
 
-/// UTF-16 units in a component. \[MS-FSCC\] 2.1.5
+/// Longest component in UTF-16 units. \[MS-FSCC\] 2.1.5
 const COMPONENT_UNITS_MAX: usize = 255;
-/// UTF-16 units in a whole path, as Windows has it.
+/// Longest path in UTF-16 units, as on Windows.
 const PATH_UNITS_MAX: usize = 32_760;
 
-/// Turns `dir/file` or `dir\file`, relative to the share, into what CREATE carries. The empty
+/// Converts `dir/file` or `dir\file`, relative to the share, to the name of a CREATE. The empty
 /// path and `/` are the root.
 pub(crate) fn to_wire(path: &str) -> Result<String, Error> {
     let invalid = |why| Error::InvalidName(path.to_owned(), why);
@@ -23,29 +23,29 @@ pub(crate) fn to_wire(path: &str) -> Result<String, Error> {
         wire.push_str(component);
     }
     if wire.encode_utf16().count() > PATH_UNITS_MAX {
-        return Err(invalid("it is too long"));
+        return Err(invalid("the path is too long"));
     }
     Ok(wire)
 }
 
-/// \[MS-FSCC\] 2.1.5: what no component has.
+/// Refuses a component that [MS-FSCC] 2.1.5 excludes.
 fn check(component: &str) -> Result<(), &'static str> {
     if component == ".." {
-        return Err("`..` is not for the other end to resolve");
+        return Err("`..` is not allowed; write the path without it");
     }
     if component.chars().any(|c| (c as u32) < 0x20) {
-        return Err("it has a control character");
+        return Err("it contains a control character");
     }
     if component.contains([':', '"', '<', '>', '|', '*', '?']) {
-        return Err("it has one of : \" < > | * ?");
+        return Err("it contains one of : \" < > | * ?");
     }
     if component.encode_utf16().count() > COMPONENT_UNITS_MAX {
-        return Err("a part of it is longer than 255 characters");
+        return Err("a component is longer than 255 characters");
     }
     Ok(())
 }
 
-/// Whether a name that a server lists can be one: it never leads out of its directory.
+/// Whether a name in a listing is a component, so that it cannot lead out of its directory.
 pub(crate) fn is_component(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\\', '\0'])
 }

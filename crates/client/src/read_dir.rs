@@ -1,4 +1,4 @@
-//! What is in a directory: a stream of entries, asked for ahead of the reader.
+//! Directory listings: a stream of entries, requested ahead of the reader.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,54 +18,60 @@ use crate::open_options::OpenOptions;
 use crate::path;
 use crate::share::{Share, first_created};
 
-/// Bytes of the first buffer: a small directory takes one message.
+/// Length of the first buffer in bytes: a small directory takes one message.
 const FIRST_LEN: u32 = 64 << 10;
-/// Bytes of each further buffer.
+/// Length of each further buffer in bytes.
 const NEXT_LEN: u32 = 1 << 20;
-/// `.` and `..`.
+/// Count of the entries `.` and `..`.
 const DOTS_MAX: usize = 2;
-/// What is asked for of each file: all that [`Metadata`] has, in the least bytes.
+/// The shortest class with all values of [`Metadata`].
 const WHOLE: FileInfoClass = FileInfoClass::ID_FULL_DIRECTORY;
-/// All but its number. The only one of the classes with times and sizes that has no size of the
-/// extended attributes either, for which Samba makes a system call more for each file.
+/// A class without the number of the file. It is the only class with times and sizes that lacks the
+/// size of the extended attributes, which costs Samba a further system call for each file.
 const WITHOUT_ID: FileInfoClass = FileInfoClass::DIRECTORY;
 
-/// A file in a directory.
+/// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name. Never one that leads out of the directory.
+    /// Name of the file. It never contains a separator and never is `.` or `..`.
     pub name: String,
-    /// What is known of it.
+    /// Metadata of the file.
     pub metadata: Metadata,
 }
 
-/// The entries of a directory, in the server's order, without `.` and `..`. While some are read
-/// the next are on their way. Made by [`Share::read_dir`] and
+/// The entries of a directory, in the order of the server, without `.` and `..`. The next buffer is
+/// in flight while the caller reads the entries of the last one. Made by [`Share::read_dir`] and
 /// [`Share::read_dir_without_ids`].
+///
+/// With the cargo feature `futures` this is a `futures_core::Stream`.
 pub struct ReadDir {
     directory: File,
     pattern: String,
     class: FileInfoClass,
     entries: VecDeque<Entry>,
-    /// The next buffer, on its way.
+    /// Request for the next buffer.
     ahead: Option<Pending>,
     failed: Option<Error>,
     is_done: bool,
-    /// How often `.` and `..` came in buffers that brought nothing else.
+    /// Count of `.` and `..` in buffers without other entries.
     dots: usize,
 }
 
 impl Share {
-    /// Lists a directory. `pattern` has `*` and `?`; empty is `*`.
+    /// Lists the entries of a directory whose names match a pattern with `*` and `?`. The empty
+    /// pattern matches all names.
+    ///
+    /// # Errors
+    /// The directory does not exist, or the user may not list it.
     pub async fn read_dir(&self, path: &str, pattern: &str) -> Result<ReadDir, Error> {
         self.read_dir_as(path, pattern, WHOLE).await
     }
 
-    /// As [`Share::read_dir`], for who does not ask for [`Metadata::file_id`], which is `None`:
-    /// less work for the server, and fewer bytes.
+    /// As [`Share::read_dir`], but [`Metadata::file_id`] is `None`. This is less work for the server,
+    /// and fewer bytes.
     ///
     /// # Errors
-    /// As of [`Share::read_dir`].
+    /// As for [`Share::read_dir`].
     pub async fn read_dir_without_ids(&self, path: &str, pattern: &str) -> Result<ReadDir, Error> {
         self.read_dir_as(path, pattern, WITHOUT_ID).await
     }
@@ -86,7 +92,7 @@ impl Share {
         let pattern = match pattern {
             "" => "*".to_owned(),
             pattern if pattern.contains(['/', '\\', '\0']) => {
-                let why = "a pattern has no separators";
+                let why = "a pattern cannot contain a separator";
                 return Err(Error::InvalidName(pattern.to_owned(), why));
             }
             pattern => pattern.to_owned(),
@@ -114,7 +120,7 @@ impl Share {
 }
 
 impl ReadDir {
-    /// The next entry; `None` at the end. After an error there is nothing more.
+    /// Returns the next entry; `None` at the end and after an error.
     pub async fn next(&mut self) -> Option<Result<Entry, Error>> {
         loop {
             if let Some(entry) = self.entries.pop_front() {
@@ -130,26 +136,26 @@ impl ReadDir {
         }
     }
 
-    /// The entries that are here already, without asking for more.
+    /// Count of entries that are available without a further request.
     pub fn buffered(&self) -> usize {
         self.entries.len()
     }
 
-    /// Closes the directory, and waits until that is done. Dropped it is closed as well, some time:
-    /// over several channels, that may be after a request that finds it open still.
+    /// Closes the directory. A drop closes it in the background: with several channels, the server
+    /// may handle a later request before that.
     ///
     /// # Errors
-    /// As of [`File::close`].
+    /// As for [`File::close`].
     pub async fn close(self) -> Result<(), Error> {
         self.directory.close().await
     }
 
-    /// An iterator that blocks.
+    /// Converts the listing to an iterator that blocks the thread.
     pub fn blocking(self) -> Blocking {
         Blocking(self)
     }
 
-    /// Takes a buffer in and asks for the next one.
+    /// Takes the entries of a buffer, and requests the next one.
     fn take(&mut self, reply: Result<Reply, Cause>) {
         let result = match reply {
             Ok(Reply::Output(bytes, _)) => self.parse(&bytes),
@@ -184,13 +190,13 @@ impl ReadDir {
         for entry in entries {
             let entry = entry?;
             count += 1;
-            let bad = || Cause::Malformed("a name that is not text".to_owned());
+            let bad = || Cause::Malformed("a name is not valid UTF-16".to_owned());
             let name = entry.name.decode().ok_or_else(bad)?;
             if name == "." || name == ".." {
                 continue;
             }
             if !path::is_component(&name) {
-                let why = format!("`{}` is listed as a name", name.escape_debug());
+                let why = format!("the listing contains the name `{}`", name.escape_debug());
                 return Err(Cause::Malformed(why));
             }
             self.entries.push_back(Entry {
@@ -204,13 +210,13 @@ impl ReadDir {
         }
     }
 
-    /// The end has a status of its own: a server that says nothing in its place would do so for
-    /// ever. The dots come once each.
+    /// The end of a listing has its own status. A server that sends empty buffers instead would do so
+    /// without an end. `.` and `..` arrive once each.
     fn note_empty(&mut self, dots: usize) -> Result<(), Cause> {
         self.dots += dots;
         match (1..=DOTS_MAX).contains(&dots) && self.dots <= DOTS_MAX {
             true => Ok(()),
-            false => Err(Cause::Malformed("a list that leads nowhere".to_owned())),
+            false => Err(Cause::Malformed("the listing makes no progress".to_owned())),
         }
     }
 }
@@ -225,7 +231,8 @@ fn query(file: FileRef, class: FileInfoClass, pattern: &str, length: u32) -> Ste
     }
 }
 
-/// The entries of a directory, for a thread that waits.
+/// An iterator over the entries of a directory that blocks the thread. Made by
+/// [`ReadDir::blocking`].
 #[derive(Debug)]
 pub struct Blocking(ReadDir);
 
@@ -233,7 +240,7 @@ impl Blocking {
     /// As [`ReadDir::close`].
     ///
     /// # Errors
-    /// As of [`ReadDir::close`].
+    /// As for [`ReadDir::close`].
     pub fn close(self) -> Result<(), Error> {
         self.0.close().wait()
     }

@@ -1,13 +1,13 @@
-//! Small files, whole, many of them in one message.
+//! Reading whole files: many small ones in one message, a large one as a download.
 //!
-//! A related compound may open one file behind the other: CREATE, READ, CLOSE, and again. Each READ
-//! is of the file that was opened last. \[MS-SMB2\] 3.2.4.1.4, 3.3.5.2.7.2 For both ends a message
-//! costs more than what it says: files of 150 kB, as many as make a mebibyte together, take less
-//! than nine tenths of the time (bench/compare/LOG.md).
+//! A related compound may open several files in sequence: CREATE, READ, CLOSE, and again. Each READ
+//! is on the file that was opened last. \[MS-SMB2\] 3.2.4.1.4, 3.3.5.2.7.2 A message costs both ends
+//! more than its requests: files of 150 kB that share a message of one mebibyte take less than nine
+//! tenths of the time (bench/compare/LOG.md).
 //!
-//! What failed within such a message is asked for again alone. A server may let one failure fail
-//! what is behind it, or take no second CREATE at all; where it looks like that, every further file
-//! has a message of its own.
+//! The client requests a file that failed within such a message again in a separate message. After
+//! one failure a server may fail the rest of the message, or it may accept no second CREATE at all.
+//! If the responses suggest that, every further file has a separate message.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,24 +25,27 @@ use crate::open_options::OpenOptions;
 use crate::share::{Share, WHOLE_BYTES_MAX, first_created};
 use crate::transfer::{TransferOptions, download};
 
-/// Bytes of a file that are read together with opening and closing it where nobody says how many
-/// there are.
+/// Length of the READ in bytes that shares a message with CREATE and CLOSE, if the caller does not
+/// know the length of the file.
 const SMALL_BYTES: u32 = 64 << 10;
-/// Files that are read by one message at most.
+/// Largest count of files that one message reads.
 pub const FILES_TOGETHER: usize = 8;
-/// So many files that can be read, and of one message no other than the first could: the server
-/// opens one in a message.
+/// Count of readable files of one message, beside the first one, that failed within the message:
+/// from this count on the client assumes that the server accepts one CREATE per message.
 const PROOF: usize = 2;
-/// Messages for one file.
+/// Count of requests for one file.
 const STEPS: usize = 3;
 
-/// What READs have brought, one part for each that succeeded.
+/// Data of READs, one part for each that succeeded.
 type Parts = vec::IntoIter<Region>;
 /// Results of steps.
 type Replies = vec::IntoIter<Result<Reply, Cause>>;
 
 impl Share {
-    /// Reads a whole file. A small one takes one message.
+    /// Reads a whole file. A small file takes one message.
+    ///
+    /// # Errors
+    /// The file does not exist, or another open of it denies reading.
     pub async fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
         let bytes = self.read_expecting(path, SMALL_BYTES).await?;
         Ok(bytes.into_vec().unwrap_or_else(|bytes| bytes.to_vec()))
@@ -52,7 +55,7 @@ impl Share {
         let file = self.open(path, options).await?;
         let end = file.len().await?;
         let mut bytes = Vec::new();
-        // It grows as data come: what a server says of the length is not believed.
+        // The vector grows as data arrive, because the server may lie about the length.
         let mut sink = |offset: u64, piece: &[u8]| {
             let start = offset as usize;
             let range = start..start + piece.len();
@@ -66,8 +69,8 @@ impl Share {
         Ok(bytes.into())
     }
 
-    /// Reads a whole file that is known to have about so many bytes, up to a mebibyte of which come
-    /// in one message; in memory as of [`File::read`](crate::File::read).
+    /// Reads a whole file of about `expected` bytes into memory as of
+    /// [`File::read`](crate::File::read). A file of up to one mebibyte takes one message.
     pub async fn read_expecting(&self, path: &str, expected: u32) -> Result<Region, Error> {
         match self.read_small(path, expected).await? {
             Some(bytes) => Ok(bytes),
@@ -75,19 +78,19 @@ impl Share {
         }
     }
 
-    /// The same for a file that is to come in one message; `None` if it has more bytes than came,
-    /// which nobody has counted on.
+    /// As [`Share::read_expecting`] with one message only. Returns `None` if the file has more bytes
+    /// than the message returned.
     ///
     /// # Errors
-    /// As of [`Share::read_expecting`].
+    /// As for [`Share::read_expecting`].
     pub async fn read_small(&self, path: &str, expected: u32) -> Result<Option<Region>, Error> {
         self.take_one(path, self.ask(&[(path, expected)])).await
     }
 
-    /// As [`Share::read_expecting`] for many files, with a result for each. Those that have no more
-    /// than a mebibyte together come in one message, and as many messages are in flight as the
-    /// client's options say. Where many files were [announced](Share::announce), a second session
-    /// takes its part.
+    /// As [`Share::read_expecting`] for many files, with a result for each. Files of up to one
+    /// mebibyte together share a message, and [`Options::depth`](crate::Options::depth) messages
+    /// are in flight. After many files were [announced](Share::announce), a second session reads
+    /// some of them.
     pub async fn read_each(&self, files: &[(&str, u32)]) -> Vec<Result<Region, Error>> {
         let mut results = Vec::with_capacity(files.len());
         for (read, (path, _)) in self.read_each_small(files).await.into_iter().zip(files) {
@@ -136,7 +139,7 @@ impl Share {
         }
     }
 
-    /// Asks again for what another session has not brought since it was lost.
+    /// Reads the files again that another session did not return because it was lost.
     async fn make_good(
         &self,
         files: &[(&str, u32)],
@@ -149,7 +152,7 @@ impl Share {
         }
     }
 
-    /// How many files fit into one message; one at least.
+    /// Count of files that fit into one message; at least one.
     fn fitting(&self, files: &[(&str, u32)]) -> usize {
         let takes_more = self.session().dispatch().takes_long_frames()
             && !self.inner.opens_one.load(Ordering::Relaxed);
@@ -171,12 +174,12 @@ impl Share {
         }
     }
 
-    /// Bytes that are asked for of a file that should have so many.
+    /// Length in bytes of the READ for a file of about `expected` bytes.
     fn asked_of(&self, expected: u32) -> u32 {
         expected.clamp(1, WHOLE_BYTES_MAX).min(self.max_read())
     }
 
-    /// Asks for files by one message.
+    /// Requests files in one message.
     fn ask(&self, files: &[(&str, u32)]) -> Result<Pending, Error> {
         let mut steps = Vec::with_capacity(files.len() * STEPS);
         let mut total = 0;
@@ -201,7 +204,7 @@ impl Share {
         Ok(self.start(steps, memory))
     }
 
-    /// Takes what came of a message for one file.
+    /// Takes the response to a message for one file.
     async fn take_one(
         &self,
         path: &str,
@@ -214,22 +217,22 @@ impl Share {
         take(&mut replies, &mut parts).map_err(failed)
     }
 
-    /// The same for many files.
+    /// Takes the response to a message for many files.
     async fn take_each(
         &self,
         files: &[(&str, u32)],
         answer: Result<Pending, Error>,
         results: &mut Vec<Result<Option<Region>, Error>>,
     ) {
-        let Came {
+        let Response {
             mut replies,
             mut parts,
             is_refused,
             mut is_proof,
-        } = match came(answer).await {
-            Ok(came) => came,
+        } = match response(answer).await {
+            Ok(response) => response,
             Err(cause) => {
-                // Perhaps for want of a server that can bear it.
+                // The server may have closed the connection because of the message.
                 self.inner.opens_one.store(true, Ordering::Relaxed);
                 let failed = |(path, _): &(&str, u32)| Err(cause.clone().of("read", path));
                 return results.extend(files.iter().map(failed));
@@ -257,24 +260,24 @@ impl Share {
     }
 }
 
-/// What came of a message for many files.
-struct Came {
+/// The response to a message for many files.
+struct Response {
     replies: Replies,
     parts: Parts,
-    /// Whether it was refused as a whole.
+    /// Whether the server refused the whole message.
     is_refused: bool,
-    /// Whether it tells something of the server.
+    /// Whether the response shows whether the server accepts several CREATEs.
     is_proof: bool,
 }
 
-/// Waits for the answer to a message for many files.
+/// Waits for the response to a message for many files.
 ///
 /// # Errors
-/// None of them can be asked for alone either.
-async fn came(answer: Result<Pending, Error>) -> Result<Came, Cause> {
+/// The connection failed, so separate requests would fail as well.
+async fn response(answer: Result<Pending, Error>) -> Result<Response, Cause> {
     let Ok(pending) = answer else {
-        // One of them has a name that no file has.
-        return Ok(Came {
+        // One of the names is not valid.
+        return Ok(Response {
             replies: Replies::default(),
             parts: Parts::default(),
             is_refused: false,
@@ -286,9 +289,9 @@ async fn came(answer: Result<Pending, Error>) -> Result<Came, Cause> {
         Err(cause) if cause.is_of_connection() => return Err(cause),
         replies => replies.unwrap_or_default(),
     };
-    // A file that waits for somebody to let go of it holds up the others.
+    // A file that waits for an oplock break delays the others.
     let is_late = |reply: &Result<Reply, Cause>| matches!(reply, Err(Cause::TimedOut));
-    Ok(Came {
+    Ok(Response {
         is_refused: replies.is_empty(),
         is_proof: !replies.iter().any(is_late),
         replies: replies.into_iter(),
@@ -296,7 +299,7 @@ async fn came(answer: Result<Pending, Error>) -> Result<Came, Cause> {
     })
 }
 
-/// Takes the results of one file; `None` if it has more bytes than came.
+/// Takes the results of one file; `None` if the file has more bytes than the response.
 fn take(replies: &mut Replies, parts: &mut Parts) -> Result<Option<Region>, Cause> {
     let (created, read, _closed) = (replies.next(), replies.next(), replies.next());
     let part = match &read {
@@ -309,11 +312,14 @@ fn take(replies: &mut Replies, parts: &mut Parts) -> Result<Option<Region>, Caus
         return Ok(None);
     }
     let mut bytes = part.unwrap_or_else(|| Vec::new().into());
-    assert!(bytes.set_len(count), "no more came than there was room for");
+    assert!(
+        bytes.set_len(count),
+        "a READ returns at most the requested bytes"
+    );
     Ok(Some(bytes))
 }
 
-/// How a file is opened to be read.
+/// Options for reading a file.
 fn how() -> OpenOptions {
     OpenOptions::new().read(true).directory(false)
 }

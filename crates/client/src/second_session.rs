@@ -1,12 +1,11 @@
-//! A share once more, on a session of its own.
+//! The same share over a second session, for servers that are single-threaded per client.
 //!
-//! Samba has a process for each client and does all for it on one thread: looking names up,
-//! reading, signing and sealing for however many channels. Other servers have a thread or a core
-//! for each connection. So what goes over one connection of TCP may have a second one, of another
-//! session and as another client: a large file is opened there too
-//! ([`opens`](crate::transfer::opens)), and
-//! of many small ones each is read by the one that has less to do
-//! ([`read_each`](Share::read_each)). Where the second one is refused or lost, the first does all.
+//! Samba has one process for each client, and one thread of it looks up names, reads, signs and
+//! encrypts for all channels. Other servers have a thread or a core for each connection. So a share
+//! over one TCP connection may get a second connection, with a second session and as another
+//! client. A transfer opens a large file there too (`transfer::opens`), and of many small files
+//! each is read by the less busy session ([`read_each`](Share::read_each)). If the server refuses
+//! the second session, or it is lost, the first one does all the work.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -18,32 +17,32 @@ use crate::options::Channels;
 use crate::session::Session;
 use crate::share::{SecondSession, Share};
 
-/// Small files from which on another login is worth its while: it costs a server as much as some
-/// dozens of them.
+/// Count of small files from which a second login pays off: a login costs a server as much as some
+/// dozens of files.
 const MANY_FILES: usize = 128;
 
 impl SecondSession {
-    /// The share, as long as its connection is there.
+    /// The share, unless its connection is lost.
     fn share(&self) -> Option<Share> {
         lock(&self.share).clone().filter(is_there)
     }
 
-    /// Keeps the first that comes, and says which that was.
+    /// Stores the share, unless another caller was faster. Returns the stored one.
     fn keep(&self, fresh: Share) -> Share {
         let mut share = lock(&self.share);
         let kept = share.take().filter(is_there).unwrap_or(fresh);
         share.insert(kept).clone()
     }
 
-    /// Begins with a login.
+    /// Starts a login.
     fn begin(&self, session: Session, name: String) {
         *lock(&self.opening) = Some(Box::pin(async move { open(&session, &name).await }));
         self.proceed();
     }
 
-    /// Goes on with a login under way, as far as it gets without waiting.
+    /// Continues a pending login as far as possible without waiting.
     fn proceed(&self) {
-        // Somebody else is at it, then.
+        // Another thread continues it.
         let Ok(mut opening) = self.opening.try_lock() else {
             return;
         };
@@ -61,18 +60,18 @@ impl SecondSession {
 }
 
 impl Share {
-    /// Announces that [`read_each`](Share::read_each) will be asked for so many small files more.
-    /// Once they are many, the same user logs in once more, as another client, and both sessions
-    /// are used: a server with a thread for each client, as Samba is, has two at work then.
+    /// Announces that the program will read `files` further small files with
+    /// [`read_each`](Share::read_each). When the count is large enough, the client logs in a second
+    /// time as another client and uses both sessions, so that a server with one thread for each
+    /// client, as Samba, works with two threads.
     ///
-    /// Nothing is waited for here. Where the session has several channels or another transport
-    /// than TCP, or the client's options say something about channels or requests, the one session
-    /// does all.
+    /// This does not wait. Sessions with several channels, another transport than TCP, or options
+    /// for channels or requests do not get a second session.
     pub fn announce(&self, files: usize) {
         self.count(&self.inner.second_session.announced, files);
     }
 
-    /// The same for files that are asked for. Who announces them is not to count twice.
+    /// Counts files that are requested, separately from announced ones.
     pub(crate) fn ask_for(&self, files: usize) {
         self.count(&self.inner.second_session.asked, files);
     }
@@ -81,7 +80,7 @@ impl Share {
         let second = &self.inner.second_session;
         let before = count.fetch_add(files, Ordering::Relaxed);
         let are_many = before.saturating_add(files) >= MANY_FILES;
-        // What takes a lock is asked once the rest is known, and never after the login.
+        // The last condition takes a lock, so it is checked last and never after the login.
         let is_due = are_many && !second.was_begun.load(Ordering::Relaxed);
         if !is_due || !self.may_have_another() {
             return;
@@ -92,7 +91,7 @@ impl Share {
         }
     }
 
-    /// The session to read a small file by.
+    /// The share of the session that is less busy.
     pub(crate) fn less_busy(&self) -> Share {
         let second = &self.inner.second_session;
         second.proceed();
@@ -102,21 +101,21 @@ impl Share {
         other.unwrap_or_else(|| self.clone())
     }
 
-    /// The same share on a session of its own. It is there for all who ask, as long as its
-    /// connection is.
+    /// The same share on the second session. All callers get the same one until its connection is
+    /// lost.
     pub(crate) async fn of_another_client(&self) -> Result<Share, Error> {
         match self.inner.second_session.share() {
             Some(share) => Ok(share),
             None => {
                 let fresh = open(self.session(), self.name()).await?;
-                // Whoever else asks meanwhile may have been faster.
+                // Another caller may have been faster.
                 Ok(self.inner.second_session.keep(fresh))
             }
         }
     }
 
-    /// Whether there may be a second session: there is one connection, of TCP, and nobody has said
-    /// how many there shall be or what goes over them.
+    /// Whether a second session is allowed: the session has one TCP connection, and no option sets
+    /// the count of channels or the length of requests.
     pub(crate) fn may_have_another(&self) -> bool {
         let is_alone = self.links().is_some_and(|links| links.count == 1);
         is_alone && self.session().options().channels == Channels::Auto
@@ -134,7 +133,7 @@ fn is_there(share: &Share) -> bool {
 }
 
 impl File {
-    /// Whether a transfer may open it once more on another connection.
+    /// Whether a transfer may open the file a second time over another connection.
     pub(crate) fn may_be_opened_again(&self) -> bool {
         let is_plain = !self.is_append() && !self.is_write_through();
         is_plain && self.share().may_have_another()

@@ -1,4 +1,4 @@
-//! A login on a server, over one or several channels.
+//! A session: a login on a server, over one or several channels.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -19,8 +19,8 @@ use crate::io::dispatch::Dispatch;
 use crate::io::message::Target;
 use crate::options::{Credentials, Options};
 
-/// A login on a server. Cheap to clone; the last clone to go (with those that its shares and
-/// files keep) logs off.
+/// A login on a server. Cheap to clone. Dropping the last clone and the last of its shares and
+/// files logs off.
 #[derive(Clone)]
 pub struct Session {
     pub(crate) inner: Arc<Inner>,
@@ -31,63 +31,63 @@ pub(crate) struct Inner {
     pub(crate) host: String,
     pub(crate) login: Login,
     pub(crate) target: Target,
-    /// The session that came after this one, when this was lost.
+    /// The session that replaced this one after it was lost.
     pub(crate) successor: OnceLock<Session>,
 }
 
-/// What was given to connect with.
+/// The arguments of [`Client::connect`].
 #[derive(Clone)]
 pub(crate) struct Login {
     pub(crate) port: Option<u16>,
     pub(crate) credentials: Credentials,
 }
 
-/// What was agreed on with the server.
+/// The negotiated parameters of a session, and its channels.
 #[derive(Clone, Debug)]
 pub struct SessionInfo {
-    /// The dialect.
+    /// Negotiated dialect.
     pub dialect: Dialect,
-    /// How messages are sealed where they are.
+    /// Cipher of encrypted messages; `None` if the session cannot encrypt.
     pub cipher: Option<Cipher>,
-    /// How messages are signed where they are.
+    /// Algorithm of message signatures.
     pub signing_algorithm: SigningAlgorithm,
-    /// Whether everything is signed.
+    /// Whether all messages are signed.
     pub is_signed: bool,
-    /// Whether everything is sealed. A share may ask for it besides.
-    pub is_sealed: bool,
-    /// Whether the server made a guest of us.
+    /// Whether all messages are encrypted. A share can require encryption separately.
+    pub is_encrypted: bool,
+    /// Whether the server mapped the login to its guest account.
     pub is_guest: bool,
-    /// Who the server is.
+    /// GUID of the server.
     pub server_guid: Guid,
-    /// What the server can do.
+    /// Capabilities of the server. \[MS-SMB2\] 2.2.4
     pub capabilities: Capabilities,
-    /// Bytes of one READ at most.
+    /// Largest READ in bytes.
     pub max_read: u32,
-    /// Bytes of one WRITE at most.
+    /// Largest WRITE in bytes.
     pub max_write: u32,
-    /// The connections there are now.
+    /// Open channels.
     pub channels: Vec<ChannelInfo>,
 }
 
-/// One connection of a session.
+/// One channel (connection) of a session.
 #[derive(Clone, Debug)]
 pub struct ChannelInfo {
-    /// The server's end.
+    /// Address of the server.
     pub peer: SocketAddr,
-    /// Our end.
+    /// Address of this machine.
     pub local: SocketAddr,
     /// Whether both ends are on this machine.
     pub is_local: bool,
-    /// How frames move.
+    /// Transport of the channel.
     pub transport: Transport,
-    /// Bytes sent.
+    /// Count of bytes sent.
     pub sent: u64,
-    /// Bytes received.
+    /// Count of bytes received.
     pub received: u64,
 }
 
 impl Session {
-    /// The session of a first channel that is there.
+    /// The session of an open first channel.
     pub(crate) fn on(client: Client, host: &str, login: Login, target: Target) -> Self {
         let inner = Arc::new(Inner {
             client,
@@ -100,15 +100,15 @@ impl Session {
         Self { inner }
     }
 
-    /// Whether requests may be sent again on another channel, so that the server must know them
-    /// again.
+    /// Whether another channel may send a request again, so that the server must recognize it.
     pub(crate) fn may_replay(&self) -> bool {
         let negotiated = &self.negotiated().negotiated;
         let multichannel = Capabilities::MULTI_CHANNEL;
         negotiated.dialect >= Dialect::SMB_3_0 && negotiated.capabilities.contains(multichannel)
     }
 
-    /// What a CREATE of this session is known by when it is sent again; none where it never is.
+    /// The CreateGuid by which the server recognizes a CREATE that is sent again; `None` if the
+    /// session never does that.
     pub(crate) fn fresh_guid(&self) -> Option<Guid> {
         self.may_replay().then(|| self.inner.client.fresh_guid())
     }
@@ -117,7 +117,7 @@ impl Session {
         &self.inner.client.inner.options
     }
 
-    /// Requests in flight of one operation.
+    /// Requests in flight for one operation.
     pub(crate) fn depth(&self) -> usize {
         match self.options().depth {
             0 => self.dispatch().depth(),
@@ -131,20 +131,20 @@ impl Session {
 
     pub(crate) fn negotiated(&self) -> &Arc<proto::client::Session> {
         let session = self.dispatch().session();
-        session.expect("there from the first channel on")
+        session.expect("the first channel has set it")
     }
 
-    /// The server's name as it was given.
+    /// Name of the server as the caller of [`Client::connect`] gave it.
     pub fn host(&self) -> &str {
         &self.inner.host
     }
 
-    /// Whether all its connections are gone. Nothing can be done with it any more.
+    /// Whether the last connection was lost. Every request of the session fails then.
     pub fn is_lost(&self) -> bool {
         self.dispatch().is_lost()
     }
 
-    /// What was agreed on with the server, and the channels there are now.
+    /// The negotiated parameters, and the channels that are open now.
     pub fn info(&self) -> SessionInfo {
         let session = self.negotiated();
         let negotiated = &session.negotiated;
@@ -162,7 +162,7 @@ impl Session {
             cipher: negotiated.cipher,
             signing_algorithm: negotiated.signing_algorithm,
             is_signed: session.signing_required,
-            is_sealed: session.encrypt,
+            is_encrypted: session.encrypt,
             is_guest: session.is_guest,
             server_guid: negotiated.server_guid,
             capabilities: negotiated.capabilities,
@@ -172,12 +172,18 @@ impl Session {
         }
     }
 
-    /// Asks the server whether it is there.
+    /// Sends an ECHO and waits for the response.
+    ///
+    /// # Errors
+    /// The connection is lost, or the server does not respond in time.
     pub async fn echo(&self) -> Result<(), Error> {
         self.ask("echo", vec![Step::Echo]).await.map(drop)
     }
 
-    /// Logs off and closes all connections. Files and shares that are open fail from now on.
+    /// Logs off and closes all connections. Requests of its shares and files fail from then on.
+    ///
+    /// # Errors
+    /// The server refuses the logoff, or the connection is lost. The session is closed anyway.
     pub async fn close(&self) -> Result<(), Error> {
         let result = self.ask("log off from", vec![Step::Logoff]).await;
         self.dispatch().close();

@@ -1,4 +1,4 @@
-//! A share: files by their paths.
+//! A share: operations on files by path.
 
 use std::fmt;
 use std::pin::Pin;
@@ -24,16 +24,17 @@ use crate::open_options::OpenOptions;
 use crate::path;
 use crate::session::Session;
 
-/// Bytes of a volume's description that are asked for: the longest names fit.
+/// Length of a query for a volume in bytes: the longest names fit.
 const VOLUME_LEN: u32 = 1024;
-/// Bytes that are read or written in one message with opening and closing, at most: what makes a
-/// further round trip cheap beside the bytes themselves.
+/// Largest file in bytes that is opened, read or written, and closed in one message. For a larger
+/// file a further round trip costs little beside the data.
 pub(crate) const WHOLE_BYTES_MAX: u32 = 1 << 20;
 
-/// A share of a server. Cheap to clone; the last clone to go disconnects it.
+/// A share of a server. Cheap to clone. Dropping the last clone disconnects the share.
 ///
-/// Paths are relative to the share, with `/` or `\` between their components; the empty path is
-/// the share's root. A path that no server has (`..`, a colon, ...) is refused here.
+/// Paths are relative to the root of the share. `/` and `\` separate components. The empty path is
+/// the root. A path with `..`, a colon or another character that SMB excludes fails with
+/// [`Error::InvalidName`] before any request is sent.
 #[derive(Clone)]
 pub struct Share {
     pub(crate) inner: Arc<Inner>,
@@ -46,14 +47,14 @@ pub(crate) struct Inner {
     seal: bool,
     share_type: ShareType,
     maximal_access: AccessMask,
-    /// The same share, on the session that came after its own, when that was lost.
+    /// The same share on the session that replaced a lost one.
     pub(crate) successor: OnceLock<Share>,
-    /// The same share, on a session of another client.
+    /// The same share on a second session.
     pub(crate) second_session: SecondSession,
-    /// Whether the first READ is to ask for more than it needs. After that smbd's malloc keeps as
-    /// much for those that follow, where it would give it back to the kernel after each.
+    /// Whether the first READ requests more bytes than it needs. After that the malloc of smbd keeps
+    /// enough memory for the next ones instead of returning it to the kernel after each.
     pub(crate) is_fresh: AtomicBool,
-    /// Whether the server opens one file in a message only.
+    /// Whether the server accepts only one CREATE per message.
     pub(crate) opens_one: AtomicBool,
 }
 
@@ -74,7 +75,10 @@ pub(crate) struct SecondSession {
 }
 
 impl Session {
-    /// Opens a share by its name: `data`, not `\\server\data`.
+    /// Connects to a share. `name` is the share alone: `data`, not `\\server\data`.
+    ///
+    /// # Errors
+    /// The share does not exist, or the user may not connect to it.
     pub async fn share(&self, name: &str) -> Result<Share, Error> {
         Share::connect(self, name).await
     }
@@ -83,7 +87,7 @@ impl Session {
 impl Share {
     async fn connect(session: &Session, name: &str) -> Result<Self, Error> {
         if name.is_empty() || name.contains(['/', '\\', '\0']) {
-            let why = "a share's name has no separators";
+            let why = "the name of a share cannot be empty or contain / or \\";
             return Err(Error::InvalidName(name.to_owned(), why));
         }
         let step = Step::TreeConnect(name.to_owned());
@@ -116,54 +120,57 @@ impl Share {
         }
     }
 
-    /// Its name.
+    /// Name of the share.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// Its session.
+    /// Session of the share.
     pub fn session(&self) -> &Session {
         &self.inner.session
     }
 
-    /// Files, pipes or a printer.
+    /// Type of the share: disk, pipe or printer.
     pub fn share_type(&self) -> ShareType {
         self.inner.share_type
     }
 
-    /// What this user may do at its root.
+    /// Access rights of the user on the root of the share.
     pub fn maximal_access(&self) -> AccessMask {
         self.inner.maximal_access
     }
 
-    /// Sends steps on their way.
+    /// Starts a request of these steps.
     pub(crate) fn start(&self, steps: Vec<Step>, memory: Memory) -> Pending {
         self.start_request(Request::new(Some(self.inner.tree), steps), memory)
     }
 
-    /// The same for a request that is more than its steps.
+    /// Starts a request.
     pub(crate) fn start_request(&self, mut request: Request, memory: Memory) -> Pending {
         request.tree = Some(self.inner.tree);
         request.seal = self.inner.seal;
         self.inner.session.dispatch().start(request, memory)
     }
 
-    /// Closes a file that nobody waits for.
+    /// Closes a file in the background.
     pub(crate) fn close_detached(&self, file: wire::FileId) {
         let dispatch = self.inner.session.dispatch();
         let requester = Arc::clone(dispatch) as Arc<dyn Requester>;
         close_detached(&requester, Some(self.inner.tree), self.inner.seal, file);
     }
 
-    /// What is known of a file; of a link, of what it leads to.
+    /// Queries the metadata of a file. Follows links.
+    ///
+    /// # Errors
+    /// The file does not exist, or the user may not access it.
     pub async fn metadata(&self, path: &str) -> Result<Metadata, Error> {
         self.look(path, true).await
     }
 
-    /// The same without following a link.
+    /// Queries the metadata of a file, or of a link itself.
     ///
     /// # Errors
-    /// As of [`Share::metadata`].
+    /// As for [`Share::metadata`].
     pub async fn symlink_metadata(&self, path: &str) -> Result<Metadata, Error> {
         self.look(path, false).await
     }
@@ -181,10 +188,10 @@ impl Share {
         let done = self.start(steps, Memory::None).await;
         let mut replies = done
             .replies
-            .map_err(|cause| cause.of("look at", path))?
+            .map_err(|cause| cause.of("query", path))?
             .into_iter();
         let created = first_created(replies.next()).map_err(|cause| cause.of("look at", path))?;
-        // A server that numbers no files says so.
+        // A server without file numbers refuses this query.
         let number = match replies.next() {
             Some(Ok(Reply::Output(bytes, _))) => FileInternalInformation::decode(&bytes).ok(),
             _ => None,
@@ -268,7 +275,11 @@ impl Share {
             .map(drop)
     }
 
-    /// Gives a file another name within the share. With `replace` a file of that name gives way.
+    /// Renames or moves a file within the share. With `replace`, an existing file of the new name is
+    /// replaced.
+    ///
+    /// # Errors
+    /// The new name exists (without `replace`), or another open of the file denies the rename.
     pub async fn rename(&self, from: &str, to: &str, replace: bool) -> Result<(), Error> {
         let options = OpenOptions::new()
             .access(AccessMask::DELETE | AccessMask::FILE_READ_ATTRIBUTES)
@@ -279,7 +290,7 @@ impl Share {
             .map(drop)
     }
 
-    /// Changes times and attributes.
+    /// Changes timestamps and attributes of a file.
     pub async fn set_metadata(&self, path: &str, changes: &Changes) -> Result<(), Error> {
         let options = OpenOptions::new().access(AccessMask::FILE_WRITE_ATTRIBUTES);
         let step = set(FileInfoClass::BASIC.0, changes.encode());
@@ -288,29 +299,29 @@ impl Share {
             .map(drop)
     }
 
-    /// The connections, where requests may be cut as suits them.
+    /// The TCP connections, if a transfer may choose the length of its requests to suit them.
     pub(crate) fn links(&self) -> Option<Links> {
         let options = self.session().options();
         let is_free = options.io_size == 0 && options.depth == 0;
         is_free.then(|| self.session().dispatch().links())?
     }
 
-    /// Bytes of one READ at most.
+    /// Largest READ in bytes.
     pub(crate) fn max_read(&self) -> u32 {
         self.session().negotiated().max_read(self.inner.seal)
     }
 
-    /// Bytes of one WRITE at most.
+    /// Largest WRITE in bytes.
     pub(crate) fn max_write(&self) -> u32 {
         self.session().negotiated().max_write(self.inner.seal)
     }
 
-    /// Whether what is written here is signed or sealed.
+    /// Whether messages of the share are signed or encrypted.
     pub(crate) fn is_protected(&self) -> bool {
         self.session().negotiated().is_protected(self.inner.seal)
     }
 
-    /// How large the volume is, and what is free of it.
+    /// Queries the size and the free space of the volume.
     pub async fn volume(&self) -> Result<Volume, Error> {
         let fs = |class: FsInfoClass| query(InfoType::FILESYSTEM, class.0, VOLUME_LEN);
         let queries = vec![
@@ -319,7 +330,7 @@ impl Share {
             fs(FsInfoClass::ATTRIBUTE),
         ];
         let options = OpenOptions::new().access(AccessMask::FILE_READ_ATTRIBUTES);
-        let operation = "look at the volume of";
+        let operation = "query the volume of";
         let steps = self.compound("", &options, queries)?;
         let replies = self.start(steps, Memory::None).await.all().0;
         replies
@@ -327,7 +338,7 @@ impl Share {
             .map_err(|cause| cause.of(operation, self.name()))
     }
 
-    /// Opens, does what the steps say, and closes; all that in one message.
+    /// Opens a file, executes the steps and closes the file, all in one message.
     async fn alone(
         &self,
         operation: &'static str,
@@ -356,7 +367,7 @@ impl Share {
     }
 }
 
-/// The CREATE's part of a compound.
+/// The reply to the CREATE of a compound.
 pub(crate) fn first_created(reply: Option<Result<Reply, Cause>>) -> Result<Created, Cause> {
     match reply {
         Some(Ok(Reply::Created(created))) => Ok(created),
@@ -389,7 +400,7 @@ pub(crate) fn set(class: u8, buffer: Vec<u8>) -> Step {
 pub(crate) fn rename(to: &str, replace: bool) -> Result<Vec<u8>, Error> {
     let name = wire::text::utf16(&path::to_wire(to)?);
     if name.is_empty() {
-        let why = "nothing can be renamed to the root";
+        let why = "a file cannot replace the root of the share";
         return Err(Error::InvalidName(to.to_owned(), why));
     }
     let mut buffer = Vec::new();

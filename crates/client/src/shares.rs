@@ -1,4 +1,4 @@
-//! Which shares a server has: a call of its server service through a pipe of IPC$. \[MS-SRVS\]
+//! The list of shares, from the server service through a pipe of IPC$. \[MS-SRVS\]
 
 use wire::fsctl::CtlCode;
 use wire::rpc::srvsvc::{ALL, INTERFACE, PIPE, ShareEnum, ShareEnumResponse, ShareType};
@@ -15,31 +15,34 @@ use crate::session::Session;
 
 /// NetrShareEnum. \[MS-SRVS\] 3.1.4
 const SHARE_ENUM: u16 = 15;
-/// Name, kind and comment. \[MS-SRVS\] 2.2.4.23
+/// Information level with name, type and comment. \[MS-SRVS\] 2.2.4.23
 const LEVEL: u32 = 1;
-/// Bytes of an answer at most: thousands of shares.
+/// Largest response in bytes: thousands of shares.
 const ANSWER_MAX: usize = 4 << 20;
 
-/// A share, as its server lists it.
+/// A share in the list of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareInfo {
-    /// Its name.
+    /// Name of the share.
     pub name: String,
-    /// Files, a printer or pipes; SPECIAL where it is for administrators.
+    /// Type: disk, printer or pipe; SPECIAL for an administrative share.
     pub kind: ShareType,
-    /// What it is for.
+    /// Comment of the administrator.
     pub comment: String,
 }
 
 impl Session {
-    /// The shares of the server that it is willing to show.
+    /// Lists the shares of the server.
+    ///
+    /// # Errors
+    /// The server does not list its shares, or the user may not connect to IPC$.
     pub async fn shares(&self) -> Result<Vec<ShareInfo>, Error> {
         let share = self.share("IPC$").await?;
         let options = OpenOptions::new().read(true).write(true);
         let pipe = share.open(PIPE, &options).await?;
         let listed = list(&pipe, self.host()).await;
         let listed = listed.map_err(|cause| cause.of("list the shares of", self.host()))?;
-        // What was to be known is known.
+        // The list is complete, so an error of the close does not matter.
         let _ = pipe.close().await;
         Ok(listed)
     }
@@ -70,7 +73,7 @@ async fn list(pipe: &File, host: &str) -> Result<Vec<ShareInfo>, Cause> {
     let ack = conversation.ask(fragment).await?;
     match Pdu::decode(&ack)?.body {
         Body::BindAck(ack) if is_accepted(&ack.results) => {}
-        _ => return Err(refused("the server has no list of shares")),
+        _ => return Err(refused("the server does not offer the server service")),
     }
     let call = ShareEnum {
         server_name: Some(format!("\\\\{host}")),
@@ -81,7 +84,7 @@ async fn list(pipe: &File, host: &str) -> Result<Vec<ShareInfo>, Cause> {
     let stub = conversation.call(SHARE_ENUM, &call.encode()).await?;
     let response = ShareEnumResponse::decode(&stub)?;
     let shares = response.shares.filter(|_| response.status.0 == 0);
-    let shares = shares.ok_or_else(|| refused("the server does not list its shares"))?;
+    let shares = shares.ok_or_else(|| refused("the server refuses to list its shares"))?;
     let info = |share: wire::rpc::srvsvc::ShareInfo| ShareInfo {
         name: share.name,
         kind: share.share_type,
@@ -99,14 +102,14 @@ fn refused(why: &str) -> Cause {
     Cause::Malformed(why.to_owned())
 }
 
-/// Fragments through a pipe, one call at a time.
+/// An RPC conversation through a pipe, one call at a time.
 struct Conversation<'a> {
     pipe: &'a File,
     fragments: Fragments,
 }
 
 impl Conversation<'_> {
-    /// Sends a fragment and takes the first of the answer.
+    /// Sends a fragment, and returns the first fragment of the response.
     async fn ask(&mut self, fragment: Vec<u8>) -> Result<Vec<u8>, Cause> {
         let code = CtlCode::PIPE_TRANSCEIVE;
         let max_output = u32::from(WINDOWS_FRAGMENT);
@@ -115,7 +118,7 @@ impl Conversation<'_> {
         self.next().await
     }
 
-    /// The next fragment.
+    /// Returns the next fragment.
     async fn next(&mut self) -> Result<Vec<u8>, Cause> {
         loop {
             if let Some(fragment) = self.fragments.take()? {
@@ -125,12 +128,12 @@ impl Conversation<'_> {
             let (reply, memory) = self.pipe.start_read(buffer.into(), 0).await.only();
             let count = count(reply)?;
             let region = memory.into_region().filter(|_| count > 0);
-            let region = region.ok_or_else(|| refused("the pipe ended"))?;
+            let region = region.ok_or_else(|| refused("the server closed the pipe"))?;
             self.fragments.push(&region[..count]);
         }
     }
 
-    /// Calls a function; its results, of however many fragments.
+    /// Calls a function, and returns its results from all fragments.
     async fn call(&mut self, opnum: u16, stub: &[u8]) -> Result<Vec<u8>, Cause> {
         let mut fragments = request_fragments(2, 0, opnum, stub, WINDOWS_FRAGMENT);
         let request = fragments.pop().expect("a call has at least one fragment");
@@ -140,14 +143,14 @@ impl Conversation<'_> {
         loop {
             let pdu = Pdu::decode(&answer)?;
             let Body::Response(part) = pdu.body else {
-                return Err(refused("the server refuses the call"));
+                return Err(refused("the server refuses the RPC call"));
             };
             results.extend_from_slice(part.stub);
             if pdu.flags.contains(PacketFlags::LAST_FRAG) {
                 return Ok(results);
             }
             if results.len() > ANSWER_MAX {
-                return Err(refused("the list has no end"));
+                return Err(refused("the list of shares is too long"));
             }
             answer = self.next().await?;
         }

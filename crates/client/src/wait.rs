@@ -7,10 +7,10 @@ use std::thread::Thread;
 
 /// Blocks the thread until a future is done.
 ///
-/// For every future of this crate (and any other that needs no runtime of its own). Not for a
-/// thread that runs other futures: they would all stand still.
+/// This works for every future of this crate, and for other futures that need no runtime. Do not
+/// use it on a thread that runs other futures: it would block them all.
 pub trait Wait: Future {
-    /// Runs the future on this thread, which is parked while there is nothing to do.
+    /// Runs the future on this thread, and parks the thread while the future waits.
     fn wait(self) -> Self::Output;
 }
 

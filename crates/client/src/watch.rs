@@ -1,4 +1,4 @@
-//! What happens in a directory.
+//! Notifications of changes in a directory. \[MS-SMB2\] 2.2.35
 
 use std::fmt;
 
@@ -15,25 +15,27 @@ use crate::io::call::{Memory, Pending};
 use crate::open_options::OpenOptions;
 use crate::share::Share;
 
-/// Bytes of changes that are asked for at a time.
+/// Largest list of changes in one response, in bytes.
 const LENGTH: u32 = 64 << 10;
 
-/// Something that happened in a directory.
+/// A change in a watched directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// To a name.
+    /// A file was created, deleted, renamed or changed.
     Name {
-        /// What happened.
+        /// Kind of the change.
         action: FileAction,
-        /// The path from the directory that is watched, with `/` between components.
+        /// Path relative to the watched directory; `/` separates components.
         path: String,
     },
-    /// More than the server keeps: look at the directory anew.
+    /// The server dropped changes because too many occurred: list the directory again.
     Overflow,
 }
 
-/// What happens in a directory. Nothing is missed between two calls of [`next`](Self::next): the
-/// server keeps count from the first request on. Made by [`Share::watch`]; dropped, it ends.
+/// The changes in a directory. Made by [`Share::watch`]; a drop ends it. The server collects
+/// changes from the first request on, so none is lost between two calls of [`next`](Self::next).
+///
+/// With the cargo feature `futures` this is a `futures_core::Stream`.
 pub struct Watch {
     directory: File,
     recursive: bool,
@@ -42,9 +44,15 @@ pub struct Watch {
 }
 
 impl Share {
-    /// Watches a directory, and what is below it where `recursive`. The request is on its way when
-    /// this is done: what others change in the next moments may come before it and is not told
-    /// then. Who must miss nothing lists the directory after the first changes were told.
+    /// Watches a directory, and with `recursive` everything below it. `filter` selects the kinds of
+    /// changes.
+    ///
+    /// The request is in flight when this returns. A change that reaches the server before the
+    /// request is not reported. A program that must not miss changes lists the directory after the
+    /// first notification.
+    ///
+    /// # Errors
+    /// The directory does not exist, or the user may not list it.
     pub async fn watch(
         &self,
         path: &str,
@@ -67,11 +75,14 @@ impl Share {
 
 impl Watch {
     /// Waits for the next changes.
+    ///
+    /// # Errors
+    /// The server does not support notifications, or the connection is lost.
     pub async fn next(&mut self) -> Result<Vec<Change>, Error> {
         let (reply, _) = (&mut self.pending).await.only();
         self.pending = ask(&self.directory, self.recursive, self.filter);
         let changes = match reply {
-            // An empty answer, or this word: too much happened. [MS-SMB2] 3.3.4.4
+            // An empty response and NOTIFY_ENUM_DIR report dropped changes. [MS-SMB2] 3.3.4.4
             Ok(Reply::Output(bytes, _)) if bytes.is_empty() => Ok(vec![Change::Overflow]),
             Ok(Reply::Output(bytes, _)) => parse(&bytes),
             Ok(_) => Err(unexpected()),
@@ -83,7 +94,7 @@ impl Watch {
         changes.map_err(|cause| self.directory.failed("watch", cause))
     }
 
-    /// The directory.
+    /// Path of the directory, relative to the share.
     pub fn path(&self) -> &str {
         self.directory.path()
     }
@@ -106,7 +117,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<Change>, Cause> {
     NotifyEntries::new(bytes)
         .map(|entry| {
             let entry = entry?;
-            let bad = || Cause::Malformed("a name that is not text".to_owned());
+            let bad = || Cause::Malformed("a name is not valid UTF-16".to_owned());
             let path = entry.name.decode().ok_or_else(bad)?;
             Ok(Change::Name {
                 action: entry.action,

@@ -11,19 +11,19 @@ use crate::metadata::Changes;
 use crate::open_options::OpenOptions;
 use crate::share::{Share, WHOLE_BYTES_MAX, set};
 
-/// How a small file is written.
+/// Options of [`Share::write`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// Times and attributes that it gets.
+    /// Timestamps and attributes that the file gets.
     pub changes: Option<Changes>,
-    /// Fail where there is a file already.
+    /// Whether an existing file makes the write fail.
     pub create_new: bool,
-    /// It is done only when it is on stable storage.
+    /// Whether the server responds only when the bytes are on stable storage.
     pub write_through: bool,
 }
 
 impl Share {
-    /// Writes a whole file; one that is there is emptied before. A small one takes one message.
+    /// Writes a whole file; truncates an existing one. A small file takes one message.
     pub async fn write(
         &self,
         path: &str,
@@ -62,9 +62,10 @@ impl Share {
         let (replies, _) = self.start(steps, memory).await.all();
         let replies = replies.map_err(|cause| cause.of("write", path))?;
         match replies.get(1) {
-            Some(Reply::Written(count)) if *count != length => {
-                Err(Cause::Malformed("not all was written".to_owned()).of("write", path))
-            }
+            Some(Reply::Written(count)) if *count != length => Err(Cause::Malformed(
+                "the server wrote fewer bytes than requested".to_owned(),
+            )
+            .of("write", path)),
             _ => Ok(()),
         }
     }

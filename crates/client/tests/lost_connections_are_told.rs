@@ -206,7 +206,7 @@ fn what_is_agreed_on_is_told() {
     let session = rig.connect(options).expect("a session");
     session.echo().wait().expect("echo");
     let info = session.info();
-    assert!(info.is_sealed && info.cipher.is_some());
+    assert!(info.is_encrypted && info.cipher.is_some());
     assert_eq!(info.channels.len(), 1);
     assert_eq!(info.channels[0].peer.port(), rig.port());
     assert!(info.channels[0].received > 0 && info.channels[0].sent > 0);

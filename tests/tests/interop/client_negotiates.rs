@@ -111,7 +111,7 @@ fn assert_agreed(info: &SessionInfo, combination: Combination) -> Result<()> {
         dialect: info.dialect,
         signing: info.signing_algorithm,
         cipher: info.cipher,
-        protection: match (info.is_sealed, info.is_signed) {
+        protection: match (info.is_encrypted, info.is_signed) {
             (true, _) => Protection::Seal,
             (false, true) => Protection::Sign,
             (false, false) => Protection::AsAsked,
@@ -274,7 +274,7 @@ fn a_server_that_wants_signatures_gets_them(peer: Peer) -> Result<()> {
         };
         let session = connect_through(&proxy, options)?;
         let info = session.info();
-        ensure!(info.is_signed && !info.is_sealed, "{info:?}");
+        ensure!(info.is_signed && !info.is_encrypted, "{info:?}");
         round_trip(&rig, &session, 4).with_context(|| format!("{dialect:?}"))?;
         assert_kept(peer, &proxy, Protection::Sign)?;
     }
@@ -295,7 +295,7 @@ fn a_server_that_wants_sealing_gets_it(peer: Peer) -> Result<()> {
             continue;
         }
         let session = connected?;
-        ensure!(session.info().is_sealed, "{:?}", session.info());
+        ensure!(session.info().is_encrypted, "{:?}", session.info());
         round_trip(&rig, &session, 5).with_context(|| format!("{dialect:?}"))?;
         assert_kept(peer, &proxy, Protection::Seal)?;
     }
@@ -307,7 +307,7 @@ fn a_share_that_wants_sealing_gets_it(peer: Peer) -> Result<()> {
     let rig = Rig::with(peer, |plan| plan.shares[0].encryption_required = true)?;
     let proxy = Proxy::to(rig.endpoint())?;
     let session = connect_through(&proxy, Options::default())?;
-    ensure!(!session.info().is_sealed, "{:?}", session.info());
+    ensure!(!session.info().is_encrypted, "{:?}", session.info());
     session.echo().wait()?;
     round_trip(&rig, &session, 6)?;
     if peer.transport == Transport::Quic {

@@ -56,7 +56,7 @@ pub(crate) fn run(
         url: factory.url.to_string(),
         session: session_line(&info),
         is_signed: info.is_signed,
-        is_encrypted: info.is_sealed,
+        is_encrypted: info.is_encrypted,
         io_size: match arguments.workload.moves_data() {
             true => u64::from(setting.io_size),
             false => 0,
@@ -77,7 +77,7 @@ pub(crate) fn run(
 
 /// Dialect, protection and transports of a session.
 fn session_line(info: &SessionInfo) -> String {
-    let protection = match (info.is_sealed, info.is_signed, info.cipher) {
+    let protection = match (info.is_encrypted, info.is_signed, info.cipher) {
         (true, _, Some(cipher)) => format!("encrypted with {cipher:?}"),
         (_, true, _) => format!("signed with {:?}", info.signing_algorithm),
         _ => "neither signed nor encrypted".to_owned(),

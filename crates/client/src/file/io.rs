@@ -14,12 +14,12 @@ use crate::io::call::{Done, Memory, Pending};
 use crate::io::window::Window;
 
 impl File {
-    /// Bytes of one READ, where no transfer chooses another size.
+    /// Length in bytes of a READ whose length no transfer chooses.
     pub(crate) fn read_size(&self) -> usize {
         self.most_read().min(self.usual_size())
     }
 
-    /// Bytes of one WRITE, where no transfer chooses another size.
+    /// Length in bytes of a WRITE whose length no transfer chooses.
     pub(crate) fn write_size(&self) -> usize {
         self.most_write().min(self.usual_size())
     }
@@ -28,39 +28,39 @@ impl File {
         self.inner.share.session().options().usual_bytes() as usize
     }
 
-    /// Bytes of one READ at most.
+    /// Largest READ in bytes.
     pub(crate) fn most_read(&self) -> usize {
         self.inner.share.max_read() as usize
     }
 
-    /// Bytes of one WRITE at most.
+    /// Largest WRITE in bytes.
     pub(crate) fn most_write(&self) -> usize {
         self.inner.share.max_write() as usize
     }
 
-    /// Whether parts of files go from there straight to the connections: those can, and nothing is
-    /// done to them on the way. What is signed or sealed is read first, by the thread that
-    /// transfers it: reading may wait for a disk, and the I/O thread has others to serve.
+    /// Whether the connections send ranges of local files without a copy: the transport supports it,
+    /// and the bytes are neither signed nor encrypted. Otherwise the thread of the transfer reads
+    /// them first, because that may wait for a disk and the I/O thread serves other requests.
     pub(crate) fn sends_files(&self) -> bool {
         let share = &self.inner.share;
         !share.is_protected() && share.session().dispatch().sends_files()
     }
 
-    /// Requests in flight of one operation.
+    /// Requests in flight for one operation.
     pub(crate) fn depth(&self) -> usize {
         self.inner.share.session().depth()
     }
 
-    /// Reads from `offset` on until the buffer is full or the file ends; tells how many bytes.
-    /// Large buffers are read in pieces, several at a time.
+    /// Reads from `offset` until the buffer is full or the file ends. Returns the count of bytes and
+    /// the buffer. A large buffer is read in pieces, several at a time.
     pub async fn read_at<B: IoBuf>(&self, buffer: B, offset: u64) -> (Result<usize, Error>, B) {
         let (result, region) = self.read_region(buffer.into_region(), offset).await;
         (result, region.map_or_else(B::lost, B::from_region))
     }
 
-    /// Reads `len` bytes, or fewer where the file ends, into memory of the client. What one READ
-    /// brings is memory that is used again once the region is dropped: who has much in flight and
-    /// keeps little finds it in the cache.
+    /// Reads `len` bytes, or fewer at the end of the file, into memory of the client. The client
+    /// reuses that memory once the region is dropped, so that a caller with many reads in flight
+    /// finds the bytes in the processor's cache.
     pub async fn read(&self, len: usize, offset: u64) -> Result<Region, Error> {
         if len == 0 || len > self.read_size() {
             let (count, bytes) = self.read_at(Region::from(vec![0; len]), offset).await;
@@ -79,13 +79,13 @@ impl File {
         Ok(Memory::Destination(whole).filled(rest.map_err(failed)?))
     }
 
-    /// Writes all bytes from `offset` on, or fails. Tells how many.
+    /// Writes all bytes at `offset`, or fails. Returns the count of bytes and the buffer.
     pub async fn write_at<B: IoSource>(&self, buffer: B, offset: u64) -> (Result<usize, Error>, B) {
         let (result, source) = self.write_source(buffer.into_source(), offset).await;
         (result, source.map_or_else(B::lost_source, B::from_source))
     }
 
-    /// Reads several ranges at a time. What came of each is in the order in which they were given.
+    /// Reads several ranges at a time. The results are in the order of the ranges.
     pub async fn read_ranges<B: IoBuf>(
         &self,
         ranges: Vec<(u64, B)>,
@@ -121,8 +121,7 @@ impl File {
             .collect()
     }
 
-    /// Writes several ranges at a time. What came of each is in the order in which they were
-    /// given.
+    /// Writes several ranges at a time. The results are in the order of the ranges.
     pub async fn write_ranges<B: IoSource>(
         &self,
         ranges: Vec<(u64, B)>,
@@ -160,8 +159,10 @@ impl File {
             .collect()
     }
 
-    /// Fills the buffer from `offset` on, on this thread, which waits. A file that ends before is
-    /// END_OF_FILE.
+    /// Fills the buffer from `offset`, and blocks the thread.
+    ///
+    /// # Errors
+    /// The file ends before the buffer is full: END_OF_FILE.
     pub fn read_exact_at_blocking(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
         let len = buffer.len();
         let result = lend_mut(buffer, |region| self.read_region(region, offset).wait().0)?;
@@ -171,12 +172,12 @@ impl File {
         }
     }
 
-    /// Writes all bytes from `offset` on, on this thread, which waits.
+    /// Writes all bytes at `offset`, and blocks the thread.
     pub fn write_all_at_blocking(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
         lend(bytes, |source| self.write_source(source, offset).wait().0).map(drop)
     }
 
-    /// Sends a READ of one piece on its way.
+    /// Starts a READ of one piece.
     pub(crate) fn start_read(&self, region: Region, offset: u64) -> Pending {
         let step = Step::Read {
             file: self.file(),
@@ -188,7 +189,7 @@ impl File {
         self.inner.share.start(vec![step], memory)
     }
 
-    /// The same, into memory of the channel.
+    /// Starts a READ of one piece into memory of the channel.
     pub(crate) fn start_read_wanted(&self, len: usize, offset: u64) -> Pending {
         let step = Step::Read {
             file: self.file(),
@@ -199,12 +200,12 @@ impl File {
         self.inner.share.start(vec![step], Memory::Wanted(len))
     }
 
-    /// Sends a WRITE of one piece on its way.
+    /// Starts a WRITE of one piece.
     pub(crate) fn start_write(&self, source: Source, offset: u64) -> Pending {
         self.start_write_from(Memory::Source(source), offset, None)
     }
 
-    /// The same, from wherever the bytes are, and perhaps once another one is answered.
+    /// Starts a WRITE of one piece from any memory, after the response to request `behind`.
     pub(crate) fn start_write_from(
         &self,
         memory: Memory,
@@ -238,7 +239,7 @@ impl File {
         self.read_pieces(region, offset).await
     }
 
-    /// Takes what a READ brought, and asks for the rest of it.
+    /// Takes the data of a READ, and requests the rest if the server returned fewer bytes.
     async fn finish_read(&self, done: Done, offset: u64) -> (Result<usize, Cause>, Option<Region>) {
         let (reply, memory) = done.only();
         let mut region = memory.into_region();
@@ -249,33 +250,33 @@ impl File {
         (result, region)
     }
 
-    /// Whether something may be behind the first `count` bytes of `len`: a server may give less
-    /// than it was asked for. Who has read up to where the file ended when it was opened is not
-    /// to pay for that, and a pipe gives what it has.
+    /// Whether the file may have more bytes behind the first `count` bytes of `len`: a server may
+    /// return fewer bytes than requested. A read up to the end that the file had at its open needs
+    /// no further request, and a pipe returns the bytes that it has.
     fn has_rest(&self, count: usize, len: usize, offset: u64) -> bool {
         let is_short = 0 < count && count < len;
         let is_at_end = offset + count as u64 == self.inner.opened.size;
         is_short && !is_at_end && self.inner.share.share_type() == ShareType::DISK
     }
 
-    /// Reads what a READ left out, until the file ends; tells how many bytes there are then.
+    /// Reads the bytes that a READ left out, up to the end of the file. Returns the total count.
     async fn read_rest(
         &self,
         region: &mut Region,
-        mut there: usize,
+        mut filled: usize,
         offset: u64,
     ) -> Result<usize, Cause> {
-        while self.has_rest(there, region.len(), offset) {
-            let rest = self.start_read_wanted(region.len() - there, offset + there as u64);
+        while self.has_rest(filled, region.len(), offset) {
+            let rest = self.start_read_wanted(region.len() - filled, offset + filled as u64);
             let (reply, memory) = rest.await.only();
             let more = match count(reply)? {
                 0 => break,
                 more => more,
             };
-            region[there..there + more].copy_from_slice(&memory.filled(more));
-            there += more;
+            region[filled..filled + more].copy_from_slice(&memory.filled(more));
+            filled += more;
         }
-        Ok(there)
+        Ok(filled)
     }
 
     async fn read_pieces(
@@ -358,7 +359,7 @@ impl File {
     }
 }
 
-/// Bytes that a READ brought; the end of the file is none.
+/// Count of bytes of a READ; 0 at the end of the file.
 pub(crate) fn count(reply: Result<Reply, Cause>) -> Result<usize, Cause> {
     match reply {
         Ok(Reply::Read(ReadData::Placed(count))) => Ok(count as usize),
@@ -368,16 +369,18 @@ pub(crate) fn count(reply: Result<Reply, Cause>) -> Result<usize, Cause> {
     }
 }
 
-/// Bytes that a WRITE took: all of them.
+/// Count of bytes of a WRITE: all of them, or the WRITE failed.
 pub(crate) fn written(reply: Result<Reply, Cause>, len: usize) -> Result<usize, Cause> {
     match reply? {
         Reply::Written(count) if count as usize == len => Ok(len),
-        Reply::Written(_) => Err(Cause::Malformed("not all was written".to_owned())),
+        Reply::Written(_) => Err(Cause::Malformed(
+            "the server wrote fewer bytes than requested".to_owned(),
+        )),
         _ => Err(unexpected()),
     }
 }
 
-/// Bytes up to the first piece that is not full.
+/// Count of bytes up to the first piece that is not full.
 fn total(results: Vec<Result<(usize, usize), Cause>>) -> Result<usize, Cause> {
     let mut total = 0;
     for result in results {

@@ -10,21 +10,24 @@ use crate::error::Error;
 use crate::file::File;
 use crate::io::call::Memory;
 
-/// Places of LOCKs that a server remembers of an open. \[MS-SMB2\] 3.3.1.10, Open.LockSequenceArray
+/// Length of Open.LockSequenceArray. \[MS-SMB2\] 3.3.1.10
 const LOCK_SEQUENCES: u32 = 64;
 
-/// How a range is locked.
+/// Mode of a byte-range lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockKind {
-    /// Others may read.
+    /// Other opens may read the range.
     Shared,
-    /// Others may neither read nor write.
+    /// Other opens may neither read nor write the range.
     Exclusive,
 }
 
 impl File {
-    /// Locks a range. `wait`: until others let go, else it fails with LOCK_NOT_GRANTED. Dropping
-    /// the future gives up waiting.
+    /// Locks a range of bytes. With `wait`, the future waits until the conflicting locks are
+    /// released, and dropping it cancels the request.
+    ///
+    /// # Errors
+    /// Without `wait`, another open holds a conflicting lock: LOCK_NOT_GRANTED.
     pub async fn lock(&self, range: Range<u64>, kind: LockKind, wait: bool) -> Result<(), Error> {
         let flags = match kind {
             LockKind::Shared => LockFlags::SHARED_LOCK,
@@ -37,14 +40,14 @@ impl File {
         self.lock_step("lock", &range, flags, wait).await
     }
 
-    /// Unlocks a range that was locked exactly so.
+    /// Unlocks a range. It must be exactly a range that was locked.
     pub async fn unlock(&self, range: Range<u64>) -> Result<(), Error> {
         self.lock_step("unlock", &range, LockFlags::UNLOCK, false)
             .await
     }
 
-    /// By what the server knows a LOCK that is sent again: one of 64 places, and how often that
-    /// one was taken before, in 4 bits. 0 where nothing is sent again.
+    /// The number by which the server recognizes a LOCK that is sent again: LockSequenceIndex and,
+    /// in the low 4 bits, LockSequenceNumber. 0 if the session sends no request again.
     /// \[MS-SMB2\] 2.2.26, 3.2.4.19
     fn next_lock_sequence(&self) -> u32 {
         if !self.inner.share.session().may_replay() {

@@ -22,11 +22,11 @@ use crate::open_options::OpenOptions;
 use crate::path;
 use crate::share::Share;
 
-/// Bytes of another file's answer to what it is.
+/// Length of FileNetworkOpenInformation in bytes. \[MS-FSCC\] 2.4.29
 const NETWORK_OPEN_LEN: u32 = 56;
 
-/// An open file or directory. Cheap to clone; the last clone to go closes it in the background.
-/// [`close`](Self::close) tells what came of that.
+/// An open file or directory. Cheap to clone. Dropping the last clone closes it in the background;
+/// [`close`](Self::close) waits for that and returns its error.
 #[derive(Clone)]
 pub struct File {
     inner: Arc<Inner>,
@@ -36,17 +36,20 @@ struct Inner {
     share: Share,
     path: String,
     id: FileId,
-    /// What was known when it was opened.
+    /// Attributes in the response to the CREATE.
     opened: Attributes,
     is_append: bool,
     is_write_through: bool,
     is_closed: AtomicBool,
-    /// LOCKs so far: each has a number of its own.
+    /// Count of LOCKs, from which each gets its sequence number.
     locks: AtomicU32,
 }
 
 impl Share {
     /// Opens a file or directory.
+    ///
+    /// # Errors
+    /// The file does not exist, exists already, or another open of it denies the access.
     pub async fn open(&self, path: &str, options: &OpenOptions) -> Result<File, Error> {
         let guid = self.session().fresh_guid();
         let create = options.create_request(path::to_wire(path)?, guid);
@@ -75,12 +78,12 @@ impl File {
         }
     }
 
-    /// The path that it was opened by.
+    /// Path that the caller opened, relative to the share.
     pub fn path(&self) -> &str {
         &self.inner.path
     }
 
-    /// The share that it is in.
+    /// Share of the file.
     pub fn share(&self) -> &Share {
         &self.inner.share
     }
@@ -97,25 +100,25 @@ impl File {
         self.inner.is_append
     }
 
-    /// What was known of it when it was opened: costs nothing.
+    /// Metadata as of the open. Sends no request.
     pub fn opened_metadata(&self) -> Metadata {
         Metadata::from_attributes(&self.inner.opened, None)
     }
 
-    /// Says what failed.
+    /// Makes the error of a failed operation.
     pub(crate) fn failed(&self, operation: &'static str, cause: Cause) -> Error {
         cause.of(operation, self.path())
     }
 
-    /// What is known of it now.
+    /// Queries the metadata.
     pub async fn metadata(&self) -> Result<Metadata, Error> {
-        let operation = "look at";
+        let operation = "query";
         let info = self.query(FileInfoClass::NETWORK_OPEN, NETWORK_OPEN_LEN);
         let number = self.query(FileInfoClass::INTERNAL, FileInternalInformation::LEN as u32);
         let info = output(info.await).map_err(|cause| self.failed(operation, cause))?;
         let info = FileNetworkOpenInformation::decode(&info)
             .map_err(|error| self.failed(operation, error.into()))?;
-        // A server that numbers no files says so.
+        // A server without file numbers refuses this query.
         let number = output(number.await)
             .ok()
             .and_then(|bytes| FileInternalInformation::decode(&bytes).ok());
@@ -132,8 +135,11 @@ impl File {
         Ok(Metadata::from_attributes(&attributes, number))
     }
 
-    /// Bytes in the file now.
-    #[expect(clippy::len_without_is_empty, reason = "a file asks the server")]
+    /// Queries the length of the file in bytes.
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "the length is a query to the server"
+    )]
     pub async fn len(&self) -> Result<u64, Error> {
         let length = FileStandardInformation::LEN as u32;
         let pending = self.query(FileInfoClass::STANDARD, length);
@@ -154,32 +160,33 @@ impl File {
         self.inner.share.start(vec![step], Memory::None)
     }
 
-    /// Makes it shorter or longer.
+    /// Truncates or extends the file to `len` bytes.
     pub async fn set_len(&self, len: u64) -> Result<(), Error> {
         let mut buffer = Vec::new();
         FileEndOfFileInformation { end_of_file: len }.encode(&mut buffer);
         self.set("resize", FileInfoClass::END_OF_FILE, buffer).await
     }
 
-    /// Waits until all that was written is on stable storage.
+    /// Waits until all written bytes are on stable storage.
     pub async fn sync(&self) -> Result<(), Error> {
         self.ask("sync", Step::Flush(self.file())).await.map(drop)
     }
 
-    /// Changes times and attributes.
+    /// Changes timestamps and attributes.
     pub async fn set_metadata(&self, changes: &Changes) -> Result<(), Error> {
         let operation = "change the attributes of";
         self.set(operation, FileInfoClass::BASIC, changes.encode())
             .await
     }
 
-    /// Gives it another name within its share. With `replace` a file of that name gives way.
+    /// Renames or moves the file within its share. With `replace`, an existing file of the new name
+    /// is replaced.
     pub async fn rename(&self, to: &str, replace: bool) -> Result<(), Error> {
         let buffer = crate::share::rename(to, replace)?;
         self.set("rename", FileInfoClass::RENAME, buffer).await
     }
 
-    /// Calls a function of the server.
+    /// Sends an FSCTL. Returns its output, and whether the output is truncated.
     pub(crate) async fn ioctl(
         &self,
         code: CtlCode,
@@ -205,7 +212,10 @@ impl File {
         }
     }
 
-    /// Closes it, for all clones.
+    /// Closes the file for all clones. A second call does nothing.
+    ///
+    /// # Errors
+    /// The server reports an error of a delayed write, or the connection is lost.
     pub async fn close(&self) -> Result<(), Error> {
         if self.inner.is_closed.swap(true, Ordering::SeqCst) {
             return Ok(());

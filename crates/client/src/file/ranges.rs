@@ -7,19 +7,19 @@ use wire::fsctl::{AllocatedRange, CtlCode, ZeroData};
 use crate::error::{Cause, Error};
 use crate::file::File;
 
-/// Bytes of a list of ranges that are asked for at a time.
+/// Largest list of ranges in one response, in bytes.
 const RANGES_LEN: u32 = 64 << 10;
-/// Ranges of a file that are told apart, at most: 16 MiB of them. Nothing but a limit ends a list
-/// that the server makes up.
+/// Largest count of allocated ranges of a file: 16 MiB of memory. A server could send a list
+/// without an end.
 const RANGES_MAX: usize = 1 << 20;
 
 impl File {
-    /// The parts of a range that are no holes.
+    /// Queries the allocated parts of a range: the parts that are not holes.
     ///
     /// # Errors
-    /// Also where there are more than a million of them.
+    /// The server does not support the query, or returns more than a million parts.
     pub async fn allocated_ranges(&self, range: Range<u64>) -> Result<Vec<Range<u64>>, Error> {
-        let operation = "ask for the holes of";
+        let operation = "query the allocated ranges of";
         let mut found: Vec<Range<u64>> = Vec::new();
         let mut start = range.start;
         while start < range.end {
@@ -41,7 +41,7 @@ impl File {
                 .map(|range| range.file_offset..range.file_offset.saturating_add(range.length));
             found.extend(ranges);
             if found.len() > RANGES_MAX {
-                let why = "more ranges than can be told apart".to_owned();
+                let why = "the server returned too many ranges".to_owned();
                 return Err(self.failed(operation, Cause::Malformed(why)));
             }
             let end = found.last().map_or(range.end, |last| last.end);
@@ -53,16 +53,16 @@ impl File {
         Ok(found)
     }
 
-    /// Lets the file have holes, or no more of them.
+    /// Marks the file as sparse (it may have holes), or not.
     pub async fn set_sparse(&self, sparse: bool) -> Result<(), Error> {
         let input = vec![u8::from(sparse)];
         self.ioctl(CtlCode::SET_SPARSE, input, 0)
             .await
             .map(drop)
-            .map_err(|cause| self.failed("make sparse", cause))
+            .map_err(|cause| self.failed("set the sparse attribute of", cause))
     }
 
-    /// Makes a range zeros: a hole, where the file may have any.
+    /// Sets a range to zeros. In a sparse file the range becomes a hole.
     pub async fn zero_range(&self, range: Range<u64>) -> Result<(), Error> {
         let zero = ZeroData {
             file_offset: range.start,

@@ -1,4 +1,4 @@
-//! Answers of the core, and where the data are that came with them.
+//! Answers of the core, and the location of their data.
 
 use std::ops::Range;
 
@@ -9,15 +9,15 @@ use ring::Region;
 use crate::error::Cause;
 use crate::io::calls::{Calls, Outcome};
 
-/// A frame that came in, opened by the core.
+/// A received frame, decrypted by the core.
 pub(crate) struct Frame<'a> {
     bytes: &'a [u8],
     may_stay: bool,
-    kept: Option<Kept>,
+    retained: Option<Retained>,
 }
 
-/// What of a frame stays for which request.
-pub(crate) enum Kept {
+/// The part of a frame that becomes the memory of a request.
+pub(crate) enum Retained {
     /// The data of its READ.
     One(RequestId, Range<usize>),
     /// The data of each of its READs.
@@ -25,21 +25,21 @@ pub(crate) enum Kept {
 }
 
 impl<'a> Frame<'a> {
-    /// `may_stay`: whether it has memory of its own, of which one request may keep a part.
+    /// `may_stay`: whether the frame has a separate buffer, which one request may take.
     pub(crate) fn new(bytes: &'a [u8], may_stay: bool) -> Self {
         Self {
             bytes,
             may_stay,
-            kept: None,
+            retained: None,
         }
     }
 
-    /// What of it stays for which request.
-    pub(crate) fn kept(self) -> Option<Kept> {
-        self.kept
+    /// The part that becomes the memory of a request.
+    pub(crate) fn retained(self) -> Option<Retained> {
+        self.retained
     }
 
-    /// Whether it may stay for the sake of so many bytes: a few are not worth a whole buffer.
+    /// Whether a request takes the buffer for `len` bytes. A few bytes do not justify a whole buffer.
     fn is_worth(&self, len: usize) -> bool {
         self.may_stay && len > self.bytes.len() / 2
     }
@@ -49,11 +49,11 @@ impl<'a> Frame<'a> {
         bytes.expect("the core names a part of the frame")
     }
 
-    /// Brings data where they belong; tells how many bytes.
+    /// Moves data to their request. Returns the count of bytes.
     fn place(&mut self, calls: &mut Calls, id: RequestId, range: Range<usize>) -> u32 {
         let bytes = self.part(&range);
         if self.is_worth(bytes.len()) && calls.keeps_frame(id) {
-            self.kept = Some(Kept::One(id, range));
+            self.retained = Some(Retained::One(id, range));
             return length(bytes);
         }
         calls.copy_to_destination(id, bytes)
@@ -64,7 +64,7 @@ fn length(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).expect("a frame is shorter than 4 GiB")
 }
 
-/// Keeps the answer to a request, with data that came in the frame where they belong.
+/// Sets the outcome of a request, and moves the data of the frame to it.
 pub(crate) fn answer(
     calls: &mut Calls,
     mut frame: Option<&mut Frame<'_>>,
@@ -76,11 +76,11 @@ pub(crate) fn answer(
     }
     let place = |result: Result<Reply, Failure>| match result {
         Ok(Reply::Read(ReadData::Inbound(range))) => {
-            let frame = frame.as_deref_mut().expect("data come in a frame");
+            let frame = frame.as_deref_mut().expect("the data are in a frame");
             let len = frame.place(calls, id, range);
             Ok(Reply::Read(ReadData::Placed(len)))
         }
-        // Its destination comes home before the call is told.
+        // The destination is released before the call completes.
         Ok(Reply::Read(ReadData::Remote(len))) => Ok(Reply::Read(ReadData::Placed(len))),
         Ok(Reply::Read(ReadData::Held(bytes))) => {
             let len = calls.copy_to_destination(id, &bytes);
@@ -93,8 +93,8 @@ pub(crate) fn answer(
     calls.settle(id, Outcome::Answer(results));
 }
 
-/// Brings the data of many READs where they belong. They stay in the frame if all of them came
-/// with it, in their order.
+/// Moves the data of several READs to their request. The request takes the frame if it has all the
+/// data, in their order.
 fn place_each(
     calls: &mut Calls,
     mut frame: Option<&mut Frame<'_>>,
@@ -114,13 +114,13 @@ fn place_each(
         for (data, range) in reads.iter_mut().zip(&ranges) {
             **data = ReadData::Placed(length(frame.part(range)));
         }
-        frame.kept = Some(Kept::Each(id, ranges));
+        frame.retained = Some(Retained::Each(id, ranges));
         return;
     }
     let copy = |data: &mut &mut ReadData| {
         let bytes = match std::mem::replace(*data, ReadData::Placed(0)) {
             ReadData::Inbound(range) => {
-                let frame = frame.as_deref().expect("data come in a frame");
+                let frame = frame.as_deref().expect("the data are in a frame");
                 frame.part(&range).to_vec()
             }
             ReadData::Held(bytes) => bytes,
@@ -133,7 +133,7 @@ fn place_each(
     calls.bring_each(id, parts);
 }
 
-/// Where the data are in the frame, if all of them are there, one behind the other.
+/// The ranges of the data in the frame, if it has all of them, in ascending order.
 fn ranges(reads: &[&mut ReadData]) -> Option<Vec<Range<usize>>> {
     let range = |data: &&mut ReadData| match &**data {
         ReadData::Inbound(range) => Some(range.clone()),

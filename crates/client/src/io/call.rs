@@ -1,4 +1,4 @@
-//! One request on its way: what is asked, the memory that goes along, and who waits.
+//! One call: a request, its memory, and the future that waits for it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,8 +14,7 @@ use wire::{FileId, TreeId};
 use crate::error::Cause;
 use crate::io::slot::{Filler, GivenUp, Pickup, slot};
 
-/// What a request costs a channel beside its data, in bytes: so that channels without data get
-/// their share, too.
+/// Cost of a request beside its data, in bytes. It spreads requests without data over channels.
 const COST: u64 = 4 << 10;
 
 /// The session as its calls see it: it sends further requests of theirs and chooses other channels.
@@ -33,29 +32,30 @@ pub(crate) trait Requester: Send + Sync {
     fn lost(&self, call: Box<Call>, fate: Fate, reason: &Arc<str>);
 }
 
-/// Memory that goes along with a request.
+/// Memory of a request.
 #[derive(Debug, Default)]
 pub(crate) enum Memory {
-    /// None, or not here at the moment.
+    /// None, or a send or receive holds it.
     #[default]
     None,
-    /// What a WRITE sends.
+    /// Bytes that a WRITE sends.
     Source(Source),
-    /// What a READ fills.
+    /// Memory that a READ fills.
     Destination(Region),
-    /// So many bytes for a READ to fill, of the channel that brings the answer. It takes them when
-    /// the data come, so the same few are used again and again while the cache has them.
+    /// This count of bytes for a READ, from the pool of the channel that receives the response. The
+    /// channel takes them when the data arrive, so it reuses the same few buffers while they are in
+    /// the processor's cache.
     Wanted(usize),
-    /// The same for many READs in one message, so many bytes in all.
+    /// As `Wanted` for several READs in one message; the count of bytes of all together.
     WantedEach(usize),
-    /// What those have brought, one part for each that succeeded, in their order.
+    /// Data of several READs, one part for each that succeeded, in their order.
     Parts(Vec<Region>),
-    /// What a WRITE sends, in a file of this machine.
+    /// Bytes that a WRITE sends, in a local file.
     SourceFile(FileRange),
 }
 
 impl Memory {
-    /// What was filled.
+    /// The filled memory of a READ.
     pub(crate) fn into_region(self) -> Option<Region> {
         match self {
             Self::Destination(region) => Some(region),
@@ -63,18 +63,18 @@ impl Memory {
         }
     }
 
-    /// The first bytes of what was filled.
+    /// The first `count` bytes of the filled memory.
     pub(crate) fn filled(self, count: usize) -> Region {
         let region = self.into_region();
         let mut region = region.unwrap_or_else(|| Vec::new().into());
         assert!(
             region.set_len(count),
-            "no more came than there was room for"
+            "a READ returns at most the requested bytes"
         );
         region
     }
 
-    /// What was brought.
+    /// The data of several READs.
     pub(crate) fn into_parts(self) -> Vec<Region> {
         match self {
             Self::Parts(parts) => parts,
@@ -83,7 +83,7 @@ impl Memory {
         }
     }
 
-    /// What was sent.
+    /// The memory of a WRITE.
     pub(crate) fn into_source(self) -> Option<Source> {
         match self {
             Self::Source(source) => Some(source),
@@ -103,12 +103,12 @@ impl Memory {
     }
 }
 
-/// What came of a request.
+/// The result of a call.
 #[derive(Debug)]
 pub(crate) struct Done {
     /// One result for each step.
     pub(crate) replies: Result<Vec<Result<Reply, Cause>>, Cause>,
-    /// What went along, given back.
+    /// Memory of the request.
     pub(crate) memory: Memory,
 }
 
@@ -132,40 +132,40 @@ impl Done {
 }
 
 fn last_or_failed(replies: Vec<Result<Reply, Cause>>) -> Result<Reply, Cause> {
-    let mut last = Err(Cause::Malformed("an answer without a reply".to_owned()));
+    let mut last = Err(Cause::Malformed("the response has no reply".to_owned()));
     for reply in replies {
         last = Ok(reply?);
     }
     last
 }
 
-/// One request on its way to a channel.
+/// A request on its way to a channel.
 pub(crate) struct Call {
     pub(crate) id: RequestId,
-    /// Not here while a channel has it.
+    /// `None` while a channel has it.
     pub(crate) request: Option<Request>,
     pub(crate) memory: Memory,
-    /// What it weighs when a channel is chosen. Bytes.
+    /// Cost for the choice of a channel, in bytes.
     pub(crate) cost: u64,
     requester: Arc<dyn Requester>,
     cleanup: Cleanup,
     waiting: Filler<Done>,
 }
 
-/// What the server keeps for a request whose caller is gone.
+/// The state of the server that must be undone if the caller does not take the result.
 #[derive(Clone)]
 enum Cleanup {
     Nothing,
-    /// A file that was opened, in this tree (sealed or not).
+    /// An open in this tree; whether its messages are encrypted.
     Open(Option<TreeId>, bool),
-    /// A tree.
+    /// A tree connect.
     Tree,
-    /// Ranges of a file that were locked: what unlocks them.
+    /// Locked ranges: the request that unlocks them.
     Locks(Box<Request>),
 }
 
 impl Call {
-    /// Takes the caller's word that it is done.
+    /// Completes the call.
     pub(crate) fn finish(self, done: Done) {
         let Self {
             cleanup,
@@ -184,7 +184,7 @@ impl Call {
         requester.lost(self, fate, reason);
     }
 
-    /// Fails it.
+    /// Fails the call.
     pub(crate) fn fail(mut self, cause: Cause) {
         let memory = std::mem::take(&mut self.memory);
         self.finish(Done {
@@ -194,7 +194,7 @@ impl Call {
     }
 }
 
-/// What was opened for somebody who is gone is closed again, and what was locked is unlocked.
+/// Closes the opens and releases the locks of a call whose caller does not take the result.
 fn clean_up(cleanup: &Cleanup, requester: &Arc<dyn Requester>, done: Done) {
     let Ok(replies) = done.replies else { return };
     for reply in replies.into_iter().flatten() {
@@ -214,7 +214,7 @@ fn clean_up(cleanup: &Cleanup, requester: &Arc<dyn Requester>, done: Done) {
     }
 }
 
-/// Closes a file; nobody waits for it.
+/// Closes a file in the background.
 pub(crate) fn close_detached(
     requester: &Arc<dyn Requester>,
     tree: Option<TreeId>,
@@ -230,8 +230,8 @@ pub(crate) fn close_detached(
     drop(Arc::clone(requester).request(request, Memory::None));
 }
 
-/// A request that is under way. Dropped, the request goes on, but for one that may wait for long:
-/// that is cancelled. What an answer brings that nobody has seen is given back to the server.
+/// The future of a pending request. A drop cancels a request that may wait long; any other request
+/// continues, and the client undoes the state that its response reports.
 pub(crate) struct Pending {
     id: RequestId,
     requester: Arc<dyn Requester>,
@@ -241,7 +241,7 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// The number of the request.
+    /// Id of the request.
     pub(crate) fn id(&self) -> RequestId {
         self.id
     }
@@ -274,7 +274,7 @@ impl Drop for Pending {
     }
 }
 
-/// Makes a call, and what waits for it.
+/// Makes a call and its future.
 pub(crate) fn call(
     requester: &Arc<dyn Requester>,
     request: Request,
@@ -303,7 +303,7 @@ pub(crate) fn call(
     (Box::new(call), pending)
 }
 
-/// Whether the server may take its time, as long as nothing happens.
+/// Whether the server may delay the response until another client acts.
 fn may_wait(step: &Step) -> bool {
     matches!(step, Step::ChangeNotify { .. } | Step::Lock { .. })
 }
@@ -321,7 +321,7 @@ fn cleanup(request: &Request) -> Cleanup {
     }
 }
 
-/// What undoes locks; nothing undoes what unlocks.
+/// The elements that release locks; `None` if a request releases locks itself.
 fn unlocking(locks: &[LockElement]) -> Option<Vec<LockElement>> {
     let takes = |lock: &LockElement| lock.flags != LockFlags::UNLOCK;
     let undo = |lock: &LockElement| LockElement {

@@ -1,8 +1,8 @@
-//! The requests of a channel that are not done, by their numbers.
+//! The pending requests of a channel, by their ids.
 //!
-//! A request is done when its answer is there and its memory is home again: a WRITE can be
-//! answered while its bytes are still held by the send that carried them, and a READ can time out
-//! while its data arrive.
+//! A request is done when its response has arrived and its memory is released. The response to a
+//! WRITE can arrive while the send still holds its bytes, and a READ can time out while its data
+//! arrive.
 
 use std::collections::BTreeMap;
 
@@ -16,19 +16,19 @@ use ring::{FileRange, Pool, Region, Source};
 use crate::error::Cause;
 use crate::io::call::{Call, Done, Memory};
 
-/// Bytes of a WRITE up to which they are copied next to their head: one more piece of a send
+/// Longest payload of a WRITE in bytes that is copied behind its header: a separate part of a send
 /// would cost more.
 const COPIED_BYTES: usize = 4 << 10;
 
-/// What came of a request.
+/// The result of a request.
 pub(crate) enum Outcome {
     Answer(Vec<Result<Reply, Cause>>),
     Lost(Request, Fate),
 }
 
 impl Outcome {
-    /// Tells who waits. Only for an answer.
-    pub(crate) fn tell(self, mut call: Call) {
+    /// Completes the call. The outcome is an answer.
+    pub(crate) fn complete(self, mut call: Call) {
         let replies = match self {
             Self::Answer(replies) => Ok(replies),
             Self::Lost(..) => Err(Cause::Lost("the connection was closed".into())),
@@ -40,17 +40,17 @@ impl Outcome {
 
 struct Entry {
     call: Box<Call>,
-    /// The file whose bytes the memory of the call stands for, where the transport takes no files.
+    /// The file that the memory of the call is a copy of, if the transport does not send files.
     file: Option<FileRange>,
-    /// The memory is with a send or a receive.
+    /// Whether a send or a receive holds the memory.
     is_away: bool,
-    /// Data that came in the answer while the memory for them was still the server's.
+    /// Data of a response that arrived while the server could still access the memory for them.
     early: Vec<u8>,
     outcome: Option<Outcome>,
 }
 
 impl Entry {
-    /// Reads what a WRITE sends.
+    /// Reads the bytes of a WRITE from their file.
     fn load(&mut self, mut range: FileRange) -> Source {
         let mut bytes = vec![0; range.len];
         range.load(&mut bytes);
@@ -61,12 +61,12 @@ impl Entry {
 
 /// The requests of a channel.
 pub(crate) struct Calls {
-    /// Whether the transport sends parts of files.
+    /// Whether the transport sends ranges of files.
     sends_files: bool,
     table: BTreeMap<RequestId, Entry>,
-    /// Those whose outcome and memory are there.
+    /// Requests with an outcome whose memory is released.
     finished: Vec<RequestId>,
-    /// Those that another channel may take on.
+    /// Requests that another channel may send again.
     lost: Vec<(Box<Call>, Request, Fate)>,
 }
 
@@ -99,7 +99,7 @@ impl Calls {
         self.table.is_empty()
     }
 
-    /// The outcome is there.
+    /// Sets the outcome of a request.
     pub(crate) fn settle(&mut self, id: RequestId, outcome: Outcome) {
         let Some(entry) = self.table.get_mut(&id) else {
             return;
@@ -113,7 +113,7 @@ impl Calls {
     /// Takes a request that is done.
     pub(crate) fn next_finished(&mut self) -> Option<(Box<Call>, Outcome)> {
         let mut id = self.finished.pop()?;
-        // One that is sent once more after all is finished again when its memory is back.
+        // A request that was sent again is done when its memory is released again.
         while self.is_away(id) {
             id = self.finished.pop()?;
         }
@@ -125,19 +125,19 @@ impl Calls {
         Some((entry.call, outcome))
     }
 
-    /// Keeps a request that another channel may take on.
+    /// Stores a request that another channel may send again.
     pub(crate) fn keep_lost(&mut self, call: Box<Call>, outcome: Outcome) {
         if let Outcome::Lost(request, fate) = outcome {
             self.lost.push((call, request, fate));
         }
     }
 
-    /// Those kept so.
+    /// Takes the stored requests.
     pub(crate) fn take_lost(&mut self) -> Vec<(Box<Call>, Request, Fate)> {
         std::mem::take(&mut self.lost)
     }
 
-    /// Whatever is left.
+    /// Takes all pending requests.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Call> + use<> {
         let table = std::mem::take(&mut self.table);
         table.into_values().map(|entry| *entry.call)
@@ -154,8 +154,8 @@ impl Calls {
         Some(region)
     }
 
-    /// Whether the data of an answer may stay in the frame that they came in, which is for the
-    /// request to keep; then its memory is away until it gets that.
+    /// Whether the request takes the buffer of a received frame as its memory. If so, its memory is
+    /// away until [`Self::placed`].
     pub(crate) fn keeps_frame(&mut self, id: RequestId) -> bool {
         let Some(entry) = self.table.get_mut(&id) else {
             return false;
@@ -168,23 +168,24 @@ impl Calls {
         keeps
     }
 
-    /// Puts it back.
+    /// Returns the destination of a READ.
     pub(crate) fn placed(&mut self, id: RequestId, destination: Region) {
         self.come_home(id, Memory::Destination(destination));
     }
 
-    /// Whether a request has many READs.
+    /// Whether a request has several READs.
     pub(crate) fn wants_each(&self, id: RequestId) -> bool {
         let entry = self.table.get(&id);
         entry.is_some_and(|entry| matches!(entry.call.memory, Memory::WantedEach(_)))
     }
 
-    /// Brings the data of each of many READs.
+    /// Sets the data of each of several READs.
     pub(crate) fn bring_each(&mut self, id: RequestId, parts: Vec<Region>) {
         self.come_home(id, Memory::Parts(parts));
     }
 
-    /// Copies data to their destination, as soon as that is there; tells how many.
+    /// Copies data to their destination, now or when the destination is released. Returns the count
+    /// of bytes.
     pub(crate) fn copy_to_destination(&mut self, id: RequestId, bytes: &[u8]) -> u32 {
         let Some(entry) = self.table.get_mut(&id) else {
             return 0;
@@ -192,15 +193,15 @@ impl Calls {
         match &mut entry.call.memory {
             Memory::Destination(region) => region[..bytes.len()].copy_from_slice(bytes),
             memory @ Memory::Wanted(_) => *memory = Memory::Destination(bytes.to_vec().into()),
-            // A server to which memory was named may answer with the data all the same.
+            // A server may send the data in the response although memory was registered.
             _ if entry.is_away => entry.early = bytes.to_vec(),
             _ => return 0,
         }
         u32::try_from(bytes.len()).expect("a frame is shorter than 4 GiB")
     }
 
-    /// Takes the memory of a request for the server to use it by RDMA. Not of one that is settled:
-    /// its caller waits for it.
+    /// Takes the memory of a request to register it for RDMA. Returns `None` for a request that has
+    /// an outcome, because its caller waits for the memory.
     pub(crate) fn lend(&mut self, id: RequestId, pool: &Pool) -> Option<Exposed> {
         let entry = self.table.get_mut(&id)?;
         if entry.outcome.is_some() {
@@ -220,7 +221,7 @@ impl Calls {
         Some(memory)
     }
 
-    /// The memory of a request is back.
+    /// Returns the memory of a request.
     pub(crate) fn come_home(&mut self, id: RequestId, memory: Memory) {
         let Some(entry) = self.table.get_mut(&id) else {
             return;
@@ -238,7 +239,7 @@ impl Calls {
 }
 
 impl Calls {
-    /// Whether the memory of a request is with a send or a receive.
+    /// Whether a send or a receive holds the memory of a request.
     pub(crate) fn is_away(&self, id: RequestId) -> bool {
         self.table.get(&id).is_some_and(|entry| entry.is_away)
     }
@@ -272,8 +273,8 @@ impl PayloadSource for Calls {
     }
 }
 
-/// Memory of a channel, for as long as somebody needs it. Who keeps much of it leaves enough to the
-/// channel: what goes beyond comes from the system.
+/// Memory of the channel's pool, or of the system when the pool is almost empty: callers that hold
+/// much memory leave enough for the channel.
 fn fresh(len: usize, pool: &Pool) -> Region {
     let buffer = pool.take(len).filter(|buffer| !buffer.is_scarce());
     match buffer {
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_come_while_their_memory_is_away_wait_for_it() {
+    fn data_that_arrive_while_their_memory_is_away_wait_for_it() {
         let pool = runtime().handle().pool();
         let memory = Memory::Destination(vec![0; 4].into());
         let (mut calls, id, _pending) = with_call(memory);
@@ -326,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_sent_once_more_keeps_its_memory() {
+    fn a_request_that_is_sent_again_keeps_its_memory() {
         let bytes = vec![7; 2 * COPIED_BYTES];
         let memory = Memory::Source(Region::from(bytes.clone()).into());
         let (mut calls, id, _pending) = with_call(memory);
@@ -348,25 +349,25 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_the_channel_is_taken_when_data_come() {
+    fn memory_of_the_channel_is_taken_when_data_arrive() {
         let runtime = runtime();
         let pool = runtime.handle().pool();
         let (mut calls, id, _pending) = with_call(Memory::Wanted(100_000));
         assert_eq!(pool.buffers_out(), 0);
         let region = calls.take_destination(id, &pool).expect("memory");
         assert_eq!((region.len(), pool.buffers_out()), (100_000, 1));
-        let place = region.as_ptr();
+        let address = region.as_ptr();
         calls.placed(id, region);
         calls.settle(id, Outcome::Answer(Vec::new()));
         drop(calls.next_finished().expect("it is done"));
         assert_eq!(pool.buffers_out(), 0);
         let (mut calls, id, _pending) = with_call(Memory::Wanted(90_000));
         let region = calls.take_destination(id, &pool).expect("memory");
-        assert_eq!(region.as_ptr(), place, "the same again");
+        assert_eq!(region.as_ptr(), address, "the same again");
     }
 
     #[test]
-    fn who_keeps_much_leaves_the_channel_some() {
+    fn callers_with_much_memory_leave_some_for_the_channel() {
         let mut config = Config::default();
         config.buffers.total_bytes = 16 << 20;
         let runtime = Runtime::new(&config).expect("a runtime");
@@ -378,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn data_stay_where_they_came_in_only_for_who_wants_any_memory() {
+    fn a_frame_becomes_the_memory_only_of_a_request_that_accepts_any_memory() {
         let (mut calls, id, _pending) = with_call(Memory::Destination(vec![0; 4].into()));
         assert!(!calls.keeps_frame(id));
         let (mut calls, id, _pending) = with_call(Memory::Wanted(4));

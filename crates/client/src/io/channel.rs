@@ -1,4 +1,4 @@
-//! One channel: a connection on its I/O thread, the requests on it, and what waits to be sent.
+//! One channel: a connection on its I/O thread, its requests, and its send queue.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -20,7 +20,7 @@ use tracing::{debug, info, warn};
 use wire::smbd::BufferDescriptorV1;
 
 use crate::error::{Cause, ConnectCause};
-use crate::io::answer::{Frame, Kept, answer};
+use crate::io::answer::{Frame, Retained, answer};
 use crate::io::call::Call;
 use crate::io::calls::{Calls, Outcome};
 use crate::io::connect;
@@ -30,8 +30,8 @@ use crate::io::message::{Open, Target, ThreadMailbox};
 use crate::io::rdma_registration::{Registrations, released};
 use crate::io::slot::{Filler, slot};
 
-/// How long to wait before a channel that was lost is opened again; then twice as long, and so on,
-/// up to the longest: a device that was reset is back soon, one that was taken out may come late.
+/// Time before a lost channel is opened again. It doubles with each attempt up to the maximum: an
+/// adapter is back soon after a reset, but may stay away for long after a removal.
 pub(crate) const REOPEN_AFTER: Duration = Duration::from_secs(1);
 const REOPEN_AFTER_MAX: Duration = Duration::from_secs(30);
 
@@ -42,35 +42,35 @@ pub(crate) struct Channel {
     handle: Arc<ChannelHandle>,
     pub(crate) stream: Stream,
     pub(crate) state: RefCell<State>,
-    /// There is something to send.
+    /// Raised when the outbox has parts to send.
     to_send: Signal,
-    /// The connection ends.
+    /// Raised when the connection ends.
     pub(crate) ended: Signal,
-    /// No request is under way.
+    /// Raised when no request is pending.
     idle: Signal,
-    /// Memory that the server might use came home.
+    /// Raised when the server cannot access the memory of a request any more.
     memory_released: Signal,
-    /// Whether it carries the session.
+    /// Whether the channel carries the session.
     has_joined: Cell<bool>,
 }
 
-/// What changes.
+/// The mutable state of a channel.
 pub(crate) struct State {
     pub(crate) core: Connection,
     effects: Effects,
     pub(crate) framing: Framing,
     outbox: Outbox,
-    /// Frames whose data are still with the send of a first try that the server put off.
+    /// Frames whose data the send of a first try still holds.
     held_back: Vec<Outbound>,
     calls: Calls,
-    /// Memory that the server may use.
+    /// Memory that is registered for RDMA.
     registrations: Registrations,
     login: Initiator,
     has_spoken: bool,
     ready: Option<Filler<Result<(), ConnectCause>>>,
-    /// Why it ended.
+    /// Reason of the end.
     reason: Option<ConnectCause>,
-    /// When a task will look at the core's time-outs.
+    /// Time at which a task handles the timeouts of the core.
     timer: Option<Instant>,
 }
 
@@ -173,7 +173,7 @@ impl Channel {
         &self.thread.handle
     }
 
-    /// Calls the core and does what it asks for.
+    /// Calls the core and performs its effects.
     pub(crate) fn with_core(
         self: &Rc<Self>,
         call: impl FnOnce(&mut Connection, proto::time::Now, &mut Effects),
@@ -188,23 +188,23 @@ impl Channel {
         self.arm_timer();
     }
 
-    /// Gives a frame to the core that shares its memory with others.
+    /// Passes a frame to the core whose buffer has other frames too.
     pub(crate) fn frame(self: &Rc<Self>, bytes: &mut [u8]) {
         self.take_in(&mut self.state.borrow_mut(), bytes, false);
         self.finish_calls();
         self.arm_timer();
     }
 
-    /// Gives a frame to the core that has a buffer of its own, of `len` bytes.
-    pub(crate) fn own_frame(self: &Rc<Self>, mut buffer: Buffer, len: usize) {
+    /// Passes a frame of `len` bytes to the core that has a separate buffer.
+    pub(crate) fn buffered_frame(self: &Rc<Self>, mut buffer: Buffer, len: usize) {
         let may_stay = !buffer.is_scarce();
         let mut state = self.state.borrow_mut();
         match self.take_in(&mut state, &mut buffer[..len], may_stay) {
-            Some(Kept::One(request, range)) => {
+            Some(Retained::One(request, range)) => {
                 let data = Region::of_buffer(buffer, range);
                 state.calls.placed(request, data);
             }
-            Some(Kept::Each(request, ranges)) => {
+            Some(Retained::Each(request, ranges)) => {
                 let parts = Region::from(buffer).into_parts(&ranges);
                 state.calls.bring_each(request, parts);
             }
@@ -215,13 +215,13 @@ impl Channel {
         self.arm_timer();
     }
 
-    /// Gives a frame to the core; tells what of it stays for which request.
+    /// Passes a frame to the core. Returns the part that becomes the memory of a request.
     fn take_in(
         self: &Rc<Self>,
         state: &mut State,
         bytes: &mut [u8],
         may_stay: bool,
-    ) -> Option<Kept> {
+    ) -> Option<Retained> {
         let now = self.thread.now();
         let State { core, effects, .. } = state;
         let message = Inbound { bytes: &mut *bytes };
@@ -229,10 +229,10 @@ impl Channel {
         self.note_credits(core);
         let mut frame = Frame::new(bytes, may_stay);
         self.perform(state, Some(&mut frame));
-        frame.kept()
+        frame.retained()
     }
 
-    /// Gives a READ answer to the core whose data are in their destination.
+    /// Passes a READ response to the core whose data are in their destination.
     pub(crate) fn split_frame(
         self: &Rc<Self>,
         head: &mut [u8],
@@ -257,12 +257,12 @@ impl Channel {
         self.arm_timer();
     }
 
-    /// What the start of a frame says of its rest.
+    /// Determines from the start of a frame where its rest belongs.
     pub(crate) fn expect(&self, start: &[u8], frame_len: usize) -> Expect {
         self.state.borrow().core.expect(start, frame_len)
     }
 
-    /// Takes the memory that the data of an answer belong into.
+    /// Takes the memory for the data of a response.
     pub(crate) fn destination(&self, request: RequestId) -> Option<Region> {
         self.state
             .borrow_mut()
@@ -270,7 +270,7 @@ impl Channel {
             .take_destination(request, &self.io().pool())
     }
 
-    /// Puts it back where the data did not come.
+    /// Returns that memory if the data did not arrive.
     pub(crate) fn misplaced(self: &Rc<Self>, request: RequestId, destination: Region) {
         self.state.borrow_mut().calls.placed(request, destination);
         self.finish_calls();
@@ -278,11 +278,11 @@ impl Channel {
 
     /// Sends a request.
     pub(crate) fn call(self: &Rc<Self>, mut call: Box<Call>) {
-        let request = call.request.take().expect("a call brings its request");
+        let request = call.request.take().expect("a new call has its request");
         let id = call.id;
         if self.ended.is_raised() {
-            // Not elsewhere before the channel has left: it would come back here for ever, and
-            // the thread would never get to what lets the channel leave.
+            // Another channel gets the call only after this one has left the session. Until then the
+            // session would choose this channel again, without an end.
             let lost = Outcome::Lost(request, Fate::Unsent);
             self.state.borrow_mut().calls.keep_lost(call, lost);
             return;
@@ -293,19 +293,19 @@ impl Channel {
         });
     }
 
-    /// Nobody waits for the answer any more.
+    /// Cancels a request whose caller does not wait any more.
     pub(crate) fn cancel(self: &Rc<Self>, id: RequestId) {
         if self.state.borrow().calls.has(id) && !self.ended.is_raised() {
             self.with_core(|core, now, effects| core.cancel(now, id, effects));
         }
     }
 
-    /// Whether the kernel ends the connection in good order when the process ends.
+    /// Whether the kernel closes the connection in good order when the process ends.
     pub(crate) fn ends_with_process(&self) -> bool {
         matches!(self.target.transport, Transport::Tcp | Transport::Nbt)
     }
 
-    /// Waits until no request is under way.
+    /// Waits until no request is pending.
     pub(crate) async fn idle(&self) {
         while !self.state.borrow().calls.is_empty() && !self.ended.is_raised() {
             self.idle.lower();
@@ -313,7 +313,7 @@ impl Channel {
         }
     }
 
-    /// Ends the channel once what is under way is done, or after a while.
+    /// Ends the channel after its pending requests, or after the time `grace`.
     pub(crate) async fn close(self: Rc<Self>, grace: Duration) {
         let _ = self.io().timeout(grace, self.idle()).await;
         if !self.ended.is_raised() {
@@ -322,7 +322,7 @@ impl Channel {
         }
     }
 
-    /// Does what the core asks for, in order.
+    /// Performs the effects of the core, in order.
     fn perform(self: &Rc<Self>, state: &mut State, mut frame: Option<&mut Frame<'_>>) {
         while let Some(effect) = state.effects.pop() {
             match effect {
@@ -343,11 +343,14 @@ impl Channel {
                     debug!(
                         ?file_id,
                         ?level,
-                        "an oplock that nobody asked for is broken"
+                        "the server breaks an oplock that was not requested"
                     );
                 }
                 Effect::LeaseBreak { key, state } => {
-                    debug!(?key, state, "a lease that nobody asked for is broken");
+                    debug!(
+                        ?key,
+                        state, "the server breaks a lease that was not requested"
+                    );
                 }
                 Effect::Disconnect(violation) => {
                     debug!(peer = %self.handle.peer, reason = %violation, "disconnecting");
@@ -375,7 +378,7 @@ impl Channel {
             ..
         } = state;
         if !outbox.push(framing, &self.io().pool(), calls, outbound) {
-            warn!(peer = %self.handle.peer, "a request is too long for the transport");
+            warn!(peer = %self.handle.peer, "disconnecting: a request is too long for the transport");
             self.end();
         }
         self.to_send.raise();
@@ -401,7 +404,7 @@ impl Channel {
         self.has_joined.set(is_wanted);
         let is_only = self.target.dispatch.channels().len() == 1;
         if !is_wanted || (is_only && !is_heard) {
-            // Who asked for it has gone meanwhile.
+            // The caller does not wait for the channel any more.
             self.end();
         }
     }
@@ -421,14 +424,14 @@ impl Channel {
     pub(crate) fn end(&self) {
         if !self.ended.is_raised() {
             self.ended.raise();
-            // A peer that is gone already has shut it down.
+            // This fails if the peer has closed the connection.
             let _ = self.stream.shutdown(Shutdown::Both);
         }
         self.to_send.raise();
         self.idle.raise();
     }
 
-    /// Why it ended, for whoever waits.
+    /// Reason of the end, for the errors of pending requests.
     fn reason(&self) -> Arc<str> {
         match &self.state.borrow().reason {
             Some(reason) => reason.to_string().into(),
@@ -436,26 +439,26 @@ impl Channel {
         }
     }
 
-    /// Tells who waits for requests that are done, and whose memory is back.
+    /// Completes the calls that are done and whose memory is released.
     pub(crate) fn finish_calls(&self) {
         loop {
             let Some((call, outcome)) = self.state.borrow_mut().calls.next_finished() else {
                 break;
             };
             if let Outcome::Lost(..) = outcome {
-                // Not before the channel has left: it would be chosen again.
+                // Another channel gets the call only after this one has left the session.
                 self.state.borrow_mut().calls.keep_lost(call, outcome);
                 continue;
             }
             self.handle.relieve(call.cost);
-            outcome.tell(*call);
+            outcome.complete(*call);
         }
         if self.state.borrow().calls.is_empty() {
             self.idle.raise();
         }
     }
 
-    /// Sends what waits, all of it at once, until the connection ends.
+    /// Sends all queued parts at once, again and again until the connection ends.
     pub(crate) async fn send(self: Rc<Self>) {
         loop {
             let parts = self.state.borrow_mut().outbox.take();
@@ -486,7 +489,7 @@ impl Channel {
         parts
     }
 
-    /// Gives the memory back that was sent.
+    /// Returns the memory of sent parts.
     fn recycle(self: &Rc<Self>, parts: Vec<Part>) {
         let mut state = self.state.borrow_mut();
         let State { outbox, calls, .. } = &mut *state;
@@ -504,7 +507,7 @@ impl Channel {
         self.handle.credits.store(held, Ordering::Relaxed);
     }
 
-    /// Bytes came, though perhaps no whole frame: the server lives.
+    /// Takes note of received bytes, which show that the server is alive.
     pub(crate) fn note_received(&self, bytes: usize) {
         let now = self.thread.now();
         self.state.borrow_mut().core.heard(now);
@@ -513,7 +516,7 @@ impl Channel {
             .fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Adds bytes that the transport answers by itself.
+    /// Queues a response of the transport itself.
     pub(crate) fn answer_raw(&self, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.state.borrow_mut().outbox.push_raw(bytes);
@@ -521,11 +524,11 @@ impl Channel {
         }
     }
 
-    /// The end: the channel leaves the session, what it had not done goes elsewhere. Returns a
-    /// channel to open in its place where that is of use.
+    /// Removes the ended channel from the session, and passes its pending requests to other channels.
+    /// Returns a channel to open in its place if that is useful.
     pub(crate) fn settle(&self) -> Option<Open> {
         let reason = self.reason();
-        let is_worth_another = self.target.dispatch.left(self.handle.key, &reason);
+        let is_useful = self.target.dispatch.left(self.handle.key, &reason);
         let mut state = self.state.borrow_mut();
         if let Some(ready) = state.ready.take() {
             let closed = ConnectCause::Violation(proto::client::Violation::Closed);
@@ -533,24 +536,20 @@ impl Channel {
             let _ = ready.fill(Err(cause));
         }
         let lost = state.calls.take_lost();
-        let left = state.calls.take_all();
+        let forgotten = state.calls.take_all();
         drop(state);
         for (mut call, request, fate) in lost {
             call.request = Some(request);
             call.lost(fate, &reason);
         }
-        // The core gives everything back; what it forgot fails all the same.
-        for call in left {
+        // The core returns every request, so this is empty unless it has a bug.
+        for call in forgotten {
             call.fail(Cause::Lost(Arc::clone(&reason)));
         }
         if self.has_joined.get() {
             info!(peer = %self.handle.peer, %reason, "channel lost");
         }
-        let session = self
-            .target
-            .dispatch
-            .session()
-            .filter(|_| is_worth_another)?;
+        let session = self.target.dispatch.session().filter(|_| is_useful)?;
         Some(Open {
             target: self.target.clone(),
             role: Role::Binding(Arc::clone(session)),
@@ -558,7 +557,7 @@ impl Channel {
         })
     }
 
-    /// Sleeps for the core's next time-out, unless a task already does.
+    /// Starts a task that sleeps until the core's next timeout, unless one does already.
     fn arm_timer(self: &Rc<Self>) {
         let mut state = self.state.borrow_mut();
         let Some(next) = state.core.next_timeout() else {
@@ -693,7 +692,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_logs_in_without_a_key() {
+    fn an_anonymous_login_has_no_key() {
         let names = TargetNames {
             netbios_computer: "SERVER".to_owned(),
             netbios_domain: "WORKGROUP".to_owned(),

@@ -1,4 +1,4 @@
-//! From a host's name to a stream that carries frames.
+//! Name resolution, and transport connections that carry frames.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -13,12 +13,12 @@ use crate::io::message::Target;
 use crate::io::slot::slot;
 use crate::io::{quic, smbdirect};
 
-/// Addresses of a host that are tried at most.
+/// Largest count of addresses of a host that the client tries.
 const ADDRESSES_MAX: usize = 16;
-/// The most bytes of a refusal. RFC 1002 4.3.4
+/// Length of the longest response in bytes. RFC 1002 4.3.4
 const RESPONSE_MAX: usize = 6;
 
-/// Finds the addresses of a host. On a thread of its own: the system's resolver blocks.
+/// Resolves the addresses of a host. Uses a separate thread, because the system's resolver blocks.
 pub(crate) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
     let failed = |error| Error::Resolve(host.to_owned(), Arc::new(error));
     if let Ok(address) = host.trim_matches(['[', ']']).parse() {
@@ -33,16 +33,16 @@ pub(crate) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Er
             let _ = filler.fill(found.map(Iterator::collect::<Vec<_>>));
         })
         .map_err(failed)?;
-    let gone = || io::Error::other("the resolver ended");
-    let mut found = pickup.await.map_err(|_| failed(gone()))?.map_err(failed)?;
+    let ended = || io::Error::other("the resolver ended");
+    let mut found = pickup.await.map_err(|_| failed(ended()))?.map_err(failed)?;
     found.truncate(ADDRESSES_MAX);
     if found.is_empty() {
-        return Err(failed(io::Error::other("it has no address")));
+        return Err(failed(io::Error::other("the host has no address")));
     }
     Ok(found)
 }
 
-/// Connects within the time that connecting may take.
+/// Connects within the time limit.
 pub(crate) async fn stream(handle: &Handle, target: &Target) -> io::Result<(Stream, Framing)> {
     let timed = handle.timeout(target.connect_timeout, by_transport(handle, target));
     let stream = timed
@@ -51,7 +51,7 @@ pub(crate) async fn stream(handle: &Handle, target: &Target) -> io::Result<(Stre
     Ok((stream, Framing::established(target.transport)))
 }
 
-/// The one place that tells transports apart.
+/// Connects by the transport of the target.
 async fn by_transport(handle: &Handle, target: &Target) -> io::Result<Stream> {
     match target.transport {
         Transport::Tcp => tcp(handle, target).await,
@@ -67,9 +67,9 @@ async fn by_transport(handle: &Handle, target: &Target) -> io::Result<Stream> {
 
 async fn tcp(handle: &Handle, target: &Target) -> io::Result<Stream> {
     let stream = ring::Stream::connect(handle, target.address).await?;
-    // A server that has already gone makes this fail; its end shows with the first receive.
+    // This fails if the server has closed the connection; the first receive reports that.
     if let Err(error) = target.tcp.apply(&stream) {
-        tracing::debug!(address = %target.address, %error, "the options of TCP are not taken");
+        tracing::debug!(address = %target.address, %error, "the system refuses the TCP options");
     }
     Ok(stream.into())
 }
@@ -79,7 +79,7 @@ async fn ask_for_session(handle: &Handle, stream: &Stream) -> io::Result<()> {
     let calling = NetbiosName::new("SMBEAM", NetbiosName::WORKSTATION);
     let request = SessionRequest {
         called: NetbiosName::ANY_SERVER,
-        calling: calling.expect("six letters are a NetBIOS name"),
+        calling: calling.expect("six characters are a NetBIOS name"),
     };
     let mut bytes = Vec::new();
     request.encode(&mut bytes);

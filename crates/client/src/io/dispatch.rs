@@ -1,9 +1,9 @@
-//! Which channel a request takes.
+//! The choice of a channel for each request.
 //!
-//! The one with the least bytes under way: bulk data spreads over all channels, and a small
-//! request finds one that is free. Where a transport is preferred, channels of others are spares.
-//! When a channel is lost, what it had not finished goes to
-//! another one as far as the protocol allows; when the last is lost, everything fails.
+//! A request takes the channel with the fewest bytes in flight: bulk data spread over all channels,
+//! and a small request finds an idle one. If a transport is preferred, channels of other transports
+//! are spares. When a channel is lost, its pending requests move to another one as far as the
+//! protocol allows. When the last channel is lost, all requests fail.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -18,22 +18,22 @@ use crate::fork::Bound;
 use crate::io::call::{Call, Memory, Pending, Requester, call};
 use crate::io::slot::lock;
 
-/// Why nothing is done for a session that its owner has closed.
+/// Reason of failed requests after the caller closed the session.
 const CLOSED: &str = "the session was closed";
-/// Why it is lost in a child of the process that connected.
+/// Reason of failed requests in a child process.
 const FORKED: &str = "the process forked";
 
-/// Requests in flight of an operation, unless somebody says how many.
+/// Default count of requests in flight for one operation.
 pub(crate) const DEPTH: usize = 16;
-/// The same over QUIC: with requests of a MiB as much as its windows let through.
+/// The same over QUIC: with requests of 1 MiB, the length of its flow control window.
 const DEPTH_QUIC: usize = 32;
 
-/// A channel of a session, by its number in the process.
+/// Number of a channel, unique in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ChannelKey(pub(crate) u64);
 
 impl ChannelKey {
-    /// One that no other channel has.
+    /// Allocates a number.
     pub(crate) fn fresh() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self(LAST.fetch_add(1, Ordering::Relaxed) + 1)
@@ -59,19 +59,19 @@ pub(crate) trait ChannelMailbox: Send + Sync {
     fn send(&self, message: ChannelMessage) -> Result<(), ChannelMessage>;
 }
 
-/// Connections of TCP that are used.
+/// The TCP connections that a session uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Links {
-    /// How many there are; at least one.
+    /// Count of connections; at least one.
     pub(crate) count: usize,
-    /// Credits of the one that has the fewest.
+    /// Credits of the connection with the fewest.
     pub(crate) credits: u32,
-    /// Whether all of them are within this machine.
+    /// Whether all connections are within this machine.
     pub(crate) are_local: bool,
 }
 
 impl Links {
-    /// What suits both.
+    /// The values that suit both.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             count: self.count.max(other.count),
@@ -81,20 +81,20 @@ impl Links {
     }
 }
 
-/// What other threads know of a channel.
+/// The view of a channel from other threads.
 pub(crate) struct ChannelHandle {
     pub(crate) key: ChannelKey,
     mailbox: Box<dyn ChannelMailbox>,
     pub(crate) peer: SocketAddr,
     pub(crate) local: SocketAddr,
     pub(crate) transport: Transport,
-    /// Bytes under way, with what a request costs anyway.
+    /// Bytes in flight, plus the base cost of each request.
     load: AtomicU64,
-    /// Credits that the server has granted and that were not spent for good.
+    /// Credits that the channel holds.
     pub(crate) credits: AtomicU32,
-    /// Bytes sent.
+    /// Count of bytes sent.
     pub(crate) sent: AtomicU64,
-    /// Bytes received.
+    /// Count of bytes received.
     pub(crate) received: AtomicU64,
 }
 
@@ -124,7 +124,7 @@ impl ChannelHandle {
         is_one_machine(self.peer.ip(), self.local.ip())
     }
 
-    /// What it is to a transfer, if it is of TCP.
+    /// The values of one connection; `None` for another transport than TCP.
     fn link(&self) -> Option<Links> {
         (self.transport == Transport::Tcp).then(|| Links {
             count: 1,
@@ -133,14 +133,14 @@ impl ChannelHandle {
         })
     }
 
-    /// A request is done.
+    /// Subtracts the cost of a request that is done.
     pub(crate) fn relieve(&self, cost: u64) {
         self.load.fetch_sub(cost, Ordering::Relaxed);
     }
 }
 
-/// Whether two ends of a connection are on one machine: it talks to an address of its own, or to
-/// another one of loopback.
+/// Whether both ends of a connection are on one machine: the addresses are equal, or the peer is a
+/// loopback address.
 fn is_one_machine(peer: IpAddr, local: IpAddr) -> bool {
     peer == local || peer.to_canonical().is_loopback()
 }
@@ -153,7 +153,7 @@ pub(crate) struct Dispatch {
 #[derive(Default)]
 struct Inner {
     session: OnceLock<Arc<Session>>,
-    /// The transport whose channels are used as long as there is one.
+    /// Preferred transport; channels of others are spares.
     preferred: OnceLock<Transport>,
     channels: Mutex<Channels>,
 }
@@ -161,9 +161,9 @@ struct Inner {
 #[derive(Default)]
 struct Channels {
     list: Vec<Arc<ChannelHandle>>,
-    /// Why there are none any more.
+    /// Reason of the loss of the last channel.
     ended: Option<Arc<str>>,
-    /// Nothing new is to be opened.
+    /// Whether the session is closing.
     is_closing: bool,
 }
 
@@ -179,17 +179,17 @@ impl Dispatch {
         self.inner.is_here()
     }
 
-    /// The session, once somebody is logged in.
+    /// The session; `None` before the login.
     pub(crate) fn session(&self) -> Option<&Arc<Session>> {
         self.inner.session.get()
     }
 
-    /// From now on channels of other transports are there for when the last of this one is lost.
+    /// Prefers a transport: channels of others become spares.
     pub(crate) fn prefer(&self, transport: Transport) {
         let _ = self.inner.preferred.set(transport);
     }
 
-    /// A channel is there. The first one brings the session. `false`: it is not wanted any more.
+    /// Adds a channel; the first one sets the session. Returns `false` if the session is closing.
     pub(crate) fn joined(&self, channel: Arc<ChannelHandle>, session: &Arc<Session>) -> bool {
         let _ = self.inner.session.set(Arc::clone(session));
         let mut channels = lock(&self.inner.channels);
@@ -200,7 +200,7 @@ impl Dispatch {
         true
     }
 
-    /// A channel is gone. Tells whether it is worth another one.
+    /// Removes a channel. Returns whether a new channel in its place is useful.
     pub(crate) fn left(&self, key: ChannelKey, reason: &str) -> bool {
         let mut channels = lock(&self.inner.channels);
         let before = channels.list.len();
@@ -212,14 +212,14 @@ impl Dispatch {
         was_there && !channels.is_closing && !channels.list.is_empty()
     }
 
-    /// Whether the session lives, so that one more channel can be of use to it.
+    /// Whether the session has a channel and can use another one.
     pub(crate) fn wants_another(&self) -> bool {
         let channels = lock(&self.inner.channels);
         !channels.is_closing && !channels.list.is_empty()
     }
 
-    /// Looks at the channels. A child has none, and touches no lock of its parent's.
-    fn seen<T>(&self, of: impl FnOnce(&Channels) -> T) -> T {
+    /// Reads the channels. A child process has none, and takes no lock of its parent.
+    fn read<T>(&self, of: impl FnOnce(&Channels) -> T) -> T {
         match self.is_here() {
             true => of(&lock(&self.inner.channels)),
             false => of(&Channels {
@@ -229,22 +229,22 @@ impl Dispatch {
         }
     }
 
-    /// The channels there are.
+    /// The open channels.
     pub(crate) fn channels(&self) -> Vec<Arc<ChannelHandle>> {
-        self.seen(|channels| channels.list.clone())
+        self.read(|channels| channels.list.clone())
     }
 
-    /// Whether there was a channel, and is none any more.
+    /// Whether the last channel was lost.
     pub(crate) fn is_lost(&self) -> bool {
-        self.seen(|channels| channels.ended.is_some())
+        self.read(|channels| channels.ended.is_some())
     }
 
-    /// Whether the session was closed: servers hang up on what comes after LOGOFF.
+    /// Whether the session is closing: servers disconnect on a request after LOGOFF.
     fn is_closing(&self) -> bool {
-        self.seen(|channels| channels.is_closing)
+        self.read(|channels| channels.is_closing)
     }
 
-    /// Sends a request on its way.
+    /// Starts a request.
     pub(crate) fn start(self: &Arc<Self>, request: Request, memory: Memory) -> Pending {
         let requester = Arc::clone(self) as Arc<dyn Requester>;
         let (call, pending) = call(&requester, request, memory);
@@ -288,30 +288,30 @@ impl Dispatch {
         Ok(Arc::clone(channel))
     }
 
-    /// Whether a channel waits for those of a preferred transport to be lost.
+    /// Whether a channel is a spare for those of the preferred transport.
     fn is_spare(&self, channel: &ChannelHandle) -> bool {
         let preferred = self.inner.preferred.get();
         preferred.is_some_and(|transport| *transport != channel.transport)
     }
 
-    /// The channels that are no spares.
+    /// The channels that are not spares.
     fn used<'a>(&self, channels: &'a Channels) -> impl Iterator<Item = &'a Arc<ChannelHandle>> {
         let channels = channels.list.iter();
         channels.filter(|channel| !self.is_spare(channel))
     }
 
-    /// Requests in flight of an operation for which nobody says how many.
+    /// Default count of requests in flight for one operation.
     pub(crate) fn depth(&self) -> usize {
         let is_quic = |channel: &Arc<ChannelHandle>| channel.transport == Transport::Quic;
-        match self.seen(|channels| self.used(channels).any(is_quic)) {
+        match self.read(|channels| self.used(channels).any(is_quic)) {
             true => DEPTH_QUIC,
             false => DEPTH,
         }
     }
 
-    /// The channels that are used, where all are of TCP.
+    /// The used channels, if all of them are TCP connections.
     pub(crate) fn links(&self) -> Option<Links> {
-        self.seen(|channels| {
+        self.read(|channels| {
             let mut used = self.used(channels);
             let mut links = used.next()?.link()?;
             for channel in used {
@@ -325,28 +325,28 @@ impl Dispatch {
         })
     }
 
-    /// Bytes under way on the channels that are used.
+    /// Bytes in flight on the used channels.
     pub(crate) fn load(&self) -> u64 {
         let load = |channel: &Arc<ChannelHandle>| channel.load.load(Ordering::Relaxed);
-        self.seen(|channels| self.used(channels).map(load).sum())
+        self.read(|channels| self.used(channels).map(load).sum())
     }
 
-    /// Whether an answer may be a frame of a MiB and more on the channels that are used.
+    /// Whether the used channels carry frames of 1 MiB and more.
     pub(crate) fn takes_long_frames(&self) -> bool {
         let is_one = |channel: &Arc<ChannelHandle>| {
             matches!(channel.transport, Transport::Tcp | Transport::Quic)
         };
-        self.seen(|channels| self.used(channels).all(is_one))
+        self.read(|channels| self.used(channels).all(is_one))
     }
 
-    /// Whether what is written is best given as parts of files: the channels that are used send
-    /// those.
+    /// Whether the used channels send ranges of files.
     pub(crate) fn sends_files(&self) -> bool {
         let is_one = |channel: &Arc<ChannelHandle>| channel.transport.sends_files();
-        self.seen(|channels| self.used(channels).all(is_one))
+        self.read(|channels| self.used(channels).all(is_one))
     }
 
-    /// Logs off; nobody waits for the answer. Nothing is sent behind that: servers hang up on it.
+    /// Logs off without waiting for the response. No request follows, because servers disconnect on
+    /// it.
     pub(crate) fn log_off(self: &Arc<Self>) {
         if self.is_here() {
             drop(self.start(Request::new(None, vec![Step::Logoff]), Memory::None));
@@ -354,7 +354,7 @@ impl Dispatch {
         }
     }
 
-    /// Ends all channels, once what is under way is done.
+    /// Ends all channels after their pending requests.
     pub(crate) fn close(&self) {
         if !self.is_here() {
             return;
@@ -384,7 +384,7 @@ impl Requester for Dispatch {
     }
 
     fn lost(&self, mut call: Box<Call>, fate: Fate, reason: &Arc<str>) {
-        let request = call.request.as_mut().expect("given back with the channel");
+        let request = call.request.as_mut().expect("a lost call has its request");
         let session = self.session();
         if session.is_some_and(|session| replay::resend(request, fate, session)) {
             self.submit(call);
@@ -421,7 +421,7 @@ mod tests {
         assert!(dispatch.links().is_none());
         assert_eq!(dispatch.load(), 0);
         assert_eq!(dispatch.depth(), DEPTH);
-        // Nobody is told anything.
+        // None of these sends a message.
         dispatch.takes_long_frames();
         dispatch.sends_files();
         dispatch.close();

@@ -15,28 +15,28 @@ use crate::io::quic::Tls;
 use crate::io::slot::Filler;
 use crate::io::smbdirect::Rdma;
 
-/// What a thread is told.
+/// A message to an I/O thread.
 pub(crate) enum Message {
     /// Open a channel.
     Open(Box<Open>),
     /// For a channel of the thread.
     Channel(ChannelKey, ChannelMessage),
-    /// Say when nothing is under way any more. The process is about to end: end the channels that
-    /// the kernel would not.
+    /// The process is about to end: report when no request is pending, and end the channels that
+    /// the kernel would not end.
     Settle(Filler<()>),
     /// End all channels, and the thread.
     Stop,
 }
 
-/// A channel to be opened.
+/// The parameters of a new channel.
 pub(crate) struct Open {
     pub(crate) target: Target,
     pub(crate) role: Role,
-    /// Told when it carries the session, or why not.
+    /// Filled when the channel carries the session, or with the reason of the failure.
     pub(crate) ready: Filler<Result<(), ConnectCause>>,
 }
 
-/// Where a channel leads, and for whom.
+/// The server, the login and the options of a channel.
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,

@@ -1,4 +1,4 @@
-//! Connections of QUIC: TLS with the server, and then the transport.
+//! QUIC connections: TLS with the server, and then the transport.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,8 +9,8 @@ use net::quic;
 use net::tls;
 use ring::Handle;
 
-/// TLS with one server. It is made when the first connection wants it, since that reads the
-/// system's authorities or files.
+/// TLS with one server. The first connection initializes it, because that reads the certificate
+/// authorities of the system or of files.
 #[derive(Debug)]
 pub(crate) struct Tls {
     settings: tls::ClientSettings,
@@ -27,7 +27,7 @@ impl Tls {
         })
     }
 
-    /// Whether it is known whom one speaks to: else the transport is no protection.
+    /// Whether TLS verifies the server. Otherwise the transport does not protect messages.
     pub(crate) fn verifies(&self) -> bool {
         !matches!(self.settings.trust, tls::Trust::Anything)
     }
@@ -54,7 +54,7 @@ pub(crate) async fn stream(
     let config = handshake.config();
     let connecting = quic::connect(handle, address, host, config, settings);
     connecting.await.map_err(|error| {
-        // Why the certificate was refused says more than that it was.
+        // The reason of the refusal says more than the alert.
         handshake.refusal().map_or(error, io::Error::other)
     })
 }

@@ -1,9 +1,9 @@
-//! Bytes of a stream become frames for the core.
+//! The receive loop of a channel: from the bytes of a stream to frames for the core.
 //!
-//! Small frames are handled where they were received. The data of a READ answer in the clear are
-//! received straight into the caller's memory, but for what was in the chunk with their head. The
-//! rest of any other large frame is received into a buffer of its own, which a caller who wanted
-//! any memory may get.
+//! The core handles a small frame in the receive buffer. The data of an unencrypted READ response
+//! are received straight into the caller's memory, except for the bytes that arrive with the
+//! header. The rest of any other large frame is received into a separate buffer, which a caller
+//! that accepts any memory may take.
 
 use std::io;
 use std::ops::Range;
@@ -16,13 +16,13 @@ use wire::header::HEADER_LEN;
 
 use crate::io::channel::Channel;
 
-/// Bytes from which on the rest of a frame is received into a buffer of its own.
+/// Length in bytes from which the rest of a frame is received into a separate buffer.
 const DIRECT_BYTES: usize = 32 << 10;
-/// Bytes of one receive at most: so that a long frame on a slow line shows that the server lives.
-/// At 128 KiB a second these take half as long as a server may be silent by default.
+/// Largest receive in bytes, so that a long frame on a slow line counts as a sign of life. At 128
+/// KiB a second it takes half of the default time limit of a silent server.
 const STEP_BYTES: usize = 4 << 20;
-/// Bytes of a message that tell what is to be expected of its rest: the header and the fixed part
-/// of a READ answer. \[MS-SMB2\] 2.2.20
+/// Length in bytes of the start of a message that determines where its rest belongs: the header and
+/// the fixed part of a READ response. \[MS-SMB2\] 2.2.20
 const EXPECT_BYTES: usize = HEADER_LEN + 16;
 
 impl Channel {
@@ -40,7 +40,7 @@ impl Channel {
     }
 }
 
-/// Takes frames in until the connection ends.
+/// Receives frames until the connection ends.
 async fn frames(channel: &Rc<Channel>) -> io::Result<()> {
     let mut receiver = Receiver {
         channel,
@@ -57,18 +57,18 @@ async fn frames(channel: &Rc<Channel>) -> io::Result<()> {
 
 struct Receiver<'a> {
     channel: &'a Rc<Channel>,
-    /// The start of a frame whose rest has not come yet.
+    /// Start of a frame whose rest has not arrived.
     gathered: Vec<u8>,
 }
 
-/// What is left to do once every whole frame is handled.
+/// The next step after all complete frames are handled.
 #[derive(Debug)]
 enum Rest {
-    /// Nothing, or a start that is to be gathered.
+    /// Receive more bytes.
     More,
-    /// Receive the rest of a frame of so many bytes, of which these are there.
+    /// Receive the rest of a frame of this length in bytes into a separate buffer.
     Direct(usize),
-    /// Receive the rest of a frame into the memory of a request: so many bytes behind the head.
+    /// Receive the rest of a frame into the memory of a request: `len` bytes behind the `head`.
     Split {
         head: usize,
         request: RequestId,
@@ -79,7 +79,7 @@ enum Rest {
 }
 
 impl Receiver<'_> {
-    /// Handles all frames that are whole with this chunk. `false`: the connection ends.
+    /// Handles the frames that this chunk completes. Returns `false` if the connection ends.
     async fn take(&mut self, mut chunk: Chunk) -> io::Result<bool> {
         let rest = if self.gathered.is_empty() {
             let (used, rest) = self.handle(&mut chunk);
@@ -99,7 +99,7 @@ impl Receiver<'_> {
         }
     }
 
-    /// The same where a frame had begun in an earlier chunk.
+    /// Handles the frames that this chunk completes if the first one started in an earlier chunk.
     fn take_gathered(&mut self, chunk: &mut Chunk) -> Rest {
         let mut gathered = std::mem::take(&mut self.gathered);
         gathered.extend_from_slice(chunk);
@@ -110,7 +110,7 @@ impl Receiver<'_> {
         rest
     }
 
-    /// Handles all whole frames; tells how many bytes they took.
+    /// Handles all complete frames. Returns the count of their bytes.
     fn handle(&self, bytes: &mut [u8]) -> (usize, Rest) {
         let mut used = 0;
         while used < bytes.len() && !self.channel.ended.is_raised() {
@@ -151,7 +151,7 @@ impl Receiver<'_> {
         Rest::End
     }
 
-    /// Where the rest of a frame belongs of which `start` is there.
+    /// Determines where the rest of a frame belongs from its `start`.
     fn rest(&self, start: &[u8], len: usize) -> Rest {
         if start.len() < EXPECT_BYTES {
             return Rest::More;
@@ -173,7 +173,7 @@ impl Receiver<'_> {
         }
     }
 
-    /// The bytes of a frame that are there, without its prefix.
+    /// Takes the received bytes of a frame, without its prefix.
     fn start(&mut self, chunk: &Chunk) -> Vec<u8> {
         let mut start = std::mem::take(&mut self.gathered);
         start.extend_from_slice(chunk);
@@ -197,7 +197,7 @@ impl Receiver<'_> {
             result?;
             self.channel.note_received(step.len());
         }
-        self.channel.own_frame(buffer, len);
+        self.channel.buffered_frame(buffer, len);
         Ok(!self.channel.ended.is_raised())
     }
 
@@ -214,10 +214,13 @@ impl Receiver<'_> {
         };
         let mut start = self.start(&chunk);
         drop(chunk);
-        assert!(len <= region.len(), "never more than was asked for");
-        let there = start.len() - head;
-        region[..there].copy_from_slice(&start[head..]);
-        let region = match self.fill(region, there, len).await {
+        assert!(
+            len <= region.len(),
+            "a response has at most the requested bytes"
+        );
+        let received = start.len() - head;
+        region[..received].copy_from_slice(&start[head..]);
+        let region = match self.fill(region, received, len).await {
             Ok(region) => region,
             Err((error, region)) => {
                 self.channel.misplaced(request, region);
@@ -232,10 +235,10 @@ impl Receiver<'_> {
     async fn fill(
         &self,
         mut region: Region,
-        there: usize,
+        received: usize,
         len: usize,
     ) -> Result<Region, (io::Error, Region)> {
-        for step in steps(there..len) {
+        for step in steps(received..len) {
             let receive = (self.channel.stream).recv_into_region(region, step.clone());
             let (result, back) = receive.await;
             region = back;
@@ -248,7 +251,7 @@ impl Receiver<'_> {
     }
 }
 
-/// The parts of a range that are received one after the other.
+/// Splits a range into receives.
 fn steps(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let end = range.end;
     range

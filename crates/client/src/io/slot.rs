@@ -1,4 +1,4 @@
-//! A value that one thread puts down and a future picks up.
+//! A one-shot channel: one thread fills a slot, and a future takes the value.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,9 +12,9 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 enum State<T> {
     Waiting(Option<Waker>),
     Filled(T),
-    /// Who would have filled it is gone.
+    /// The filler was dropped.
     Broken,
-    /// Nobody waits any more.
+    /// The pickup gave up.
     Abandoned,
 }
 
@@ -29,13 +29,16 @@ pub(crate) fn slot<T>() -> (Filler<T>, Pickup<T>) {
     )
 }
 
-/// The end that puts the value down.
+/// The end that fills the slot.
 pub(crate) struct Filler<T> {
     state: Option<Arc<Mutex<State<T>>>>,
 }
 
 impl<T> Filler<T> {
-    /// Puts the value down; it comes back where nobody waits for it.
+    /// Fills the slot.
+    ///
+    /// # Errors
+    /// The value, if the pickup gave up.
     pub(crate) fn fill(mut self, value: T) -> Result<(), T> {
         let state = self.state.take().expect("filled once");
         let mut state = lock(&state);
@@ -69,18 +72,18 @@ impl<T> Drop for Filler<T> {
     }
 }
 
-/// Who would have answered is gone.
+/// The filler was dropped without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Broken;
 
-/// What came until nobody waited any more.
+/// The state of the slot when the pickup gave up.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum GivenUp<T> {
-    /// Nothing.
+    /// The slot was empty.
     Early,
-    /// This, which nobody has picked up.
+    /// The slot had this value.
     Late(T),
-    /// What was picked up, or nothing will.
+    /// The value was taken before, or the filler was dropped.
     Done,
 }
 
@@ -90,7 +93,8 @@ pub(crate) struct Pickup<T> {
 }
 
 impl<T> Pickup<T> {
-    /// Waits no more. Tells what is there already; what comes later goes back to who brings it.
+    /// Gives up waiting. Returns the value if the slot has one; a later value goes back to the
+    /// filler.
     pub(crate) fn give_up(&self) -> GivenUp<T> {
         let left = std::mem::replace(&mut *lock(&self.state), State::Abandoned);
         match left {
@@ -151,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_and_was_not_picked_up_is_there_for_who_gives_up() {
+    fn a_value_that_was_not_taken_is_returned_when_the_pickup_gives_up() {
         let (filler, pickup) = slot();
         assert_eq!(pickup.give_up(), GivenUp::Early);
         assert_eq!(filler.fill(7), Err(7));

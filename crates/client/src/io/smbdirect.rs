@@ -1,4 +1,4 @@
-//! Connections of SMB Direct: who makes them, and how.
+//! SMB Direct connections: the RDMA provider, and connecting.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use net::smbdirect::{self, Settings};
 use rdma::{Choice, Provider};
 use ring::Handle;
 
-/// Who makes connections over RDMA. Looked for when the first connection wants it.
+/// The RDMA provider. The first connection opens it.
 pub(crate) struct Rdma {
     choice: Choice,
     busy_poll: Duration,

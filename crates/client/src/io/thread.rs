@@ -1,4 +1,4 @@
-//! One I/O thread: a ring, its mailbox, and the channels that live on it.
+//! An I/O thread: a ring, its mailbox, and its channels.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,17 +18,17 @@ use crate::io::dispatch::{ChannelKey, ChannelMessage};
 use crate::io::message::{Message, Open};
 use crate::io::slot::Filler;
 
-/// How long what is under way may take when the client is closed.
+/// Time limit of pending requests when the client is closed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A thread that runs, from outside.
+/// The handle of an I/O thread.
 pub(crate) struct IoThread {
     pub(crate) sender: Sender<Message>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl IoThread {
-    /// Starts one and waits until its ring is there.
+    /// Starts a thread and waits for its ring.
     pub(crate) fn start(io: Io) -> io::Result<Self> {
         let (sender, receiver) = mailbox(None);
         let own = sender.clone();
@@ -42,7 +42,7 @@ impl IoThread {
                 thread: Some(thread),
             }),
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(io::Error::other("the thread ended at once")),
+            Err(_) => Err(io::Error::other("the I/O thread ended at its start")),
         }
     }
 }
@@ -53,9 +53,9 @@ impl Drop for IoThread {
         let Some(thread) = self.thread.take() else {
             return;
         };
-        // The last handle may be dropped by a future that this very thread has woken.
+        // A future that this thread has woken may drop the last handle.
         if thread.thread().id() != std::thread::current().id() {
-            // A panic was logged where it happened.
+            // The panic hook has logged a panic.
             let _ = thread.join();
         }
     }
@@ -69,7 +69,7 @@ fn run(
 ) {
     let config = ring::Config {
         io,
-        // A thread has few channels, and reads no files.
+        // A thread has few channels, and does not read files.
         buffers: PoolConfig {
             registered: false,
             chunks: 64,
@@ -93,7 +93,7 @@ fn run(
     runtime.block_on(thread.serve(receiver));
 }
 
-/// A thread that runs, from inside.
+/// The state of an I/O thread.
 struct Thread {
     context: Rc<ThreadContext>,
     channels: RefCell<BTreeMap<ChannelKey, Rc<Channel>>>,
@@ -116,7 +116,7 @@ impl Thread {
         self.end_all(|_| true).await;
     }
 
-    /// Waits until nothing is under way, and ends what has to be ended from here.
+    /// Waits until no request is pending, and ends the channels that the kernel does not end.
     async fn settle(self: Rc<Self>, settled: Filler<()>) {
         let idle = async {
             for channel in self.chosen(Channel::ends_with_process) {
@@ -125,24 +125,24 @@ impl Thread {
         };
         let _ = self.context.handle.timeout(GRACE, idle).await;
         self.end_all(|channel| !channel.ends_with_process()).await;
-        // Nobody waits any more, then.
+        // An error means that the caller does not wait any more.
         let _ = settled.fill(());
     }
 
-    /// Ends channels once what is under way is done, and waits until they are gone.
+    /// Ends channels after their pending requests, and waits until they have ended.
     async fn end_all(&self, of: fn(&Channel) -> bool) {
         for channel in self.chosen(of) {
             self.context.handle.spawn(channel.close(GRACE));
         }
-        let gone = async {
+        let ended = async {
             while !self.chosen(of).is_empty() {
                 self.left.lower();
                 self.left.raised().await;
             }
         };
-        if self.context.handle.timeout(2 * GRACE, gone).await.is_err() {
-            let left = self.chosen(of).len();
-            tracing::warn!(left, "channels did not end in time");
+        if self.context.handle.timeout(2 * GRACE, ended).await.is_err() {
+            let count = self.chosen(of).len();
+            tracing::warn!(count, "channels did not end in time");
         }
     }
 
@@ -152,7 +152,7 @@ impl Thread {
         chosen.cloned().collect()
     }
 
-    /// Opens a channel after a while, and serves it until it ends.
+    /// Opens a channel after the time `after`, and serves it until it ends.
     fn open(self: &Rc<Self>, open: Open, after: Duration) {
         self.context.handle.spawn(Rc::clone(self).run(open, after));
     }

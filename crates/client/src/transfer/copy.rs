@@ -1,4 +1,4 @@
-//! Copies: on the server where it can, else through this machine.
+//! Copies: on the server if it supports that, else through this machine.
 
 use wire::Status;
 use wire::fsctl::{Chunk, CopyChunkRequest, CopyChunkResponse, CtlCode, ResumeKeyResponse};
@@ -13,13 +13,13 @@ use crate::transfer::options::{Ranges, TransferOptions};
 use crate::transfer::pieces::{Piece, Pieces, first};
 use crate::transfer::plan::{self, Plan, READS};
 
-/// Bytes of the answer with a resume key.
+/// Length of the response with a resume key in bytes.
 const RESUME_KEY_LEN: u32 = 32;
-/// Bytes of the answer to a copy.
+/// Length of the response to a copy in bytes.
 const COPY_LEN: u32 = 12;
 
-/// What one request may copy. \[MS-SMB2\] 3.3.3: what Windows starts with; a server that allows
-/// less says so.
+/// Limits of one copy request. \[MS-SMB2\] 3.3.3: the defaults of Windows. A server with lower limits
+/// returns them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Limits {
     chunks: u32,
@@ -34,8 +34,9 @@ const WINDOWS: Limits = Limits {
 };
 
 impl Share {
-    /// Copies a file within the server, to this or another share of it; `progress` is told of
-    /// bytes as they are done. A file that is there is replaced. Returns how many bytes.
+    /// Copies a file to `to` of this or another share, within the server if it supports that. An
+    /// existing file is replaced. `progress` receives the count of bytes of each copied piece.
+    /// Returns the count of bytes.
     pub async fn copy(
         &self,
         from: &str,
@@ -60,9 +61,9 @@ impl Share {
     }
 }
 
-/// Copies ranges of one file, in ascending order, to another through this machine, which may be of
-/// different servers; `by` is how much further back they go there. Tells how many bytes there were.
-/// `progress` as for [`download`].
+/// Copies ranges of one file, in ascending order, to another file through this machine. The files
+/// may be on different servers. The offset in the target is the offset in the source plus `by`.
+/// Returns the count of bytes. `progress` receives the count of bytes of each written piece.
 pub async fn relay(
     source: &File,
     target: &File,
@@ -89,7 +90,7 @@ pub async fn relay(
         if let Some((piece, done)) = reads.next().await {
             let (reply, memory) = done.only();
             let count = count(reply).map_err(|cause| source.failed("read", cause))?;
-            pieces.came(piece, count);
+            pieces.read(piece, count);
             if count > 0 {
                 let piece = Piece {
                     len: count,
@@ -102,7 +103,7 @@ pub async fn relay(
         } else if writes.len() == 0 {
             return Ok(total);
         }
-        // As many pieces are being written as are being read at most: memory stays bounded.
+        // At most as many pieces are written as are read, so the memory stays limited.
         let most = match reads.len() {
             0 => depth.min(writes.len().saturating_sub(1)),
             _ => depth,
@@ -117,7 +118,8 @@ pub async fn relay(
     }
 }
 
-/// Copies a range between two files, on the server where that can, else as [`relay`].
+/// Copies `len` bytes between two files, from offset `from` to offset `to`: on the server if it
+/// supports that, else as [`relay`]. Returns the count of bytes.
 pub async fn copy_range(
     source: &File,
     target: &File,
@@ -127,7 +129,7 @@ pub async fn copy_range(
     let mut done = 0;
     match on_server(source, target, (from, to, len), &mut done, progress).await {
         Ok(()) => Ok(done),
-        // What was copied stays; the rest takes the long way.
+        // The copied bytes stay; the rest is copied through this machine.
         Err(cause) if cause.status().is_some_and(is_unable) => {
             let rest = from + done..from.saturating_add(len);
             let by = to.wrapping_sub(from).cast_signed();
@@ -139,7 +141,7 @@ pub async fn copy_range(
 }
 
 impl File {
-    /// Copies a range to another file, on the server where that can: see
+    /// Copies `len` bytes from offset `from` to offset `to` of another file: see
     /// [`copy_range`](crate::transfer::copy_range).
     pub async fn copy_range_to(
         &self,
@@ -152,7 +154,7 @@ impl File {
     }
 }
 
-/// Whether a server says that it cannot copy at all, or not between these two.
+/// Whether the status means that the server cannot copy at all, or not between these files.
 fn is_unable(status: Status) -> bool {
     matches!(
         status,
@@ -198,9 +200,9 @@ async fn on_server(
 
 fn chunks(limits: Limits, mut from: u64, mut to: u64, mut left: u64) -> Vec<Chunk> {
     let mut chunks = Vec::new();
-    let mut room = u64::from(limits.total_bytes);
-    while left > 0 && room > 0 && chunks.len() < limits.chunks as usize {
-        let length = left.min(room).min(u64::from(limits.chunk_bytes));
+    let mut free = u64::from(limits.total_bytes);
+    while left > 0 && free > 0 && chunks.len() < limits.chunks as usize {
+        let length = left.min(free).min(u64::from(limits.chunk_bytes));
         chunks.push(Chunk {
             source_offset: from,
             target_offset: to,
@@ -209,7 +211,7 @@ fn chunks(limits: Limits, mut from: u64, mut to: u64, mut left: u64) -> Vec<Chun
         from += length;
         to += length;
         left -= length;
-        room -= length;
+        free -= length;
     }
     chunks
 }
@@ -221,18 +223,18 @@ async fn copy_chunks(target: &File, request: &CopyChunkRequest) -> Result<u64, C
     Ok(u64::from(response.total_bytes_written))
 }
 
-/// A server with lower limits refuses and says which. \[MS-SMB2\] 3.3.5.15.6.2
+/// A server with lower limits refuses the request and returns the limits. \[MS-SMB2\] 3.3.5.15.6.2
 fn lower(limits: Limits, cause: Cause) -> Result<Limits, Cause> {
     let Cause::StatusWith(Status::INVALID_PARAMETER, more) = &cause else {
         return Err(cause);
     };
-    let Ok(said) = CopyChunkResponse::decode(more) else {
+    let Ok(allowed) = CopyChunkResponse::decode(more) else {
         return Err(cause);
     };
     let lowered = Limits {
-        chunks: limits.chunks.min(said.chunks_written),
-        chunk_bytes: limits.chunk_bytes.min(said.chunk_bytes_written),
-        total_bytes: limits.total_bytes.min(said.total_bytes_written),
+        chunks: limits.chunks.min(allowed.chunks_written),
+        chunk_bytes: limits.chunk_bytes.min(allowed.chunk_bytes_written),
+        total_bytes: limits.total_bytes.min(allowed.total_bytes_written),
     };
     let is_possible = lowered.chunks > 0 && lowered.chunk_bytes > 0 && lowered.total_bytes > 0;
     match is_possible && lowered != limits {

@@ -10,11 +10,12 @@ use crate::transfer::options::{Ranges, TransferOptions};
 use crate::transfer::pieces::{Piece, Pieces, first, taken};
 use crate::transfer::plan::{Limits, Plan, READS};
 
-/// Reads ranges of a file, in ascending order, into the sink; tells how many bytes there were up to
-/// the file's end. `progress` is told of bytes as they arrive; an error of it ends the transfer.
+/// Reads ranges of a file, in ascending order, into the sink. Returns the count of bytes up to the
+/// end of the file. The transfer calls `progress` with the count of bytes of each piece that
+/// arrives.
 ///
 /// # Errors
-/// Of the server, or of the sink, which ends the transfer.
+/// The server or the sink reports an error.
 pub async fn download<S: Sink + ?Sized>(
     file: &File,
     ranges: impl Into<Ranges>,
@@ -25,7 +26,7 @@ pub async fn download<S: Sink + ?Sized>(
     let ranges = ranges.into();
     let limits = Limits::of_reading(file, ranges.total());
     let plan = Plan::of(options, [file], (limits, &READS));
-    let failed = |error| Error::local("write what was read of", file.path(), error);
+    let failed = |error| Error::local("write the local copy of", file.path(), error);
     let mut opens = Opens::of(file, limits.total, Use::Read);
     let mut pieces = Pieces::of(ranges, plan, options.span);
     let mut window: Window<Piece> = Window::default();
@@ -55,7 +56,7 @@ pub async fn download<S: Sink + ?Sized>(
             }
             Err(cause) => return Err(file.failed("read", cause)),
         };
-        pieces.came(piece, count);
+        pieces.read(piece, count);
         if count > 0 {
             sink.write_at(piece.offset, &memory.filled(count))
                 .map_err(&failed)?;
@@ -63,7 +64,7 @@ pub async fn download<S: Sink + ?Sized>(
             progress(count as u64);
         }
     }
-    // All that was read is here, whatever becomes of that.
+    // All bytes have arrived, so an error of the close does not matter.
     let _ = opens.close().await;
     Ok(total)
 }

@@ -5,23 +5,32 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Takes the bytes of a download, on the thread that waits for it.
+/// Takes the bytes of a download, on the thread that polls the future.
 pub trait Sink {
-    /// Takes a piece, which is never empty. Pieces come in any order, each byte once.
+    /// Takes a piece, which is never empty. Pieces arrive in any order, each byte once.
+    ///
+    /// # Errors
+    /// An error ends the download.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// Gives the bytes of an upload.
+/// Supplies the bytes of an upload.
 pub trait Source {
-    /// The file that it is, if it is one: then pieces go from there straight to connections that
-    /// can, and [`read_at`](Self::read_at) is called for others only. Asked before each piece where
-    /// connections can; an error ends the transfer.
+    /// Returns the file if the source is one. A connection that supports it then sends pieces from
+    /// the file without a copy, and the transfer calls [`read_at`](Self::read_at) only for the
+    /// others. The transfer calls this before each such piece.
+    ///
+    /// # Errors
+    /// An error ends the upload.
     fn file(&mut self) -> io::Result<Option<Arc<fs::File>>> {
         Ok(None)
     }
 
-    /// Fills the buffer with what belongs at `offset` of the file, as far as there are bytes;
-    /// tells how many. Fewer than asked for are the end.
+    /// Fills the buffer with the bytes at `offset`. Returns their count; fewer bytes than the buffer
+    /// has mark the end of the source.
+    ///
+    /// # Errors
+    /// An error ends the upload.
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 }
 
@@ -31,7 +40,7 @@ impl<F: FnMut(u64, &[u8]) -> io::Result<()>> Sink for F {
     }
 }
 
-/// A file of this machine, at the same offsets.
+/// A local file as source or sink. Offsets in both files are equal.
 #[derive(Clone, Debug)]
 pub struct LocalFile(pub Arc<fs::File>);
 

@@ -1,8 +1,8 @@
-//! Whole files on their way: downloads, uploads and copies that keep every channel busy.
+//! Transfers of whole files: downloads, uploads and copies that keep every channel busy.
 //!
-//! Each fills a window of requests over all channels of the session and keeps to so much memory
-//! (`depth` pieces of `io_size` bytes). Pieces are taken in whatever order they come. Large
-//! downloads and uploads that have one connection may open a second one: see
+//! A transfer keeps a window of requests in flight over all channels of the session. Its memory is
+//! limited to `depth` pieces of `io_size` bytes. Pieces complete in any order. A large download or
+//! upload over one connection may open a second one: see
 //! [`Channels::Auto`](crate::Channels::Auto).
 
 mod copy;

@@ -1,9 +1,8 @@
-//! The opens of a file by which a transfer reaches it: the caller's, and for large ones another.
+//! The opens of a file in a transfer: the caller's open, and a second one for a large file.
 //!
-//! The other one is of another session ([`another`](crate::second_session) says why): the same
-//! file,
-//! opened once more. It is opened while the transfer is under way already, and where that is
-//! refused, or the connection is lost, the transfer goes on without.
+//! The second open is on a second session (the module `second_session` has the reason). It is made
+//! while the transfer runs. If the server refuses it, or its connection is lost, the transfer
+//! continues with the first one.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -15,14 +14,14 @@ use crate::io::call::Done;
 use crate::io::window::Window;
 use crate::open_options::OpenOptions;
 
-/// Bytes of a transfer from which on another login is worth its while: a tenth of a second on a
-/// fast network.
+/// Length of a transfer in bytes from which a second login pays off: a tenth of a second on a fast
+/// network.
 const SPREAD_BYTES: u64 = 256 << 20;
 
-/// Who opens the file once more.
+/// The future that opens the file a second time.
 type Opening = Pin<Box<dyn Future<Output = Option<File>> + Send>>;
 
-/// What is done with the file.
+/// Direction of the transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Use {
     Read,
@@ -36,7 +35,7 @@ pub(crate) struct Opens<'a> {
     opening: Option<Opening>,
 }
 
-/// Which of them.
+/// One of the two opens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Which {
     #[default]
@@ -44,18 +43,18 @@ pub(crate) enum Which {
     Second,
 }
 
-/// What happened.
+/// An event of a transfer.
 pub(crate) enum Next<K> {
-    /// An answer came.
+    /// A request is done.
     Done(K, Done),
-    /// There is a second open.
+    /// The second open is available.
     Opened,
     /// Nothing is in flight.
     Nothing,
 }
 
 impl<'a> Opens<'a> {
-    /// Those of a transfer of so many bytes.
+    /// The opens of a transfer of `total` bytes.
     pub(crate) fn of(first: &'a File, total: u64, purpose: Use) -> Self {
         let is_worth_it = total >= SPREAD_BYTES && first.may_be_opened_again();
         let opening = is_worth_it.then(|| Box::pin(open(first.clone(), purpose)) as Opening);
@@ -66,8 +65,8 @@ impl<'a> Opens<'a> {
         }
     }
 
-    /// The one that is less busy, if one takes a further request; `depth` are as many as are in
-    /// flight in all.
+    /// The less busy open, if it accepts a further request. `depth` is the limit of requests in
+    /// flight of both together.
     pub(crate) fn free(&self, busy: impl Iterator<Item = Which>, depth: usize) -> Option<Which> {
         let depth = self.share(depth);
         let (mut first, mut second) = (0, 0);
@@ -81,7 +80,7 @@ impl<'a> Opens<'a> {
         }
     }
 
-    /// How many of so many requests each of them has.
+    /// Share of one open in `depth` requests.
     pub(crate) fn share(&self, depth: usize) -> usize {
         match self.second {
             Some(_) => depth.div_ceil(2),
@@ -89,7 +88,7 @@ impl<'a> Opens<'a> {
         }
     }
 
-    /// The file, opened so.
+    /// The file of an open.
     pub(crate) fn file(&self, which: Which) -> &File {
         match (which, &self.second) {
             (Which::Second, Some(second)) => second,
@@ -97,7 +96,7 @@ impl<'a> Opens<'a> {
         }
     }
 
-    /// A request failed there: whether it may be made again, by the other one.
+    /// Handles a failed request of an open. Returns whether the other open may repeat it.
     pub(crate) fn give_up(&mut self, which: Which) -> bool {
         if which == Which::Second {
             self.second = None;
@@ -105,7 +104,7 @@ impl<'a> Opens<'a> {
         which == Which::Second
     }
 
-    /// Waits for what comes first.
+    /// Waits for the first event.
     pub(crate) async fn next<K: Unpin>(&mut self, window: &mut Window<K>) -> Next<K> {
         let mut answer = pin!(window.next());
         poll_fn(|context| {
@@ -127,8 +126,7 @@ impl<'a> Opens<'a> {
         .await
     }
 
-    /// Closes what was opened here: what others may do with the file is up to the caller's open
-    /// again.
+    /// Closes the second open, so that only the caller's open affects the share mode again.
     pub(crate) async fn close(mut self) -> Result<(), Error> {
         match self.second.take() {
             Some(file) => file.close().await,
@@ -146,7 +144,7 @@ async fn open(first: File, purpose: Use) -> Option<File> {
     let opened = async {
         let share = first.share().of_another_client().await?;
         let file = share.open(path, &options).await?;
-        // Somebody may have put another file there.
+        // Another file may have replaced the first one.
         let numbers = (first.metadata().await?, file.metadata().await?);
         let (one, other) = (numbers.0.file_id, numbers.1.file_id);
         Ok::<_, Error>((one.is_some() && one == other).then_some(file))

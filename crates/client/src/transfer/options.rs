@@ -1,20 +1,23 @@
-//! What a transfer moves, and how.
+//! Options of transfers, and ranges of files.
 
 use std::ops::Range;
 
-/// How a file is moved.
+/// Options of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransferOptions {
-    /// Bytes of a piece; 0 is the client's, and over TCP as many as suit, where neither says.
+    /// Length of a piece in bytes. 0 stands for [`Options::io_size`](crate::Options::io_size); if
+    /// that is 0 too, transfers over TCP choose a length.
     pub io_size: usize,
-    /// Pieces in flight; 0 is the client's, and over TCP as many as suit, where neither says.
+    /// Count of pieces in flight. 0 stands for [`Options::depth`](crate::Options::depth); if that is
+    /// 0 too, transfers over TCP choose a count.
     pub depth: usize,
-    /// Bytes of the file among which the pieces in flight are; 0 is no limit. However a transfer
-    /// ends: of what comes before the last byte that arrived, all but so many have arrived.
+    /// Largest distance in bytes between the start of the first and the end of the last piece in
+    /// flight; 0 for no limit. When a transfer ends early, at most this many bytes before the last
+    /// transferred byte are missing.
     pub span: u64,
 }
 
-/// What of a file is moved: a range, or several in ascending order.
+/// Ranges of a file in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranges(pub(crate) Vec<Range<u64>>);
 
@@ -31,7 +34,7 @@ impl From<Vec<Range<u64>>> for Ranges {
 }
 
 impl Ranges {
-    /// Bytes of them.
+    /// Sum of the lengths in bytes.
     pub(crate) fn total(&self) -> u64 {
         let lengths = self
             .0

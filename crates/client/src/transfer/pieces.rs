@@ -9,7 +9,7 @@ use crate::transfer::opens::Which;
 use crate::transfer::options::Ranges;
 use crate::transfer::plan::Plan;
 
-/// A part of a transfer that is in flight.
+/// A piece of a transfer that is in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) offset: u64,
@@ -23,20 +23,20 @@ impl Piece {
     }
 }
 
-/// Gives out the pieces of ranges in order, and again what of them did not come.
+/// Cuts ranges into pieces, in order, and returns the missing parts of pieces again.
 pub(crate) struct Pieces {
-    /// Ranges of which nothing was given out.
+    /// Ranges that are not started.
     ranges: std::vec::IntoIter<Range<u64>>,
-    /// What was not given out of the range before those.
+    /// Rest of the range before those.
     range: Range<u64>,
-    /// Where nothing came.
+    /// End of the file, as far as it is known.
     end: u64,
     size: usize,
-    /// Bytes of the piece that is given out first, until it is.
+    /// Length of the first piece in bytes, until it is started.
     pub(crate) first: Option<usize>,
     /// As in [`TransferOptions`].
     span: u64,
-    /// Rests of pieces that came short.
+    /// Missing parts of pieces.
     pub(crate) again: Vec<Piece>,
 }
 
@@ -53,9 +53,9 @@ impl Pieces {
         }
     }
 
-    /// A piece was read, and so much of it came. The rest is asked for again, until nothing
-    /// comes: that is the end of the file.
-    pub(crate) fn came(&mut self, piece: Piece, count: usize) {
+    /// Takes note that the READ of a piece returned `count` bytes. The rest is requested again; a
+    /// READ without any bytes marks the end of the file.
+    pub(crate) fn read(&mut self, piece: Piece, count: usize) {
         if count == 0 {
             self.end = self.end.min(piece.offset);
         } else if count < piece.len {
@@ -69,7 +69,7 @@ impl Pieces {
 
     /// The next piece that may be in flight while `first` is the lowest offset of one that is.
     pub(crate) fn next(&mut self, first: Option<u64>) -> Option<Piece> {
-        // They lie within pieces that were in flight, and nothing new is begun before them.
+        // These parts are within pieces that were in flight, and they are the first to start.
         while let Some(piece) = self.again.pop() {
             if piece.offset < self.end {
                 return Some(piece);
@@ -95,18 +95,18 @@ impl Pieces {
     }
 }
 
-/// The lowest offset in flight.
+/// Lowest offset in flight.
 pub(crate) fn first<const N: usize>(windows: [&Window<Piece>; N]) -> Option<u64> {
     let pieces = windows.into_iter().flat_map(Window::keys);
     pieces.map(|piece| piece.offset).min()
 }
 
-/// By which opens pieces are in flight.
+/// The opens of the pieces in flight.
 pub(crate) fn taken(window: &Window<Piece>) -> impl Iterator<Item = Which> {
     window.keys().map(|piece| piece.which)
 }
 
-/// The request by the same open that another one waits behind, so that so many are in flight.
+/// The request of the same open behind which the next one waits, so that at most `most` execute.
 pub(crate) fn behind(window: &Window<Piece>, which: Which, most: usize) -> Option<RequestId> {
     let by_it = window.numbered().filter(|(piece, _)| piece.which == which);
     let ids: Vec<_> = by_it.map(|(_, id)| id).collect();
@@ -131,13 +131,13 @@ mod tests {
     fn what_came_short_is_asked_for_again_up_to_the_end() {
         let mut pieces = Pieces::of((10..35).into(), Plan::uniform(10, 1), 0);
         assert_eq!(all(&mut pieces), [(10, 10), (20, 10), (30, 5)]);
-        pieces.came(piece(10, 10), 10);
+        pieces.read(piece(10, 10), 10);
         assert!(pieces.next(None).is_none());
-        pieces.came(piece(20, 10), 4);
+        pieces.read(piece(20, 10), 4);
         let rest = pieces.next(None).expect("a rest");
         assert_eq!((rest.offset, rest.len), (24, 6));
-        pieces.came(piece(30, 5), 1);
-        pieces.came(rest, 0);
+        pieces.read(piece(30, 5), 1);
+        pieces.read(rest, 0);
         assert!(pieces.next(None).is_none(), "nothing is behind the end");
     }
 
@@ -151,7 +151,7 @@ mod tests {
         for _ in 0..3 {
             assert!(pieces.next(None).is_some());
         }
-        pieces.came(piece(30, 10), 0);
+        pieces.read(piece(30, 10), 0);
         assert!(pieces.next(None).is_none(), "nothing is behind the end");
         let mut pieces = Pieces::of(Ranges::default(), Plan::uniform(10, 1), 0);
         assert!(pieces.next(None).is_none());

@@ -1,8 +1,9 @@
-//! How a transfer cuts a file into requests, where nobody says how.
+//! The division of a file into requests, if no option sets it.
 //!
-//! Over one connection of TCP a few large requests cost both ends less than many small ones that
-//! are as many bytes. Measured against Samba on one machine (bench/compare/LOG.md): a put of 4
-//! requests of 4 MiB takes eight tenths of the time of 16 of 1 MiB, a sealed get nine.
+//! Over one TCP connection a few large requests cost both ends less than many small ones with as
+//! many bytes. Measured against Samba on one machine (bench/compare/LOG.md): an upload with 4
+//! requests of 4 MiB takes eight tenths of the time of 16 requests of 1 MiB, an encrypted download
+//! nine tenths.
 
 use proto::client::BYTES_PER_CREDIT;
 
@@ -10,39 +11,40 @@ use crate::file::File;
 use crate::io::dispatch::{DEPTH, Links};
 use crate::transfer::options::TransferOptions;
 
-/// What suits connections of TCP.
+/// Requests that suit TCP connections.
 ///
-/// The first request is as large as may be. Samba takes memory for each from malloc, and that of
-/// glibc returns freed memory to the kernel beyond twice the largest block that it has seen: with
-/// requests of one size this is before all in flight have found room, and then pages are made anew
-/// for each. So what is in flight behind the first one is less than twice as much, or about that.
+/// The first request is as large as possible. Samba allocates memory for each request with malloc.
+/// The malloc of glibc returns freed memory to the kernel beyond twice the largest block that it
+/// has seen. With requests of one size that limit is below the bytes in flight, and the kernel maps
+/// new pages for each request. So the bytes in flight behind the first request are at most about
+/// twice its length.
 #[derive(Debug)]
-pub(crate) struct Suit {
-    /// Bytes of a request over one connection.
+pub(crate) struct Profile {
+    /// Length of a request over one connection in bytes.
     largest: u64,
     /// Bytes in flight.
     window: u64,
-    /// Bytes of a request where the server is on this machine and requests go in turn there.
+    /// Length of a request in bytes if the server is on this machine and executes requests in turn.
     in_turn: Option<u64>,
 }
 
-/// Requests that go in turn: one in flight by each of two opens, and one behind each.
+/// Count of requests that execute in turn: one by each of two opens, and one behind each.
 const IN_TURN: u64 = 4;
 
-/// Sizes of large requests are so many bytes, or a multiple.
+/// The length of a large request in bytes is a multiple of this.
 const GRAIN: u64 = 512 << 10;
 
-/// What suits WRITEs. Threads that write to one file wait for each other, on a local file system of
-/// Linux by spinning: a server on this machine takes its processors from the client so. There one
-/// request is written by each of two servers, or two by one, while the next are read and wait.
-pub(crate) const WRITES: Suit = Suit {
+/// Profile of WRITEs. Threads that write to one file wait for each other, and on a local file system
+/// of Linux they spin. A server on this machine would take the processors from the client that way.
+/// So two requests execute at a time there, while the next ones are read and wait.
+pub(crate) const WRITES: Profile = Profile {
     largest: 4 << 20,
     window: 16 << 20,
     in_turn: Some(3 * GRAIN),
 };
 
-/// What suits READs.
-pub(crate) const READS: Suit = Suit {
+/// Profile of READs.
+pub(crate) const READS: Profile = Profile {
     largest: 2 << 20,
     window: 12 << 20,
     in_turn: None,
@@ -51,24 +53,24 @@ pub(crate) const READS: Suit = Suit {
 /// The requests of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Bytes of a request.
+    /// Length of a request in bytes.
     pub(crate) size: usize,
-    /// Bytes of the first one.
+    /// Length of the first one in bytes.
     pub(crate) first: usize,
-    /// Requests in flight.
+    /// Count of requests in flight.
     pub(crate) depth: usize,
     /// Whether half of them wait behind the other half.
     pub(crate) in_turn: bool,
 }
 
-/// What the server allows and the caller wants of reading or writing a file.
+/// Limits of the server and the options for reading or writing a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Bytes that a caller's own request would have.
+    /// Length in bytes of a request outside of transfers.
     pub(crate) usual: usize,
-    /// Bytes of a request at most.
+    /// Largest length of a request in bytes.
     pub(crate) most: usize,
-    /// Bytes that are transferred.
+    /// Count of bytes to transfer.
     pub(crate) total: u64,
 }
 
@@ -83,7 +85,7 @@ impl Limits {
         Self { usual, most, total }
     }
 
-    /// What both allow.
+    /// The limits that satisfy both.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             usual: self.usual.min(other.usual),
@@ -94,17 +96,17 @@ impl Limits {
 }
 
 impl Plan {
-    /// As the caller wants it, else as suits the connections. A copy through this machine has
-    /// two files, and requests that suit both.
+    /// The plan of the options, else one that suits the connections. A copy through this machine has
+    /// two files, and its requests suit both.
     pub(crate) fn of<const N: usize>(
         options: &TransferOptions,
         files: [&File; N],
-        (limits, suit): (Limits, &Suit),
+        (limits, profile): (Limits, &Profile),
     ) -> Self {
         let links = files.map(|file| file.share().links()).into_iter();
         let links = links.reduce(|one, other| Some(one?.and(other?))).flatten();
         match (options.io_size, options.depth, links) {
-            (0, 0, Some(links)) => Self::over(links, limits, suit),
+            (0, 0, Some(links)) => Self::over(links, limits, profile),
             (size, depth, _) => {
                 let size = match size {
                     0 => limits.usual,
@@ -132,17 +134,19 @@ impl Plan {
         }
     }
 
-    /// What suits connections of TCP.
-    fn over(links: Links, limits: Limits, suit: &Suit) -> Self {
-        let in_turn = suit.in_turn.filter(|_| links.are_local && links.count == 1);
+    /// The plan that suits TCP connections.
+    fn over(links: Links, limits: Limits, profile: &Profile) -> Self {
+        let in_turn = profile
+            .in_turn
+            .filter(|_| links.are_local && links.count == 1);
         let (largest, all) = match in_turn {
             Some(largest) => (largest, largest * IN_TURN),
-            None => (suit.largest, suit.window),
+            None => (profile.largest, profile.window),
         };
         let requests = all / largest;
-        // A file that is no more than the window still goes in several requests.
+        // A file that is shorter than the window still takes several requests.
         let window = all.min(limits.total / 4);
-        // Each connection has credits of its own, which answers give back.
+        // Each connection has its own credits, which responses return.
         let credits = u64::from(links.credits) * u64::from(BYTES_PER_CREDIT);
         let size = (window / links.count as u64).min(credits) / requests;
         let size = usize::try_from(size / GRAIN * GRAIN).unwrap_or(usize::MAX);
@@ -150,7 +154,7 @@ impl Plan {
         if size <= limits.usual {
             return Self::uniform(limits.usual, DEPTH);
         }
-        // Nor does the first one wait for more credits than there are.
+        // The first request does not need more credits than the connection has.
         let first = usize::try_from(credits).map_or(limits.most, |most| most.min(limits.most));
         Self {
             size,
@@ -173,21 +177,21 @@ mod tests {
         total: 1 << 40,
     };
 
-    fn plan(suit: &Suit, count: usize, credits: u32, total: usize) -> (usize, usize) {
+    fn plan(profile: &Profile, count: usize, credits: u32, total: usize) -> (usize, usize) {
         let total = total as u64;
         let links = Links {
             count,
             credits,
             are_local: false,
         };
-        let plan = Plan::over(links, Limits { total, ..LIMITS }, suit);
+        let plan = Plan::over(links, Limits { total, ..LIMITS }, profile);
         assert!(!plan.in_turn);
         (plan.size / MIB, plan.depth)
     }
 
     #[test]
     fn a_window_is_shared_by_connections() {
-        let over = |suit, count| plan(suit, count, 8192, 1 << 40);
+        let over = |profile, count| plan(profile, count, 8192, 1 << 40);
         assert_eq!(over(&WRITES, 1), (4, 4));
         assert_eq!(over(&WRITES, 2), (2, 8));
         assert_eq!(over(&WRITES, 3), (1, 16));
@@ -209,14 +213,14 @@ mod tests {
 
     #[test]
     fn what_a_server_on_this_machine_writes_goes_in_turn() {
-        let plan = |suit, count, credits, total| {
+        let plan = |profile, count, credits, total| {
             let links = Links {
                 count,
                 credits,
                 are_local: true,
             };
             let limits = Limits { total, ..LIMITS };
-            let plan = Plan::over(links, limits, suit);
+            let plan = Plan::over(links, limits, profile);
             (plan.size as u64 / GRAIN, plan.depth, plan.in_turn)
         };
         assert_eq!(plan(&WRITES, 1, 8192, 1 << 40), (3, 4, true));

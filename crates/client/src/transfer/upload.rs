@@ -13,14 +13,14 @@ use crate::transfer::options::{Ranges, TransferOptions};
 use crate::transfer::pieces::{Piece, Pieces, behind, first, taken};
 use crate::transfer::plan::{Limits, Plan, WRITES};
 
-/// Bytes from which on memory is in pages of its own, which adapters of RDMA are told of once.
+/// Length in bytes from which memory is in separate pages, which an RDMA adapter registers once.
 const PAGES_BYTES: usize = 64 << 10;
 
-/// Writes what the source has to ranges of a file, in ascending order; tells how many bytes there
-/// were. `progress` as for [`download`].
+/// Writes ranges of the source, in ascending order, to the same ranges of a file. Returns the count
+/// of bytes. The transfer calls `progress` with the count of bytes of each piece that is written.
 ///
 /// # Errors
-/// Of the server, or of the source, which ends the transfer.
+/// The server or the source reports an error.
 pub async fn upload<S: Source + ?Sized>(
     file: &File,
     ranges: impl Into<Ranges>,
@@ -31,7 +31,7 @@ pub async fn upload<S: Source + ?Sized>(
     let ranges = ranges.into();
     let limits = Limits::of_writing(file, ranges.total());
     let plan = Plan::of(options, [file], (limits, &WRITES));
-    let failed = |error| Error::local("read what is written to", file.path(), error);
+    let failed = |error| Error::local("read the local source of", file.path(), error);
     let mut opens = Opens::of(file, limits.total, Use::Write);
     let mut pieces = Pieces::of(ranges, plan, options.span);
     let mut window: Window<Piece> = Window::default();
@@ -50,7 +50,7 @@ pub async fn upload<S: Source + ?Sized>(
                 && let Some(source) = source.file().map_err(&failed)?
             {
                 let end = source.metadata().map_err(&failed)?.len();
-                // Devices and files that are made up as they are read do not say how long they are.
+                // Devices and generated files, as in /proc, have the length 0.
                 local = (end > 0).then_some((source, end));
             }
             let (count, memory) = match local {
@@ -84,7 +84,7 @@ pub async fn upload<S: Source + ?Sized>(
             Next::Nothing => break,
         };
         let (reply, mut memory) = done.only();
-        // Of both errors the one that is nearer to who can mend it.
+        // The local error is the cause of the error of the WRITE.
         if let Memory::SourceFile(range) = &mut memory {
             range.error.take().map_or(Ok(()), Err).map_err(&failed)?;
         }
@@ -108,12 +108,12 @@ pub async fn upload<S: Source + ?Sized>(
     Ok(total)
 }
 
-/// Memory of an upload that is used again for piece after piece.
+/// Memory of an upload that is reused for piece after piece.
 #[derive(Default)]
 struct Spare(Vec<Region>);
 
 impl Spare {
-    /// So many bytes, of whatever was in them.
+    /// Takes `len` bytes with arbitrary content.
     fn take(&mut self, len: usize) -> Region {
         if let Some(mut region) = self.0.pop()
             && region.set_len(len)
@@ -130,13 +130,13 @@ impl Spare {
     }
 }
 
-/// The first bytes.
+/// The first `len` bytes.
 fn cut(mut region: Region, len: usize) -> Region {
-    assert!(region.set_len(len), "no more came than there was room for");
+    assert!(region.set_len(len), "a source fills at most the buffer");
     region
 }
 
-/// The memory that went along with a WRITE.
+/// The memory of a WRITE.
 fn region(memory: Memory) -> Region {
     let region = memory.into_source().map(ring::Source::into_region);
     region
