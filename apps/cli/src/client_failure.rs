@@ -17,7 +17,7 @@ pub(crate) fn failure_of(subject: &impl ToString, error: &Error) -> Failure {
         Error::Login { .. } => Exit::LoginRefused,
         Error::Lost { .. } | Error::TimedOut { .. } | Error::Protocol { .. } => Exit::Lost,
         Error::InvalidName(..) => Exit::BadName,
-        Error::Cancelled { .. } => Exit::Interrupted,
+        Error::Canceled { .. } => Exit::Interrupted,
         Error::Local { error, .. } => return Failure::local(subject, error),
         Error::Status { status, .. } => exit_of_status(*status),
         _ => Exit::Failed,

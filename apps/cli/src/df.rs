@@ -16,7 +16,7 @@ use crate::report::Report;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The shares.
-    #[arg(required = true, value_name = "URL")]
+    #[arg(required = true, value_name = "URL", value_parser = crate::location::url)]
     urls: Vec<Url>,
     #[command(flatten)]
     sizes: SizeArguments,

@@ -26,7 +26,7 @@ const MAX_DEPTH: u32 = 512;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Directories or files.
-    #[arg(required = true, value_name = "URL")]
+    #[arg(required = true, value_name = "URL", value_parser = crate::location::url)]
     urls: Vec<Url>,
     /// Print only the total of each argument, not of its subdirectories.
     #[arg(short, long)]

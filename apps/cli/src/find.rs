@@ -26,7 +26,7 @@ const MAX_DEPTH: u32 = 512;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The directories to search.
-    #[arg(required = true, value_name = "URL")]
+    #[arg(required = true, value_name = "URL", value_parser = crate::location::url)]
     urls: Vec<Url>,
     /// Find names that match a pattern with `*`, `?`, `[a-z]` and `{one,other}`, ignoring case.
     #[arg(short, long, value_name = "PATTERN", value_parser = parse_pattern)]

@@ -21,7 +21,7 @@ const MAX_DEPTH: u32 = 512;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Directories or files. `*` and `?` in the last component are wildcards.
-    #[arg(required = true, value_name = "URL")]
+    #[arg(required = true, value_name = "URL", value_parser = crate::location::url)]
     urls: Vec<Url>,
     /// Show attributes, size and time of last write.
     #[arg(short, long)]

@@ -13,7 +13,7 @@ use crate::report::Report;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The new directories.
-    #[arg(required = true, value_name = "URL")]
+    #[arg(required = true, value_name = "URL", value_parser = crate::location::url)]
     urls: Vec<Url>,
     /// Create missing parents as well, and accept directories that exist already.
     #[arg(short, long)]

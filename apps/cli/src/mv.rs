@@ -18,7 +18,7 @@ use crate::session_key::is_one_session;
 pub(crate) struct Arguments {
     /// Files or directories, followed by the target: a new name for a single source, or a
     /// directory. `*` and `?` in the last component are wildcards.
-    #[arg(required = true, num_args = 2.., value_name = "URL")]
+    #[arg(required = true, num_args = 2.., value_name = "URL", value_parser = crate::location::url)]
     urls: Vec<Url>,
     /// Do not replace an existing file.
     #[arg(short, long)]

@@ -16,7 +16,7 @@ use crate::transfer::remove_trees;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Files or directories. `*` and `?` in the last component are wildcards.
-    #[arg(required = true, value_name = "URL")]
+    #[arg(required = true, value_name = "URL", value_parser = crate::location::url)]
     urls: Vec<Url>,
     /// Remove directories with their contents.
     #[arg(short, long)]

@@ -13,7 +13,7 @@ use crate::report::Report;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The directories.
-    #[arg(required = true, value_name = "URL")]
+    #[arg(required = true, value_name = "URL", value_parser = crate::location::url)]
     urls: Vec<Url>,
     #[command(flatten)]
     connect: ConnectArguments,

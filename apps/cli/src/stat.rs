@@ -15,7 +15,7 @@ use crate::report::Report;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Files or directories.
-    #[arg(required = true, value_name = "URL")]
+    #[arg(required = true, value_name = "URL", value_parser = crate::location::url)]
     urls: Vec<Url>,
     /// Print one object of JSON per line.
     #[arg(long)]

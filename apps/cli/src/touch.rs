@@ -16,7 +16,7 @@ use crate::report::Report;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Files or directories. A missing file is created.
-    #[arg(required = true, value_name = "URL")]
+    #[arg(required = true, value_name = "URL", value_parser = crate::location::url)]
     urls: Vec<Url>,
     /// Set this time instead of now: 2026-01-31, 2026-01-31T12:00:00 (add Z for UTC), @seconds
     /// since 1970, or `2h ago`.
@@ -58,11 +58,7 @@ fn touch(arguments: &Arguments, remote: &RemotePath) -> Outcome {
         }
     }
     let time = arguments.date.unwrap_or_else(SystemTime::now);
-    let changes = Changes {
-        accessed: Some(time),
-        written: Some(time),
-        ..Changes::default()
-    };
+    let changes = Changes::default().accessed(Some(time)).written(Some(time));
     let changed = remote.share.set_metadata(&remote.path, &changes).wait();
     changed.map_err(remote.failed())
 }

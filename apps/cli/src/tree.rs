@@ -18,7 +18,7 @@ const MAX_DEPTH: u32 = 512;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The directory.
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", value_parser = crate::location::url)]
     url: Url,
     /// Maximum depth of the tree.
     #[arg(short = 'L', long, value_name = "N")]

@@ -16,7 +16,7 @@ use crate::report::Report;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The directory.
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", value_parser = crate::location::url)]
     url: Url,
     /// Watch subdirectories as well.
     #[arg(short, long)]

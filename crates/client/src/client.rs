@@ -47,7 +47,7 @@ impl Client {
     /// The system refuses a thread or a ring.
     pub fn new(options: Options) -> Result<Self, Error> {
         let failed = |error| Error::local("start", "the client", error);
-        let threads: Result<Vec<_>, _> = (0..options.threads())
+        let threads: Result<Vec<_>, _> = (0..options.thread_count())
             .map(|_| IoThread::start(options.io))
             .collect();
         let entropy = auth::fresh_entropy();

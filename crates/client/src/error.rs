@@ -1,4 +1,4 @@
-//! What can go wrong, on what, and with which word of the server.
+//! Errors: the operation, its object, and the reason.
 
 use std::fmt;
 use std::io;
@@ -10,123 +10,177 @@ use net::tls;
 use proto::client::{Failure, Violation};
 use wire::Status;
 
-/// Why something failed. Displayed it is a sentence for a user.
+use crate::url::UrlError;
+
+/// The error of an operation. Displayed, it is a line for a user.
+///
+/// [`Error::kind`] sorts errors by what a program can do about them.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A path that cannot be asked for: which, and what is wrong with it.
+    /// The path, share name or pattern is not valid: the name, and the reason.
     InvalidName(String, &'static str),
-    /// The host's name leads nowhere: the name, and what the resolver says.
+    /// The text is not a URL of an SMB server.
+    InvalidUrl {
+        /// The text.
+        url: String,
+        /// The reason.
+        error: UrlError,
+    },
+    /// The resolver does not find the host: its name, and the resolver's error.
     Resolve(String, Arc<io::Error>),
-    /// Nobody answers there.
+    /// The connection attempt to the address failed.
     Connect(SocketAddr, Arc<io::Error>),
-    /// Nobody answers by any transport that was tried.
+    /// None of the transports connects.
     Unreachable {
-        /// The server.
+        /// Name of the server.
         host: String,
-        /// The transports in the order in which they were tried, and what became of each.
+        /// The transports in the order of the attempts, each with its error.
         tried: Vec<(Endpoint, Error)>,
     },
-    /// The server refuses to speak to us: it wants another dialect, cipher or protection.
+    /// The server refuses the negotiation: no dialect, cipher or protection suits both ends.
     Refused {
-        /// The server.
+        /// Name of the server.
         host: String,
-        /// What it says.
+        /// Status of its response.
         status: Status,
     },
     /// The server refuses the login: wrong password, expired password, disabled account.
     Login {
-        /// The server.
+        /// Name of the server.
         host: String,
-        /// What it says.
+        /// Status of its response.
         status: Status,
     },
-    /// The server is not to be trusted: its proof is wrong, or it gives less than was asked for.
+    /// The server does not prove its identity, or it protects messages less than required.
     Untrusted {
-        /// The server.
+        /// Name of the server.
         host: String,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
-    /// The certificate of the server is not believed, ours is not believed there, or one of the
-    /// files for it is wrong.
+    /// The TLS handshake failed: one end rejects the certificate of the other one, or a certificate
+    /// file is not usable.
     Certificate {
-        /// The server.
+        /// Name of the server.
         host: String,
-        /// What is wrong.
+        /// The reason.
         error: Box<tls::Error>,
     },
-    /// The server says no.
+    /// The server refuses the request.
     Status {
-        /// What was tried: `open`, `read`, ...
+        /// Operation: `open`, `read`, ...
         operation: &'static str,
-        /// On what.
+        /// Path or name of its object.
         path: String,
-        /// What it says.
+        /// Status of the response.
         status: Status,
     },
-    /// No answer came in time.
+    /// The response did not arrive within the time limit.
     TimedOut {
-        /// What was tried.
+        /// Operation.
         operation: &'static str,
-        /// On what.
+        /// Path or name of its object.
         path: String,
     },
-    /// The connection is gone, and all others of the session with it. Whether what was tried was
-    /// done is not known.
+    /// The last connection of the session was lost. The server may have executed the operation.
     Lost {
-        /// What was tried.
+        /// Operation.
         operation: &'static str,
-        /// On what.
+        /// Path or name of its object.
         path: String,
-        /// Why it is gone.
+        /// Reason of the loss.
         reason: String,
     },
-    /// The server's answer is not one.
+    /// The response violates the protocol.
     Protocol {
-        /// What was tried.
+        /// Operation.
         operation: &'static str,
-        /// On what.
+        /// Path or name of its object.
         path: String,
-        /// What is wrong with the answer.
+        /// The violation.
         why: String,
     },
-    /// It cannot be asked of this server: a buffer longer than it takes, a seal that it has not.
+    /// The server or the connection does not support the request: a buffer that is too long,
+    /// encryption that was not negotiated.
     Unsupported {
-        /// What was tried.
+        /// Operation.
         operation: &'static str,
-        /// On what.
+        /// Path or name of its object.
         path: String,
-        /// What is in the way.
+        /// The reason.
         why: &'static str,
     },
-    /// The caller stopped it.
-    Cancelled {
-        /// What was tried.
+    /// The caller canceled the operation.
+    Canceled {
+        /// Operation.
         operation: &'static str,
-        /// On what.
+        /// Path or name of its object.
         path: String,
     },
-    /// The process forked: what the parent opened is the parent's alone.
+    /// The process forked after the object was opened. Only the parent can use it.
     Forked {
-        /// What was tried.
+        /// Operation.
         operation: &'static str,
-        /// On what.
+        /// Path or name of its object.
         path: String,
     },
-    /// This machine says no: a thread, a socket, a file of the caller's.
+    /// This machine reports an error: for a thread, a socket, or a local file.
     Local {
-        /// What was tried.
+        /// Operation.
         operation: &'static str,
-        /// On what.
+        /// Path or name of its object.
         path: String,
-        /// What it says.
+        /// Error of the system.
         error: Arc<io::Error>,
     },
 }
 
+/// A class of errors, by what a program can do about them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A name, path or URL is not valid.
+    InvalidInput,
+    /// The file, directory or share does not exist.
+    NotFound,
+    /// A file or directory of this name exists.
+    AlreadyExists,
+    /// The user lacks the permission, or the share is read-only.
+    PermissionDenied,
+    /// Another open or lock is in conflict. A later attempt may succeed.
+    Busy,
+    /// The directory is not empty.
+    DirectoryNotEmpty,
+    /// The path is a directory where a file is required, or a file where a directory is required.
+    WrongFileType,
+    /// The volume or the user's quota is full.
+    StorageFull,
+    /// No connection to the server: it is not found, not reachable, or refuses the negotiation.
+    Unreachable,
+    /// The login failed.
+    LoginFailed,
+    /// The identity of the server is not proven, or it protects messages less than required.
+    Untrusted,
+    /// The time limit passed.
+    TimedOut,
+    /// The last connection of the session was lost, or the process forked.
+    /// [`Share::reconnected`](crate::Share::reconnected) replaces it.
+    ConnectionLost,
+    /// The caller canceled the operation.
+    Canceled,
+    /// The server does not support the request.
+    Unsupported,
+    /// The server violates the protocol.
+    Protocol,
+    /// This machine reports an error.
+    Local,
+    /// The server refuses the request with another status: see [`Error::status`].
+    Other,
+}
+
 impl Error {
-    /// The server's word, where it had one.
+    /// Status of the server's response, if that is the reason.
     pub fn status(&self) -> Option<Status> {
         match self {
             Self::Refused { status, .. }
@@ -136,7 +190,27 @@ impl Error {
         }
     }
 
-    /// Whether there is no such file, path or share.
+    /// Class of the error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::InvalidName(..) | Self::InvalidUrl { .. } => ErrorKind::InvalidInput,
+            Self::Resolve(..)
+            | Self::Connect(..)
+            | Self::Unreachable { .. }
+            | Self::Refused { .. } => ErrorKind::Unreachable,
+            Self::Login { .. } => ErrorKind::LoginFailed,
+            Self::Untrusted { .. } | Self::Certificate { .. } => ErrorKind::Untrusted,
+            Self::Status { status, .. } => kind_of(*status),
+            Self::TimedOut { .. } => ErrorKind::TimedOut,
+            Self::Lost { .. } | Self::Forked { .. } => ErrorKind::ConnectionLost,
+            Self::Protocol { .. } => ErrorKind::Protocol,
+            Self::Unsupported { .. } => ErrorKind::Unsupported,
+            Self::Canceled { .. } => ErrorKind::Canceled,
+            Self::Local { .. } => ErrorKind::Local,
+        }
+    }
+
+    /// Whether the file, path or share does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(
             self.status(),
@@ -149,12 +223,13 @@ impl Error {
         )
     }
 
-    /// Whether the connection is gone.
+    /// Whether the last connection of the session was lost.
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Lost { .. })
     }
 
-    /// None of these transports led to the host. Of one alone its own error says it all.
+    /// The error of a host that no transport connects to. With one transport its own error is
+    /// enough.
     pub(crate) fn of_transports(host: &str, mut tried: Vec<(Endpoint, Self)>) -> Self {
         match tried.len() {
             1 => tried.remove(0).1,
@@ -165,7 +240,7 @@ impl Error {
         }
     }
 
-    /// An error of this machine.
+    /// An error of this machine: `operation` on `path` failed with `error`.
     pub fn local(operation: &'static str, path: &str, error: io::Error) -> Self {
         Self::Local {
             operation,
@@ -175,10 +250,36 @@ impl Error {
     }
 }
 
+/// Class of a status that refuses a request.
+fn kind_of(status: Status) -> ErrorKind {
+    match status {
+        Status::OBJECT_NAME_NOT_FOUND
+        | Status::OBJECT_PATH_NOT_FOUND
+        | Status::NO_SUCH_FILE
+        | Status::BAD_NETWORK_NAME => ErrorKind::NotFound,
+        Status::OBJECT_NAME_COLLISION => ErrorKind::AlreadyExists,
+        Status::ACCESS_DENIED | Status::MEDIA_WRITE_PROTECTED | Status::CANNOT_DELETE => {
+            ErrorKind::PermissionDenied
+        }
+        Status::LOGON_FAILURE => ErrorKind::LoginFailed,
+        Status::SHARING_VIOLATION
+        | Status::FILE_LOCK_CONFLICT
+        | Status::LOCK_NOT_GRANTED
+        | Status::DELETE_PENDING => ErrorKind::Busy,
+        Status::DIRECTORY_NOT_EMPTY => ErrorKind::DirectoryNotEmpty,
+        Status::FILE_IS_A_DIRECTORY | Status::NOT_A_DIRECTORY => ErrorKind::WrongFileType,
+        Status::DISK_FULL => ErrorKind::StorageFull,
+        Status::NOT_SUPPORTED | Status::INVALID_DEVICE_REQUEST => ErrorKind::Unsupported,
+        Status::OBJECT_NAME_INVALID => ErrorKind::InvalidInput,
+        _ => ErrorKind::Other,
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::InvalidName(path, why) => write!(f, "`{path}` is no name: {why}"),
+            Self::InvalidName(path, why) => write!(f, "`{path}` is not a valid name: {why}"),
+            Self::InvalidUrl { url, error } => write!(f, "`{url}` is not a valid URL: {error}"),
             Self::Resolve(host, error) => write!(f, "cannot find the host `{host}`: {error}"),
             Self::Connect(address, error) => write!(f, "cannot connect to {address}: {error}"),
             Self::Unreachable { host, tried } => {
@@ -195,15 +296,17 @@ impl fmt::Display for Error {
             Self::Login { host, status } => {
                 write!(f, "{host} refuses the login: {}", Named(*status))
             }
-            Self::Untrusted { host, why } => write!(f, "{host} is not to be trusted: {why}"),
-            Self::Certificate { host, error } => write!(f, "no TLS with {host}: {error}"),
+            Self::Untrusted { host, why } => write!(f, "{host} cannot be trusted: {why}"),
+            Self::Certificate { host, error } => {
+                write!(f, "the TLS handshake with {host} failed: {error}")
+            }
             Self::Status {
                 operation,
                 path,
                 status,
             } => write!(f, "{operation} {path}: {}", Named(*status)),
             Self::TimedOut { operation, path } => {
-                write!(f, "{operation} {path}: no answer in time")
+                write!(f, "{operation} {path}: the server did not respond in time")
             }
             Self::Lost {
                 operation,
@@ -214,16 +317,19 @@ impl fmt::Display for Error {
                 operation,
                 path,
                 why,
-            } => write!(f, "{operation} {path}: the server's answer is wrong: {why}"),
+            } => write!(f, "{operation} {path}: the response is not valid: {why}"),
             Self::Unsupported {
                 operation,
                 path,
                 why,
-            } => write!(f, "{operation} {path}: not with this server: {why}"),
-            Self::Cancelled { operation, path } => write!(f, "{operation} {path}: cancelled"),
+            } => write!(
+                f,
+                "{operation} {path}: the server does not support this: {why}"
+            ),
+            Self::Canceled { operation, path } => write!(f, "{operation} {path}: canceled"),
             Self::Forked { operation, path } => write!(
                 f,
-                "{operation} {path}: the process forked; connect anew in the child"
+                "{operation} {path}: the process forked after this was opened; connect again in the child"
             ),
             Self::Local {
                 operation,
@@ -238,24 +344,26 @@ impl std::error::Error for Error {}
 
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
-        let kind = match (&error, error.status()) {
-            (Error::TimedOut { .. }, _) => io::ErrorKind::TimedOut,
-            (Error::Lost { .. }, _) => io::ErrorKind::ConnectionAborted,
-            (Error::Connect(..) | Error::Unreachable { .. }, _) => io::ErrorKind::ConnectionRefused,
-            (Error::InvalidName(..), _) => io::ErrorKind::InvalidInput,
-            (_, Some(Status::ACCESS_DENIED | Status::LOGON_FAILURE)) => {
-                io::ErrorKind::PermissionDenied
-            }
-            (_, Some(Status::OBJECT_NAME_COLLISION)) => io::ErrorKind::AlreadyExists,
-            (_, Some(Status::DISK_FULL)) => io::ErrorKind::StorageFull,
-            _ if error.is_not_found() => io::ErrorKind::NotFound,
+        let kind = match error.kind() {
+            ErrorKind::InvalidInput => io::ErrorKind::InvalidInput,
+            ErrorKind::NotFound => io::ErrorKind::NotFound,
+            ErrorKind::AlreadyExists => io::ErrorKind::AlreadyExists,
+            ErrorKind::PermissionDenied | ErrorKind::LoginFailed => io::ErrorKind::PermissionDenied,
+            ErrorKind::Busy => io::ErrorKind::ResourceBusy,
+            ErrorKind::DirectoryNotEmpty => io::ErrorKind::DirectoryNotEmpty,
+            ErrorKind::StorageFull => io::ErrorKind::StorageFull,
+            ErrorKind::Unreachable => io::ErrorKind::ConnectionRefused,
+            ErrorKind::TimedOut => io::ErrorKind::TimedOut,
+            ErrorKind::ConnectionLost => io::ErrorKind::ConnectionAborted,
+            ErrorKind::Unsupported => io::ErrorKind::Unsupported,
+            ErrorKind::Protocol => io::ErrorKind::InvalidData,
             _ => io::ErrorKind::Other,
         };
         Self::new(kind, error)
     }
 }
 
-/// An error behind the transport that it belongs to.
+/// An error without the address, for a list that names the transport.
 struct WithoutAddress<'a>(&'a Error);
 
 impl fmt::Display for WithoutAddress<'_> {
@@ -267,7 +375,7 @@ impl fmt::Display for WithoutAddress<'_> {
     }
 }
 
-/// A status by its name.
+/// A status, displayed by its name.
 struct Named(Status);
 
 impl fmt::Display for Named {
@@ -279,22 +387,22 @@ impl fmt::Display for Named {
     }
 }
 
-/// Why a request failed, before it is said which.
+/// The reason why a request failed, without its operation and path.
 #[derive(Clone, Debug)]
 pub(crate) enum Cause {
     Status(Status),
-    /// The server gave more than a status.
+    /// The response has data besides the status.
     StatusWith(Status, Vec<u8>),
     Malformed(String),
     Unsendable(&'static str),
     TimedOut,
-    Cancelled,
+    Canceled,
     Lost(Arc<str>),
     Forked,
 }
 
 impl Cause {
-    /// The same, for whoever asked.
+    /// Adds the operation and the path.
     pub(crate) fn of(self, operation: &'static str, path: &str) -> Error {
         let path = path.to_owned();
         match self {
@@ -314,7 +422,7 @@ impl Cause {
                 why,
             },
             Self::TimedOut => Error::TimedOut { operation, path },
-            Self::Cancelled => Error::Cancelled { operation, path },
+            Self::Canceled => Error::Canceled { operation, path },
             Self::Lost(reason) => Error::Lost {
                 operation,
                 path,
@@ -324,12 +432,12 @@ impl Cause {
         }
     }
 
-    /// Whether it would be the same for whatever else is asked.
+    /// Whether every other request fails for the same reason.
     pub(crate) fn is_of_connection(&self) -> bool {
-        matches!(self, Self::Cancelled | Self::Lost(_) | Self::Forked)
+        matches!(self, Self::Canceled | Self::Lost(_) | Self::Forked)
     }
 
-    /// The server's word.
+    /// Status of the response.
     pub(crate) fn status(&self) -> Option<Status> {
         match self {
             Self::Status(status) | Self::StatusWith(status, _) => Some(*status),
@@ -338,9 +446,9 @@ impl Cause {
     }
 }
 
-/// The core answered something else than it was asked.
+/// The core returned the reply of another kind of request.
 pub(crate) fn unexpected() -> Cause {
-    Cause::Malformed("an answer to something else".to_owned())
+    Cause::Malformed("the response belongs to another kind of request".to_owned())
 }
 
 impl From<Failure> for Cause {
@@ -352,7 +460,7 @@ impl From<Failure> for Cause {
             Failure::Excess(what) => Self::Malformed(what.to_owned()),
             Failure::Unsendable(why) => Self::Unsendable(why),
             Failure::TimedOut => Self::TimedOut,
-            Failure::Cancelled => Self::Cancelled,
+            Failure::Cancelled => Self::Canceled,
         }
     }
 }
@@ -363,7 +471,7 @@ impl From<wire::DecodeError> for Cause {
     }
 }
 
-/// Why no session came about.
+/// The reason why no channel was opened.
 #[derive(Clone, Debug)]
 pub(crate) enum ConnectCause {
     Io(Arc<io::Error>),

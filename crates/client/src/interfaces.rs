@@ -15,6 +15,7 @@ const INTERFACES_LEN: u32 = 64 << 10;
 
 /// A network interface of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Interface {
     /// Index of the interface on the server.
     pub index: u32,

@@ -1,9 +1,9 @@
-//! An SMB 3.1.1 client: files on servers, over one or several connections, signed or sealed.
+//! An SMB 3.1.1 client: files on servers, over one or several connections, signed or encrypted.
 //!
-//! # The first file
+//! # Quick start
 //!
-//! A [`Client`] has the I/O threads; one is enough for a program. It connects to a server and logs
-//! in: that is a [`Session`]. A session opens a [`Share`], a share opens a [`File`].
+//! A [`Client`] owns the I/O threads; a program needs one. It connects to a server and logs in,
+//! which gives a [`Session`]. A session opens a [`Share`], and a share opens a [`File`].
 //!
 //! ```no_run
 //! use smbeam_client::{Client, Credentials, Error, OpenOptions, Options, Wait};
@@ -14,11 +14,11 @@
 //!     let session = client.connect("server.example", None, &credentials).wait()?;
 //!     let share = session.share("data").wait()?;
 //!
-//!     // A small file takes one message.
+//!     // A small file takes one round trip.
 //!     let notes = share.read("notes/today.txt").wait()?;
 //!     println!("{} bytes", notes.len());
 //!
-//!     // A large one is read where it is needed, straight into the buffer.
+//!     // Read a part of a large file straight into the buffer.
 //!     let file = share.open("movie.mkv", &OpenOptions::new().read(true)).wait()?;
 //!     let (count, buffer) = file.read_at(vec![0; 4 << 20], 1 << 30).wait();
 //!     println!("{} bytes, the first is {}", count?, buffer[0]);
@@ -26,15 +26,17 @@
 //! }
 //! ```
 //!
+//! [`Client::open`] does all of that for one `smb://` URL.
+//!
 //! # Waiting
 //!
-//! Everything that asks the server is an `async` function. Its future needs no particular
-//! runtime: the client's own threads wake it. In a program without a runtime, [`Wait::wait`]
-//! parks the thread until it is done, as above. In one with a runtime, `.await` it:
+//! Every function that sends a request is an `async` function. Its future works on any runtime,
+//! because the client's own threads wake it. In a program without a runtime, [`Wait::wait`] parks
+//! the thread until the future is done, as above. In a program with a runtime, `.await` it:
 //!
 //! ```no_run
 //! # use smbeam_client::{Error, Share};
-//! async fn sizes(share: &Share) -> Result<u64, Error> {
+//! async fn total_size(share: &Share) -> Result<u64, Error> {
 //!     let mut total = 0;
 //!     let mut listing = share.read_dir("photos", "*.jpg").await?;
 //!     while let Some(entry) = listing.next().await {
@@ -46,21 +48,22 @@
 //!
 //! # Handles
 //!
-//! [`Client`], [`Session`], [`Share`] and [`File`] are cheap to clone and may be used by any
-//! number of threads at once. What is no longer referred to is closed in the background; `close`
-//! does so at once and tells what went wrong. After a fork the child's handles fail with
-//! [`Error::Forked`] and leave the parent's connections alone.
+//! [`Client`], [`Session`], [`Share`] and [`File`] are handles: cheap to clone, and usable from any
+//! number of threads at once. Dropping the last clone closes the object in the background; `close`
+//! closes it at once and returns the error of that. After a fork the handles of the child process
+//! fail with [`Error::Forked`] and do not touch the connections of the parent.
 //!
 //! # Buffers
 //!
-//! [`File::read_at`] and [`File::write_at`] take a buffer and give it back: until then the kernel
-//! may be at work on it, even where the future is dropped. Who would rather lend one, on a thread
-//! that may block, has [`File::read_exact_at_blocking`] and [`File::write_all_at_blocking`].
-//! [`File::reader`] and [`File::writer`] are [`std::io::Read`] and [`std::io::Write`].
+//! [`File::read_at`] and [`File::write_at`] take ownership of a buffer and return it. In between
+//! the kernel may access the buffer, even if the future is dropped. On a thread that may block,
+//! [`File::read_exact_at_blocking`] and [`File::write_all_at_blocking`] borrow a slice instead.
+//! [`File::reader`] and [`File::writer`] implement [`std::io::Read`] and [`std::io::Write`].
 //!
 //! # Whole files
 //!
-//! [`transfer`] keeps every connection of the session busy:
+//! The functions of [`transfer`] download, upload and copy large files. They keep every connection
+//! of the session busy:
 //!
 //! ```no_run
 //! # use smbeam_client::{Error, File, Wait};
@@ -69,24 +72,33 @@
 //! fn save(file: &File, local: std::fs::File) -> Result<u64, Error> {
 //!     let len = file.len().wait()?;
 //!     let mut sink = LocalFile::from(local);
-//!     let mut progress = |bytes| println!("{bytes} more");
+//!     let mut progress = |bytes| println!("{bytes} more bytes");
 //!     download(file, 0..len, &mut sink, &TransferOptions::default(), &mut progress).wait()
 //! }
 //! ```
 //!
 //! # Protection and channels
 //!
-//! [`Options::protection`] says whether everything is signed or sealed; a server or a share that
-//! asks for more gets it. [`Options::channels`] says over how many connections a session runs:
-//! by itself it opens more than one where the server's network can use them.
-//! [`Options::transports`] says what carries them. When a connection
-//! breaks and another lives, what can be sent again safely is; what cannot fails with
-//! [`Error::Lost`].
+//! [`Options::protection`] chooses whether all messages are signed or encrypted; a server or a
+//! share can require more. [`Options::channels`] chooses the count of connections of a session: by
+//! default the client opens several if the server's network interfaces make use of them.
+//! [`Options::transports`] chooses TCP, NetBIOS, QUIC or SMB Direct. When a connection breaks and
+//! another one remains, the client sends the requests again that are safe to repeat. The others
+//! fail with [`Error::Lost`].
 //!
-//! # What goes wrong
+//! # Errors
 //!
-//! An [`Error`] says what was tried on what, and the server's own word ([`Error::status`]).
-//! Displayed, it is a line for a user.
+//! An [`Error`] names the operation, its object and the reason. Displayed, it is a line for a user.
+//! [`Error::kind`] sorts errors by what a program can do about them, and [`Error::status`] returns
+//! the status of the server's response.
+//!
+//! # Cargo features
+//!
+//! Both are off by default, and neither starts a runtime.
+//!
+//! - `futures`: [`ReadDir`] and [`Watch`] implement `futures_core::Stream`; [`FileReader`] and
+//!   [`FileWriter`] implement the traits of `futures_io`.
+//! - `tokio`: [`FileReader`] and [`FileWriter`] implement the traits of `tokio::io`.
 #![forbid(unsafe_code)]
 
 mod buffer;
@@ -99,6 +111,7 @@ mod fork;
 mod interfaces;
 mod io;
 mod metadata;
+mod open;
 mod open_options;
 mod options;
 mod path;
@@ -111,13 +124,14 @@ mod shares;
 mod stream;
 pub mod transfer;
 mod transports;
+mod url;
 mod wait;
 mod watch;
 mod write;
 
 pub use buffer::{IoBuf, IoSource};
 pub use client::Client;
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use file::File;
 pub use file::lock::LockKind;
 pub use interfaces::Interface;
@@ -132,6 +146,7 @@ pub use session::{ChannelInfo, Session, SessionInfo};
 pub use share::Share;
 pub use shares::ShareInfo;
 pub use stream::{FileReader, FileWriter};
+pub use url::{Url, UrlError};
 pub use wait::Wait;
 pub use watch::{Change, Watch};
 pub use write::WriteOptions;

@@ -9,6 +9,7 @@ use wire::fscc::{DirectoryEntry, FileBasicInformation};
 
 /// Metadata of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Metadata {
     /// Length in bytes.
     pub size: u64,
@@ -68,6 +69,7 @@ impl Metadata {
 
 /// Changes to the metadata of a file. `None` leaves a value unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Changes {
     /// Time of creation.
     pub created: Option<SystemTime>,
@@ -79,6 +81,44 @@ pub struct Changes {
     pub changed: Option<SystemTime>,
     /// DOS attributes.
     pub attributes: Option<FileAttributes>,
+}
+
+/// Each method sets the field of its name.
+impl Changes {
+    /// Sets [`Changes::created`](field@Self::created).
+    #[must_use]
+    pub fn created(mut self, created: Option<SystemTime>) -> Self {
+        self.created = created;
+        self
+    }
+
+    /// Sets [`Changes::accessed`](field@Self::accessed).
+    #[must_use]
+    pub fn accessed(mut self, accessed: Option<SystemTime>) -> Self {
+        self.accessed = accessed;
+        self
+    }
+
+    /// Sets [`Changes::written`](field@Self::written).
+    #[must_use]
+    pub fn written(mut self, written: Option<SystemTime>) -> Self {
+        self.written = written;
+        self
+    }
+
+    /// Sets [`Changes::changed`](field@Self::changed).
+    #[must_use]
+    pub fn changed(mut self, changed: Option<SystemTime>) -> Self {
+        self.changed = changed;
+        self
+    }
+
+    /// Sets [`Changes::attributes`](field@Self::attributes).
+    #[must_use]
+    pub fn attributes(mut self, attributes: Option<FileAttributes>) -> Self {
+        self.attributes = attributes;
+        self
+    }
 }
 
 impl Changes {
@@ -106,6 +146,7 @@ impl Changes {
 
 /// Size and free space of a volume, and its names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Volume {
     /// Size in bytes, as far as the user's quota allows.
     pub total: u64,

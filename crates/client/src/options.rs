@@ -1,4 +1,4 @@
-//! What a client is told before it connects.
+//! The options of a client.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,24 +12,19 @@ pub use proto::client::config::Protection;
 use wire::dialect::Dialect;
 use zeroize::Zeroizing;
 
-/// The most channels of a session.
-pub const CHANNELS_MAX: usize = 32;
-/// The most channels that are opened unasked, as Windows does on one fast interface.
-pub(crate) const CHANNELS_AUTO: usize = 4;
-
-/// Bytes of one request where nothing else is said: of reads and writes of callers, of small files
-/// and of links of which nothing better is known.
+/// Length of one request in bytes where neither the caller nor a transfer chooses another one.
 pub const REQUEST_BYTES: u32 = 1 << 20;
 
-/// How the first connection to a server is made.
+/// The transports of the first connection to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transports {
-    /// One after the other until one answers, each with a time-out of its own. A port that is
-    /// given with the host takes the place of the first one's.
+    /// Try these one after the other until one connects, each with
+    /// [`Options::connect_timeout`]. A port that is given with the host replaces the port of the
+    /// first one.
     InOrder(Endpoints),
-    /// By TCP; then the server is asked which interfaces it has. Where one speaks RDMA, and one
-    /// here reaches it, everything goes by SMB Direct, and TCP stays for when that is lost. Else
-    /// [`Channels::Auto`] opens what further connections of TCP are worth it.
+    /// Connect by TCP, then query the server's network interfaces. If an interface supports RDMA
+    /// and this machine reaches it, the session uses SMB Direct, and TCP remains as a fallback.
+    /// Otherwise [`Channels::Auto`] opens further TCP connections where they help.
     Auto,
 }
 
@@ -45,80 +40,98 @@ impl<T: Into<Endpoints>> From<T> for Transports {
     }
 }
 
-/// How many connections a session has.
+/// Largest number of channels of a session.
+pub const CHANNELS_MAX: usize = 32;
+/// Largest number of channels that [`Channels::Auto`] opens, as Windows does on one fast interface.
+pub(crate) const CHANNELS_AUTO: usize = 4;
+
+/// The connections of a session (its channels).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Channels {
-    /// As the server's network interfaces suggest: more than one where there are several, or one
-    /// that spreads over processors; else one, and with it for a [transfer](crate::transfer) of
-    /// 256 MiB or more over TCP another, of a session and client of its own.
+    /// As many as the server's network interfaces suggest: several if the server has several
+    /// interfaces or one with receive-side scaling, else one. With one TCP connection, a
+    /// [transfer](crate::transfer) of 256 MiB or more opens a second session as another client.
     #[default]
     Auto,
-    /// So many, from 1 to [`CHANNELS_MAX`]; fewer where the server refuses.
+    /// This number, from 1 to [`CHANNELS_MAX`]; fewer if the server refuses.
     Exactly(usize),
-    /// One over each of these, [`CHANNELS_MAX`] at most: the first carries the login, in place of
-    /// [`Options::transports`]. A port that is given with the host is the first one's. Where one
-    /// is of NetBIOS all have to be: its frames are smaller, and a server that can do less on one
-    /// channel than on another is not believed to be the same. \[MS-SMB2\] 3.2.5.2
+    /// One over each of these endpoints, at most [`CHANNELS_MAX`]. The first one carries the login
+    /// and replaces [`Options::transports`]; a port that is given with the host is its port. If one
+    /// is NetBIOS, all must be: NetBIOS frames are shorter, and a channel must negotiate the same
+    /// limits as the first one. \[MS-SMB2\] 3.2.5.2
     Over(Vec<Endpoint>),
 }
 
-/// What a client offers and how it works. The default is good for most.
+/// The options of a client. The defaults suit most programs.
+///
+/// The struct grows with new versions, so make one by [`Options::default`] and the methods, which
+/// have the names of the fields:
+///
+/// ```
+/// use std::time::Duration;
+/// use smbeam_client::{Channels, Options, Protection};
+///
+/// let options = Options::default()
+///     .protection(Protection::Encrypt)
+///     .channels(Channels::Exactly(2))
+///     .connect_timeout(Duration::from_secs(5));
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
-    /// How the first connection is made.
+    /// Transports of the first connection. Default: TCP.
     pub transports: Transports,
-    /// What the kernel is told of connections of TCP.
+    /// Socket options of TCP connections.
     pub tcp: TcpOptions,
-    /// How connections of QUIC behave.
+    /// Settings of QUIC connections.
     pub quic: QuicSettings,
-    /// How many connections a session has.
+    /// Connections of a session. Default: [`Channels::Auto`].
     pub channels: Channels,
-    /// Which servers are believed where TLS is beneath, and who we say that we are.
+    /// Trusted server certificates and the client's own certificate, for QUIC.
     pub tls: ClientSettings,
-    /// Whether TLS of a server that is verified is protection enough where the server asks for
-    /// sealing; where it does not, and with [`Protection::Seal`], messages are sealed once more.
-    /// \[MS-SMB2\] 2.2.3.1.5
+    /// Whether TLS with a verified server replaces SMB encryption if the server agrees. Without
+    /// the server's agreement, or with [`Protection::Encrypt`], messages are encrypted again within
+    /// TLS. Default: no. \[MS-SMB2\] 2.2.3.1.5
     pub transport_security: bool,
-    /// Who makes connections over RDMA, for SMB Direct.
+    /// RDMA provider for SMB Direct.
     pub rdma: rdma::Choice,
-    /// Bytes of a READ or WRITE from which on its data go by RDMA.
+    /// Shortest READ or WRITE in bytes whose data move by RDMA. Default: 4096.
     pub rdma_threshold: u32,
-    /// How long a connection over RDMA is asked again and again, after it had something, before
-    /// its thread waits to be told.
+    /// Time that an I/O thread polls an RDMA connection after a completion before it waits for an
+    /// interrupt. Default: zero.
     pub rdma_busy_poll: Duration,
-    /// How far messages are protected.
+    /// Signing and encryption of messages. Default: as the server asks.
     pub protection: Protection,
-    /// Dialects that are offered.
+    /// Offered dialects. Default: 2.0.2 to 3.1.1.
     pub dialects: Vec<Dialect>,
-    /// Ciphers that are offered, the best first.
+    /// Offered ciphers, the preferred one first.
     pub ciphers: Vec<Cipher>,
-    /// Signing algorithms that are offered, the best first.
+    /// Offered signing algorithms, the preferred one first.
     pub signing_algorithms: Vec<SigningAlgorithm>,
-    /// Whether it is good enough where the server makes a guest of us, whose messages nobody
-    /// signs.
+    /// Whether a login that the server maps to its guest account succeeds. The messages of a guest
+    /// are neither signed nor encrypted. Default: no.
     pub allow_guest: bool,
-    /// Bytes of one READ or WRITE at most; 0: 1 MiB, and up to 8 MiB where a
-    /// [transfer](crate::transfer) of a large file over TCP is left the choice.
+    /// Largest READ or WRITE in bytes. 0 stands for 1 MiB, and for up to 8 MiB in
+    /// [transfers](crate::transfer) of large files over TCP. Default: 0.
     pub io_size: u32,
-    /// Requests in flight of one operation on a file; 0: 16, and 32 over QUIC, whose paths are
-    /// long and lose packets; of transfers over TCP that choose their size, as many as are 16 MiB,
-    /// and few where a server on this machine writes.
+    /// Requests in flight for one operation on a file. 0 stands for 16, for 32 over QUIC, and for
+    /// 12 to 16 MiB of requests in transfers of large files over TCP. Default: 0.
     pub depth: usize,
-    /// Credits that are asked for until so many are held, on each channel.
+    /// Credits that the client requests on each channel. Default: 8192.
     pub credits: u16,
-    /// How long connecting to one address may take.
+    /// Time limit of a connection attempt to one address. Default: 10 seconds.
     pub connect_timeout: Duration,
-    /// How long negotiation and login may take in all.
+    /// Time limit of negotiation and login together. Default: 30 seconds.
     pub login_timeout: Duration,
-    /// How long an answer may take, beside a second for each 128 KiB that are on their way before
-    /// it and with it; `None` waits for ever.
+    /// Time limit of a response, plus one second for each 128 KiB that are in flight before it and
+    /// with it. `None` waits without a limit. Default: 60 seconds.
     pub request_timeout: Option<Duration>,
-    /// An ECHO is sent where nothing came for so long; without an answer to it the connection is
-    /// lost.
+    /// Idle time after which the client sends an ECHO. A connection without a response to it is
+    /// lost. Default: 60 seconds.
     pub echo_interval: Duration,
-    /// I/O threads; 0 is one a processor, at most 4.
+    /// Count of I/O threads. 0 stands for one per processor, at most 4. Default: 0.
     pub threads: usize,
-    /// What moves the bytes.
+    /// I/O interface of the kernel: io_uring or epoll.
     pub io: ring::Io,
 }
 
@@ -158,8 +171,172 @@ impl Default for Options {
     }
 }
 
+/// Each method sets the field of its name.
 impl Options {
-    /// Bytes of a READ or WRITE of which no transfer chooses the size.
+    /// Sets [`Options::transports`](field@Self::transports).
+    #[must_use]
+    pub fn transports(mut self, transports: impl Into<Transports>) -> Self {
+        self.transports = transports.into();
+        self
+    }
+
+    /// Sets [`Options::tcp`](field@Self::tcp).
+    #[must_use]
+    pub fn tcp(mut self, tcp: TcpOptions) -> Self {
+        self.tcp = tcp;
+        self
+    }
+
+    /// Sets [`Options::quic`](field@Self::quic).
+    #[must_use]
+    pub fn quic(mut self, quic: QuicSettings) -> Self {
+        self.quic = quic;
+        self
+    }
+
+    /// Sets [`Options::channels`](field@Self::channels).
+    #[must_use]
+    pub fn channels(mut self, channels: Channels) -> Self {
+        self.channels = channels;
+        self
+    }
+
+    /// Sets [`Options::tls`](field@Self::tls).
+    #[must_use]
+    pub fn tls(mut self, tls: ClientSettings) -> Self {
+        self.tls = tls;
+        self
+    }
+
+    /// Sets [`Options::transport_security`](field@Self::transport_security).
+    #[must_use]
+    pub fn transport_security(mut self, transport_security: bool) -> Self {
+        self.transport_security = transport_security;
+        self
+    }
+
+    /// Sets [`Options::rdma`](field@Self::rdma).
+    #[must_use]
+    pub fn rdma(mut self, rdma: rdma::Choice) -> Self {
+        self.rdma = rdma;
+        self
+    }
+
+    /// Sets [`Options::rdma_threshold`](field@Self::rdma_threshold).
+    #[must_use]
+    pub fn rdma_threshold(mut self, rdma_threshold: u32) -> Self {
+        self.rdma_threshold = rdma_threshold;
+        self
+    }
+
+    /// Sets [`Options::rdma_busy_poll`](field@Self::rdma_busy_poll).
+    #[must_use]
+    pub fn rdma_busy_poll(mut self, rdma_busy_poll: Duration) -> Self {
+        self.rdma_busy_poll = rdma_busy_poll;
+        self
+    }
+
+    /// Sets [`Options::protection`](field@Self::protection).
+    #[must_use]
+    pub fn protection(mut self, protection: Protection) -> Self {
+        self.protection = protection;
+        self
+    }
+
+    /// Sets [`Options::dialects`](field@Self::dialects).
+    #[must_use]
+    pub fn dialects(mut self, dialects: Vec<Dialect>) -> Self {
+        self.dialects = dialects;
+        self
+    }
+
+    /// Sets [`Options::ciphers`](field@Self::ciphers).
+    #[must_use]
+    pub fn ciphers(mut self, ciphers: Vec<Cipher>) -> Self {
+        self.ciphers = ciphers;
+        self
+    }
+
+    /// Sets [`Options::signing_algorithms`](field@Self::signing_algorithms).
+    #[must_use]
+    pub fn signing_algorithms(mut self, signing_algorithms: Vec<SigningAlgorithm>) -> Self {
+        self.signing_algorithms = signing_algorithms;
+        self
+    }
+
+    /// Sets [`Options::allow_guest`](field@Self::allow_guest).
+    #[must_use]
+    pub fn allow_guest(mut self, allow_guest: bool) -> Self {
+        self.allow_guest = allow_guest;
+        self
+    }
+
+    /// Sets [`Options::io_size`](field@Self::io_size).
+    #[must_use]
+    pub fn io_size(mut self, io_size: u32) -> Self {
+        self.io_size = io_size;
+        self
+    }
+
+    /// Sets [`Options::depth`](field@Self::depth).
+    #[must_use]
+    pub fn depth(mut self, depth: usize) -> Self {
+        self.depth = depth;
+        self
+    }
+
+    /// Sets [`Options::credits`](field@Self::credits).
+    #[must_use]
+    pub fn credits(mut self, credits: u16) -> Self {
+        self.credits = credits;
+        self
+    }
+
+    /// Sets [`Options::connect_timeout`](field@Self::connect_timeout).
+    #[must_use]
+    pub fn connect_timeout(mut self, connect_timeout: Duration) -> Self {
+        self.connect_timeout = connect_timeout;
+        self
+    }
+
+    /// Sets [`Options::login_timeout`](field@Self::login_timeout).
+    #[must_use]
+    pub fn login_timeout(mut self, login_timeout: Duration) -> Self {
+        self.login_timeout = login_timeout;
+        self
+    }
+
+    /// Sets [`Options::request_timeout`](field@Self::request_timeout).
+    #[must_use]
+    pub fn request_timeout(mut self, request_timeout: Option<Duration>) -> Self {
+        self.request_timeout = request_timeout;
+        self
+    }
+
+    /// Sets [`Options::echo_interval`](field@Self::echo_interval).
+    #[must_use]
+    pub fn echo_interval(mut self, echo_interval: Duration) -> Self {
+        self.echo_interval = echo_interval;
+        self
+    }
+
+    /// Sets [`Options::threads`](field@Self::threads).
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Sets [`Options::io`](field@Self::io).
+    #[must_use]
+    pub fn io(mut self, io: ring::Io) -> Self {
+        self.io = io;
+        self
+    }
+}
+
+impl Options {
+    /// Length in bytes of a READ or WRITE whose length no transfer chooses.
     pub(crate) fn usual_bytes(&self) -> u32 {
         match self.io_size {
             0 => REQUEST_BYTES,
@@ -167,7 +344,7 @@ impl Options {
         }
     }
 
-    /// Bytes of the largest READ or WRITE.
+    /// Length in bytes of the largest READ or WRITE.
     pub(crate) fn most_bytes(&self) -> u32 {
         match self.io_size {
             0 => IO_MAX,
@@ -175,7 +352,7 @@ impl Options {
         }
     }
 
-    pub(crate) fn threads(&self) -> usize {
+    pub(crate) fn thread_count(&self) -> usize {
         match self.threads {
             0 => std::thread::available_parallelism().map_or(1, |count| count.get().min(4)),
             count => count,
@@ -183,7 +360,7 @@ impl Options {
     }
 }
 
-/// Who logs in.
+/// The user that logs in.
 #[derive(Clone)]
 pub struct Credentials {
     user: Option<User>,
@@ -197,7 +374,8 @@ struct User {
 }
 
 impl Credentials {
-    /// A user with a password. Without a domain the server's own accounts are meant.
+    /// A user with a password. Without a domain the server looks the user up among its local
+    /// accounts.
     pub fn new(domain: Option<&str>, user: &str, password: &str) -> Self {
         Self {
             user: Some(User {
@@ -208,7 +386,7 @@ impl Credentials {
         }
     }
 
-    /// Nobody in particular.
+    /// An anonymous login.
     pub fn anonymous() -> Self {
         Self { user: None }
     }

@@ -2,6 +2,9 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use proto::client::Step;
 use proto::client::request::{FileRef, Reply};
@@ -32,6 +35,7 @@ const WITHOUT_ID: FileInfoClass = FileInfoClass::DIRECTORY;
 
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Entry {
     /// Name of the file. It never contains a separator and never is `.` or `..`.
     pub name: String,
@@ -122,15 +126,21 @@ impl Share {
 impl ReadDir {
     /// Returns the next entry; `None` at the end and after an error.
     pub async fn next(&mut self) -> Option<Result<Entry, Error>> {
+        poll_fn(|context| self.poll_entry(context)).await
+    }
+
+    fn poll_entry(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Entry, Error>>> {
         loop {
             if let Some(entry) = self.entries.pop_front() {
-                return Some(Ok(entry));
+                return Poll::Ready(Some(Ok(entry)));
             }
             if let Some(error) = self.failed.take() {
-                return Some(Err(error));
+                return Poll::Ready(Some(Err(error)));
             }
-            let ahead = self.ahead.as_mut()?;
-            let done = ahead.await;
+            let Some(ahead) = &mut self.ahead else {
+                return Poll::Ready(None);
+            };
+            let done = ready!(Pin::new(ahead).poll(context));
             self.ahead = None;
             self.take(done.only().0);
         }
@@ -261,5 +271,14 @@ impl fmt::Debug for ReadDir {
             .field("buffered", &self.entries.len())
             .field("is_done", &self.is_done)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "futures")]
+impl futures_core::Stream for ReadDir {
+    type Item = Result<Entry, Error>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll_entry(context)
     }
 }

@@ -44,6 +44,7 @@ pub(crate) struct Login {
 
 /// The negotiated parameters of a session, and its channels.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SessionInfo {
     /// Negotiated dialect.
     pub dialect: Dialect,
@@ -71,6 +72,7 @@ pub struct SessionInfo {
 
 /// One channel (connection) of a session.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ChannelInfo {
     /// Address of the server.
     pub peer: SocketAddr,

@@ -22,6 +22,7 @@ const ANSWER_MAX: usize = 4 << 20;
 
 /// A share in the list of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ShareInfo {
     /// Name of the share.
     pub name: String,

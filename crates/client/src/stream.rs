@@ -1,8 +1,11 @@
-//! A file as a stream: read ahead, written behind.
+//! Sequential access to a file: read ahead, written behind.
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::future::poll_fn;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use ring::Region;
 
@@ -12,138 +15,197 @@ use crate::file::File;
 use crate::file::io::{count, written};
 use crate::io::call::Pending;
 
-/// READs ahead of the caller.
+/// Count of READs in flight ahead of the caller.
 const READ_AHEAD: usize = 8;
-/// WRITEs behind the caller.
+/// Count of WRITEs in flight behind the caller.
 const WRITE_BEHIND: usize = 8;
 
 impl File {
-    /// Reads with [`std::io::Read`] from the start on, ahead of its caller; blocks.
+    /// Returns a reader that starts at the first byte and reads ahead of its caller.
     pub fn reader(&self) -> FileReader {
         FileReader::new(self.clone())
     }
 
-    /// Writes with [`std::io::Write`], behind its caller; blocks. Starts at the end of a file that
-    /// was opened to append, else at the start.
+    /// Returns a writer that writes behind its caller. It starts at the end of a file that was
+    /// opened with [`OpenOptions::append`](crate::OpenOptions::append), else at the first byte.
+    ///
+    /// # Errors
+    /// The length of a file that was opened for appending is not available. Only then the call
+    /// blocks.
     pub fn writer(&self) -> Result<FileWriter, Error> {
         FileWriter::new(self.clone())
     }
 }
 
 /// Reads a file from front to back, ahead of its caller. Made by [`File::reader`].
+///
+/// [`Read`] and [`Seek`] block the thread. With the cargo feature `tokio` or `futures` the reader
+/// implements that project's `AsyncRead` and `AsyncSeek` as well.
 pub struct FileReader {
     file: File,
-    /// What was read, of which the caller has got so many bytes.
+    /// Bytes of the last READ; the caller has taken the first `taken` of them.
     piece: Region,
     taken: usize,
-    /// Where the next byte for the caller is in the file.
+    /// Offset in the file of the next byte for the caller.
     position: u64,
-    /// READs under way, in the order of the file.
+    /// READs in flight, in the order of their offsets.
     ahead: VecDeque<Pending>,
-    /// Where the next READ starts.
+    /// Offset of the next READ.
     next: u64,
     is_at_end: bool,
+    seek: SeekState,
+}
+
+/// A seek in progress.
+#[derive(Default)]
+struct SeekState {
+    /// Query for the length of the file, for a seek from its end.
+    length: Option<Pending>,
+    /// Target that `start_seek` was called with.
+    #[cfg(feature = "tokio")]
+    target: Option<SeekFrom>,
+}
+
+impl SeekState {
+    /// Computes the offset that a seek leads to.
+    fn poll_target(
+        &mut self,
+        file: &File,
+        position: u64,
+        to: SeekFrom,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<u64>> {
+        let target = match to {
+            SeekFrom::Start(target) => Some(target),
+            SeekFrom::Current(by) => position.checked_add_signed(by),
+            SeekFrom::End(by) => {
+                let length = self.length.get_or_insert_with(|| file.start_len());
+                let done = ready!(Pin::new(length).poll(context));
+                self.length = None;
+                file.finish_len(done)?.checked_add_signed(by)
+            }
+        };
+        Poll::Ready(target.ok_or_else(|| io::ErrorKind::InvalidInput.into()))
+    }
 }
 
 impl FileReader {
-    pub(crate) fn new(file: File) -> Self {
+    fn new(file: File) -> Self {
         Self {
             file,
-            piece: nothing(),
+            piece: no_bytes(),
             taken: 0,
             position: 0,
             ahead: VecDeque::new(),
             next: 0,
             is_at_end: false,
+            seek: SeekState::default(),
         }
     }
 
-    fn refill(&mut self) -> Result<(), Error> {
+    /// Takes the next piece.
+    fn poll_refill(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let size = self.file.read_size();
-        // Its memory is for what comes now.
-        self.piece = nothing();
+        // The next READ reuses the memory of the last piece.
+        self.piece = no_bytes();
         self.taken = 0;
         while self.ahead.len() < READ_AHEAD {
             let pending = self.file.start_read_wanted(size, self.next);
             self.ahead.push_back(pending);
             self.next += size as u64;
         }
-        let first = self.ahead.pop_front().expect("at least one was started");
-        let (reply, memory) = first.wait().only();
+        let first = self.ahead.front_mut().expect("at least one was started");
+        let (reply, memory) = ready!(Pin::new(first).poll(context)).only();
+        self.ahead.pop_front();
         let count = count(reply).map_err(|cause| {
-            // Who goes on after it goes on from here.
+            // A caller that continues after the error continues at this position.
             self.jump(self.position);
             self.file.failed("read", cause)
         })?;
         self.piece = memory.filled(count);
         if count < size {
-            // The end, or a server that gives less than it was asked for: go on from here.
+            // The file ends here, or the server returned fewer bytes than requested: the READs
+            // ahead have wrong offsets.
             self.ahead.clear();
             self.next = self.position + count as u64;
             self.is_at_end = count == 0;
         }
-        Ok(())
+        Poll::Ready(Ok(()))
     }
 
     fn jump(&mut self, position: u64) {
         self.ahead.clear();
-        self.piece = nothing();
+        self.piece = no_bytes();
         self.taken = 0;
         self.position = position;
         self.next = position;
         self.is_at_end = false;
     }
-}
 
-/// A piece without bytes.
-fn nothing() -> Region {
-    Region::from(Vec::new())
-}
-
-impl Read for FileReader {
-    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+    fn poll_read_into(
+        &mut self,
+        context: &mut Context<'_>,
+        target: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
         if self.taken == self.piece.len() && !self.is_at_end && !target.is_empty() {
-            self.refill()?;
+            ready!(self.poll_refill(context))?;
         }
         let rest = &self.piece[self.taken..];
         let count = target.len().min(rest.len());
         target[..count].copy_from_slice(&rest[..count]);
         self.taken += count;
         self.position += count as u64;
-        Ok(count)
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_seek_to(&mut self, context: &mut Context<'_>, to: SeekFrom) -> Poll<io::Result<u64>> {
+        let (file, position) = (&self.file, self.position);
+        let target = ready!(self.seek.poll_target(file, position, to, context))?;
+        if target != self.position {
+            self.jump(target);
+        }
+        Poll::Ready(Ok(target))
+    }
+}
+
+fn no_bytes() -> Region {
+    Region::from(Vec::new())
+}
+
+impl Read for FileReader {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        poll_fn(|context| self.poll_read_into(context, target)).wait()
     }
 }
 
 impl Seek for FileReader {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let target = match to {
-            SeekFrom::Start(position) => Some(position),
-            SeekFrom::Current(by) => self.position.checked_add_signed(by),
-            SeekFrom::End(by) => self.file.len().wait()?.checked_add_signed(by),
-        };
-        let target = target.ok_or(io::ErrorKind::InvalidInput)?;
-        if target != self.position {
-            self.jump(target);
-        }
-        Ok(target)
+        poll_fn(|context| self.poll_seek_to(context, to)).wait()
     }
 }
 
 /// Writes a file from front to back, behind its caller. Made by [`File::writer`].
 ///
-/// What went wrong shows with a later write or with `flush`. Dropping it waits for what is under
-/// way and swallows its errors: flush before.
+/// An error of a WRITE is returned by a later write or by the flush. Flush the writer before it is
+/// dropped: the drop waits for the WRITEs in flight and ignores their errors.
+///
+/// [`Write`] and [`Seek`] block the thread. With the cargo feature `tokio` or `futures` the writer
+/// implements that project's `AsyncWrite` and `AsyncSeek` as well.
 pub struct FileWriter {
     file: File,
+    /// Bytes that are not sent yet.
     piece: Vec<u8>,
-    /// Where the piece belongs.
+    /// Offset of the piece in the file.
     position: u64,
-    /// WRITEs under way, in the order of the file, with their bytes.
+    /// WRITEs in flight, in the order of their offsets, with their lengths in bytes.
     behind: VecDeque<(Pending, usize)>,
+    /// Memory of a WRITE that is done, for the next piece.
+    spare: Vec<u8>,
+    seek: SeekState,
 }
 
 impl FileWriter {
-    pub(crate) fn new(file: File) -> Result<Self, Error> {
+    fn new(file: File) -> Result<Self, Error> {
         let position = match file.is_append() {
             true => file.len().wait()?,
             false => 0,
@@ -153,75 +215,92 @@ impl FileWriter {
             piece: Vec::new(),
             position,
             behind: VecDeque::new(),
+            spare: Vec::new(),
+            seek: SeekState::default(),
         })
     }
 
-    fn send(&mut self) -> Result<(), Error> {
+    /// Sends the piece.
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         if self.piece.is_empty() {
-            return Ok(());
+            return Poll::Ready(Ok(()));
         }
-        let spare = self.settle(WRITE_BEHIND - 1)?;
+        ready!(self.poll_settle(context, WRITE_BEHIND - 1))?;
+        let spare = std::mem::take(&mut self.spare);
         let piece = std::mem::replace(&mut self.piece, spare);
         let len = piece.len();
         let source = Region::from(piece).into();
         let pending = self.file.start_write(source, self.position);
         self.behind.push_back((pending, len));
         self.position += len as u64;
-        Ok(())
+        Poll::Ready(Ok(()))
     }
 
-    /// Waits until at most `left` are under way; gives memory back.
-    fn settle(&mut self, left: usize) -> Result<Vec<u8>, Error> {
-        let mut spare = Vec::new();
+    /// Waits until at most `left` WRITEs are in flight.
+    fn poll_settle(&mut self, context: &mut Context<'_>, left: usize) -> Poll<Result<(), Error>> {
         while self.behind.len() > left
-            && let Some((pending, len)) = self.behind.pop_front()
+            && let Some((pending, len)) = self.behind.front_mut()
         {
-            let (reply, memory) = pending.wait().only();
+            let len = *len;
+            let (reply, memory) = ready!(Pin::new(pending).poll(context)).only();
+            self.behind.pop_front();
             written(reply, len).map_err(|cause| self.file.failed("write", cause))?;
             let region = memory
                 .into_source()
                 .and_then(|source| source.into_region().ok());
-            spare = region
+            self.spare = region
                 .and_then(|region| region.into_vec().ok())
                 .unwrap_or_default();
-            spare.clear();
+            self.spare.clear();
         }
-        Ok(spare)
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_write_from(
+        &mut self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let size = self.file.write_size();
+        if self.piece.len() == size {
+            ready!(self.poll_send(context))?;
+        }
+        self.piece.reserve_exact(size - self.piece.len());
+        let count = bytes.len().min(size - self.piece.len());
+        self.piece.extend_from_slice(&bytes[..count]);
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_flush_all(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_send(context))?;
+        ready!(self.poll_settle(context, 0))?;
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_seek_to(&mut self, context: &mut Context<'_>, to: SeekFrom) -> Poll<io::Result<u64>> {
+        ready!(self.poll_send(context))?;
+        if matches!(to, SeekFrom::End(_)) {
+            ready!(self.poll_settle(context, 0))?;
+        }
+        let (file, position) = (&self.file, self.position);
+        self.position = ready!(self.seek.poll_target(file, position, to, context))?;
+        Poll::Ready(Ok(self.position))
     }
 }
 
 impl Write for FileWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let size = self.file.write_size();
-        if self.piece.len() == size {
-            self.send()?;
-        }
-        self.piece.reserve_exact(size - self.piece.len());
-        let count = bytes.len().min(size - self.piece.len());
-        self.piece.extend_from_slice(&bytes[..count]);
-        Ok(count)
+        poll_fn(|context| self.poll_write_from(context, bytes)).wait()
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.send()?;
-        self.settle(0)?;
-        Ok(())
+        poll_fn(|context| self.poll_flush_all(context)).wait()
     }
 }
 
 impl Seek for FileWriter {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.send()?;
-        let target = match to {
-            SeekFrom::Start(position) => Some(position),
-            SeekFrom::Current(by) => self.position.checked_add_signed(by),
-            SeekFrom::End(by) => {
-                self.settle(0)?;
-                self.file.len().wait()?.checked_add_signed(by)
-            }
-        };
-        self.position = target.ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.position)
+        poll_fn(|context| self.poll_seek_to(context, to)).wait()
     }
 }
 
@@ -240,5 +319,141 @@ impl fmt::Debug for FileReader {
 impl fmt::Debug for FileWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "FileWriter({} at {})", self.file.path(), self.position)
+    }
+}
+
+#[cfg(feature = "futures")]
+mod futures {
+    use std::io::{self, SeekFrom};
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
+
+    use super::{FileReader, FileWriter};
+
+    impl AsyncRead for FileReader {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            target: &mut [u8],
+        ) -> Poll<io::Result<usize>> {
+            self.get_mut().poll_read_into(context, target)
+        }
+    }
+
+    impl AsyncSeek for FileReader {
+        fn poll_seek(
+            self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            to: SeekFrom,
+        ) -> Poll<io::Result<u64>> {
+            self.get_mut().poll_seek_to(context, to)
+        }
+    }
+
+    impl AsyncWrite for FileWriter {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.get_mut().poll_write_from(context, bytes)
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.get_mut().poll_flush_all(context)
+        }
+
+        fn poll_close(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.get_mut().poll_flush_all(context)
+        }
+    }
+
+    impl AsyncSeek for FileWriter {
+        fn poll_seek(
+            self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            to: SeekFrom,
+        ) -> Poll<io::Result<u64>> {
+            self.get_mut().poll_seek_to(context, to)
+        }
+    }
+}
+
+#[cfg(feature = "tokio")]
+mod tokio {
+    use std::io::{self, SeekFrom};
+    use std::pin::Pin;
+    use std::task::{Context, Poll, ready};
+
+    use ::tokio::io::{AsyncRead, AsyncSeek, AsyncWrite, ReadBuf};
+
+    use super::{FileReader, FileWriter};
+
+    impl AsyncRead for FileReader {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            target: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            let unfilled = target.initialize_unfilled();
+            let count = ready!(self.get_mut().poll_read_into(context, unfilled))?;
+            target.advance(count);
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncSeek for FileReader {
+        fn start_seek(self: Pin<&mut Self>, to: SeekFrom) -> io::Result<()> {
+            self.get_mut().seek.target = Some(to);
+            Ok(())
+        }
+
+        fn poll_complete(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<u64>> {
+            let reader = self.get_mut();
+            let Some(to) = reader.seek.target else {
+                return Poll::Ready(Ok(reader.position));
+            };
+            let result = ready!(reader.poll_seek_to(context, to));
+            reader.seek.target = None;
+            Poll::Ready(result)
+        }
+    }
+
+    impl AsyncWrite for FileWriter {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.get_mut().poll_write_from(context, bytes)
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.get_mut().poll_flush_all(context)
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.get_mut().poll_flush_all(context)
+        }
+    }
+
+    impl AsyncSeek for FileWriter {
+        fn start_seek(self: Pin<&mut Self>, to: SeekFrom) -> io::Result<()> {
+            self.get_mut().seek.target = Some(to);
+            Ok(())
+        }
+
+        fn poll_complete(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<u64>> {
+            let writer = self.get_mut();
+            let Some(to) = writer.seek.target else {
+                // The bytes of the piece come first.
+                return Poll::Ready(Ok(writer.position + writer.piece.len() as u64));
+            };
+            let result = ready!(writer.poll_seek_to(context, to));
+            writer.seek.target = None;
+            Poll::Ready(result)
+        }
     }
 }

@@ -1,6 +1,9 @@
 //! Notifications of changes in a directory. \[MS-SMB2\] 2.2.35
 
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use proto::client::request::Reply;
 use proto::client::{Request, Step};
@@ -41,6 +44,8 @@ pub struct Watch {
     recursive: bool,
     filter: CompletionFilter,
     pending: Pending,
+    #[cfg(feature = "futures")]
+    has_failed: bool,
 }
 
 impl Share {
@@ -69,6 +74,8 @@ impl Share {
             recursive,
             filter,
             pending,
+            #[cfg(feature = "futures")]
+            has_failed: false,
         })
     }
 }
@@ -79,7 +86,11 @@ impl Watch {
     /// # Errors
     /// The server does not support notifications, or the connection is lost.
     pub async fn next(&mut self) -> Result<Vec<Change>, Error> {
-        let (reply, _) = (&mut self.pending).await.only();
+        poll_fn(|context| self.poll_changes(context)).await
+    }
+
+    fn poll_changes(&mut self, context: &mut Context<'_>) -> Poll<Result<Vec<Change>, Error>> {
+        let (reply, _) = ready!(Pin::new(&mut self.pending).poll(context)).only();
         self.pending = ask(&self.directory, self.recursive, self.filter);
         let changes = match reply {
             // An empty response and NOTIFY_ENUM_DIR report dropped changes. [MS-SMB2] 3.3.4.4
@@ -91,7 +102,7 @@ impl Watch {
             }
             Err(cause) => Err(cause),
         };
-        changes.map_err(|cause| self.directory.failed("watch", cause))
+        Poll::Ready(changes.map_err(|cause| self.directory.failed("watch", cause)))
     }
 
     /// Path of the directory, relative to the share.
@@ -130,5 +141,21 @@ fn parse(bytes: &[u8]) -> Result<Vec<Change>, Cause> {
 impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Watch({})", self.directory.path())
+    }
+}
+
+/// The stream ends after an error.
+#[cfg(feature = "futures")]
+impl futures_core::Stream for Watch {
+    type Item = Result<Vec<Change>, Error>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let watch = self.get_mut();
+        if watch.has_failed {
+            return Poll::Ready(None);
+        }
+        let changes = ready!(watch.poll_changes(context));
+        watch.has_failed = changes.is_err();
+        Poll::Ready(Some(changes))
     }
 }

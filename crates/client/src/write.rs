@@ -13,6 +13,7 @@ use crate::share::{Share, WHOLE_BYTES_MAX, set};
 
 /// Options of [`Share::write`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WriteOptions {
     /// Timestamps and attributes that the file gets.
     pub changes: Option<Changes>,
@@ -20,6 +21,30 @@ pub struct WriteOptions {
     pub create_new: bool,
     /// Whether the server responds only when the bytes are on stable storage.
     pub write_through: bool,
+}
+
+/// Each method sets the field of its name.
+impl WriteOptions {
+    /// Sets [`WriteOptions::changes`](field@Self::changes).
+    #[must_use]
+    pub fn changes(mut self, changes: Option<Changes>) -> Self {
+        self.changes = changes;
+        self
+    }
+
+    /// Sets [`WriteOptions::create_new`](field@Self::create_new).
+    #[must_use]
+    pub fn create_new(mut self, create_new: bool) -> Self {
+        self.create_new = create_new;
+        self
+    }
+
+    /// Sets [`WriteOptions::write_through`](field@Self::write_through).
+    #[must_use]
+    pub fn write_through(mut self, write_through: bool) -> Self {
+        self.write_through = write_through;
+        self
+    }
 }
 
 impl Share {

@@ -267,11 +267,7 @@ fn whole_files_move() {
     let share = rig.share();
     let bytes = pattern(30_000_001, 5);
     let file = share.open("file", &both()).wait().expect("open");
-    let options = TransferOptions {
-        io_size: 300_000,
-        depth: 5,
-        span: 0,
-    };
+    let options = TransferOptions::default().io_size(300_000).depth(5).span(0);
     let mut told = 0;
     let mut progress = |count| told += count;
     let sent = upload(&file, 0..u64::MAX, &mut &bytes[..], &options, &mut progress).wait();

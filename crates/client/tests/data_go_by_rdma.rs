@@ -43,12 +43,10 @@ impl Direct {
     }
 
     fn options(&self) -> Options {
-        Options {
-            transports: Transport::SmbDirect.into(),
-            rdma: RdmaChoice::Emulated(self.meeting.path().to_owned()),
-            channels: Channels::Exactly(1),
-            ..options()
-        }
+        options()
+            .transports(Transport::SmbDirect)
+            .rdma(RdmaChoice::Emulated(self.meeting.path().to_owned()))
+            .channels(Channels::Exactly(1))
     }
 
     fn connect(&self, options: Options) -> Session {
@@ -133,10 +131,7 @@ fn a_file_of_this_machine_is_read_into_memory_that_the_device_knows() {
 #[test]
 fn files_are_what_they_were_where_both_ends_poll_on() {
     let direct = Direct::with(|config| config.rdma.busy_poll_us = unplaced(2_000));
-    let options = Options {
-        rdma_busy_poll: Duration::from_millis(2),
-        ..direct.options()
-    };
+    let options = direct.options().rdma_busy_poll(Duration::from_millis(2));
     let received = round_trips(&direct, options);
     assert!(received < 1 << 20, "{received} bytes came in messages");
 }
@@ -157,10 +152,7 @@ fn the_server_says_where_it_takes_smb_direct() {
 fn what_is_protected_goes_in_messages() {
     let direct = Direct::new();
     for protection in [Protection::Sign, Protection::Seal] {
-        let options = Options {
-            protection,
-            ..direct.options()
-        };
+        let options = direct.options().protection(protection);
         let received = round_trips(&direct, options);
         let total: usize = SIZES.iter().sum();
         assert!(
@@ -222,11 +214,10 @@ fn devices_that_fail_lose_no_data() {
     let faults = ["seed=1,disconnect=150", "seed=2,key=60"];
     with_faults("devices_that_fail_lose_no_data", &faults, || {
         let direct = Direct::new();
-        let options = Options {
-            channels: Channels::Exactly(4),
-            io_size: IO_SIZE as u32,
-            ..direct.options()
-        };
+        let options = direct
+            .options()
+            .channels(Channels::Exactly(4))
+            .io_size(IO_SIZE as u32);
         let open = || open_at_last(&options);
         let (mut session, mut file) = open();
         let piece = |index: usize| pattern(PIECE, index as u64);
@@ -283,11 +274,10 @@ fn a_write_is_all_there_or_not_at_all() {
         let old: Vec<u8> = pattern(PIECES * IO_SIZE, 1);
         let new: Vec<u8> = pattern(PIECES * IO_SIZE, 2);
         fs::write(direct.rig.path("file"), &old).expect("the old bytes");
-        let options = Options {
-            login_timeout: Duration::from_secs(1),
-            request_timeout: Some(Duration::from_millis(300)),
-            ..direct.options()
-        };
+        let options = direct
+            .options()
+            .login_timeout(Duration::from_secs(1))
+            .request_timeout(Some(Duration::from_millis(300)));
         let (mut session, mut file) = open_at_last(&options);
         let pieces = new.chunks(IO_SIZE).enumerate();
         let results: Vec<_> = pieces

@@ -80,11 +80,9 @@ fn files_are_renamed_and_changed() {
     assert_eq!(std::fs::read(rig.path("b")).expect("there"), [1]);
     assert!(!rig.path("a").exists());
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
-    let changes = Changes {
-        written: Some(time),
-        attributes: Some(FileAttributes::READONLY),
-        ..Changes::default()
-    };
+    let changes = Changes::default()
+        .written(Some(time))
+        .attributes(Some(FileAttributes::READONLY));
     share.set_metadata("b", &changes).wait().expect("changed");
     let metadata = share.metadata("b").wait().expect("known");
     assert_eq!(metadata.written, time);

@@ -53,19 +53,13 @@ fn signed() {
 
 #[test]
 fn sealed() {
-    let options = Options {
-        protection: Protection::Seal,
-        ..options()
-    };
+    let options = options().protection(Protection::Seal);
     round_trip(&Rig::new(), options, &SIZES);
 }
 
 #[test]
 fn with_epoll() {
-    let options = Options {
-        io: Io::Epoll,
-        ..options()
-    };
+    let options = options().io(Io::Epoll);
     round_trip(&Rig::new(), options, &SIZES);
 }
 
@@ -74,11 +68,10 @@ fn local_files(options: Options) {
     let rig = Rig::new();
     let session = rig.connect(options).expect("a session");
     let share = session.share(SHARE).wait().expect("a share");
-    let transfer = TransferOptions {
-        io_size: 400_000,
-        depth: 4,
-        span: 1_300_000,
-    };
+    let transfer = TransferOptions::default()
+        .io_size(400_000)
+        .depth(4)
+        .span(1_300_000);
     let bytes = pattern(3_000_001, 5);
     let up = tempfile::tempfile().expect("a file");
     up.write_all_at(&bytes, 0).expect("written");
@@ -98,31 +91,19 @@ fn local_files(options: Options) {
 
 #[test]
 fn local_files_in_the_clear() {
-    let plain = Options {
-        protection: Protection::AsAsked,
-        ..options()
-    };
+    let plain = options().protection(Protection::AsAsked);
     local_files(plain.clone());
-    local_files(Options {
-        io: Io::Epoll,
-        ..plain
-    });
+    local_files(plain.io(Io::Epoll));
 }
 
 #[test]
 fn local_files_signed() {
-    local_files(Options {
-        protection: Protection::Sign,
-        ..options()
-    });
+    local_files(options().protection(Protection::Sign));
 }
 
 #[test]
 fn local_files_sealed() {
-    local_files(Options {
-        protection: Protection::Seal,
-        ..options()
-    });
+    local_files(options().protection(Protection::Seal));
 }
 
 #[test]
@@ -144,13 +125,7 @@ fn a_file_of_known_size_takes_one_message_and_gets_its_times() {
     let rig = Rig::new();
     let share = rig.share();
     let written = UNIX_EPOCH + Duration::new(1_000_000_000, 700);
-    let options = WriteOptions {
-        changes: Some(Changes {
-            written: Some(written),
-            ..Changes::default()
-        }),
-        ..WriteOptions::default()
-    };
+    let options = WriteOptions::default().changes(Some(Changes::default().written(Some(written))));
     for size in [0, 1, 150_000, 1 << 20, (1 << 20) + 1, 3_000_000] {
         let bytes = pattern(size, 7);
         let write = share.write("known", bytes.clone(), &options);
@@ -172,10 +147,7 @@ fn a_file_of_known_size_takes_one_message_and_gets_its_times() {
 fn over_as_many_channels_as_the_server_allows() {
     let rig = Rig::new();
     for count in [2, 4] {
-        let options = Options {
-            channels: Channels::Exactly(count),
-            ..options()
-        };
+        let options = options().channels(Channels::Exactly(count));
         round_trip(&rig, options, &SIZES[4..]);
     }
 }
@@ -184,9 +156,6 @@ fn over_as_many_channels_as_the_server_allows() {
 fn over_the_netbios_session_service() {
     let nbt = || vec![smbeam_server::config::unplaced("nbt:0".to_owned())];
     let rig = Rig::with(|config| config.server.transports = nbt());
-    let options = Options {
-        transports: Transport::Nbt.into(),
-        ..options()
-    };
+    let options = options().transports(Transport::Nbt);
     round_trip(&rig, options, &SIZES);
 }

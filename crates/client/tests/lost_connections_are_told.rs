@@ -12,7 +12,7 @@ use std::time::Duration;
 use rig::meddler::{command, meddler};
 use rig::{Rig, SHARE, connect, options, pattern};
 use smbeam_client::{
-    Channels, Client, Credentials, Error, OpenOptions, Options, Protection, Session, Status, Wait,
+    Channels, Client, Credentials, Error, OpenOptions, Protection, Session, Status, Wait,
 };
 use wire::Command;
 
@@ -188,10 +188,7 @@ fn an_unknown_host_is_told_of() {
 fn a_server_that_says_nothing_is_given_up_on() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = silent.local_addr().expect("an address").port();
-    let options = Options {
-        login_timeout: Duration::from_millis(200),
-        ..options()
-    };
+    let options = options().login_timeout(Duration::from_millis(200));
     let error = connect(port, options).expect_err("nothing is said");
     assert!(matches!(error, Error::TimedOut { .. }), "{error}");
 }
@@ -199,10 +196,7 @@ fn a_server_that_says_nothing_is_given_up_on() {
 #[test]
 fn what_is_agreed_on_is_told() {
     let rig = Rig::new();
-    let options = Options {
-        protection: Protection::Seal,
-        ..options()
-    };
+    let options = options().protection(Protection::Seal);
     let session = rig.connect(options).expect("a session");
     session.echo().wait().expect("echo");
     let info = session.info();
@@ -222,10 +216,7 @@ fn what_is_agreed_on_is_told() {
 fn a_channel_that_breaks_is_not_missed() {
     let rig = Rig::new();
     let proxy = Proxy::new(rig.port());
-    let options = Options {
-        channels: Channels::Exactly(3),
-        ..options()
-    };
+    let options = options().channels(Channels::Exactly(3));
     let session = connect(proxy.port, options).expect("a session");
     let share = session.share(SHARE).wait().expect("a share");
     let open = OpenOptions::new().read(true).write(true).create(true);

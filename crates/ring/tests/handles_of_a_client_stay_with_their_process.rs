@@ -36,10 +36,7 @@ fn start(directory: &Path) -> Server {
 }
 
 fn connect(port: u16) -> Result<Session, Error> {
-    let options = Options {
-        threads: 1,
-        ..Options::default()
-    };
+    let options = Options::default().threads(1);
     let credentials = Credentials::new(None, "alice", "open sesame");
     let client = Client::new(options)?;
     client.connect("127.0.0.1", Some(port), &credentials).wait()

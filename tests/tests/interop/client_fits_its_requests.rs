@@ -53,10 +53,7 @@ fn a_copy_through_us_suits_both_servers(peer: Peer) -> Result<()> {
 /// Without requests of several credits there are 64 KiB in each.
 fn small_requests_are_enough(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
-    let options = Options {
-        dialects: vec![Dialect::SMB_2_0_2],
-        ..Options::default()
-    };
+    let options = Options::default().dialects(vec![Dialect::SMB_2_0_2]);
     let share = rig.connect(options)?.share(SHARE).wait()?;
     rig.round_trip(&share, &pattern(5_000_000, 2))
 }

@@ -127,16 +127,10 @@ fn a_tree_of_ten_thousand_files_comes_back(peer: Peer) -> Result<()> {
 }
 
 fn send(share: &Share, path: &str, model: Model) -> Result<()> {
-    let changes = Changes {
-        written: Some(model.written),
-        ..Changes::default()
-    };
+    let changes = Changes::default().written(Some(model.written));
     let bytes = model.bytes();
     if bytes.len() as u64 <= SMALL_BYTES {
-        let new = WriteOptions {
-            create_new: true,
-            ..WriteOptions::default()
-        };
+        let new = WriteOptions::default().create_new(true);
         share.write(path, bytes, &new).wait()?;
         share.set_metadata(path, &changes).wait()?;
         return Ok(());

@@ -83,13 +83,7 @@ fn every_combination_is_agreed_on(peer: Peer) -> Result<()> {
     // 2 of 2.0.2 and of 2.1, 3 of 3.0 and of 3.0.2, 3 * 4 * 3 of 3.1.1.
     ensure!(combinations.len() == 46, "{}", combinations.len());
     for (number, combination) in combinations.into_iter().enumerate() {
-        let options = Options {
-            dialects: vec![combination.dialect],
-            signing_algorithms: vec![combination.signing],
-            ciphers: combination.cipher.into_iter().collect(),
-            protection: combination.protection,
-            ..Options::default()
-        };
+        let options = Options::default().dialects(vec![combination.dialect]).signing_algorithms(vec![combination.signing]).ciphers(combination.cipher.into_iter().collect()).protection(combination.protection);
         for transport in transports {
             let proxy = Proxy::to(rig.endpoint_of(*transport))?;
             let agreed = connect_through(&proxy, options.clone())
@@ -208,10 +202,7 @@ fn the_highest_dialect_of_the_server_is_taken(peer: Peer) -> Result<()> {
         ensure!(info.dialect == dialect, "{name}: {info:?}");
         round_trip(&rig, &session, 2).context(name)?;
         if dialect < Dialect::SMB_3_1_1 {
-            let newer = rig.connect(Options {
-                dialects: vec![Dialect::SMB_3_1_1],
-                ..Options::default()
-            });
+            let newer = rig.connect(Options::default().dialects(vec![Dialect::SMB_3_1_1]));
             assert_no_session(newer, |error| matches!(error, Error::Refused { .. }))?;
         }
     }
@@ -237,10 +228,7 @@ fn algorithms_of_the_server_are_taken(peer: Peer) -> Result<()> {
             ];
         })?;
         for protection in PROTECTIONS {
-            let session = rig.connect(Options {
-                protection,
-                ..Options::default()
-            })?;
+            let session = rig.connect(Options::default().protection(protection))?;
             let wanted = Combination {
                 dialect: Dialect::SMB_3_1_1,
                 signing,
@@ -254,11 +242,7 @@ fn algorithms_of_the_server_are_taken(peer: Peer) -> Result<()> {
         let others = CIPHER_PREFERENCE
             .into_iter()
             .filter(|&other| other != cipher);
-        let sealed = rig.connect(Options {
-            ciphers: others.collect(),
-            protection: Protection::Seal,
-            ..Options::default()
-        });
+        let sealed = rig.connect(Options::default().ciphers(others.collect()).protection(Protection::Seal));
         assert_no_session(sealed, |error| matches!(error, Error::Untrusted { .. }))?;
     }
     Ok(())
@@ -268,10 +252,7 @@ fn a_server_that_wants_signatures_gets_them(peer: Peer) -> Result<()> {
     let rig = Rig::with(peer, |plan| plan.signing_required = true)?;
     for dialect in DIALECTS {
         let proxy = Proxy::to(rig.endpoint())?;
-        let options = Options {
-            dialects: vec![dialect],
-            ..Options::default()
-        };
+        let options = Options::default().dialects(vec![dialect]);
         let session = connect_through(&proxy, options)?;
         let info = session.info();
         ensure!(info.is_signed && !info.is_encrypted, "{info:?}");
@@ -285,10 +266,7 @@ fn a_server_that_wants_sealing_gets_it(peer: Peer) -> Result<()> {
     let rig = Rig::with(peer, |plan| plan.encryption_required = true)?;
     for dialect in DIALECTS {
         let proxy = Proxy::to(rig.endpoint())?;
-        let options = Options {
-            dialects: vec![dialect],
-            ..Options::default()
-        };
+        let options = Options::default().dialects(vec![dialect]);
         let connected = connect_through(&proxy, options);
         if dialect < Dialect::SMB_3_0 {
             assert_no_session(connected, |error| error.status().is_some())?;
@@ -327,10 +305,7 @@ fn a_share_that_wants_sealing_gets_it(peer: Peer) -> Result<()> {
 
 fn what_cannot_be_sealed_is_not_sent(peer: Peer) -> Result<()> {
     let rig = Rig::with(peer, |plan| plan.max_dialect = Some("2.1"))?;
-    let sealed = rig.connect(Options {
-        protection: Protection::Seal,
-        ..Options::default()
-    });
+    let sealed = rig.connect(Options::default().protection(Protection::Seal));
     assert_no_session(sealed, |error| matches!(error, Error::Untrusted { .. }))
 }
 

@@ -39,10 +39,7 @@ fn large_files_go_both_ways(peer: Peer) -> Result<()> {
     for protection in [Protection::AsAsked, Protection::Seal] {
         let rig = Rig::new(peer)?;
         let proxy = Proxy::to(rig.endpoint())?;
-        let options = Options {
-            protection,
-            ..Options::default()
-        };
+        let options = Options::default().protection(protection);
         let connections = round_trip(&rig, &proxy, options, size(peer))?;
         ensure!(connections == wanted, "{connections} connections");
     }
@@ -50,14 +47,8 @@ fn large_files_go_both_ways(peer: Peer) -> Result<()> {
 }
 
 fn who_wants_one_connection_has_one(peer: Peer) -> Result<()> {
-    let one = Options {
-        channels: Channels::Exactly(1),
-        ..Options::default()
-    };
-    let small = Options {
-        io_size: 1 << 20,
-        ..Options::default()
-    };
+    let one = Options::default().channels(Channels::Exactly(1));
+    let small = Options::default().io_size(1 << 20);
     for options in [one, small] {
         let rig = Rig::new(peer)?;
         let proxy = Proxy::to(rig.endpoint())?;

@@ -28,11 +28,7 @@ fn options(peer: Peer) -> TransferOptions {
         Transport::Nbt => 64 << 10,
         _ => 256 << 10,
     };
-    TransferOptions {
-        io_size,
-        depth: 8,
-        ..TransferOptions::default()
-    }
+    TransferOptions::default().io_size(io_size).depth(8)
 }
 
 /// Does it on a thread of its own, so that what hangs fails.
@@ -217,10 +213,7 @@ fn through(proxy: &Proxy) -> Result<Share> {
         Transport::SmbDirect => Protection::Seal,
         _ => Protection::AsAsked,
     };
-    let options = Options {
-        protection,
-        ..Options::default()
-    };
+    let options = Options::default().protection(protection);
     let session = connect_through(proxy, options)?;
     Ok(session.share(SHARE).wait()?)
 }

@@ -98,10 +98,7 @@ fn cut(after: u64) -> Option<Cut> {
 
 fn many_files_come_by_two_sessions(peer: Peer) -> Result<()> {
     for protection in [Protection::AsAsked, Protection::Sign, Protection::Seal] {
-        let options = Options {
-            protection,
-            ..Options::default()
-        };
+        let options = Options::default().protection(protection);
         let stage = Stage::new(peer, options, None)?;
         let wanted = peer.amount(2, 1);
         stage.read_until(|proxy| proxy.connections() == wanted)?;
@@ -135,14 +132,8 @@ fn few_files_come_by_one(peer: Peer) -> Result<()> {
 }
 
 fn who_wants_one_connection_has_one(peer: Peer) -> Result<()> {
-    let one = Options {
-        channels: Channels::Exactly(1),
-        ..Options::default()
-    };
-    let one_request = Options {
-        depth: 1,
-        ..Options::default()
-    };
+    let one = Options::default().channels(Channels::Exactly(1));
+    let one_request = Options::default().depth(1);
     for options in [one, one_request] {
         let stage = Stage::new(peer, options, None)?;
         stage.share.announce(MANY);

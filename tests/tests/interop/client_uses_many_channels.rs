@@ -39,22 +39,14 @@ const LATE_BYTES: u64 = (2 << 20) + 12_345;
 /// others need for all the rest, so of QUIC no more is certain.
 const EARLY_BYTES: u64 = 200 << 10;
 /// Enough requests that all channels have some.
-const OPTIONS: TransferOptions = TransferOptions {
-    io_size: 256 << 10,
-    depth: 16,
-    span: 0,
-};
+const OPTIONS: TransferOptions = TransferOptions::new().io_size(256 << 10).depth(16).span(0);
 
 fn rig(peer: Peer) -> Result<Rig> {
     Rig::with(peer, |plan| plan.channels = true)
 }
 
 fn channels(count: usize, protection: Protection) -> Options {
-    Options {
-        channels: Channels::Exactly(count),
-        protection,
-        ..Options::default()
-    }
+    Options::default().channels(Channels::Exactly(count)).protection(protection)
 }
 
 /// Sends a file; `progress` is told of the bytes that are done.
@@ -146,10 +138,7 @@ fn the_server_tells_its_interfaces(peer: Peer) -> Result<()> {
 
 fn there_is_one_channel_where_more_do_not_help(peer: Peer) -> Result<()> {
     let rig = rig(peer)?;
-    let old = Options {
-        dialects: vec![Dialect::SMB_2_1],
-        ..channels(4, Protection::AsAsked)
-    };
+    let old = channels(4, Protection::AsAsked).dialects(vec![Dialect::SMB_2_1]);
     for options in [old, Options::default()] {
         let session = rig.connect(options)?;
         ensure!(session.info().channels.len() == 1, "{:?}", session.info());

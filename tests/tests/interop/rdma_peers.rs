@@ -218,13 +218,10 @@ fn exercise(arguments: &[String]) -> Result<()> {
     let [transport, protection, host, operations, sizes] = arguments else {
         bail!("usage: {EXERCISE} TRANSPORT PROTECTION HOST OPERATIONS SIZES");
     };
-    let options = Options {
-        protection: match protection.as_str() {
+    let options = over(transport)?.protection(match protection.as_str() {
             "seal" => Protection::Seal,
             _ => Protection::AsAsked,
-        },
-        ..over(transport)?
-    };
+        });
     let credentials = Credentials::new(None, ALICE.name, ALICE.password);
     let client = Client::new(options)?;
     let session = client.connect(host, None, &credentials);
@@ -253,10 +250,7 @@ fn over(transport: &str) -> Result<Options> {
         "auto" => Transports::Auto,
         list => list.parse::<Endpoints>()?.into(),
     };
-    Ok(Options {
-        transports,
-        ..Options::default()
-    })
+    Ok(Options::default().transports(transports))
 }
 
 /// A file of a share.

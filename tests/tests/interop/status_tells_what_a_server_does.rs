@@ -62,10 +62,7 @@ fn channels_files_and_locks_are_told(peer: Peer) -> Result<()> {
         return Ok(());
     }
     let rig = Rig::with(peer, |plan| plan.channels = true)?;
-    let session = rig.connect(Options {
-        channels: Channels::Exactly(4),
-        ..Options::default()
-    })?;
+    let session = rig.connect(Options::default().channels(Channels::Exactly(4)))?;
     let share = session.share(SHARE).wait()?;
     let new = OpenOptions::new().read(true).write(true).create(true);
     let file = share.open("open", &new).wait()?;
@@ -215,13 +212,7 @@ fn what_is_agreed_on_is_told(peer: Peer) -> Result<()> {
     }
     let rig = Rig::new(peer)?;
     for (dialect, signing, cipher, protection, names) in AGREEMENTS {
-        let session = rig.connect(Options {
-            dialects: vec![dialect],
-            signing_algorithms: vec![signing],
-            ciphers: vec![cipher],
-            protection,
-            ..Options::default()
-        })?;
+        let session = rig.connect(Options::default().dialects(vec![dialect]).signing_algorithms(vec![signing]).ciphers(vec![cipher]).protection(protection))?;
         session.echo().wait()?;
         let status = ask(&rig.server)?;
         let (dialect, signing, cipher) = names;
@@ -282,10 +273,7 @@ fn channels_of_several_transports_are_told(peer: Peer) -> Result<()> {
     let others = all.into_iter().filter(|other| *other != peer.transport);
     let named = [peer.transport].into_iter().chain(others);
     let named = named.map(|transport| rig.endpoint_of(transport));
-    let options = Options {
-        channels: Channels::Over(named.collect()),
-        ..Options::default()
-    };
+    let options = Options::default().channels(Channels::Over(named.collect()));
     let session = rig.connect(options)?;
     let status = ask(&rig.server)?;
     let channels = list(&list(&status, "sessions")?[0], "channels")?;
@@ -311,11 +299,7 @@ fn connections_of_quic_tell_their_path(peer: Peer) -> Result<()> {
             plan.quic.insert("max_datagram".into(), 1400.into());
             plan.quic.insert("idle_timeout_s".into(), 20.into());
         })?;
-        let session = rig.connect(Options {
-            channels: Channels::Exactly(1),
-            quic: format!("congestion={congestion},send-window=4096").parse()?,
-            ..Options::default()
-        })?;
+        let session = rig.connect(Options::default().channels(Channels::Exactly(1)).quic(format!("congestion={congestion},send-window=4096").parse()?))?;
         let share = session.share(SHARE).wait()?;
         let new = OpenOptions::new().read(true).write(true).create(true);
         let file = share.open("moved", &new).wait()?;

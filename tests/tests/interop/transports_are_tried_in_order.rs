@@ -27,10 +27,7 @@ fn closed(transport: Transport) -> Result<Endpoint> {
 }
 
 fn options(list: impl IntoIterator<Item = Endpoint>) -> Result<Options> {
-    Ok(Options {
-        transports: Endpoints::new(list)?.into(),
-        ..Options::default()
-    })
+    Ok(Options::default().transports(Endpoints::new(list)?))
 }
 
 /// The command line of smbeam, for a URL without a port.
@@ -114,10 +111,7 @@ fn channels_are_opened_over_what_is_named(peer: Peer) -> Result<()> {
     let others: Vec<Endpoint> = others.map(|other| rig.endpoint_of(*other)).collect();
     let named = [&[rig.endpoint()], &*others].concat();
     let session = log_in(
-        Options {
-            channels: Channels::Over(named.clone()),
-            ..Options::default()
-        },
+        Options::default().channels(Channels::Over(named.clone())),
         None,
         ALICE,
     )?;
@@ -147,10 +141,7 @@ fn channels_are_opened_over_what_is_named(peer: Peer) -> Result<()> {
 fn what_cannot_be_moved_stays_with_tcp(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let port = rig.endpoint_of(Transport::Tcp).port;
-    let auto = Options {
-        transports: Transports::Auto,
-        ..Options::default()
-    };
+    let auto = Options::default().transports(Transports::Auto);
     let session = log_in(auto, Some(port), ALICE)?;
     let channels = session.info().channels;
     let stays = channels.len() == 1 && channels[0].transport == Transport::Tcp;

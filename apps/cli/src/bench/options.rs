@@ -17,10 +17,11 @@ pub(crate) struct Arguments {
     pub(crate) workload: Workload,
     /// A writable directory on the server. Not with --compare.
     #[arg(required_unless_present = "compare", conflicts_with = "compare")]
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", value_parser = crate::location::url)]
     pub(crate) url: Option<Url>,
     /// Measure two servers in turn (A B A B), and print the ratios with their spread.
     #[arg(long, num_args = 2, value_names = ["URL_A", "URL_B"])]
+    #[arg(value_parser = crate::location::url)]
     pub(crate) compare: Option<Vec<Url>>,
     /// Number of pairs of runs with --compare.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]

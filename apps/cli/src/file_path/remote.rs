@@ -209,10 +209,7 @@ impl RemotePath {
         if !is_protected || metadata.is_dir() || metadata.is_link() {
             return false;
         }
-        let changes = Changes {
-            attributes: Some(FileAttributes(attributes.0 & !FileAttributes::READONLY.0)),
-            ..Changes::default()
-        };
+        let changes = Changes::default().attributes(Some(FileAttributes(attributes.0 & !FileAttributes::READONLY.0)));
         let changed = self.share.set_metadata(&self.path, &changes);
         changed.wait().is_ok()
     }
@@ -286,13 +283,7 @@ pub(crate) fn changes(info: &FileInfo, source_is_remote: bool) -> Changes {
         (_, false) if kept == 0 => None,
         (_, false) => Some(kept | FileAttributes::ARCHIVE.0),
     };
-    Changes {
-        created: info.created.filter(|_| source_is_remote),
-        accessed: Some(info.accessed),
-        written: Some(info.written),
-        attributes: attributes.map(FileAttributes),
-        ..Changes::default()
-    }
+    Changes::default().created(info.created.filter(|_| source_is_remote)).accessed(Some(info.accessed)).written(Some(info.written)).attributes(attributes.map(FileAttributes))
 }
 
 /// Converts the metadata of a file on a server.

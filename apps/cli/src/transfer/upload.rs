@@ -50,10 +50,7 @@ impl Transfer<'_> {
         let FilePath::Remote(remote) = &part else {
             return Ok(());
         };
-        let options = WriteOptions {
-            changes: self.policy.preserve.then(|| changes(info, false)),
-            ..WriteOptions::default()
-        };
+        let options = WriteOptions::default().changes(self.policy.preserve.then(|| changes(info, false)));
         remote
             .share
             .write(&remote.path, bytes, &options)
@@ -199,10 +196,7 @@ impl transfer::Source for Input<'_> {
 /// The changes without READONLY. Windows neither opens such a file for writing nor replaces it.
 pub(super) fn without_readonly(changes: Changes) -> Changes {
     let without = |attributes: FileAttributes| attributes.0 & !FileAttributes::READONLY.0;
-    Changes {
-        attributes: changes.attributes.map(without).map(FileAttributes),
-        ..changes
-    }
+    changes.attributes(changes.attributes.map(without).map(FileAttributes))
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> Failure + '_ {

@@ -34,15 +34,13 @@ pub(crate) fn connect(usage: &str, least: usize) -> Result<Arguments, Error> {
     };
     let channels = std::env::var("SMBEAM_CHANNELS").ok();
     let channels = channels.and_then(|count| count.parse().ok());
-    let mut options = Options {
-        channels: channels.map_or(Channels::Auto, Channels::Exactly),
-        protection: match std::env::var("SMBEAM_PROTECTION").as_deref() {
+    let mut options = Options::default()
+        .channels(channels.map_or(Channels::Auto, Channels::Exactly))
+        .protection(match std::env::var("SMBEAM_PROTECTION").as_deref() {
             Ok("sign") => Protection::Sign,
             Ok("seal") => Protection::Seal,
             _ => Protection::AsAsked,
-        },
-        ..Options::default()
-    };
+        });
     if let Some(list) = variable::<Endpoints>("SMBEAM_TRANSPORTS") {
         options.transports = list.into();
     }

@@ -141,12 +141,21 @@ impl File {
         reason = "the length is a query to the server"
     )]
     pub async fn len(&self) -> Result<u64, Error> {
+        self.finish_len(self.start_len().await)
+    }
+
+    /// Starts a query for the length of the file.
+    pub(crate) fn start_len(&self) -> Pending {
         let length = FileStandardInformation::LEN as u32;
-        let pending = self.query(FileInfoClass::STANDARD, length);
-        let bytes = output(pending.await).map_err(|cause| self.failed("look at", cause))?;
+        self.query(FileInfoClass::STANDARD, length)
+    }
+
+    /// Takes the response to [`Self::start_len`].
+    pub(crate) fn finish_len(&self, done: Done) -> Result<u64, Error> {
+        let bytes = output(done).map_err(|cause| self.failed("query", cause))?;
         FileStandardInformation::decode(&bytes)
             .map(|info| info.end_of_file)
-            .map_err(|error| self.failed("look at", error.into()))
+            .map_err(|error| self.failed("query", error.into()))
     }
 
     fn query(&self, class: FileInfoClass, length: u32) -> Pending {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 /// Options of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TransferOptions {
     /// Length of a piece in bytes. 0 stands for [`Options::io_size`](crate::Options::io_size); if
     /// that is 0 too, transfers over TCP choose a length.
@@ -15,6 +16,40 @@ pub struct TransferOptions {
     /// flight; 0 for no limit. When a transfer ends early, at most this many bytes before the last
     /// transferred byte are missing.
     pub span: u64,
+}
+
+/// Each method sets the field of its name.
+impl TransferOptions {
+    /// The default options.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            io_size: 0,
+            depth: 0,
+            span: 0,
+        }
+    }
+
+    /// Sets [`TransferOptions::io_size`](field@Self::io_size).
+    #[must_use]
+    pub const fn io_size(mut self, io_size: usize) -> Self {
+        self.io_size = io_size;
+        self
+    }
+
+    /// Sets [`TransferOptions::depth`](field@Self::depth).
+    #[must_use]
+    pub const fn depth(mut self, depth: usize) -> Self {
+        self.depth = depth;
+        self
+    }
+
+    /// Sets [`TransferOptions::span`](field@Self::span).
+    #[must_use]
+    pub const fn span(mut self, span: u64) -> Self {
+        self.span = span;
+        self
+    }
 }
 
 /// Ranges of a file in ascending order.

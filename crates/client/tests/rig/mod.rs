@@ -109,11 +109,9 @@ pub(crate) fn connect(port: u16, options: Options) -> Result<Session, Error> {
 
 /// Those of most tests: a test that hangs fails.
 pub(crate) fn options() -> Options {
-    Options {
-        threads: 2,
-        request_timeout: Some(Duration::from_secs(60)),
-        ..Options::default()
-    }
+    Options::default()
+        .threads(2)
+        .request_timeout(Some(Duration::from_secs(60)))
 }
 
 /// Bytes that tell where they are from.

@@ -1,0 +1,125 @@
+//! The traits of `futures` and of `tokio`, with the cargo features of these names.
+#![cfg(any(feature = "futures", feature = "tokio"))]
+
+mod rig;
+
+use std::io::SeekFrom;
+
+use rig::{Rig, pattern};
+use smbeam_client::{File, OpenOptions, Wait};
+
+const LEN: usize = (20 << 20) + 12_345;
+
+fn created(rig: &Rig) -> File {
+    let options = OpenOptions::new().read(true).write(true).create(true);
+    rig.share().open("file", &options).wait().expect("a file")
+}
+
+#[cfg(feature = "futures")]
+mod futures {
+    use futures_util::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, StreamExt};
+    use smbeam_client::{CompletionFilter, WriteOptions};
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_written_and_read() {
+        let rig = Rig::new();
+        let file = created(&rig);
+        let bytes = pattern(LEN, 1);
+        let work = async {
+            let mut writer = file.writer()?;
+            writer.write_all(&bytes).await?;
+            writer.seek(SeekFrom::Start(10)).await?;
+            writer.write_all(b"again").await?;
+            writer.close().await?;
+            let mut reader = file.reader();
+            let mut read = Vec::new();
+            reader.read_to_end(&mut read).await?;
+            let at = reader.seek(SeekFrom::End(-5)).await?;
+            let mut end = Vec::new();
+            reader.read_to_end(&mut end).await?;
+            Ok::<_, std::io::Error>((read, at, end))
+        };
+        let (read, at, end) = work.wait().expect("written and read");
+        assert!(read[10..15] == *b"again" && read[15..] == bytes[15..]);
+        assert_eq!((at, &end[..]), (LEN as u64 - 5, &bytes[LEN - 5..]));
+        let written = std::fs::read(rig.path("file")).expect("the file on the server");
+        assert!(written == read);
+    }
+
+    #[test]
+    fn a_listing_is_a_stream() {
+        let rig = Rig::new();
+        let share = rig.share();
+        for index in 0..300 {
+            std::fs::write(rig.path(&format!("file {index:03}")), "x").expect("a file");
+        }
+        let work = async {
+            let listing = share.read_dir("", "").await?;
+            let names = listing.map(|entry| entry.map(|entry| entry.name));
+            let names: Vec<_> = names.collect().await;
+            names.into_iter().collect::<Result<Vec<_>, _>>()
+        };
+        let mut names = work.wait().expect("a listing");
+        names.sort();
+        let expected: Vec<_> = (0..300).map(|index| format!("file {index:03}")).collect();
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn a_watch_is_a_stream() {
+        let rig = Rig::new();
+        let share = rig.share();
+        let work = async {
+            let mut watch = share.watch("", false, CompletionFilter::FILE_NAME).await?;
+            share
+                .write("new", vec![1, 2, 3], &WriteOptions::default())
+                .await?;
+            watch.next().await.expect("a watch does not end")
+        };
+        // The change may reach the server before the watch; that is a different promise.
+        let (filler, done) = std::sync::mpsc::channel();
+        std::thread::spawn(move || filler.send(work.wait().map(|changes| changes.len())));
+        let mut index = 0;
+        let count = loop {
+            if let Ok(count) = done.recv_timeout(std::time::Duration::from_millis(20)) {
+                break count.expect("changes");
+            }
+            index += 1;
+            std::fs::write(rig.path(&format!("another {index}")), "x").expect("a file");
+        };
+        assert!(count > 0);
+    }
+}
+
+#[cfg(feature = "tokio")]
+mod tokio {
+    use ::tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_written_and_read() {
+        let rig = Rig::new();
+        let file = created(&rig);
+        let bytes = pattern(LEN, 2);
+        let work = async {
+            let mut writer = file.writer()?;
+            writer.write_all(&bytes).await?;
+            writer.seek(SeekFrom::Start(10)).await?;
+            writer.write_all(b"again").await?;
+            writer.shutdown().await?;
+            let mut reader = file.reader();
+            let mut read = Vec::new();
+            reader.read_to_end(&mut read).await?;
+            let at = reader.seek(SeekFrom::End(-5)).await?;
+            let mut end = Vec::new();
+            reader.read_to_end(&mut end).await?;
+            Ok::<_, std::io::Error>((read, at, end))
+        };
+        let (read, at, end) = work.wait().expect("written and read");
+        assert!(read[10..15] == *b"again" && read[15..] == bytes[15..]);
+        assert_eq!((at, &end[..]), (LEN as u64 - 5, &bytes[LEN - 5..]));
+    }
+}
