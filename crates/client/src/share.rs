@@ -44,7 +44,7 @@ pub(crate) struct Inner {
     pub(crate) session: Session,
     name: String,
     tree: TreeId,
-    seal: bool,
+    encrypt: bool,
     share_type: ShareType,
     maximal_access: AccessMask,
     /// The same share on the session that replaced a lost one.
@@ -107,7 +107,7 @@ impl Share {
                     session: session.clone(),
                     name: name.to_owned(),
                     tree,
-                    seal: flags.contains(ShareFlags::ENCRYPT_DATA),
+                    encrypt: flags.contains(ShareFlags::ENCRYPT_DATA),
                     share_type,
                     maximal_access,
                     successor: OnceLock::new(),
@@ -148,7 +148,7 @@ impl Share {
     /// Starts a request.
     pub(crate) fn start_request(&self, mut request: Request, memory: Memory) -> Pending {
         request.tree = Some(self.inner.tree);
-        request.seal = self.inner.seal;
+        request.encrypt = self.inner.encrypt;
         self.inner.session.dispatch().start(request, memory)
     }
 
@@ -156,7 +156,7 @@ impl Share {
     pub(crate) fn close_detached(&self, file: wire::FileId) {
         let dispatch = self.inner.session.dispatch();
         let requester = Arc::clone(dispatch) as Arc<dyn Requester>;
-        close_detached(&requester, Some(self.inner.tree), self.inner.seal, file);
+        close_detached(&requester, Some(self.inner.tree), self.inner.encrypt, file);
     }
 
     /// Queries the metadata of a file. Follows links.
@@ -308,17 +308,17 @@ impl Share {
 
     /// Largest READ in bytes.
     pub(crate) fn max_read(&self) -> u32 {
-        self.session().negotiated().max_read(self.inner.seal)
+        self.session().negotiated().max_read(self.inner.encrypt)
     }
 
     /// Largest WRITE in bytes.
     pub(crate) fn max_write(&self) -> u32 {
-        self.session().negotiated().max_write(self.inner.seal)
+        self.session().negotiated().max_write(self.inner.encrypt)
     }
 
     /// Whether messages of the share are signed or encrypted.
     pub(crate) fn is_protected(&self) -> bool {
-        self.session().negotiated().is_protected(self.inner.seal)
+        self.session().negotiated().is_protected(self.inner.encrypt)
     }
 
     /// Queries the size and the free space of the volume.
@@ -445,7 +445,7 @@ impl Drop for Inner {
         let dispatch = self.session.dispatch();
         if dispatch.is_here() {
             let mut request = Request::new(Some(self.tree), vec![Step::TreeDisconnect]);
-            request.seal = self.seal;
+            request.encrypt = self.encrypt;
             drop(dispatch.start(request, Memory::None));
         }
     }

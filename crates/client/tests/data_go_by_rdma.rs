@@ -151,7 +151,7 @@ fn the_server_says_where_it_takes_smb_direct() {
 #[test]
 fn what_is_protected_goes_in_messages() {
     let direct = Direct::new();
-    for protection in [Protection::Sign, Protection::Seal] {
+    for protection in [Protection::Sign, Protection::Encrypt] {
         let options = direct.options().protection(protection);
         let received = round_trips(&direct, options);
         let total: usize = SIZES.iter().sum();

@@ -52,8 +52,8 @@ fn signed() {
 }
 
 #[test]
-fn sealed() {
-    let options = options().protection(Protection::Seal);
+fn encrypted() {
+    let options = options().protection(Protection::Encrypt);
     round_trip(&Rig::new(), options, &SIZES);
 }
 
@@ -103,7 +103,7 @@ fn local_files_signed() {
 
 #[test]
 fn local_files_sealed() {
-    local_files(options().protection(Protection::Seal));
+    local_files(options().protection(Protection::Encrypt));
 }
 
 #[test]

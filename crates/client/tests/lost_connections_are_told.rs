@@ -196,7 +196,7 @@ fn a_server_that_says_nothing_is_given_up_on() {
 #[test]
 fn what_is_agreed_on_is_told() {
     let rig = Rig::new();
-    let options = options().protection(Protection::Seal);
+    let options = options().protection(Protection::Encrypt);
     let session = rig.connect(options).expect("a session");
     session.echo().wait().expect("echo");
     let info = session.info();

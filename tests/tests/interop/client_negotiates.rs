@@ -30,7 +30,7 @@ const DIALECTS: [Dialect; 5] = [
     Dialect::SMB_3_0_2,
     Dialect::SMB_3_1_1,
 ];
-const PROTECTIONS: [Protection; 3] = [Protection::AsAsked, Protection::Sign, Protection::Seal];
+const PROTECTIONS: [Protection; 3] = [Protection::AsAsked, Protection::Sign, Protection::Encrypt];
 /// More than one message takes, in every dialect.
 const LARGE_BYTES: usize = 2_200_001;
 const SMALL_BYTES: usize = 1000;
@@ -58,7 +58,7 @@ fn combinations() -> Vec<Combination> {
         for signing in signings {
             for cipher in &ciphers {
                 for protection in PROTECTIONS {
-                    if cipher.is_some() || protection != Protection::Seal {
+                    if cipher.is_some() || protection != Protection::Encrypt {
                         found.push(Combination {
                             dialect,
                             signing: *signing,
@@ -106,7 +106,7 @@ fn assert_agreed(info: &SessionInfo, combination: Combination) -> Result<()> {
         signing: info.signing_algorithm,
         cipher: info.cipher,
         protection: match (info.is_encrypted, info.is_signed) {
-            (true, _) => Protection::Seal,
+            (true, _) => Protection::Encrypt,
             (false, true) => Protection::Sign,
             (false, false) => Protection::AsAsked,
         },
@@ -163,7 +163,7 @@ fn assert_kept(peer: Peer, proxy: &Proxy, protection: Protection) -> Result<()> 
                         kind => kind != Kind::Sealed,
                     })
             }
-            Protection::Seal => {
+            Protection::Encrypt => {
                 carries(Kind::Sealed)
                     && kinds().all(|kind| match kind {
                         Kind::Plain(number) | Kind::Signed(number) => is_login(number),
@@ -242,7 +242,7 @@ fn algorithms_of_the_server_are_taken(peer: Peer) -> Result<()> {
         let others = CIPHER_PREFERENCE
             .into_iter()
             .filter(|&other| other != cipher);
-        let sealed = rig.connect(Options::default().ciphers(others.collect()).protection(Protection::Seal));
+        let sealed = rig.connect(Options::default().ciphers(others.collect()).protection(Protection::Encrypt));
         assert_no_session(sealed, |error| matches!(error, Error::Untrusted { .. }))?;
     }
     Ok(())
@@ -275,7 +275,7 @@ fn a_server_that_wants_sealing_gets_it(peer: Peer) -> Result<()> {
         let session = connected?;
         ensure!(session.info().is_encrypted, "{:?}", session.info());
         round_trip(&rig, &session, 5).with_context(|| format!("{dialect:?}"))?;
-        assert_kept(peer, &proxy, Protection::Seal)?;
+        assert_kept(peer, &proxy, Protection::Encrypt)?;
     }
     Ok(())
 }
@@ -305,7 +305,7 @@ fn a_share_that_wants_sealing_gets_it(peer: Peer) -> Result<()> {
 
 fn what_cannot_be_sealed_is_not_sent(peer: Peer) -> Result<()> {
     let rig = Rig::with(peer, |plan| plan.max_dialect = Some("2.1"))?;
-    let sealed = rig.connect(Options::default().protection(Protection::Seal));
+    let sealed = rig.connect(Options::default().protection(Protection::Encrypt));
     assert_no_session(sealed, |error| matches!(error, Error::Untrusted { .. }))
 }
 

@@ -36,7 +36,7 @@ fn round_trip(rig: &Rig, proxy: &Proxy, options: Options, size: usize) -> Result
 
 fn large_files_go_both_ways(peer: Peer) -> Result<()> {
     let wanted = peer.amount(2, 1);
-    for protection in [Protection::AsAsked, Protection::Seal] {
+    for protection in [Protection::AsAsked, Protection::Encrypt] {
         let rig = Rig::new(peer)?;
         let proxy = Proxy::to(rig.endpoint())?;
         let options = Options::default().protection(protection);

@@ -210,7 +210,7 @@ fn a_connection_that_breaks_within_a_frame_is_lost(peer: Peer) -> Result<()> {
 /// RDMA would carry data past the relay, but for those that are sealed.
 fn through(proxy: &Proxy) -> Result<Share> {
     let protection = match proxy.endpoint().transport {
-        Transport::SmbDirect => Protection::Seal,
+        Transport::SmbDirect => Protection::Encrypt,
         _ => Protection::AsAsked,
     };
     let options = Options::default().protection(protection);

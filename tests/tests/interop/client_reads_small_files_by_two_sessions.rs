@@ -97,7 +97,7 @@ fn cut(after: u64) -> Option<Cut> {
 }
 
 fn many_files_come_by_two_sessions(peer: Peer) -> Result<()> {
-    for protection in [Protection::AsAsked, Protection::Sign, Protection::Seal] {
+    for protection in [Protection::AsAsked, Protection::Sign, Protection::Encrypt] {
         let options = Options::default().protection(protection);
         let stage = Stage::new(peer, options, None)?;
         let wanted = peer.amount(2, 1);

@@ -80,7 +80,7 @@ fn files_of_any_size_arrive(peer: Peer) -> Result<()> {
     ];
     let rig = Rig::new(peer)?;
     fill(&rig, &lengths)?;
-    for protection in [Protection::AsAsked, Protection::Sign, Protection::Seal] {
+    for protection in [Protection::AsAsked, Protection::Sign, Protection::Encrypt] {
         let options = Options::default().protection(protection);
         let share = rig.connect(options)?.share(SHARE).wait()?;
         read(&share, &lengths, |length| length)?;
@@ -158,7 +158,7 @@ fn a_message_brings_many(peer: Peer) -> Result<()> {
     fill(&rig, &lengths)?;
     let proxy = Proxy::to(rig.endpoint())?;
     // Of what is sealed frames are counted, not what is in them.
-    let options = Options::default().protection(Protection::Seal);
+    let options = Options::default().protection(Protection::Encrypt);
     let share = connect_through(&proxy, options)?.share(SHARE).wait()?;
     let sent = || proxy.seen().get(&(Way::There, Kind::Sealed)).copied();
     let before = sent().unwrap_or(0);

@@ -86,7 +86,7 @@ impl<F: FnMut(u64) + Send> Progress for F {
 
 fn every_channel_carries_data(peer: Peer) -> Result<()> {
     let rig = rig(peer)?;
-    let all = [Protection::AsAsked, Protection::Seal, Protection::Sign];
+    let all = [Protection::AsAsked, Protection::Encrypt, Protection::Sign];
     for &protection in &all[..peer.amount(3, 2)] {
         let least = match goes_by_rdma(peer, protection) {
             true => REQUEST_BYTES,
@@ -163,7 +163,7 @@ fn a_channel_that_breaks_within_a_frame_loses_nothing(peer: Peer) -> Result<()> 
     let bytes = pattern(FILE_BYTES, 7);
     let all = [
         (0, Protection::AsAsked),
-        (3, Protection::Seal),
+        (3, Protection::Encrypt),
         (2, Protection::Sign),
     ];
     for &(connection, protection) in &all[..peer.amount(3, 2)] {

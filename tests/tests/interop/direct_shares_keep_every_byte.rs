@@ -78,7 +78,7 @@ impl Rig {
 
     fn connect(&self, way: &str) -> Result<Session> {
         let (transport, protection) = match way {
-            "sealed" => ("tcp", Protection::Seal),
+            "sealed" => ("tcp", Protection::Encrypt),
             _ => (way, Protection::AsAsked),
         };
         let mut options = Options::default().transports(transport.parse::<smbeam_client::Endpoints>()?).protection(protection).rdma(smbeam_client::RdmaChoice::Emulated(rdma_folder()));

@@ -219,7 +219,7 @@ fn exercise(arguments: &[String]) -> Result<()> {
         bail!("usage: {EXERCISE} TRANSPORT PROTECTION HOST OPERATIONS SIZES");
     };
     let options = over(transport)?.protection(match protection.as_str() {
-            "seal" => Protection::Seal,
+            "seal" => Protection::Encrypt,
             _ => Protection::AsAsked,
         });
     let credentials = Credentials::new(None, ALICE.name, ALICE.password);

@@ -180,7 +180,7 @@ const AGREEMENTS: [Agreement; 4] = [
         Dialect::SMB_3_1_1,
         SigningAlgorithm::AesCmac,
         Cipher::Aes256Gcm,
-        Protection::Seal,
+        Protection::Encrypt,
         ("3.1.1", "AES-CMAC", Some("AES-256-GCM")),
     ),
     (

@@ -1,5 +1,5 @@
 //! What all examples are told: where the share is, who asks, over how many channels
-//! (SMBEAM_CHANNELS), how far protected (SMBEAM_PROTECTION: sign or seal), and by which transports
+//! (SMBEAM_CHANNELS), how far protected (SMBEAM_PROTECTION: sign or encrypt), and by which transports
 //! (SMBEAM_TRANSPORTS: `quic,tcp`; SMBEAM_CA_FILE: who vouches for servers of QUIC; SMBEAM_RDMA:
 //! who makes connections of SMB Direct).
 
@@ -38,7 +38,7 @@ pub(crate) fn connect(usage: &str, least: usize) -> Result<Arguments, Error> {
         .channels(channels.map_or(Channels::Auto, Channels::Exactly))
         .protection(match std::env::var("SMBEAM_PROTECTION").as_deref() {
             Ok("sign") => Protection::Sign,
-            Ok("seal") => Protection::Seal,
+            Ok("seal") => Protection::Encrypt,
             _ => Protection::AsAsked,
         });
     if let Some(list) = variable::<Endpoints>("SMBEAM_TRANSPORTS") {

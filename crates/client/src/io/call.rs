@@ -199,8 +199,8 @@ fn clean_up(cleanup: &Cleanup, requester: &Arc<dyn Requester>, done: Done) {
     let Ok(replies) = done.replies else { return };
     for reply in replies.into_iter().flatten() {
         match (cleanup, reply) {
-            (Cleanup::Open(tree, seal), Reply::Created(created)) => {
-                close_detached(requester, *tree, *seal, created.file_id);
+            (Cleanup::Open(tree, encrypt), Reply::Created(created)) => {
+                close_detached(requester, *tree, *encrypt, created.file_id);
             }
             (Cleanup::Locks(unlock), Reply::Done) => {
                 drop(Arc::clone(requester).request(Request::clone(unlock), Memory::None));
@@ -218,7 +218,7 @@ fn clean_up(cleanup: &Cleanup, requester: &Arc<dyn Requester>, done: Done) {
 pub(crate) fn close_detached(
     requester: &Arc<dyn Requester>,
     tree: Option<TreeId>,
-    seal: bool,
+    encrypt: bool,
     file: FileId,
 ) {
     let close = Step::Close {
@@ -226,7 +226,7 @@ pub(crate) fn close_detached(
         query: false,
     };
     let mut request = Request::new(tree, vec![close]);
-    request.seal = seal;
+    request.encrypt = encrypt;
     drop(Arc::clone(requester).request(request, Memory::None));
 }
 
@@ -311,7 +311,7 @@ fn may_wait(step: &Step) -> bool {
 fn cleanup(request: &Request) -> Cleanup {
     match (request.steps.first(), request.steps.last()) {
         (Some(Step::Create(_)), Some(Step::Close { .. })) => Cleanup::Nothing,
-        (Some(Step::Create(_)), _) => Cleanup::Open(request.tree, request.seal),
+        (Some(Step::Create(_)), _) => Cleanup::Open(request.tree, request.encrypt),
         (Some(Step::TreeConnect(_)), _) => Cleanup::Tree,
         (Some(Step::Lock { file, locks, .. }), _) => match unlocking(locks) {
             Some(locks) => Cleanup::Locks(Box::new(unlock(request, *file, locks))),
@@ -341,6 +341,6 @@ fn unlock(request: &Request, file: FileRef, locks: Vec<LockElement>) -> Request 
         locks,
     };
     let mut unlock = Request::new(request.tree, vec![step]);
-    unlock.seal = request.seal;
+    unlock.encrypt = request.encrypt;
     unlock
 }

@@ -72,7 +72,7 @@ pub(crate) fn answer(frame: &[u8], status: Status, body: impl FnOnce(&mut Vec<u8
     bytes
 }
 
-/// What a frame is about, if it is not sealed.
+/// The command of a frame, if it is not encrypted.
 pub(crate) fn command(frame: &[u8]) -> Option<Command> {
     Header::decode(frame).ok().map(|header| header.command)
 }

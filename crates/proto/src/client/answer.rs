@@ -1,8 +1,7 @@
-//! Answers, believed by now: what they say, held against what was asked. \[MS-SMB2\] 3.2.5.4 to
-//! 3.2.5.18
+//! Verified responses, compared with their requests. \[MS-SMB2\] 3.2.5.4 to 3.2.5.18
 //!
-//! An answer that says more than was asked for fails its request, and so does one that makes no
-//! sense: the server may lie.
+//! The server may lie, so a malformed response fails its request, and so does one with more than the
+//! request asked for.
 
 use alloc::vec::Vec;
 
@@ -17,11 +16,11 @@ use wire::{
 use super::message::Message;
 use super::request::{Attributes, Create, Created, Failure, ReadData, Reply, Request, Step};
 
-/// Bytes of an error's data that are kept: limits of a copy, a link's target.
+/// Largest error data in bytes that a failure carries: limits of a copy, the target of a link.
 const ERROR_DATA_MAX: usize = 64 * 1024;
 
-/// The good answer of a request that was sent again after its channel was lost, where the server
-/// says by its refusal that the first try has done it.
+/// The successful reply to a request that was sent again after its channel was lost, if the refusal
+/// shows that the server executed the first one.
 pub(super) fn was_done_before(request: &Request, step: &Step, status: Status) -> Option<Reply> {
     let is_alone = request.steps.len() == 1 && request.resent > 0;
     match (step, status) {
@@ -31,7 +30,7 @@ pub(super) fn was_done_before(request: &Request, step: &Step, status: Status) ->
     }
 }
 
-/// What came of a step, for whose data memory was named or not.
+/// The result of a step. `is_remote`: whether memory was registered for its data.
 pub(super) fn reply(
     step: &Step,
     is_remote: bool,
@@ -73,7 +72,7 @@ pub(super) fn reply(
     }
 }
 
-/// Whether an answer may say that there is more than it holds: of what is a buffer.
+/// Whether the response to a step may be truncated (BUFFER_OVERFLOW).
 /// \[MS-SMB2\] 3.2.5.11, 3.2.5.14, 3.2.5.17
 fn may_have_more(step: &Step) -> bool {
     matches!(
@@ -89,7 +88,7 @@ fn failure(status: Status, step: &Step, bytes: &[u8], is_cancelled: bool) -> Fai
     if status == Status::CANCELLED && is_cancelled {
         return Failure::Cancelled;
     }
-    // The limits of a copy come as a regular answer. \[MS-SMB2\] 3.3.5.15.6
+    // The limits of a copy are in a regular response. \[MS-SMB2\] 3.3.5.15.6
     if let (Step::Ioctl { max_output, .. }, Ok(response)) = (step, ioctl::Response::decode(bytes))
         && !response.output.is_empty()
         && response.output.len() <= *max_output as usize
@@ -101,12 +100,12 @@ fn failure(status: Status, step: &Step, bytes: &[u8], is_cancelled: bool) -> Fai
         Ok(error) if error.error_data.len() <= ERROR_DATA_MAX => {
             Failure::StatusWith(status, error_data(&error))
         }
-        // Whatever stands behind the header, the status counts.
+        // The status is valid even if the error data are malformed.
         _ => Failure::Status(status),
     }
 }
 
-/// What the error says besides: in 3.1.1 it is in a context. \[MS-SMB2\] 2.2.2.1
+/// The data of an error; in 3.1.1 they are in a context. \[MS-SMB2\] 2.2.2.1
 fn error_data(error: &error_response::Response<'_>) -> Vec<u8> {
     let contexts = error_response::decode_contexts(error.error_data, error.context_count);
     match contexts.as_deref() {
@@ -156,8 +155,7 @@ fn created(asked: &Create, bytes: &[u8]) -> Result<Reply, Failure> {
     }))
 }
 
-/// The lease that was granted: the one that was asked for. It may hold more than was asked for, of
-/// other opens.
+/// The granted lease state. It may have more rights than requested, from other opens.
 fn lease_state(asked: &Create, response: &create::Response<'_>) -> Result<Option<u32>, Failure> {
     let Some((key, _)) = asked.lease else {
         return Ok(None);
@@ -167,7 +165,7 @@ fn lease_state(asked: &Create, response: &create::Response<'_>) -> Result<Option
     };
     let lease = Lease::decode(data)?;
     if lease.lease_key != key {
-        return Err(Failure::Excess("another lease"));
+        return Err(Failure::Excess("the response has another lease key"));
     }
     Ok(Some(lease.lease_state.0))
 }
@@ -203,19 +201,19 @@ fn closed(query: bool, bytes: &[u8]) -> Result<Reply, Failure> {
 
 fn read(length: u32, is_remote: bool, message: &Message<'_>) -> Result<Reply, Failure> {
     if let Some(placed) = message.placed {
-        // Its head was held against the request when it came.
-        let length = u32::try_from(placed.len()).expect("no more was asked for");
+        // `Connection::expect` has compared the head with the request.
+        let length = u32::try_from(placed.len()).expect("a READ has a length of 32 bits");
         return Ok(Reply::Read(ReadData::Placed(length)));
     }
     let (response, data) = read::Response::decode(message.bytes)?;
     if data.len() > length as usize {
-        return Err(Failure::Excess("more data than were asked for"));
+        return Err(Failure::Excess("the response has more data than requested"));
     }
     if is_remote && data.is_empty() {
         return Ok(Reply::Read(ReadData::Remote(response.data_remaining)));
     }
     if data.is_empty() {
-        // Wherever it says that they are.
+        // The offset of empty data does not matter.
         return Ok(Reply::Read(ReadData::Inbound(message.start..message.start)));
     }
     if response.data_offset < read::DATA_OFFSET {
@@ -231,19 +229,23 @@ fn read(length: u32, is_remote: bool, message: &Message<'_>) -> Result<Reply, Fa
 fn written(length: u32, bytes: &[u8]) -> Result<Reply, Failure> {
     let response = write::Response::decode(bytes)?;
     if response.count > length {
-        return Err(Failure::Excess("more was written than was sent"));
+        return Err(Failure::Excess(
+            "the server reports more written bytes than were sent",
+        ));
     }
     Ok(Reply::Written(response.count))
 }
 
 fn output(length: u32, output: &[u8], has_more: bool) -> Result<Reply, Failure> {
     if output.len() > length as usize {
-        return Err(Failure::Excess("a longer buffer than was asked for"));
+        return Err(Failure::Excess(
+            "the response has a longer buffer than requested",
+        ));
     }
     Ok(Reply::Output(output.to_vec(), has_more))
 }
 
-/// Answers that say no more than that it is done.
+/// Responses without further content.
 fn done(step: &Step, bytes: &[u8]) -> Result<Reply, DecodeError> {
     match step {
         Step::TreeDisconnect => tree_disconnect::Response::decode(bytes).map(|_| Reply::Done),
@@ -255,6 +257,6 @@ fn done(step: &Step, bytes: &[u8]) -> Result<Reply, DecodeError> {
         Step::AcknowledgeOplock { .. } | Step::AcknowledgeLease { .. } => {
             oplock_break::Response::decode(bytes).map(|_| Reply::Done)
         }
-        _ => unreachable!("the others say more"),
+        _ => unreachable!("the other steps are handled before"),
     }
 }

@@ -1,4 +1,4 @@
-//! Oplocks and leases that the server takes away. \[MS-SMB2\] 3.2.5.19
+//! Breaks of oplocks and leases. \[MS-SMB2\] 3.2.5.19
 
 use wire::access::OplockLevel;
 use wire::create_context::LeaseState;
@@ -14,7 +14,8 @@ use super::request::{Failure, FileRef, Reply, Request, Step};
 use super::session::Session;
 use super::violation::Violation;
 
-/// Takes note of what a step's answer says of oplocks. What is to be acknowledged at once.
+/// Updates the caching state after the response to a step. Returns the acknowledgment of a break
+/// that arrived before.
 pub(super) fn learn(
     session: &Session,
     request: &Request,
@@ -30,7 +31,7 @@ pub(super) fn learn(
             let is_lease = created.oplock == OplockLevel::LEASE;
             let caching = Caching {
                 tree: request.tree,
-                seal: request.seal,
+                encrypt: request.encrypt,
                 level: created.oplock,
                 lease: create.lease.map(|(key, _)| key).filter(|_| is_lease),
                 driver_acknowledges: create.driver_acknowledges,
@@ -46,7 +47,7 @@ pub(super) fn learn(
     }
 }
 
-/// The file that a step is about.
+/// The file of a step.
 fn resolve(file: FileRef, before: &[Option<Result<Reply, Failure>>]) -> Option<FileId> {
     match file {
         FileRef::Id(id) => Some(id),
@@ -62,8 +63,8 @@ fn resolve(file: FileRef, before: &[Option<Result<Reply, Failure>>]) -> Option<F
 }
 
 impl Connection {
-    /// Takes what the server says unasked. It is not signed; in a session that is sealed it is
-    /// sealed. \[MS-SMB2\] 3.2.5.19, 3.3.4.6
+    /// Handles an unsolicited message. It is not signed; in an encrypted session it is encrypted.
+    /// \[MS-SMB2\] 3.2.5.19, 3.3.4.6
     pub(super) fn take_break(
         &mut self,
         message: &Message<'_>,
@@ -76,9 +77,9 @@ impl Connection {
         let Some(session) = self.session.clone() else {
             return Err(Violation::UnknownMessageId(header.message_id));
         };
-        if !message.is_sealed {
+        if !message.is_encrypted {
             if session.encrypt {
-                return Err(Violation::NotSealed(session.id));
+                return Err(Violation::NotEncrypted(session.id));
             }
             self.check_signature(message, false)?;
         }
@@ -89,11 +90,16 @@ impl Connection {
         Ok(())
     }
 
-    fn break_oplock(&mut self, session: &Session, told: OplockBreak, effects: &mut Effects) {
+    fn break_oplock(
+        &mut self,
+        session: &Session,
+        notification: OplockBreak,
+        effects: &mut Effects,
+    ) {
         let OplockBreak {
             oplock_level: level,
             file_id,
-        } = told;
+        } = notification;
         let known = {
             let mut table = session.caching.lock();
             let known = table.opens.get_mut(&file_id).map(|caching| {
@@ -107,25 +113,25 @@ impl Connection {
             known
         };
         effects.push(Effect::OplockBreak { file_id, level });
-        // Level II goes without a word. [MS-SMB2] 3.2.5.19.1
+        // A break from level II is not acknowledged. [MS-SMB2] 3.2.5.19.1
         let due = known.filter(|caching| caching.level != OplockLevel::II);
         if let Some(caching) = due.filter(|caching| !caching.driver_acknowledges) {
             let step = Step::AcknowledgeOplock {
                 file: file_id,
                 level,
             };
-            self.send_own(step, caching.tree, caching.seal, effects);
+            self.send_own(step, caching.tree, caching.encrypt, effects);
         }
     }
 
     fn break_lease(
         &mut self,
         session: &Session,
-        told: &LeaseBreakNotification,
+        notification: &LeaseBreakNotification,
         effects: &mut Effects,
     ) {
-        let (key, LeaseState(state)) = (told.lease_key, told.new_lease_state);
-        let is_due = told.flags.contains(LeaseBreakFlags::ACK_REQUIRED);
+        let (key, LeaseState(state)) = (notification.lease_key, notification.new_lease_state);
+        let is_due = notification.flags.contains(LeaseBreakFlags::ACK_REQUIRED);
         let holder = {
             let mut table = session.caching.lock();
             let holder = table.opens.values().find(|c| c.lease == Some(key)).copied();
@@ -136,17 +142,22 @@ impl Connection {
         };
         effects.push(Effect::LeaseBreak { key, state });
         let holder = holder.filter(|holder| is_due && !holder.driver_acknowledges);
-        if let Some(Caching { tree, seal, .. }) = holder {
-            self.send_own(Step::AcknowledgeLease { key, state }, tree, seal, effects);
+        if let Some(Caching { tree, encrypt, .. }) = holder {
+            self.send_own(
+                Step::AcknowledgeLease { key, state },
+                tree,
+                encrypt,
+                effects,
+            );
         }
     }
 
-    /// Undoes what a request did that was given up on: nobody else will.
+    /// Undoes the effect of a request that timed out: closes its open or disconnects its tree.
     pub(super) fn undo(
         &mut self,
         message: &Message<'_>,
         pending: &Pending,
-        seal: bool,
+        encrypt: bool,
         effects: &mut Effects,
     ) {
         if message.header.status != wire::Status::SUCCESS {
@@ -159,11 +170,11 @@ impl Connection {
                 };
                 let file = FileRef::Id(opened.file_id);
                 let step = Step::Close { file, query: false };
-                self.send_own(step, pending.tree, seal, effects);
+                self.send_own(step, pending.tree, encrypt, effects);
             }
             Command::TREE_CONNECT => {
                 let tree = message.header.tree_id();
-                self.send_own(Step::TreeDisconnect, tree, seal, effects);
+                self.send_own(Step::TreeDisconnect, tree, encrypt, effects);
             }
             _ => {}
         }

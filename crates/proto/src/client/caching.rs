@@ -7,35 +7,35 @@ use wire::{FileId, Guid, TreeId};
 
 use super::request::Step;
 
-/// What an open lets us cache.
+/// Caching state of an open.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caching {
-    /// Its tree: the acknowledgement names it.
+    /// Tree of the open, for the acknowledgment.
     pub(super) tree: Option<TreeId>,
-    /// Whether the share asks for sealing.
-    pub(super) seal: bool,
-    /// The oplock.
+    /// Whether the share requires encryption.
+    pub(super) encrypt: bool,
+    /// Oplock level.
     pub(super) level: OplockLevel,
-    /// The lease, where the level is LEASE.
+    /// Lease key, if the level is LEASE.
     pub(super) lease: Option<Guid>,
-    /// Whether the driver acknowledges.
+    /// Whether the driver acknowledges breaks.
     pub(super) driver_acknowledges: bool,
 }
 
-/// Breaks that are kept for opens that are not known yet.
+/// Largest count of stored breaks of unknown opens.
 const EARLY_MAX: usize = 16;
 
-/// What the opens of a session let us cache. As long as the driver's opens.
+/// Caching state of the opens of a session. As long as the list of the driver's opens.
 #[derive(Debug, Default)]
 pub(super) struct CachingTable {
     pub(super) opens: BTreeMap<FileId, Caching>,
-    /// Breaks that came on one channel before the answer to the CREATE on another: they are
-    /// acknowledged when that is there. The oldest go first, and the server waits for those in
-    /// vain.
+    /// Breaks that arrived on one channel before the response to the CREATE on another one. The
+    /// response triggers their acknowledgment. When there are too many, the oldest is dropped, and
+    /// the server waits for its acknowledgment until a timeout.
     early: VecDeque<Early>,
 }
 
-/// A break of something that is not known yet.
+/// A break of an unknown open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Early {
     Oplock(FileId, OplockLevel),
@@ -50,7 +50,7 @@ impl CachingTable {
         self.early.push_back(early);
     }
 
-    /// The acknowledgement that an open owes from the start.
+    /// Adds an open. Returns the acknowledgment of a break that arrived before.
     pub(super) fn insert(&mut self, id: FileId, mut caching: Caching) -> Option<Step> {
         let is_meant = |early: &Early| match *early {
             Early::Oplock(file, _) => file == id,

@@ -1,4 +1,4 @@
-//! What a client offers and asks for.
+//! Configuration of a client.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,60 +8,58 @@ use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
 use wire::Guid;
 use wire::dialect::Dialect;
 
-/// How far messages are protected.
+/// Signing and encryption of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protection {
-    /// Sign where the server asks for it; seal where the server or the share asks for it. What
-    /// must be signed by the protocol (binding, tree connects of 3.1.1) is signed.
+    /// Sign if the server requires it, and encrypt if the server or the share requires it. Messages
+    /// that the protocol requires to be signed (binding, TREE_CONNECT of 3.1.1) are signed.
     #[default]
     AsAsked,
-    /// Sign everything; an unsigned answer ends the connection.
+    /// Sign everything; an unsigned response ends the connection.
     Sign,
-    /// Seal everything; a server that cannot ends the login.
-    Seal,
+    /// Encrypt everything; the login fails if the server does not support encryption.
+    Encrypt,
 }
 
-/// What a client offers and asks for. The same for all channels of a session.
+/// Configuration of a client, the same for all channels of a session.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Who we are: one for all connections of a process. \[MS-SMB2\] 3.2.1.1
+    /// ClientGuid: one for all connections of a process. \[MS-SMB2\] 3.2.1.1
     pub client_guid: Guid,
-    /// The server's name as the user gave it, for NETNAME_NEGOTIATE_CONTEXT_ID and tree connects.
+    /// Name of the server as the user gave it, for NETNAME_NEGOTIATE_CONTEXT_ID and TREE_CONNECT.
     pub server_name: String,
-    /// What is offered, in ascending order.
+    /// Offered dialects, in ascending order.
     pub dialects: Vec<Dialect>,
-    /// What is offered, the best first. \[MS-SMB2\] 2.2.3.1.2
+    /// Offered ciphers, the preferred one first. \[MS-SMB2\] 2.2.3.1.2
     pub ciphers: Vec<Cipher>,
-    /// What is offered, the best first. \[MS-SMB2\] 2.2.3.1.7
+    /// Offered signing algorithms, the preferred one first. \[MS-SMB2\] 2.2.3.1.7
     pub signing_algorithms: Vec<SigningAlgorithm>,
-    /// How far messages are protected.
+    /// Signing and encryption of messages.
     pub protection: Protection,
-    /// Whether an account without a password, which never has keys, is good enough where the
-    /// server makes a guest of us.
+    /// Whether a login that the server maps to its guest account succeeds. A guest has no keys.
     pub allow_guest: bool,
-    /// Whether the transport may do what a seal does, where it is as good: QUIC whose server has
-    /// proven who it is. Everything is sealed all the same where the protection is
-    /// [`Protection::Seal`]. \[MS-SMB2\] 2.2.3.1.5
+    /// Whether a transport that is as secure may replace encryption: QUIC with a verified server. With
+    /// [`Protection::Encrypt`] messages are encrypted anyway. \[MS-SMB2\] 2.2.3.1.5
     pub transport_security: bool,
-    /// Bytes of a READ or WRITE from which on its data go by RDMA, where that can be. Below it is
-    /// cheaper to put them into messages. cifs.ko has the same.
+    /// Shortest READ or WRITE in bytes whose data move by RDMA. Shorter data cost less in messages.
+    /// cifs.ko has the same value.
     pub rdma_threshold: u32,
-    /// Credits that are asked for until so many are held.
+    /// Wanted count of credits.
     pub credits: u16,
-    /// Bytes of one READ, WRITE or listing at most, whatever the server allows.
+    /// Largest READ, WRITE or listing in bytes, if the server allows that length.
     pub max_io: u32,
-    /// How long an answer may take, interim answers not counted, and not the time that the bytes
-    /// take which are on their way before it and with it; `None` waits for ever.
+    /// Time limit of a final response, plus the time for the bytes in flight before it and with it.
+    /// `None` for no limit.
     pub request_timeout: Option<Duration>,
-    /// How long NEGOTIATE and SESSION_SETUP may take in all.
+    /// Time limit of NEGOTIATE and SESSION_SETUP together.
     pub login_timeout: Duration,
-    /// An ECHO is sent where nothing came for so long; a second one without an answer ends the
-    /// connection. \[MS-SMB2\] 3.2.6.1 leaves it to us.
+    /// Idle time after which the client sends an ECHO. The connection ends after the same time
+    /// without a response. \[MS-SMB2\] 3.2.6.1 leaves the value to the client.
     pub echo_interval: Duration,
 }
 
 impl Config {
-    /// Everything that we can, with the time-outs of one who waits at a terminal.
+    /// All dialects and algorithms, with timeouts for interactive use.
     pub fn new(client_guid: Guid, server_name: &str) -> Self {
         Self {
             client_guid,
@@ -79,8 +77,8 @@ impl Config {
             allow_guest: false,
             transport_security: false,
             rdma_threshold: 4096,
-            // 32 MiB on their way: enough for 10 Gbit/s over 25 ms. Samba and Windows grant no
-            // more by default.
+            // 32 MiB in flight: enough for 10 Gbit/s over 25 ms. Samba and Windows grant no more by
+            // default.
             credits: 512,
             max_io: 1024 * 1024,
             request_timeout: Some(Duration::from_secs(60)),

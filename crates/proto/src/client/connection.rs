@@ -26,30 +26,30 @@ use crate::effect::Inbound;
 use crate::entropy::Entropy;
 use crate::time::{Instant, Now};
 
-/// What a connection is for.
+/// The role of a connection.
 pub enum Role {
-    /// It logs in and makes a session.
+    /// The connection logs in and makes a session.
     First,
-    /// It becomes a further channel of this session. Dialects 3.x.
+    /// The connection becomes a further channel of the session. Dialects 3.x.
     Binding(Arc<Session>),
 }
 
-/// How far a connection has come.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Nothing was said.
+    /// No message was sent.
     Fresh,
-    /// NEGOTIATE and SESSION_SETUP.
+    /// NEGOTIATE and SESSION_SETUP are in progress.
     LoggingIn,
-    /// Requests go.
+    /// The connection accepts requests.
     Ready,
-    /// Nothing is said any more.
+    /// The connection has ended.
     Over,
 }
 
 /// One transport connection. \[MS-SMB2\] 3.2.1.2
 ///
-/// It has one owner, who gives it what came in and does what its effects say.
+/// It has one owner, the driver, which passes received messages to it and performs its effects.
 pub struct Connection {
     pub(super) config: Arc<Config>,
     pub(super) carrier: Carrier,
@@ -60,48 +60,48 @@ pub struct Connection {
     /// Connection.PreauthIntegrityHashValue.
     pub(super) preauth: PreauthHash,
     pub(super) negotiated: Option<Negotiated>,
-    /// What the server said of signing.
+    /// SecurityMode of the server.
     pub(super) server_security_mode: SecurityMode,
     pub(super) login: Option<Login>,
-    /// The session, once it is logged in.
+    /// The session after the login.
     pub(super) session: Option<Arc<Session>>,
     /// Channel.SigningKey; none for guest and anonymous.
     pub(super) channel: Option<Arc<SigningKey>>,
-    /// Whether the server has proven what it said in NEGOTIATE, or need not.
+    /// Whether the server has confirmed NEGOTIATE, or need not do so.
     pub(super) is_validated: bool,
-    /// TREE_CONNECTs that are answered when it has.
+    /// TREE_CONNECTs that wait for the confirmation.
     pub(super) unvalidated: Vec<RequestId>,
     pub(super) credits: Credits,
     pub(super) queue: Queue,
-    /// Requests whose memory is being named.
+    /// Requests that wait for the registration of their memory.
     pub(super) exposing: BTreeMap<RequestId, Waiting>,
-    /// Credits that were free when an ECHO was sent to get more for the first that waits.
-    pub(super) begged: Option<u32>,
+    /// Count of available credits when an ECHO requested more for the first waiting request.
+    pub(super) credits_at_echo: Option<u32>,
     pub(super) flights: BTreeMap<RequestId, Flight>,
     pub(super) pending: BTreeMap<MessageId, Pending>,
-    /// Acknowledgements and such that wait for a credit: step, tree, whether the share is sealed.
+    /// The connection's own requests that wait for a credit: step, tree, whether the share requires
+    /// encryption.
     pub(super) owed: VecDeque<(Step, Option<TreeId>, bool)>,
-    /// Bytes of the flights.
+    /// Count of bytes of the requests in flight.
     pub(super) flying: u64,
-    /// Requests that the server put off, and when they are sent again.
+    /// Requests that are sent again, by the time of the retry.
     pub(super) retries: BTreeMap<(Instant, RequestId), Waiting>,
-    /// When requests are given up on.
+    /// Deadlines of requests.
     pub(super) deadlines: BTreeSet<(Instant, RequestId)>,
     pub(super) login_deadline: Option<Instant>,
-    /// When something came last.
+    /// Time of the last received bytes.
     pub(super) heard: Instant,
-    /// When an ECHO was sent since.
+    /// Time of an ECHO that was sent since then.
     pub(super) echoed: Option<Instant>,
-    /// Bytes of the longest answer that was asked for.
+    /// Length of the longest requested response in bytes.
     pub(super) longest_answer: u64,
-    /// READs of compounds that were answered in the frame at hand.
+    /// READs of compounds with a response in the current frame.
     pub(super) fresh_reads: Vec<RequestId>,
     pub(super) scratch: Vec<u8>,
 }
 
 impl Connection {
-    /// A connection whose transport is there and on which nothing was said. `seed` is secret and
-    /// never used twice.
+    /// Makes a connection over an open transport. `seed` is secret and unique.
     pub fn new(config: Arc<Config>, role: Role, carrier: Carrier, seed: &[u8; 32]) -> Self {
         let binding = match role {
             Role::First => None,
@@ -124,7 +124,7 @@ impl Connection {
             unvalidated: Vec::new(),
             queue: Queue::default(),
             exposing: BTreeMap::new(),
-            begged: None,
+            credits_at_echo: None,
             flights: BTreeMap::new(),
             pending: BTreeMap::new(),
             owed: VecDeque::new(),
@@ -140,10 +140,10 @@ impl Connection {
         }
     }
 
-    /// Says the first word.
+    /// Sends NEGOTIATE.
     ///
     /// # Panics
-    /// When it was called before.
+    /// The connection was started before.
     pub fn start(&mut self, now: Now, effects: &mut Effects) {
         assert!(self.phase == Phase::Fresh, "a connection starts once");
         self.phase = Phase::LoggingIn;
@@ -153,13 +153,12 @@ impl Connection {
         self.settle(now, result, effects);
     }
 
-    /// Asks for something. It goes out when the login is done and the server's credits allow it.
+    /// Queues a request. The connection sends it after the login when the credits allow it.
     ///
     /// # Panics
-    /// When the request has no steps, or more than one WRITE, or its number is that of another one
-    /// that is unanswered.
+    /// The request has no steps or more than one WRITE, or another pending request has its number.
     pub fn request(&mut self, now: Now, id: RequestId, request: Request, effects: &mut Effects) {
-        assert!(!request.steps.is_empty(), "a request asks for something");
+        assert!(!request.steps.is_empty(), "a request has a step");
         let is_write = |step: &&Step| matches!(step, Step::Write { .. });
         let writes = request.steps.iter().filter(is_write).count();
         assert!(writes <= 1, "a request has one payload");
@@ -175,7 +174,7 @@ impl Connection {
         }
     }
 
-    /// Takes a frame.
+    /// Handles a received frame.
     pub fn receive(&mut self, now: Now, message: Inbound<'_>, effects: &mut Effects) {
         let Inbound { bytes } = message;
         if self.phase == Phase::Over {
@@ -186,60 +185,60 @@ impl Connection {
         self.settle(now, result, effects);
     }
 
-    /// Ends the connection because the driver wants it.
+    /// Ends the connection for the driver.
     pub fn close(&mut self, _now: Now, effects: &mut Effects) {
         self.end(Violation::Asked, effects);
     }
 
-    /// Takes note that the transport is gone.
+    /// Takes note that the transport connection was closed.
     pub fn closed(&mut self, _now: Now, effects: &mut Effects) {
         self.end(Violation::Closed, effects);
     }
 
-    /// Bytes of the next frame at most: as many as the longest answer that was asked for can have.
+    /// Largest length of the next frame in bytes: the longest response to the pending requests.
     pub fn max_frame(&self) -> usize {
-        /// Room for what is said in a login: two tokens of 64 KiB.
+        /// Enough for a login: two tokens of 64 KiB.
         const LEAST: u64 = 128 * 1024;
         usize::try_from(self.longest_answer.max(LEAST)).unwrap_or(usize::MAX)
     }
 
-    /// Credits that can be spent.
+    /// Count of available credits.
     pub fn credits_free(&self) -> u32 {
         self.credits.free()
     }
 
-    /// Credits that can be spent, or were spent on what is under way.
+    /// Count of credits that are available or that pending requests return.
     pub fn credits_held(&self) -> u32 {
         self.credits.held()
     }
 
-    /// Requests that were sent and are not answered.
+    /// Count of requests in flight.
     pub fn requests_in_flight(&self) -> usize {
         self.flights.len()
     }
 
-    /// Bytes that these send and ask for.
+    /// Count of bytes that requests in flight send and request.
     pub fn bytes_in_flight(&self) -> u64 {
         self.flying
     }
 
-    /// Requests that wait to be sent.
+    /// Count of requests that wait to be sent.
     pub fn requests_queued(&self) -> usize {
         self.queue.len() + self.exposing.len() + self.retries.len()
     }
 
-    /// Bytes that these send and ask for.
+    /// Count of bytes that waiting requests send and request.
     pub fn bytes_queued(&self) -> u64 {
         let exposing = self.exposing.values().map(|waiting| waiting.bytes);
         self.queue.bytes() + exposing.sum::<u64>()
     }
 
-    /// The session, once the login is done.
+    /// The session; `None` before the end of the login.
     pub fn session(&self) -> Option<&Arc<Session>> {
         self.session.as_ref()
     }
 
-    /// What was negotiated, once it was.
+    /// The result of NEGOTIATE; `None` before its response.
     pub fn negotiated(&self) -> Option<&Negotiated> {
         self.negotiated.as_ref()
     }
@@ -249,7 +248,7 @@ impl Connection {
         self.phase == Phase::Over
     }
 
-    /// Makes a request ready to wait, or answers it if it can never be sent.
+    /// Prepares a request for the queue, or fails it if it can never be sent.
     fn admit(&self, id: RequestId, request: Request, effects: &mut Effects) -> Option<Waiting> {
         let mut waiting = Waiting {
             id,
@@ -266,13 +265,13 @@ impl Connection {
             waiting.bytes += u64::from(sent) + u64::from(asked);
         }
         if self.phase != Phase::Ready {
-            // What the server allows is not known yet.
+            // The limits of the server are not known yet.
             return Some(waiting);
         }
         self.admit_to_session(waiting, effects)
     }
 
-    /// The same, with what the login brought.
+    /// Prepares a request for the queue after the login.
     fn admit_to_session(&self, mut waiting: Waiting, effects: &mut Effects) -> Option<Waiting> {
         match self.check(&waiting.request) {
             Ok(()) => {
@@ -288,7 +287,7 @@ impl Connection {
         }
     }
 
-    /// Answers a request that cannot be sent.
+    /// Fails a request that cannot be sent.
     pub(super) fn refuse(
         &self,
         id: RequestId,
@@ -300,10 +299,13 @@ impl Connection {
         effects.push(Effect::Answer(id, results));
     }
 
-    /// Looks at all that came before the login was done.
+    /// Checks the requests that were queued before the end of the login.
     pub(super) fn admit_waiting(&mut self, effects: &mut Effects) {
         for _ in 0..self.queue.len() {
-            let waiting = self.queue.pop().expect("there are so many");
+            let waiting = self
+                .queue
+                .pop()
+                .expect("the queue has this count of requests");
             let (id, deadline) = (waiting.id, waiting.deadline);
             match self.admit_to_session(waiting, effects) {
                 Some(waiting) => self.queue.push(waiting),
@@ -312,27 +314,27 @@ impl Connection {
         }
     }
 
-    /// Why a request cannot be sent at all, if so.
+    /// Checks whether a request can be sent at all.
     fn check(&self, request: &Request) -> Result<(), &'static str> {
         let session = self.session.as_ref().expect("the login is done");
-        if request.seal && !session.can_seal() {
-            return Err("the share is sealed, and nothing can be");
+        if request.encrypt && !session.can_encrypt() {
+            return Err("the share requires encryption, which was not negotiated");
         }
         let negotiated = &session.negotiated;
         let mut steps = request.steps.iter();
         steps.try_for_each(|step| encode::check(step, negotiated))?;
         match self.transfer(request).is_some() || session.fits_inline(&self.carrier, request) {
             true => Ok(()),
-            false => Err("longer than a message of the transport"),
+            false => Err("the data are longer than a message of the transport"),
         }
     }
 
-    /// Whether requests may cost more than one credit.
+    /// Whether a request may cost more than one credit.
     pub(super) fn has_large_mtu(&self) -> bool {
         (self.negotiated.as_ref()).is_some_and(Negotiated::has_large_mtu)
     }
 
-    /// Sends what became possible, or ends the connection.
+    /// Sends the requests that are possible now, or ends the connection.
     pub(super) fn settle(
         &mut self,
         now: Now,
@@ -345,7 +347,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection: gives back all that is unanswered.
+    /// Ends the connection, and returns all pending requests.
     pub(super) fn end(&mut self, violation: Violation, effects: &mut Effects) {
         if self.phase == Phase::Over {
             return;

@@ -12,100 +12,100 @@ use super::violation::Violation;
 use crate::effect::Outbound;
 use crate::queue::Queue;
 
-/// What is to be done, in order. The driver owns and reuses it.
+/// Queue of effects, in order. The driver owns and reuses it.
 pub type Effects = Queue<Effect>;
 
-/// One thing to be done.
+/// One action for the driver.
 #[derive(Debug)]
 pub enum Effect {
-    /// Send a frame. Frames go out in the order of their effects. A payload's token is the number
-    /// of the request whose data it is.
+    /// Send a frame. The driver sends frames in the order of their effects. The token of a payload is
+    /// the number of its request.
     Send(Outbound),
-    /// Take the login one step further with the server's token, and tell
-    /// [`Connection::authenticated`](super::Connection::authenticated). The first of a connection
-    /// is empty and asks for the first word; later ones may be empty, too.
+    /// Process the server's token of the login, and pass the result to
+    /// [`Connection::authenticated`](super::Connection::authenticated), at once or later. The first
+    /// token of a connection is empty: the client sends the first one. Later ones may be empty too.
     Authenticate(Vec<u8>),
-    /// The connection carries the session: requests may come.
+    /// The connection carries the session and accepts requests.
     Ready(Arc<Session>),
-    /// Name the memory of a request's data, for the server to use it from now on, and tell
-    /// [`Connection::exposed`](super::Connection::exposed), at once or later. Only where the
+    /// Register the memory of a request for access by the server, and pass the result to
+    /// [`Connection::exposed`](super::Connection::exposed), at once or later. Only if the
     /// [`Carrier`](crate::carrier::Carrier) has RDMA.
     Expose {
-        /// Whose data.
+        /// The request.
         request: RequestId,
-        /// Which way they go.
+        /// Direction of the transfer.
         direction: Direction,
-        /// Bytes, from the start of the source or destination.
+        /// Length in bytes, from the start of the source or destination.
         length: u32,
     },
-    /// The server may use the memory of a request no more. Comes before [`Effect::Answer`] and
-    /// [`Effect::Lost`]; once for each time that memory was named. Unless the server took the key
-    /// back the driver does, before the memory serves anything else.
+    /// End the server's access to the memory of a request. This precedes [`Effect::Answer`] and
+    /// [`Effect::Lost`], once for each registration. The driver invalidates the registration before
+    /// it reuses the memory, unless the server has done that.
     Withdraw {
-        /// Whose memory.
+        /// The request.
         request: RequestId,
-        /// Whether the server has taken the key back.
+        /// Whether the server has invalidated the registration.
         is_revoked: bool,
     },
-    /// The answer to a request: one result for each of its steps, in order. Steps behind one that
-    /// failed have failed, too, mostly with the same status.
+    /// The answer to a request: one result for each of its steps, in order. Steps behind a failed
+    /// one have failed too, mostly with the same status.
     Answer(RequestId, Vec<Result<Reply, Failure>>),
-    /// The connection ended before the answer came. Whether it may be sent again elsewhere is for
-    /// [`super::replay`] to say.
+    /// The connection ended before the response arrived. [`super::replay`] decides whether another
+    /// channel may send the request again.
     Lost(RequestId, Request, Fate),
-    /// The server takes an oplock away. The core acknowledges by itself where that is due, unless
-    /// the request that made the open said that the driver does.
+    /// The server breaks an oplock. The core acknowledges the break if that is required, unless the
+    /// CREATE left the acknowledgment to the driver.
     OplockBreak {
         /// The open.
         file_id: FileId,
-        /// What is left of it.
+        /// New oplock level.
         level: OplockLevel,
     },
-    /// The server takes (part of) a lease away; acknowledged as above.
+    /// The server breaks a lease, or a part of it. The core acknowledges it as for an oplock.
     LeaseBreak {
         /// The lease.
         key: Guid,
-        /// What is left of it: \[MS-SMB2\] 2.2.23.2, NewLeaseState.
+        /// NewLeaseState. \[MS-SMB2\] 2.2.23.2
         state: u32,
     },
-    /// End the connection: nothing more will be said. All that is unanswered was given back with
-    /// [`Effect::Lost`] before; what is asked later comes back in the same way.
+    /// End the connection. [`Effect::Lost`] has returned all pending requests before, and returns
+    /// every later request.
     Disconnect(Violation),
 }
 
-/// What the server does with memory that was named.
+/// Direction of an RDMA transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// It writes there what it reads from a file.
+    /// The server writes the data of a READ to the memory.
     Read,
-    /// It reads from there what it writes to a file.
+    /// The server reads the data of a WRITE from the memory.
     Write,
 }
 
-/// What became of a request that got no answer.
+/// State of a request without a response when its connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It never left.
+    /// The client did not send it.
     Unsent,
-    /// It left: the server may have done it.
+    /// The client sent it, so the server may have executed it.
     Sent,
 }
 
-/// Where the next bytes of the stream should land.
+/// The location for the next bytes of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// Gather the whole frame and give it to `receive`.
+    /// A buffer for the whole frame, which the driver passes to `receive`.
     Frame,
-    /// A READ answer in the clear that is what was asked for, as far as its head shows: the frame's
-    /// first `head` bytes are message, the rest, `len` bytes, belong at the start of the
-    /// destination of `request`. Give both to `receive_split`.
+    /// An unencrypted READ response that matches its request, as far as its start shows. The first
+    /// `head` bytes of the frame are the message. The rest, `len` bytes, belongs at the start of the
+    /// destination of `request`. The driver passes both to `receive_split`.
     Split {
-        /// Bytes.
+        /// Length of the message before the data in bytes.
         head: usize,
-        /// Whose data follow.
+        /// The request.
         request: RequestId,
-        /// Bytes; never more than the request asked for. The destination must stay until they
-        /// are there, even if the request is given up on meanwhile.
+        /// Length of the data in bytes; at most the length of the READ. The destination must stay
+        /// valid until the data have arrived, even if the request ends before.
         len: u32,
     },
 }

@@ -1,4 +1,4 @@
-//! From a step to the message that asks for it. The header is written when it is sent.
+//! Encoding of steps as request messages. `send.rs` writes the header.
 
 use alloc::format;
 use alloc::vec;
@@ -28,21 +28,20 @@ use super::negotiated::Negotiated;
 use super::registration::{self, Registration};
 use super::request::{Create, FileRef, Step};
 
-/// Bytes that a name may have on the wire: its length is told in 16 bits.
+/// Longest name in bytes: its length field has 16 bits.
 const NAME_MAX: usize = 65_534;
-/// Locks of one request: their count is told in 16 bits, and the message should stay small.
+/// Largest count of locks in one request, so that the message stays short.
 const LOCKS_MAX: usize = 1_024;
-/// Bytes that any answer may have besides what was asked for: header, fixed part, contexts, and
-/// the data of an error.
+/// Largest overhead of a response in bytes: header, fixed part, contexts, and error data.
 pub(super) const ANSWER_OVERHEAD: u32 = 4_096;
 
 /// A message without its header.
 pub(super) struct Body {
-    /// What it asks.
+    /// Command.
     pub(super) command: Command,
-    /// 64 bytes for the header, then the body.
+    /// Space for the header (64 bytes), and the body.
     pub(super) head: Vec<u8>,
-    /// Bytes of the driver's that follow.
+    /// Length of the payload in bytes, which the driver holds.
     pub(super) payload: Option<u32>,
 }
 
@@ -55,7 +54,7 @@ impl FileRef {
     }
 }
 
-/// What a step asks.
+/// The command of a step.
 pub(super) fn command(step: &Step) -> Command {
     match step {
         Step::TreeConnect(_) => Command::TREE_CONNECT,
@@ -77,7 +76,7 @@ pub(super) fn command(step: &Step) -> Command {
     }
 }
 
-/// Bytes of an answer's buffer at most: what was asked for.
+/// Largest buffer of the response in bytes.
 pub(super) fn asked(step: &Step) -> u32 {
     match step {
         Step::Read { length, .. }
@@ -89,7 +88,7 @@ pub(super) fn asked(step: &Step) -> u32 {
     }
 }
 
-/// Bytes of a request's buffer.
+/// Length of the buffer of the request in bytes.
 pub(super) fn sent(step: &Step) -> u32 {
     let bytes = match step {
         Step::Write { length, .. } => *length as usize,
@@ -100,17 +99,20 @@ pub(super) fn sent(step: &Step) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// Why a step cannot be sent at all, if so.
+/// Checks whether a step can be sent at all.
 pub(super) fn check(step: &Step, negotiated: &Negotiated) -> Result<(), &'static str> {
     let (limit, what) = match step {
-        Step::Read { .. } => (negotiated.max_read, "a read longer than the server allows"),
+        Step::Read { .. } => (
+            negotiated.max_read,
+            "the read is longer than the server allows",
+        ),
         Step::Write { .. } => (
             negotiated.max_write,
-            "a write longer than the server allows",
+            "the write is longer than the server allows",
         ),
         _ => (
             negotiated.max_transact,
-            "a buffer longer than the server allows",
+            "the buffer is longer than the server allows",
         ),
     };
     if sent(step).max(asked(step)) > limit {
@@ -121,18 +123,18 @@ pub(super) fn check(step: &Step, negotiated: &Negotiated) -> Result<(), &'static
         Step::Create(create) => &create.name,
         Step::QueryDirectory { pattern, .. } => pattern,
         Step::Lock { locks, .. } if locks.is_empty() || locks.len() > LOCKS_MAX => {
-            return Err("no locks, or too many");
+            return Err("the request has no locks, or too many");
         }
         _ => return Ok(()),
     };
     // UTF-16 has no more units than UTF-8 has bytes.
     if 2 * name.encode_utf16().count() > NAME_MAX {
-        return Err("a name longer than a message can tell");
+        return Err("the name is longer than a message allows");
     }
     Ok(())
 }
 
-/// Whether an answer that is shorter than was asked for is as good.
+/// Whether a shorter response than requested is acceptable.
 pub(super) fn may_be_shorter(step: &Step) -> bool {
     matches!(
         step,
@@ -140,14 +142,13 @@ pub(super) fn may_be_shorter(step: &Step) -> bool {
     )
 }
 
-/// Whether it is data that a step moves.
+/// Whether a step transfers data.
 pub(super) fn is_transfer(step: &Step) -> bool {
     matches!(step, Step::Read { .. } | Step::Write { .. })
 }
 
-/// The message of a step. With memory, that is where its data go. `negotiated` is what this very
-/// channel agreed on: one that has less room is told of less where that only makes an answer
-/// shorter.
+/// Encodes a step. With `memory`, its data move by RDMA. `negotiated` is the result of this channel:
+/// a channel with shorter messages requests a shorter response where that is acceptable.
 pub(super) fn body(
     step: &Step,
     memory: Option<&Registration>,
@@ -253,7 +254,7 @@ fn put_create(create: &Create, dialect: Dialect, out: &mut Vec<u8>) {
     request.encode(out);
 }
 
-/// What a CREATE asks besides, as far as the dialect has it.
+/// The create contexts that the dialect supports.
 fn create_contexts(create: &Create, dialect: Dialect) -> Vec<(&'static [u8], Vec<u8>)> {
     use create_context::name;
     let is_3 = dialect >= Dialect::SMB_3_0;
@@ -288,7 +289,7 @@ fn create_contexts(create: &Create, dialect: Dialect) -> Vec<(&'static [u8], Vec
     contexts
 }
 
-/// READ or WRITE. With memory their data go by RDMA. \[MS-SMB2\] 3.2.4.6, 3.2.4.7
+/// READ or WRITE. With `memory`, their data move by RDMA. \[MS-SMB2\] 3.2.4.6, 3.2.4.7
 fn put_transfer(step: &Step, memory: Option<&Registration>, dialect: Dialect, out: &mut Vec<u8>) {
     let (channel, info) = match memory {
         Some(memory) => (registration::channel(dialect), memory.info()),
@@ -301,7 +302,7 @@ fn put_transfer(step: &Step, memory: Option<&Registration>, dialect: Dialect, ou
             length,
             minimum,
         } => read::Request {
-            // Where in its message the data should start. \[MS-SMB2\] 2.2.19
+            // Preferred offset of the data in the response. \[MS-SMB2\] 2.2.19
             padding: read::DATA_OFFSET,
             flags: ReadFlags::NONE,
             length: *length,
@@ -330,7 +331,7 @@ fn put_transfer(step: &Step, memory: Option<&Registration>, dialect: Dialect, ou
                 offset: *offset,
                 file_id: file.id(),
                 channel,
-                // Length says how many are in the message: none.
+                // Length counts the bytes in the message: none.
                 remaining_bytes: *length,
                 channel_info: &info,
                 flags,
@@ -339,11 +340,11 @@ fn put_transfer(step: &Step, memory: Option<&Registration>, dialect: Dialect, ou
             }
             .encode(out);
         }
-        _ => unreachable!("only transfers come here"),
+        _ => unreachable!("the caller passes transfers only"),
     }
 }
 
-/// A WRITE whose data follow.
+/// A WRITE whose data follow in the message.
 fn put_inline(file: FileId, offset: u64, length: u32, flags: WriteFlags, out: &mut Vec<u8>) {
     write::encode_head(file, offset, length, flags, out);
     if length == 0 {
@@ -394,7 +395,7 @@ fn put_directory(step: &Step, room: u32, out: &mut Vec<u8>) {
             };
             request.encode(out);
         }
-        _ => unreachable!("only what is about directories comes here"),
+        _ => unreachable!("the caller passes directory requests only"),
     }
 }
 
@@ -430,7 +431,7 @@ fn put_info(step: &Step, out: &mut Vec<u8>) {
             buffer,
         }
         .encode(out),
-        _ => unreachable!("only information comes here"),
+        _ => unreachable!("the caller passes information requests only"),
     }
 }
 
@@ -442,11 +443,11 @@ fn put_ioctl(step: &Step, out: &mut Vec<u8>) {
         max_output,
     } = step
     else {
-        unreachable!("only IOCTL comes here");
+        unreachable!("the caller passes IOCTL only");
     };
     let request = ioctl::Request {
         ctl_code: *code,
-        // What is about the server names no file. \[MS-SMB2\] 2.2.31
+        // A function of the server has no file. \[MS-SMB2\] 2.2.31
         file_id: file.map_or(FileId::RELATED, FileRef::id),
         max_input_response: 0,
         max_output_response: *max_output,

@@ -1,5 +1,5 @@
-//! Where the next bytes of the stream should land: the data of a READ in their destination,
-//! copied by nobody.
+//! The location for the next bytes of the stream: the data of a READ are received straight into
+//! their destination.
 
 use wire::header::PROTOCOL_ID;
 use wire::read::DATA_OFFSET;
@@ -14,12 +14,12 @@ use super::violation::Violation;
 use crate::time::Now;
 
 impl Connection {
-    /// What to do with a frame of `frame_len` bytes that begins with `start`: the first 80 bytes of
-    /// it at least, where it has so many.
+    /// Determines where a frame of `frame_len` bytes belongs. `start` has its first bytes: at least 80,
+    /// or the whole frame.
     ///
-    /// Only the answer to a READ in the clear, alone in its frame, with no more data than were
-    /// asked for and nothing behind them, is worth the trouble; and no other is safe. A request
-    /// with many READs has no destination for each.
+    /// Only one kind of frame is split: an unencrypted response to a READ, alone in its frame, with at
+    /// most the requested data and nothing behind them. Every other kind is not safe, or not worth it.
+    /// A request with several READs has no destination for each.
     pub fn expect(&self, start: &[u8], frame_len: usize) -> Expect {
         self.split(start, frame_len).unwrap_or(Expect::Frame)
     }
@@ -35,7 +35,7 @@ impl Connection {
             && matches!(header.status, Status::SUCCESS | Status::BUFFER_OVERFLOW);
         let pending = self.pending.get(&header.message_id)?;
         let session = self.session.as_ref()?;
-        if !is_plain || pending.is_sealed || session.encrypt || header.session_id != session.id {
+        if !is_plain || pending.is_encrypted || session.encrypt || header.session_id != session.id {
             return None;
         }
         let must_be_signed = session.signing_required || pending.is_signed;
@@ -46,7 +46,7 @@ impl Connection {
             return None;
         };
         let flight = self.flights.get(&request)?;
-        // Its destination is the server's to write to, by RDMA.
+        // The server may write to the destination by RDMA.
         if flight.memory.is_some() {
             return None;
         }
@@ -63,11 +63,11 @@ impl Connection {
         (is_exact && len > 0 && len <= *length).then_some(Expect::Split { head, request, len })
     }
 
-    /// Takes the answer to a READ whose data are in their destination, as [`Connection::expect`]
-    /// had it: `head` is what came before them.
+    /// Handles the response to a READ whose data are in their destination, after
+    /// [`Connection::expect`] returned [`Expect::Split`]. `head` has the bytes before the data.
     ///
     /// # Panics
-    /// When that was not what was expected, or something else was received since.
+    /// [`Connection::expect`] returned another value, or another frame was received since.
     pub fn receive_split(
         &mut self,
         now: Now,
@@ -94,7 +94,7 @@ impl Connection {
             bytes: head,
             placed: Some(payload),
             start: 0,
-            is_sealed: false,
+            is_encrypted: false,
         };
         self.take(&message, effects)
     }

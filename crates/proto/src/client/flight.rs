@@ -1,4 +1,4 @@
-//! What is under way, and what waits to be sent.
+//! Requests in flight, and requests that wait to be sent.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -9,65 +9,65 @@ use super::registration::{Placement, Registration};
 use super::request::{Failure, Reply, Request, RequestId};
 use crate::time::Instant;
 
-/// A request that was sent.
+/// A request in flight.
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) request: Request,
-    /// The id of each step's message.
+    /// MessageId of each step.
     pub(super) ids: Vec<MessageId>,
-    /// What came of each step.
+    /// Result of each step.
     pub(super) results: Vec<Option<Result<Reply, Failure>>>,
-    /// When it is given up on.
+    /// Deadline.
     pub(super) deadline: Option<Instant>,
-    /// Bytes that it sends and asks for.
+    /// Count of bytes that it sends and requests.
     pub(super) bytes: u64,
-    /// Whether the driver wants it no more.
+    /// Whether the driver canceled it.
     pub(super) is_cancelled: bool,
-    /// Session.ChannelSequence when it was sent.
+    /// Session.ChannelSequence at its sending.
     pub(super) sequence: u16,
-    /// How often the server put it off.
+    /// Count of retries.
     pub(super) retries: u8,
-    /// Memory that it names.
+    /// Registered memory.
     pub(super) memory: Option<Registration>,
 }
 
-/// A message that was sent and has got no final answer.
+/// A message without a final response.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) owner: Owner,
     pub(super) command: Command,
-    /// The tree that it was about.
+    /// TreeId.
     pub(super) tree: Option<TreeId>,
     pub(super) is_signed: bool,
-    pub(super) is_sealed: bool,
-    /// Credits that it cost.
+    pub(super) is_encrypted: bool,
+    /// Credit charge.
     pub(super) charge: u16,
-    /// From its interim answer. That came if there is one.
+    /// AsyncId of its interim response.
     pub(super) async_id: Option<AsyncId>,
-    /// Whether a CANCEL was sent. Never a second one: it would have the same nonce.
+    /// Whether a CANCEL was sent. A second one would have the same nonce.
     pub(super) is_cancelled: bool,
 }
 
-/// Whose message it is.
+/// The owner of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// The connection's own.
+    /// The connection, for NEGOTIATE.
     Negotiate,
-    /// The login's.
+    /// The login.
     SessionSetup,
     /// A step of a request.
     Step(RequestId, usize),
-    /// The proof that NEGOTIATE was not tampered with.
+    /// The validation of NEGOTIATE.
     Validate,
-    /// The connection's own: ECHO, acknowledgements, tidying up. The answer does not matter.
+    /// The connection itself: ECHO, acknowledgments, cleanup. It ignores the response.
     Own,
-    /// A step of a request that was given up on. What it opened is closed, unless the same
-    /// request did that.
+    /// A step of a request that timed out. The client closes its open, unless the same request does
+    /// that.
     Abandoned {
-        /// Whether to close it.
+        /// Whether the client undoes the step.
         is_to_be_undone: bool,
-        /// Whether the share asks for sealing.
-        seal: bool,
+        /// Whether the share requires encryption.
+        encrypt: bool,
     },
 }
 
@@ -76,25 +76,25 @@ pub(super) enum Owner {
 pub(super) struct Waiting {
     pub(super) id: RequestId,
     pub(super) request: Request,
-    /// Credits of all its steps.
+    /// Credit charge of all steps.
     pub(super) charge: u32,
-    /// Bytes that it sends and asks for.
+    /// Count of bytes that it sends and requests.
     pub(super) bytes: u64,
-    /// How often the server put it off.
+    /// Count of retries.
     pub(super) retries: u8,
-    /// When it is given up on if it is not sent by then.
+    /// Deadline for sending it.
     pub(super) deadline: Option<Instant>,
-    /// Where its data go.
+    /// Path of its data.
     pub(super) placement: Placement,
 }
 
-/// How many requests may overtake the first one that waits. It costs many credits, and those
-/// behind it cost few and can go; but not for ever.
+/// Largest count of requests that overtake the first waiting one. The first one needs many credits,
+/// and later ones that need few can be sent before it, but not without a limit.
 const OVERTAKERS_MAX: u32 = 64;
-/// How far behind the first one is looked for one that can go.
+/// Count of waiting requests that are considered for overtaking.
 const LOOK_AHEAD: usize = 64;
 
-/// Requests in the order in which they came.
+/// Waiting requests in the order of their arrival.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     waiting: VecDeque<Waiting>,
@@ -108,7 +108,7 @@ impl Queue {
         self.waiting.push_back(waiting);
     }
 
-    /// Puts one back that was taken and cannot go.
+    /// Returns a taken request to the front.
     pub(super) fn put_back(&mut self, waiting: Waiting) {
         self.bytes += waiting.bytes;
         self.waiting.push_front(waiting);
@@ -118,18 +118,18 @@ impl Queue {
         self.waiting.len()
     }
 
-    /// Bytes of all that wait.
+    /// Count of bytes of all waiting requests.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether a request waits, and it is not its turn.
+    /// Whether a waiting request is behind another one that is not done.
     pub(super) fn is_behind(&self, id: RequestId, is_pending: impl Fn(RequestId) -> bool) -> bool {
         let waits = self.waiting.iter().any(|waiting| waiting.id == id);
         waits && self.in_turn(is_pending).all(|(_, next)| next.id != id)
     }
 
-    /// Those whose turn it is: what they are behind is neither under way nor waits here.
+    /// The requests that are not behind a pending or waiting one.
     fn in_turn(
         &self,
         is_pending: impl Fn(RequestId) -> bool,
@@ -140,12 +140,12 @@ impl Queue {
         waiting.filter(move |(_, waiting)| !waiting.request.behind.is_some_and(&is_open))
     }
 
-    /// The first one whose turn it is.
+    /// The first request that is not behind another one.
     pub(super) fn first(&self, is_pending: impl Fn(RequestId) -> bool) -> Option<&Waiting> {
         self.in_turn(is_pending).next().map(|(_, first)| first)
     }
 
-    /// Takes the first one whose turn it is and that `may_go`.
+    /// Takes the first request that is not behind another one and that `may_go`.
     pub(super) fn take(
         &mut self,
         is_pending: impl Fn(RequestId) -> bool,
@@ -166,13 +166,13 @@ impl Queue {
         taken
     }
 
-    /// Takes this one.
+    /// Takes a request.
     pub(super) fn remove(&mut self, id: RequestId) -> Option<Waiting> {
         let index = self.waiting.iter().position(|waiting| waiting.id == id)?;
         self.take_at(index)
     }
 
-    /// Takes the first one.
+    /// Takes the first request.
     pub(super) fn pop(&mut self) -> Option<Waiting> {
         self.take_at(0)
     }
@@ -213,9 +213,10 @@ mod tests {
         taken.map(|waiting| waiting.id.0)
     }
 
-    /// Not for ever is the first one overtaken, but what it is behind may always go.
+    /// The count of overtaking requests is limited, but the request that the first one is behind may
+    /// always overtake it.
     #[test]
-    fn one_that_is_behind_a_later_one_blocks_nobody() {
+    fn a_request_behind_a_later_one_does_not_block_the_queue() {
         let mut queue = Queue::default();
         queue.push(waiting(0, Some(1000)));
         for id in 1..=u64::from(OVERTAKERS_MAX) {

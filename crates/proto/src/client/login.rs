@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use crypto::PreauthHash;
 use wire::SessionId;
 
-/// A login under way.
+/// A login in progress.
 pub(super) struct Login {
-    /// The server's name for the session; 0 before it gave it one.
+    /// SessionId; 0 before the first response.
     pub(super) session_id: SessionId,
     /// Session.PreauthIntegrityHashValue.
     pub(super) preauth: PreauthHash,
@@ -15,11 +15,11 @@ pub(super) struct Login {
 }
 
 pub(super) enum LoginStep {
-    /// The authenticator makes a token.
-    Thinking,
-    /// A token is with the server.
-    Asking,
-    /// The server let us in; the authenticator says whether it was the right one. The answer, as
-    /// it came.
+    /// The authenticator generates a token.
+    Authenticating,
+    /// The server processes a token.
+    Waiting,
+    /// The server accepted the login, and the authenticator verifies its last token. The bytes of
+    /// the response.
     Concluding(Vec<u8>),
 }

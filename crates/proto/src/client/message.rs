@@ -2,14 +2,14 @@
 
 use wire::Header;
 
-/// A message as it came.
+/// A received message.
 pub(super) struct Message<'a> {
     pub(super) header: Header,
-    /// The message; where the data of a READ were placed, all before them.
+    /// Bytes of the message, without data that were received separately.
     pub(super) bytes: &'a [u8],
-    /// The data of a READ that lie in their destination.
+    /// Data of a READ that were received into their destination.
     pub(super) placed: Option<&'a [u8]>,
-    /// Where the message starts in the inbound frame.
+    /// Offset of the message in the received frame.
     pub(super) start: usize,
-    pub(super) is_sealed: bool,
+    pub(super) is_encrypted: bool,
 }

@@ -1,19 +1,18 @@
 //! The client's half of the protocol. \[MS-SMB2\] 3.2
 //!
-//! A [`Connection`] is one transport connection: it negotiates, logs in (or binds itself to a
-//! session as a further channel), sends requests as far as the server's credits go, and matches
-//! what comes back to what was asked. A [`Session`] is what the channels of one login share: keys
-//! and the counter of nonces. Which channel a request takes, and whether a request whose channel
-//! was lost is sent again on another one, is the driver's to choose among what
-//! [`replay`] allows.
+//! A [`Connection`] is one transport connection. It negotiates, logs in (or binds itself to a
+//! session as a further channel), sends requests as far as the server's credits allow, and matches
+//! responses to requests. A [`Session`] is the state that the channels of one login share: keys and
+//! the counter of nonces. The driver chooses the channel of a request. It also chooses whether
+//! another channel sends a request of a lost channel again, within the rules of [`replay`].
 //!
-//! The driver gives a connection what came in and takes out of [`Effects`] what is to be done, as
-//! on the server's side. Bulk data is never seen: the driver keeps the source of a WRITE and the
-//! destination of a READ under the [`RequestId`] of the request. Over SMB Direct the driver names
-//! its memory, and the server moves the data.
+//! The driver passes received messages to a connection and performs its [`Effects`], as for the
+//! server. The core never sees bulk data: the driver holds the source of a WRITE and the
+//! destination of a READ under the [`RequestId`]. Over SMB Direct the driver registers its memory,
+//! and the server moves the data.
 //!
-//! The server may lie about anything. A message that cannot be ends the connection with a
-//! [`Violation`]; an answer to a request that says more than was asked for fails that request.
+//! The server may lie about anything. An impossible message ends the connection with a
+//! [`Violation`]. A response with more than the request asked for fails that request.
 
 mod answer;
 mod breaks;

@@ -1,5 +1,4 @@
-//! NEGOTIATE: what is offered, and what the server may choose of it. \[MS-SMB2\] 3.2.4.2.2.2,
-//! 3.2.5.2
+//! NEGOTIATE: the offer, and the check of the server's choice. \[MS-SMB2\] 3.2.4.2.2.2, 3.2.5.2
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -28,12 +27,12 @@ use super::session::Session;
 use super::violation::Violation;
 use crate::carrier::Carrier;
 
-/// Bytes of one READ or WRITE at most, whatever configuration and server say: a request costs
-/// credits, and these are few.
+/// Largest READ or WRITE in bytes, independent of configuration and server: a request costs credits,
+/// of which a connection has few.
 pub const IO_MAX: u32 = 8 * 1024 * 1024;
 
 impl Connection {
-    /// Says what we offer.
+    /// Sends the offer.
     pub(super) fn send_negotiate(&mut self, effects: &mut Effects) -> Result<(), Violation> {
         let salt = self.entropy.bytes();
         let data = contexts(&self.config, &self.carrier, &salt);
@@ -61,7 +60,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes what the server chose, and starts the login.
+    /// Handles the server's choice, and starts the login.
     pub(super) fn take_negotiate(
         &mut self,
         message: &Message<'_>,
@@ -82,25 +81,25 @@ impl Connection {
     }
 }
 
-/// What we say of signing.
+/// SecurityMode of the client.
 pub(super) fn security_mode(config: &Config) -> SecurityMode {
     match config.protection {
         Protection::AsAsked => SecurityMode::SIGNING_ENABLED,
-        Protection::Sign | Protection::Seal => {
+        Protection::Sign | Protection::Encrypt => {
             SecurityMode::SIGNING_ENABLED | SecurityMode::SIGNING_REQUIRED
         }
     }
 }
 
-/// What we can do. It is told in dialects 3.x only. \[MS-SMB2\] 2.2.3
+/// Capabilities of the client, sent in dialects 3.x only. \[MS-SMB2\] 2.2.3
 pub(super) fn capabilities(config: &Config) -> Capabilities {
     if !config.dialects.iter().any(|d| *d >= Dialect::SMB_3_0) {
         return Capabilities::NONE;
     }
     let mut capabilities =
         Capabilities::LARGE_MTU | Capabilities::LEASING | Capabilities::MULTI_CHANNEL;
-    // By the rules of 3.0 it stands for AES-128-CCM. In 3.1.1 the context says which ciphers, but
-    // Samba (4.25) does not look at that without the capability.
+    // In 3.0 the capability stands for AES-128-CCM. In 3.1.1 a context has the ciphers, but Samba
+    // (4.25) ignores it without the capability.
     let has_contexts = config.dialects.contains(&Dialect::SMB_3_1_1);
     if config.ciphers.contains(&Cipher::Aes128Ccm) || has_contexts && !config.ciphers.is_empty() {
         capabilities |= Capabilities::ENCRYPTION;
@@ -108,7 +107,7 @@ pub(super) fn capabilities(config: &Config) -> Capabilities {
     capabilities
 }
 
-/// What 3.1.1 adds. \[MS-SMB2\] 3.2.4.2.2.2
+/// Negotiate contexts of 3.1.1. \[MS-SMB2\] 3.2.4.2.2.2
 fn contexts(config: &Config, carrier: &Carrier, salt: &[u8]) -> Vec<(ContextType, Vec<u8>)> {
     let integrity = PreauthIntegrity {
         hash_algorithms: vec![HashAlgorithm::SHA_512],
@@ -142,12 +141,12 @@ fn contexts(config: &Config, carrier: &Carrier, salt: &[u8]) -> Vec<(ContextType
     contexts
 }
 
-/// Whether the transport may do what a seal does.
+/// Whether the client offers that the transport replaces encryption.
 fn offers_transport_security(config: &Config, carrier: &Carrier) -> bool {
-    carrier.secure && config.transport_security && config.protection != Protection::Seal
+    carrier.secure && config.transport_security && config.protection != Protection::Encrypt
 }
 
-/// Checks what the server chose. \[MS-SMB2\] 3.2.5.2
+/// Checks the server's choice. \[MS-SMB2\] 3.2.5.2
 fn negotiated(
     config: &Config,
     carrier: &Carrier,
@@ -155,14 +154,18 @@ fn negotiated(
 ) -> Result<Negotiated, Violation> {
     let dialect = response.dialect;
     if !config.dialects.contains(&dialect) {
-        return Err(Violation::NegotiateTampered("a dialect not offered"));
+        return Err(Violation::NegotiateTampered(
+            "the server chose a dialect that was not offered",
+        ));
     }
     let (cipher, signing_algorithm) = match dialect {
         Dialect::SMB_3_1_1 => chosen(config, &response.contexts)?,
         _ => implied(config, response),
     };
-    if config.protection == Protection::Seal && cipher.is_none() {
-        return Err(Violation::LoginUntrusted("the server cannot seal"));
+    if config.protection == Protection::Encrypt && cipher.is_none() {
+        return Err(Violation::LoginUntrusted(
+            "the server does not support encryption",
+        ));
     }
     let limit = match has_large_mtu(dialect, response.capabilities) {
         true => config.max_io.clamp(BYTES_PER_CREDIT, IO_MAX),
@@ -189,7 +192,7 @@ fn negotiated(
     })
 }
 
-/// \[MS-SMB2\] 3.2.5.2: the sizes are 65,536 at least.
+/// Checks that a size is at least 65,536. \[MS-SMB2\] 3.2.5.2
 fn at_least_a_credit(field: &'static str, size: u32) -> Result<u32, Violation> {
     if size >= BYTES_PER_CREDIT {
         return Ok(size);
@@ -198,20 +201,20 @@ fn at_least_a_credit(field: &'static str, size: u32) -> Result<u32, Violation> {
     Err(Violation::Malformed(DecodeError::Invalid { field, value }))
 }
 
-/// Before 3.1.1 a capability stands for a cipher, and the dialect for the algorithm.
+/// Cipher and signing algorithm before 3.1.1: of the capability and of the dialect.
 fn implied(config: &Config, response: &Response<'_>) -> (Option<Cipher>, SigningAlgorithm) {
     if response.dialect < Dialect::SMB_3_0 {
         return (None, SigningAlgorithm::HmacSha256);
     }
-    let seals = response.capabilities.contains(Capabilities::ENCRYPTION)
+    let can_encrypt = response.capabilities.contains(Capabilities::ENCRYPTION)
         && config.ciphers.contains(&Cipher::Aes128Ccm);
     (
-        seals.then_some(Cipher::Aes128Ccm),
+        can_encrypt.then_some(Cipher::Aes128Ccm),
         SigningAlgorithm::AesCmac,
     )
 }
 
-/// What the contexts choose: each once at most, the hash exactly once, and only what was offered.
+/// The choices in the contexts: each at most once, the hash exactly once, and only offered values.
 fn chosen(
     config: &Config,
     contexts: &[RawContext<'_>],
@@ -222,7 +225,9 @@ fn chosen(
         |data| PreauthIntegrity::decode(data).map(|found| found.hash_algorithms),
     )?;
     if hash != Some(HashAlgorithm::SHA_512) {
-        return Err(Violation::NegotiateTampered("no hash, or another one"));
+        return Err(Violation::NegotiateTampered(
+            "the server chose no hash, or one that was not offered",
+        ));
     }
     let cipher = one(contexts, ContextType::ENCRYPTION_CAPABILITIES, |data| {
         Encryption::decode(data).map(|found| found.ciphers)
@@ -231,7 +236,9 @@ fn chosen(
         None | Some(context::Cipher::NONE) => None,
         Some(id) => {
             let cipher = Cipher::from_id(id.0).filter(|cipher| config.ciphers.contains(cipher));
-            Some(cipher.ok_or(Violation::NegotiateTampered("a cipher not offered"))?)
+            Some(cipher.ok_or(Violation::NegotiateTampered(
+                "the server chose a cipher that was not offered",
+            ))?)
         }
     };
     let signing = one(contexts, ContextType::SIGNING_CAPABILITIES, |data| {
@@ -242,11 +249,13 @@ fn chosen(
         let offered = &config.signing_algorithms;
         SigningAlgorithm::from_id(id.0).filter(|algorithm| offered.contains(algorithm))
     });
-    let signing = signing.ok_or(Violation::NegotiateTampered("an algorithm not offered"))?;
+    let signing = signing.ok_or(Violation::NegotiateTampered(
+        "the server chose a signing algorithm that was not offered",
+    ))?;
     Ok((cipher, signing))
 }
 
-/// Whether the server has the transport do what a seal does: only if it was asked to.
+/// Whether the server agrees that the transport replaces encryption. Only the client may offer that.
 fn transport_security(
     config: &Config,
     carrier: &Carrier,
@@ -261,19 +270,21 @@ fn transport_security(
         return Ok(false);
     };
     if found.next().is_some() {
-        return Err(Violation::NegotiateTampered("a context that comes twice"));
+        return Err(Violation::NegotiateTampered("a context occurs twice"));
     }
     let flags = Transport::decode(context.data)
         .map_err(Violation::Malformed)?
         .flags;
     let is_accepted = flags.contains(TransportFlags::ACCEPT_TRANSPORT_LEVEL_SECURITY);
     if is_accepted && !offers_transport_security(config, carrier) {
-        return Err(Violation::NegotiateTampered("security not asked for"));
+        return Err(Violation::NegotiateTampered(
+            "the server chose transport security that was not offered",
+        ));
     }
     Ok(is_accepted)
 }
 
-/// The one thing that the one context of a type chooses.
+/// The single choice in the single context of a type.
 fn one<T: Copy>(
     contexts: &[RawContext<'_>],
     context_type: ContextType,
@@ -284,15 +295,17 @@ fn one<T: Copy>(
         return Ok(None);
     };
     if found.next().is_some() {
-        return Err(Violation::NegotiateTampered("a context that comes twice"));
+        return Err(Violation::NegotiateTampered("a context occurs twice"));
     }
     match decode(context.data).map_err(Violation::Malformed)?[..] {
         [choice] => Ok(Some(choice)),
-        _ => Err(Violation::NegotiateTampered("a choice that is none")),
+        _ => Err(Violation::NegotiateTampered(
+            "a context has no choice, or several",
+        )),
     }
 }
 
-/// A further channel speaks with the same server, and agrees on the same. \[MS-SMB2\] 3.2.5.2
+/// Checks that a further channel has the same server and the same result as its session. \[MS-SMB2\] 3.2.5.2
 fn check_same(session: &Session, channel: &Negotiated) -> Result<(), Violation> {
     let Negotiated {
         dialect,
@@ -312,10 +325,10 @@ fn check_same(session: &Session, channel: &Negotiated) -> Result<(), Violation> 
         && *server_guid == channel.server_guid
         && *cipher == channel.cipher
         && *signing_algorithm == channel.signing_algorithm
-        // What the one leaves to its transport the other would say in the clear.
+        // Messages that one channel leaves to its transport would be unprotected on the other.
         && *transport_security == channel.transport_security;
-    // What fits on one channel has to fit on each, also where nothing goes by RDMA. What is not
-    // data is short, or may be made so.
+    // Data that fit one channel must fit each, also without RDMA. Other buffers are short, or can be
+    // shortened.
     let fits_inline = *max_inline_read <= channel.max_inline_read
         && *max_inline_write <= channel.max_inline_write;
     let fits = *max_read <= channel.max_read
@@ -324,6 +337,8 @@ fn check_same(session: &Session, channel: &Negotiated) -> Result<(), Violation> 
     if is_same && fits {
         Ok(())
     } else {
-        Err(Violation::NegotiateTampered("a channel unlike its session"))
+        Err(Violation::NegotiateTampered(
+            "a channel negotiated other values than its session",
+        ))
     }
 }

@@ -6,35 +6,35 @@ use wire::dialect::{Capabilities, Dialect};
 
 use super::credits;
 
-/// What NEGOTIATE brought. \[MS-SMB2\] 3.2.1.2
+/// Result of NEGOTIATE. \[MS-SMB2\] 3.2.1.2
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Negotiated {
-    /// The dialect.
+    /// Dialect.
     pub dialect: Dialect,
-    /// The server's.
+    /// Capabilities of the server.
     pub capabilities: Capabilities,
-    /// Who the server is.
+    /// GUID of the server.
     pub server_guid: Guid,
-    /// None where nothing can be sealed.
+    /// Cipher; `None` if messages cannot be encrypted.
     pub cipher: Option<Cipher>,
-    /// How messages are signed.
+    /// Signing algorithm.
     pub signing_algorithm: SigningAlgorithm,
-    /// Bytes of one READ at most, not above the configuration's max_io.
+    /// Largest READ in bytes; at most the max_io of the configuration.
     pub max_read: u32,
-    /// The same of a WRITE.
+    /// Largest WRITE in bytes; at most the max_io of the configuration.
     pub max_write: u32,
-    /// The same of everything else.
+    /// Largest buffer of another request in bytes.
     pub max_transact: u32,
-    /// Bytes of one READ whose data come in its answer, at most.
+    /// Largest READ in bytes whose data are in its response.
     pub max_inline_read: u32,
-    /// The same of a WRITE whose data are in its request.
+    /// Largest WRITE in bytes whose data are in its request.
     pub max_inline_write: u32,
-    /// Whether the transport does what a seal does, by what both sides said.
+    /// Whether both ends agreed that the transport replaces encryption.
     pub transport_security: bool,
 }
 
 impl Negotiated {
-    /// Whether requests may cost more than one credit.
+    /// Whether a request may cost more than one credit.
     pub(super) fn has_large_mtu(&self) -> bool {
         credits::has_large_mtu(self.dialect, self.capabilities)
     }

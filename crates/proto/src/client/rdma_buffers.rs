@@ -1,14 +1,14 @@
-//! Memory that a READ or WRITE names, for its data to go by RDMA. \[MS-SMB2\] 3.2.4.6, 3.2.4.7,
+//! Registered memory of READ and WRITE, whose data move by RDMA. \[MS-SMB2\] 3.2.4.6, 3.2.4.7,
 //! 3.2.5.11, 3.2.5.12
 //!
-//! What is to be sent and long enough has its memory named first: the driver is asked with
-//! [`Effect::Expose`] and tells with [`Connection::exposed`]. That comes as late as can be, when
-//! the credits are there, for the server may use the memory from then on, and an adapter can name
-//! only so much. [`Effect::Withdraw`] says when the server may not any more, once for each time
-//! that memory was named.
+//! Before the core sends a request that is long enough, it asks the driver with [`Effect::Expose`]
+//! to register the memory, and [`Connection::exposed`] takes the result. This happens as late as
+//! possible, when the credits are available: the server may access the memory from then on, and an
+//! adapter registers a limited amount. [`Effect::Withdraw`] ends the access, once for each
+//! registration.
 //!
-//! Nothing that is sealed goes that way, nor anything of a session that signs: there would be no
-//! seal and no signature for the data. cifs.ko and Windows have it so, too.
+//! Data of encrypted messages and of a session that signs do not move by RDMA, because neither
+//! encryption nor a signature would cover them. cifs.ko and Windows do the same.
 
 use alloc::vec::Vec;
 
@@ -27,11 +27,11 @@ use super::violation::Violation;
 use crate::time::Now;
 
 impl Connection {
-    /// The one transfer of a request whose data go by RDMA if there is memory for them.
+    /// The one transfer of a request whose data may move by RDMA.
     pub(super) fn transfer(&self, request: &Request) -> Option<(Direction, u32)> {
         let limits = self.carrier.rdma?;
         let session = self.session.as_ref()?;
-        if session.is_protected(request.seal) || session.negotiated.dialect < Dialect::SMB_3_0 {
+        if session.is_protected(request.encrypt) || session.negotiated.dialect < Dialect::SMB_3_0 {
             return None;
         }
         let mut transfers = request.steps.iter().filter_map(transfer_of);
@@ -41,7 +41,8 @@ impl Connection {
         (is_alone && range.contains(&length)).then_some((direction, length))
     }
 
-    /// Asks for memory for a request that is to go out now. Gives it back if it needs none.
+    /// Asks the driver to register the memory of a request that is about to be sent. Returns the
+    /// request if that is not needed.
     pub(super) fn expose(&mut self, waiting: Waiting, effects: &mut Effects) -> Option<Waiting> {
         if waiting.placement != Placement::Undecided {
             return Some(waiting);
@@ -58,11 +59,11 @@ impl Connection {
         None
     }
 
-    /// Tells what came of [`Effect::Expose`]: pieces that hold exactly as many bytes, or that there
-    /// is no memory to be had; then the data go in messages, if those have room for them.
+    /// Takes the result of [`Effect::Expose`]: pieces with exactly the requested length, or `None` if
+    /// the memory cannot be registered. Without memory the data move in messages, if they fit.
     ///
     /// # Panics
-    /// When the pieces hold more or fewer bytes, or are more than the transport's limits allow.
+    /// The pieces have another length, or there are more than the transport allows.
     pub fn exposed(
         &mut self,
         now: Now,
@@ -71,7 +72,7 @@ impl Connection {
         effects: &mut Effects,
     ) {
         let Some(mut waiting) = self.exposing.remove(&id) else {
-            // It was given up on meanwhile.
+            // The request ended in the meantime.
             if pieces.is_some() {
                 let (request, is_revoked) = (id, false);
                 effects.push(Effect::Withdraw {
@@ -95,7 +96,7 @@ impl Connection {
         let is_inline = waiting.placement == Placement::Inline;
         if is_inline && !session.fits_inline(&self.carrier, &waiting.request) {
             self.stop_clock(id, waiting.deadline);
-            let what = "longer than a message, and there is no memory to be named";
+            let what = "the data are longer than a message, and the memory cannot be registered";
             self.refuse(id, &waiting.request, what, effects);
             return;
         }
@@ -106,13 +107,16 @@ impl Connection {
     fn check_pieces(&self, request: &Request, pieces: &[BufferDescriptorV1]) {
         let length = self.transfer(request).map(|(_, length)| u64::from(length));
         let total = BufferDescriptorV1::total(pieces);
-        assert_eq!(Some(total), length, "the memory is as long as it has to be");
-        let limits = self.carrier.rdma.expect("it was asked for");
-        assert!(pieces.len() <= limits.max_descriptors, "few enough pieces");
+        assert_eq!(Some(total), length, "the memory has the requested length");
+        let limits = self.carrier.rdma.expect("the carrier has RDMA");
+        assert!(
+            pieces.len() <= limits.max_descriptors,
+            "the count of pieces is within the limit"
+        );
     }
 
-    /// Takes note that the server took a key back. To be told before the frame that it came with.
-    /// A key that nobody uses any more does no harm.
+    /// Takes note that the server invalidated a registration. The driver calls this before it passes
+    /// the frame of that message. An unknown key has no effect.
     pub fn invalidated(&mut self, key: u32) {
         let memories = self.flights.values_mut();
         let mut memories = memories.filter_map(|flight| flight.memory.as_mut());
@@ -122,26 +126,26 @@ impl Connection {
         }
     }
 
-    /// The server may use the memory no more.
+    /// Ends the server's access to the memory.
     pub(super) fn withdraw(id: RequestId, memory: Option<Registration>, effects: &mut Effects) {
         if let Some(memory) = memory {
             effects.push(Effect::Withdraw {
                 request: id,
-                // The answer takes one key back. The others, if there are any, are ours to.
+                // The response invalidates one piece. The client invalidates the others.
                 is_revoked: memory.is_revoked && memory.pieces.len() == 1,
             });
         }
     }
 
-    /// Gives back what was to be named and is not sent.
+    /// Takes the requests that wait for a registration.
     pub(super) fn stop_exposing(&mut self) -> Vec<Waiting> {
         assert!(self.phase == Phase::Over);
         core::mem::take(&mut self.exposing).into_values().collect()
     }
 }
 
-/// Whether an answer can be that of a READ whose memory was named: it says of no more bytes than
-/// there is room for, and brings none besides. Who says otherwise may have written anywhere.
+/// Checks the response to a READ with registered memory: it reports at most the requested length,
+/// and has no data of its own. A server that violates this may have written anywhere.
 pub(super) fn check(step: &Step, message: &Message<'_>) -> Result<(), Violation> {
     let is_good = matches!(
         message.header.status,
@@ -153,19 +157,23 @@ pub(super) fn check(step: &Step, message: &Message<'_>) -> Result<(), Violation>
     if !is_good {
         return Ok(());
     }
-    // What is no answer at all fails the request.
+    // A malformed response fails the request later.
     let Ok((response, data)) = read::Response::decode(message.bytes) else {
         return Ok(());
     };
     if response.data_remaining > *length {
-        return Err(Violation::RemoteMemory("more bytes than there is room for"));
+        return Err(Violation::RemoteMemory(
+            "it reports more bytes than the memory has",
+        ));
     }
     if response.data_remaining > 0 && !data.is_empty() {
-        return Err(Violation::RemoteMemory("data in memory and in the answer"));
+        return Err(Violation::RemoteMemory(
+            "it sends data in the memory and in the response",
+        ));
     }
-    // Not offered.
+    // The client does not offer RDMA transforms.
     if response.flags.contains(ResponseFlags::RDMA_TRANSFORM) {
-        return Err(Violation::RemoteMemory("data that are transformed"));
+        return Err(Violation::RemoteMemory("it transforms data"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A frame as it comes: unsealed, split, matched to what was asked, believed or not.
+//! Received frames: decryption, splitting, matching to requests, and verification.
 //! \[MS-SMB2\] 3.2.5.1
 
 use crypto::SigningNonce;
@@ -17,7 +17,7 @@ use super::request::{ReadData, Reply, RequestId, Step};
 use super::violation::{Violation, invalid};
 
 impl Connection {
-    /// Takes a frame, or says why the connection ends.
+    /// Handles a frame, or returns the reason why the connection ends.
     pub(super) fn frame(
         &mut self,
         bytes: &mut [u8],
@@ -28,8 +28,8 @@ impl Connection {
         }
         match bytes.first_chunk() {
             Some(&wire::header::PROTOCOL_ID) => self.members(bytes, 0, effects),
-            Some(&transform::PROTOCOL_ID) => self.sealed_frame(bytes, effects),
-            // Compression is not offered, and SMB1 is not spoken.
+            Some(&transform::PROTOCOL_ID) => self.encrypted_frame(bytes, effects),
+            // The client does not offer compression and does not support SMB1.
             Some(&other) => Err(invalid("ProtocolId", u32::from_le_bytes(other).into())),
             None => Err(Violation::Malformed(DecodeError::Truncated {
                 field: "ProtocolId",
@@ -40,17 +40,21 @@ impl Connection {
     }
 
     /// \[MS-SMB2\] 3.2.5.1.1
-    fn sealed_frame(&mut self, bytes: &mut [u8], effects: &mut Effects) -> Result<(), Violation> {
+    fn encrypted_frame(
+        &mut self,
+        bytes: &mut [u8],
+        effects: &mut Effects,
+    ) -> Result<(), Violation> {
         let parts = transform::split(bytes).map_err(Violation::Malformed)?;
-        let not_sealed = Violation::NotSealed(parts.header.session_id);
+        let not_encrypted = Violation::NotEncrypted(parts.header.session_id);
         let session = self.session.as_ref();
         let session = session.filter(|session| session.id == parts.header.session_id);
-        let key = session.and_then(|session| session.sealing.as_ref());
+        let key = session.and_then(|session| session.encryption.as_ref());
         let Some(key) = key.map(|pair| pair.inbound.clone()) else {
-            return Err(not_sealed);
+            return Err(not_encrypted);
         };
         if parts.header.flags != transform::FLAG_ENCRYPTED {
-            return Err(not_sealed);
+            return Err(not_encrypted);
         }
         let nonce = &parts.header.nonce[..key.cipher().nonce_len()];
         let tag = &parts.header.signature;
@@ -58,12 +62,12 @@ impl Connection {
             .decrypt_in_place(nonce, parts.associated_data, parts.ciphertext, tag)
             .is_err()
         {
-            return Err(not_sealed);
+            return Err(not_encrypted);
         }
         self.members(parts.ciphertext, transform::TRANSFORM_LEN, effects)
     }
 
-    /// Takes the messages of a frame that starts at `start` of what came in.
+    /// Handles the messages of a frame, which start at offset `start` of the received bytes.
     fn members(
         &mut self,
         bytes: &[u8],
@@ -78,7 +82,7 @@ impl Connection {
                 bytes: member,
                 placed: None,
                 start: start + offset,
-                is_sealed: start > 0,
+                is_encrypted: start > 0,
             };
             offset += member.len();
             self.take(&message, effects)?;
@@ -87,7 +91,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The frame goes, and with it the data of READs whose compounds are not answered yet.
+    /// Copies the data of READs whose compounds are not complete, because the frame ends here.
     fn keep_fresh_reads(&mut self, bytes: &[u8], start: usize) {
         while let Some(id) = self.fresh_reads.pop() {
             let Some(flight) = self.flights.get_mut(&id) else {
@@ -103,7 +107,7 @@ impl Connection {
         }
     }
 
-    /// Takes one message.
+    /// Handles one message.
     pub(super) fn take(
         &mut self,
         message: &Message<'_>,
@@ -128,22 +132,21 @@ impl Connection {
         }
         check_async(header, pending)?;
         let pending = self.pending.remove(&header.message_id);
-        let pending = pending.expect("it was there");
+        let pending = pending.expect("it was looked up");
         if pending.async_id.is_none() {
             self.credits.settle(pending.charge);
         }
-        self.believe(message, &pending)?;
+        self.verify(message, &pending)?;
         self.dispatch(message, &pending, effects)
     }
 
-    /// An answer that says that the answer follows. It is not signed, nor is that needed: it
-    /// changes nothing but how the request can be cancelled. Sealed it is, where all is.
-    /// \[MS-SMB2\] 3.2.5.1.5
+    /// Handles an interim response. It is not signed, and does not need to be: it changes only how the
+    /// request can be canceled. In an encrypted session it is encrypted. \[MS-SMB2\] 3.2.5.1.5
     fn take_interim(&mut self, message: &Message<'_>) -> Result<(), Violation> {
         let header = &message.header;
         let session = self.session.as_ref();
-        if let Some(session) = session.filter(|session| session.encrypt && !message.is_sealed) {
-            return Err(Violation::NotSealed(session.id));
+        if let Some(session) = session.filter(|session| session.encrypt && !message.is_encrypted) {
+            return Err(Violation::NotEncrypted(session.id));
         }
         let pending = self.pending.get_mut(&header.message_id);
         let pending = pending.expect("it was looked up");
@@ -158,29 +161,29 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether the server said it, and said it in time: seal, signature, session and tree.
-    /// \[MS-SMB2\] 3.2.5.1.1, 3.2.5.1.3
-    fn believe(&self, message: &Message<'_>, pending: &Pending) -> Result<(), Violation> {
+    /// Verifies the protection, the session and the tree of a response. \[MS-SMB2\] 3.2.5.1.1,
+    /// 3.2.5.1.3
+    fn verify(&self, message: &Message<'_>, pending: &Pending) -> Result<(), Violation> {
         let header = &message.header;
         let Some(session) = &self.session else {
-            // Who the server is is proven at the end of the login.
+            // The end of the login proves the identity of the server.
             return Ok(());
         };
         let is_over = matches!(
             header.status,
             Status::USER_SESSION_DELETED | Status::NETWORK_SESSION_EXPIRED
         );
-        // A server that knows the session no more has no keys to say so. Whoever else says it
-        // could as well cut the connection.
+        // A server that dropped the session has no keys to sign this. An attacker who sends it could
+        // as well break the connection.
         if is_over {
             return Err(Violation::SessionGone(header.status));
         }
         if header.session_id != session.id {
             return Err(invalid("SessionId", header.session_id.0));
         }
-        if !message.is_sealed {
-            if session.encrypt || pending.is_sealed {
-                return Err(Violation::NotSealed(session.id));
+        if !message.is_encrypted {
+            if session.encrypt || pending.is_encrypted {
+                return Err(Violation::NotEncrypted(session.id));
             }
             let must_be_signed = session.signing_required || pending.is_signed;
             self.check_signature(message, must_be_signed)?;
@@ -188,8 +191,8 @@ impl Connection {
         check_tree(header, pending)
     }
 
-    /// \[MS-SMB2\] 3.2.5.1.3: a signed message is verified. One of a session that has no keys
-    /// proves nothing, whatever it says.
+    /// Verifies a signature. In a session without keys a signature proves nothing.
+    /// \[MS-SMB2\] 3.2.5.1.3
     pub(super) fn check_signature(
         &self,
         message: &Message<'_>,
@@ -229,17 +232,17 @@ impl Connection {
             Owner::Own => Ok(()),
             Owner::Abandoned {
                 is_to_be_undone,
-                seal,
+                encrypt,
             } => {
                 if is_to_be_undone {
-                    self.undo(message, pending, seal, effects);
+                    self.undo(message, pending, encrypt, effects);
                 }
                 Ok(())
             }
         }
     }
 
-    /// Takes the answer to a step.
+    /// Handles the response to a step.
     fn take_answer(
         &mut self,
         id: RequestId,
@@ -261,7 +264,7 @@ impl Connection {
         };
         let due = (result.as_ref().ok())
             .and_then(|reply| learn(&session, request, index, &flight.results, reply))
-            .map(|step| (step, request.tree, request.seal));
+            .map(|step| (step, request.tree, request.encrypt));
         if let (Ok(Reply::Read(ReadData::Inbound(_))), true) = (&result, flight.results.len() > 1) {
             self.fresh_reads.push(id);
         }
@@ -271,8 +274,8 @@ impl Connection {
             _ => None,
         };
         flight.results[index] = Some(result);
-        if let Some((step, tree, seal)) = due {
-            self.send_own(step, tree, seal, effects);
+        if let Some((step, tree, encrypt)) = due {
+            self.send_own(step, tree, encrypt, effects);
         }
         if is_tree && !self.is_validated {
             self.validate(id, tree, effects)?;
@@ -281,7 +284,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Answers a request all of whose steps are answered.
+    /// Answers a request whose steps are all done.
     pub(super) fn conclude_if_done(&mut self, id: RequestId, effects: &mut Effects) {
         let Some(flight) = self.flights.get(&id) else {
             return;
@@ -300,7 +303,7 @@ impl Connection {
     }
 }
 
-/// A final answer that comes later carries the id of the interim one.
+/// A final response carries the AsyncId of the interim response.
 fn check_async(header: &Header, pending: &Pending) -> Result<(), Violation> {
     match (header.target, pending.async_id) {
         (Target::Async(came), Some(known)) if came != known => Err(invalid("AsyncId", came.0)),
@@ -309,7 +312,7 @@ fn check_async(header: &Header, pending: &Pending) -> Result<(), Violation> {
     }
 }
 
-/// What succeeded did so in the tree that was meant.
+/// A successful response carries the TreeId of its request.
 fn check_tree(header: &Header, pending: &Pending) -> Result<(), Violation> {
     let (Some(asked), Some(came)) = (pending.tree, header.tree_id()) else {
         return Ok(());

@@ -6,28 +6,28 @@ use wire::dialect::Dialect;
 use wire::read::Channel;
 use wire::smbd::BufferDescriptorV1;
 
-/// Registration that was named.
+/// The registration of the memory of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Registration {
     pub(super) pieces: Vec<BufferDescriptorV1>,
-    /// Whether the server has taken the first key back.
+    /// Whether the server has invalidated the first piece.
     pub(super) is_revoked: bool,
 }
 
-/// Where the data of a request that waits are to go.
+/// The path of the data of a waiting request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Placement {
-    /// Nobody was asked yet.
+    /// The core has not asked the driver for memory.
     #[default]
     Undecided,
-    /// In messages: there is no memory that could be named.
+    /// In messages.
     Inline,
-    /// Through this memory.
+    /// By RDMA through this memory.
     Registered(Registration),
 }
 
 impl Registration {
-    /// What a request says of it.
+    /// The buffer descriptors in the form of a request.
     pub(super) fn info(&self) -> Vec<u8> {
         let mut info = Vec::with_capacity(self.pieces.len() * BufferDescriptorV1::LEN);
         self.pieces.iter().for_each(|piece| piece.encode(&mut info));
@@ -36,7 +36,7 @@ impl Registration {
 }
 
 impl Placement {
-    /// The memory, if there is any.
+    /// The registration, if the data move by RDMA.
     pub(super) fn into_memory(self) -> Option<Registration> {
         match self {
             Self::Registered(memory) => Some(memory),
@@ -45,8 +45,8 @@ impl Placement {
     }
 }
 
-/// How memory is named: as soon as the dialect allows it, the server is to take the key back with
-/// its answer, which spares us to do it. \[MS-SMB2\] 2.2.19
+/// The RDMA channel of a request: if the dialect allows it, the server invalidates the registration
+/// with its response, so that the client does not have to. \[MS-SMB2\] 2.2.19
 pub(super) fn channel(dialect: Dialect) -> Channel {
     match dialect >= Dialect::SMB_3_0_2 {
         true => Channel::RDMA_V1_INVALIDATE,

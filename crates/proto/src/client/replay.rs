@@ -1,15 +1,16 @@
-//! Whether a request whose channel was lost is sent again on another one. \[MS-SMB2\] 3.2.7.1
+//! The decision whether another channel sends a request of a lost channel again.
+//! \[MS-SMB2\] 3.2.7.1
 //!
-//! What may have happened to a request that left and was not answered? It was done; or it was
-//! not and never will be; or it lies in a buffer of the server and will be done later. Against
-//! the last, dialects 3.x have Channel.ChannelSequence: the server remembers the highest one of
-//! each open and refuses WRITE, SET_INFO and IOCTL on that open that come with a lower one, and a
-//! replay while older ones are still under way (FILE_NOT_AVAILABLE). \[MS-SMB2\] 3.3.5.2.10 That
-//! leaves the first two, and so it makes safe what may as well be done twice: a WRITE to a place,
-//! not an append. It does not make safe a second rename. And it says nothing of what works by
-//! name: a CREATE that truncates, done late, would wipe out what was written since.
+//! A request in flight on a lost channel has one of three fates: the server executed it, the server
+//! never will, or a buffer of the server holds it and the server executes it later. Dialects 3.x
+//! exclude the last one by Channel.ChannelSequence: the server stores the highest value of each open.
+//! It refuses WRITE, SET_INFO and IOCTL on that open with a lower value, and a replay while older
+//! requests are pending (FILE_NOT_AVAILABLE). \[MS-SMB2\] 3.3.5.2.10 So a request is safe to repeat
+//! if executing it twice has the same effect: a WRITE at an offset, but not an append, and not a
+//! rename. Requests by name are not covered: a late CREATE that truncates would delete bytes that
+//! were written since.
 //!
-//! Pipes are not files: a READ takes out what it tells. Whoever reads pipes gives up.
+//! A READ removes data from a pipe, so it is not repeated on pipes.
 
 use wire::access::{CreateDisposition, CreateOptions};
 use wire::dialect::Dialect;
@@ -20,25 +21,24 @@ use super::effect::Fate;
 use super::request::{Create, FileRef, Request, Step};
 use super::session::Session;
 
-/// What to do with a request that got no answer, while another channel of its session lives.
-/// The later, the better.
+/// The handling of a request without a response, while its session has another channel. In
+/// ascending order of preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Plan {
-    /// Give up: whether it was done cannot be found out.
+    /// Fail it: the client cannot find out whether the server executed it.
     GiveUp,
-    /// Send it with a higher ChannelSequence and as a replay: the server knows what it has done,
-    /// or it does not matter.
+    /// Send it as a replay with a higher ChannelSequence: the server recognizes a request that it has
+    /// executed, or a second execution has the same effect.
     Replay,
-    /// Send it as it is.
+    /// Send it unchanged.
     Again,
 }
 
-/// How often a request is sent again before it is given up on: channels that it breaks, one after
-/// the other, are not worth more of them.
+/// Largest count of repetitions of a request. A request may be the reason why its channels break.
 pub const RESENDS_MAX: u8 = 4;
 
-/// Makes a request of a lost channel ready to be sent on another one of `session`. `false`: it is
-/// given up on.
+/// Prepares a request of a lost channel for another channel of `session`. Returns `false` if the
+/// request must fail.
 #[must_use]
 pub fn resend(request: &mut Request, fate: Fate, session: &Session) -> bool {
     let plan = plan(request, fate, session.negotiated.dialect);
@@ -48,7 +48,7 @@ pub fn resend(request: &mut Request, fate: Fate, session: &Session) -> bool {
     if fate == Fate::Sent {
         request.resent += 1;
     }
-    // Once a replay, always one: the first may still come.
+    // A replay stays one, because the original may still arrive.
     request.is_replay |= plan == Plan::Replay;
     true
 }
@@ -56,7 +56,7 @@ pub fn resend(request: &mut Request, fate: Fate, session: &Session) -> bool {
 /// Offset of a WRITE that appends. \[MS-FSA\] 2.1.5.3
 const APPEND: u64 = u64::MAX;
 
-/// What to do with `request`. Of a compound the step that allows the least decides.
+/// The handling of `request`. The most restrictive step of a compound decides.
 pub fn plan(request: &Request, fate: Fate, dialect: Dialect) -> Plan {
     if fate == Fate::Unsent {
         return Plan::Again;
@@ -65,7 +65,7 @@ pub fn plan(request: &Request, fate: Fate, dialect: Dialect) -> Plan {
     let plans = (steps.iter().enumerate()).map(|(index, step)| of_step(step, &steps[index + 1..]));
     let least = plans.min().unwrap_or(Plan::GiveUp);
     match least {
-        // There is no ChannelSequence.
+        // These dialects have no ChannelSequence.
         Plan::Replay if dialect < Dialect::SMB_3_0 => Plan::GiveUp,
         least => least,
     }
@@ -73,19 +73,19 @@ pub fn plan(request: &Request, fate: Fate, dialect: Dialect) -> Plan {
 
 fn of_step(step: &Step, later: &[Step]) -> Plan {
     match step {
-        // At worst there is one tree more, or one was left already.
+        // At worst a second tree connect remains, or the tree was disconnected before.
         Step::TreeConnect(_) | Step::TreeDisconnect | Step::Logoff | Step::Echo => Plan::Again,
-        // FILE_CLOSED says that it was done; and INVALID_OPLOCK_PROTOCOL.
+        // FILE_CLOSED and INVALID_OPLOCK_PROTOCOL show that the server executed it.
         Step::Close { .. } | Step::AcknowledgeOplock { .. } | Step::AcknowledgeLease { .. } => {
             Plan::Again
         }
         Step::Flush(_) | Step::Read { .. } | Step::QueryInfo { .. } => Plan::Again,
-        // The place in the directory may have moved, and entries would be missing.
+        // The position in the directory may have changed, and entries would be missing.
         Step::QueryDirectory { restart, .. } => match restart {
             true => Plan::Again,
             false => Plan::GiveUp,
         },
-        // The changes of the answer that was lost are told by no other.
+        // No other response reports the changes of the lost one.
         Step::ChangeNotify { .. } => Plan::GiveUp,
         Step::Create(create) => of_create(create, later),
         Step::Write { file, offset, .. } => match *offset {
@@ -101,7 +101,7 @@ fn of_step(step: &Step, later: &[Step]) -> Plan {
             true => on_open(*file),
             false => Plan::GiveUp,
         },
-        // By its number the server knows a lock that it has. [MS-SMB2] 3.3.5.14
+        // The server recognizes a lock by its sequence number. [MS-SMB2] 3.3.5.14
         Step::Lock { file, sequence, .. } => match *sequence {
             0 => Plan::GiveUp,
             _ => on_open(*file),
@@ -110,8 +110,8 @@ fn of_step(step: &Step, later: &[Step]) -> Plan {
     }
 }
 
-/// What changes an open that was there before is guarded by the ChannelSequence of that open. One
-/// that is opened by the same compound has none yet.
+/// A change on an existing open is guarded by the ChannelSequence of the open. An open of the same
+/// compound does not have one yet.
 fn on_open(file: FileRef) -> Plan {
     match file {
         FileRef::Id(_) => Plan::Replay,
@@ -119,9 +119,9 @@ fn on_open(file: FileRef) -> Plan {
     }
 }
 
-/// By its CreateGuid the server knows an open that it has made. Without one only what opens and
-/// closes again leaves nothing behind: an open that nobody knows would hold its share modes and
-/// oplocks for as long as the session lasts.
+/// The server recognizes an open by its CreateGuid. Without one, only a compound that opens and
+/// closes leaves no state: an unknown open would hold its share modes and oplocks until the end of
+/// the session.
 fn of_create(create: &Create, later: &[Step]) -> Plan {
     if create.create_guid.is_some() {
         return Plan::Replay;
@@ -143,7 +143,7 @@ fn of_create(create: &Create, later: &[Step]) -> Plan {
     }
 }
 
-/// Whether setting it to the same value again changes nothing: not names.
+/// Whether setting the same value again has no effect. Names are excluded.
 /// \[MS-FSCC\] 2.4
 fn is_settable_twice(info_type: InfoType, class: u8) -> bool {
     /// FileBasicInformation, FileDispositionInformation, FilePositionInformation,
@@ -174,7 +174,7 @@ fn of_ioctl(file: Option<FileRef>, code: CtlCode) -> Plan {
         | CtlCode::SET_COMPRESSION
         | CtlCode::SET_REPARSE_POINT
         | CtlCode::FILE_LEVEL_TRIM => file.map_or(Plan::GiveUp, on_open),
-        // A copy within one file may overlap; a pipe has heard it.
+        // The ranges of a copy within one file may overlap, and a pipe consumes its input.
         _ => Plan::GiveUp,
     }
 }

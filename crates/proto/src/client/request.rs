@@ -1,7 +1,8 @@
-//! What a client asks for: requests that can be encoded, held back for credits, and sent again.
+//! Requests of a client and their replies.
 //!
-//! A [`Request`] is one or more steps. Several steps go out as one compound of related requests:
-//! a step whose file is [`FileRef::Previous`] works on what the CREATE before it opened.
+//! A [`Request`] has one or more steps. The client sends several steps as one compound of related
+//! requests: a step whose file is [`FileRef::Previous`] acts on the file that the CREATE before it
+//! opened.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,38 +19,38 @@ use wire::query_info::InfoType;
 use wire::tree_connect::{ShareCapabilities, ShareFlags, ShareType};
 use wire::{DecodeError, FileId, FileTime, Guid, Status, TreeId};
 
-/// A request, by the driver's own number: unique within a connection while it is unanswered.
-/// The [`PayloadToken`](crate::effect::PayloadToken) of a WRITE that goes out is the same number.
+/// The driver's number of a request, unique within a connection while the request is pending. The
+/// [`PayloadToken`](crate::effect::PayloadToken) of a WRITE is the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
 /// One message or one compound.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The tree; `None` for what needs none.
+    /// Tree; `None` for requests outside of a tree.
     pub tree: Option<TreeId>,
-    /// Whether the share asks for sealing. \[MS-SMB2\] 3.2.4.1.8
-    pub seal: bool,
-    /// At least one. At most one WRITE: the driver keeps one source for a request. Of many READs
-    /// the data come in the frame.
+    /// Whether the share requires encryption. \[MS-SMB2\] 3.2.4.1.8
+    pub encrypt: bool,
+    /// Steps; at least one, and at most one WRITE, because the driver holds one source for a request.
+    /// The data of several READs arrive in the frame.
     pub steps: Vec<Step>,
-    /// SMB2_FLAGS_REPLAY_OPERATION. The ChannelSequence is the session's.
+    /// Whether the request has SMB2_FLAGS_REPLAY_OPERATION.
     pub is_replay: bool,
-    /// How often it was sent again.
+    /// Count of repetitions on other channels.
     pub resent: u8,
-    /// Instead of the configuration's; `Some(None)` waits for ever.
+    /// Time limit that replaces the one of the configuration; `Some(None)` for no limit.
     pub timeout: Option<Option<Duration>>,
-    /// Sent once that one is answered, if it is on this connection. It is ready by then: nobody has
-    /// to be woken first.
+    /// Request whose answer this one waits for, if it is on the same connection. The client sends
+    /// this one at once then, without waking a thread first.
     pub behind: Option<RequestId>,
 }
 
-/// The file that a step is about.
+/// The file of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileRef {
-    /// This one.
+    /// An open file.
     Id(FileId),
-    /// What the CREATE in front of it in the compound opens.
+    /// The file that the preceding CREATE of the compound opens.
     Previous,
 }
 
@@ -70,31 +71,31 @@ pub enum Step {
     Close {
         /// The file.
         file: FileRef,
-        /// Whether its attributes come with the answer.
+        /// Whether the response has the attributes.
         query: bool,
     },
     /// \[MS-SMB2\] 2.2.17
     Flush(FileRef),
-    /// \[MS-SMB2\] 2.2.19. The data go to the destination that the driver keeps.
+    /// \[MS-SMB2\] 2.2.19. The driver holds the destination.
     Read {
         /// The file.
         file: FileRef,
-        /// Bytes from its start.
+        /// Offset in bytes.
         offset: u64,
-        /// Bytes at most; not above Session's max_read.
+        /// Length in bytes, at most [`Session::max_read`](super::Session::max_read).
         length: u32,
-        /// Fewer bytes than these are an error, END_OF_FILE.
+        /// Smallest count of bytes; fewer are the error END_OF_FILE.
         minimum: u32,
     },
-    /// \[MS-SMB2\] 2.2.21. The data come from the source that the driver keeps: `source` of it.
+    /// \[MS-SMB2\] 2.2.21. The driver holds the source.
     Write {
         /// The file.
         file: FileRef,
-        /// Bytes from its start.
+        /// Offset in bytes.
         offset: u64,
-        /// Bytes; not above Session's max_write.
+        /// Length in bytes, at most [`Session::max_write`](super::Session::max_write).
         length: u32,
-        /// Whether it is done only when it is on stable storage.
+        /// Whether the response waits until the bytes are on stable storage.
         through: bool,
     },
     /// \[MS-SMB2\] 2.2.33
@@ -103,48 +104,48 @@ pub enum Step {
         file: FileRef,
         /// \[MS-FSCC\] 2.4
         class: u8,
-        /// Start again at the first entry.
+        /// Whether the listing restarts at the first entry.
         restart: bool,
-        /// Names to list, `*` for all.
+        /// Pattern of names; `*` for all.
         pattern: String,
-        /// Bytes of the answer at most.
+        /// Largest response in bytes.
         length: u32,
     },
     /// \[MS-SMB2\] 2.2.37
     QueryInfo {
         /// The file.
         file: FileRef,
-        /// What kind.
+        /// Kind of information.
         info_type: InfoType,
         /// \[MS-FSCC\] 2.4, 2.5
         class: u8,
-        /// For security: which parts.
+        /// Parts of a security descriptor.
         additional: u32,
-        /// Bytes of the answer at most.
+        /// Largest response in bytes.
         length: u32,
     },
     /// \[MS-SMB2\] 2.2.39
     SetInfo {
         /// The file.
         file: FileRef,
-        /// What kind.
+        /// Kind of information.
         info_type: InfoType,
         /// \[MS-FSCC\] 2.4, 2.5
         class: u8,
-        /// For security: which parts.
+        /// Parts of a security descriptor.
         additional: u32,
-        /// As \[MS-FSCC\] lays it out.
+        /// Value in the layout of \[MS-FSCC\].
         buffer: Vec<u8>,
     },
     /// \[MS-SMB2\] 2.2.35
     ChangeNotify {
         /// The directory.
         file: FileRef,
-        /// What is in it and below it, or only in it.
+        /// Whether the watch includes subdirectories.
         recursive: bool,
-        /// Which changes.
+        /// Kinds of changes.
         filter: CompletionFilter,
-        /// Bytes of the answer at most.
+        /// Largest response in bytes.
         length: u32,
     },
     /// \[MS-SMB2\] 2.2.26
@@ -153,32 +154,32 @@ pub enum Step {
         file: FileRef,
         /// \[MS-SMB2\] 2.2.26, LockSequenceNumber and LockSequenceIndex; 0 for none.
         sequence: u32,
-        /// At least one.
+        /// Ranges; at least one.
         locks: Vec<LockElement>,
     },
     /// \[MS-SMB2\] 2.2.31
     Ioctl {
-        /// The file; `None` for what is about the server.
+        /// The file; `None` for a function of the server.
         file: Option<FileRef>,
-        /// The function.
+        /// Function code.
         code: CtlCode,
-        /// Its input.
+        /// Input.
         input: Vec<u8>,
-        /// Bytes of the output at most.
+        /// Largest output in bytes.
         max_output: u32,
     },
     /// \[MS-SMB2\] 2.2.24.1
     AcknowledgeOplock {
         /// The open.
         file: FileId,
-        /// What is kept.
+        /// New oplock level.
         level: OplockLevel,
     },
     /// \[MS-SMB2\] 2.2.24.2
     AcknowledgeLease {
         /// The lease.
         key: Guid,
-        /// What is kept.
+        /// New lease state.
         state: u32,
     },
 }
@@ -186,122 +187,122 @@ pub enum Step {
 /// CREATE. \[MS-SMB2\] 2.2.13
 #[derive(Clone, Debug)]
 pub struct Create {
-    /// Relative to the share, `\` between components, no `\` in front.
+    /// Path relative to the share; `\` separates components, without a leading one.
     pub name: String,
-    /// The oplock asked for; LEASE where `lease` is given.
+    /// Requested oplock level; LEASE if `lease` is set.
     pub oplock: OplockLevel,
-    /// Rights.
+    /// Requested access rights.
     pub access: AccessMask,
     /// Attributes of a new file.
     pub attributes: FileAttributes,
-    /// What others may do meanwhile.
+    /// Access that other opens may have.
     pub share: ShareAccess,
-    /// Open, create, overwrite.
+    /// Handling of existing and missing files.
     pub disposition: CreateDisposition,
-    /// Directory, write-through, delete on close, ...
+    /// Create options.
     pub options: CreateOptions,
-    /// A lease: its key and the state asked for.
+    /// Lease: key and requested state.
     pub lease: Option<(Guid, u32)>,
-    /// SMB2_CREATE_DURABLE_HANDLE_REQUEST_V2's CreateGuid: by it a server knows a CREATE that is
-    /// sent again. Only sent in dialects 3.x.
+    /// CreateGuid of SMB2_CREATE_DURABLE_HANDLE_REQUEST_V2, by which a server recognizes a CREATE
+    /// that is sent again. Only sent in dialects 3.x.
     pub create_guid: Option<Guid>,
-    /// Bytes to reserve.
+    /// Allocation size in bytes.
     pub allocation: Option<u64>,
-    /// Whether the maximal access is asked for (MxAc).
+    /// Whether the request has SMB2_CREATE_QUERY_MAXIMAL_ACCESS_REQUEST.
     pub query_maximal_access: bool,
-    /// Whether the driver acknowledges breaks of oplock and lease, with
-    /// [`Step::AcknowledgeOplock`] and [`Step::AcknowledgeLease`]. Else the core does at once.
+    /// Whether the driver acknowledges breaks, with [`Step::AcknowledgeOplock`] and
+    /// [`Step::AcknowledgeLease`]. Otherwise the core acknowledges them at once.
     pub driver_acknowledges: bool,
 }
 
-/// A step's good answer.
+/// The successful reply to a step.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// TREE_CONNECT. \[MS-SMB2\] 2.2.10
     TreeConnected {
-        /// The tree.
+        /// TreeId.
         tree: TreeId,
-        /// Disk, pipe or printer.
+        /// Type of the share.
         share_type: ShareType,
-        /// Caching, sealing ...
+        /// Flags of the share: caching, encryption.
         flags: ShareFlags,
-        /// DFS, continuous availability ...
+        /// Capabilities of the share: DFS, continuous availability.
         capabilities: ShareCapabilities,
-        /// What we may do.
+        /// Maximal access of the user.
         maximal_access: AccessMask,
     },
     /// CREATE.
     Created(Created),
-    /// CLOSE, with the attributes where they were asked for.
+    /// CLOSE, with the attributes if they were requested.
     Closed(Option<Attributes>),
-    /// READ: bytes, and where they are.
+    /// READ: the location of the data.
     Read(ReadData),
-    /// WRITE: bytes that were written, never more than asked for.
+    /// WRITE: count of written bytes, at most the length of the request.
     Written(u32),
-    /// QUERY_DIRECTORY, QUERY_INFO, CHANGE_NOTIFY: the output buffer. The second tells that there
-    /// is more (BUFFER_OVERFLOW).
+    /// QUERY_DIRECTORY, QUERY_INFO, CHANGE_NOTIFY: the output buffer, and whether it is truncated
+    /// (BUFFER_OVERFLOW).
     Output(Vec<u8>, bool),
-    /// IOCTL: its output, and whether there is more (BUFFER_OVERFLOW, as pipes say).
+    /// IOCTL: its output, and whether it is truncated (BUFFER_OVERFLOW).
     Ioctl(Vec<u8>, bool),
-    /// Everything else that is done.
+    /// Success of any other step.
     Done,
 }
 
-/// Where the data of a READ are. Never more than asked for.
+/// Location of the data of a READ. They are at most as long as the request allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadData {
-    /// Received straight into the destination: so many bytes at its start.
+    /// The driver received them into the destination: count of bytes at its start.
     Placed(u32),
-    /// In the inbound frame of this very call, unsealed: the driver copies them.
+    /// In the decrypted frame of the current call; the driver copies them.
     Inbound(Range<usize>),
-    /// In the memory that was named: so many bytes at its start.
+    /// In the registered memory: count of bytes at its start.
     Remote(u32),
-    /// Here: the answers to a compound came in several frames, and the one with the data is gone.
+    /// The bytes themselves, if the responses to a compound arrived in several frames.
     Held(Vec<u8>),
 }
 
-/// What a CREATE opened. \[MS-SMB2\] 2.2.14
+/// The open of a CREATE. \[MS-SMB2\] 2.2.14
 #[derive(Clone, Debug)]
 pub struct Created {
-    /// The open.
+    /// FileId.
     pub file_id: FileId,
-    /// What of the oplock asked for was granted.
+    /// Granted oplock level.
     pub oplock: OplockLevel,
-    /// The lease state granted, where one was asked for.
+    /// Granted lease state, if a lease was requested.
     pub lease_state: Option<u32>,
     /// \[MS-SMB2\] 2.2.14, CreateAction: 1 opened, 2 created, 3 overwritten.
     pub action: u32,
-    /// What is known of the file.
+    /// Attributes of the file.
     pub attributes: Attributes,
-    /// MxAc, where it was asked for and answered.
+    /// Maximal access, if it was requested and the server supports that.
     pub maximal_access: Option<AccessMask>,
 }
 
-/// What CREATE and CLOSE tell of a file.
+/// Attributes of a file in the responses to CREATE and CLOSE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
-    /// Birth.
+    /// Time of creation.
     pub created: FileTime,
-    /// Last access.
+    /// Time of the last access.
     pub accessed: FileTime,
-    /// Last write.
+    /// Time of the last write.
     pub written: FileTime,
-    /// Last change of metadata.
+    /// Time of the last change of metadata.
     pub changed: FileTime,
-    /// Bytes on disk.
+    /// Allocated bytes on the disk.
     pub allocation: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub size: u64,
     /// DOS attributes.
     pub attributes: FileAttributes,
 }
 
 impl Request {
-    /// A request of these steps, sent for the first time.
+    /// A new request of these steps.
     pub fn new(tree: Option<TreeId>, steps: Vec<Step>) -> Self {
         Self {
             tree,
-            seal: false,
+            encrypt: false,
             steps,
             is_replay: false,
             resent: 0,
@@ -311,25 +312,25 @@ impl Request {
     }
 }
 
-/// Why a request failed.
+/// The reason why a step failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The server says so.
+    /// The server returned this status.
     Status(Status),
-    /// The same, and it gave more than a status: the right limits of a copy, the length that a
-    /// buffer needs, where a link points. \[MS-SMB2\] 2.2.2
+    /// The server returned this status with data: the limits of a copy, the required length of a
+    /// buffer, the target of a link. \[MS-SMB2\] 2.2.2
     StatusWith(Status, Vec<u8>),
-    /// The answer is not what this request can have brought: what is wrong with it.
+    /// The response is malformed.
     Malformed(DecodeError),
-    /// The answer says more than was asked for.
+    /// The response has more than the request asked for.
     Excess(&'static str),
-    /// It took longer than the configuration allows; a CANCEL was sent. The data of a WRITE may
-    /// still be on their way out.
+    /// The time limit passed, and the client sent a CANCEL. The driver may still be sending the data
+    /// of a WRITE.
     TimedOut,
-    /// The driver cancelled it.
+    /// The driver canceled it.
     Cancelled,
-    /// It was never sent, since it cannot be: a buffer longer than the server takes, more credits
-    /// than it grants, a seal where nothing can be sealed.
+    /// The client cannot send it: the buffer is longer than the server accepts, it needs more credits
+    /// than the server grants, or the session cannot encrypt.
     Unsendable(&'static str),
 }
 

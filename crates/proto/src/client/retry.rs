@@ -1,10 +1,9 @@
-//! Requests that the server put off, since a channel of the session was lost: FILE_NOT_AVAILABLE.
-//! \[MS-SMB2\] 3.3.5.2.10
+//! Retries of FILE_NOT_AVAILABLE after the loss of a channel. \[MS-SMB2\] 3.3.5.2.10
 //!
-//! A request that was under way on one channel when another was lost carries the ChannelSequence
-//! of before, and the server refuses it: it was not done, and is sent again with the new one. And
-//! a replay is refused for as long as the server is busy with what was sent before: it is sent
-//! again a little later.
+//! A request that was in flight on one channel when another one was lost carries the old
+//! ChannelSequence. The server refuses it without executing it, and the client sends it again with
+//! the new one. The server also refuses a replay while it executes the original request, and the
+//! client sends the replay again a little later.
 
 use core::time::Duration;
 
@@ -20,14 +19,13 @@ use super::registration::Placement;
 use super::request::{Failure, RequestId};
 use crate::time::{Instant, Now};
 
-/// How often a request is put off before the driver is told; five seconds in all.
+/// Count of retries before the request fails: five seconds together.
 const RETRIES_MAX: u8 = 8;
-/// How long after the first refusal a replay is sent again; after each further one it is twice as
-/// long.
+/// Time between the first refusal and the retry of a replay. It doubles with each retry.
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl Connection {
-    /// When a request is to be sent again that was answered, if it is.
+    /// Time at which an answered request is sent again; `None` if the answer is final.
     pub(super) fn retry_at(&self, flight: &Flight) -> Option<Instant> {
         let session = self.session.as_ref()?;
         let is_refused = matches!(
@@ -57,16 +55,16 @@ impl Connection {
             charge,
             bytes: flight.bytes,
             retries: flight.retries + 1,
-            // From when it waits to be sent.
+            // The send queue sets it.
             deadline: None,
-            // Named anew: the answer took the key back.
+            // The response ended the registration.
             placement: Placement::Undecided,
             request: flight.request,
         };
         self.retries.insert((at, id), waiting);
     }
 
-    /// Sends what was put off until now.
+    /// Sends the retries that are due.
     pub(super) fn send_retries(&mut self, now: Now, effects: &mut Effects) {
         while let Some(entry) = self.retries.first_entry() {
             if entry.key().0 > now.instant {

@@ -1,4 +1,4 @@
-//! Requests on their way out: credits, header, padding, signature, seal. \[MS-SMB2\] 3.2.4.1
+//! Sending of requests: credits, header, padding, signature, encryption. \[MS-SMB2\] 3.2.4.1
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -21,34 +21,34 @@ use crate::effect::{OutMessage, Outbound, Payload, PayloadToken};
 use crate::seal::{Seal, Sign};
 use crate::time::{Instant, Now};
 
-/// What stands in every request where a process id once was; cifs.ko and Windows send the same.
+/// Value of the obsolete ProcessId field; cifs.ko and Windows send the same.
 const PROCESS_ID: u32 = 0xFEFF;
 
-/// Bytes a second of the slowest line on which requests have their time from when the last byte
-/// ahead of them has arrived, not from when they were sent.
+/// Speed of the slowest supported line in bytes per second. The time limit of a request is extended
+/// by the time that the bytes before it take at this speed.
 const SLOWEST_LINE: u64 = 128 << 10;
 
-/// Acknowledgements and such that wait for a credit. A server that breaks more oplocks than this
-/// while it grants nothing waits for the rest in vain.
+/// Largest count of the connection's own requests that wait for a credit. A server that breaks more
+/// oplocks while it grants no credits waits for the other acknowledgments until a timeout.
 const OWED_MAX: usize = 64;
 
-/// What the headers of a frame have in common.
+/// The common values of the headers of a frame.
 #[derive(Clone, Default)]
 pub(super) struct Envelope {
     pub(super) session_id: SessionId,
     pub(super) tree: Option<TreeId>,
-    /// Signs.
+    /// Signing key; `None` for unsigned messages.
     pub(super) key: Option<Arc<SigningKey>>,
-    pub(super) is_sealed: bool,
+    pub(super) is_encrypted: bool,
     pub(super) is_replay: bool,
-    /// Session.ChannelSequence, read once: other channels may be lost on other threads meanwhile,
-    /// and what the server says of a request depends on the one that it carries.
+    /// Session.ChannelSequence, read once: another thread may lose a channel at any time, and the
+    /// response of the server depends on the value in the request.
     pub(super) sequence: u16,
-    /// Where the driver has the data of a WRITE.
+    /// Token of the data of a WRITE.
     pub(super) token: Option<PayloadToken>,
 }
 
-/// Tells whether a request was begun and is not answered.
+/// Returns a predicate: whether a request was started and is not answered.
 pub(super) fn pending_requests<'a>(
     flights: &'a BTreeMap<RequestId, Flight>,
     exposing: &'a BTreeMap<RequestId, Waiting>,
@@ -61,7 +61,7 @@ pub(super) fn pending_requests<'a>(
 }
 
 impl Connection {
-    /// Sends what waits, as far as the credits go.
+    /// Sends waiting requests as far as the credits allow.
     pub(super) fn pump(&mut self, now: Now, effects: &mut Effects) {
         if self.phase != Phase::Ready {
             return;
@@ -69,7 +69,7 @@ impl Connection {
         self.send_owed(effects);
         loop {
             let credits = &self.credits;
-            // Those whose memory is being named will want theirs.
+            // Requests whose memory is being registered need their credits later.
             let exposing = self.exposing.values().map(|waiting| waiting.charge);
             let reserved: u32 = exposing.sum();
             let may_go = |waiting: &Waiting| credits.allow(waiting.charge.saturating_add(reserved));
@@ -86,8 +86,8 @@ impl Connection {
         }
     }
 
-    /// Whether the first that waits can never be sent and was answered: nothing is under way that
-    /// would bring credits, and an ECHO that asked for as many as it costs brought none.
+    /// Fails the first waiting request if it can never be sent: no pending response would return
+    /// credits, and an ECHO that requested its credits did not bring them. Returns whether it failed.
     fn is_stuck(&mut self, effects: &mut Effects) -> bool {
         let is_pending = pending_requests(&self.flights, &self.exposing, &self.retries);
         let Some(first) = self.queue.first(is_pending) else {
@@ -101,12 +101,16 @@ impl Connection {
         if self.credits.is_waiting() || free == 0 || self.credits.allow(charge) {
             return false;
         }
-        if self.begged.replace(free).is_none_or(|before| before < free) {
+        if self
+            .credits_at_echo
+            .replace(free)
+            .is_none_or(|before| before < free)
+        {
             self.credits.aim_for(charge);
             self.send_echo(effects);
             return false;
         }
-        self.begged = None;
+        self.credits_at_echo = None;
         let waiting = self.queue.remove(id).expect("it is the first");
         let Waiting {
             request,
@@ -133,7 +137,7 @@ impl Connection {
         } = waiting;
         self.stop_clock(id, sent_by);
         let memory = placement.into_memory();
-        self.begged = None;
+        self.credits_at_echo = None;
         let envelope = self.envelope_of(id, &request);
         let count = request.steps.len();
         let mut messages = Vec::with_capacity(count);
@@ -154,7 +158,7 @@ impl Connection {
             answers += u64::from(encode::asked(step)) + u64::from(encode::ANSWER_OVERHEAD);
         }
         self.longest_answer = self.longest_answer.max(answers);
-        let seal = self.seal_if(envelope.is_sealed);
+        let encryption = self.encryption_if(envelope.is_encrypted);
         let deadline = self.deadline(now, request.timeout, self.flying + bytes);
         self.deadlines.extend(deadline.map(|at| (at, id)));
         let flight = Flight {
@@ -170,10 +174,10 @@ impl Connection {
         };
         self.flying += bytes;
         self.flights.insert(id, flight);
-        self.push(messages, seal, effects);
+        self.push(messages, encryption, effects);
     }
 
-    /// When a request is given up on that has so many bytes ahead of it, its own among them.
+    /// Deadline of a request with `ahead` bytes in flight before and with it.
     pub(super) fn deadline(
         &self,
         now: Now,
@@ -185,13 +189,13 @@ impl Connection {
         Some(now.instant.after(timeout + transit))
     }
 
-    /// Credits of a step.
+    /// Credit charge of a step.
     fn cost(&self, step: &Step) -> u16 {
         if !self.has_large_mtu() {
             return 1;
         }
         let charge = credits::charge(encode::sent(step), encode::asked(step));
-        u16::try_from(charge).expect("what is too long was refused")
+        u16::try_from(charge).expect("the client refuses longer requests before")
     }
 
     fn envelope_of(&self, id: RequestId, request: &Request) -> Envelope {
@@ -199,26 +203,27 @@ impl Connection {
         Envelope {
             token: Some(PayloadToken(id.0)),
             is_replay: request.is_replay,
-            ..self.envelope(request.tree, request.seal, must_sign)
+            ..self.envelope(request.tree, request.encrypt, must_sign)
         }
     }
 
-    /// What the session asks for.
-    pub(super) fn envelope(&self, tree: Option<TreeId>, seal: bool, sign: bool) -> Envelope {
+    /// The envelope that the session requires.
+    pub(super) fn envelope(&self, tree: Option<TreeId>, encrypt: bool, sign: bool) -> Envelope {
         let session = self.session.as_ref().expect("the login is done");
-        let is_sealed = session.encrypt || seal;
-        let is_signed = !is_sealed && (session.signing_required || sign);
+        let is_encrypted = session.encrypt || encrypt;
+        let is_signed = !is_encrypted && (session.signing_required || sign);
         Envelope {
             session_id: session.id,
             tree,
             key: self.channel.clone().filter(|_| is_signed),
-            is_sealed,
+            is_encrypted,
             sequence: session.channel_sequence(),
             ..Envelope::default()
         }
     }
 
-    /// \[MS-SMB2\] 3.2.4.1.1: a TREE_CONNECT of 3.1.1 proves that NEGOTIATE was as both saw it.
+    /// Whether a request must be signed: a TREE_CONNECT of 3.1.1 proves that both ends saw the same
+    /// NEGOTIATE. \[MS-SMB2\] 3.2.4.1.1
     fn must_sign(&self, command: Command) -> bool {
         let dialect = self
             .negotiated
@@ -227,42 +232,46 @@ impl Connection {
         command == Command::TREE_CONNECT && dialect == Some(Dialect::SMB_3_1_1)
     }
 
-    pub(super) fn seal_if(&self, is_sealed: bool) -> Option<Seal> {
-        let session = self.session.as_ref().filter(|_| is_sealed)?;
-        Some(session.seal().expect("what cannot be sealed was refused"))
+    pub(super) fn encryption_if(&self, is_encrypted: bool) -> Option<Seal> {
+        let session = self.session.as_ref().filter(|_| is_encrypted)?;
+        Some(
+            session
+                .next_encryption()
+                .expect("the client refuses requests that cannot be encrypted before"),
+        )
     }
 
-    /// Sends a step of the connection's own, before all that waits: an acknowledgement, or what
-    /// tidies up.
+    /// Sends a step of the connection itself before all waiting requests: an acknowledgment, or a
+    /// cleanup.
     pub(super) fn send_own(
         &mut self,
         step: Step,
         tree: Option<TreeId>,
-        seal: bool,
+        encrypt: bool,
         effects: &mut Effects,
     ) {
         if self.owed.len() < OWED_MAX {
-            self.owed.push_back((step, tree, seal));
+            self.owed.push_back((step, tree, encrypt));
         }
         self.send_owed(effects);
     }
 
     fn send_owed(&mut self, effects: &mut Effects) {
         while self.credits.free() > 0
-            && let Some((step, tree, seal)) = self.owed.pop_front()
+            && let Some((step, tree, encrypt)) = self.owed.pop_front()
         {
-            let envelope = self.envelope(tree, seal, false);
+            let envelope = self.envelope(tree, encrypt, false);
             self.send_step(&step, Owner::Own, &envelope, effects);
         }
     }
 
-    /// Sends an ECHO, if there is a credit for it.
+    /// Sends an ECHO if a credit is available.
     pub(super) fn send_echo(&mut self, effects: &mut Effects) {
         let envelope = self.envelope(None, false, false);
         self.send_step(&Step::Echo, Owner::Own, &envelope, effects);
     }
 
-    /// Sends one step, if there is a credit for it; whether there was.
+    /// Sends one step if a credit is available. Returns whether it was.
     pub(super) fn send_step(
         &mut self,
         step: &Step,
@@ -276,12 +285,12 @@ impl Connection {
         let negotiated = self.negotiated.as_ref().expect("the login is done");
         let body = encode::body(step, None, &self.config.server_name, negotiated);
         let message = self.message(body, owner, envelope);
-        let seal = self.seal_if(envelope.is_sealed);
-        self.push(vec![message], seal, effects);
+        let encryption = self.encryption_if(envelope.is_encrypted);
+        self.push(vec![message], encryption, effects);
         true
     }
 
-    /// Sends a CANCEL. It costs nothing and is not answered. \[MS-SMB2\] 3.2.4.24
+    /// Sends a CANCEL. It costs no credit and has no response. \[MS-SMB2\] 3.2.4.24
     pub(super) fn send_cancel(&mut self, id: MessageId, effects: &mut Effects) {
         let Some(pending) = self.pending.get_mut(&id) else {
             return;
@@ -289,8 +298,8 @@ impl Connection {
         if core::mem::replace(&mut pending.is_cancelled, true) {
             return;
         }
-        let (is_sealed, async_id, tree) = (pending.is_sealed, pending.async_id, pending.tree);
-        let envelope = self.envelope(tree, is_sealed, false);
+        let (is_encrypted, async_id, tree) = (pending.is_encrypted, pending.async_id, pending.tree);
+        let envelope = self.envelope(tree, is_encrypted, false);
         let mut head = vec![0; HEADER_LEN];
         cancel::Request.encode(&mut head);
         let mut header = self.header(Command::CANCEL, id, &envelope);
@@ -305,11 +314,11 @@ impl Connection {
             payload: None,
         };
         let message = self.finish(body, header, &envelope, 0);
-        let seal = self.seal_if(is_sealed);
-        self.push(vec![message], seal, effects);
+        let encryption = self.encryption_if(is_encrypted);
+        self.push(vec![message], encryption, effects);
     }
 
-    /// A message alone in its frame. Its credit is spent.
+    /// Makes the only message of a frame, and spends its credit.
     pub(super) fn message(&mut self, body: Body, owner: Owner, envelope: &Envelope) -> OutMessage {
         let place = Position {
             index: 0,
@@ -319,7 +328,7 @@ impl Connection {
         self.member(body, owner, envelope, &place)
     }
 
-    /// A member of a frame. Its credits are spent.
+    /// Makes a message of a frame, and spends its credits.
     fn member(
         &mut self,
         body: Body,
@@ -347,14 +356,14 @@ impl Connection {
         };
         if !place.is_last {
             let next = u32::try_from(len + padding);
-            header.next_command = next.expect("what is too long was refused");
+            header.next_command = next.expect("the client refuses longer requests before");
         }
         let pending = Pending {
             owner,
             command: body.command,
             tree: envelope.tree,
             is_signed: envelope.key.is_some(),
-            is_sealed: envelope.is_sealed,
+            is_encrypted: envelope.is_encrypted,
             charge: cost,
             async_id: None,
             is_cancelled: false,
@@ -433,21 +442,21 @@ impl Connection {
     pub(super) fn push(
         &mut self,
         messages: Vec<OutMessage>,
-        seal: Option<Seal>,
+        encryption: Option<Seal>,
         effects: &mut Effects,
     ) {
         effects.push(Effect::Send(Outbound {
             messages,
-            seal,
+            seal: encryption,
             invalidate: None,
         }));
     }
 }
 
-/// Where a message stands in its frame.
+/// The position of a message in its frame.
 struct Position {
     index: usize,
     is_last: bool,
-    /// Credits.
+    /// Credit charge.
     cost: u16,
 }

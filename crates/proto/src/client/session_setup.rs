@@ -24,16 +24,18 @@ use super::message::Message;
 use super::negotiate::security_mode;
 use super::negotiated::Negotiated;
 use super::send::Envelope;
-use super::session::{SealingPair, Session};
+use super::session::{EncryptionKeys, Session};
 use super::violation::{Violation, invalid};
 use crate::time::Now;
 
 impl Connection {
-    /// Asks for the first word.
+    /// Starts the login: asks the authenticator for the first token.
     pub(super) fn start_login(&mut self, effects: &mut Effects) -> Result<(), Violation> {
         let session_id = match &self.binding {
             Some(session) if !can_be_bound(session) => {
-                return Err(Violation::LoginUntrusted("the session takes no channels"));
+                return Err(Violation::LoginUntrusted(
+                    "the session does not accept further channels",
+                ));
             }
             Some(session) => session.id,
             None => SessionId(0),
@@ -41,43 +43,47 @@ impl Connection {
         self.login = Some(Login {
             session_id,
             preauth: self.preauth.clone(),
-            step: LoginStep::Thinking,
+            step: LoginStep::Authenticating,
         });
         effects.push(Effect::Authenticate(Vec::new()));
         Ok(())
     }
 
-    /// Goes on with what came of [`Effect::Authenticate`].
+    /// Takes the result of [`Effect::Authenticate`].
     ///
     /// # Panics
-    /// When nothing was asked.
+    /// No [`Effect::Authenticate`] is pending.
     pub fn authenticated(&mut self, now: Now, leg: Leg, effects: &mut Effects) {
         if self.phase == Phase::Over {
             return;
         }
         let login = self.login.as_mut().expect("a login is under way");
-        let step = core::mem::replace(&mut login.step, LoginStep::Asking);
+        let step = core::mem::replace(&mut login.step, LoginStep::Waiting);
         let result = match (step, leg) {
-            (LoginStep::Asking, _) => panic!("nobody asked for a leg"),
-            (_, Leg::Failed) => Err(Violation::LoginUntrusted("a token that cannot be")),
-            (LoginStep::Thinking, Leg::Token(token)) => self.send_session_setup(&token, effects),
+            (LoginStep::Waiting, _) => panic!("no authentication step is pending"),
+            (_, Leg::Failed) => Err(Violation::LoginUntrusted(
+                "the server sent a token that is not valid",
+            )),
+            (LoginStep::Authenticating, Leg::Token(token)) => {
+                self.send_session_setup(&token, effects)
+            }
             (LoginStep::Concluding(answer), Leg::Done { session_key }) => {
                 self.conclude(&answer, &Zeroizing::new(session_key), effects)
             }
-            (LoginStep::Thinking, Leg::Done { .. }) => Err(Violation::LoginUntrusted(
-                "the server wants more than there is",
+            (LoginStep::Authenticating, Leg::Done { .. }) => Err(Violation::LoginUntrusted(
+                "the server requests more tokens than the mechanism has",
             )),
-            (LoginStep::Concluding(_), Leg::Token(_)) => {
-                Err(Violation::LoginUntrusted("the server is done too early"))
-            }
+            (LoginStep::Concluding(_), Leg::Token(_)) => Err(Violation::LoginUntrusted(
+                "the server finished before the mechanism",
+            )),
         };
         self.settle(now, result, effects);
     }
 
     fn send_session_setup(&mut self, token: &[u8], effects: &mut Effects) -> Result<(), Violation> {
         if self.credits.free() == 0 {
-            // Nothing is on its way that would bring one.
-            return Err(Violation::LimitReached("credits, all gone"));
+            // No pending response would return a credit.
+            return Err(Violation::LimitReached("no credits are left"));
         }
         let flags = match self.binding {
             Some(_) => RequestFlags::BINDING,
@@ -99,9 +105,9 @@ impl Connection {
             payload: None,
         };
         let login = self.login.as_ref().expect("a login is under way");
-        // Every binding counts its messages from the start, with the one key of the session: with
-        // AES-GMAC a nonce comes again on each further channel. [MS-SMB2] 3.2.4.2.3 leaves no
-        // choice; who fears that seals, or offers AES-CMAC alone.
+        // Every binding counts its messages from the start and uses the one key of the session. So
+        // with AES-GMAC a nonce repeats on each further channel. [MS-SMB2] 3.2.4.2.3 leaves no
+        // choice. Encryption, or offering AES-CMAC alone, avoids that.
         let key = (self.binding.as_ref()).and_then(|session| session.signing.clone());
         let envelope = Envelope {
             session_id: login.session_id,
@@ -109,7 +115,7 @@ impl Connection {
             ..Envelope::default()
         };
         let mut message = self.message(body, Owner::SessionSetup, &envelope);
-        // The hash is over what the server sees, and so over the signature of a binding.
+        // The hash covers the bytes that the server receives, with the signature of a binding.
         if let Some(sign) = message.sign.take() {
             sign.apply(&mut message.head, &[], 0);
         }
@@ -119,7 +125,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes the server's answer to a leg.
+    /// Handles a SESSION_SETUP response.
     pub(super) fn take_session_setup(
         &mut self,
         message: &Message<'_>,
@@ -141,19 +147,19 @@ impl Connection {
         if is_final {
             login.step = LoginStep::Concluding(message.bytes.to_vec());
         } else {
-            // A leg of a binding that is signed is signed with the session's key.
+            // A signed response to a binding is signed with the key of the session.
             let key = (self.binding.as_ref()).and_then(|session| session.signing.as_ref());
             if let Some(key) = key.filter(|_| header.flags.contains(Flags::SIGNED)) {
                 verify(key, header, message.bytes)?;
             }
             login.preauth.update(message.bytes);
-            login.step = LoginStep::Thinking;
+            login.step = LoginStep::Authenticating;
         }
         effects.push(Effect::Authenticate(token));
         Ok(())
     }
 
-    /// Both sides know each other: makes the session, or the channel. \[MS-SMB2\] 3.2.5.3.1,
+    /// Makes the session, or the channel, after the mutual authentication. \[MS-SMB2\] 3.2.5.3.1,
     /// 3.2.5.3.3
     fn conclude(
         &mut self,
@@ -184,11 +190,13 @@ impl Connection {
         Ok(())
     }
 
-    /// The key of a further channel: from the key of the login that bound it.
+    /// Derives the key of a further channel from the key of its login.
     fn channel_key(&self, login: &Login, full_key: &[u8]) -> Result<Arc<SigningKey>, Violation> {
         let negotiated = self.negotiated.as_ref().expect("NEGOTIATE came first");
         if full_key.is_empty() {
-            return Err(Violation::LoginUntrusted("nobody binds a channel"));
+            return Err(Violation::LoginUntrusted(
+                "an anonymous login cannot bind a channel",
+            ));
         }
         let key = channel_signing_key(schedule(negotiated, &login.preauth), &short(full_key));
         Ok(Arc::new(SigningKey::new(
@@ -197,7 +205,7 @@ impl Connection {
         )))
     }
 
-    /// Makes the session of a first login.
+    /// Makes the session of the first channel.
     fn establish(
         &mut self,
         login: &Login,
@@ -210,7 +218,8 @@ impl Connection {
         self.check_guest(is_keyless, full_key)?;
         let is_guest = is_keyless || full_key.is_empty();
         let protection = self.config.protection;
-        let encrypt = flags.contains(SessionFlags::ENCRYPT_DATA) || protection == Protection::Seal;
+        let encrypt =
+            flags.contains(SessionFlags::ENCRYPT_DATA) || protection == Protection::Encrypt;
         let signing_required = protection != Protection::AsAsked
             || (self.server_security_mode).contains(SecurityMode::SIGNING_REQUIRED);
         let mut session = Session {
@@ -219,7 +228,7 @@ impl Connection {
             signing_required: signing_required && !is_guest,
             encrypt,
             signing: None,
-            sealing: None,
+            encryption: None,
             next_nonce: AtomicU64::new(1),
             channel_sequence: AtomicU16::new(0),
             caching: Mutex::default(),
@@ -235,37 +244,43 @@ impl Connection {
             if is_3 || session.signing_required || header.flags.contains(Flags::SIGNED) {
                 verify_final(&key, header, answer)?;
             }
-            session.sealing = sealing(&session.negotiated, &keys);
+            session.encryption = encryption(&session.negotiated, &keys);
             session.signing = Some(key.clone());
             self.channel = Some(key);
         }
-        if session.encrypt && session.sealing.is_none() {
-            return Err(Violation::LoginUntrusted("nothing can be sealed"));
+        if session.encrypt && session.encryption.is_none() {
+            return Err(Violation::LoginUntrusted(
+                "the session cannot encrypt messages",
+            ));
         }
         Ok(Arc::new(session))
     }
 
-    /// A guest has no keys: that is never good enough where anything is to be protected.
+    /// Refuses a guest, which has no keys, if messages must be protected.
     /// \[MS-SMB2\] 3.2.5.3.1
     fn check_guest(&self, is_keyless: bool, full_key: &[u8]) -> Result<(), Violation> {
         let is_protected = self.config.protection != Protection::AsAsked;
         let is_named = !full_key.is_empty();
         if is_keyless && is_named && !self.config.allow_guest {
-            return Err(Violation::LoginUntrusted("the server makes a guest of us"));
+            return Err(Violation::LoginUntrusted(
+                "the server mapped the login to its guest account",
+            ));
         }
         if is_protected && (is_keyless || !is_named) {
-            return Err(Violation::LoginUntrusted("a guest can protect nothing"));
+            return Err(Violation::LoginUntrusted(
+                "a guest session cannot sign or encrypt messages",
+            ));
         }
         Ok(())
     }
 }
 
-/// Whether further channels can join: dialects 3.x, and with a key to prove it.
+/// Whether further channels can bind to the session: dialects 3.x, with a key.
 fn can_be_bound(session: &Session) -> bool {
     session.negotiated.dialect >= Dialect::SMB_3_0 && session.signing.is_some()
 }
 
-/// The first 16 bytes, filled up with zeros. \[MS-SMB2\] 3.2.5.3.1
+/// The first 16 bytes, padded with zeros. \[MS-SMB2\] 3.2.5.3.1
 fn short(full_key: &[u8]) -> [u8; 16] {
     let mut key = [0; 16];
     let len = full_key.len().min(key.len());
@@ -281,17 +296,17 @@ fn schedule<'a>(negotiated: &Negotiated, preauth: &'a PreauthHash) -> KeySchedul
     }
 }
 
-fn sealing(negotiated: &Negotiated, keys: &SessionKeys) -> Option<SealingPair> {
+fn encryption(negotiated: &Negotiated, keys: &SessionKeys) -> Option<EncryptionKeys> {
     let cipher = negotiated.cipher?;
     let pair = keys.encryption.as_ref()?;
     let key = |bytes: &[u8]| Arc::new(EncryptionKey::new(cipher, bytes));
-    Some(SealingPair {
+    Some(EncryptionKeys {
         inbound: key(pair.server_to_client.as_bytes()),
         outbound: key(pair.client_to_server.as_bytes()),
     })
 }
 
-/// The last answer of a login is signed: so the server shows that it has the key, too.
+/// Verifies the last response of a login. Its signature proves that the server has the key.
 fn verify_final(key: &SigningKey, header: &Header, answer: &[u8]) -> Result<(), Violation> {
     if header.flags.contains(Flags::SIGNED) {
         verify(key, header, answer)

@@ -1,5 +1,4 @@
-//! What happens when nothing happens: requests and logins that take too long, a server that says
-//! nothing. \[MS-SMB2\] 3.2.6
+//! Time limits of requests and logins, and of a silent server. \[MS-SMB2\] 3.2.6
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,13 +15,13 @@ use super::violation::Violation;
 use crate::time::{Instant, Now};
 
 impl Connection {
-    /// Takes note that bytes came, though perhaps no whole frame yet: the server lives.
+    /// Takes note of received bytes, which need not complete a frame: the server is alive.
     pub fn heard(&mut self, now: Now) {
         self.heard = now.instant;
         self.echoed = None;
     }
 
-    /// When [`Connection::timeout`] wants to be called at the latest.
+    /// Latest time for the next call of [`Connection::timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.phase {
             Phase::Fresh | Phase::Over => None,
@@ -36,14 +35,14 @@ impl Connection {
         }
     }
 
-    /// When the silence has lasted for long enough to ask, or to give up.
+    /// Time at which the client sends an ECHO, or ends the connection.
     fn silence(&self) -> Instant {
-        // Whoever slept for an hour asks first, and then waits for the answer.
+        // After a suspend of the machine, the client sends an ECHO first and waits for its response.
         let since = self.echoed.unwrap_or(self.heard);
         since.after(self.config.echo_interval)
     }
 
-    /// Does what is due.
+    /// Handles the time limits that have passed.
     pub fn timeout(&mut self, now: Now, effects: &mut Effects) {
         match self.phase {
             Phase::Fresh | Phase::Over => {}
@@ -56,7 +55,7 @@ impl Connection {
         }
     }
 
-    /// Lets a request wait to be sent. Who gets no credits in time will have to do without.
+    /// Queues a request. It fails if it does not get credits within the time limit.
     pub(super) fn enqueue(&mut self, now: Now, mut waiting: Waiting) {
         let ahead = self.flying + self.bytes_queued() + waiting.bytes;
         waiting.deadline = self.deadline(now, waiting.request.timeout, ahead);
@@ -65,14 +64,14 @@ impl Connection {
         self.queue.push(waiting);
     }
 
-    /// Forgets when a request was to be given up on.
+    /// Removes the deadline of a request.
     pub(super) fn stop_clock(&mut self, id: RequestId, deadline: Option<Instant>) {
         if let Some(at) = deadline {
             self.deadlines.remove(&(at, id));
         }
     }
 
-    /// Whose turn has not come has its time from now on: what it is behind has a time of its own.
+    /// Extends the deadline of a request that waits behind another one, which has its own deadline.
     fn wait_for_turns(&mut self, now: Now) {
         let early: Vec<_> = {
             let is_pending = pending_requests(&self.flights, &self.exposing, &self.retries);
@@ -82,7 +81,7 @@ impl Connection {
                 .collect()
         };
         for id in early {
-            let waiting = self.queue.remove(id).expect("it waits");
+            let waiting = self.queue.remove(id).expect("it is in the queue");
             self.stop_clock(id, waiting.deadline);
             self.enqueue(now, waiting);
         }
@@ -95,8 +94,8 @@ impl Connection {
                 break;
             }
             if self.unvalidated.contains(&id) {
-                // Whoever keeps the proof from us must not win by patience.
-                let missing = Violation::NegotiateTampered("no proof of it in time");
+                // An attacker who withholds the proof must not succeed by a timeout.
+                let missing = Violation::NegotiateTampered("the server did not confirm it in time");
                 self.end(missing, effects);
                 return;
             }
@@ -114,13 +113,16 @@ impl Connection {
         self.send_echo(effects);
     }
 
-    /// Gives up on a request that takes too long. Its late answer is swallowed.
+    /// Fails a request that timed out. Its late response is ignored.
     fn give_up(&mut self, id: RequestId, effects: &mut Effects) {
         if self.give_up_waiting(id, &Failure::TimedOut, effects) {
             return;
         }
-        let mut flight = self.land(id).expect("what has a deadline waits or flies");
-        // Should the server use it yet, the connection breaks: better than a caller that waits.
+        let mut flight = self
+            .land(id)
+            .expect("a request with a deadline waits or is in flight");
+        // If the server still accesses the memory, the connection breaks. That is better than a
+        // caller that waits without a limit.
         Self::withdraw(id, flight.memory.take(), effects);
         for (index, message) in flight.ids.iter().enumerate() {
             self.abandon(*message, &flight, index);
@@ -131,7 +133,7 @@ impl Connection {
         effects.push(Effect::Answer(id, results.collect()));
     }
 
-    /// Answers a request that was not sent, if it is one.
+    /// Fails a request if it was not sent. Returns whether it did.
     fn give_up_waiting(&mut self, id: RequestId, why: &Failure, effects: &mut Effects) -> bool {
         let exposing = self.exposing.remove(&id);
         let Some(waiting) = exposing.or_else(|| self.queue.remove(id)) else {
@@ -154,11 +156,11 @@ impl Connection {
         let makes = matches!(command, Command::CREATE | Command::TREE_CONNECT);
         pending.owner = Owner::Abandoned {
             is_to_be_undone: makes && !is_undone,
-            seal: flight.request.seal,
+            encrypt: flight.request.encrypt,
         };
     }
 
-    /// Takes a request out of those that fly.
+    /// Removes a request from those in flight.
     pub(super) fn land(&mut self, id: RequestId) -> Option<Flight> {
         let flight = self.flights.remove(&id)?;
         self.stop_clock(id, flight.deadline);
@@ -166,9 +168,8 @@ impl Connection {
         Some(flight)
     }
 
-    /// Gives up on a request because the driver wants it no more. One that was not sent is
-    /// answered at once; for one that was the server is told, and its answer says what came of
-    /// it. \[MS-SMB2\] 3.2.4.24
+    /// Cancels a request. One that was not sent fails at once. For one in flight the client sends a
+    /// CANCEL, and the response has the result. \[MS-SMB2\] 3.2.4.24
     pub fn cancel(&mut self, now: Now, id: RequestId, effects: &mut Effects) {
         if self.give_up_waiting(id, &Failure::Cancelled, effects) {
             self.pump(now, effects);
@@ -181,7 +182,7 @@ impl Connection {
             return;
         }
         let Some(flight) = self.flights.get_mut(&id) else {
-            // Its answer was on its way.
+            // The driver has its answer already.
             return;
         };
         flight.is_cancelled = true;
@@ -191,7 +192,7 @@ impl Connection {
     }
 }
 
-/// Whether a step closes what the CREATE in front of it in the compound opened.
+/// Whether a step closes the file that the preceding CREATE of the compound opened.
 fn undoes(step: &Step) -> bool {
     let file = FileRef::Previous;
     matches!(step, Step::Close { file: closed, .. } if *closed == file)

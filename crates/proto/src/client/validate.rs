@@ -1,8 +1,8 @@
-//! Whether NEGOTIATE was tampered with: FSCTL_VALIDATE_NEGOTIATE_INFO. \[MS-SMB2\] 3.2.5.5
+//! Validation of NEGOTIATE: FSCTL_VALIDATE_NEGOTIATE_INFO. \[MS-SMB2\] 3.2.5.5
 //!
-//! In 3.1.1 the hash over NEGOTIATE is part of every key. Before, somebody in between could have
-//! taken dialects out of what we offered; the server is asked, under the session's key, what it
-//! saw.
+//! In 3.1.1 the hash over NEGOTIATE is part of every key. Before that, an attacker in the path could
+//! remove dialects from the offer. So the client asks the server, under the key of the session, for
+//! the offer that it received.
 
 use wire::dialect::Dialect;
 use wire::fsctl::{CtlCode, ValidateNegotiateInfoRequest, ValidateNegotiateInfoResponse};
@@ -17,18 +17,18 @@ use super::request::{RequestId, Step};
 use super::session::Session;
 use super::violation::Violation;
 
-/// Bytes of the answer. \[MS-SMB2\] 2.2.32.6
+/// Length of the response in bytes. \[MS-SMB2\] 2.2.32.6
 const ANSWER_LEN: u32 = 24;
 
 impl Connection {
-    /// Whether the server has something to prove: dialects 3.0 and 3.0.2, and 2.x where more was
-    /// offered. A guest has no key to ask with.
+    /// Whether the server must confirm NEGOTIATE: in dialects 3.0 and 3.0.2, and in 2.x if the client
+    /// offered 3.x. A guest has no key for that.
     pub(super) fn needs_validation(&self, session: &Session) -> bool {
         let offered_3 = (self.config.dialects.iter()).any(|dialect| *dialect >= Dialect::SMB_3_0);
         offered_3 && session.negotiated.dialect < Dialect::SMB_3_1_1 && self.channel.is_some()
     }
 
-    /// Asks for the proof, unless that was done; the TREE_CONNECT is answered when it is there.
+    /// Requests the confirmation once. The TREE_CONNECT is answered after it.
     pub(super) fn validate(
         &mut self,
         id: RequestId,
@@ -54,12 +54,12 @@ impl Connection {
         let envelope = self.envelope(tree, false, true);
         match self.send_step(&step, Owner::Validate, &envelope, effects) {
             true => Ok(()),
-            // An answer without a credit, and none is left.
-            false => Err(Violation::LimitReached("credits, all gone")),
+            // The server granted no credit, and none is left.
+            false => Err(Violation::LimitReached("no credits are left")),
         }
     }
 
-    /// Takes the proof. It is signed or sealed: that was checked.
+    /// Handles the confirmation, whose signature or encryption was verified.
     pub(super) fn take_validation(
         &mut self,
         message: &Message<'_>,
@@ -67,10 +67,14 @@ impl Connection {
     ) -> Result<(), Violation> {
         match message.header.status {
             Status::SUCCESS => self.check_validation(message.bytes)?,
-            // A server of old does not know the question, and says so under its key; who is in
-            // between cannot. [MS-SMB2] 3.2.5.5
+            // An old server does not know the request and returns a signed error, which an attacker in
+            // the path cannot do. [MS-SMB2] 3.2.5.5
             Status::NOT_SUPPORTED | Status::INVALID_DEVICE_REQUEST | Status::FILE_CLOSED => {}
-            _ => return Err(Violation::NegotiateTampered("no proof of it")),
+            _ => {
+                return Err(Violation::NegotiateTampered(
+                    "the server did not confirm it",
+                ));
+            }
         }
         self.is_validated = true;
         for id in core::mem::take(&mut self.unvalidated) {
@@ -80,7 +84,7 @@ impl Connection {
     }
 
     fn check_validation(&self, bytes: &[u8]) -> Result<(), Violation> {
-        let bad = Violation::NegotiateTampered("the proof says otherwise");
+        let bad = Violation::NegotiateTampered("the server received another offer");
         let response = ioctl::Response::decode(bytes).map_err(Violation::Malformed)?;
         let proof = ValidateNegotiateInfoResponse::decode(response.output);
         let proof = proof.map_err(Violation::Malformed)?;

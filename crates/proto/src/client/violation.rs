@@ -1,46 +1,46 @@
-//! Why a connection ends.
+//! The reasons why a connection ends.
 
 use core::fmt;
 
 use wire::{Command, DecodeError, MessageId, SessionId, Status};
 
-/// Why a connection ends.
+/// The reason why a connection ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// The driver was told that the transport is gone.
+    /// The transport connection was closed.
     Closed,
-    /// The driver asked for it.
+    /// The driver closed the connection.
     Asked,
-    /// Bytes that are no SMB2 message.
+    /// The bytes are not an SMB2 message.
     Malformed(DecodeError),
-    /// An answer to nothing that was asked.
+    /// A response without a request.
     UnknownMessageId(MessageId),
-    /// An answer of another command than the request.
+    /// A response with another command than its request.
     WrongCommand {
-        /// What was asked.
+        /// Command of the request.
         asked: Command,
-        /// What came.
+        /// Command of the response.
         came: Command,
     },
-    /// A message that must be signed is not, or wrongly.
+    /// The required signature of a message is missing or wrong.
     BadSignature(SessionId),
-    /// A frame that is sealed and does not open, or is not sealed where it must be.
-    NotSealed(SessionId),
-    /// The server chose what was not offered, or a dialect below what it said before.
+    /// A frame cannot be decrypted, or lacks the required encryption.
+    NotEncrypted(SessionId),
+    /// The server chose something that the client did not offer, or repeats another result.
     NegotiateTampered(&'static str),
     /// The server refuses NEGOTIATE.
     Refused(Status),
     /// The server refuses the login or the binding: wrong password, expired password, ...
     LoginRefused(Status),
-    /// The server's proof in the login is wrong, or the login is for less than was asked (guest).
+    /// The server's proof in the login is wrong, or the login grants less than required (guest).
     LoginUntrusted(&'static str),
-    /// Nothing came for too long.
+    /// The server was silent for too long.
     TimedOut,
-    /// The session is over: the server says USER_SESSION_DELETED or NETWORK_SESSION_EXPIRED.
+    /// The server reports USER_SESSION_DELETED or NETWORK_SESSION_EXPIRED.
     SessionGone(Status),
-    /// What the server says of memory that was named for it cannot be.
+    /// The server misuses registered memory, or reports an impossible transfer.
     RemoteMemory(&'static str),
-    /// More credits or bytes than a server can mean.
+    /// The server exceeds a limit.
     LimitReached(&'static str),
 }
 
@@ -50,18 +50,26 @@ impl fmt::Display for Violation {
             Self::Closed => f.write_str("the server closed the connection"),
             Self::Asked => f.write_str("the connection was closed"),
             Self::Malformed(error) => write!(f, "malformed message: {error}"),
-            Self::UnknownMessageId(id) => write!(f, "an answer to {id:?}, which was not asked"),
-            Self::WrongCommand { asked, came } => write!(f, "{came:?} answers {asked:?}"),
-            Self::BadSignature(session) => write!(f, "bad signature in {session:?}"),
-            Self::NotSealed(session) => write!(f, "a message of {session:?} is not sealed right"),
-            Self::NegotiateTampered(what) => write!(f, "the negotiation was tampered with: {what}"),
+            Self::UnknownMessageId(id) => {
+                write!(f, "the server responded to {id:?}, which is not pending")
+            }
+            Self::WrongCommand { asked, came } => {
+                write!(f, "the server responded to {asked:?} with {came:?}")
+            }
+            Self::BadSignature(session) => {
+                write!(f, "a message of {session:?} has a bad signature")
+            }
+            Self::NotEncrypted(session) => {
+                write!(f, "a message of {session:?} is not encrypted correctly")
+            }
+            Self::NegotiateTampered(what) => write!(f, "the negotiation cannot be trusted: {what}"),
             Self::Refused(status) => write!(f, "the server refuses to negotiate: {status:?}"),
             Self::LoginRefused(status) => write!(f, "the server refuses the login: {status:?}"),
-            Self::LoginUntrusted(what) => write!(f, "the login is not to be trusted: {what}"),
+            Self::LoginUntrusted(what) => write!(f, "the login cannot be trusted: {what}"),
             Self::TimedOut => f.write_str("the server does not answer"),
-            Self::SessionGone(status) => write!(f, "the session is over: {status:?}"),
-            Self::RemoteMemory(what) => write!(f, "misuse of memory: {what}"),
-            Self::LimitReached(limit) => write!(f, "limit reached: {limit}"),
+            Self::SessionGone(status) => write!(f, "the server ended the session: {status:?}"),
+            Self::RemoteMemory(what) => write!(f, "the server misuses registered memory: {what}"),
+            Self::LimitReached(limit) => write!(f, "the server exceeds a limit: {limit}"),
         }
     }
 }

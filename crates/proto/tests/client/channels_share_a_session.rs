@@ -12,7 +12,7 @@ use crate::harness::Rig;
 use crate::link::{Link, close, config};
 
 const DIALECTS: [Dialect; 3] = [Dialect::SMB_3_0, Dialect::SMB_3_0_2, Dialect::SMB_3_1_1];
-const PROTECTIONS: [Protection; 3] = [Protection::AsAsked, Protection::Sign, Protection::Seal];
+const PROTECTIONS: [Protection; 3] = [Protection::AsAsked, Protection::Sign, Protection::Encrypt];
 
 fn of(dialect: Dialect, protection: Protection) -> Config {
     Config {

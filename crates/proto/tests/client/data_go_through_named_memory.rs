@@ -114,7 +114,7 @@ fn what_is_short_goes_in_messages() {
 /// \[MS-SMB2\] 3.2.4.6, 3.2.4.7
 #[test]
 fn what_is_protected_goes_in_messages() {
-    for protection in [Protection::Sign, Protection::Seal] {
+    for protection in [Protection::Sign, Protection::Encrypt] {
         let mut rig = Rig::new(|_| {});
         let config = Config {
             protection,
@@ -141,7 +141,7 @@ fn a_share_that_seals_goes_in_messages() {
     let mut rig = Rig::new(|_| {});
     let (mut link, tree, file) = in_share(&mut rig, RDMA, config());
     let mut request = Request::new(Some(tree), vec![read_step(file, 60_000)]);
-    request.seal = true;
+    request.encrypt = true;
     let id = link.submit(request);
     assert!(link.exposing.is_empty());
     link.run(&mut rig);
@@ -149,7 +149,7 @@ fn a_share_that_seals_goes_in_messages() {
     let session = link.session.clone().expect("it is there");
     assert!(session.max_read(true) < session.max_read(false));
     let mut request = Request::new(Some(tree), vec![read_step(file, 200_000)]);
-    request.seal = true;
+    request.encrypt = true;
     let id = link.submit(request);
     assert!(matches!(failure(&mut link, id), Failure::Unsendable(_)));
 }

@@ -193,7 +193,7 @@ fn a_guest_is_good_enough_only_where_that_is_wanted() {
     let link = let_in(allowed.clone(), "guest", true);
     assert_eq!(link.ended, None);
     assert!(link.session.unwrap().is_guest);
-    for protection in [Protection::Sign, Protection::Seal] {
+    for protection in [Protection::Sign, Protection::Encrypt] {
         let config = Config {
             protection,
             ..allowed.clone()
@@ -210,7 +210,7 @@ fn nobody_protects_anything() {
         let link = let_in(config(), user, false);
         assert_eq!(link.ended, None, "{user}");
         assert!(link.session.unwrap().is_guest, "{user}");
-        for protection in [Protection::Sign, Protection::Seal] {
+        for protection in [Protection::Sign, Protection::Encrypt] {
             let config = Config {
                 protection,
                 allow_guest: true,

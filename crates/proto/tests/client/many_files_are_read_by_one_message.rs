@@ -34,7 +34,7 @@ fn steps(names: &[&str], length: u32) -> Vec<Step> {
 
 #[test]
 fn one_that_fails_leaves_the_others_alone() {
-    for protection in [Protection::AsAsked, Protection::Sign, Protection::Seal] {
+    for protection in [Protection::AsAsked, Protection::Sign, Protection::Encrypt] {
         let mut rig = Rig::new(|_| {});
         let config = Config {
             protection,

@@ -366,7 +366,10 @@ fn frames_that_are_no_messages_end_the_connection() {
         asked(&mut link, tree, read_step(10));
         link.hear(frame.clone());
         let violation = violation(&link);
-        let is_found_out = matches!(violation, Violation::Malformed(_) | Violation::NotSealed(_));
+        let is_found_out = matches!(
+            violation,
+            Violation::Malformed(_) | Violation::NotEncrypted(_)
+        );
         assert!(is_found_out, "{frame:?}: {violation:?}");
     }
 }

@@ -43,7 +43,7 @@ fn nothing_is_sealed_where_the_transport_does_it() {
 #[test]
 fn everything_is_sealed_where_it_does_not() {
     let seals = Config {
-        protection: Protection::Seal,
+        protection: Protection::Encrypt,
         ..trusting()
     };
     for (carrier, config) in [

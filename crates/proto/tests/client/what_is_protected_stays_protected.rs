@@ -97,7 +97,7 @@ fn everything_is_sealed_with_every_cipher() {
         let mut rig = Rig::new(|_| {});
         let config = Config {
             ciphers: vec![cipher],
-            ..protected(Protection::Seal)
+            ..protected(Protection::Encrypt)
         };
         use_a_file(&mut rig, config, is_sealed);
         let mut rig = Rig::new(|config| config.encryption_required = true);
@@ -109,7 +109,7 @@ fn everything_is_sealed_with_every_cipher() {
     }
     for dialect in [Dialect::SMB_3_0, Dialect::SMB_3_0_2] {
         let mut rig = Rig::new(|_| {});
-        use_a_file(&mut rig, of(dialect, Protection::Seal), is_sealed);
+        use_a_file(&mut rig, of(dialect, Protection::Encrypt), is_sealed);
     }
 }
 
@@ -118,7 +118,7 @@ fn a_server_that_cannot_seal_is_left() {
     for dialect in [Dialect::SMB_2_0_2, Dialect::SMB_2_1] {
         let mut rig = Rig::new(|_| {});
         let role = proto::client::Role::First;
-        let mut link = Link::new(&mut rig, of(dialect, Protection::Seal), role);
+        let mut link = Link::new(&mut rig, of(dialect, Protection::Encrypt), role);
         link.run(&mut rig);
         assert!(matches!(link.ended, Some(Violation::LoginUntrusted(_))));
     }
@@ -156,7 +156,7 @@ fn a_wrong_signature_ends_any_connection() {
 
 #[test]
 fn a_bit_that_flips_is_found_out_wherever_it_is() {
-    for protection in [Protection::Sign, Protection::Seal] {
+    for protection in [Protection::Sign, Protection::Encrypt] {
         for place in [0, 5, 17, 30, 60, 70, 100, 140, 170] {
             let mut rig = Rig::new(|_| {});
             let (mut link, tree) = Link::in_share(&mut rig, protected(protection));
@@ -189,7 +189,7 @@ fn an_answer_in_the_clear_ends_a_connection_that_seals() {
         asynchronous(&asked, Status::PENDING, 5),
         header(&asked, Status::END_OF_FILE),
     ] {
-        let (mut link, tree) = alone_with(protected(Protection::Seal));
+        let (mut link, tree) = alone_with(protected(Protection::Encrypt));
         link.submit(proto::client::Request::new(Some(tree), vec![read()]));
         assert!(is_sealed(&link.outbox[0]));
         let session_id = link.session.as_ref().unwrap().id;
@@ -198,21 +198,21 @@ fn an_answer_in_the_clear_ends_a_connection_that_seals() {
             ..answer
         };
         link.hear(message(&answer, plain_error));
-        assert!(matches!(link.ended, Some(Violation::NotSealed(_))));
+        assert!(matches!(link.ended, Some(Violation::NotEncrypted(_))));
     }
 }
 
 #[test]
 fn a_seal_of_another_session_is_refused() {
     let mut rig = Rig::new(|_| {});
-    let (mut link, tree) = Link::in_share(&mut rig, protected(Protection::Seal));
+    let (mut link, tree) = Link::in_share(&mut rig, protected(Protection::Encrypt));
     link.submit(proto::client::Request::new(Some(tree), vec![read()]));
     let frame = link.outbox.pop_front().expect("a READ");
     rig.deliver(link.id, &frame);
     let mut frame = rig.read(link.id).expect("an answer");
     frame[44] ^= 0xFF;
     link.hear(frame);
-    assert!(matches!(link.ended, Some(Violation::NotSealed(_))));
+    assert!(matches!(link.ended, Some(Violation::NotEncrypted(_))));
 }
 
 #[test]

@@ -149,7 +149,7 @@ impl Peer {
         config.rdma_threshold = 1024;
         // So that some data of SMB Direct do not go by RDMA.
         config.max_io = 100 << 10;
-        let protections = [Protection::AsAsked, Protection::Sign, Protection::Seal];
+        let protections = [Protection::AsAsked, Protection::Sign, Protection::Encrypt];
         config.protection = match newest < Dialect::SMB_3_0 {
             true => Protection::Sign,
             false => choices.pick(&protections),
