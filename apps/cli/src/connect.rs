@@ -146,11 +146,24 @@ fn parse_threshold(text: &str) -> Result<u32, String> {
 
 impl ConnectArguments {
     pub(crate) fn options(&self) -> Options {
-        let mut options = Options::default().channels(self.channels.clone()).transports(self.transports.clone()).tcp(self.tcp.clone().unwrap_or_default()).quic(self.quic.clone().unwrap_or_default()).tls(self.certificates.settings()).transport_security(self.transport_security).rdma(self.rdma.clone()).rdma_threshold(self.rdma_threshold).rdma_busy_poll(Duration::from_micros(self.rdma_busy_poll)).protection(match (self.sign, self.encrypt) {
+        let mut options = Options::default()
+            .channels(self.channels.clone())
+            .transports(self.transports.clone())
+            .tcp(self.tcp.clone().unwrap_or_default())
+            .quic(self.quic.clone().unwrap_or_default())
+            .tls(self.certificates.settings())
+            .transport_security(self.transport_security)
+            .rdma(self.rdma.clone())
+            .rdma_threshold(self.rdma_threshold)
+            .rdma_busy_poll(Duration::from_micros(self.rdma_busy_poll))
+            .protection(match (self.sign, self.encrypt) {
                 (_, true) => Protection::Encrypt,
                 (true, false) => Protection::Sign,
                 (false, false) => Protection::AsAsked,
-            }).io_size(self.io_size.unwrap_or(0)).depth(self.depth.unwrap_or(0) as usize).allow_guest(self.login.is_without_password());
+            })
+            .io_size(self.io_size.unwrap_or(0))
+            .depth(self.depth.unwrap_or(0) as usize)
+            .allow_guest(self.login.is_without_password());
         if let Some(only) = self.dialect {
             options.dialects.retain(|dialect| *dialect == only);
         }

@@ -83,7 +83,11 @@ fn every_combination_is_agreed_on(peer: Peer) -> Result<()> {
     // 2 of 2.0.2 and of 2.1, 3 of 3.0 and of 3.0.2, 3 * 4 * 3 of 3.1.1.
     ensure!(combinations.len() == 46, "{}", combinations.len());
     for (number, combination) in combinations.into_iter().enumerate() {
-        let options = Options::default().dialects(vec![combination.dialect]).signing_algorithms(vec![combination.signing]).ciphers(combination.cipher.into_iter().collect()).protection(combination.protection);
+        let options = Options::default()
+            .dialects(vec![combination.dialect])
+            .signing_algorithms(vec![combination.signing])
+            .ciphers(combination.cipher.into_iter().collect())
+            .protection(combination.protection);
         for transport in transports {
             let proxy = Proxy::to(rig.endpoint_of(*transport))?;
             let agreed = connect_through(&proxy, options.clone())
@@ -242,7 +246,11 @@ fn algorithms_of_the_server_are_taken(peer: Peer) -> Result<()> {
         let others = CIPHER_PREFERENCE
             .into_iter()
             .filter(|&other| other != cipher);
-        let sealed = rig.connect(Options::default().ciphers(others.collect()).protection(Protection::Encrypt));
+        let sealed = rig.connect(
+            Options::default()
+                .ciphers(others.collect())
+                .protection(Protection::Encrypt),
+        );
         assert_no_session(sealed, |error| matches!(error, Error::Untrusted { .. }))?;
     }
     Ok(())

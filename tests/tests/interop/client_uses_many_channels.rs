@@ -46,7 +46,9 @@ fn rig(peer: Peer) -> Result<Rig> {
 }
 
 fn channels(count: usize, protection: Protection) -> Options {
-    Options::default().channels(Channels::Exactly(count)).protection(protection)
+    Options::default()
+        .channels(Channels::Exactly(count))
+        .protection(protection)
 }
 
 /// Sends a file; `progress` is told of the bytes that are done.

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use smbeam_client::{Client, Credentials, File, OpenOptions, Options, Protection, Session, Wait};
+use smbeam_tests::direct::port::rdma_directory;
 use smbeam_tests::exercise::{Exerciser, Sizes, Storage};
 use smbeam_tests::harness::Test;
 use smbeam_tests::random::Random;
 use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{ALICE, Plan, Server, Share, Subject, TRANSPORTS, rdma_folder};
+use smbeam_tests::subject::{ALICE, Plan, Server, Share, Subject, TRANSPORTS};
 
 /// Bytes of a file of which every request is aligned.
 const EVEN_BYTES: usize = 8 << 20;
@@ -31,8 +32,12 @@ pub(crate) fn tests() -> Vec<Test> {
         Test::new("the_cache_does_where_it_must", the_cache_does_where_it_must),
     ];
     for way in TRANSPORTS {
-        tests.push(Test::over("every_byte", way, move || every_byte(way, "auto")));
-        tests.push(Test::over("transfers_pass_the_cache", way, move || passes_by(way)));
+        tests.push(Test::over("every_byte", way, move || {
+            every_byte(way, "auto")
+        }));
+        tests.push(Test::over("transfers_pass_the_cache", way, move || {
+            passes_by(way)
+        }));
     }
     tests
 }
@@ -81,7 +86,10 @@ impl Rig {
             "sealed" => ("tcp", Protection::Encrypt),
             _ => (way, Protection::AsAsked),
         };
-        let mut options = Options::default().transports(transport.parse::<smbeam_client::Endpoints>()?).protection(protection).rdma(smbeam_client::RdmaChoice::Emulated(rdma_folder()));
+        let mut options = Options::default()
+            .transports(transport.parse::<smbeam_client::Endpoints>()?)
+            .protection(protection)
+            .rdma(smbeam_client::RdmaChoice::Emulated(rdma_directory()));
         options.tls.trust = smbeam_client::tls::Trust::Anything;
         let address = self.server.address(transport);
         let host = address.ip().to_string();
@@ -297,7 +305,7 @@ fn the_cache_does_where_it_must() -> Result<()> {
         exercise(&rig, way)?;
     }
     let log = rig.server.log();
-    let told = log.matches("no direct I/O on this file").count();
+    let told = log.matches("file does not support direct I/O").count();
     ensure!(told == 1, "{told} times: {log}");
     Ok(())
 }

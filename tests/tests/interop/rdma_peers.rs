@@ -219,9 +219,9 @@ fn exercise(arguments: &[String]) -> Result<()> {
         bail!("usage: {EXERCISE} TRANSPORT PROTECTION HOST OPERATIONS SIZES");
     };
     let options = over(transport)?.protection(match protection.as_str() {
-            "seal" => Protection::Encrypt,
-            _ => Protection::AsAsked,
-        });
+        "seal" => Protection::Encrypt,
+        _ => Protection::AsAsked,
+    });
     let credentials = Credentials::new(None, ALICE.name, ALICE.password);
     let client = Client::new(options)?;
     let session = client.connect(host, None, &credentials);

@@ -212,7 +212,13 @@ fn what_is_agreed_on_is_told(peer: Peer) -> Result<()> {
     }
     let rig = Rig::new(peer)?;
     for (dialect, signing, cipher, protection, names) in AGREEMENTS {
-        let session = rig.connect(Options::default().dialects(vec![dialect]).signing_algorithms(vec![signing]).ciphers(vec![cipher]).protection(protection))?;
+        let session = rig.connect(
+            Options::default()
+                .dialects(vec![dialect])
+                .signing_algorithms(vec![signing])
+                .ciphers(vec![cipher])
+                .protection(protection),
+        )?;
         session.echo().wait()?;
         let status = ask(&rig.server)?;
         let (dialect, signing, cipher) = names;
@@ -299,7 +305,11 @@ fn connections_of_quic_tell_their_path(peer: Peer) -> Result<()> {
             plan.quic.insert("max_datagram".into(), 1400.into());
             plan.quic.insert("idle_timeout_s".into(), 20.into());
         })?;
-        let session = rig.connect(Options::default().channels(Channels::Exactly(1)).quic(format!("congestion={congestion},send-window=4096").parse()?))?;
+        let session = rig.connect(
+            Options::default()
+                .channels(Channels::Exactly(1))
+                .quic(format!("congestion={congestion},send-window=4096").parse()?),
+        )?;
         let share = session.share(SHARE).wait()?;
         let new = OpenOptions::new().read(true).write(true).create(true);
         let file = share.open("moved", &new).wait()?;

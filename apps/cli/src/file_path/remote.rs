@@ -209,7 +209,9 @@ impl RemotePath {
         if !is_protected || metadata.is_dir() || metadata.is_link() {
             return false;
         }
-        let changes = Changes::default().attributes(Some(FileAttributes(attributes.0 & !FileAttributes::READONLY.0)));
+        let changes = Changes::default().attributes(Some(FileAttributes(
+            attributes.0 & !FileAttributes::READONLY.0,
+        )));
         let changed = self.share.set_metadata(&self.path, &changes);
         changed.wait().is_ok()
     }
@@ -283,7 +285,11 @@ pub(crate) fn changes(info: &FileInfo, source_is_remote: bool) -> Changes {
         (_, false) if kept == 0 => None,
         (_, false) => Some(kept | FileAttributes::ARCHIVE.0),
     };
-    Changes::default().created(info.created.filter(|_| source_is_remote)).accessed(Some(info.accessed)).written(Some(info.written)).attributes(attributes.map(FileAttributes))
+    Changes::default()
+        .created(info.created.filter(|_| source_is_remote))
+        .accessed(Some(info.accessed))
+        .written(Some(info.written))
+        .attributes(attributes.map(FileAttributes))
 }
 
 /// Converts the metadata of a file on a server.

@@ -70,7 +70,10 @@ impl<'a> Transfer<'a> {
     }
 
     pub(super) fn options(&self) -> TransferOptions {
-        TransferOptions::default().io_size(self.policy.io_size as usize).depth(self.policy.depth).span(part::SPAN)
+        TransferOptions::default()
+            .io_size(self.policy.io_size as usize)
+            .depth(self.policy.depth)
+            .span(part::SPAN)
     }
 
     /// Whether a file of this size is transferred with one request.

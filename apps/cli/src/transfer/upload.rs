@@ -50,7 +50,8 @@ impl Transfer<'_> {
         let FilePath::Remote(remote) = &part else {
             return Ok(());
         };
-        let options = WriteOptions::default().changes(self.policy.preserve.then(|| changes(info, false)));
+        let options =
+            WriteOptions::default().changes(self.policy.preserve.then(|| changes(info, false)));
         remote
             .share
             .write(&remote.path, bytes, &options)
