@@ -70,7 +70,6 @@ fn scope(open: &Open, request: &Request) -> Scope {
 }
 
 impl Step {
-    #[expect(clippy::needless_pass_by_value, reason = "every handler resumes alike")]
     pub(crate) fn resume(
         self,
         context: &mut Context<'_>,

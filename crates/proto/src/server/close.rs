@@ -55,7 +55,6 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
 }
 
 impl Step {
-    #[expect(clippy::needless_pass_by_value, reason = "every handler resumes alike")]
     pub(crate) fn resume(
         self,
         context: &mut Context<'_>,

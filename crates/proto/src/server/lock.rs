@@ -213,7 +213,6 @@ fn wait(
 }
 
 impl Step {
-    #[expect(clippy::needless_pass_by_value, reason = "every handler resumes alike")]
     pub(crate) fn resume(
         self,
         context: &mut Context<'_>,

@@ -132,7 +132,6 @@ impl Step {
         }
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "every handler resumes alike")]
     pub(crate) fn resume(
         self,
         context: &mut Context<'_>,
