@@ -40,7 +40,7 @@ impl Store for MemoryStore {
             StoreOp::Put(record) => records.put(record)?,
             StoreOp::Delete(key) => records.delete(&key),
             StoreOp::Scan { prefix, after } => {
-                return Ok(Outcome::Records(records.scan(prefix, after)));
+                return Ok(Outcome::Records(records.scan(&prefix, after)));
             }
         }
         Ok(Outcome::Done)
@@ -66,13 +66,13 @@ impl Records {
         }
     }
 
-    fn scan(&self, prefix: Vec<u8>, after: Option<Vec<u8>>) -> Vec<Record> {
+    fn scan(&self, prefix: &[u8], after: Option<Vec<u8>>) -> Vec<Record> {
         let start = match after {
-            Some(after) if after >= prefix => Bound::Excluded(after),
-            _ => Bound::Included(prefix.clone()),
+            Some(after) if after.as_slice() >= prefix => Bound::Excluded(after),
+            _ => Bound::Included(prefix.to_vec()),
         };
         let found = self.by_key.range((start, Bound::Unbounded));
-        let found = found.take_while(|(key, _)| key.starts_with(&prefix));
+        let found = found.take_while(|(key, _)| key.starts_with(prefix));
         found
             .take(SCAN_MAX)
             .map(|(key, value)| Record::new(key.clone(), value.clone()))
