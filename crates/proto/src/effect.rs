@@ -8,8 +8,8 @@
 //! `server::Server` requests work too, for what belongs to no connection; see its `timeout`.
 //!
 //! [`crate::file`] holds the file operations, [`crate::login`] the logins, [`crate::notice`] the
-//! messages between connections, [`crate::store`] the store, [`crate::violation`] the reasons to end
-//! a connection.
+//! messages between connections, [`crate::store`] the store, [`crate::violation`] the reasons to
+//! end a connection.
 
 use alloc::vec::Vec;
 use core::ops::Range;

@@ -1,9 +1,9 @@
 //! The store: small records that survive a crash of the server.
 //!
 //! The core requests a [`StoreOp`]; the driver completes it with an [`Outcome`]. A completed
-//! operation is durable: its effect survives a crash of the process and of the machine. An operation
-//! that is not completed at a crash may or may not have taken effect, but never in part. The core
-//! does not start an operation on a key while another one on that key is in progress.
+//! operation is durable: its effect survives a crash of the process and of the machine. An
+//! operation that is not completed at a crash may or may not have taken effect, but never in part.
+//! The core does not start an operation on a key while another one on that key is in progress.
 
 use alloc::vec::Vec;
 

@@ -1,7 +1,7 @@
 //! The store of the server in the simulator, and a run that crashes it.
 //!
-//! A completed operation is durable. A crash loses operations that are in progress: each took effect
-//! as a whole, or not at all, as the seed says.
+//! A completed operation is durable. A crash loses operations that are in progress: each took
+//! effect as a whole, or not at all, as the seed says.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -113,8 +113,8 @@ struct World {
     report: StoreReport,
 }
 
-/// Runs random operations on the store, and crashes it now and then. At the end no crash happens any
-/// more, every operation completes, and the store contains what the model contains.
+/// Runs random operations on the store, and crashes it now and then. At the end no crash happens
+/// any more, every operation completes, and the store contains what the model contains.
 ///
 /// # Errors
 /// Fails if the store loses a durable record, or keeps a part of an operation.

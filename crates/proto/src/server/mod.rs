@@ -3,11 +3,11 @@
 //! A [`Server`] is what all connections of a process share; a [`Connection`] is one transport
 //! connection, owned by one worker and never shared. Each command has a file of its own.
 //!
-//! Locks, in the order in which they are taken: `Server::operations`, then `Server::sessions`, then one session's tables
-//! (`trees`, `opens`, `pipes`, `channels`), then an open's or a pipe's `state` or `sequence`, then
-//! `WatchTable`, then `FileTable`, then the `FileLocks` of a file, then `ReplayTable` and
-//! `Server::interfaces`. `Server::disconnected` is held with no other lock.
-//! No two of one rank are held at once, none across a call that can wait.
+//! Locks, in the order in which they are taken: `Server::operations`, then `Server::sessions`, then
+//! one session's tables (`trees`, `opens`, `pipes`, `channels`), then an open's or a pipe's `state`
+//! or `sequence`, then `WatchTable`, then `FileTable`, then the `FileLocks` of a file, then
+//! `ReplayTable` and `Server::interfaces`. `Server::disconnected` is held with no other lock. No
+//! two of one rank are held at once, none across a call that can wait.
 
 pub mod config;
 pub mod fsa;
@@ -84,8 +84,8 @@ use replay::ReplayTable;
 use session::Session;
 use watch::WatchTable;
 
-/// Lower bound of the persistent half of a FileId: no volatile half reaches it, so that a client or a
-/// log never confuses the two.
+/// Lower bound of the persistent half of a FileId: no volatile half reaches it, so that a client or
+/// a log never confuses the two.
 const PERSISTENT_BASE: u64 = 1 << 62;
 
 /// What all connections of a process share. \[MS-SMB2\] 3.3.1.5

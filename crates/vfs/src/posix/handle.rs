@@ -1,8 +1,8 @@
 //! File handles: opening a file again independently of its name. name_to_handle_at(2)
 //!
 //! A handle only finds the current name of the file. The file itself is then opened by that name,
-//! beneath the root of the share and with the rights of the token, as in any other open. So a handle
-//! never leads out of the share.
+//! beneath the root of the share and with the rights of the token, as in any other open. So a
+//! handle never leads out of the share.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
