@@ -11,7 +11,7 @@ use net::{Endpoint, Endpoints, Transport};
 use smbeam_client::RdmaChoice;
 use smbeam_server::config::{Config, ServerSection, ShareSection};
 use smbeam_server::control::{self, ControlSocket};
-use smbeam_server::{Listening, Realms, Server, Shown};
+use smbeam_server::{Accounts, Listening, Server, Shown};
 use tracing::info;
 
 use crate::output::note;
@@ -84,9 +84,9 @@ fn serve_config(arguments: &Arguments, file: &Path) -> anyhow::Result<()> {
         config.set_rdma(choice.clone());
     }
     smbeam_server::log::start(&config.log).map_err(anyhow::Error::msg)?;
-    let realms = Realms::from_config(&config).with_context(|| file.display().to_string())?;
+    let accounts = Accounts::from_config(&config).with_context(|| file.display().to_string())?;
     let file = file.canonicalize().ok();
-    serve(&config, realms, file, |_| {})
+    serve(&config, accounts, file, |_| {})
 }
 
 /// Shares one directory for a generated user.
@@ -104,8 +104,8 @@ fn serve_path(arguments: &Arguments, path: &Path) -> anyhow::Result<()> {
         account.unix = Some(owner(&path)?);
     }
     users.insert(account);
-    let realms = Realms::fixed(&config, users);
-    serve(&config, realms, None, |listening| {
+    let accounts = Accounts::fixed(&config, users);
+    serve(&config, accounts, None, |listening| {
         // Most clients use TCP, so the instructions show it if it is available.
         let by_tcp = |listening: &&Listening| listening.transport == Transport::Tcp;
         let shown = listening.iter().find(by_tcp).or(listening.first());
@@ -214,13 +214,13 @@ fn print_instructions(listening: Listening, name: &str, path: &Path, password: &
 /// Runs the server until a signal stops it.
 fn serve(
     config: &Config,
-    realms: Realms,
+    accounts: Accounts,
     file: Option<PathBuf>,
     started: impl FnOnce(&[Listening]),
 ) -> anyhow::Result<()> {
     let stop = Stop::catch()?;
     let socket = control_socket(config)?;
-    let server = Server::start(config, realms)?;
+    let server = Server::start(config, accounts)?;
     for Listening { address, transport } in server.listening() {
         note(&format_args!("listening on {address} ({transport})"));
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use auth::{Account, Users};
 use smbeam_client::{Client, Credentials, Error, OpenOptions, Options, Region, Session, Wait};
 use smbeam_server::config::{Config, ServerSection, ShareSection};
-use smbeam_server::{Realms, Server};
+use smbeam_server::{Accounts, Server};
 
 /// Seconds after which a hanging child is killed.
 const TIMEOUT_SECONDS: u32 = 30;
@@ -31,8 +31,8 @@ fn start(directory: &Path) -> Server {
     }
     let mut users = Users::default();
     users.insert(account);
-    let realms = Realms::fixed(&config, users);
-    Server::start(&config, realms).expect("a server")
+    let accounts = Accounts::fixed(&config, users);
+    Server::start(&config, accounts).expect("a server")
 }
 
 fn connect(port: u16) -> Result<Session, Error> {

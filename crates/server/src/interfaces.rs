@@ -98,7 +98,7 @@ pub(crate) fn list(
 ///
 /// Which family an unspecified address is of does not count: that of IPv6 is heard at for both, and
 /// clients are only told addresses at which the server is to be reached.
-pub(crate) fn heard(devices: impl Iterator<Item = IpAddr>, listen: &[IpAddr]) -> Vec<IpAddr> {
+pub(crate) fn listening(devices: impl Iterator<Item = IpAddr>, listen: &[IpAddr]) -> Vec<IpAddr> {
     let is_heard = |ip: &IpAddr| listen.iter().any(|on| on == ip || on.is_unspecified());
     devices.filter(is_heard).collect()
 }
@@ -280,10 +280,10 @@ mod tests {
             each.collect()
         };
         let devices = ips(&["192.0.2.7", "192.0.2.8", "2001:db8::7"]);
-        let heard = |listen: &[&str]| heard(devices.iter().copied(), &ips(listen));
-        assert_eq!(heard(&["192.0.2.8", "192.0.2.9"]), ips(&["192.0.2.8"]));
-        assert_eq!(heard(&["0.0.0.0", "::"]), devices);
-        assert!(heard(&[]).is_empty());
+        let listening = |listen: &[&str]| listening(devices.iter().copied(), &ips(listen));
+        assert_eq!(listening(&["192.0.2.8", "192.0.2.9"]), ips(&["192.0.2.8"]));
+        assert_eq!(listening(&["0.0.0.0", "::"]), devices);
+        assert!(listening(&[]).is_empty());
     }
 
     #[test]

@@ -1,34 +1,43 @@
 //! The SMB file server: core, files and sockets on one ring a worker.
 //!
 //! [`Server::start`] takes a checked [`config::Config`] and runs a worker for each core. A worker
-//! (`worker`) owns its listeners, its connections and its ring; a connection (`connection`) stays
-//! on its worker. What the core asks for is done in `datapath`: at once where it cannot block, on
-//! the ring or a thread where it would.
+//! (`worker`) owns its listeners, its connections and its ring. A connection (`connection`) stays on
+//! its worker. The data path (`datapath`) does what the core asks for: at once if it does not block,
+//! else on the ring or on a thread.
 #![forbid(unsafe_code)]
 
 mod accounts;
 mod certificate;
 pub mod config;
 mod connection;
+mod connection_id;
 pub mod control;
 mod datapath;
+mod error;
 mod gate;
+mod host_name;
 mod interfaces;
+mod listening;
 pub mod log;
+mod message;
 mod observer;
 mod personalities;
 mod placement;
 mod quic;
 mod share;
+mod shared;
 mod smbdirect;
 mod start;
 pub mod status;
 mod store;
 mod unix_account;
 mod worker;
+mod worker_context;
 
-pub use accounts::Realms;
+pub use accounts::Accounts;
 pub use certificate::Shown;
+pub use error::StartError;
+pub use listening::Listening;
 pub use observer::Observer;
-pub use start::{Listening, Server, StartError, check, reachable};
+pub use start::{Server, check, reachable};
 pub use unix_account::{AccountError, account_name, may_assume_identities};

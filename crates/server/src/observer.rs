@@ -8,9 +8,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use proto::server::SnapshotLimits;
 
-use crate::start::Listening;
+use crate::listening::Listening;
+use crate::message::Message;
+use crate::shared::Shared;
 use crate::status::{self, ConnectionStatus, LeftOut, ListeningStatus, ServerStatus, Status};
-use crate::worker::{Message, Shared};
 
 /// Connections, and sessions, that are listed.
 const ROWS: usize = 10_000;

@@ -1,14 +1,15 @@
 //! Which worker serves a new connection.
 //!
-//! The kernel spreads connections over the listeners of the workers by a hash of their addresses:
-//! four channels of one client may well meet at one worker and use one core. So whoever accepts a
-//! connection hands it to the worker that serves the fewest of the same client, and among those to
-//! the one that serves the fewest in all.
+//! The kernel spreads connections over the listeners of the workers by a hash of their addresses.
+//! Four channels of one client may then share one worker and one core. So the accepting worker
+//! chooses the worker with the fewest connections of the same client, and among those the one with
+//! the fewest connections in total.
 //!
-//! Where it is asked for, those come second to the worker on whose processor the packets of the
-//! connection arrive: then what the kernel's half touched is in the cache of that processor still.
-//! For that workers are bound to processors. A network card with one queue has all packets arrive
-//! at one of them, so that worker is chosen only while it has little more to do than others.
+//! With `tcp.placement = "incoming-cpu"` each worker is bound to a processor. Among the workers with
+//! the fewest connections of the client, the one on whose processor the packets arrive comes first:
+//! the data that the kernel has touched are still in the cache of that processor. A network card
+//! with one queue interrupts one processor only, so a worker with many more connections than the
+//! least busy one is not preferred.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, TcpStream};
@@ -18,48 +19,50 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use socket2::SockRef;
 use tracing::warn;
 
-/// How many connections more than the least busy one a worker may have that gets another for being
-/// near.
-const LEAN: usize = 4;
+/// A near worker is preferred while it has at most this many connections more than the least busy
+/// worker.
+const NEAR_EXCESS_MAX: usize = 4;
 
 /// Counts the connections of each worker.
 #[derive(Debug)]
 pub(crate) struct Placement {
     counts: Mutex<Counts>,
-    /// The processors of the workers, in turn; none where they are not bound.
+    /// Processors, assigned to the workers in turn. Empty if workers are not bound.
     cpus: Vec<usize>,
 }
 
 #[derive(Debug)]
 struct Counts {
+    /// Connections of each worker.
     total: Vec<usize>,
-    /// As many as there are connections at most: the gate bounds them.
+    /// Connections of each worker by client. The gate limits the number of connections, and so the
+    /// size of this table.
     by_client: HashMap<IpAddr, Vec<usize>>,
 }
 
-/// A connection's place at a worker; it is counted until this is dropped.
+/// The slot of a connection on its worker. The connection counts until the slot is dropped.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct Slot {
     placement: Arc<Placement>,
     client: IpAddr,
-    /// The worker.
+    /// Index of the worker.
     pub(crate) worker: usize,
 }
 
 impl Placement {
-    /// For so many workers, none of which serves anybody.
+    /// Placement for this number of workers, none of which has connections.
     pub(crate) fn new(workers: usize) -> Arc<Self> {
         Self::on(workers, Vec::new())
     }
 
-    /// The same with each worker bound to one of the processors that this process may use.
+    /// The same. Each worker is bound to one of the processors that this process may use.
     pub(crate) fn near_packets(workers: usize) -> Arc<Self> {
         let cpus = match sched_getaffinity(None) {
             Ok(set) => (0..CpuSet::MAX_CPU)
                 .filter(|cpu| set.is_set(*cpu))
                 .collect(),
             Err(error) => {
-                warn!(%error, "the processors are not known: workers are not bound");
+                warn!(%error, "cannot list the processors: workers are not bound to them");
                 Vec::new()
             }
         };
@@ -76,7 +79,7 @@ impl Placement {
         })
     }
 
-    /// Binds the calling thread, which is that of a worker, to its processor.
+    /// Binds the calling thread to the processor of its worker.
     pub(crate) fn bind_worker(&self, worker: usize) {
         if self.cpus.is_empty() {
             return;
@@ -84,7 +87,7 @@ impl Placement {
         let mut set = CpuSet::new();
         set.set(self.cpus[worker % self.cpus.len()]);
         if let Err(error) = sched_setaffinity(None, &set) {
-            warn!(%error, worker, "the worker is not bound to its processor");
+            warn!(%error, worker, "cannot bind the worker to its processor");
         }
     }
 
@@ -97,21 +100,25 @@ impl Placement {
         self.cpus.iter().position(|bound| *bound == cpu)
     }
 
-    /// Finds a worker: that one where it is near and has little more to do than others, else the
-    /// one with the least; between equals the one that asks.
+    /// Chooses a worker for a connection of `client` and counts the connection. Between equal
+    /// workers it chooses the `asking` one.
     pub(crate) fn take(
         self: &Arc<Self>,
         client: IpAddr,
         asking: usize,
         near: Option<usize>,
-    ) -> Seat {
+    ) -> Slot {
         let mut counts = self.lock();
         let Counts { total, by_client } = &mut *counts;
         let here = by_client
             .entry(client)
             .or_insert_with(|| vec![0; total.len()]);
         let least = total.iter().min().copied().unwrap_or_default();
-        let near = near.filter(|near| total.get(*near).is_some_and(|at| *at <= least + LEAN));
+        let near = near.filter(|near| {
+            total
+                .get(*near)
+                .is_some_and(|at| *at <= least + NEAR_EXCESS_MAX)
+        });
         let worker = (0..total.len())
             .min_by_key(|worker| {
                 let is_far = near.is_some_and(|near| near != *worker);
@@ -120,14 +127,14 @@ impl Placement {
             .expect("there is a worker");
         here[worker] += 1;
         total[worker] += 1;
-        Seat {
+        Slot {
             placement: Arc::clone(self),
             client,
             worker,
         }
     }
 
-    /// The connections of each worker.
+    /// The number of connections of each worker.
     pub(crate) fn connections(&self) -> Vec<usize> {
         self.lock().total.clone()
     }
@@ -137,12 +144,12 @@ impl Placement {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Slot {
     fn drop(&mut self) {
         let mut counts = self.placement.lock();
         counts.total[self.worker] -= 1;
         let here = counts.by_client.get_mut(&self.client);
-        let here = here.expect("counted when it came");
+        let here = here.expect("counted by take");
         here[self.worker] -= 1;
         if here.iter().all(|count| *count == 0) {
             counts.by_client.remove(&self.client);
@@ -160,41 +167,41 @@ mod tests {
     #[test]
     fn the_connections_of_one_client_spread_over_all_workers() {
         let placement = Placement::new(4);
-        // All of them come to one listener.
-        let seats: Vec<Seat> = (0..8).map(|_| placement.take(ONE, 2, None)).collect();
-        let workers: Vec<usize> = seats.iter().map(|seat| seat.worker).collect();
+        // One listener accepts all of them.
+        let slots: Vec<Slot> = (0..8).map(|_| placement.take(ONE, 2, None)).collect();
+        let workers: Vec<usize> = slots.iter().map(|slot| slot.worker).collect();
         assert_eq!(workers, [2, 0, 1, 3, 2, 0, 1, 3]);
-        drop(seats);
+        drop(slots);
         assert!(placement.lock().by_client.is_empty());
         assert_eq!(placement.lock().total, [0; 4]);
     }
 
     #[test]
-    fn who_is_near_is_chosen_while_it_is_not_much_busier() {
+    fn a_near_worker_is_chosen_while_it_is_not_much_busier() {
         let placement = Placement::new(2);
         let others = (0..8).map(|n| IpAddr::from([10, 0, 1, n]));
-        let seats: Vec<Seat> = others
+        let slots: Vec<Slot> = others
             .map(|client| placement.take(client, 0, Some(1)))
             .collect();
-        let workers: Vec<usize> = seats.iter().map(|seat| seat.worker).collect();
+        let workers: Vec<usize> = slots.iter().map(|slot| slot.worker).collect();
         assert_eq!(workers, [1, 1, 1, 1, 1, 0, 1, 0]);
         // The channels of one client spread all the same.
         let first = placement.take(ONE, 0, Some(1));
         let second = placement.take(ONE, 0, Some(1));
         assert_ne!(first.worker, second.worker);
-        assert_eq!(placement.take(TWO, 0, Some(7)).worker, 0, "nobody is there");
+        assert_eq!(placement.take(TWO, 0, Some(7)).worker, 0, "no such worker");
     }
 
     #[test]
-    fn a_client_is_spread_even_where_others_are_not() {
+    fn a_client_is_spread_even_if_others_are_not() {
         let placement = Placement::new(2);
-        let mut others: Vec<Seat> = (0..6).map(|_| placement.take(ONE, 0, None)).collect();
-        // The idle ones are all at one worker.
-        others.retain(|seat| seat.worker == 0);
+        let mut others: Vec<Slot> = (0..6).map(|_| placement.take(ONE, 0, None)).collect();
+        // The remaining connections are all on one worker.
+        others.retain(|slot| slot.worker == 0);
         let first = placement.take(TWO, 0, None);
         let second = placement.take(TWO, 0, None);
         assert_eq!((first.worker, second.worker), (1, 0));
         let third = placement.take(TWO, 0, None);
-        assert_eq!(third.worker, 1, "where fewer are in all");
+        assert_eq!(third.worker, 1, "it has fewer in total");
     }
 }

@@ -7,8 +7,8 @@ use proto::server::config::{Share, ShareKind};
 use proto::token::Token;
 use vfs::{FileSystem, posix};
 
-use crate::StartError;
 use crate::config::ShareSection;
+use crate::error::StartError;
 use crate::unix_account;
 
 /// The shares of a server.

@@ -1,40 +1,28 @@
-//! SMB Direct at the server: its listeners, and who is let in by which worker.
-//!
-//! The first worker has all listeners: to be let in is rare beside what comes after it, and the
-//! queue pair is made on the thread of the worker that serves it.
+//! The SMB Direct listeners of a server.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
-use net::smbdirect::Stream;
 use net::{Endpoint, Transport};
-use rdma::{Network, Provider, Request};
-use ring::{Interest, Readiness};
-use tracing::{debug, info, warn};
+use rdma::{Network, Provider};
+use tracing::warn;
 
 use crate::config::Config;
-use crate::gate::Permit;
-use crate::placement::Seat;
-use crate::start::{Listening, StartError};
-use crate::worker::{Message, Worker};
+use crate::error::StartError;
+use crate::listening::Listening;
 
-/// How often it is looked whether a device is there again.
-const LISTEN_AGAIN: Duration = Duration::from_secs(1);
-
-/// Listeners of SMB Direct, and where they are.
+/// The SMB Direct listeners of a server.
 #[derive(Debug, Default)]
-pub(crate) struct Direct {
+pub(crate) struct SmbDirectListeners {
     pub(crate) listeners: Vec<Box<dyn rdma::Listener>>,
-    /// Whose they are; none where there are none.
+    /// The provider of the listeners; `None` if the server does not listen for SMB Direct.
     pub(crate) provider: Option<Arc<dyn Provider>>,
 }
 
-impl Direct {
-    /// Listens on every port of SMB Direct. Where there are several, one is enough: devices of
-    /// iWARP share their ports with TCP, where another transport may have it.
+impl SmbDirectListeners {
+    /// Listens on every SMB Direct port of the configuration. If there are several, one must
+    /// succeed: iWARP devices share their ports with TCP, where another transport may listen.
     pub(crate) fn open(config: &Config) -> Result<Self, StartError> {
         let endpoints = config.endpoints().into_iter();
         let wanted = endpoints.filter(|endpoint| endpoint.transport == Transport::SmbDirect);
@@ -49,7 +37,7 @@ impl Direct {
             match listen(&*provider, config, endpoint) {
                 Ok(opened) => listeners.extend(opened),
                 Err((address, error)) => {
-                    warn!(%address, %error, "SMB Direct is not listened for");
+                    warn!(%address, %error, "cannot listen for SMB Direct");
                     failed = Some((address, error));
                 }
             }
@@ -67,7 +55,7 @@ impl Direct {
         }
     }
 
-    /// Where it listens.
+    /// The addresses of the listeners.
     pub(crate) fn listening(&self) -> impl Iterator<Item = Listening> {
         self.listeners.iter().map(|listener| Listening {
             address: listener.local_addr(),
@@ -76,13 +64,11 @@ impl Direct {
     }
 }
 
-type Opened = Vec<Box<dyn rdma::Listener>>;
-
 fn listen(
     provider: &dyn Provider,
     config: &Config,
     endpoint: Endpoint,
-) -> Result<Opened, (SocketAddr, io::Error)> {
+) -> Result<Vec<Box<dyn rdma::Listener>>, (SocketAddr, io::Error)> {
     let listen = |ip| {
         let address = SocketAddr::new(ip, endpoint.port);
         let listener = provider.listen(address);
@@ -92,14 +78,14 @@ fn listen(
     addresses.into_iter().map(listen).collect()
 }
 
-/// Where to listen on a port. A device of iWARP listens by TCP, and takes the port away from it:
-/// where ours is to be there, such devices are left out.
+/// The addresses to listen on at one port. An iWARP device listens with TCP and takes the port. If
+/// the server listens with TCP on the same port, such devices are left out.
 fn addresses_for(provider: &dyn Provider, config: &Config, endpoint: Endpoint) -> Vec<IpAddr> {
     let wanted = &config.server.listen;
-    let is_of_tcp = |other: &Endpoint| {
+    let is_tcp = |other: &Endpoint| {
         other.port == endpoint.port && matches!(other.transport, Transport::Tcp | Transport::Nbt)
     };
-    if !config.endpoints().iter().any(is_of_tcp) {
+    if !config.endpoints().iter().any(is_tcp) {
         return provider.to_listen(wanted);
     }
     let devices = provider.addresses().unwrap_or_default();
@@ -110,10 +96,10 @@ fn addresses_for(provider: &dyn Provider, config: &Config, endpoint: Endpoint) -
         return provider.to_listen(wanted);
     }
     let is_wanted = |ip: &IpAddr| {
-        let is_meant = |wanted: &IpAddr| {
+        let matches = |wanted: &IpAddr| {
             wanted == ip || wanted.is_unspecified() && wanted.is_ipv4() == ip.is_ipv4()
         };
-        wanted.iter().any(is_meant)
+        wanted.iter().any(matches)
     };
     let others = devices
         .into_iter()
@@ -121,102 +107,7 @@ fn addresses_for(provider: &dyn Provider, config: &Config, endpoint: Endpoint) -
     others.map(|(ip, _)| ip).filter(is_wanted).collect()
 }
 
-/// A client on its way to the worker that serves it.
-#[derive(Debug)]
-pub(crate) struct Knock {
-    request: Box<dyn Request>,
-    permit: Permit,
-    seat: Seat,
-}
-
-impl Worker {
-    /// Decides about all who come to a listener. One whose device is taken away is closed, for the
-    /// device to be free, and listens again when there is one that has its address.
-    pub(crate) async fn accept_direct(
-        self: Rc<Self>,
-        mut listener: Box<dyn rdma::Listener>,
-        provider: Arc<dyn Provider>,
-    ) {
-        let transport = Transport::SmbDirect;
-        loop {
-            let address = listener.local_addr();
-            let Err(error) = self.accept_until_lost(&*listener).await else {
-                return;
-            };
-            warn!(%address, %transport, %error, "nobody is listened for");
-            drop(listener);
-            listener = loop {
-                self.handle.sleep(LISTEN_AGAIN).await;
-                if let Ok(listener) = provider.listen(address) {
-                    break listener;
-                }
-            };
-            info!(%address, %transport, "listening again");
-        }
-    }
-
-    /// An error is the listener's end; without one the worker has ended.
-    async fn accept_until_lost(self: &Rc<Self>, listener: &dyn rdma::Listener) -> io::Result<()> {
-        let readiness = Readiness::new(&self.handle, listener.descriptor())?;
-        while readiness.ready(Interest::Readable).await.is_ok() {
-            match listener.accept() {
-                Ok(request) => request
-                    .into_iter()
-                    .for_each(|request| self.place_direct(request)),
-                Err(error) if ring::is_shortage(&error) => {
-                    warn!(%error, "cannot accept for now");
-                    self.handle.sleep(LISTEN_AGAIN).await;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    fn place_direct(self: &Rc<Self>, request: Box<dyn Request>) {
-        let address = request.peer_addr().ip().to_canonical();
-        let permit = match self.gate().enter(address) {
-            Ok(permit) => permit,
-            Err(limit) => return self.refuse(address, limit),
-        };
-        let seat = self.placement().take(address, self.index, None);
-        let worker = seat.worker;
-        let knock = Knock {
-            request,
-            permit,
-            seat,
-        };
-        if worker == self.index {
-            self.let_in_direct(knock);
-        } else {
-            self.shared.tell(worker, Message::Knocked(knock));
-        }
-    }
-
-    /// Negotiates with a client, and serves it.
-    pub(crate) fn let_in_direct(self: &Rc<Self>, knock: Knock) {
-        let Knock {
-            request,
-            permit,
-            seat,
-        } = knock;
-        let peer = request.peer_addr();
-        let worker = Rc::clone(self);
-        self.handle.spawn(async move {
-            let settings = worker.smb_direct();
-            match Stream::accept(&worker.handle, request, settings).await {
-                Ok(_) if worker.stopping.is_raised() => {}
-                Ok(stream) => {
-                    let transport = Transport::SmbDirect;
-                    worker.serve(transport, stream.into(), peer, permit, seat);
-                }
-                Err(error) => debug!(%peer, %error, "SMB Direct was not negotiated"),
-            }
-        });
-    }
-}
-
-/// The provider of a configuration, to see whether it is there.
+/// Opens the RDMA provider of the configuration, and closes it again.
 pub(crate) fn check(config: &Config) -> Result<(), StartError> {
     if !config.listens_by(Transport::SmbDirect) {
         return Ok(());

@@ -1,14 +1,12 @@
-//! Starting and stopping a server.
+//! Starts and stops a server.
 
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
-use auth::UserFileError;
 use net::{Endpoint, Transport, tls};
 use proto::server::config as core;
 use proto::time::{Instant as CoreInstant, Now};
@@ -16,122 +14,27 @@ use ring::{Io, Listener, PoolConfig, Receiver, Runtime, Sender, mailbox};
 use tracing::{error, info, warn};
 use wire::{FileTime, Guid};
 
-use crate::accounts::Realms;
+use crate::accounts::Accounts;
 use crate::certificate::{self, Shown};
 use crate::config::{Config, IoChoice, PlacementChoice, TransportSecurity, dialect};
-use crate::datapath::answer_quota as answers;
+use crate::datapath::answer_limit;
+use crate::error::StartError;
 use crate::gate::{Gate, GateLimits};
+use crate::listening::Listening;
+use crate::message::Message;
 use crate::observer::Observer;
 use crate::placement::Placement;
 use crate::quic;
 use crate::share::Shares;
-use crate::smbdirect::{self, Direct};
+use crate::shared::{InterfaceConfig, RdmaDevices, Shared, Times};
+use crate::smbdirect::{self, SmbDirectListeners};
 use crate::store::MemoryStore;
-use crate::unix_account::AccountError;
-use crate::worker::{Devices, Message, Reach, Shared, Times, Worker};
+use crate::worker::{Listeners, Worker};
 
-/// Messages that may wait for a worker. More notices than there can be sessions at one time.
+/// Capacity of a worker's mailbox: more notices than there can be sessions at a time.
 const MAILBOX_LIMIT: usize = 1 << 20;
 
-/// Why a server does not start.
-#[derive(Debug)]
-pub enum StartError {
-    /// A share's folder cannot be opened.
-    Share {
-        /// The share.
-        name: String,
-        /// Its folder.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// A share's `force_user` is no account.
-    Account {
-        /// The share.
-        share: String,
-        /// Why.
-        error: AccountError,
-    },
-    /// An address cannot be listened on.
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// How frames would move.
-        transport: Transport,
-        /// Why.
-        error: io::Error,
-    },
-    /// There is nobody to make connections over RDMA.
-    Rdma(io::Error),
-    /// The file of users cannot be used.
-    Users(UserFileError),
-    /// A certificate or key cannot be used.
-    Certificate(tls::Error),
-    /// QUIC cannot be set up.
-    Quic(io::Error),
-    /// The ring cannot be set up.
-    Ring(io::Error),
-    /// A thread cannot be started.
-    Thread(io::Error),
-}
-
-impl StartError {
-    pub(crate) fn share(name: &str, path: &Path, error: io::Error) -> Self {
-        Self::Share {
-            name: name.to_owned(),
-            path: path.to_owned(),
-            error,
-        }
-    }
-
-    pub(crate) fn account(share: &str, error: AccountError) -> Self {
-        Self::Account {
-            share: share.to_owned(),
-            error,
-        }
-    }
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Share { name, path, error } => {
-                write!(f, "share `{name}`: {}: {error}", path.display())
-            }
-            Self::Account { share, error } => write!(f, "share `{share}`: force_user: {error}"),
-            Self::Listen {
-                address,
-                transport,
-                error,
-            } => {
-                write!(f, "cannot listen on {address} ({transport}): {error}")?;
-                if error.kind() == io::ErrorKind::PermissionDenied && address.port() < 1024 {
-                    f.write_str("; ports below 1024 are root's: choose another, or run as root")?;
-                }
-                Ok(())
-            }
-            Self::Rdma(error) => write!(f, "rdma.provider: {error}"),
-            Self::Users(error) => write!(f, "server.users: {error}"),
-            Self::Certificate(error) => write!(f, "quic: {error}"),
-            Self::Quic(error) => write!(f, "quic: {error}"),
-            Self::Ring(error) => write!(f, "server.io: {error}"),
-            Self::Thread(error) => write!(f, "cannot start a thread: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
-
-/// An address that a server listens on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Listening {
-    /// Where; a port of 0 in the configuration became a real one.
-    pub address: SocketAddr,
-    /// How frames move.
-    pub transport: Transport,
-}
-
-/// A server that runs.
+/// A running server. Dropping it does not stop it: call [`stop`](Self::stop).
 pub struct Server {
     listening: Vec<Listening>,
     mailboxes: Vec<Sender<Message>>,
@@ -150,31 +53,34 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Opens the shares, listens, and starts the workers. Sets the process's umask to 0, and its
-    /// limit of descriptors to what the system allows.
-    pub fn start(config: &Config, users: Realms) -> Result<Self, StartError> {
-        // The permissions of new files are the share's matter, not those of who started us.
+    /// Opens the shares, listens, and starts the workers. Sets the umask of the process to 0, and
+    /// its limit of open descriptors to the maximum.
+    ///
+    /// # Errors
+    /// A share, a certificate, an address, a device or a thread cannot be opened or started.
+    pub fn start(config: &Config, accounts: Accounts) -> Result<Self, StartError> {
+        // The share decides about the permissions of new files, not the umask of the caller.
         rustix::process::umask(rustix::fs::Mode::empty());
         allow_descriptors();
         let shares = Shares::open(&config.shares)?;
         let tls = certificate::open(config).map_err(StartError::Certificate)?;
-        let shared = Arc::new(shared(config, shares, users));
+        let shared = Arc::new(shared(config, shares, accounts));
         let count = worker_count(config);
         let Reserved {
             listening,
             sockets: reserved,
-            doors,
-            direct,
+            quic_sockets,
+            smb_direct,
         } = reserve(config, count)?;
-        if let Some(provider) = &direct.provider {
-            let listen = direct.listening().map(|there| there.address.ip());
-            let _ = shared.reach.rdma.set(Devices {
+        if let Some(provider) = &smb_direct.provider {
+            let listen = smb_direct.listening().map(|on| on.address.ip());
+            let _ = shared.interfaces.rdma.set(RdmaDevices {
                 provider: Arc::clone(provider),
                 listen: listen.collect(),
             });
         }
-        shared.look_at_interfaces();
-        let mut direct = Some(direct);
+        shared.refresh_interfaces();
+        let mut smb_direct = Some(smb_direct);
         let quic = match &tls {
             Some(tls) => Some(quic_server(tls, config.quic.settings())?),
             None => None,
@@ -183,7 +89,7 @@ impl Server {
             (0..count).map(|_| mailbox(Some(MAILBOX_LIMIT))).unzip();
         let is_first = shared.mailboxes.set(mailboxes.clone()).is_ok();
         assert!(is_first, "a server is started once");
-        shared.hear();
+        shared.watch_shares();
         let mut server = Self {
             observer: Observer::new(Arc::clone(&shared), listening.clone()),
             listening,
@@ -192,48 +98,50 @@ impl Server {
             placement: Arc::clone(&shared.placement),
             tls,
         };
-        for (index, (mailbox, doors)) in receivers.into_iter().zip(doors).enumerate() {
-            let doors = Doors {
-                server: quic.clone(),
-                sockets: doors,
+        for (index, (mailbox, sockets)) in receivers.into_iter().zip(quic_sockets).enumerate() {
+            let unopened = Unopened {
+                listening: server.listening.clone(),
+                quic_server: quic.clone(),
+                quic_sockets: sockets,
                 workers: count,
-                direct: direct.take().unwrap_or_default(),
+                smb_direct: smb_direct.take().unwrap_or_default(),
             };
-            server.spawn(config, index, Arc::clone(&shared), mailbox, doors)?;
+            server.spawn(config, index, Arc::clone(&shared), mailbox, unopened)?;
         }
         drop(reserved);
         Ok(server)
     }
 
-    /// Where it listens.
+    /// The addresses that the server listens on.
     pub fn listening(&self) -> &[Listening] {
         &self.listening
     }
 
-    /// The certificate that clients of QUIC see now; none where it does not listen for them.
+    /// The certificate that QUIC clients see now; `None` if the server does not listen for QUIC.
     pub fn certificate(&self) -> Option<Shown> {
         self.tls.as_deref().map(Shown::of)
     }
 
-    /// To look at it while it works.
+    /// An observer, which reads the state of the running server.
     pub fn observer(&self) -> Observer {
         self.observer.clone()
     }
 
-    /// How many connections each worker serves.
+    /// The number of connections of each worker.
     pub fn connections(&self) -> Vec<usize> {
         self.placement.connections()
     }
 
-    /// Takes nothing new, finishes what runs, and ends.
+    /// Stops the server: it accepts no more connections and requests, and finishes the running
+    /// operations. Returns when all workers have ended, at most after `limits.shutdown_ms`.
     pub fn stop(self) {
         for mailbox in &self.mailboxes {
-            // A worker that is gone already has stopped.
+            // It fails if the worker has stopped already.
             let _ = mailbox.send(Message::Stop);
         }
         for thread in self.threads {
             if thread.join().is_err() {
-                error!("a worker panicked");
+                error!("a worker has panicked: its connections are lost");
             }
         }
     }
@@ -244,25 +152,20 @@ impl Server {
         index: usize,
         shared: Arc<Shared>,
         mailbox: Receiver<Message>,
-        doors: Doors,
+        unopened: Unopened,
     ) -> Result<(), StartError> {
         let ring = ring_config(config);
-        let bound = Arc::clone(&self.placement);
-        let listening = self.listening.clone();
+        let placement = Arc::clone(&self.placement);
         let (ready, is_ready) = std::sync::mpsc::channel();
         let run = move || {
             let runtime = match Runtime::new(&ring) {
                 Ok(runtime) => runtime,
                 Err(error) => return drop(ready.send(Err(StartError::Ring(error)))),
             };
-            bound.bind_worker(index);
-            let listeners = match listen(&runtime, &listening) {
+            placement.bind_worker(index);
+            let listeners = match unopened.open(&runtime, index) {
                 Ok(listeners) => listeners,
                 Err(error) => return drop(ready.send(Err(error))),
-            };
-            let (doors, direct) = match doors.open(&runtime, index) {
-                Ok(doors) => doors,
-                Err(error) => return drop(ready.send(Err(StartError::Quic(error)))),
             };
             let io = runtime.io();
             info!(worker = index, driver = ?io.driver, reason = %io.reason, "worker started");
@@ -270,48 +173,48 @@ impl Server {
                 return;
             }
             let worker = Worker::new(runtime.handle(), index, shared);
-            runtime.block_on(worker.run(listeners, doors, direct, mailbox));
+            runtime.block_on(worker.run(listeners, mailbox));
         };
         let thread = thread::Builder::new()
             .name(format!("worker-{index}"))
             .spawn(run);
         self.threads.push(thread.map_err(StartError::Thread)?);
-        is_ready.recv().expect("a worker says how it started")
+        is_ready.recv().expect("a worker reports how it started")
     }
 }
 
-/// What all workers share, before anything listens.
-pub(crate) fn shared(config: &Config, shares: Shares, users: Realms) -> Shared {
+/// Makes the state that all workers share. The server does not listen yet.
+pub(crate) fn shared(config: &Config, shares: Shares, accounts: Accounts) -> Shared {
     let started = Instant::now();
     let mut core = core_config(config, &shares);
-    let names = users.names();
+    let names = accounts.names();
     core.name = names.netbios_computer.clone();
     core.domain = names.netbios_domain.clone();
     let core = proto::server::Server::new(core, start_time());
     Shared {
         core,
         shares,
-        realms: users,
+        accounts,
         gate: Gate::new(gate_limits(config)),
         times: times(config),
-        answer_bytes: answers::limit(config.server.buffer_memory_mb << 20),
+        answer_bytes: answer_limit(config.server.buffer_memory_mb << 20),
         smb_direct: config.smb_direct(),
         placement: placement(config),
         tcp: config.tcp.options(),
-        reach: Reach {
+        interfaces: InterfaceConfig {
             entries: config.interfaces(),
             listen: config.server.listen.clone(),
             rdma: std::sync::OnceLock::new(),
         },
         started,
         mailboxes: std::sync::OnceLock::new(),
-        untold: 0.into(),
+        dropped_messages: 0.into(),
         store: Box::new(MemoryStore::default()),
     }
 }
 
-/// Every connection, open and folder is a descriptor, and the usual limit is 1,024. Programs that
-/// `select` on descriptors need it that low; this one does not.
+/// Raises the limit of open descriptors to the maximum. Every connection, open and directory needs
+/// a descriptor, and the usual limit is 1,024 for programs that use select(2).
 fn allow_descriptors() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -320,29 +223,28 @@ fn allow_descriptors() {
         maximum,
     };
     if let Err(error) = setrlimit(Resource::Nofile, wanted) {
-        warn!(%error, limit = ?current, "the limit of descriptors stays as it is");
+        warn!(%error, limit = ?current, "cannot raise the limit of open descriptors");
     }
 }
 
-/// What is bound before anything starts.
+/// The addresses that are bound before the workers start.
 struct Reserved {
     listening: Vec<Listening>,
-    /// Of TCP, bound and not listening.
+    /// TCP sockets, bound and not listening.
     sockets: Vec<socket2::Socket>,
-    /// Those of QUIC of each worker.
-    doors: Vec<Vec<UdpSocket>>,
-    /// Those of SMB Direct.
-    direct: Direct,
+    /// The QUIC sockets of each worker.
+    quic_sockets: Vec<Vec<UdpSocket>>,
+    smb_direct: SmbDirectListeners,
 }
 
-/// Listens on every address once, so that port 0 becomes one port for all workers and an address
-/// that is taken is found out before anything starts.
+/// Binds every address once: port 0 becomes the same port for all workers, and a used address fails
+/// before a worker starts.
 fn reserve(config: &Config, workers: usize) -> Result<Reserved, StartError> {
     let mut reserved = Reserved {
         listening: Vec::new(),
         sockets: Vec::new(),
-        doors: (0..workers).map(|_| Vec::new()).collect(),
-        direct: Direct::open(config)?,
+        quic_sockets: (0..workers).map(|_| Vec::new()).collect(),
+        smb_direct: SmbDirectListeners::open(config)?,
     };
     let endpoints = config.endpoints().into_iter();
     for endpoint in endpoints.filter(|endpoint| endpoint.transport != Transport::SmbDirect) {
@@ -355,8 +257,8 @@ fn reserve(config: &Config, workers: usize) -> Result<Reserved, StartError> {
             };
             let address = if endpoint.transport == Transport::Quic {
                 let (address, sockets) = quic::bind(wanted, workers).map_err(failed)?;
-                let doors = reserved.doors.iter_mut().zip(sockets);
-                doors.for_each(|(doors, socket)| doors.push(socket));
+                let workers = reserved.quic_sockets.iter_mut().zip(sockets);
+                workers.for_each(|(of_worker, socket)| of_worker.push(socket));
                 address
             } else {
                 let (socket, address) = reserve_one(wanted).map_err(failed)?;
@@ -369,34 +271,49 @@ fn reserve(config: &Config, workers: usize) -> Result<Reserved, StartError> {
             });
         }
     }
-    reserved.listening.extend(reserved.direct.listening());
+    reserved.listening.extend(reserved.smb_direct.listening());
     Ok(reserved)
 }
 
-/// What a worker needs to serve QUIC and SMB Direct.
-struct Doors {
-    server: Option<Arc<net::quic::Server>>,
-    sockets: Vec<UdpSocket>,
+/// The listeners of one worker before its runtime exists.
+struct Unopened {
+    listening: Vec<Listening>,
+    quic_server: Option<Arc<net::quic::Server>>,
+    quic_sockets: Vec<UdpSocket>,
+    /// Number of workers.
     workers: usize,
-    direct: Direct,
+    smb_direct: SmbDirectListeners,
 }
 
-impl Doors {
-    fn open(
-        self,
-        runtime: &Runtime,
-        index: usize,
-    ) -> io::Result<(Vec<net::quic::Listener>, Direct)> {
-        let Some(server) = self.server else {
-            return Ok((Vec::new(), self.direct));
+impl Unopened {
+    /// Opens the listeners of the worker with this index, on its thread.
+    fn open(self, runtime: &Runtime, index: usize) -> Result<Listeners, StartError> {
+        let tcp = listen(runtime, &self.listening)?;
+        let server = self.quic_server.as_ref();
+        let quic = match server {
+            Some(server) => open_quic(runtime, server, self.quic_sockets, index, self.workers),
+            None => Ok(Vec::new()),
         };
-        let number = |count: usize| u16::try_from(count).map_err(io::Error::other);
-        let (index, workers) = (number(index)?, number(self.workers)?);
-        let handle = runtime.handle();
-        let open = |socket| net::quic::Listener::new(&handle, socket, &server, index, workers);
-        let doors: io::Result<_> = self.sockets.into_iter().map(open).collect();
-        Ok((doors?, self.direct))
+        Ok(Listeners {
+            tcp,
+            quic: quic.map_err(StartError::Quic)?,
+            smb_direct: self.smb_direct,
+        })
     }
+}
+
+fn open_quic(
+    runtime: &Runtime,
+    server: &Arc<net::quic::Server>,
+    sockets: Vec<UdpSocket>,
+    index: usize,
+    workers: usize,
+) -> io::Result<Vec<net::quic::Listener>> {
+    let number = |count: usize| u16::try_from(count).map_err(io::Error::other);
+    let (index, workers) = (number(index)?, number(workers)?);
+    let handle = runtime.handle();
+    let open = |socket| net::quic::Listener::new(&handle, socket, server, index, workers);
+    sockets.into_iter().map(open).collect()
 }
 
 fn quic_server(
@@ -539,37 +456,25 @@ fn core_config(config: &Config, shares: &Shares) -> core::Config {
     }
 }
 
-/// The host's own name, for where the configuration has none.
-pub(crate) fn host_name() -> String {
-    let name = rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned();
-    if name.is_empty() {
-        "smbeam".to_owned()
-    } else {
-        name
-    }
-}
-
-/// Opens what a server would open, and closes it again.
+/// Checks a configuration: opens everything that a server opens except its addresses, and closes it
+/// again.
 ///
 /// # Errors
-/// What would keep the server from starting, but for addresses that are taken.
+/// The reason why a server with this configuration does not start.
 pub fn check(config: &Config) -> Result<(), StartError> {
     Shares::open(&config.shares)?;
-    Realms::from_config(config).map_err(StartError::Users)?;
+    Accounts::from_config(config).map_err(StartError::Users)?;
     certificate::check(config).map_err(StartError::Certificate)?;
     smbdirect::check(config)
 }
 
-/// An address that a client can use in place of "any": the one with which this host would speak
-/// to the world, or loopback where it is alone.
+/// Replaces the unspecified address with an address that clients can connect to: the source address
+/// for traffic to the Internet, or loopback if the host has no route there.
 pub fn reachable(ip: IpAddr) -> IpAddr {
     if !ip.is_unspecified() {
         return ip;
     }
-    // Connecting a UDP socket sends nothing; 192.0.2.1 is nobody's (RFC 5737).
+    // Connecting a UDP socket sends no packet. 192.0.2.1 is reserved for documentation (RFC 5737).
     let outward = UdpSocket::bind((ip, 0)).and_then(|socket| {
         socket.connect(("192.0.2.1", 9))?;
         socket.local_addr()

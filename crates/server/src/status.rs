@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use wire::access::{AccessMask, OplockLevel, ShareAccess};
 use wire::dialect::Dialect;
 
+use crate::connection_id;
+
 /// The version of the shape.
 pub const VERSION: u32 = 2;
 
@@ -209,7 +211,7 @@ pub struct LeftOut {
 
 /// The name of a connection.
 pub(crate) fn connection_name(id: ConnectionId) -> String {
-    let (worker, number) = crate::worker::parts_of(id);
+    let (worker, number) = (connection_id::worker_of(id), connection_id::number_of(id));
     format!("{worker}.{number}")
 }
 

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use smbeam_server::config::{Config, IoChoice, ServerSection, unplaced};
-use smbeam_server::{Realms, Server};
+use smbeam_server::{Accounts, Server};
 
 /// Looks at a server until it has so many connections.
 fn connections(server: &Server, expected: usize) -> Vec<usize> {
@@ -29,7 +29,7 @@ fn spread(io: IoChoice) {
         },
         ..Config::default()
     };
-    let users = Realms::from_config(&config).expect("no users");
+    let users = Accounts::from_config(&config).expect("no users");
     let server = Server::start(&config, users).expect("a server");
     let address = server.listening()[0].address;
     let connect = || TcpStream::connect(address).expect("a connection");

@@ -296,7 +296,7 @@ fn a_message_that_does_not_end_is_given_up() -> Result<()> {
     let mut site = Site::new(&[("frame_timeout_ms", 1000)])?;
     let mut direct = Direct::negotiated(&site.server)?;
     direct.send(&Transfer::of(100, 1000).encode(&[7; 100]))?;
-    let fate = Ended("a frame took too long to arrive");
+    let fate = Ended("a frame arrives too slowly");
     meets(&mut site, "a tenth", &mut direct, fate)
 }
 

@@ -355,7 +355,7 @@ fn who_never_reads_is_disconnected_and_costs_little() -> Result<()> {
     );
     site.check_log(
         peer(&mut stranger),
-        &["disconnecting: the client takes nothing"],
+        &["disconnecting: the client receives too slowly"],
     )?;
     site.check_others()
 }

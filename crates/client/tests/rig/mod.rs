@@ -10,7 +10,7 @@ use std::time::Duration;
 use auth::{Account, Users};
 use smbeam_client::{Client, Credentials, Error, Options, Session, Share, Wait};
 use smbeam_server::config::{Config, IoChoice, SecuritySection, ServerSection, ShareSection};
-use smbeam_server::{Realms, Server};
+use smbeam_server::{Accounts, Server};
 use tempfile::TempDir;
 
 pub(crate) const USER: &str = "alice";
@@ -53,8 +53,8 @@ impl Rig {
             account.unix = Some("root".to_owned());
         }
         users.insert(account);
-        let realms = Realms::fixed(&config, users);
-        let server = Server::start(&config, realms).expect("a server");
+        let accounts = Accounts::fixed(&config, users);
+        let server = Server::start(&config, accounts).expect("a server");
         let address = server.listening()[0].address;
         Self {
             folder,

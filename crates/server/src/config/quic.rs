@@ -12,7 +12,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{Check, Config, ConfigError, unplaced};
-use crate::start::host_name;
+use crate::host_name::host_name;
 
 /// Entries of a list: more belong to an authority of their own.
 const MAX_ENTRIES: usize = 65_536;

@@ -1,93 +1,71 @@
-//! One connection: the core, what it waits for, and what waits to be sent.
+//! One transport connection: drives its core and does what the core asks for.
 
 mod receive;
+mod send;
+mod serve;
 
 use std::cell::{Cell, RefCell};
-use std::net::{Shutdown, SocketAddr};
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::rc::Rc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use net::{Framing, Outbox, Payloads, Stream, TimeoutHandler, Timer, Transport};
-use proto::effect::{Effect, Effects, Inbound, Outcome, WriteData, WritePlan};
+use net::{Stream, TimeoutHandler, Timer, Transport};
+use proto::effect::{
+    Delivery, Effect, Effects, Inbound, Outbound, Outcome, ReadPlan, WriteData, WritePlan,
+};
 use proto::id::{ConnectionId, OpId};
+use proto::login::{Account, Authenticated};
 use proto::notice::Notice;
 use proto::server;
-use proto::time::Instant;
+use proto::time::{Instant, Now};
 use proto::violation::Violation;
-use ring::{Either, Handle, Part, Signal, either};
-use tracing::{debug, error, info, warn};
-use wire::Status;
+use ring::{Handle, Signal};
+use tracing::{error, info, warn};
 
-use crate::accounts::Logins;
-use crate::datapath::{Frame, Room};
+use crate::datapath::{self, Context, Frame, Output, Started, Target};
 use crate::gate::Permit;
 use crate::observer;
-
 use crate::status::{self, ConnectionStatus};
-use crate::worker::Worker;
-
-/// Bytes that may wait to be sent before the connection stops reading: four answers of the
-/// largest kind. A client that asks and does not listen costs no more.
-const MAX_QUEUED: usize = 32 << 20;
-/// Bytes a second that a client must take in, on average over what is sent at once. The slowest
-/// line that anybody would put a file server on is faster.
-const MIN_RATE: usize = 16 << 10;
-/// But how long it may take at most, however much is sent at once: a client that takes nothing in
-/// holds that memory so long. All that answers may take goes over a line of 600 kbit/s by then.
-const MAX_PATIENCE: Duration = Duration::from_secs(900);
+use crate::worker_context::WorkerContext;
 
 /// One connection of a worker.
 pub(crate) struct Connection {
-    pub(crate) worker: Rc<Worker>,
-    pub(crate) peer: SocketAddr,
-    pub(crate) transport: Transport,
-    pub(crate) stream: Stream,
-    since: SystemTime,
-    received: Cell<u64>,
-    bytes_sent: Cell<u64>,
-    pub(crate) state: RefCell<State>,
-    /// Sleeps for the time-outs of the core.
+    /// The part of the connection that running operations use.
+    context: Rc<Context>,
+    state: RefCell<State>,
+    /// Sleeps until the next time-out of the core.
     timer: Timer,
-    /// Something is to be sent, or nothing will be any more.
+    /// Time at which the server accepted the connection.
+    since: SystemTime,
+    /// Bytes received since then.
+    received: Cell<u64>,
+    /// Bytes sent since then.
+    sent: Cell<u64>,
+    /// Raised when frames are queued, and when the connection ends.
     to_send: Signal,
-    /// Something was sent.
-    sent: Signal,
-    /// The connection ends.
-    pub(crate) ended: Signal,
-    /// Bytes of buffers that READs under way have.
-    pub(crate) reading: Cell<usize>,
-    /// Bytes that are being sent.
-    sending: Cell<usize>,
-    /// Operations that the world has not completed.
-    running: Cell<usize>,
-    /// An operation was completed.
+    /// Number of pending operations.
+    pending: Cell<usize>,
+    /// Raised when a pending operation completes.
     completed: Signal,
-    /// Memory that RDMA works on.
-    pub(crate) remote: Rc<Room>,
 }
 
-/// What of a connection changes.
-pub(crate) struct State {
-    pub(crate) core: server::Connection,
-    pub(crate) effects: Effects,
-    pub(crate) framing: Framing,
-    pub(crate) outbox: Outbox,
-    pub(crate) payloads: Payloads,
-    pub(crate) logins: Logins,
-    pub(crate) permit: Permit,
+/// The part of a connection that changes in calls of the core.
+struct State {
+    core: server::Connection,
+    effects: Effects,
+    permit: Permit,
 }
 
-/// An operation that runs, as long as it lives.
-struct Running {
+/// A pending operation. Dropping it without an outcome ends the connection.
+struct Pending {
     connection: Rc<Connection>,
     is_done: bool,
 }
 
-impl Running {
+impl Pending {
     fn new(connection: &Rc<Connection>) -> Self {
-        connection.running.set(connection.running.get() + 1);
+        connection.pending.set(connection.pending.get() + 1);
         Self {
             connection: Rc::clone(connection),
             is_done: false,
@@ -95,325 +73,262 @@ impl Running {
     }
 }
 
-impl Drop for Running {
-    /// Also where a bug panics: nobody is to wait for what never comes.
+impl Drop for Pending {
+    /// It also runs when the operation panics: the connection must not wait for its outcome.
     fn drop(&mut self) {
         let connection = &self.connection;
-        connection.running.set(connection.running.get() - 1);
+        connection.pending.set(connection.pending.get() - 1);
         connection.completed.raise();
         if !self.is_done {
-            connection.ended.raise();
+            connection.context.ended.raise();
         }
     }
 }
 
-/// The task that sends: the connection does not outlive it.
-struct Sending(Rc<Connection>);
-
-impl Drop for Sending {
-    fn drop(&mut self) {
-        self.0.ended.raise();
-        self.0.sent.raise();
-    }
-}
-
-impl State {
-    /// Whether little enough waits to be sent.
-    pub(crate) fn has_room_to_answer(&self) -> bool {
-        self.outbox.queued() <= MAX_QUEUED
-    }
-}
-
 impl Connection {
-    /// A connection that was just accepted.
+    /// Makes the state of an accepted connection.
     pub(crate) fn new(
         id: ConnectionId,
-        worker: Rc<Worker>,
+        worker: Rc<WorkerContext>,
         transport: Transport,
         stream: Stream,
         peer: SocketAddr,
         permit: Permit,
     ) -> Rc<Self> {
-        let core = worker.new_core(id, stream.carrier(transport));
-        let logins = Logins::new(Rc::clone(&worker));
         let state = State {
-            core,
+            core: worker.new_core(id, stream.carrier(transport)),
             effects: Effects::new(),
-            framing: Framing::new(transport),
-            outbox: Outbox::default(),
-            payloads: Payloads::default(),
-            logins,
             permit,
         };
         Rc::new(Self {
-            worker,
-            peer,
-            transport,
-            stream,
-            since: SystemTime::now(),
-            received: Cell::new(0),
-            bytes_sent: Cell::new(0),
+            context: Context::new(worker, transport, stream, peer),
             state: RefCell::new(state),
             timer: Timer::default(),
+            since: SystemTime::now(),
+            received: Cell::new(0),
+            sent: Cell::new(0),
             to_send: Signal::default(),
-            sent: Signal::default(),
-            ended: Signal::default(),
-            reading: Cell::new(0),
-            sending: Cell::new(0),
-            running: Cell::new(0),
+            pending: Cell::new(0),
             completed: Signal::default(),
-            remote: Rc::default(),
         })
     }
 
-    /// Serves the connection until it ends, then closes what it had open.
-    pub(crate) async fn serve(self: Rc<Self>) {
-        debug!(peer = %self.peer, transport = %self.transport, "connected");
-        let sender = self.handle().spawn(Rc::clone(&self).send());
-        Timer::arm(&self);
-        self.receive().await;
-        // Nothing starts any more; what runs is finished and answered.
-        self.drained().await;
-        self.ended.raise();
-        self.to_send.raise();
-        let grace = self.worker.shutdown_grace();
-        let _ = self.handle().timeout(grace, sender).await;
-        self.close().await;
-        debug!(peer = %self.peer, transport = %self.transport, "disconnected");
-    }
-
-    /// Takes frames in until the peer closes, the connection ends or the server stops.
-    async fn receive(self: &Rc<Self>) {
-        let mut receiving = pin!(receive::frames(self));
-        let (ended, stopping) = (
-            pin!(self.ended.raised()),
-            pin!(self.worker.stopping.raised()),
-        );
-        let stop = pin!(either(ended, stopping));
-        match either(receiving.as_mut(), stop).await {
-            Either::First(Ok(())) | Either::Second(_) => {}
-            Either::First(Err(error)) => debug!(peer = %self.peer, %error, "connection lost"),
-        }
-    }
-
-    /// Bytes came in.
-    pub(crate) fn note_received(&self, bytes: usize) {
-        self.received.set(self.received.get() + bytes as u64);
-    }
-
-    /// What whoever looks at the server is told.
+    /// The status of the connection, for `smbeam status`.
     pub(crate) fn describe(&self, id: ConnectionId) -> ConnectionStatus {
+        let Context {
+            peer,
+            transport,
+            stream,
+            ..
+        } = &*self.context;
         let known = ConnectionStatus {
             id: status::connection_name(id),
-            peer: self.peer.to_string(),
-            local: self.stream.local_addr().ok().map(|local| local.to_string()),
-            transport: self.transport.to_string(),
+            peer: peer.to_string(),
+            local: stream.local_addr().ok().map(|local| local.to_string()),
+            transport: transport.to_string(),
             since: observer::seconds(self.since),
             received: self.received.get(),
-            sent: self.bytes_sent.get(),
-            path: self.stream.path().map(Into::into),
+            sent: self.sent.get(),
+            path: stream.path().map(Into::into),
             ..ConnectionStatus::default()
         };
         status::complete(known, &self.state.borrow().core.summary())
     }
 
-    pub(crate) fn handle(&self) -> &Handle {
-        &self.worker.handle
+    fn handle(&self) -> &Handle {
+        self.context.handle()
     }
 
-    /// Gives a frame to the core and does what it asks for.
-    pub(crate) fn handle_frame(self: &Rc<Self>, frame: &mut Frame<'_>) {
-        let now = self.worker.now();
+    fn peer(&self) -> SocketAddr {
+        self.context.peer
+    }
+
+    /// Calls the core, then does what it asks for. `frame` is the frame of the call.
+    fn with_core(
+        self: &Rc<Self>,
+        frame: &mut Frame<'_>,
+        call: impl FnOnce(&mut server::Connection, Now, &mut Frame<'_>, &mut Effects),
+    ) {
+        let now = self.context.worker.now();
         let mut state = self.state.borrow_mut();
         let State { core, effects, .. } = &mut *state;
-        core.receive(
-            now,
-            Inbound {
-                bytes: frame.bytes(),
-            },
-            effects,
-        );
+        call(core, now, frame, effects);
         self.perform(&mut state, frame);
         drop(state);
         Timer::arm(self);
     }
 
-    /// Tells the core what came of an operation that had to wait.
-    pub(crate) fn complete(self: &Rc<Self>, op: OpId, outcome: Outcome) {
-        let now = self.worker.now();
+    /// Passes a frame to the core.
+    fn handle_frame(self: &Rc<Self>, frame: &mut Frame<'_>) {
+        self.with_core(frame, |core, now, frame, effects| {
+            let bytes = frame.bytes();
+            core.receive(now, Inbound { bytes }, effects);
+        });
+    }
+
+    /// Passes the outcome of a pending operation to the core.
+    fn complete(self: &Rc<Self>, op: OpId, outcome: Outcome) {
+        let now = self.context.worker.now();
         let mut state = self.state.borrow_mut();
-        let State { core, effects, .. } = &mut *state;
+        self.complete_in(&mut state, now, op, outcome);
+        self.perform(&mut state, &mut Frame::None);
+        drop(state);
+        Timer::arm(self);
+    }
+
+    /// Passes an outcome to the core. The caller performs the effects.
+    fn complete_in(&self, state: &mut State, now: Now, op: OpId, outcome: Outcome) {
+        if let Outcome::Authenticated(Authenticated::Accepted(accepted)) = &outcome {
+            self.note_login(state, &accepted.account);
+        }
+        let State { core, effects, .. } = state;
         core.complete(now, op, outcome, effects);
-        self.perform(&mut state, &mut Frame::Gone);
-        drop(state);
-        Timer::arm(self);
     }
 
-    /// Tells the core what another connection says.
+    /// Passes a notice of another connection to the core.
     pub(crate) fn notice(self: &Rc<Self>, notice: Notice) {
-        let now = self.worker.now();
-        let mut state = self.state.borrow_mut();
-        let State { core, effects, .. } = &mut *state;
-        core.notice(now, notice, effects);
-        self.perform(&mut state, &mut Frame::Gone);
-        drop(state);
-        Timer::arm(self);
+        self.with_core(&mut Frame::None, |core, now, _, effects| {
+            core.notice(now, notice, effects);
+        });
     }
 
-    /// Does something outside of the task that serves the connection: a bug that panics ends the
-    /// connection, and not who does it, who may serve others besides.
-    pub(crate) fn guarded(&self, act: impl FnOnce()) {
-        // Unwind safety: the connection is only closed then.
-        if catch_unwind(AssertUnwindSafe(act)).is_err() {
-            error!(peer = %self.peer, "serving the connection failed");
-            self.ended.raise();
+    /// Runs a call that is not part of the connection's own task. If a bug panics in it, only this
+    /// connection ends: the caller may serve other connections.
+    pub(crate) fn guarded(&self, call: impl FnOnce()) {
+        // Unwind safety: the connection is only closed afterwards.
+        if catch_unwind(AssertUnwindSafe(call)).is_err() {
+            error!(peer = %self.peer(), "disconnecting: a bug in the server (see the panic message)");
+            self.context.ended.raise();
         }
     }
 
-    /// Runs a task that completes an operation.
-    pub(crate) fn run<F>(self: &Rc<Self>, op: OpId, task: F)
+    /// Does what the core asks for, in order.
+    fn perform(self: &Rc<Self>, state: &mut State, frame: &mut Frame<'_>) {
+        while let Some(effect) = state.effects.pop() {
+            match effect {
+                Effect::Send(outbound) => self.send_frame(outbound),
+                Effect::Read(plan) => self.read(state, &plan),
+                Effect::Write(plan) => self.write(state, plan, frame),
+                Effect::File(op, operation) => {
+                    let started = datapath::execute(&self.context, operation);
+                    self.proceed(state, op, started);
+                }
+                Effect::Store(op, operation) => {
+                    let started = datapath::store(&self.context, operation);
+                    self.proceed(state, op, started);
+                }
+                Effect::Authenticate(op, step) => {
+                    let started = datapath::authenticate(&self.context, step);
+                    self.proceed(state, op, started);
+                }
+                Effect::EndConversation(conversation) => {
+                    datapath::end_login(&self.context, conversation);
+                }
+                // No operation here runs long enough to be canceled: the core divides long ones.
+                Effect::Cancel(_) => {}
+                Effect::Release(token) => {
+                    self.context.output.borrow_mut().payloads.release(token);
+                }
+                Effect::Notify(connection, notice) => {
+                    self.context.worker.shared.notify(connection, notice);
+                }
+                Effect::ArmServerTimer => self.context.worker.shared.arm_server_timer(),
+                Effect::Disconnect(violation) => self.disconnect(&violation),
+            }
+        }
+    }
+
+    fn read(self: &Rc<Self>, state: &mut State, plan: &ReadPlan) {
+        let context = &self.context;
+        match &plan.delivery {
+            Delivery::Remote(pieces) => {
+                let started = datapath::read_rdma(context, plan, pieces);
+                self.proceed(state, plan.op, started);
+            }
+            Delivery::Inline => self.proceed(state, plan.op, datapath::read(context, plan)),
+        }
+    }
+
+    fn write(self: &Rc<Self>, state: &mut State, plan: WritePlan, frame: &mut Frame<'_>) {
+        let WritePlan {
+            op,
+            file,
+            offset,
+            data,
+            through,
+        } = plan;
+        let context = &self.context;
+        let target = Target::new(context, file, offset, through);
+        match data {
+            WriteData::Inbound(range) => {
+                let started = datapath::write_inbound(context, target, frame, range);
+                self.proceed(state, op, started);
+            }
+            WriteData::Owned(bytes) => {
+                let started = datapath::write_owned(context, target, bytes);
+                self.proceed(state, op, started);
+            }
+            WriteData::Remote(pieces) => {
+                let started = datapath::write_rdma(context, target, pieces);
+                self.proceed(state, op, started);
+            }
+        }
+    }
+
+    /// Completes a started operation: at once, or in a task of its own.
+    fn proceed<F>(self: &Rc<Self>, state: &mut State, op: OpId, started: Started<F>)
     where
         F: Future<Output = Outcome> + 'static,
     {
-        let mut running = Running::new(self);
+        match started {
+            Started::Done(outcome) => {
+                let now = self.context.worker.now();
+                self.complete_in(state, now, op, outcome);
+            }
+            Started::Pending(operation) => self.run(op, operation),
+        }
+    }
+
+    /// Starts a task that runs a pending operation and completes it.
+    fn run<F>(self: &Rc<Self>, op: OpId, operation: F)
+    where
+        F: Future<Output = Outcome> + 'static,
+    {
+        let mut pending = Pending::new(self);
         self.handle().spawn(async move {
-            let outcome = task.await;
-            running.is_done = true;
-            let connection = &running.connection;
+            let outcome = operation.await;
+            pending.is_done = true;
+            let connection = &pending.connection;
             connection.guarded(|| connection.complete(op, outcome));
         });
     }
 
-    /// Waits until no operation runs.
-    async fn drained(&self) {
-        while self.running.get() > 0 {
-            self.completed.lower();
-            self.completed.raised().await;
+    fn send_frame(&self, outbound: Outbound) {
+        let mut output = self.context.output.borrow_mut();
+        let Output {
+            framing,
+            outbox,
+            payloads,
+        } = &mut *output;
+        if !outbox.push(framing, &self.handle().pool(), payloads, outbound) {
+            warn!(peer = %self.peer(), "disconnecting: a response is too long for the transport");
+            self.context.ended.raise();
         }
-    }
-
-    /// Ends the connection: what waits to be sent still goes out.
-    pub(crate) fn end(&self, violation: &Violation) {
-        warn!(peer = %self.peer, transport = %self.transport, reason = %violation, "disconnecting");
-        self.ended.raise();
-    }
-
-    /// Wakes the task that sends.
-    pub(crate) fn wake_sender(&self) {
         self.to_send.raise();
     }
 
-    /// Waits until little enough waits to be sent.
-    pub(crate) async fn room_to_answer(&self) {
-        while !self.state.borrow().has_room_to_answer() && !self.ended.is_raised() {
-            self.room().await;
-        }
+    /// Ends the connection. Queued frames are still sent.
+    fn disconnect(&self, violation: &Violation) {
+        let (peer, transport) = (self.peer(), self.context.transport);
+        warn!(%peer, %transport, reason = %violation, "disconnecting");
+        self.context.ended.raise();
     }
 
-    /// Waits until something was sent, or given back unsent.
-    pub(crate) async fn room(&self) {
-        self.sent.lower();
-        self.sent.raised().await;
-    }
-
-    /// Something was sent, or given back unsent.
-    pub(crate) fn made_room(&self) {
-        self.sent.raise();
-    }
-
-    /// Bytes that are being sent.
-    pub(crate) fn sending(&self) -> usize {
-        self.sending.get()
-    }
-
-    /// Sends what waits, all of it at once, until the connection ends.
-    async fn send(self: Rc<Self>) {
-        let _sending = Sending(Rc::clone(&self));
-        loop {
-            let parts = self.state.borrow_mut().outbox.take();
-            if !parts.is_empty() {
-                let Some(parts) = self.send_parts(parts).await else {
-                    return;
-                };
-                let mut state = self.state.borrow_mut();
-                let State {
-                    outbox, payloads, ..
-                } = &mut *state;
-                outbox.recycle(parts, payloads);
-                drop(state);
-                self.sent.raise();
-                continue;
-            }
-            if self.ended.is_raised() && self.running.get() == 0 {
-                return;
-            }
-            self.to_send.lower();
-            self.to_send.raised().await;
-        }
-    }
-
-    /// Sends, and gives the memory back; `None` where the client is gone or does not listen.
-    async fn send_parts(&self, parts: Vec<Part>) -> Option<Vec<Part>> {
-        let bytes: usize = parts.iter().map(Part::len).sum();
-        let seconds = u64::try_from(bytes / MIN_RATE).unwrap_or(u64::MAX);
-        let patience = Duration::from_secs(seconds).min(MAX_PATIENCE);
-        let limit = self.worker.frame_timeout() + patience;
-        self.sending.set(bytes);
-        let sending = self.handle().timeout(limit, self.stream.send(parts));
-        let sent = sending.await;
-        self.sending.set(0);
-        match sent {
-            Ok((Ok(()), parts)) => {
-                self.bytes_sent.set(self.bytes_sent.get() + bytes as u64);
-                Some(parts)
-            }
-            Ok((Err(error), _)) => {
-                debug!(peer = %self.peer, %error, "sending failed");
-                None
-            }
-            Err(_) => {
-                warn!(peer = %self.peer, bytes, "disconnecting: the client takes nothing in");
-                None
-            }
-        }
-    }
-
-    /// Closes the socket and what the connection had open.
-    async fn close(self: &Rc<Self>) {
-        // A peer that is gone already has shut it down.
-        let _ = self.stream.shutdown(Shutdown::Both);
-        let now = self.worker.now();
-        {
-            let mut state = self.state.borrow_mut();
-            let State { core, effects, .. } = &mut *state;
-            forget_frame(effects);
-            core.closed(now, effects);
-            self.perform(&mut state, &mut Frame::Gone);
-        }
-        self.drained().await;
-        self.fail_unfinished().await;
-    }
-
-    /// Fails what a bug kept from being completed: it would hold what is open for ever.
-    async fn fail_unfinished(self: &Rc<Self>) {
-        loop {
-            let unfinished = self.state.borrow().core.unfinished();
-            let Some(op) = unfinished else { return };
-            self.complete(op, Outcome::Failed(Status::INTERNAL_ERROR));
-            self.drained().await;
-        }
-    }
-
-    /// Closes a connection whose task is gone: others would never again open what it had open.
-    pub(crate) async fn abandon(self: Rc<Self>) {
-        self.ended.raise();
-        self.to_send.raise();
-        self.close().await;
-    }
-
-    /// Says in the log who logged in.
-    pub(crate) fn log_login(&self, account: &proto::login::Account) {
-        let (peer, transport) = (self.peer, self.transport);
+    /// Lifts the limits for connections without a login, and logs the login.
+    fn note_login(&self, state: &mut State, account: &Account) {
+        state.permit.log_in();
+        self.context.stream.trust();
+        let (peer, transport) = (self.peer(), self.context.transport);
         info!(%peer, %transport, user = %account.name, kind = ?account.kind, "logged in");
     }
 }
@@ -428,11 +343,11 @@ impl TimeoutHandler for Connection {
     }
 
     fn ended(&self) -> &Signal {
-        &self.ended
+        &self.context.ended
     }
 
     fn now(&self) -> Instant {
-        self.worker.now().instant
+        self.context.worker.now().instant
     }
 
     fn next_timeout(&self) -> Option<Instant> {
@@ -441,31 +356,10 @@ impl TimeoutHandler for Connection {
 
     fn timeout(self: &Rc<Self>) {
         self.guarded(|| {
-            let now = self.worker.now();
-            let mut state = self.state.borrow_mut();
-            let State { core, effects, .. } = &mut *state;
-            core.timeout(now, effects);
-            self.perform(&mut state, &mut Frame::Gone);
-            drop(state);
-            Timer::arm(self);
+            self.with_core(&mut Frame::None, |core, now, _, effects| {
+                core.timeout(now, effects);
+            });
         });
-    }
-}
-
-/// Drops what a panic left that needs the frame: it is gone.
-fn forget_frame(effects: &mut Effects) {
-    let mut left = std::mem::replace(effects, Effects::new());
-    while let Some(effect) = left.pop() {
-        let needs_frame = matches!(
-            &effect,
-            Effect::Write(WritePlan {
-                data: WriteData::Inbound(_),
-                ..
-            })
-        );
-        if !needs_frame {
-            effects.push(effect);
-        }
     }
 }
 

@@ -11,8 +11,8 @@ use net::{FrameError, FrameHandler, Next, Partial, Received, Receiver};
 use ring::{Buffer, Chunk};
 use tracing::warn;
 
-use crate::connection::Connection;
-use crate::datapath::{Frame, direct};
+use super::Connection;
+use crate::datapath::{Frame, frame_start};
 
 /// Missing bytes from which on the rest of a frame is received into its own buffer.
 const DIRECT_BYTES: usize = 32 << 10;
@@ -25,7 +25,7 @@ pub(crate) async fn frames(connection: &Rc<Connection>) -> io::Result<()> {
         deadline: None,
     };
     loop {
-        connection.room_to_answer().await;
+        connection.may_receive().await;
         let chunk = frames.chunk().await?;
         connection.note_received(chunk.len());
         if chunk.is_empty() {
@@ -36,9 +36,15 @@ pub(crate) async fn frames(connection: &Rc<Connection>) -> io::Result<()> {
             Received::Partial(partial) => frames.direct(partial).await?,
             Received::Ended => return Ok(()),
         }
-        if connection.ended.is_raised() {
+        if connection.context.ended.is_raised() {
             return Ok(());
         }
+    }
+}
+
+impl Connection {
+    fn note_received(&self, bytes: usize) {
+        self.received.set(self.received.get() + bytes as u64);
     }
 }
 
@@ -47,9 +53,8 @@ impl FrameHandler for Connection {
     type Destination = ();
 
     fn parse(&self, bytes: &[u8]) -> Result<Next, FrameError> {
-        let mut state = self.state.borrow_mut();
-        let limit = state.core.max_frame();
-        state.framing.next(bytes, limit)
+        let limit = self.state.borrow().core.max_frame();
+        self.context.output.borrow_mut().framing.next(bytes, limit)
     }
 
     fn frame(self: &Rc<Self>, message: &mut [u8]) {
@@ -65,19 +70,20 @@ impl FrameHandler for Connection {
 
     fn control(&self, answer: &[u8]) {
         if !answer.is_empty() {
-            self.state.borrow_mut().outbox.push_raw(answer);
-            self.wake_sender();
+            let mut output = self.context.output.borrow_mut();
+            output.outbox.push_raw(answer);
+            self.to_send.raise();
         }
     }
 
     fn refuse(&self, reason: &FrameError, answer: &[u8]) {
-        warn!(peer = %self.peer, %reason, "disconnecting");
+        warn!(peer = %self.peer(), %reason, "disconnecting");
         self.control(answer);
-        self.ended.raise();
+        self.context.ended.raise();
     }
 
     fn has_ended(&self) -> bool {
-        self.ended.is_raised()
+        self.context.ended.is_raised()
     }
 }
 
@@ -94,14 +100,14 @@ impl Frames<'_> {
     async fn chunk(&mut self) -> io::Result<Chunk> {
         let connection = self.connection;
         if self.receiver.is_inside_frame() {
-            return self.in_time(connection.stream.recv()).await?;
+            return self.in_time(connection.context.stream.recv()).await?;
         }
         self.deadline = None;
-        connection.stream.recv().await
+        connection.context.stream.recv().await
     }
 
     async fn in_time<F: Future>(&mut self, future: F) -> io::Result<F::Output> {
-        let limit = self.connection.worker.frame_timeout();
+        let limit = self.connection.context.worker.frame_timeout();
         let now = Instant::now();
         let deadline = *self.deadline.get_or_insert(now + limit);
         let left = deadline.saturating_duration_since(now);
@@ -111,7 +117,7 @@ impl Frames<'_> {
             .await
             .map_err(|_| {
                 let limit_ms = limit.as_millis();
-                warn!(peer = %self.connection.peer, limit_ms, "a frame took too long to arrive");
+                warn!(peer = %self.connection.peer(), limit_ms, "disconnecting: a frame arrives too slowly");
                 io::Error::from(io::ErrorKind::TimedOut)
             })
     }
@@ -120,8 +126,8 @@ impl Frames<'_> {
     async fn direct(&mut self, partial: Partial<()>) -> io::Result<()> {
         let pool = self.connection.handle().pool();
         let (len, received) = (partial.message_len, partial.start());
-        let start = match self.connection.worker.shares().is_any_direct {
-            true => direct::frame_start(received, len, pool.largest()),
+        let start = match self.connection.context.worker.shares().is_any_direct {
+            true => frame_start(received, len, pool.largest()),
             false => 0,
         };
         let (filled, end) = (start + received.len(), start + len);
@@ -139,7 +145,11 @@ impl Frames<'_> {
                 buffer
             }
         };
-        let receive = self.connection.stream.recv_into(buffer, filled..end);
+        let receive = self
+            .connection
+            .context
+            .stream
+            .recv_into(buffer, filled..end);
         let (result, buffer) = self.in_time(receive).await?;
         result?;
         self.connection.note_received(end - filled);

@@ -3,22 +3,24 @@ use std::sync::Arc;
 
 use ring::Runtime;
 
+use std::time::Duration;
+
 use super::*;
-use crate::accounts::Realms;
+use crate::accounts::Accounts;
 use crate::config::Config;
 use crate::share::Shares;
 use crate::start::shared;
 
 /// Longer than anything here takes, and all that a test that fails waits.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// A connection, and its client.
-fn connect(worker: &Rc<Worker>) -> (Rc<Connection>, TcpStream) {
+fn connect(worker: &Rc<WorkerContext>) -> (Rc<Connection>, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
     let address = listener.local_addr().expect("its address");
     let client = TcpStream::connect(address).expect("a connection");
     let (socket, peer) = listener.accept().expect("the same");
-    let permit = worker.gate().enter(peer.ip()).expect("there is room");
+    let permit = worker.shared.gate.enter(peer.ip()).expect("there is room");
     let stream = ring::Stream::new(&worker.handle, socket).expect("a stream");
     let (id, transport) = (ConnectionId(1), Transport::Tcp);
     let connection = Connection::new(
@@ -35,17 +37,17 @@ fn connect(worker: &Rc<Worker>) -> (Rc<Connection>, TcpStream) {
 /// Whether the connection ends after this happened to it.
 fn ends_after(happen: impl FnOnce(&Rc<Connection>)) -> bool {
     let config = Config::default();
-    let users = Realms::from_config(&config).expect("no users");
+    let users = Accounts::from_config(&config).expect("no users");
     let shares = Shares::open(&[]).expect("no shares");
     let shared = Arc::new(shared(&config, shares, users));
     let runtime = Runtime::new(&ring::Config::default()).expect("a runtime");
     let handle = runtime.handle();
     runtime.block_on(async {
-        let worker = Worker::new(handle.clone(), 0, shared);
+        let worker = WorkerContext::new(handle.clone(), 0, shared);
         let (connection, _client) = connect(&worker);
         let serving = handle.spawn(Rc::clone(&connection).serve());
         happen(&connection);
-        handle.timeout(PATIENCE, serving).await.is_ok()
+        handle.timeout(TIME_LIMIT, serving).await.is_ok()
     })
 }
 

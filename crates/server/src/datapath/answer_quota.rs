@@ -1,9 +1,10 @@
-//! Buffers of the pool for the answers of one connection: a client that asks for more than it takes
-//! in must not hold the buffers of all.
+//! Quota of pool buffers for the responses of one connection.
 //!
-//! What counts is what a READ under way has, what waits to be sent and what is being sent: each
-//! comes to an end without the others. What the members of a compound have read waits for the rest
-//! of the compound, so that nothing may wait for it: beyond the limit such a READ fails.
+//! Without it, a client that requests more than it receives would hold the buffers of all clients.
+//!
+//! The quota counts the buffers of running READs, of queued responses and of the running send. Each
+//! of them ends without the others. The data of READs in a compound wait for the rest of the
+//! compound, so nothing may wait for them: if they exceed the quota, the READ fails.
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -11,69 +12,72 @@ use std::rc::Rc;
 use ring::either;
 use wire::Status;
 
-use crate::connection::{Connection, State};
+use super::context::Context;
 
-/// Bytes of buffers that the answers of one connection may take: eight of the largest kind, several
-/// times what the clients that are known have under way on one connection.
-const BYTES_MAX: usize = 64 << 20;
-/// And no more than this part of the pool, so that several such clients leave some of it.
-const PART_OF_POOL: usize = 4;
+/// Most bytes of buffers for the responses of one connection: eight of the largest responses, which
+/// is several times what known clients request on one connection at a time.
+const MAX_BYTES: usize = 64 << 20;
+/// The quota is at most the pool divided by this, so that several such clients leave a part of it.
+const POOL_DIVISOR: usize = 4;
 
-/// The limit where the pool of a worker has so many bytes.
+/// The quota of one connection for a worker's pool of `pool_bytes` bytes.
 pub(crate) fn limit(pool_bytes: usize) -> usize {
-    BYTES_MAX.min(pool_bytes / PART_OF_POOL)
+    MAX_BYTES.min(pool_bytes / POOL_DIVISOR)
 }
 
-/// Bytes that a READ under way has, given back when they are dropped.
-pub(super) struct Reserved {
-    connection: Rc<Connection>,
+/// Bytes of a running READ. They return to the quota on drop.
+pub(super) struct AnswerReservation {
+    context: Rc<Context>,
     bytes: usize,
 }
 
-impl Drop for Reserved {
+impl Drop for AnswerReservation {
     fn drop(&mut self) {
-        let reading = &self.connection.reading;
+        let reading = &self.context.reading;
         reading.set(reading.get() - self.bytes);
-        self.connection.made_room();
+        self.context.released.raise();
     }
 }
 
-impl Connection {
-    /// Takes so much, unless answers have too much already. One that takes all alone is let.
-    pub(super) fn reserve(self: &Rc<Self>, state: &State, bytes: usize) -> Option<Reserved> {
-        let reading = self.reading.get();
-        let taken = reading + self.sending() + state.outbox.queued();
-        if taken > 0 && taken + bytes > self.worker.answer_bytes() {
-            return None;
-        }
-        self.reading.set(reading + bytes);
-        let connection = Rc::clone(self);
-        Some(Reserved { connection, bytes })
+/// Reserves bytes for a READ; `None` if that would exceed the quota. A single response may exceed
+/// it.
+pub(super) fn reserve(context: &Rc<Context>, bytes: usize) -> Option<AnswerReservation> {
+    let reading = context.reading.get();
+    let queued = context.output.borrow().outbox.queued();
+    let taken = reading + context.sending.get() + queued;
+    if taken > 0 && taken + bytes > context.worker.shared.answer_bytes {
+        return None;
     }
+    context.reading.set(reading + bytes);
+    Some(AnswerReservation {
+        context: Rc::clone(context),
+        bytes,
+    })
+}
 
-    /// The same, once there is room.
-    pub(super) async fn reserve_or_wait(self: &Rc<Self>, bytes: usize) -> Result<Reserved, Status> {
-        while !self.ended.is_raised() {
-            if let Some(reserved) = self.try_reserve(bytes)? {
-                return Ok(reserved);
-            }
-            let (room, ended) = (pin!(self.room()), pin!(self.ended.raised()));
-            either(room, ended).await;
+/// Reserves bytes for a READ. Waits until the quota has them.
+///
+/// # Errors
+/// CANCELLED if the connection ends, INSUFFICIENT_RESOURCES if compounds hold too much.
+pub(super) async fn reserve_or_wait(
+    context: &Rc<Context>,
+    bytes: usize,
+) -> Result<AnswerReservation, Status> {
+    while !context.ended.is_raised() {
+        if !may_keep(context, bytes) {
+            return Err(Status::INSUFFICIENT_RESOURCES);
         }
-        Err(Status::CANCELLED)
-    }
-
-    fn try_reserve(self: &Rc<Self>, bytes: usize) -> Result<Option<Reserved>, Status> {
-        let state = self.state.borrow();
-        match self.may_keep(&state, bytes) {
-            true => Ok(self.reserve(&state, bytes)),
-            false => Err(Status::INSUFFICIENT_RESOURCES),
+        if let Some(reservation) = reserve(context, bytes) {
+            return Ok(reservation);
         }
+        let (released, ended) = (pin!(context.released()), pin!(context.ended.raised()));
+        either(released, ended).await;
     }
+    Err(Status::CANCELLED)
+}
 
-    /// Whether what the members of compounds have read leaves room for so much.
-    pub(super) fn may_keep(&self, state: &State, bytes: usize) -> bool {
-        let kept = state.payloads.buffer_bytes();
-        kept == 0 || kept + bytes <= self.worker.answer_bytes()
-    }
+/// Returns true if the data of READs in compounds leave space for `bytes` in the quota.
+pub(super) fn may_keep(context: &Context, bytes: usize) -> bool {
+    let kept = context.output.borrow().payloads.buffer_bytes();
+    kept == 0 || kept + bytes <= context.worker.shared.answer_bytes
 }

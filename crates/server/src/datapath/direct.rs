@@ -1,70 +1,69 @@
-//! READ and WRITE past the page cache, between the disk and buffers of the pool.
+//! READ and WRITE past the page cache (O_DIRECT), between the disk and buffers of the pool.
 //!
-//! What goes so is large, and begins in the file and in memory where the file system wants it. A
-//! READ may end anywhere: it is rounded up within its buffer, and cut. A WRITE that ends elsewhere,
-//! as at the end of most files, goes through the page cache as a whole, and so does everything
-//! small: a page that is in memory is there sooner than the disk has turned to it.
+//! Direct I/O is for large transfers that begin on the alignment of the file system, in the file and
+//! in memory. A READ may end anywhere: its length is rounded up, and the result is cut. A WRITE that
+//! ends off the alignment, as at the end of most files, goes through the page cache as a whole. So
+//! do all small transfers: a cached page is faster than the disk.
 //!
-//! # Both ways at once
+//! # Direct and cached I/O at the same time
 //!
-//! The kernel keeps the two ways coherent, one transfer after the other: a direct one first has
-//! what the page cache holds of its range written to the disk, and a direct write afterwards throws
-//! these pages out, so that the next cached read fetches them anew. What it does not bear is a
-//! cached write to the same pages while a direct write is under way; so the file system keeps
-//! writes of the two kinds apart ([`Direct::guard`]). It cannot for a local process that writes at
-//! the same time, or touches a page that it has mapped: as with whatever does direct I/O, that
-//! one may see old bytes, and a flush may fail.
+//! The kernel keeps them coherent if they run one after the other. A direct transfer first writes
+//! the dirty pages of its range to the disk. A direct write also drops these pages, so that the next
+//! cached read fetches them again. A cached write to the same pages during a direct write is not
+//! coherent, so the file system separates the writes of both kinds ([`Direct::guard`]). It cannot do
+//! so for local processes that write at the same time, or that change a mapped page: as with all
+//! direct I/O, they may read old bytes, and a flush may fail.
 //!
-//! All of this waits for the disk, so it is the ring's, also where the pages are in memory.
+//! Direct transfers wait for the disk, so they always run on the ring.
 
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
-use proto::file::LocalOpen;
 use ring::{Buffer, File};
 use rustix::io::Errno;
-use vfs::{Direct, FileSystem, IoDirection};
+use vfs::{Direct, IoDirection};
 use wire::Status;
 use wire::header::Command;
 use wire::transform::TRANSFORM_LEN;
 
-use super::{Source, Span, Target, data_status};
-use crate::connection::Connection;
+use super::context::Context;
+use super::outcome;
+use super::span::{Span, Target};
 
-/// Bytes of a transfer below which the page cache is the better way.
+/// Shortest transfer, in bytes, for which direct I/O is faster than the page cache.
 const DIRECT_MIN: usize = 64 << 10;
 
-/// What a WRITE is aligned to in memory: the start of every buffer is.
+/// Alignment, in memory and in the file, of a direct write in bytes. Every buffer begins on a page.
 const PAGE: usize = 4 << 10;
 
-/// Where the data of a WRITE begin behind the start of its message, as all clients have it: behind
-/// the header and the fixed part. \[MS-SMB2\] 2.2.21
+/// Offset of the data of a WRITE in its message, as all known clients send it: after the header and
+/// the fixed part. \[MS-SMB2\] 2.2.21
 const WRITE_DATA: usize = 64 + 48;
 
-/// A read past the page cache.
-pub(crate) struct DirectRead {
+/// A READ past the page cache.
+pub(super) struct DirectRead {
     direct: Direct,
-    /// Bytes that are read: rounded up.
-    room: usize,
+    /// Length of the READ in bytes, rounded up to the alignment of the file.
+    length: usize,
 }
 
-/// Bytes of buffer that a READ takes.
-pub(super) fn room(direct: Option<&DirectRead>, length: usize) -> usize {
-    direct.map_or(length, |direct| direct.room)
+/// Length of the buffer for a READ in bytes.
+pub(super) fn buffer_len(direct: Option<&DirectRead>, span: &Span) -> usize {
+    direct.map_or(span.length, |direct| direct.length)
 }
 
-/// Where in its buffer a frame of `len` bytes shall begin so that data of a WRITE lie on a page.
-/// `head` are its first bytes, as many as there are; `largest` is what a buffer has at most. What
-/// the frame says is only a guess at what it turns out to be: no more than the place depends on it.
+/// Where in its buffer a frame of `len` bytes begins, so that the data of a WRITE begin on a page.
+/// `head` is the received start of the frame. `largest` is the length of the largest buffer.
+///
+/// The head is not verified yet: only the place of the frame in its buffer depends on it.
 pub(crate) fn frame_start(head: &[u8], len: usize, largest: usize) -> usize {
     let u16_at = |at: usize| Some(u16::from_le_bytes([*head.get(at)?, *head.get(at + 1)?]));
     let data = match head.get(..4) {
         Some(b"\xfeSMB") if u16_at(12) == Some(Command::WRITE.0) => {
             u16_at(66).map_or(WRITE_DATA, usize::from)
         }
-        // Large and sealed: most likely a WRITE.
+        // A large encrypted message is probably a WRITE.
         Some(b"\xfdSMB") => TRANSFORM_LEN + WRITE_DATA,
         _ => 0,
     };
@@ -72,133 +71,108 @@ pub(crate) fn frame_start(head: &[u8], len: usize, largest: usize) -> usize {
     if start + len <= largest { start } else { 0 }
 }
 
-impl Connection {
-    /// Whether a READ goes past the page cache, and how.
-    pub(super) fn direct_read(
-        &self,
-        file_system: &Arc<dyn FileSystem>,
-        file: LocalOpen,
-        offset: u64,
-        length: usize,
-    ) -> Option<DirectRead> {
-        if length < DIRECT_MIN {
-            return None;
-        }
-        let direct = file_system.direct(file, IoDirection::Read)?;
-        let room = length.next_multiple_of(direct.offset_alignment);
-        let is_countable = offset.checked_add(room as u64)? <= i64::MAX as u64;
-        let is_aligned = offset.is_multiple_of(direct.offset_alignment as u64);
-        let fits = room <= self.handle().pool().largest();
-        (is_countable && is_aligned && fits).then_some(DirectRead { direct, room })
+/// Decides whether a READ goes past the page cache.
+pub(super) fn read_past_cache(context: &Context, span: &Span) -> Option<DirectRead> {
+    if span.length < DIRECT_MIN {
+        return None;
     }
-
-    /// Whether a WRITE of bytes in a buffer goes past the page cache, and how. Only a ring writes
-    /// under somebody's credentials by itself.
-    pub(super) fn direct_write(
-        &self,
-        file_system: &Arc<dyn FileSystem>,
-        file: LocalOpen,
-        offset: Option<u64>,
-        bytes: &[u8],
-    ) -> Option<Direct> {
-        if bytes.len() < DIRECT_MIN {
-            return None;
-        }
-        let offset = offset?;
-        let direct = file_system.direct(file, IoDirection::Write)?;
-        // Whole pages: who writes into the rest of one through the page cache has it read before.
-        let alignment = direct.offset_alignment.max(PAGE);
-        let is_aligned = offset.is_multiple_of(alignment as u64)
-            && bytes.len().is_multiple_of(alignment)
-            && bytes
-                .as_ptr()
-                .addr()
-                .is_multiple_of(direct.memory_alignment);
-        let is_countable = offset.checked_add(bytes.len() as u64)? <= i64::MAX as u64;
-        let personality = || self.worker.personality(&direct.token).ok().flatten();
-        (is_aligned && is_countable && personality().is_some()).then_some(direct)
-    }
-
-    /// Reads into the start of a buffer; how many bytes of the span that were. Fewer than it has:
-    /// the file ends there, or the rest is to be read through the page cache.
-    pub(super) async fn read_direct(
-        &self,
-        file_system: &Arc<dyn FileSystem>,
-        span: Span,
-        buffer: Buffer,
-        read: DirectRead,
-    ) -> (Result<usize, Status>, Buffer) {
-        let DirectRead { direct, room } = read;
-        let file = match own(&direct.fd) {
-            Ok(file) => file,
-            Err(error) => return (Err(data_status(&error)), buffer),
-        };
-        let reading = (self.handle()).read_at(&file, buffer, 0..room, span.offset, None);
-        let (result, buffer) = reading.await;
-        let result = match result {
-            Ok(count) => Ok(count.min(span.length)),
-            Err(error) if is_refusal(&error) => {
-                file_system.refuse_direct(span.file);
-                Ok(0)
-            }
-            Err(error) => Err(data_status(&error)),
-        };
-        (result, buffer)
-    }
-
-    /// Writes a range of a buffer, the rest of what the kernel did not take through the page cache.
-    pub(super) async fn write_direct(
-        &self,
-        target: Target,
-        buffer: Buffer,
-        range: Range<usize>,
-        direct: Direct,
-    ) -> Result<usize, Status> {
-        let (Some(offset), Some(personality)) =
-            (target.offset, self.worker.personality(&direct.token)?)
-        else {
-            drop(direct);
-            return self
-                .write_later(target, Source::Buffer(buffer, range))
-                .await;
-        };
-        let file = own(&direct.fd).map_err(|error| data_status(&error))?;
-        let (handle, who) = (self.handle(), Some(personality));
-        let writing = handle.write_at(&file, buffer, range.clone(), offset, who);
-        let (result, buffer) = writing.await;
-        let written = match result {
-            Ok(count) => count,
-            Err(error) if is_refusal(&error) => {
-                target.file_system.refuse_direct(target.file);
-                0
-            }
-            Err(error) => return Err(data_status(&error)),
-        };
-        if target.through && written > 0 {
-            // On the disk does not mean that it finds it again, nor that its own cache is empty.
-            let synced = handle.fsync(&file, true).await;
-            synced.map_err(|error| data_status(&error))?;
-        }
-        if written == range.len() {
-            return Ok(written);
-        }
-        // The guard ends here: the rest of the write would wait for it.
-        drop(direct);
-        let rest = Target {
-            offset: Some(offset + written as u64),
-            ..target
-        };
-        let source = Source::Buffer(buffer, range.start + written..range.end);
-        Ok(written + self.write_later(rest, source).await?)
-    }
+    let direct = span.file_system.direct(span.file, IoDirection::Read)?;
+    let length = span.length.next_multiple_of(direct.offset_alignment);
+    let is_countable = span.offset.checked_add(length as u64)? <= i64::MAX as u64;
+    let is_aligned = span.offset.is_multiple_of(direct.offset_alignment as u64);
+    let fits = length <= context.handle().pool().largest();
+    (is_countable && is_aligned && fits).then_some(DirectRead { direct, length })
 }
 
-/// The ring's own reference: the open may be closed meanwhile.
-fn own(fd: &OwnedFd) -> io::Result<File> {
+/// Decides whether a WRITE of bytes in a buffer goes past the page cache. It needs a ring that can
+/// write with the credentials of the user.
+pub(super) fn write_past_cache(context: &Context, target: &Target, bytes: &[u8]) -> Option<Direct> {
+    if bytes.len() < DIRECT_MIN {
+        return None;
+    }
+    let offset = target.offset?;
+    let direct = target.file_system.direct(target.file, IoDirection::Write)?;
+    // Whole pages: a later cached write into a part of a page would have to read the page first.
+    let alignment = direct.offset_alignment.max(PAGE);
+    let is_aligned = offset.is_multiple_of(alignment as u64)
+        && bytes.len().is_multiple_of(alignment)
+        && bytes
+            .as_ptr()
+            .addr()
+            .is_multiple_of(direct.memory_alignment);
+    let is_countable = offset.checked_add(bytes.len() as u64)? <= i64::MAX as u64;
+    let personality = || context.worker.personality(&direct.token).ok().flatten();
+    (is_aligned && is_countable && personality().is_some()).then_some(direct)
+}
+
+/// Reads into the start of a buffer. Returns the number of bytes of the span that it read. If these
+/// are fewer than the span has, the rest must be read through the page cache: the file may end
+/// there, or the kernel refused.
+pub(super) async fn read(
+    context: &Context,
+    span: &Span,
+    buffer: Buffer,
+    read: DirectRead,
+) -> (Result<usize, Status>, Buffer) {
+    let DirectRead { direct, length } = read;
+    let file = match reopen(&direct.fd) {
+        Ok(file) => file,
+        Err(error) => return (Err(outcome::status(&error)), buffer),
+    };
+    let handle = context.handle();
+    let reading = handle.read_at(&file, buffer, 0..length, span.offset, None);
+    let (result, buffer) = reading.await;
+    let result = match result {
+        Ok(count) => Ok(count.min(span.length)),
+        Err(error) if is_refusal(&error) => {
+            span.file_system.refuse_direct(span.file);
+            Ok(0)
+        }
+        Err(error) => Err(outcome::status(&error)),
+    };
+    (result, buffer)
+}
+
+/// Writes a range of a buffer. Returns the number of written bytes, and the buffer. If these are
+/// fewer than the range has, the rest must be written through the page cache.
+pub(super) async fn write(
+    context: &Context,
+    target: &Target,
+    buffer: Buffer,
+    range: Range<usize>,
+    direct: Direct,
+) -> Result<(usize, Buffer), Status> {
+    let (Some(offset), Some(personality)) =
+        (target.offset, context.worker.personality(&direct.token)?)
+    else {
+        return Ok((0, buffer));
+    };
+    let file = reopen(&direct.fd).map_err(|error| outcome::status(&error))?;
+    let handle = context.handle();
+    let writing = handle.write_at(&file, buffer, range, offset, Some(personality));
+    let (result, buffer) = writing.await;
+    let written = match result {
+        Ok(count) => count,
+        Err(error) if is_refusal(&error) => {
+            target.file_system.refuse_direct(target.file);
+            0
+        }
+        Err(error) => return Err(outcome::status(&error)),
+    };
+    if target.through && written > 0 {
+        // The data are on the disk, but its cache and the metadata of the file may not be.
+        let synced = handle.fsync(&file, true).await;
+        synced.map_err(|error| outcome::status(&error))?;
+    }
+    Ok((written, buffer))
+}
+
+/// A descriptor for the ring only: the open may be closed while the operation runs.
+fn reopen(fd: &OwnedFd) -> io::Result<File> {
     fd.try_clone().map(File::direct)
 }
 
-/// Whether the kernel says that it does not do it so, not that it failed.
+/// Returns true if the kernel refuses direct I/O for the file, not if the operation failed.
 fn is_refusal(error: &io::Error) -> bool {
     let errno = Errno::from_io_error(error);
     matches!(errno, Some(Errno::INVAL | Errno::OPNOTSUPP))

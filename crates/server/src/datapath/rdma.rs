@@ -1,204 +1,142 @@
-//! READ and WRITE whose data go by RDMA, between buffers of the pool and memory of the client.
+//! READ and WRITE by RDMA, between buffers of the pool and memory of the client.
 //!
-//! The answer to a READ is sent right behind the RDMA WRITE, and not once that is known to be
-//! done: a queue pair does one after the other, so that the client finds the bytes when the answer
-//! arrives, and of a WRITE that fails nothing that was sent after it arrives. \[MS-SMBD\] 3.1.4.5
+//! The response to a READ is sent directly after the RDMA WRITE, before the RDMA WRITE is known to
+//! have completed. A queue pair runs its operations in order: when the response arrives, the data
+//! are in the client's memory. If the RDMA WRITE fails, no later message arrives.
+//! \[MS-SMBD\] 3.1.4.5
 
-use std::cell::Cell;
 use std::os::fd::AsFd;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use net::smbdirect::RdmaMemory;
 use proto::effect::{Outcome, ReadPlan};
-use proto::id::OpId;
-use ring::{Buffer, Part, Signal};
+use ring::{Buffer, Part};
 use tracing::debug;
 use vfs::{Attempt, Effort};
 use wire::Status;
 use wire::smbd::BufferDescriptorV1;
 
-use super::{Source, Span, Target, direct, write_outcome};
-use crate::connection::{Connection, State};
+use super::context::{Context, Started};
+use super::direct;
+use super::rdma_quota::RdmaReservation;
+use super::read::read_file;
+use super::span::{Span, Target};
+use super::write::write_buffer;
 
-/// Bytes of buffers that RDMA of one connection may work on: eight of the largest transfers. A
-/// client that asks for more than its line carries does not hold the buffers of all.
-const MAX_BYTES: usize = 64 << 20;
-
-/// Memory that RDMA of a connection works on.
-#[derive(Default)]
-pub(crate) struct Room {
-    taken: Cell<usize>,
-    freed: Signal,
+/// The memory of the client. The core uses it only if the transport has RDMA.
+fn client_memory(context: &Context) -> RdmaMemory {
+    let remote = context.stream.rdma_memory();
+    remote.expect("only a stream of SMB Direct has such a carrier")
 }
 
-/// Some of it, given back when it is dropped.
-struct Taken {
-    room: Rc<Room>,
-    bytes: usize,
-}
-
-impl Room {
-    /// Takes so much, unless others have too much already.
-    fn take(self: &Rc<Self>, bytes: usize) -> Option<Taken> {
-        let taken = self.taken.get();
-        if taken > 0 && taken + bytes > MAX_BYTES {
-            return None;
-        }
-        self.taken.set(taken + bytes);
-        let room = Rc::clone(self);
-        Some(Taken { room, bytes })
-    }
-
-    async fn take_or_wait(self: &Rc<Self>, bytes: usize) -> Taken {
-        loop {
-            if let Some(taken) = self.take(bytes) {
-                return taken;
-            }
-            self.freed.lower();
-            self.freed.raised().await;
-        }
-    }
-}
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        self.room.taken.set(self.room.taken.get() - self.bytes);
-        self.room.freed.raise();
-    }
-}
-
-impl Connection {
-    /// The client's memory. The core names it only where the carrier has RDMA.
-    fn client_memory(&self) -> RdmaMemory {
-        let remote = self.stream.rdma_memory();
-        remote.expect("only a stream of SMB Direct has such a carrier")
-    }
-
-    /// Reads, and has the bytes written to the client's memory: at once where they are in memory,
-    /// and from there where the provider can.
-    pub(super) fn read_remote(
-        self: &Rc<Self>,
-        state: &mut State,
-        plan: &ReadPlan,
-        pieces: &[BufferDescriptorV1],
-    ) {
-        let &ReadPlan {
-            op,
-            file,
-            offset,
-            length,
-            ..
-        } = plan;
-        let length = length as usize;
-        let file_system = Arc::clone(self.worker.shares().of_open(file));
-        let direct = self.direct_read(&file_system, file, offset, length);
-        if direct.is_none()
-            && let Some(descriptor) = file_system.descriptor(file)
-            && (self.client_memory()).write_file(descriptor.fd.as_fd(), offset, length, pieces)
+/// Starts a READ whose data go into the memory of the client that `pieces` describe. Cached data go
+/// there at once, directly from the page cache if the provider supports that.
+pub(crate) fn read(
+    context: &Rc<Context>,
+    plan: &ReadPlan,
+    pieces: &[BufferDescriptorV1],
+) -> Started<impl Future<Output = Outcome> + use<>> {
+    let span = Span::of(context, plan);
+    let direct = direct::read_past_cache(context, &span);
+    let mut held = None;
+    if direct.is_none() {
+        if let Some(descriptor) = span.file_system.descriptor(span.file)
+            && client_memory(context).write_file(
+                descriptor.fd.as_fd(),
+                span.offset,
+                span.length,
+                pieces,
+            )
         {
-            return self.complete_now(state, op, Outcome::Placed(plan.length));
+            return Started::Done(Outcome::Placed(plan.length));
         }
-        let room = direct::room(direct.as_ref(), length);
-        let mut held = None;
-        if direct.is_none()
-            && let Some(taken) = self.remote.take(length)
-            && let Some(mut buffer) = self.handle().pool().take(length)
-        {
-            match file_system.read(file, offset, &mut buffer[..length], Effort::Cached) {
-                Attempt::Done(result) => {
-                    let outcome = self.place(result, buffer, pieces, taken);
-                    return self.complete_now(state, op, outcome);
-                }
-                Attempt::WouldBlock => held = Some((taken, buffer)),
+        match read_cached(context, &span) {
+            Some((Attempt::Done(result), buffer, reservation)) => {
+                return Started::Done(place(context, result, buffer, pieces, reservation));
             }
+            Some((Attempt::WouldBlock, buffer, reservation)) => {
+                held = Some((reservation, buffer));
+            }
+            None => {}
         }
-        let (connection, pieces) = (Rc::clone(self), pieces.to_vec());
-        self.run(op, async move {
-            let (taken, buffer) = match held {
-                Some(held) => held,
-                None => connection.buffer_for_remote(room).await,
-            };
-            let span = Span {
-                file,
-                offset,
-                length,
-            };
-            let reading = connection.read_file(&file_system, span, buffer, direct);
-            let (result, buffer) = reading.await;
-            connection.place(result, buffer, &pieces, taken)
-        });
     }
-
-    async fn buffer_for_remote(&self, length: usize) -> (Taken, Buffer) {
-        let taken = self.remote.take_or_wait(length).await;
-        let buffer = self.handle().pool().take_or_wait(length).await;
-        (taken, buffer)
-    }
-
-    /// Posts the bytes that were read.
-    fn place(
-        self: &Rc<Self>,
-        result: Result<usize, Status>,
-        buffer: Buffer,
-        pieces: &[BufferDescriptorV1],
-        taken: Taken,
-    ) -> Outcome {
-        let len = match result {
-            Ok(0) => return Outcome::Placed(0),
-            Ok(len) => len,
-            Err(status) => return Outcome::Failed(status),
+    let (context, pieces) = (Rc::clone(context), pieces.to_vec());
+    Started::Pending(async move {
+        let (reservation, buffer) = match held {
+            Some(held) => held,
+            None => {
+                let length = direct::buffer_len(direct.as_ref(), &span);
+                reserved_buffer(&context, length).await
+            }
         };
-        let parts = vec![Part::Buffer(buffer, 0..len)];
-        let writing = self.client_memory().write(parts, pieces);
-        let connection = Rc::clone(self);
-        self.handle().spawn(async move {
-            let (result, _parts) = writing.await;
-            drop(taken);
-            if let Err(error) = result {
-                debug!(peer = %connection.peer, %error, "the client's memory cannot be written");
-                connection.ended.raise();
-            }
-        });
-        Outcome::Placed(u32::try_from(len).expect("a READ has 32 bits of length"))
-    }
+        let (result, buffer) = read_file(&context, &span, buffer, direct).await;
+        place(&context, result, buffer, &pieces, reservation)
+    })
+}
 
-    /// Reads the client's memory, and writes what was there once all of it is here.
-    pub(super) fn write_remote(
-        self: &Rc<Self>,
-        op: OpId,
-        target: Target,
-        pieces: Vec<BufferDescriptorV1>,
-    ) {
-        let total = BufferDescriptorV1::total(&pieces);
-        let length = usize::try_from(total).expect("the core bounds a WRITE");
-        let connection = Rc::clone(self);
-        self.run(op, async move {
-            let (_taken, buffer) = connection.buffer_for_remote(length).await;
-            let reading = connection.client_memory().read(&pieces, buffer, 0..length);
-            let (result, buffer) = reading.await;
-            if let Err(error) = result {
-                debug!(peer = %connection.peer, %error, "the client's memory cannot be read");
-                return Outcome::RemoteFailed;
-            }
-            connection.write_fetched(target, buffer, length).await
-        });
-    }
+/// A READ of cached data, with the buffer that it reads into.
+type CachedRead = (Attempt<Result<usize, Status>>, Buffer, RdmaReservation);
 
-    async fn write_fetched(&self, target: Target, buffer: Buffer, length: usize) -> Outcome {
-        let (file, offset, through) = (target.file, target.offset, target.through);
-        let bytes = &buffer[..length];
-        if let Some(direct) = self.direct_write(&target.file_system, file, offset, bytes) {
-            let writing = self.write_direct(target, buffer, 0..length, direct);
-            return write_outcome(writing.await);
+/// Reads cached data into a buffer; `None` if no buffer is available now.
+fn read_cached(context: &Context, span: &Span) -> Option<CachedRead> {
+    let reservation = context.rdma.reserve(span.length)?;
+    let mut buffer = context.handle().pool().take(span.length)?;
+    let bytes = &mut buffer[..span.length];
+    let attempt = (span.file_system).read(span.file, span.offset, bytes, Effort::Cached);
+    Some((attempt, buffer, reservation))
+}
+
+async fn reserved_buffer(context: &Context, length: usize) -> (RdmaReservation, Buffer) {
+    let reservation = context.rdma.reserve_or_wait(length).await;
+    let buffer = context.handle().pool().take_or_wait(length).await;
+    (reservation, buffer)
+}
+
+/// Posts the RDMA WRITE of the read bytes.
+fn place(
+    context: &Rc<Context>,
+    result: Result<usize, Status>,
+    buffer: Buffer,
+    pieces: &[BufferDescriptorV1],
+    reservation: RdmaReservation,
+) -> Outcome {
+    let len = match result {
+        Ok(0) => return Outcome::Placed(0),
+        Ok(len) => len,
+        Err(status) => return Outcome::Failed(status),
+    };
+    let parts = vec![Part::Buffer(buffer, 0..len)];
+    let writing = client_memory(context).write(parts, pieces);
+    let task_context = Rc::clone(context);
+    context.handle().spawn(async move {
+        let (result, _parts) = writing.await;
+        drop(reservation);
+        if let Err(error) = result {
+            let peer = task_context.peer;
+            debug!(%peer, %error, "RDMA WRITE to the client's memory failed");
+            task_context.ended.raise();
         }
-        let attempt = (target.file_system).write(file, offset, bytes, through, Effort::Cached);
-        write_outcome(match attempt {
-            Attempt::Done(result) => result,
-            Attempt::WouldBlock => {
-                let source = Source::Buffer(buffer, 0..length);
-                self.write_later(target, source).await
-            }
-        })
-    }
+    });
+    Outcome::Placed(u32::try_from(len).expect("a READ has 32 bits of length"))
+}
+
+/// Starts a WRITE of data in the client's memory: reads all of it first.
+pub(crate) fn write(
+    context: &Rc<Context>,
+    target: Target,
+    pieces: Vec<BufferDescriptorV1>,
+) -> Started<impl Future<Output = Outcome> + use<>> {
+    let total = BufferDescriptorV1::total(&pieces);
+    let length = usize::try_from(total).expect("the core bounds a WRITE");
+    let context = Rc::clone(context);
+    Started::Pending(async move {
+        let (_reservation, buffer) = reserved_buffer(&context, length).await;
+        let reading = client_memory(&context).read(&pieces, buffer, 0..length);
+        let (result, buffer) = reading.await;
+        if let Err(error) = result {
+            debug!(peer = %context.peer, %error, "RDMA READ of the client's memory failed");
+            return Outcome::RemoteFailed;
+        }
+        write_buffer(&context, target, buffer, length).await
+    })
 }

@@ -17,11 +17,11 @@ use proto::time::Instant;
 use ring::{Handle, Signal};
 use vfs::{Attempt, Effort};
 
-use super::Worker;
+use crate::worker_context::WorkerContext;
 
 /// The driver of the core's `Server`.
 pub(crate) struct ServerDriver {
-    worker: Rc<Worker>,
+    worker: Rc<WorkerContext>,
     timer: Timer,
     effects: RefCell<Effects>,
 }
@@ -56,7 +56,7 @@ impl TimeoutHandler for ServerDriver {
 }
 
 impl ServerDriver {
-    pub(crate) fn new(worker: Rc<Worker>) -> Rc<Self> {
+    pub(crate) fn new(worker: Rc<WorkerContext>) -> Rc<Self> {
         Rc::new(Self {
             worker,
             timer: Timer::default(),
@@ -78,7 +78,7 @@ impl ServerDriver {
             match effect {
                 Effect::File(op, operation) => self.file(op, operation),
                 Effect::Store(op, operation) => self.store(op, operation),
-                Effect::Notify(connection, notice) => self.worker.notify(connection, notice),
+                Effect::Notify(connection, notice) => self.worker.shared.notify(connection, notice),
                 other => unreachable!("the server does not request {other:?}"),
             }
         }

@@ -1,0 +1,101 @@
+//! The sending task of a connection.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use ring::Part;
+use tracing::{debug, warn};
+
+use super::Connection;
+use crate::datapath::Output;
+
+/// Most bytes of queued frames before the connection stops to receive: four of the largest
+/// responses. It bounds the memory of a client that sends requests and receives nothing.
+const MAX_QUEUED: usize = 32 << 20;
+/// Bytes per second that a client must receive, on average over one send. It is slower than any
+/// link that is usable for a file server.
+const MIN_RATE: usize = 16 << 10;
+/// Longest time for one send, however long it is: a client that receives nothing holds the memory
+/// of the send for this time. It is enough for all queued responses on a link of 600 kbit/s.
+const MAX_SEND_TIME: Duration = Duration::from_secs(900);
+
+/// Guard of the sending task: the connection ends with it.
+struct Sending(Rc<Connection>);
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        let context = &self.0.context;
+        context.ended.raise();
+        context.released.raise();
+    }
+}
+
+impl Connection {
+    /// Waits until few enough bytes are queued for sending, or the connection ends.
+    pub(super) async fn may_receive(&self) {
+        let context = &self.context;
+        while !self.has_space() && !context.ended.is_raised() {
+            context.released().await;
+        }
+    }
+
+    fn has_space(&self) -> bool {
+        self.context.output.borrow().outbox.queued() <= MAX_QUEUED
+    }
+
+    /// Sends queued frames, all of them at once, until the connection ends.
+    pub(super) async fn send(self: Rc<Self>) {
+        let _sending = Sending(Rc::clone(&self));
+        loop {
+            let parts = self.context.output.borrow_mut().outbox.take();
+            if !parts.is_empty() {
+                let Some(parts) = self.send_parts(parts).await else {
+                    return;
+                };
+                let mut output = self.context.output.borrow_mut();
+                let Output {
+                    outbox, payloads, ..
+                } = &mut *output;
+                outbox.recycle(parts, payloads);
+                drop(output);
+                self.context.released.raise();
+                continue;
+            }
+            if self.context.ended.is_raised() && self.pending.get() == 0 {
+                return;
+            }
+            self.to_send.lower();
+            self.to_send.raised().await;
+        }
+    }
+
+    /// Sends the parts and returns their memory. `None` if the client is disconnected, or if it
+    /// receives too slowly.
+    async fn send_parts(&self, parts: Vec<Part>) -> Option<Vec<Part>> {
+        let context = &self.context;
+        let bytes: usize = parts.iter().map(Part::len).sum();
+        let seconds = u64::try_from(bytes / MIN_RATE).unwrap_or(u64::MAX);
+        let send_time = Duration::from_secs(seconds).min(MAX_SEND_TIME);
+        let limit = context.worker.frame_timeout() + send_time;
+        context.sending.set(bytes);
+        let sending = self.handle().timeout(limit, context.stream.send(parts));
+        let sent = sending.await;
+        context.sending.set(0);
+        let peer = self.peer();
+        match sent {
+            Ok((Ok(()), parts)) => {
+                self.sent.set(self.sent.get() + bytes as u64);
+                Some(parts)
+            }
+            Ok((Err(error), _)) => {
+                debug!(%peer, %error, "sending failed");
+                None
+            }
+            Err(_) => {
+                let limit_s = limit.as_secs();
+                warn!(%peer, bytes, limit_s, "disconnecting: the client receives too slowly");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Reasons why a server does not start.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use auth::UserFileError;
+use net::{Transport, tls};
+
+use crate::unix_account::AccountError;
+
+/// Reason why a server does not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// The directory of a share cannot be opened.
+    Share {
+        /// Name of the share.
+        name: String,
+        /// Directory of the share.
+        path: PathBuf,
+        /// Error of the system.
+        error: io::Error,
+    },
+    /// The `force_user` of a share is not a usable account.
+    Account {
+        /// Name of the share.
+        share: String,
+        /// Reason why the account is not usable.
+        error: AccountError,
+    },
+    /// The server cannot listen on an address.
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Transport of the connections to this address.
+        transport: Transport,
+        /// Error of the system.
+        error: io::Error,
+    },
+    /// The RDMA provider of the configuration cannot be opened.
+    Rdma(io::Error),
+    /// The user file cannot be used.
+    Users(UserFileError),
+    /// A certificate or key for QUIC cannot be used.
+    Certificate(tls::Error),
+    /// QUIC cannot be set up.
+    Quic(io::Error),
+    /// The I/O driver of a worker cannot be set up.
+    Ring(io::Error),
+    /// A thread cannot be started.
+    Thread(io::Error),
+}
+
+impl StartError {
+    pub(crate) fn share(name: &str, path: &Path, error: io::Error) -> Self {
+        Self::Share {
+            name: name.to_owned(),
+            path: path.to_owned(),
+            error,
+        }
+    }
+
+    pub(crate) fn account(share: &str, error: AccountError) -> Self {
+        Self::Account {
+            share: share.to_owned(),
+            error,
+        }
+    }
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Share { name, path, error } => {
+                write!(
+                    f,
+                    "cannot open share \"{name}\": {}: {error}",
+                    path.display()
+                )
+            }
+            Self::Account { share, error } => {
+                write!(f, "cannot open share \"{share}\": force_user: {error}")
+            }
+            Self::Listen {
+                address,
+                transport,
+                error,
+            } => {
+                write!(f, "cannot listen on {address} ({transport}): {error}")?;
+                if error.kind() == io::ErrorKind::PermissionDenied && address.port() < 1024 {
+                    f.write_str("; ports below 1024 need root: use another port, or run as root")?;
+                }
+                Ok(())
+            }
+            Self::Rdma(error) => {
+                write!(f, "cannot open the RDMA provider (rdma.provider): {error}")
+            }
+            Self::Users(error) => write!(f, "cannot use the user file (server.users): {error}"),
+            Self::Certificate(error) => write!(f, "cannot use the certificates of QUIC: {error}"),
+            Self::Quic(error) => write!(f, "cannot set up QUIC: {error}"),
+            Self::Ring(error) => write!(f, "cannot set up I/O (server.io): {error}"),
+            Self::Thread(error) => write!(f, "cannot start a thread: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}

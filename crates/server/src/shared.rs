@@ -1,0 +1,161 @@
+//! The state that all workers share.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use net::TcpOptions;
+use proto::id::ConnectionId;
+use proto::notice::Notice;
+use proto::server;
+use rdma::Provider;
+use ring::{SendError, Sender};
+use tracing::{debug, warn};
+
+use crate::accounts::Accounts;
+use crate::connection_id;
+use crate::gate::Gate;
+use crate::interfaces::{self, Entry};
+use crate::message::Message;
+use crate::placement::Placement;
+use crate::share::Shares;
+use crate::store::Store;
+
+/// Repeated events between two log lines about them.
+pub(crate) const EVENTS_PER_LOG_LINE: u64 = 100;
+
+/// The state that all workers share.
+pub(crate) struct Shared {
+    pub(crate) core: Arc<server::Server>,
+    pub(crate) shares: Shares,
+    pub(crate) accounts: Accounts,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) times: Times,
+    /// Bytes of pool buffers that the responses of one connection may take.
+    pub(crate) answer_bytes: usize,
+    /// Parameters of SMB Direct connections.
+    pub(crate) smb_direct: net::smbdirect::Settings,
+    pub(crate) placement: Arc<Placement>,
+    /// Socket options of TCP connections.
+    pub(crate) tcp: TcpOptions,
+    pub(crate) interfaces: InterfaceConfig,
+    /// Zero of the core's clock.
+    pub(crate) started: Instant,
+    /// The mailbox of each worker. Set before the first worker starts.
+    pub(crate) mailboxes: OnceLock<Vec<Sender<Message>>>,
+    /// Number of messages that were dropped because a mailbox was full.
+    pub(crate) dropped_messages: AtomicU64,
+    /// Records of the core that survive a crash.
+    pub(crate) store: Box<dyn Store>,
+}
+
+/// Input for the list of network interfaces that clients receive. \[MS-SMB2\] 3.3.5.15.11
+#[derive(Debug)]
+pub(crate) struct InterfaceConfig {
+    /// The `interfaces` of the configuration.
+    pub(crate) entries: Vec<Entry>,
+    /// The `listen` addresses of the configuration.
+    pub(crate) listen: Vec<IpAddr>,
+    /// The RDMA devices. Unset if the server does not listen for SMB Direct.
+    pub(crate) rdma: OnceLock<RdmaDevices>,
+}
+
+/// The RDMA devices that listen for SMB Direct.
+#[derive(Debug)]
+pub(crate) struct RdmaDevices {
+    pub(crate) provider: Arc<dyn Provider>,
+    /// Addresses that are listened on. They may be unspecified.
+    pub(crate) listen: Vec<IpAddr>,
+}
+
+impl RdmaDevices {
+    /// The addresses of listening devices. Devices that leave their port to TCP are not included.
+    fn addresses(&self) -> std::io::Result<Vec<IpAddr>> {
+        let all = self.provider.addresses()?.into_iter().map(|(ip, _)| ip);
+        Ok(interfaces::listening(all, &self.listen))
+    }
+}
+
+/// Time limits of connections.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// Delay before a refused login is answered.
+    pub(crate) failed_login_delay: Duration,
+    /// Limit from the first to the last byte of a frame.
+    pub(crate) frame_timeout: Duration,
+    /// Limit for running operations when the server stops or a connection ends.
+    pub(crate) shutdown_grace: Duration,
+}
+
+impl Shared {
+    /// Reads the network interfaces again and passes the list to the core. It may block, because it
+    /// asks the RDMA devices.
+    pub(crate) fn refresh_interfaces(&self) {
+        let InterfaceConfig {
+            entries,
+            listen,
+            rdma,
+        } = &self.interfaces;
+        let rdma = rdma.get().map_or(Ok(Vec::new()), RdmaDevices::addresses);
+        let rdma = rdma.unwrap_or_else(|error| {
+            warn!(%error, "cannot list the RDMA devices: clients see no RDMA interfaces");
+            Vec::new()
+        });
+        match interfaces::list(entries, listen, &rdma) {
+            Ok(interfaces) => self.core.set_interfaces(&interfaces),
+            Err(error) => {
+                warn!(%error, "cannot list the network interfaces: clients see the previous list");
+            }
+        }
+    }
+
+    /// Starts to forward the changes that local processes make in shares to the connections that
+    /// wait for them. The file systems hold no strong reference to the server.
+    pub(crate) fn watch_shares(self: &Arc<Self>) {
+        let shared = Arc::downgrade(self);
+        self.shares.listen(move |share, events| {
+            if let Some(shared) = shared.upgrade() {
+                let notices = shared.core.local_events(share, events);
+                for (connection, notice) in notices {
+                    shared.notify(connection, notice);
+                }
+            }
+        });
+    }
+
+    pub(crate) fn mailboxes(&self) -> &[Sender<Message>] {
+        let mailboxes = self.mailboxes.get();
+        mailboxes.expect("set before the first connection")
+    }
+
+    /// Sends a notice to a connection of any worker. It goes through the mailbox also to a
+    /// connection of the calling worker: a connection never runs inside a call of another one.
+    pub(crate) fn notify(&self, connection: ConnectionId, notice: Notice) {
+        let worker = connection_id::worker_of(connection);
+        self.send(worker, Message::Notice(connection, notice));
+    }
+
+    /// Notifies the driver of the server that its next time-out may be earlier than before.
+    pub(crate) fn arm_server_timer(&self) {
+        self.send(0, Message::ArmServerTimer);
+    }
+
+    /// Sends a message to a worker. If its mailbox is full, the message is dropped and counted.
+    pub(crate) fn send(&self, worker: usize, message: Message) {
+        match self.mailboxes()[worker].send(message) {
+            Ok(()) => {}
+            Err(SendError::Full(_)) => {
+                let dropped = self.dropped_messages.fetch_add(1, Ordering::Relaxed);
+                if dropped.is_multiple_of(EVENTS_PER_LOG_LINE) {
+                    let dropped = dropped + 1;
+                    warn!(
+                        worker,
+                        dropped, "the mailbox of the worker is full: dropping clients or notices"
+                    );
+                }
+            }
+            Err(SendError::Closed(_)) => debug!(worker, "dropping a message: the worker has ended"),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Accepts QUIC connections, and chooses the worker that serves each.
+
+use std::fmt::Display;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use net::Transport;
+use net::quic::{Arrival, Handover, Knock, Listener};
+use tracing::{debug, warn};
+
+use super::Worker;
+use crate::gate::Permit;
+use crate::message::{Message, QuicClient};
+use crate::placement::Slot;
+use crate::shared::EVENTS_PER_LOG_LINE;
+
+/// Longest time from the first packet until the client has opened its stream. Clients wait as long.
+/// A slow handshake counts for the limits of the client's address only.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Number of failed handshakes with a log line each. Of later ones only some have a line.
+const FAILURES_LOGGED: u64 = 100;
+
+impl Worker {
+    /// Decides about all clients that connect to a socket. `index` is the index of the listener.
+    pub(super) async fn accept_quic(self: Rc<Self>, index: usize, listener: Listener) {
+        loop {
+            match listener.arrival().await {
+                Arrival::Knock(incoming) => self.place_quic(index, incoming),
+                Arrival::Again(worker, handover) => {
+                    let listener = index;
+                    let message = Message::QuicRetransmission { listener, handover };
+                    self.shared().send(worker, message);
+                }
+            }
+        }
+    }
+
+    /// Checks the limits, and passes the client to its worker.
+    fn place_quic(self: &Rc<Self>, listener: usize, incoming: Knock) {
+        let peer = incoming.peer();
+        let address = peer.ip().to_canonical();
+        let (gate, placement) = (&self.shared().gate, &self.shared().placement);
+        // Source addresses are easy to forge: if many clients connect, each must prove its address.
+        if incoming.may_be_asked() && gate.is_crowded(address) {
+            return incoming.ask();
+        }
+        let permit = match gate.enter(address) {
+            Ok(permit) => permit,
+            Err(limit) => {
+                incoming.refuse();
+                return self.log_refused(peer.ip(), limit);
+            }
+        };
+        let slot = placement.take(address, self.context.index, None);
+        let worker = slot.worker;
+        if worker == self.context.index {
+            return self.serve_quic(incoming, permit, slot);
+        }
+        match incoming.hand_over(worker) {
+            Ok(handover) => {
+                let client = QuicClient {
+                    listener,
+                    handover,
+                    permit,
+                    slot,
+                };
+                let message = Message::QuicClient(Box::new(client));
+                self.shared().send(worker, message);
+            }
+            Err(incoming) => self.serve_quic(incoming, permit, slot),
+        }
+    }
+
+    /// Serves a client whose first packet another worker received.
+    pub(super) fn accept_forwarded_quic(self: &Rc<Self>, client: QuicClient) {
+        let QuicClient {
+            listener,
+            handover,
+            permit,
+            slot,
+        } = client;
+        if let Some(incoming) = self.take_over(listener, handover) {
+            self.serve_quic(incoming, permit, slot);
+        }
+    }
+
+    /// Gives a retransmitted first packet to the connection that it belongs to.
+    pub(super) fn drop_retransmission(&self, listener: usize, handover: Handover) {
+        // If there is no such connection, it was refused or has ended.
+        drop(self.take_over(listener, handover));
+    }
+
+    fn take_over(&self, listener: usize, handover: Handover) -> Option<Knock> {
+        let listener = self.quic_listeners.borrow().get(listener).cloned();
+        listener?.take_over(handover)
+    }
+
+    /// Runs the handshake, then serves the connection.
+    fn serve_quic(self: &Rc<Self>, incoming: Knock, permit: Permit, slot: Slot) {
+        let worker = Rc::clone(self);
+        self.handle().spawn(async move {
+            let peer = incoming.peer();
+            let failed = |error: &io::Error| worker.log_failed_handshake(peer, error);
+            let accepting = incoming.accept_or(failed);
+            let accepting = worker.handle().timeout(HANDSHAKE_TIMEOUT, accepting);
+            match accepting.await {
+                Ok(Ok(_)) if worker.context.stopping.is_raised() => {}
+                Ok(Ok(stream)) => worker.serve(Transport::Quic, stream, peer, permit, slot),
+                // Logged by the closure.
+                Ok(Err(_)) => {}
+                Err(_) => worker.log_failed_handshake(peer, &"it took too long"),
+            }
+        });
+    }
+
+    /// Logs why a handshake failed. Only some failures have a log line at level warn, because
+    /// clients with forged addresses cost an attacker nothing.
+    fn log_failed_handshake(&self, peer: SocketAddr, reason: &dyn Display) {
+        let failed = self.handshakes_failed.get();
+        self.handshakes_failed.set(failed + 1);
+        if failed < FAILURES_LOGGED || failed.is_multiple_of(EVENTS_PER_LOG_LINE) {
+            warn!(%peer, %reason, failed = failed + 1, "QUIC handshakes failed");
+        } else {
+            debug!(%peer, %reason, "a QUIC handshake failed");
+        }
+    }
+
+    /// Accepts no more clients, and waits until the closing packets are sent.
+    pub(super) async fn close_quic_listeners(&self) {
+        let listeners = self.quic_listeners.borrow().clone();
+        for listener in listeners {
+            let grace = self.context.shutdown_grace();
+            if self
+                .handle()
+                .timeout(grace, listener.close())
+                .await
+                .is_err()
+            {
+                warn!("cannot close all QUIC connections in time: clients will time out");
+            }
+        }
+    }
+}
